@@ -78,7 +78,7 @@ GradCheck gradcheck(const CheckedFunction& f, std::vector<Parameter> inputs, dou
     if (x.value.dtype() == Dtype::i64) continue;
     const Tensor grad = x.grad ? to(x.grad, Device::cpu) : zeros(x.value.shape(), Dtype::f64, Device::cpu);
     double largest = 0, worst = 0, squares = 0;
-    std::string at;
+    std::string entry;
     for (int64_t i = 0; i < x.value.size(); ++i) {
       const double numeric = difference(f, cs, inputs, x, i, h), analytic = grad.data<double>()[i];
       largest = std::max(largest, std::abs(numeric));
@@ -86,12 +86,12 @@ GradCheck gradcheck(const CheckedFunction& f, std::vector<Parameter> inputs, dou
       const double error = std::isnan(numeric - analytic) ? HUGE_VAL : std::abs(numeric - analytic);
       if (error <= worst) continue;
       worst = error;
-      at = format_message("input {}, element {}: {:.9g} by differences, {:.9g} by backward", {k, i, numeric, analytic});
+      entry = format_message("input {}, element {}: {:.9g} by differences, {:.9g} by backward", {k, i, numeric, analytic});
     }
     const double relative = largest > 0 && std::isfinite(worst) ? worst / largest : worst;
     if (relative > result.worst) {
       result.worst = relative;
-      result.worst_at = at;
+      result.worst_at = entry;
     }
     result.least_norm = std::min(result.least_norm, std::sqrt(squares));
   }

@@ -98,7 +98,7 @@ GradientExchange::GradientExchange(std::vector<Parameter*> trained, const std::v
   for (size_t i = 0; i < trained_.size(); ++i) number_of_[trained_[i]] = i;
   for (size_t bucket = 0; bucket < shares_.size(); ++bucket) {
     for (int64_t owner = 0; owner < ranks.count(); ++owner) shares_[bucket].push_back(layout_.parts(layout_.owned(bucket, owner)));
-    for (const auto& [block, at] : layout_.parts(layout_.buckets()[bucket])) {
+    for (const auto& [block, offset] : layout_.parts(layout_.buckets()[bucket])) {
       parameters_in_[bucket].push_back(block.parameter);
       buckets_of_[block.parameter].push_back(bucket);
     }
@@ -143,14 +143,14 @@ void GradientExchange::take(size_t parameter) {
 // Views of the gradients of one own subtree, of the elements that an owner adds up.
 GradientExchange::Tensors GradientExchange::own_parts(size_t bucket, size_t subtree, size_t owner) const {
   Tensors parts;
-  for (const auto& [block, at] : shares_[bucket][owner]) parts.push_back(part_of(gradients_[subtree][block.parameter], block.elements));
+  for (const auto& [block, offset] : shares_[bucket][owner]) parts.push_back(part_of(gradients_[subtree][block.parameter], block.elements));
   return parts;
 }
 
 // New tensors for the elements that this rank adds up, to receive them from another.
 GradientExchange::Tensors GradientExchange::room_for_parts(size_t bucket) const {
   Tensors parts;
-  for (const auto& [block, at] : shares_[bucket][rank_])
+  for (const auto& [block, offset] : shares_[bucket][rank_])
     parts.push_back(like(trained_[0]->value, {block.elements.hi - block.elements.lo}, layout_.dtype()));
   return parts;
 }
@@ -162,14 +162,14 @@ void GradientExchange::send(size_t bucket) {
   }
   std::vector<Sum>& arrived = arrived_[bucket];
   for (size_t subtree = 0; subtree < most_subtrees_; ++subtree) {
-    std::vector<Tensors> to(subtrees_.size()), from(subtrees_.size());
+    std::vector<Tensors> outgoing(subtrees_.size()), incoming(subtrees_.size());
     for (size_t q = 0; q < subtrees_.size(); ++q) {
-      if (subtree < gradients_.size()) to[q] = own_parts(bucket, subtree, q);
+      if (subtree < gradients_.size()) outgoing[q] = own_parts(bucket, subtree, q);
       if (subtree >= subtrees_[q].size()) continue;
-      from[q] = q == rank_ ? to[q] : room_for_parts(bucket);
-      arrived.push_back({subtrees_[q][subtree], from[q], q == rank_});
+      incoming[q] = q == rank_ ? outgoing[q] : room_for_parts(bucket);
+      arrived.push_back({subtrees_[q][subtree], incoming[q], q == rank_});
     }
-    ranks_.all_to_all(to, from);
+    ranks_.all_to_all(outgoing, incoming);
   }
   std::sort(arrived.begin(), arrived.end(), [](const Sum& a, const Sum& b) { return a.leaves.lo < b.leaves.lo; });
   for (const size_t parameter : parameters_in_[bucket])
@@ -247,8 +247,8 @@ Tensor GradientExchange::packed_values(size_t bucket) const {
   const auto [begin, end] = layout_.buckets()[bucket];
   const Range owned = layout_.owned(bucket, ranks_.rank());
   const Tensor values = like(trained_[0]->value, {end - begin});
-  for (const auto& [block, at] : layout_.parts(owned))
-    copy(values.rows(owned.lo - begin + at, block.elements.hi - block.elements.lo),
+  for (const auto& [block, offset] : layout_.parts(owned))
+    copy(values.rows(owned.lo - begin + offset, block.elements.hi - block.elements.lo),
         part_of(trained_[block.parameter]->value, block.elements));
   return values;
 }
@@ -257,9 +257,9 @@ void GradientExchange::unpack_values(size_t bucket, const Tensor& values) const 
   const auto [begin, end] = layout_.buckets()[bucket];
   const Range owned = layout_.owned(bucket, ranks_.rank());
   for (const Range& others : {Range{begin, owned.lo}, Range{owned.hi, end}})
-    for (const auto& [block, at] : layout_.parts(others))
+    for (const auto& [block, offset] : layout_.parts(others))
       copy(part_of(trained_[block.parameter]->value, block.elements),
-          values.rows(others.lo - begin + at, block.elements.hi - block.elements.lo));
+          values.rows(others.lo - begin + offset, block.elements.hi - block.elements.lo));
 }
 
 }  // namespace ricci

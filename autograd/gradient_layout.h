@@ -47,7 +47,7 @@ class GradientLayout {
   // The parts of a range of the layout, in its order, that hold elements of parameters, and where they start in the range.
   struct Part {
     ParameterBlock block;
-    int64_t at;
+    int64_t offset;
   };
   std::vector<Part> parts(const Range& range) const;
   // The blocks that a rank owns, in the order of the parameters and rising in each.

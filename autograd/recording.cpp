@@ -23,9 +23,9 @@ Tape* RecordingScope::tape() { return youngest ? youngest->tape_ : nullptr; }
 RecordingScope::RecordingScope(Tape* tape) : tape_(tape), older_(youngest) { youngest = this; }
 
 RecordingScope::~RecordingScope() {
-  for (RecordingScope** at = &youngest; *at; at = &(*at)->older_) {
-    if (*at != this) continue;
-    *at = older_;
+  for (RecordingScope** link = &youngest; *link; link = &(*link)->older_) {
+    if (*link != this) continue;
+    *link = older_;
     return;
   }
 }

@@ -280,16 +280,16 @@ std::string Tape::doing() const {
 
 void Tape::print(std::FILE* file) const {
   for (const auto& node : nodes_) {
-    std::string line, in;
+    std::string line, inputs;
     for (int output : node->outputs)
       line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
     for (int input : node->inputs) {
       const Parameter* p = parameter_at(input);
       const std::string slot = p && !p->path.empty() ? p->path : "%" + std::to_string(input);
-      in += " " + (input < 0 ? "constant" : slot);
+      inputs += " " + (input < 0 ? "constant" : slot);
     }
     std::fprintf(
-        file, "%-24s %-22s <-%s   keeps %lld bytes\n", line.c_str(), node->op, in.c_str(), static_cast<long long>(node->kept_bytes()));
+        file, "%-24s %-22s <-%s   keeps %lld bytes\n", line.c_str(), node->op, inputs.c_str(), static_cast<long long>(node->kept_bytes()));
   }
 }
 

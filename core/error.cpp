@@ -25,7 +25,7 @@ std::string format_message(const char* pattern, std::initializer_list<ErrorValue
 std::string one_line(std::string_view text, size_t most) {
   std::string line(text.size() <= most ? text : text.substr(0, most - 3));
   for (size_t i = 0; i < line.size(); ++i) {
-    const auto byte = [&](size_t at) { return at < line.size() ? static_cast<unsigned char>(line[at]) : 0; };
+    const auto byte = [&](size_t position) { return position < line.size() ? static_cast<unsigned char>(line[position]) : 0; };
     if (byte(i) < 32 || byte(i) == 127) line[i] = ' ';
     const bool is_c1 = byte(i) == 0xc2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xa0;  // U+009B starts an escape sequence as ESC [ does
     if (is_c1) line[i] = line[i + 1] = ' ';

@@ -188,11 +188,11 @@ template <class F> decltype(auto) with_dtype(const Tensor& t, F f) {
   }
 }
 
-// Calls f(T{}, To{}) with the element types of two tensors. `to` has the dtype of `from`, or f32 where that is bf16: sums over
+// Calls f(T{}, To{}) with the element types of two tensors. `target` has the dtype of `source`, or f32 where that is bf16: sums over
 // bf16 that are not rounded.
-template <class F> void with_dtypes(const Tensor& from, const Tensor& to, F f) {
-  if (from.dtype() == Dtype::bf16 && to.dtype() == Dtype::f32) return f(bf16{}, float{});
-  with_dtype(from, [&]<class T>(T) { f(T{}, T{}); });
+template <class F> void with_dtypes(const Tensor& source, const Tensor& target, F f) {
+  if (source.dtype() == Dtype::bf16 && target.dtype() == Dtype::f32) return f(bf16{}, float{});
+  with_dtype(source, [&]<class T>(T) { f(T{}, T{}); });
 }
 
 // The type sums are held in: f32 for bf16 storage.

@@ -77,8 +77,8 @@ struct Work {
   }
 
  private:
-  void finish(Share& of) {
-    for (int64_t begin; (begin = of.next.fetch_add(grain, std::memory_order_relaxed)) < of.end;) {
+  void finish(Share& part) {
+    for (int64_t begin; (begin = part.next.fetch_add(grain, std::memory_order_relaxed)) < part.end;) {
       try {
         call(body, begin, std::min(n, begin + grain));
       } catch (...) {

@@ -25,7 +25,7 @@ int open_folder(int base, const char* name, int flags = 0) {
   return opened;
 }
 
-// What is in the place of a folder that cannot be opened, in words, or else the reason.
+// The kind of thing in the place of a folder that cannot be opened, in words, or else the reason.
 std::string obstacle(int folder, const std::string& name) {
   const std::string why = system_reason();
   struct stat status = {};

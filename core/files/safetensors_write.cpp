@@ -135,10 +135,10 @@ void save_checked_safetensors_from(const FilePlace& place, std::vector<TensorSou
 void SafetensorsFile::verify() const {
   std::string header(static_cast<size_t>(data_start_) - 8, '\0');
   read(8, header.data(), static_cast<int64_t>(header.size()));
-  const size_t at = find_digits(header);
-  if (at == header.npos) fail("{}: it has no checksum", {path()});
-  const std::string digits = header.substr(at, kNoDigits.size());
-  header.replace(at, kNoDigits.size(), kNoDigits);
+  const size_t position = find_digits(header);
+  if (position == header.npos) fail("{}: it has no checksum", {path()});
+  const std::string digits = header.substr(position, kNoDigits.size());
+  header.replace(position, kNoDigits.size(), kNoDigits);
   uint64_t hash = hash_of_header(header);
   for (const std::string& name : names_) {
     const Entry& e = entries_.at(name);

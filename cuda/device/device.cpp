@@ -88,33 +88,34 @@ void synchronize(Device device) {
 }
 
 // Within the CPU's memory: one thread alone does not reach its bandwidth.
-static void copy_here(char* to, const char* from, int64_t bytes) {
+static void copy_here(char* target, const char* source, int64_t bytes) {
   constexpr int64_t grain = int64_t{1} << 20;
-  parallel_for(bytes, grain, [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+  parallel_for(
+      bytes, grain, [&](int64_t begin, int64_t end) { std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin)); });
 }
 
 void copy(const Tensor& dst, const Tensor& src, const char* file, int line) {
   if (!dst || !src) fail("copy: {} is empty", {dst ? "src" : "dst"});
   if (dst.bytes() != src.bytes())
     fail("copy: {} {} is not as long as {} {}", {name_of(src.dtype()), show(src.shape()), name_of(dst.dtype()), show(dst.shape())});
-  const Device to = dst.device(), from = src.device();
+  const Device target = dst.device(), source = src.device();
   const int64_t bytes = src.bytes();
   if (bytes == 0) return;
   dst.written(file, line);
   if (is_dry_run()) {
-    if (to == Device::cpu && from != Device::cpu) std::memset(dst.raw(), 0, static_cast<size_t>(bytes));
+    if (target == Device::cpu && source != Device::cpu) std::memset(dst.raw(), 0, static_cast<size_t>(bytes));
     return;
   }
-  if (to == Device::cpu && from == Device::cpu) {
+  if (target == Device::cpu && source == Device::cpu) {
     copy_here(static_cast<char*>(dst.raw()), static_cast<const char*>(src.raw()), bytes);
-  } else if (to == from) {
-    device_memory(to).copy_within(dst.raw(), src.raw(), bytes);
-  } else if (from == Device::cpu) {
+  } else if (target == source) {
+    device_memory(target).copy_within(dst.raw(), src.raw(), bytes);
+  } else if (source == Device::cpu) {
     not_recorded("a copy from the CPU");
-    device_memory(to).copy_in(dst.raw(), src.raw(), bytes);
-  } else if (to == Device::cpu) {
+    device_memory(target).copy_in(dst.raw(), src.raw(), bytes);
+  } else if (target == Device::cpu) {
     not_recorded("a copy to the CPU");
-    device_memory(from).copy_out(dst.raw(), src.raw(), bytes);
+    device_memory(source).copy_out(dst.raw(), src.raw(), bytes);
   } else {
     copy(dst, ricci::to(src, Device::cpu), file, line);
   }

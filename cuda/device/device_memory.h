@@ -11,7 +11,7 @@ class DeviceMemory : public Allocator {
  public:
   virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until it is there
-  virtual void copy_within(void* to, const void* from, int64_t bytes) = 0;
+  virtual void copy_within(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;              // waits for all streams
   virtual void trim() = 0;                     // waits, and gives back to the system what is held for later requests

@@ -23,8 +23,8 @@ class EmulatedMemory final : public DeviceMemory {
     emu::synchronize(emu::current_stream());
     emu::copy_out(host, device, static_cast<size_t>(bytes));
   }
-  void copy_within(void* to, const void* from, int64_t bytes) override {
-    emu::queue_or_run([=] { emu::copy_within(to, from, static_cast<size_t>(bytes)); });
+  void copy_within(void* target, const void* source, int64_t bytes) override {
+    emu::queue_or_run([=] { emu::copy_within(target, source, static_cast<size_t>(bytes)); });
   }
   void fill_zero(void* device, int64_t bytes) override {
     emu::queue_or_run([=] { emu::fill_zero(device, static_cast<size_t>(bytes)); });

@@ -47,9 +47,9 @@ void Block::end_launch() {
 
 bool Block::in_device_memory(const void* p, size_t bytes) {
   Quiet quiet;
-  const auto at = reinterpret_cast<uintptr_t>(p);
-  if (!looked_up_.contains(at, bytes)) looked_up_ = allocation_around(at);
-  return looked_up_.contains(at, bytes);
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  if (!looked_up_.contains(address, bytes)) looked_up_ = allocation_around(address);
+  return looked_up_.contains(address, bytes);
 }
 
 bool Block::run(uint3 index, uint64_t seed) {
@@ -134,7 +134,7 @@ void Block::finish(uint64_t seed) {
   if (!damage.variable) return;
   const std::string who = find_writer(damage, seed);
   throw ricci::Error(ricci::format_message("{}{}: {} of {} bytes was written out of bounds, at byte {}{}",
-      {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.at, launched_at()}));
+      {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.position, launched_at()}));
 }
 
 // ---- the writer of what must not be written: found by doing it again. Data that the first run changed may lead the second elsewhere.
@@ -233,11 +233,11 @@ __attribute__((noinline)) void Block::run_threads() {
 }
 
 void Block::run_body() {
-  const uintptr_t at = run_until_fault(body_, kernel_, thread().landing);
-  if (!at) return;
-  const DeviceRange nearest = nearest_allocation(at);
+  const uintptr_t address = run_until_fault(body_, kernel_, thread().landing);
+  if (!address) return;
+  const DeviceRange nearest = nearest_allocation(address);
   fail_thread(ricci::format_message("an access at byte {} of a device allocation of {} bytes",
-      {static_cast<int64_t>(at - nearest.begin), static_cast<int64_t>(nearest.end - nearest.begin)}));
+      {static_cast<int64_t>(address - nearest.begin), static_cast<int64_t>(nearest.end - nearest.begin)}));
 }
 
 // False: the block has failed.

@@ -24,12 +24,12 @@ inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
 // The asynchronous copies of one CUDA thread: they arrive when it waits for them, not before.
 class AsyncCopies {
  public:
-  void begin(void* to, const void* from, size_t bytes, size_t source_bytes, Loc at);
+  void begin(void* target, const void* source, size_t bytes, size_t source_bytes, Loc loc);
   void commit() { ++groups_; }
   void wait(unsigned groups_left);
   void wait_for_all() { arrive(groups_ + 1); }
 
-  const Loc* under_way() const { return copies_.empty() ? nullptr : &copies_.front().at; }
+  const Loc* under_way() const { return copies_.empty() ? nullptr : &copies_.front().loc; }
   void forget() {
     copies_.clear();
     groups_ = 0;
@@ -37,11 +37,11 @@ class AsyncCopies {
 
  private:
   struct Copy {
-    void* to;
-    const void* from;
+    void* target;
+    const void* source;
     size_t bytes, source_bytes;
     unsigned group;  // how many were closed before it
-    Loc at;
+    Loc loc;
   };
   void arrive(unsigned groups);  // the first `groups` of them
   std::vector<Copy> copies_;     // in the order in which they were begun
@@ -64,7 +64,7 @@ struct Arrival {
   const char* name;
   Resolve resolve;
   unsigned mask;
-  Loc at;
+  Loc loc;
   bool aligned;  // all lanes must be at the same instruction, not only at the same kind
 };
 
@@ -108,9 +108,9 @@ class Block {
   bool found_writer() const { return !writer_.empty(); }
 
   // Called by the running CUDA thread.
-  int barrier(bool predicate, Loc at);
-  void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at, bool aligned = false);
-  void warp_barrier(unsigned mask, Loc at);
+  int barrier(bool predicate, Loc loc);
+  void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc, bool aligned = false);
+  void warp_barrier(unsigned mask, Loc loc);
   void poll();
   [[noreturn]] void fail(const std::string& what) const;         // adds the kernel and the block
   [[noreturn]] void fail_thread(const std::string& what) const;  // and the running thread
@@ -155,7 +155,7 @@ class Block {
 
   void release_barrier();
   bool try_complete(Warp& warp, unsigned lane);
-  [[noreturn]] void fail_mask(const char* name, unsigned mask, Loc at) const;
+  [[noreturn]] void fail_mask(const char* name, unsigned mask, Loc loc) const;
   void thread_returned();
   void check_nobody_waits() const;
   void check_nothing_under_way();
@@ -202,7 +202,7 @@ class Block {
 // The block that this OS thread runs; null outside launches.
 extern constinit thread_local Block* current_block;
 
-std::string describe(Loc at);
+std::string describe(Loc loc);
 std::string position(uint3 index, dim3 size);  // "7", or "(7, 0, 1)" in more than one dimension
 
 // While a launch runs, kernels may touch device memory.
@@ -227,7 +227,7 @@ void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  /
 
 // A write past the end of an allocation of `bytes` bytes; the pointer is null when there was none.
 struct DeviceDamage {
-  unsigned char* at = nullptr;
+  unsigned char* byte = nullptr;
   ptrdiff_t offset = 0;
   size_t bytes = 0;
 };

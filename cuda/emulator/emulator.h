@@ -119,7 +119,7 @@ void* allocate(size_t bytes);
 void release(void* device);  // null is allowed
 void copy_in(void* device, const void* host, size_t bytes);
 void copy_out(void* host, const void* device, size_t bytes);
-void copy_within(void* to, const void* from, size_t bytes);  // the ranges do not overlap
+void copy_within(void* target, const void* source, size_t bytes);  // the ranges do not overlap
 void fill_zero(void* device, size_t bytes);
 
 // ---- shared memory: filled with 0xff (NaN) before each block, a red zone after each object

@@ -125,25 +125,25 @@ void Fiber::adopt() {
 #endif
 }
 
-ACROSS_FIBERS void Fiber::change(Fiber& from, Fiber& to) {
+ACROSS_FIBERS void Fiber::change(Fiber& current, Fiber& next) {
 #if RICCI_TSAN
-  __tsan_switch_to_fiber(to.thread_, __tsan_switch_to_fiber_no_sync);
+  __tsan_switch_to_fiber(next.thread_, __tsan_switch_to_fiber_no_sync);
 #endif
 #ifdef RICCI_EMULATOR_UCONTEXT
-  swapcontext(&from.context_, &to.context_);
+  swapcontext(&current.context_, &next.context_);
 #else
-  ricci_emulator_switch(&from.stack_pointer_, to.stack_pointer_);
+  ricci_emulator_switch(&current.stack_pointer_, next.stack_pointer_);
 #endif
 }
 
 #if RICCI_ASAN || RICCI_TSAN || defined(RICCI_EMULATOR_UCONTEXT)
-ACROSS_FIBERS void Fiber::switch_to(Fiber& from, Fiber& to) {
+ACROSS_FIBERS void Fiber::switch_to(Fiber& current, Fiber& next) {
 #if RICCI_ASAN
-  __sanitizer_start_switch_fiber(&from.fake_stack_, to.stack.bottom, to.stack.bytes);
+  __sanitizer_start_switch_fiber(&current.fake_stack_, next.stack.bottom, next.stack.bytes);
 #endif
-  change(from, to);
+  change(current, next);
 #if RICCI_ASAN
-  __sanitizer_finish_switch_fiber(from.fake_stack_, nullptr, nullptr);
+  __sanitizer_finish_switch_fiber(current.fake_stack_, nullptr, nullptr);
 #endif
 }
 #endif
@@ -157,11 +157,11 @@ void Fiber::begin([[maybe_unused]] Fiber& scheduler) {
 #endif
 }
 
-ACROSS_FIBERS void Fiber::leave(Fiber& from, Fiber& to) {
+ACROSS_FIBERS void Fiber::leave(Fiber& current, Fiber& next) {
 #if RICCI_ASAN
-  __sanitizer_start_switch_fiber(nullptr, to.stack.bottom, to.stack.bytes);
+  __sanitizer_start_switch_fiber(nullptr, next.stack.bottom, next.stack.bytes);
 #endif
-  change(from, to);
+  change(current, next);
 }
 
 Stacks::~Stacks() {

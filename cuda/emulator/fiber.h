@@ -84,13 +84,13 @@ class Fiber {
   // Makes this object represent the stack that the calling OS thread runs on.
   void adopt();
 
-  // Returns when another fiber switches to `from`.
-  static void switch_to(Fiber& from, Fiber& to);
-  static void begin(Fiber& scheduler);        // the scheduler is the fiber that switched to the first fiber after adopt()
-  static void leave(Fiber& from, Fiber& to);  // the last switch of `from`: does not return
+  // Returns when another fiber switches to `current`.
+  static void switch_to(Fiber& current, Fiber& next);
+  static void begin(Fiber& scheduler);             // the scheduler is the fiber that switched to the first fiber after adopt()
+  static void leave(Fiber& current, Fiber& next);  // the last switch of `current`: does not return
 
  private:
-  static void change(Fiber& from, Fiber& to);
+  static void change(Fiber& current, Fiber& next);
   [[maybe_unused]] void* fake_stack_ = nullptr;  // AddressSanitizer's
   [[maybe_unused]] void* thread_ = nullptr;      // ThreadSanitizer's
   [[maybe_unused]] bool own_thread_ = false;
@@ -119,7 +119,7 @@ class Stacks {
 };
 
 #if !RICCI_ASAN && !RICCI_TSAN && !defined(RICCI_EMULATOR_UCONTEXT)
-inline void Fiber::switch_to(Fiber& from, Fiber& to) { ricci_emulator_switch(&from.stack_pointer_, to.stack_pointer_); }
+inline void Fiber::switch_to(Fiber& current, Fiber& next) { ricci_emulator_switch(&current.stack_pointer_, next.stack_pointer_); }
 #endif
 
 }  // namespace emu

@@ -81,8 +81,8 @@ struct BlockOrder {
     while (std::gcd(step, count) != 1) ++step;
   }
   uint64_t operator[](uint64_t i) const {
-    const auto at = static_cast<uint64_t>((static_cast<unsigned __int128>(i) * step + start) % count);
-    return at < count / 2 || count == blocks ? at : blocks - count + at;
+    const auto index = static_cast<uint64_t>((static_cast<unsigned __int128>(i) * step + start) % count);
+    return index < count / 2 || count == blocks ? index : blocks - count + index;
   }
 };
 
@@ -171,9 +171,9 @@ std::string find_writer(const Work& first, const unsigned char* byte) {
 
 void check_device_memory(const Work& work) {
   const DeviceDamage damage = repair_device_memory();
-  if (!damage.at) return;
-  const std::string who = find_writer(work, damage.at);
-  while (repair_device_memory().at) {
+  if (!damage.byte) return;
+  const std::string who = find_writer(work, damage.byte);
+  while (repair_device_memory().byte) {
   }
   ricci::fail("{}: {}device memory was written out of bounds, at byte {} of an allocation of {} bytes (launched at {})",
       {work.launch.name, who.empty() ? who : who + ": ", damage.offset, damage.bytes, describe(work.launch.loc)});

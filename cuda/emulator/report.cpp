@@ -31,7 +31,7 @@ std::string ranges(const std::vector<unsigned>& numbers) {
 
 }  // namespace
 
-std::string describe(Loc at) { return ricci::format_message("{}:{}", {at.file, at.line}); }
+std::string describe(Loc loc) { return ricci::format_message("{}:{}", {loc.file, loc.line}); }
 
 std::string position(uint3 index, dim3 size) {
   if (size.y == 1 && size.z == 1) return std::to_string(index.x);
@@ -50,13 +50,13 @@ void Block::fail_thread(const std::string& what) const { throw ricci::Error(pref
 std::string Block::thread_state(unsigned thread) const {
   const Warp& warp = warps_[thread / kLanes];
   const unsigned lane = thread % kLanes;
-  const auto in = [&](unsigned lanes) { return (lanes >> lane & 1) != 0; };
-  if (!in(warp.live)) return "returned";
-  if (in(warp.at_barrier)) return "at __syncthreads " + describe(threads_[thread].barrier);
-  if (in(warp.polling)) return "in a loop with __nanosleep or atomicCAS";
-  if (!in(warp.waiting)) return "elsewhere";
+  const auto is_in = [&](unsigned lanes) { return (lanes >> lane & 1) != 0; };
+  if (!is_in(warp.live)) return "returned";
+  if (is_in(warp.at_barrier)) return "at __syncthreads " + describe(threads_[thread].barrier);
+  if (is_in(warp.polling)) return "in a loop with __nanosleep or atomicCAS";
+  if (!is_in(warp.waiting)) return "elsewhere";
   const Arrival& arrival = warp.arrivals[lane];
-  return "at " + std::string(arrival.name) + " " + describe(arrival.at) + " with mask " + hex(arrival.mask);
+  return "at " + std::string(arrival.name) + " " + describe(arrival.loc) + " with mask " + hex(arrival.mask);
 }
 
 std::string Block::state() const {
@@ -68,8 +68,8 @@ std::string Block::state() const {
   return text;
 }
 
-void Block::fail_mask(const char* name, unsigned mask, Loc at) const {
-  const std::string where = std::string(name) + " at " + describe(at) + " with mask " + hex(mask);
+void Block::fail_mask(const char* name, unsigned mask, Loc loc) const {
+  const std::string where = std::string(name) + " at " + describe(loc) + " with mask " + hex(mask);
   if (!(mask >> lane_ & 1)) fail_thread(where + ": the calling lane " + std::to_string(lane_) + " is not in the mask");
   fail_thread(where + ": lanes " + hex(mask & ~warp_->live) + " returned or never existed: " + state());
 }
@@ -82,8 +82,8 @@ void Block::check_nobody_waits() const {
 }
 
 void Block::check_nothing_under_way() {
-  if (const Loc* at = copies().under_way()) fail_thread("returned without waiting for the cp_async at " + describe(*at));
-  if (const Loc* at = products().under_way()) fail_thread("returned without waiting for the wgmma_bf16 at " + describe(*at));
+  if (const Loc* loc = copies().under_way()) fail_thread("returned without waiting for the cp_async at " + describe(*loc));
+  if (const Loc* loc = products().under_way()) fail_thread("returned without waiting for the wgmma_bf16 at " + describe(*loc));
 }
 
 }  // namespace emu

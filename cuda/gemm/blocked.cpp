@@ -49,14 +49,14 @@ struct Baseline {
 // Stretches of memory that will be needed soon, fetched into the second cache a few cache lines at a time.
 struct Ahead {
   const char* line;
-  int64_t stride, lines, bytes, at = 0;
+  int64_t stride, lines, bytes, offset = 0;
 
   HD int64_t size() const { return lines * parts(bytes, kCacheLine); }
   HD void fetch(int64_t count) {
     for (; count > 0 && lines > 0; --count) {
-      __builtin_prefetch(line + at, 0, 2);
-      if ((at += kCacheLine) < bytes) continue;
-      at = 0;
+      __builtin_prefetch(line + offset, 0, 2);
+      if ((offset += kCacheLine) < bytes) continue;
+      offset = 0;
       line += stride;
       --lines;
     }
@@ -73,7 +73,7 @@ template <class Isa, class Kind, class C> struct Task {
   const T *a, *b;
   MatrixAt a_at, b_at;
   Packed *packed_a, *packed_b;
-  TileTo<Sum, C> to;  // at the task's first element
+  TileTo<Sum, C> target;  // at the task's first element
 
   static int64_t packed_a_size(int64_t rows, int64_t ks) { return round_up(rows * (ks / Kind::kTerms), kPad) + (rows / kRows + 1) * kPad; }
   static int64_t packed_b_size(int64_t columns, int64_t ks) { return columns / kColumns * (kColumns * (ks / Kind::kTerms) + kPad); }
@@ -120,22 +120,22 @@ template <class Isa, class Kind, class C> struct Task {
   // The strip of b from column j on, terms from `from` on; nothing past the end.
   HD Ahead ahead(int64_t j, int64_t from) const {
     const int64_t ks = std::max<int64_t>(0, std::min(block_ks, k - from)), strip = std::min(strip_columns, columns - j), size = sizeof(T);
-    const char* const at = reinterpret_cast<const char*>(b + from * b_at.row_stride + j * b_at.column_stride);
-    if (b_at.row_stride == 1) return {at, b_at.column_stride * size, strip, ks * size};
-    return {at, b_at.row_stride * size, ks, strip * b_at.column_stride * size};
+    const char* const first = reinterpret_cast<const char*>(b + from * b_at.row_stride + j * b_at.column_stride);
+    if (b_at.row_stride == 1) return {first, b_at.column_stride * size, strip, ks * size};
+    return {first, b_at.row_stride * size, ks, strip * b_at.column_stride * size};
   }
 
   HD void multiply(int64_t begin, int64_t strip, int64_t from, int64_t ks, Ahead next) const {
     const int64_t at_a_time = parts(next.size(), parts(rows, kRows) * parts(strip, kColumns));
-    TileTo<Sum, C> tile = to;
-    tile.add = to.add || from > 0;
+    TileTo<Sum, C> tile = target;
+    tile.add = target.add || from > 0;
     for_panels<kRows>(rows, [&](auto panel_rows, int64_t row) {
       for (int64_t j = 0; j < strip; j += kColumns) {
         next.fetch(at_a_time);
         tile.columns = std::min<int64_t>(kColumns, strip - j);
-        tile.sums = to.sums + row * to.sum_stride + begin + j;
-        tile.c = to.c && from + block_ks >= k ? to.c + row * to.c_stride + begin + j : nullptr;
-        tile.bias = to.bias && from == 0 ? to.bias + begin + j : nullptr;
+        tile.sums = target.sums + row * target.sum_stride + begin + j;
+        tile.c = target.c && from + block_ks >= k ? target.c + row * target.c_stride + begin + j : nullptr;
+        tile.bias = target.bias && from == 0 ? target.bias + begin + j : nullptr;
         Isa::run(
             MultiplyTile<Kind, panel_rows(), Isa::kBytes, C>{parts(ks, Kind::kTerms), panel_of_row(row, ks), panel_of_column(j, ks), tile});
       }
@@ -178,17 +178,17 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
     Sum* const room = memory.data();
     for (int64_t task = begin; task < end; ++task) {
       const int64_t i = task % cut.row_parts * cut.rows, j = task / cut.row_parts * cut.columns, columns = std::min(cut.columns, g.n - j);
-      TileTo<Sum, C> to{};
+      TileTo<Sum, C> target{};
       C* const c = static_cast<C*>(g.c) + i * g.c_at.row_stride + j;
-      if constexpr (std::is_same_v<C, Sum>) to = {.sums = c, .sum_stride = g.c_at.row_stride, .add = g.accumulate};
-      else to = {.sums = room + a + b, .sum_stride = cut.columns, .c = c, .c_stride = g.c_at.row_stride, .accumulate = g.accumulate};
+      if constexpr (std::is_same_v<C, Sum>) target = {.sums = c, .sum_stride = g.c_at.row_stride, .add = g.accumulate};
+      else target = {.sums = room + a + b, .sum_stride = cut.columns, .c = c, .c_stride = g.c_at.row_stride, .accumulate = g.accumulate};
       if (g.bias_n) {
         std::copy_n(static_cast<const T*>(g.bias_n) + j, columns, room + a + b + sums);
-        to.bias = room + a + b + sums;
+        target.bias = room + a + b + sums;
       }
       Isa::run(Work{std::min(cut.rows, g.m - i), columns, g.k, block_ks, strip, static_cast<const T*>(g.a) + i * g.a_at.row_stride,
           static_cast<const T*>(g.b) + j * g.b_at.column_stride, g.a_at, g.b_at, reinterpret_cast<Packed*>(room),
-          reinterpret_cast<Packed*>(room + a), to});
+          reinterpret_cast<Packed*>(room + a), target});
     }
   });
 }

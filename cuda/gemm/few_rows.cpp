@@ -26,11 +26,11 @@ template <int M, class T> struct Rows {
   HD void store(int64_t row, int64_t column, A sum) const {
     if (row >= m) return;
     if (bias) sum += A(bias[column]);
-    const int64_t at = row * c_at.row_stride + column * c_at.column_stride;
-    if (c_f32) put(static_cast<float*>(c) + at, sum);
-    else put(static_cast<T*>(c) + at, sum);
+    const int64_t offset = row * c_at.row_stride + column * c_at.column_stride;
+    if (c_f32) put(static_cast<float*>(c) + offset, sum);
+    else put(static_cast<T*>(c) + offset, sum);
   }
-  template <class C> HD void put(C* to, A sum) const { *to = static_cast<C>(accumulate ? sum + static_cast<A>(*to) : sum); }
+  template <class C> HD void put(C* target, A sum) const { *target = static_cast<C>(accumulate ? sum + static_cast<A>(*target) : sum); }
 };
 
 // b_at.row_stride is 1.
@@ -95,11 +95,11 @@ template <int M, class T> Tensor pack(const Gemm& g) {
   using A = Accumulator<T>;
   const Tensor packed = Tensor({g.batch, M, g.k}, dtype_of<A>);
   if (is_dry_run()) return packed;
-  A* to = packed.data<A>();
+  A* target = packed.data<A>();
   for (int64_t z = 0; z < g.batch; ++z)
     for (int64_t m = 0; m < M; ++m) {
       const T* from = static_cast<const T*>(g.a) + z * g.a_at.batch_stride + m * g.a_at.row_stride;
-      for (int64_t k = 0; k < g.k; ++k) *to++ = m < g.m ? static_cast<A>(from[k * g.a_at.column_stride]) : A(0);
+      for (int64_t k = 0; k < g.k; ++k) *target++ = m < g.m ? static_cast<A>(from[k * g.a_at.column_stride]) : A(0);
     }
   return packed;
 }

@@ -28,12 +28,12 @@ void check_epilogue(const Gemm& g) {
 }
 
 // An extent of 1 has no meaningful stride: we set the dense one, so that fast paths apply.
-void make_dense(MatrixAt& at, int64_t rows, int64_t columns) {
-  if (columns == 1) at.column_stride = rows > 1 && at.row_stride == 1 ? rows : 1;
-  if (rows == 1) at.row_stride = at.column_stride == 1 ? columns : 1;
+void make_dense(MatrixAt& strides, int64_t rows, int64_t columns) {
+  if (columns == 1) strides.column_stride = rows > 1 && strides.row_stride == 1 ? rows : 1;
+  if (rows == 1) strides.row_stride = strides.column_stride == 1 ? columns : 1;
 }
 
-MatrixAt flipped(const MatrixAt& at) { return {at.column_stride, at.row_stride, at.batch_stride}; }
+MatrixAt flipped(const MatrixAt& strides) { return {strides.column_stride, strides.row_stride, strides.batch_stride}; }
 
 // c^T = b^T a^T
 Gemm transposed(const Gemm& g) {

@@ -45,8 +45,8 @@ Gemm as_made(const Gemm& g) {
   return made;
 }
 
-bool unit_stride(const MatrixAt& at, int64_t rows, int64_t columns) {
-  return (at.column_stride == 1 && at.row_stride >= columns) || (at.row_stride == 1 && at.column_stride >= rows);
+bool unit_stride(const MatrixAt& strides, int64_t rows, int64_t columns) {
+  return (strides.column_stride == 1 && strides.row_stride >= columns) || (strides.row_stride == 1 && strides.column_stride >= rows);
 }
 
 // True where gemm_blocked has been measured to be faster.

@@ -49,57 +49,57 @@ template <class Kind, int Lines, int Stride, bool kVectors> struct Pack {
   int64_t line_stride, k_stride, lines;
 
   // The terms [begin, end) of ks. `begin` is a multiple of kTerms; end too, unless it is ks.
-  HD void operator()(int64_t begin, int64_t end, int64_t ks, Packed* to) const {
-    if (k_stride == 1 && lines >= Lines) return along_k(begin, end, to);
-    if (line_stride == 1 && lines >= kWide) return along_lines(begin, end, ks, to);
-    for (int64_t k = begin; k < end; k += Kind::kTerms, to += Stride) some(k, end, to);
+  HD void operator()(int64_t begin, int64_t end, int64_t ks, Packed* panel) const {
+    if (k_stride == 1 && lines >= Lines) return along_k(begin, end, panel);
+    if (line_stride == 1 && lines >= kWide) return along_lines(begin, end, ks, panel);
+    for (int64_t k = begin; k < end; k += Kind::kTerms, panel += Stride) some(k, end, panel);
   }
 
  private:
-  HD void some(int64_t k, int64_t end, Packed* to) const {
-    const T* at = from + k * k_stride;
-    for (int i = 0; i < Lines; ++i) to[i] = i < lines ? Kind::load(at + i * line_stride, k_stride, end - k) : Packed(0);
+  HD void some(int64_t k, int64_t end, Packed* panel) const {
+    const T* terms = from + k * k_stride;
+    for (int i = 0; i < Lines; ++i) panel[i] = i < lines ? Kind::load(terms + i * line_stride, k_stride, end - k) : Packed(0);
   }
 
   // A few lines too many, which the next term overwrites.
-  HD void along_lines(int64_t k, int64_t end, int64_t ks, Packed* to) const {
+  HD void along_lines(int64_t k, int64_t end, int64_t ks, Packed* panel) const {
     const int64_t last = kWide > Lines || ks % Kind::kTerms ? ks - Kind::kTerms : ks;
-    for (; k < (end < last ? end : last); k += Kind::kTerms, to += Stride) {
+    for (; k < (end < last ? end : last); k += Kind::kTerms, panel += Stride) {
       __builtin_prefetch(from + (k + kAhead) * k_stride);
 #pragma omp simd
-      for (int i = 0; i < kWide; ++i) to[i] = Kind::load(from + k * k_stride + i, k_stride, Kind::kTerms);
+      for (int i = 0; i < kWide; ++i) panel[i] = Kind::load(from + k * k_stride + i, k_stride, Kind::kTerms);
     }
-    for (; k < end; k += Kind::kTerms, to += Stride) some(k, end, to);
+    for (; k < end; k += Kind::kTerms, panel += Stride) some(k, end, panel);
   }
 
-  HD void along_k(int64_t k, int64_t end, Packed* to) const {
+  HD void along_k(int64_t k, int64_t end, Packed* panel) const {
     if constexpr (kVectors && sizeof(Packed) == 4 && Lines >= kTransposed / 2) {
       constexpr int kStep = kTransposed * Kind::kTerms;
-      for (; k + kStep <= end; k += kStep, to += kTransposed * Stride) transposed(k, to);
+      for (; k + kStep <= end; k += kStep, panel += kTransposed * Stride) transposed(k, panel);
     }
-    for (; k < end; k += Kind::kTerms, to += Stride) some(k, end, to);
+    for (; k < end; k += Kind::kTerms, panel += Stride) some(k, end, panel);
   }
 
-  static HD void load(const T* at, Vec16& words) {
+  static HD void load(const T* line, Vec16& words) {
     if constexpr (sizeof(Packed) == Kind::kTerms * sizeof(T)) {
-      words = *reinterpret_cast<const Vec16*>(at);
+      words = *reinterpret_cast<const Vec16*>(line);
     } else {
       Packed terms[kTransposed];
 #pragma omp simd
-      for (int k = 0; k < kTransposed; ++k) terms[k] = Kind::load(at + k, 1, 1);
+      for (int k = 0; k < kTransposed; ++k) terms[k] = Kind::load(line + k, 1, 1);
       std::memcpy(&words, terms, sizeof words);
     }
   }
 
   // Where Lines is less than 16, each term overwrites what was too much of the one before.
-  HD void transposed(int64_t k, Packed* to) const {
+  HD void transposed(int64_t k, Packed* panel) const {
     Vec16 row[kTransposed];
 #pragma GCC unroll 16
     for (int i = 0; i < kTransposed; ++i) load(from + (i < Lines ? i : 0) * line_stride + k, row[i]);
     transpose(row);
 #pragma GCC unroll 16
-    for (int j = 0; j < kTransposed - 1; ++j) *reinterpret_cast<Vec16*>(to + j * Stride) = row[row_of_column(j)];
-    std::memcpy(to + (kTransposed - 1) * Stride, &row[row_of_column(kTransposed - 1)], Lines * sizeof(Packed));
+    for (int j = 0; j < kTransposed - 1; ++j) *reinterpret_cast<Vec16*>(panel + j * Stride) = row[row_of_column(j)];
+    std::memcpy(panel + (kTransposed - 1) * Stride, &row[row_of_column(kTransposed - 1)], Lines * sizeof(Packed));
   }
 };
 

@@ -17,8 +17,8 @@ struct Pairs {
   using Packed = uint32_t;
   static constexpr int kTerms = 2;
 
-  static HD Packed load(const bf16* at, int64_t k_stride, int64_t more) {
-    return at[0].bits | (more > 1 ? static_cast<uint32_t>(at[k_stride].bits) << 16 : 0);
+  static HD Packed load(const bf16* terms, int64_t k_stride, int64_t more) {
+    return terms[0].bits | (more > 1 ? static_cast<uint32_t>(terms[k_stride].bits) << 16 : 0);
   }
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) {
     typedef Packed Words __attribute__((vector_size(sizeof(Vec))));

@@ -16,8 +16,8 @@ template <class T> struct Single {
   using Packed = Sum;
   static constexpr int kTerms = 1;  // terms of a sum in one Packed
 
-  // The terms from `at` on; `more` of them exist.
-  static HD Packed load(const T* at, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*at); }
+  // The terms from `terms` on; `more` of them exist.
+  static HD Packed load(const T* terms, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*terms); }
 
   // sum += a b. Vectors are passed by reference, so that g++ does not warn of calls between instruction sets.
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum = sum + a * b; }
@@ -61,7 +61,7 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
   typedef Sum Vec __attribute__((vector_size(Bytes), aligned(sizeof(Sum)), may_alias));
   int64_t ks;
   const Packed *a, *b;
-  TileTo<Sum, C> to;
+  TileTo<Sum, C> target;
 
   HD void operator()(int64_t, int64_t) const {
     prefetch();
@@ -80,7 +80,7 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
         Kind::multiply_add(right[i], a_k[i], b_right);
       }
     }
-    if (to.columns < kColumns || (to.c && Kind::kTerms == 1)) return store_some(left, right);
+    if (target.columns < kColumns || (target.c && Kind::kTerms == 1)) return store_some(left, right);
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
       store(left[i], i, 0);
@@ -92,26 +92,26 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
   // The destination of the tile is fetched while the sums are made. Not into the first cache: rows a multiple of 4096 bytes apart
   // would drive each other and the panels out of it.
   HD void prefetch() const {
-    const char* const at = to.c ? reinterpret_cast<const char*>(to.c) : reinterpret_cast<const char*>(to.sums);
-    const int64_t stride = to.c ? to.c_stride * int64_t{sizeof(C)} : to.sum_stride * int64_t{sizeof(Sum)};
+    const char* const first = target.c ? reinterpret_cast<const char*>(target.c) : reinterpret_cast<const char*>(target.sums);
+    const int64_t stride = target.c ? target.c_stride * int64_t{sizeof(C)} : target.sum_stride * int64_t{sizeof(Sum)};
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
-      __builtin_prefetch(at + i * stride, 0, 2);
-      __builtin_prefetch(at + i * stride + Bytes, 0, 2);
+      __builtin_prefetch(first + i * stride, 0, 2);
+      __builtin_prefetch(first + i * stride + Bytes, 0, 2);
     }
   }
 
   HD void store(Vec& sum, int i, int j) const {
-    Vec* const at = reinterpret_cast<Vec*>(to.sums + i * to.sum_stride + j);
-    if (to.bias) sum += *reinterpret_cast<const Vec*>(to.bias + j);
-    if (to.add) sum += *at;
+    Vec* const stored = reinterpret_cast<Vec*>(target.sums + i * target.sum_stride + j);
+    if (target.bias) sum += *reinterpret_cast<const Vec*>(target.bias + j);
+    if (target.add) sum += *stored;
     if constexpr (!std::is_same_v<C, Sum> && Kind::kTerms > 1)
-      if (to.c) {
-        C* const c = to.c + i * to.c_stride + j;
-        if (to.accumulate) Kind::add(sum, c);
+      if (target.c) {
+        C* const c = target.c + i * target.c_stride + j;
+        if (target.accumulate) Kind::add(sum, c);
         return Kind::put(sum, c);
       }
-    *at = sum;
+    *stored = sum;
   }
   // For tiles with missing columns, and for types that vectors cannot make by one instruction.
   HD void store_some(const Vec (&left)[Rows], const Vec (&right)[Rows]) const {
@@ -122,17 +122,17 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
       std::memcpy(sums[i] + kVector, &right[i], Bytes);
     }
     for (int i = 0; i < Rows; ++i) {
-      Sum* const at = to.sums + i * to.sum_stride;
-      for (int64_t j = 0; j < to.columns && to.bias; ++j) sums[i][j] += to.bias[j];
-      for (int64_t j = 0; j < to.columns && to.add; ++j) sums[i][j] += at[j];
-      if (!to.c) {
-        std::memcpy(at, sums[i], static_cast<size_t>(to.columns) * sizeof(Sum));
+      Sum* const stored = target.sums + i * target.sum_stride;
+      for (int64_t j = 0; j < target.columns && target.bias; ++j) sums[i][j] += target.bias[j];
+      for (int64_t j = 0; j < target.columns && target.add; ++j) sums[i][j] += stored[j];
+      if (!target.c) {
+        std::memcpy(stored, sums[i], static_cast<size_t>(target.columns) * sizeof(Sum));
         continue;
       }
-      C* const c = to.c + i * to.c_stride;
-      for (int64_t j = 0; j < to.columns && to.accumulate; ++j) sums[i][j] += static_cast<Sum>(c[j]);
+      C* const c = target.c + i * target.c_stride;
+      for (int64_t j = 0; j < target.columns && target.accumulate; ++j) sums[i][j] += static_cast<Sum>(c[j]);
 #pragma omp simd
-      for (int64_t j = 0; j < to.columns; ++j) c[j] = static_cast<C>(sums[i][j]);
+      for (int64_t j = 0; j < target.columns; ++j) c[j] = static_cast<C>(sums[i][j]);
     }
   }
 };

@@ -8,9 +8,9 @@
 namespace ricci {
 namespace {
 
-std::vector<Tensor> all_of(const std::vector<Ranks::Tensors>& to, const std::vector<Ranks::Tensors>& from) {
+std::vector<Tensor> all_of(const std::vector<Ranks::Tensors>& outgoing, const std::vector<Ranks::Tensors>& incoming) {
   std::vector<Tensor> all;
-  for (const std::vector<Ranks::Tensors>* lists : {&to, &from})
+  for (const std::vector<Ranks::Tensors>* lists : {&outgoing, &incoming})
     for (const Ranks::Tensors& list : *lists) all.insert(all.end(), list.begin(), list.end());
   return all;
 }
@@ -116,11 +116,11 @@ template <class F> void DeviceRanks::begin(const Tensor& t, const char* call, co
   e.kept.push_back(t);
 }
 
-void DeviceRanks::all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) {
-  const std::vector<Tensor> all = all_of(to, from);
+void DeviceRanks::all_to_all(const std::vector<Tensors>& outgoing, const std::vector<Tensors>& incoming) {
+  const std::vector<Tensor> all = all_of(outgoing, incoming);
   if (all.empty()) return;
   const Device device = all[0].device();
-  if (device == Device::cpu) return for_the_cpu().all_to_all(to, from);
+  if (device == Device::cpu) return for_the_cpu().all_to_all(outgoing, incoming);
   begin(all[0], "all_to_all", [&](DeviceTable& table) {
     int failed = 0;
     const auto note = [&](int error) {
@@ -129,8 +129,8 @@ void DeviceRanks::all_to_all(const std::vector<Tensors>& to, const std::vector<T
     note(table.begin_group());
     for (int q = 0; q < count_ && !failed; ++q) {
       if (q == rank_) continue;
-      for (const Tensor& sent : to[static_cast<size_t>(q)]) note(table.send(sent.raw(), bytes_of(sent), q));
-      for (const Tensor& received : from[static_cast<size_t>(q)]) note(table.receive(received.raw(), bytes_of(received), q));
+      for (const Tensor& sent : outgoing[static_cast<size_t>(q)]) note(table.send(sent.raw(), bytes_of(sent), q));
+      for (const Tensor& received : incoming[static_cast<size_t>(q)]) note(table.receive(received.raw(), bytes_of(received), q));
     }
     const int ended = table.end_group();
     return failed ? failed : ended;

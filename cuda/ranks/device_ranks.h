@@ -24,7 +24,7 @@ class DeviceRanks final : public Ranks {
   explicit DeviceRanks(std::unique_ptr<Ranks> within, MakeTable make_table = table_of);
 
   std::string carrier(Device device) const override;
-  void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) override;
+  void all_to_all(const std::vector<Tensors>& outgoing, const std::vector<Tensors>& incoming) override;
   void all_gather(const Tensor& equal_shares) override;
   void sum(const Tensor& numbers) override;
   using Ranks::from_first;

@@ -18,8 +18,8 @@ struct DeviceTable {
   std::function<int(std::string& id)> make_id;                          // on rank 0: what the others need to find it
   std::function<int(const std::string& id, int rank, int count)> join;  // on all ranks
   std::function<int()> begin_group, end_group;                          // what is sent and received between them goes together
-  std::function<int(const void* data, size_t bytes, int to)> send;
-  std::function<int(void* data, size_t bytes, int from)> receive;
+  std::function<int(const void* data, size_t bytes, int receiver)> send;
+  std::function<int(void* data, size_t bytes, int sender)> receive;
   std::function<int(void* shares, size_t bytes_of_one, int rank)> all_gather;  // in place
   std::function<int(double* numbers, size_t count)> sum;                       // in place
   std::function<int(void* data, size_t bytes)> from_first;                     // in place

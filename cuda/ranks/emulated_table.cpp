@@ -31,14 +31,14 @@ Tensor copied_out(const void* data, size_t bytes) {
 }
 
 void exchange(Ranks& carrier, const Group& group) {
-  std::vector<Ranks::Tensors> to(static_cast<size_t>(carrier.count())), from = to;
+  std::vector<Ranks::Tensors> outgoing(static_cast<size_t>(carrier.count())), incoming = outgoing;
   std::vector<Tensor> arrived;
-  for (const Piece& piece : group.sent) to[static_cast<size_t>(piece.other)].push_back(copied_out(piece.data, piece.bytes));
+  for (const Piece& piece : group.sent) outgoing[static_cast<size_t>(piece.other)].push_back(copied_out(piece.data, piece.bytes));
   for (const Piece& piece : group.received) {
     arrived.push_back(room_for(piece.bytes));
-    from[static_cast<size_t>(piece.other)].push_back(arrived.back());
+    incoming[static_cast<size_t>(piece.other)].push_back(arrived.back());
   }
-  carrier.all_to_all(to, from);
+  carrier.all_to_all(outgoing, incoming);
   carrier.wait();
   for (size_t i = 0; i < arrived.size(); ++i) emu::copy_in(group.received[i].data, arrived[i].raw(), group.received[i].bytes);
 }
@@ -89,13 +89,13 @@ DeviceTable emulated_table(Ranks& ranks) {
           },
       .end_group = [=] { return queue([=, pieces = *group] { exchange(*carrier, pieces); }); },
       .send =
-          [=](const void* data, size_t bytes, int to) {
-            group->sent.push_back({const_cast<void*>(data), bytes, to});
+          [=](const void* data, size_t bytes, int receiver) {
+            group->sent.push_back({const_cast<void*>(data), bytes, receiver});
             return 0;
           },
       .receive =
-          [=](void* data, size_t bytes, int from) {
-            group->received.push_back({data, bytes, from});
+          [=](void* data, size_t bytes, int sender) {
+            group->received.push_back({data, bytes, sender});
             return 0;
           },
       .all_gather = [=](void* shares, size_t bytes,

@@ -53,7 +53,7 @@ class MpiRanks final : public Ranks {
   ~MpiRanks() override { MPI_Finalize(); }
 
   std::string carrier(Device) const override { return version(); }
-  void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) override;
+  void all_to_all(const std::vector<Tensors>& outgoing, const std::vector<Tensors>& incoming) override;
   void all_gather(const Tensor& equal_shares) override;
   void sum(const Tensor& numbers) override;
   void from_first(const Tensor& t) override;
@@ -159,12 +159,12 @@ void MpiRanks::send_or_receive(const Tensor& t, int rank, bool sends) {
   }
 }
 
-void MpiRanks::all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) {
+void MpiRanks::all_to_all(const std::vector<Tensors>& outgoing, const std::vector<Tensors>& incoming) {
   const auto lock = open();
   for (const bool sends : {false, true})  // what arrives finds its place
     for (int step = 1; step < count_; ++step) {
       const int other = (rank_ + (sends ? step : count_ - step)) % count_;  // not all to the same rank at a time
-      for (const Tensor& t : (sends ? to : from)[static_cast<size_t>(other)]) send_or_receive(t, other, sends);
+      for (const Tensor& t : (sends ? outgoing : incoming)[static_cast<size_t>(other)]) send_or_receive(t, other, sends);
     }
 }
 

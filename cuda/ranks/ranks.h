@@ -47,11 +47,11 @@ class Ranks {
   // and what arrives may not be read. Tensors of the cpu go through MPI. Tensors of a device go on a stream of their own, which begins
   // when the current one has come here. Error: what the engine reports.
 
-  // Sends the tensors to[q] to rank q and receives from[q] from rank q, which must have the same number of them there, each of the same
-  // size; without tensors nothing goes that way. There is one list of each per rank; the own ones, to[rank()] and from[rank()], are not
-  // looked at.
+  // Sends the tensors outgoing[q] to rank q and receives incoming[q] from rank q, which must have the same number of them there, each of
+  // the same size; without tensors nothing goes that way. There is one list of each per rank; the own ones, outgoing[rank()] and
+  // incoming[rank()], are not looked at.
   using Tensors = std::vector<Tensor>;
-  virtual void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from);
+  virtual void all_to_all(const std::vector<Tensors>& outgoing, const std::vector<Tensors>& incoming);
   // In place: the R shares of a tensor are equally long, share r is rank r's, and then each rank has all. Error: R does not divide its
   // size.
   virtual void all_gather(const Tensor& equal_shares);

@@ -63,7 +63,7 @@ std::string RollCall::line(double limit) const {
 
 namespace {
 
-std::string in(const std::string& where) { return where.empty() ? "" : " in " + where; }
+std::string place_suffix(const std::string& where) { return where.empty() ? "" : " in " + where; }
 
 }  // namespace
 
@@ -77,7 +77,7 @@ std::string RollCall::line_of_missing(const std::vector<int>& missing, double li
   const size_t others = static_cast<size_t>(ranks_.count()) - missing.size();
   const std::string waiting = others == 1 ? "the other has" : format_message("the other {} have", {others});
   return format_message("{} {} not answer: {} waited for {} for {:.0f} s (rank_timeout){}",
-      {names, one ? "does" : "do", waiting, one ? "it" : "them", limit, in(notes_[static_cast<size_t>(ranks_.rank())].where)});
+      {names, one ? "does" : "do", waiting, one ? "it" : "them", limit, place_suffix(notes_[static_cast<size_t>(ranks_.rank())].where)});
 }
 
 // all ranks wait, the longest 300 s: rank 5 on node02 in step 811, the others in step 812
@@ -94,10 +94,10 @@ std::string RollCall::line_of_all() const {
   std::string elsewhere;
   for (int r = 0; r < ranks_.count(); ++r) {
     const std::string& where = notes_[static_cast<size_t>(r)].where;
-    if (where != most) elsewhere += ranks_.name(r) + in(where) + ", ";
+    if (where != most) elsewhere += ranks_.name(r) + place_suffix(where) + ", ";
   }
   const std::string rest = elsewhere.empty() ? "all" : "the others";
-  return format_message("all ranks wait, the longest {:.0f} s: {}{}{}", {longest, elsewhere, rest, in(most)});
+  return format_message("all ranks wait, the longest {:.0f} s: {}{}{}", {longest, elsewhere, rest, place_suffix(most)});
 }
 
 }  // namespace ricci

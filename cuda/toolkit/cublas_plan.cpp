@@ -15,9 +15,9 @@ struct Layout {
   int64_t leading;
   bool transposed, possible;
 };
-Layout layout_of(MatrixAt at, int64_t rows, int64_t columns) {
-  if (at.column_stride == 1 && at.row_stride >= columns) return {at.row_stride, false, true};
-  if (at.row_stride == 1 && at.column_stride >= rows) return {at.column_stride, true, true};
+Layout layout_of(MatrixAt strides, int64_t rows, int64_t columns) {
+  if (strides.column_stride == 1 && strides.row_stride >= columns) return {strides.row_stride, false, true};
+  if (strides.row_stride == 1 && strides.column_stride >= rows) return {strides.column_stride, true, true};
   return {0, false, false};
 }
 

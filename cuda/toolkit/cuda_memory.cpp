@@ -96,8 +96,8 @@ class CudaMemory final : public DeviceMemory {
     check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, the_stream()), "copy from the GPU");
     synchronize(used);
   }
-  void copy_within(void* to, const void* from, int64_t bytes) override {
-    check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, the_stream()), "copy on the GPU");
+  void copy_within(void* target, const void* source, int64_t bytes) override {
+    check(cudaMemcpyAsync(target, source, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, the_stream()), "copy on the GPU");
   }
   void fill_zero(void* device, int64_t bytes) override {
     check(cudaMemsetAsync(device, 0, static_cast<size_t>(bytes), the_stream()), "zeros on the GPU");

@@ -109,7 +109,7 @@ DeviceTable nccl_table() {
       .begin_group = [&l] { return static_cast<int>(l.begin_group()); },
       .end_group = [&l] { return static_cast<int>(l.end_group()); },
       .send = [=, &l](const void* data, size_t bytes,
-                  int to) { return static_cast<int>(l.send(data, bytes, ncclUint8, to, l.ranks, stream())); },
+                  int receiver) { return static_cast<int>(l.send(data, bytes, ncclUint8, receiver, l.ranks, stream())); },
       .receive = [=, &l](void* data, size_t bytes,
                      int from) { return static_cast<int>(l.receive(data, bytes, ncclUint8, from, l.ranks, stream())); },
       .all_gather =

@@ -60,13 +60,14 @@ template <int N> __device__ inline void ldmatrix_trans(uint32_t (&r)[N], const v
 
 template <int N> __device__ inline void cp_async(void* shared, const void* global, int source_bytes = N) {
   static_assert(N == 4 || N == 8 || N == 16);
-  const uint32_t at = shared_address(shared);
+  const uint32_t address = shared_address(shared);
   if constexpr (N == 16)  // past the L1 cache
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(__cvta_generic_to_global(global)), "r"(source_bytes)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(__cvta_generic_to_global(global)), "r"(source_bytes)
                  : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(__cvta_generic_to_global(global)), "n"(N), "r"(source_bytes)
-                 : "memory");
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(address), "l"(__cvta_generic_to_global(global)), "n"(N), "r"(source_bytes)
+        : "memory");
 }
 
 __device__ inline void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }

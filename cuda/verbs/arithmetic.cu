@@ -70,8 +70,8 @@ template <class T> struct CountNonfinite {
   double* count_r;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const double count = row.sum([&](int64_t i) {
-      const int64_t at = r * step + i;
-      return at < n && !math::isfinite(Accumulator<T>(x[at < n ? at : 0])) ? 1.0 : 0.0;
+      const int64_t index = r * step + i;
+      return index < n && !math::isfinite(Accumulator<T>(x[index < n ? index : 0])) ? 1.0 : 0.0;
     });
     row.once([&] { count_r[r] = count; });
   }

@@ -7,17 +7,17 @@ namespace ricci {
 
 inline constexpr int kPiece = 8;
 
-__device__ inline void unpack_piece(const uint4& words, float (&to)[kPiece]) {
+__device__ inline void unpack_piece(const uint4& words, float (&values)[kPiece]) {
   const uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
   UNROLL(4)
   for (int i = 0; i < 4; ++i) {
-    to[2 * i] = __uint_as_float(pairs[i] << 16);
-    to[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
+    values[2 * i] = __uint_as_float(pairs[i] << 16);
+    values[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
   }
 }
 
 // p is a multiple of 16, as it is of store_piece.
-__device__ inline void load_piece(const bf16* p, float (&to)[kPiece]) { unpack_piece(ptx::load16(p), to); }
+__device__ inline void load_piece(const bf16* p, float (&values)[kPiece]) { unpack_piece(ptx::load16(p), values); }
 
 // Rounded to nearest even.
 __device__ inline void store_piece(bf16* p, const float (&from)[kPiece]) {

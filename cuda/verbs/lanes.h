@@ -117,10 +117,10 @@ template <int kCount> struct Piece {
   template <class T> __device__ void copy(T* y, const T* x) const { write(y, read(x)); }
   template <class A> __device__ Lanes<A, kCount> all(A value) const { return Lanes<A, kCount>::filled(value); }
   __device__ Lanes<int64_t, kCount> index() const {
-    Lanes<int64_t, kCount> of;
+    Lanes<int64_t, kCount> indices;
     UNROLL(8)
-    for (int k = 0; k < kCount; ++k) of.v[k] = i + k;
-    return of;
+    for (int k = 0; k < kCount; ++k) indices.v[k] = i + k;
+    return indices;
   }
   __device__ Piece from(int64_t begin) const { return {begin + i}; }  // in rows that begin `begin` elements later, a multiple of kCount
 

@@ -11,20 +11,20 @@ bool same_place(Loc a, Loc b) { return a.line == b.line && (a.file == b.file || 
 
 }  // namespace
 
-int Block::barrier(bool predicate, Loc at) {
+int Block::barrier(bool predicate, Loc loc) {
   Quiet quiet;
   Thread& t = thread();
   char* tag = &tags_->barrier[t.barriers++ % 2];
   order_release(tag);
   if (options_.strict && live_ != n_threads_)
-    fail("__syncthreads at " + describe(at) + " after other threads of the block have returned: " + state());
+    fail("__syncthreads at " + describe(loc) + " after other threads of the block have returned: " + state());
   const unsigned bit = 1u << lane_;
-  t.barrier = at;
+  t.barrier = loc;
   if (arrived_ == 0) {
-    barrier_at_ = at;
+    barrier_at_ = loc;
     barriers_differ_ = false;
   }
-  barriers_differ_ |= !same_place(at, barrier_at_);
+  barriers_differ_ |= !same_place(loc, barrier_at_);
   votes_ += predicate;
   warp_->at_barrier |= bit;
   if (++arrived_ == live_) {
@@ -50,12 +50,12 @@ void Block::release_barrier() {
   }
 }
 
-void Block::collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at, bool aligned) {
+void Block::collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc, bool aligned) {
   Quiet quiet;
   Warp& warp = *warp_;
   const unsigned lane = lane_, bit = 1u << lane;
-  if (!(mask & bit) || (options_.strict && mask & ~warp.live)) fail_mask(name, mask, at);
-  warp.arrivals[lane] = {name, resolve, mask, at, aligned};
+  if (!(mask & bit) || (options_.strict && mask & ~warp.live)) fail_mask(name, mask, loc);
+  warp.arrivals[lane] = {name, resolve, mask, loc, aligned};
   warp.payloads[lane] = payload;
   warp.waiting |= bit;
   if (try_complete(warp, lane)) warp.ready &= ~bit;  // the last to arrive carries straight on
@@ -72,7 +72,7 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
     if (other.mask != first.mask) return false;
     if (other.resolve != first.resolve || (other.name != first.name && std::strcmp(other.name, first.name)))
       fail("the lanes of one mask met at different warp collectives: " + state());
-    if (first.aligned && !same_place(other.at, first.at))
+    if (first.aligned && !same_place(other.loc, first.loc))
       fail("divergent " + std::string(first.name) + ", the lanes of the warp met at different lines: " + state());
   }
   first.resolve(warp.payloads, lanes);
@@ -82,14 +82,14 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
   return true;
 }
 
-void Block::warp_barrier(unsigned mask, Loc at) {
+void Block::warp_barrier(unsigned mask, Loc loc) {
   const unsigned w = warp_->index;
   // Atomic for ThreadSanitizer alone: a later block's thread counts on in the memory of an earlier one's.
   const unsigned number = mask == ~0u ? __atomic_fetch_add(&thread().warp_barriers, 1u, __ATOMIC_RELAXED) : 0;
   char* tag = mask == ~0u ? &tags_->warp[w][number % 2] : &tags_->partial_warp[w];
   order_release(tag);
   collective(
-      "__syncwarp", mask, nullptr, [](void* const*, unsigned) {}, at);
+      "__syncwarp", mask, nullptr, [](void* const*, unsigned) {}, loc);
   order_acquire(tag);
 }
 

@@ -14,15 +14,15 @@ template <class F> void for_lanes(unsigned lanes, F f) {
 struct ShuffleLane {
   uint64_t value, result;
   unsigned source;
-  Loc at;
+  Loc loc;
 };
 
 void resolve_shuffle(void* const* payloads, unsigned lanes) {
   for_lanes(lanes, [&](unsigned l) {
     ShuffleLane& mine = *static_cast<ShuffleLane*>(payloads[l]);
     if (!(lanes >> mine.source & 1))
-      current_block->fail("shuffle at " + describe(mine.at) + ": lane " + std::to_string(l) + " reads lane " + std::to_string(mine.source) +
-                          ", which takes no part");
+      current_block->fail("shuffle at " + describe(mine.loc) + ": lane " + std::to_string(l) + " reads lane " +
+                          std::to_string(mine.source) + ", which takes no part");
     mine.result = static_cast<const ShuffleLane*>(payloads[mine.source])->value;
   });
 }
@@ -56,10 +56,10 @@ struct MatchLane {
 };
 
 void resolve_match(void* const* payloads, unsigned lanes) {
-  const auto of = [&](unsigned l) -> MatchLane& { return *static_cast<MatchLane*>(payloads[l]); };
+  const auto payload_of = [&](unsigned l) -> MatchLane& { return *static_cast<MatchLane*>(payloads[l]); };
   for_lanes(lanes, [&](unsigned l) {
-    of(l).result = 0;
-    for_lanes(lanes, [&](unsigned other) { of(l).result |= unsigned{of(other).value == of(l).value} << other; });
+    payload_of(l).result = 0;
+    for_lanes(lanes, [&](unsigned other) { payload_of(l).result |= unsigned{payload_of(other).value == payload_of(l).value} << other; });
   });
 }
 
@@ -83,13 +83,13 @@ template <Fold kind> void resolve_fold(void* const* payloads, unsigned lanes) {
 
 }  // namespace
 
-void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at) {
-  current_block->collective(name, mask, payload, resolve, at);
+void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc) {
+  current_block->collective(name, mask, payload, resolve, loc);
 }
-void fail_thread(const char* what, Loc at) { current_block->fail_thread(std::string(what) + " at " + describe(at)); }
+void fail_thread(const char* what, Loc loc) { current_block->fail_thread(std::string(what) + " at " + describe(loc)); }
 unsigned lane() { return current_block->lane(); }
-int barrier(bool predicate, Loc at) { return current_block->barrier(predicate, at); }
-void __syncwarp(unsigned mask, Loc at) { current_block->warp_barrier(mask, at); }
+int barrier(bool predicate, Loc loc) { return current_block->barrier(predicate, loc); }
+void __syncwarp(unsigned mask, Loc loc) { current_block->warp_barrier(mask, loc); }
 void poll() { current_block->poll(); }
 
 void fence() {
@@ -102,31 +102,31 @@ void fence() {
   __sync_synchronize();
 }
 
-uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument, int width, Loc at) {
+uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument, int width, Loc loc) {
   constexpr const char* names[] = {"__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"};
   const char* name = names[static_cast<int>(kind)];
   Block& block = *current_block;
   if (width < 1 || width > warpSize || width & (width - 1))
     block.fail_thread(
-        std::string(name) + " at " + describe(at) + ": width is " + std::to_string(width) + ", expected 1, 2, 4, 8, 16 or 32");
-  ShuffleLane payload{value, 0, source_lane(kind, block.lane(), argument, static_cast<unsigned>(width)), at};
-  block.collective(name, mask, &payload, &resolve_shuffle, at);
+        std::string(name) + " at " + describe(loc) + ": width is " + std::to_string(width) + ", expected 1, 2, 4, 8, 16 or 32");
+  ShuffleLane payload{value, 0, source_lane(kind, block.lane(), argument, static_cast<unsigned>(width)), loc};
+  block.collective(name, mask, &payload, &resolve_shuffle, loc);
   return payload.result;
 }
 
-unsigned ballot(const char* name, unsigned mask, bool predicate, Loc at) {
+unsigned ballot(const char* name, unsigned mask, bool predicate, Loc loc) {
   BallotLane payload{predicate, 0};
-  current_block->collective(name, mask, &payload, &resolve_ballot, at);
+  current_block->collective(name, mask, &payload, &resolve_ballot, loc);
   return payload.result;
 }
 
-unsigned match(unsigned mask, uint64_t value, Loc at) {
+unsigned match(unsigned mask, uint64_t value, Loc loc) {
   MatchLane payload{value, 0};
-  current_block->collective("__match_any_sync", mask, &payload, &resolve_match, at);
+  current_block->collective("__match_any_sync", mask, &payload, &resolve_match, loc);
   return payload.result;
 }
 
-int64_t fold(Fold kind, unsigned mask, int64_t value, Loc at) {
+int64_t fold(Fold kind, unsigned mask, int64_t value, Loc loc) {
   struct Kind {
     const char* name;
     Resolve resolve;
@@ -135,7 +135,7 @@ int64_t fold(Fold kind, unsigned mask, int64_t value, Loc at) {
       {"__reduce_max_sync", &resolve_fold<Fold::max>}, {"__reduce_and_sync", &resolve_fold<Fold::bit_and>},
       {"__reduce_or_sync", &resolve_fold<Fold::bit_or>}, {"__reduce_xor_sync", &resolve_fold<Fold::bit_xor>}};
   const Kind& it = kinds[static_cast<int>(kind)];
-  current_block->collective(it.name, mask, &value, it.resolve, at);
+  current_block->collective(it.name, mask, &value, it.resolve, loc);
   return value;
 }
 

@@ -13,27 +13,27 @@ using Resolve = void (*)(void* const* payloads, unsigned lanes);
 
 // The calling lane waits until every lane of the mask has arrived with the same mask and resolve; the last one to arrive
 // calls resolve. The payload is usually on the caller's stack and receives the result. `name` is for messages.
-void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at);
+void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc);
 
 // Ends the launch with "kernel: what, thread, block, place".
-[[noreturn]] void fail_thread(const char* what, Loc at);
+[[noreturn]] void fail_thread(const char* what, Loc loc);
 
 unsigned lane();
-int barrier(bool predicate, Loc at);  // returns how many threads of the block passed true
-void poll();                          // lets all other threads of the block run first
+int barrier(bool predicate, Loc loc);  // returns how many threads of the block passed true
+void poll();                           // lets all other threads of the block run first
 void fence();
 inline constinit thread_local bool isolated = false;  // blocks do not see each other: see isolation.h
 void note_atomic(const void* p, size_t bytes);
 void show_writes_to_all_blocks();
-void note_read_only(const char* name, const void* p, size_t bytes, Loc at);  // a load of what the launch must not write: read_only.h
+void note_read_only(const char* name, const void* p, size_t bytes, Loc loc);  // a load of what the launch must not write: read_only.h
 
 enum class Shuffle : uint8_t { index, up, down, exclusive_or };
-uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument, int width, Loc at);
-unsigned ballot(const char* name, unsigned mask, bool predicate, Loc at);
-unsigned match(unsigned mask, uint64_t value, Loc at);
+uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument, int width, Loc loc);
+unsigned ballot(const char* name, unsigned mask, bool predicate, Loc loc);
+unsigned match(unsigned mask, uint64_t value, Loc loc);
 
 enum class Fold : uint8_t { add, min, max, bit_and, bit_or, bit_xor };
-int64_t fold(Fold kind, unsigned mask, int64_t value, Loc at);
+int64_t fold(Fold kind, unsigned mask, int64_t value, Loc loc);
 
 template <class T> uint64_t to_bits(T value) {
   static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "CUDA exchanges 32 and 64 bit numbers");
@@ -49,63 +49,63 @@ template <class T> T from_bits(uint64_t bits) {
 
 // ---- block and warp barriers, fences
 
-inline void __syncthreads(Loc at = {}) { barrier(false, at); }
-inline int __syncthreads_count(int p, Loc at = {}) { return barrier(p != 0, at); }
-inline int __syncthreads_or(int p, Loc at = {}) { return barrier(p != 0, at) != 0; }
-inline int __syncthreads_and(int p, Loc at = {}) { return barrier(p == 0, at) == 0; }
-void __syncwarp(unsigned mask = ~0u, Loc at = {});
+inline void __syncthreads(Loc loc = {}) { barrier(false, loc); }
+inline int __syncthreads_count(int p, Loc loc = {}) { return barrier(p != 0, loc); }
+inline int __syncthreads_or(int p, Loc loc = {}) { return barrier(p != 0, loc) != 0; }
+inline int __syncthreads_and(int p, Loc loc = {}) { return barrier(p == 0, loc) == 0; }
+void __syncwarp(unsigned mask = ~0u, Loc loc = {});
 inline void __threadfence() {
   fence();
   if (isolated) show_writes_to_all_blocks();
 }
 inline void __threadfence_block() { fence(); }
 inline void __nanosleep(unsigned) { poll(); }
-[[noreturn]] inline void __trap(Loc at = {}) { fail_thread("__trap", at); }
+[[noreturn]] inline void __trap(Loc loc = {}) { fail_thread("__trap", loc); }
 
 // ---- warp collectives. Numbers smaller than int are exchanged as int, as in CUDA.
 
-template <class T> auto exchange(Shuffle kind, unsigned mask, T value, unsigned argument, int width, Loc at) {
-  return from_bits<T>(shuffle(kind, mask, to_bits(value), argument, width, at));
+template <class T> auto exchange(Shuffle kind, unsigned mask, T value, unsigned argument, int width, Loc loc) {
+  return from_bits<T>(shuffle(kind, mask, to_bits(value), argument, width, loc));
 }
-template <class T> auto __shfl_sync(unsigned mask, T value, int source, int width = 32, Loc at = {}) {
-  return exchange(Shuffle::index, mask, +value, static_cast<unsigned>(source), width, at);
+template <class T> auto __shfl_sync(unsigned mask, T value, int source, int width = 32, Loc loc = {}) {
+  return exchange(Shuffle::index, mask, +value, static_cast<unsigned>(source), width, loc);
 }
-template <class T> auto __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {}) {
-  return exchange(Shuffle::up, mask, +value, by, width, at);
+template <class T> auto __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, Loc loc = {}) {
+  return exchange(Shuffle::up, mask, +value, by, width, loc);
 }
-template <class T> auto __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {}) {
-  return exchange(Shuffle::down, mask, +value, by, width, at);
+template <class T> auto __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, Loc loc = {}) {
+  return exchange(Shuffle::down, mask, +value, by, width, loc);
 }
-template <class T> auto __shfl_xor_sync(unsigned mask, T value, int by, int width = 32, Loc at = {}) {
-  return exchange(Shuffle::exclusive_or, mask, +value, static_cast<unsigned>(by), width, at);
+template <class T> auto __shfl_xor_sync(unsigned mask, T value, int by, int width = 32, Loc loc = {}) {
+  return exchange(Shuffle::exclusive_or, mask, +value, static_cast<unsigned>(by), width, loc);
 }
 
-inline unsigned __ballot_sync(unsigned mask, int p, Loc at = {}) { return ballot("__ballot_sync", mask, p != 0, at); }
-inline int __any_sync(unsigned mask, int p, Loc at = {}) { return ballot("__any_sync", mask, p != 0, at) != 0; }
-inline int __all_sync(unsigned mask, int p, Loc at = {}) { return ballot("__all_sync", mask, p == 0, at) == 0; }
-template <class T> unsigned __match_any_sync(unsigned mask, T value, Loc at = {}) { return match(mask, to_bits(+value), at); }
+inline unsigned __ballot_sync(unsigned mask, int p, Loc loc = {}) { return ballot("__ballot_sync", mask, p != 0, loc); }
+inline int __any_sync(unsigned mask, int p, Loc loc = {}) { return ballot("__any_sync", mask, p != 0, loc) != 0; }
+inline int __all_sync(unsigned mask, int p, Loc loc = {}) { return ballot("__all_sync", mask, p == 0, loc) == 0; }
+template <class T> unsigned __match_any_sync(unsigned mask, T value, Loc loc = {}) { return match(mask, to_bits(+value), loc); }
 
 // As on hardware: int and unsigned for add, min and max, unsigned for the bitwise ones.
-inline int __reduce_add_sync(unsigned mask, int value, Loc at = {}) { return static_cast<int>(fold(Fold::add, mask, value, at)); }
-inline unsigned __reduce_add_sync(unsigned mask, unsigned value, Loc at = {}) {
-  return static_cast<unsigned>(fold(Fold::add, mask, value, at));
+inline int __reduce_add_sync(unsigned mask, int value, Loc loc = {}) { return static_cast<int>(fold(Fold::add, mask, value, loc)); }
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value, Loc loc = {}) {
+  return static_cast<unsigned>(fold(Fold::add, mask, value, loc));
 }
-inline int __reduce_min_sync(unsigned mask, int value, Loc at = {}) { return static_cast<int>(fold(Fold::min, mask, value, at)); }
-inline unsigned __reduce_min_sync(unsigned mask, unsigned value, Loc at = {}) {
-  return static_cast<unsigned>(fold(Fold::min, mask, value, at));
+inline int __reduce_min_sync(unsigned mask, int value, Loc loc = {}) { return static_cast<int>(fold(Fold::min, mask, value, loc)); }
+inline unsigned __reduce_min_sync(unsigned mask, unsigned value, Loc loc = {}) {
+  return static_cast<unsigned>(fold(Fold::min, mask, value, loc));
 }
-inline int __reduce_max_sync(unsigned mask, int value, Loc at = {}) { return static_cast<int>(fold(Fold::max, mask, value, at)); }
-inline unsigned __reduce_max_sync(unsigned mask, unsigned value, Loc at = {}) {
-  return static_cast<unsigned>(fold(Fold::max, mask, value, at));
+inline int __reduce_max_sync(unsigned mask, int value, Loc loc = {}) { return static_cast<int>(fold(Fold::max, mask, value, loc)); }
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value, Loc loc = {}) {
+  return static_cast<unsigned>(fold(Fold::max, mask, value, loc));
 }
-inline unsigned __reduce_and_sync(unsigned mask, unsigned value, Loc at = {}) {
-  return static_cast<unsigned>(fold(Fold::bit_and, mask, value, at));
+inline unsigned __reduce_and_sync(unsigned mask, unsigned value, Loc loc = {}) {
+  return static_cast<unsigned>(fold(Fold::bit_and, mask, value, loc));
 }
-inline unsigned __reduce_or_sync(unsigned mask, unsigned value, Loc at = {}) {
-  return static_cast<unsigned>(fold(Fold::bit_or, mask, value, at));
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value, Loc loc = {}) {
+  return static_cast<unsigned>(fold(Fold::bit_or, mask, value, loc));
 }
-inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, Loc at = {}) {
-  return static_cast<unsigned>(fold(Fold::bit_xor, mask, value, at));
+inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, Loc loc = {}) {
+  return static_cast<unsigned>(fold(Fold::bit_xor, mask, value, loc));
 }
 
 // ---- atomics: relaxed, each returns the old value
@@ -150,9 +150,9 @@ template <class T> T atomicCAS(T* p, std::type_identity_t<T> expected, std::type
 
 // ---- loads, stores, bits
 
-template <class T> T __ldg(const T* p, Loc at = {}) {
+template <class T> T __ldg(const T* p, Loc loc = {}) {
   static_assert(sizeof(T) <= 16, "no load is wider");
-  note_read_only("__ldg", p, sizeof(T), at);
+  note_read_only("__ldg", p, sizeof(T), loc);
   return *p;
 }
 template <class T> T __ldcs(const T* p) { return *p; }

@@ -35,26 +35,26 @@ struct MmaLane {
 template <Mma kind> void resolve_mma(void* const* payloads, unsigned) {
   constexpr unsigned kOfRegister = kind == Mma::tf32 ? 1 : 2, kDepth = 8 * kOfRegister;
   float a[16][kDepth], b[kDepth][8];
-  const auto of = [&](unsigned lane) -> const MmaLane& { return *static_cast<const MmaLane*>(payloads[lane]); };
+  const auto payload_of = [&](unsigned lane) -> const MmaLane& { return *static_cast<const MmaLane*>(payloads[lane]); };
   for (unsigned lane = 0; lane < kLanes; ++lane)
     for (unsigned half = 0; half < kOfRegister; ++half) {
       const unsigned g = lane / 4, k = lane % 4 * kOfRegister + half;
-      for (unsigned r = 0; r < 4; ++r) a[g + 8 * (r % 2)][k + 4 * kOfRegister * (r / 2)] = element(kind, of(lane).a[r], half);
-      for (unsigned r = 0; r < 2; ++r) b[k + 4 * kOfRegister * r][g] = element(kind, of(lane).b[r], half);
+      for (unsigned r = 0; r < 4; ++r) a[g + 8 * (r % 2)][k + 4 * kOfRegister * (r / 2)] = element(kind, payload_of(lane).a[r], half);
+      for (unsigned r = 0; r < 2; ++r) b[k + 4 * kOfRegister * r][g] = element(kind, payload_of(lane).b[r], half);
     }
   for (unsigned lane = 0; lane < kLanes; ++lane)
     for (unsigned r = 0; r < 4; ++r) {
       const unsigned row = lane / 4 + 8 * (r / 2), column = lane % 4 * 2 + r % 2;
-      float sum = of(lane).c[r];
+      float sum = payload_of(lane).c[r];
       for (unsigned k = 0; k < kDepth; ++k) sum += a[row][k] * b[k][column];
-      of(lane).c[r] = sum;
+      payload_of(lane).c[r] = sum;
     }
 }
 
-void check_rounded(const uint32_t* registers, unsigned count, Loc at) {
+void check_rounded(const uint32_t* registers, unsigned count, Loc loc) {
   for (unsigned i = 0; i < count; ++i)
     if (const float x = __builtin_bit_cast(float, registers[i]); registers[i] & 0x1fffu && x == x)
-      current_block->fail_thread("mma_tf32 at " + describe(at) + ": " + std::to_string(x) + " was not rounded by to_tf32");
+      current_block->fail_thread("mma_tf32 at " + describe(loc) + ": " + std::to_string(x) + " was not rounded by to_tf32");
 }
 
 struct LdmatrixLane {
@@ -65,60 +65,62 @@ struct LdmatrixLane {
 };
 
 void resolve_ldmatrix(void* const* payloads, unsigned) {
-  const auto of = [&](unsigned lane) -> const LdmatrixLane& { return *static_cast<const LdmatrixLane*>(payloads[lane]); };
-  for (int matrix = 0; matrix < of(0).matrices; ++matrix) {
-    const auto tile = [&](unsigned row, unsigned column) -> uint32_t { return of(static_cast<unsigned>(matrix) * 8 + row).row[column]; };
+  const auto payload_of = [&](unsigned lane) -> const LdmatrixLane& { return *static_cast<const LdmatrixLane*>(payloads[lane]); };
+  for (int matrix = 0; matrix < payload_of(0).matrices; ++matrix) {
+    const auto tile = [&](unsigned row, unsigned column) -> uint32_t {
+      return payload_of(static_cast<unsigned>(matrix) * 8 + row).row[column];
+    };
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       const unsigned g = lane / 4, t = lane % 4 * 2;
-      const bool transposed = of(lane).transposed;
+      const bool transposed = payload_of(lane).transposed;
       const uint32_t low = transposed ? tile(t, g) : tile(g, t), high = transposed ? tile(t + 1, g) : tile(g, t + 1);
-      of(lane).r[matrix] = low | high << 16;
+      payload_of(lane).r[matrix] = low | high << 16;
     }
   }
 }
 
 // Checks that `bytes` bytes from p on are in the block's shared memory.
-void check_shared(const char* what, const void* p, size_t bytes, Loc at) {
+void check_shared(const char* what, const void* p, size_t bytes, Loc loc) {
   if (!current_block->shared().contains(p, bytes))
-    current_block->fail_thread(std::string(what) + " at " + describe(at) + ": the address is not in shared memory");
+    current_block->fail_thread(std::string(what) + " at " + describe(loc) + ": the address is not in shared memory");
 }
 
 }  // namespace
 
-void check_aligned(const char* what, const void* p, unsigned bytes, Loc at) {
+void check_aligned(const char* what, const void* p, unsigned bytes, Loc loc) {
   const unsigned beyond = reinterpret_cast<uintptr_t>(p) % bytes;
   if (beyond)
-    current_block->fail_thread(std::string(what) + " at " + describe(at) + ": the address is " + std::to_string(beyond) +
+    current_block->fail_thread(std::string(what) + " at " + describe(loc) + ": the address is " + std::to_string(beyond) +
                                " bytes beyond a multiple of " + std::to_string(bytes));
 }
 
-void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc at) {
+void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc loc) {
   constexpr const char* names[] = {"mma_bf16", "mma_f16", "mma_tf32"};
   constexpr Resolve resolves[] = {&resolve_mma<Mma::bf16>, &resolve_mma<Mma::f16>, &resolve_mma<Mma::tf32>};
   if (kind == Mma::tf32) {
-    check_rounded(a, 4, at);
-    check_rounded(b, 2, at);
+    check_rounded(a, 4, loc);
+    check_rounded(b, 2, loc);
   }
   MmaLane payload{c, a, b};
-  current_block->collective(names[static_cast<int>(kind)], ~0u, &payload, resolves[static_cast<int>(kind)], at, true);
+  current_block->collective(names[static_cast<int>(kind)], ~0u, &payload, resolves[static_cast<int>(kind)], loc, true);
 }
 
-void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, const void* row, Loc at) {
+void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, const void* row, Loc loc) {
   LdmatrixLane payload{{}, r, matrices, transposed};
   if (current_block->lane() < static_cast<unsigned>(matrices) * 8) {
-    check_aligned(name, row, 16, at);
-    check_shared(name, row, 16, at);
+    check_aligned(name, row, 16, loc);
+    check_shared(name, row, 16, loc);
     std::memcpy(payload.row, row, 16);  // each lane its own row, where the sanitizers see it
   }
-  current_block->collective(name, ~0u, &payload, &resolve_ldmatrix, at, true);
+  current_block->collective(name, ~0u, &payload, &resolve_ldmatrix, loc, true);
 }
 
 // ---- asynchronous copies
 
-void AsyncCopies::begin(void* to, const void* from, size_t bytes, size_t source_bytes, Loc at) {
-  std::memset(to, 0xff, bytes);
+void AsyncCopies::begin(void* target, const void* source, size_t bytes, size_t source_bytes, Loc loc) {
+  std::memset(target, 0xff, bytes);
   Quiet quiet;
-  copies_.push_back({to, from, bytes, source_bytes, groups_, at});
+  copies_.push_back({target, source, bytes, source_bytes, groups_, loc});
 }
 
 void AsyncCopies::wait(unsigned groups_left) {
@@ -135,22 +137,22 @@ void AsyncCopies::arrive(unsigned groups) {
     if (!arrived.empty()) current_block->copies_arrived();
   }
   for (const Copy& copy : arrived) {
-    std::memcpy(copy.to, copy.from, copy.source_bytes);
-    std::memset(static_cast<char*>(copy.to) + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
+    std::memcpy(copy.target, copy.source, copy.source_bytes);
+    std::memset(static_cast<char*>(copy.target) + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
   }
 }
 
-void begin_copy(void* shared, const void* global, int bytes, int source_bytes, Loc at) {
+void begin_copy(void* shared, const void* global, int bytes, int source_bytes, Loc loc) {
   Block& block = *current_block;
   if (source_bytes < 0 || source_bytes > bytes)
-    block.fail_thread("cp_async at " + describe(at) + ": " + std::to_string(source_bytes) + " bytes of the source, expected 0 to " +
+    block.fail_thread("cp_async at " + describe(loc) + ": " + std::to_string(source_bytes) + " bytes of the source, expected 0 to " +
                       std::to_string(bytes));
-  check_aligned("cp_async, destination", shared, static_cast<unsigned>(bytes), at);
-  check_shared("cp_async, destination", shared, static_cast<size_t>(bytes), at);
-  check_aligned("cp_async, source", global, static_cast<unsigned>(bytes), at);
+  check_aligned("cp_async, destination", shared, static_cast<unsigned>(bytes), loc);
+  check_shared("cp_async, destination", shared, static_cast<size_t>(bytes), loc);
+  check_aligned("cp_async, source", global, static_cast<unsigned>(bytes), loc);
   if (source_bytes > 0 && !block.in_device_memory(global, static_cast<size_t>(source_bytes)))
-    block.fail_thread("cp_async, source at " + describe(at) + ": the address is not in device memory");
-  block.copies().begin(shared, global, static_cast<size_t>(bytes), static_cast<size_t>(source_bytes), at);
+    block.fail_thread("cp_async, source at " + describe(loc) + ": the address is not in device memory");
+  block.copies().begin(shared, global, static_cast<size_t>(bytes), static_cast<size_t>(source_bytes), loc);
 }
 
 void commit_copies() {

@@ -10,22 +10,22 @@
 namespace emu {
 
 enum class Mma : uint8_t { bf16, f16, tf32 };
-void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc at);
-void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, const void* row, Loc at);
+void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc loc);
+void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, const void* row, Loc loc);
 
-void begin_copy(void* shared, const void* global, int bytes, int source_bytes, Loc at);
+void begin_copy(void* shared, const void* global, int bytes, int source_bytes, Loc loc);
 void commit_copies();
 void wait_for_copies(unsigned groups_left);
 void wait_for_all_copies();
 
-unsigned shared_address(const void* p, Loc at);  // from the beginning of the block's shared memory
+unsigned shared_address(const void* p, Loc loc);  // from the beginning of the block's shared memory
 void fence_proxy_async();
-void wgmma_fence(const Registers& first, const Registers& second, Loc at);
-void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t left, uint64_t right, bool transposed, bool accumulate, Loc at);
-void wgmma_commit(Loc at);
-void wgmma_wait(unsigned groups_left, const Registers& d, Loc at);
+void wgmma_fence(const Registers& first, const Registers& second, Loc loc);
+void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t left, uint64_t right, bool transposed, bool accumulate, Loc loc);
+void wgmma_commit(Loc loc);
+void wgmma_wait(unsigned groups_left, const Registers& d, Loc loc);
 
-void check_aligned(const char* what, const void* p, unsigned bytes, Loc at);
+void check_aligned(const char* what, const void* p, unsigned bytes, Loc loc);
 
 }  // namespace emu
 
@@ -33,9 +33,13 @@ namespace ricci::ptx {
 
 using emu::Loc;
 
-inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {}) { emu::mma(emu::Mma::bf16, c, a, b, at); }
-inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {}) { emu::mma(emu::Mma::f16, c, a, b, at); }
-inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {}) { emu::mma(emu::Mma::tf32, c, a, b, at); }
+inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) {
+  emu::mma(emu::Mma::bf16, c, a, b, loc);
+}
+inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) { emu::mma(emu::Mma::f16, c, a, b, loc); }
+inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) {
+  emu::mma(emu::Mma::tf32, c, a, b, loc);
+}
 inline uint32_t to_tf32(float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, x);
   return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffffffu : (bits + 0x1000u) & ~0x1fffu;
@@ -55,61 +59,61 @@ inline float reciprocal_approx(float x) {
   return __builtin_copysignf(y < 0x1p-126f ? 0 : y, x);
 }
 
-template <int N> void ldmatrix(uint32_t (&r)[N], const void* row, Loc at = {}) {
+template <int N> void ldmatrix(uint32_t (&r)[N], const void* row, Loc loc = {}) {
   static_assert(N == 1 || N == 2 || N == 4);
   constexpr const char* kNames[] = {"", "ldmatrix<1>", "ldmatrix<2>", "", "ldmatrix<4>"};
-  emu::ldmatrix(kNames[N], N, false, r, row, at);
+  emu::ldmatrix(kNames[N], N, false, r, row, loc);
 }
-template <int N> void ldmatrix_trans(uint32_t (&r)[N], const void* row, Loc at = {}) {
+template <int N> void ldmatrix_trans(uint32_t (&r)[N], const void* row, Loc loc = {}) {
   static_assert(N == 1 || N == 2 || N == 4);
   constexpr const char* kNames[] = {"", "ldmatrix_trans<1>", "ldmatrix_trans<2>", "", "ldmatrix_trans<4>"};
-  emu::ldmatrix(kNames[N], N, true, r, row, at);
+  emu::ldmatrix(kNames[N], N, true, r, row, loc);
 }
 
-template <int N> void cp_async(void* shared, const void* global, int source_bytes = N, Loc at = {}) {
+template <int N> void cp_async(void* shared, const void* global, int source_bytes = N, Loc loc = {}) {
   static_assert(N == 4 || N == 8 || N == 16);
-  emu::begin_copy(shared, global, N, source_bytes, at);
+  emu::begin_copy(shared, global, N, source_bytes, loc);
 }
 inline void cp_async_commit() { emu::commit_copies(); }
 template <int n> void cp_async_wait() { emu::wait_for_copies(n); }
 inline void cp_async_wait_all() { emu::wait_for_all_copies(); }
 
 inline void fence_proxy_async() { emu::fence_proxy_async(); }
-inline Descriptor descriptor(const void* shared, int leading, int stride, Loc at = {}) {
-  return descriptor_of(emu::shared_address(shared, at), leading, stride);
+inline Descriptor descriptor(const void* shared, int leading, int stride, Loc loc = {}) {
+  return descriptor_of(emu::shared_address(shared, loc), leading, stride);
 }
-inline void wgmma_fence(Loc at = {}) { emu::wgmma_fence({}, {}, at); }
-template <class A> void wgmma_fence(A& registers, Loc at = {}) { emu::wgmma_fence({&registers, sizeof registers}, {}, at); }
-template <class A, class B> void wgmma_fence(A& first, B& second, Loc at = {}) {
-  emu::wgmma_fence({&first, sizeof first}, {&second, sizeof second}, at);
+inline void wgmma_fence(Loc loc = {}) { emu::wgmma_fence({}, {}, loc); }
+template <class A> void wgmma_fence(A& registers, Loc loc = {}) { emu::wgmma_fence({&registers, sizeof registers}, {}, loc); }
+template <class A, class B> void wgmma_fence(A& first, B& second, Loc loc = {}) {
+  emu::wgmma_fence({&first, sizeof first}, {&second, sizeof second}, loc);
 }
 template <bool transposed, bool accumulate, int tiles>
-void wgmma_bf16(float (&d)[tiles][4], const uint32_t (&a)[4], Descriptor b, Loc at = {}) {
+void wgmma_bf16(float (&d)[tiles][4], const uint32_t (&a)[4], Descriptor b, Loc loc = {}) {
   static_assert(tiles == 8 || tiles == 16);
-  emu::wgmma(d[0], tiles * 8, a, 0, b.bits, transposed, accumulate, at);
+  emu::wgmma(d[0], tiles * 8, a, 0, b.bits, transposed, accumulate, loc);
 }
-template <bool transposed, bool accumulate, int tiles> void wgmma_bf16(float (&d)[tiles][4], Descriptor a, Descriptor b, Loc at = {}) {
+template <bool transposed, bool accumulate, int tiles> void wgmma_bf16(float (&d)[tiles][4], Descriptor a, Descriptor b, Loc loc = {}) {
   static_assert(tiles == 8);
-  emu::wgmma(d[0], tiles * 8, nullptr, a.bits, b.bits, transposed, accumulate, at);
+  emu::wgmma(d[0], tiles * 8, nullptr, a.bits, b.bits, transposed, accumulate, loc);
 }
-inline void wgmma_commit(Loc at = {}) { emu::wgmma_commit(at); }
-template <int n, class D> void wgmma_wait(D& d, Loc at = {}) { emu::wgmma_wait(n, {&d, sizeof d}, at); }
+inline void wgmma_commit(Loc loc = {}) { emu::wgmma_commit(loc); }
+template <int n, class D> void wgmma_wait(D& d, Loc loc = {}) { emu::wgmma_wait(n, {&d, sizeof d}, loc); }
 
-inline uint4 load16(const void* p, Loc at = {}) {
-  emu::check_aligned("load16", p, 16, at);
+inline uint4 load16(const void* p, Loc loc = {}) {
+  emu::check_aligned("load16", p, 16, loc);
   return *static_cast<const uint4*>(p);
 }
-inline uint4 load16_once(const void* global, Loc at = {}) {
-  emu::check_aligned("load16_once", global, 16, at);
-  emu::note_read_only("load16_once", global, 16, at);
+inline uint4 load16_once(const void* global, Loc loc = {}) {
+  emu::check_aligned("load16_once", global, 16, loc);
+  emu::note_read_only("load16_once", global, 16, loc);
   return *static_cast<const uint4*>(global);
 }
-inline void store16(void* p, uint4 value, Loc at = {}) {
-  emu::check_aligned("store16", p, 16, at);
+inline void store16(void* p, uint4 value, Loc loc = {}) {
+  emu::check_aligned("store16", p, 16, loc);
   *static_cast<uint4*>(p) = value;
 }
-inline void store16_once(void* global, uint4 value, Loc at = {}) {
-  emu::check_aligned("store16_once", global, 16, at);
+inline void store16_once(void* global, uint4 value, Loc loc = {}) {
+  emu::check_aligned("store16_once", global, 16, loc);
   *static_cast<uint4*>(global) = value;
 }
 

@@ -14,18 +14,18 @@ namespace {
 constexpr uint32_t kUnderWay = 0x7fb0b0b0;  // a NaN that no arithmetic makes
 constexpr unsigned kDepth = 16, kRows = 64, kUnit = 16, kSwizzle = 128, kPattern = 1024;
 
-[[noreturn]] void fail_product(const char* name, Loc at, const std::string& what) {
-  current_block->fail_thread(std::string(name) + " at " + describe(at) + ": " + what);
+[[noreturn]] void fail_product(const char* name, Loc loc, const std::string& what) {
+  current_block->fail_thread(std::string(name) + " at " + describe(loc) + ": " + what);
 }
 
 const unsigned char* shared_bytes() { return static_cast<const unsigned char*>(current_block->shared().dynamic()); }
 
-Operand decoded(const char* name, uint64_t bits, unsigned columns, bool transposed, Loc at) {
+Operand decoded(const char* name, uint64_t bits, unsigned columns, bool transposed, Loc loc) {
   const auto field = [=](int bit) { return static_cast<unsigned>(bits >> bit & 0x3fff) << 4; };
   const Operand b{field(0), field(16), field(32), columns, transposed};
-  if (bits >> 62 != 1) fail_product(name, at, "the descriptor's swizzle is not the one of 128 bytes");
+  if (bits >> 62 != 1) fail_product(name, loc, "the descriptor's swizzle is not the one of 128 bytes");
   if (b.start % kPattern >= kSwizzle)
-    fail_product(name, at, ricci::format_message("the matrix begins {} bytes beyond a multiple of {}", {b.start % kPattern, kPattern}));
+    fail_product(name, loc, ricci::format_message("the matrix begins {} bytes beyond a multiple of {}", {b.start % kPattern, kPattern}));
   return b;
 }
 
@@ -33,11 +33,11 @@ Operand decoded(const char* name, uint64_t bits, unsigned columns, bool transpos
 void check_seen(const Product& product, const Operand& b, const char* otherwise) {
   const SharedMemory& shared = current_block->shared();
   for (unsigned i = current_block->lane(); i < b.columns * kDepth * 2 / kUnit; i += kLanes) {
-    const unsigned offset = b.transposed ? b.at(i % kDepth, i / kDepth * 8) : b.at(i % 2 * 8, i / 2);
+    const unsigned offset = b.transposed ? b.offset_of(i % kDepth, i / kDepth * 8) : b.offset_of(i % 2 * 8, i / 2);
     if (!shared.contains(shared_bytes() + offset, kUnit))
-      fail_product(product.name, product.at, ricci::format_message("byte {} is not in the block's shared memory", {offset}));
+      fail_product(product.name, product.loc, ricci::format_message("byte {} is not in the block's shared memory", {offset}));
     if (!current_block->proxy().sees(shared, offset, kUnit))
-      fail_product(product.name, product.at, ricci::format_message("byte {} of shared memory {}", {offset, otherwise}));
+      fail_product(product.name, product.loc, ricci::format_message("byte {} of shared memory {}", {offset, otherwise}));
   }
 }
 
@@ -49,7 +49,7 @@ void check_seen(const Product& product, const char* otherwise) {
 // Loaded where ThreadSanitizer sees it.
 float loaded(const Operand& operand, unsigned k, unsigned column) {
   ricci::bf16 element;
-  std::memcpy(&element, shared_bytes() + operand.at(k, column), sizeof element);
+  std::memcpy(&element, shared_bytes() + operand.offset_of(k, column), sizeof element);
   return static_cast<float>(element);
 }
 
@@ -59,32 +59,32 @@ struct StepLane {
 };
 
 void resolve_step(void* const* payloads, unsigned) {
-  const auto of = [&](unsigned lane) -> const StepLane& { return *static_cast<const StepLane*>(payloads[lane]); };
-  const Warpgroups::Step& step = of(0).step;
+  const auto payload_of = [&](unsigned lane) -> const StepLane& { return *static_cast<const StepLane*>(payloads[lane]); };
+  const Warpgroups::Step& step = payload_of(0).step;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    if (of(lane).step.left != step.left || of(lane).step.right != step.right)
-      current_block->fail(std::string(step.name) + " at " + describe(step.at) + ": the lanes of the warp have different descriptors");
-    if (!of(lane).product || !of(lane).product->a) continue;
+    if (payload_of(lane).step.left != step.left || payload_of(lane).step.right != step.right)
+      current_block->fail(std::string(step.name) + " at " + describe(step.loc) + ": the lanes of the warp have different descriptors");
+    if (!payload_of(lane).product || !payload_of(lane).product->a) continue;
     for (unsigned from = 0; from < 4; ++from)  // the four lanes that share the rows lane / 4 and lane / 4 + 8
       for (unsigned r = 0; r < 4; ++r)
         for (unsigned half = 0; half < 2; ++half) {
-          const uint32_t bits = of(lane / 4 * 4 + from).product->a[r] >> 16 * half;
-          of(lane).product->rows[r % 2][r / 2 * 8 + from * 2 + half] = __builtin_bit_cast(float, bits << 16);
+          const uint32_t bits = payload_of(lane / 4 * 4 + from).product->a[r] >> 16 * half;
+          payload_of(lane).product->rows[r % 2][r / 2 * 8 + from * 2 + half] = __builtin_bit_cast(float, bits << 16);
         }
   }
   if (const std::string fault = current_block->warpgroups().add(current_block->warp(), step); !fault.empty()) current_block->fail(fault);
 }
 
-void execute(const char* name, Loc at, uint64_t left = 0, uint64_t right = 0, Product* product = nullptr) {
-  StepLane payload{{name, at, left, right}, product};
-  current_block->collective(name, ~0u, &payload, &resolve_step, at, true);
+void execute(const char* name, Loc loc, uint64_t left = 0, uint64_t right = 0, Product* product = nullptr) {
+  StepLane payload{{name, loc, left, right}, product};
+  current_block->collective(name, ~0u, &payload, &resolve_step, loc, true);
 }
 
 }  // namespace
 
 // Eight rows of 128 bytes are a pattern of 1,024 bytes: the chunks of 16 bytes of each row are permuted by an exclusive or with the row's
 // number, which the hardware takes from the address.
-unsigned Operand::at(unsigned k, unsigned column) const {
+unsigned Operand::offset_of(unsigned k, unsigned column) const {
   const unsigned row = transposed ? k : column, beside = transposed ? column : k;
   const unsigned address = start + row / 8 * stride + row % 8 * kSwizzle + beside / 64 * leading + beside % 64 * 2;
   return address ^ (address / kSwizzle % 8 * kUnit);
@@ -111,8 +111,8 @@ void AsyncProducts::begin(const Product& product) {
   const Sum* sum = find(product.d);
   const bool a_is_fenced = product.a ? is_fenced(product.a) : has_fenced_;
   if (!a_is_fenced || (product.accumulate && !sum && !is_fenced(product.d)))
-    fail_product(product.name, product.at, "no wgmma_fence names its registers since the last wgmma_wait");
-  if (sum && !sum->untouched()) fail_product(product.name, product.at, "d was written while an earlier product is under way");
+    fail_product(product.name, product.loc, "no wgmma_fence names its registers since the last wgmma_wait");
+  if (sum && !sum->untouched()) fail_product(product.name, product.loc, "d was written while an earlier product is under way");
   if (!sum) sums_.push_back({product.d, {product.d, product.d + product.right.columns / 2}});
   std::fill_n(product.d, product.right.columns / 2, __builtin_bit_cast(float, kUnderWay));
   products_.push_back(product);
@@ -133,7 +133,7 @@ void AsyncProducts::run(const Product& product) {
   }
   Quiet quiet;
   if (product.a && std::memcmp(product.a, product.a_at_issue, sizeof product.a_at_issue) != 0)
-    fail_product(product.name, product.at, "a was changed before the wgmma_wait");
+    fail_product(product.name, product.loc, "a was changed before the wgmma_wait");
   std::vector<float>& values = find(product.d)->values;
   for (unsigned i = 0; i < values.size(); ++i) {
     float sum = product.accumulate ? values[i] : 0;
@@ -142,7 +142,7 @@ void AsyncProducts::run(const Product& product) {
   }
 }
 
-void AsyncProducts::wait(unsigned groups_left, const Registers& d, Loc at) {
+void AsyncProducts::wait(unsigned groups_left, const Registers& d, Loc loc) {
   const unsigned groups = groups_ > groups_left ? groups_ - groups_left : 0;
   const auto end = std::find_if(products_.begin(), products_.end(), [=](const Product& product) { return product.group >= groups; });
   for (auto product = products_.begin(); product != end; ++product) run(*product);
@@ -150,18 +150,18 @@ void AsyncProducts::wait(unsigned groups_left, const Registers& d, Loc at) {
   products_.erase(products_.begin(), end);
   fenced_ = {};
   has_fenced_ = false;
-  deliver(d, at);
+  deliver(d, loc);
 }
 
 // The sums whose last product has run.
-void AsyncProducts::deliver(const Registers& d, Loc at) {
+void AsyncProducts::deliver(const Registers& d, Loc loc) {
   const auto done = [this](const Sum& sum) {
     return std::none_of(products_.begin(), products_.end(), [&](const Product& product) { return product.d == sum.d; });
   };
   for (const Sum& sum : sums_) {
     if (!done(sum)) continue;
-    if (!sum.untouched()) fail_product("wgmma_wait", at, "d was written before it");
-    if (!d.hold(sum.d)) fail_product("wgmma_wait", at, "it completes a product whose d it does not name");
+    if (!sum.untouched()) fail_product("wgmma_wait", loc, "d was written before it");
+    if (!d.hold(sum.d)) fail_product("wgmma_wait", loc, "it completes a product whose d it does not name");
     std::copy(sum.values.begin(), sum.values.end(), sum.d);
   }
   std::erase_if(sums_, done);
@@ -183,14 +183,14 @@ void Warpgroups::begin_block(unsigned warps) {
 }
 
 std::string Warpgroups::add(unsigned warp, const Step& step) {
-  const std::string where = std::string(step.name) + " at " + describe(step.at);
+  const std::string where = std::string(step.name) + " at " + describe(step.loc);
   if (warp / kWarps * kWarps + kWarps > warps_) return where + ": the last warpgroup of the block has fewer than four warps";
   Log& log = logs_[warp / kWarps];
   unsigned& executed = log.executed[warp % kWarps];
   if (executed == log.steps.size()) log.steps.push_back(step);
   const Step& first = log.steps[executed++];
-  if (std::strcmp(first.name, step.name) != 0 || std::strcmp(first.at.file, step.at.file) != 0 || first.at.line != step.at.line)
-    return "divergent warpgroup, one warp is at " + where + " and another at " + first.name + " " + describe(first.at);
+  if (std::strcmp(first.name, step.name) != 0 || std::strcmp(first.loc.file, step.loc.file) != 0 || first.loc.line != step.loc.line)
+    return "divergent warpgroup, one warp is at " + where + " and another at " + first.name + " " + describe(first.loc);
   if (first.left != step.left || first.right != step.right) return where + ": the warps of the warpgroup have different descriptors";
   if (std::all_of(log.executed, log.executed + kWarps, [&](unsigned n) { return n == log.steps.size(); })) log = {};
   return {};
@@ -201,7 +201,7 @@ std::string Warpgroups::unfinished() const {
     for (unsigned warp = 0; warp < kWarps; ++warp)
       if (const unsigned n = log.executed[warp]; n < log.steps.size())
         return ricci::format_message("warp {} of warpgroup {} took no part in {} at {}",
-            {warp, static_cast<unsigned>(&log - logs_.data()), log.steps[n].name, describe(log.steps[n].at)});
+            {warp, static_cast<unsigned>(&log - logs_.data()), log.steps[n].name, describe(log.steps[n].loc)});
   return {};
 }
 
@@ -239,8 +239,8 @@ bool AsyncProxy::sees(const SharedMemory& shared, unsigned offset, unsigned byte
 
 // ---- the words
 
-unsigned shared_address(const void* p, Loc at) {
-  if (!current_block->shared().contains(p, 1)) fail_product("descriptor", at, "the address is not in shared memory");
+unsigned shared_address(const void* p, Loc loc) {
+  if (!current_block->shared().contains(p, 1)) fail_product("descriptor", loc, "the address is not in shared memory");
   return static_cast<unsigned>(static_cast<const unsigned char*>(p) - shared_bytes());
 }
 
@@ -249,31 +249,31 @@ void fence_proxy_async() {
   current_block->fence_proxy_async();
 }
 
-void wgmma_fence(const Registers& first, const Registers& second, Loc at) {
-  execute("wgmma_fence", at);
+void wgmma_fence(const Registers& first, const Registers& second, Loc loc) {
+  execute("wgmma_fence", loc);
   Quiet quiet;
   current_block->products().fence(first, second);
 }
 
-void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t left, uint64_t right, bool transposed, bool accumulate, Loc at) {
+void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t left, uint64_t right, bool transposed, bool accumulate, Loc loc) {
   constexpr const char* kName = "wgmma_bf16";
-  Product product{kName, d, a, {}, decoded(kName, right, columns, transposed, at), accumulate, at};
+  Product product{kName, d, a, {}, decoded(kName, right, columns, transposed, loc), accumulate, loc};
   if (a) std::copy_n(a, 4, product.a_at_issue);
-  else product.left = decoded(kName, left, kRows, false, at);
+  else product.left = decoded(kName, left, kRows, false, loc);
   check_seen(product, "was written without a fence_proxy_async of all threads and a barrier after it");
-  execute(kName, at, left, right, &product);
+  execute(kName, loc, left, right, &product);
   current_block->products().begin(product);
 }
 
-void wgmma_commit(Loc at) {
-  execute("wgmma_commit", at);
+void wgmma_commit(Loc loc) {
+  execute("wgmma_commit", loc);
   Quiet quiet;
   current_block->products().commit();
 }
 
-void wgmma_wait(unsigned groups_left, const Registers& d, Loc at) {
-  execute("wgmma_wait", at);
-  current_block->products().wait(groups_left, d, at);
+void wgmma_wait(unsigned groups_left, const Registers& d, Loc loc) {
+  execute("wgmma_wait", loc);
+  current_block->products().wait(groups_left, d, loc);
 }
 
 }  // namespace emu

@@ -15,8 +15,8 @@ struct Registers {
   const void* first = nullptr;
   size_t bytes = 0;
   bool hold(const void* p) const {
-    const auto at = reinterpret_cast<uintptr_t>(p), begin = reinterpret_cast<uintptr_t>(first);
-    return at >= begin && at < begin + bytes;
+    const auto address = reinterpret_cast<uintptr_t>(p), begin = reinterpret_cast<uintptr_t>(first);
+    return address >= begin && address < begin + bytes;
   }
 };
 
@@ -24,7 +24,7 @@ struct Registers {
 struct Operand {
   unsigned start, leading, stride, columns;
   bool transposed;
-  unsigned at(unsigned k, unsigned column) const;  // the element's distance in bytes from the beginning of shared memory
+  unsigned offset_of(unsigned k, unsigned column) const;  // the element's distance in bytes from the beginning of shared memory
 };
 
 struct Product {
@@ -33,7 +33,7 @@ struct Product {
   const uint32_t* a;    // null: the left operand is in shared memory
   Operand left, right;  // left: without columns if it is in registers
   bool accumulate;
-  Loc at;
+  Loc loc;
   unsigned group = 0;  // how many were closed before it
   uint32_t a_at_issue[4] = {};
   float rows[2][16] = {};  // in the left operand, of this lane's elements
@@ -45,8 +45,8 @@ class AsyncProducts {
   void fence(const Registers& first, const Registers& second);
   void begin(const Product& product);
   void commit() { ++groups_; }
-  void wait(unsigned groups_left, const Registers& d, Loc at);
-  const Loc* under_way() const { return products_.empty() ? nullptr : &products_.front().at; }
+  void wait(unsigned groups_left, const Registers& d, Loc loc);
+  const Loc* under_way() const { return products_.empty() ? nullptr : &products_.front().loc; }
   void forget();
 
  private:
@@ -58,7 +58,7 @@ class AsyncProducts {
   Sum* find(const float* d);
   bool is_fenced(const void* p) const { return fenced_[0].hold(p) || fenced_[1].hold(p); }
   void run(const Product& product);
-  void deliver(const Registers& d, Loc at);
+  void deliver(const Registers& d, Loc loc);
 
   std::vector<Product> products_;  // in the order of their issue
   std::vector<Sum> sums_;          // the accumulators of these
@@ -72,7 +72,7 @@ class Warpgroups {
  public:
   struct Step {
     const char* name;
-    Loc at;
+    Loc loc;
     uint64_t left, right;  // descriptors
   };
   void begin_block(unsigned warps);

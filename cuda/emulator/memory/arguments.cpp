@@ -24,12 +24,12 @@ bool is_mapped(uintptr_t address) {
 
 void check_arguments(const Launch& launch, const void* kernel, size_t bytes) {
   if (RICCI_ASAN || RICCI_TSAN) return;
-  for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
+  for (size_t offset = 0; offset + sizeof(uintptr_t) <= bytes; offset += sizeof(uintptr_t)) {
     uintptr_t word = 0;
-    std::memcpy(&word, static_cast<const char*>(kernel) + at, sizeof word);
+    std::memcpy(&word, static_cast<const char*>(kernel) + offset, sizeof word);
     if (!is_device_memory(word) && is_mapped(word))
       ricci::fail("{}: the argument at byte {} of {} is a pointer to memory of the CPU, expected device memory (launched at {})",
-          {launch.name, at, bytes, describe(launch.loc)});
+          {launch.name, offset, bytes, describe(launch.loc)});
   }
 }
 

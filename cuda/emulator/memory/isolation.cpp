@@ -59,8 +59,8 @@ template <class F> void Isolation::for_changed_bytes(const Region& region, F f) 
 }
 
 void Isolation::atomic(const void* p, size_t bytes) {
-  const auto at = reinterpret_cast<uintptr_t>(p);
-  for (uintptr_t word = at / 4; word * 4 < at + bytes; ++word) {
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  for (uintptr_t word = address / 4; word * 4 < address + bytes; ++word) {
     uint32_t& last = atomic_words_[word];
     ordered_ |= last != kNobody && last != block_;
     last = block_;

@@ -46,11 +46,11 @@ struct Heap {
 
   // The allocation that holds the range. `what` names the caller.
   const Allocation& find(const char* what, const void* data, size_t bytes) {
-    const auto at = static_cast<const unsigned char*>(data);
-    auto next = allocations.upper_bound(at);
+    const auto address = static_cast<const unsigned char*>(data);
+    auto next = allocations.upper_bound(address);
     if (next == allocations.begin()) ricci::fail("emulator: {}: the pointer is not in device memory", {what});
     const Allocation& found = std::prev(next)->second;
-    const size_t offset = static_cast<size_t>(at - found.data);
+    const size_t offset = static_cast<size_t>(address - found.data);
     if (offset > found.bytes) ricci::fail("emulator: {}: the pointer is not in device memory", {what});
     if (bytes > found.bytes - offset)
       ricci::fail("emulator: {}: {} bytes at offset {} of a device allocation of {} bytes", {what, bytes, offset, found.bytes});
@@ -159,16 +159,16 @@ void copy_out(void* host, const void* device, size_t bytes) {
   if (bytes) heap().access("copy to host", device, bytes, [&](const Allocation&) { std::memcpy(host, device, bytes); });
 }
 
-void copy_within(void* to, const void* from, size_t bytes) {
+void copy_within(void* target, const void* source, size_t bytes) {
   if (!bytes) return;
   bool is_sparse = false;
   {
     const std::lock_guard lock(heap().mutex);
-    is_sparse = heap().find("copy on the device, source", from, bytes).is_sparse;
-    is_sparse &= heap().find("copy on the device, destination", to, bytes).is_sparse;
+    is_sparse = heap().find("copy on the device, source", source, bytes).is_sparse;
+    is_sparse &= heap().find("copy on the device, destination", target, bytes).is_sparse;
   }
   show_device_memory();
-  is_sparse ? copy_sparse(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
+  is_sparse ? copy_sparse(target, source, bytes) : static_cast<void>(std::memcpy(target, source, bytes));
   hide_device_memory();
 }
 
@@ -226,9 +226,9 @@ DeviceDamage repair_device_memory() {
   if (RICCI_ASAN) return {};  // it has seen any such write itself
   const std::lock_guard lock(heap().mutex);
   for (const auto& [data, allocation] : heap().allocations)
-    if (unsigned char* at = find_damage(allocation)) {
+    if (unsigned char* byte = find_damage(allocation)) {
       fill_red_zones(allocation);
-      return {at, at - data, allocation.bytes};
+      return {byte, byte - data, allocation.bytes};
     }
   return {};
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kRedZone = 128, kAlign = 128, kBaseAlign = 1024, kMaxVariables = 256;
 
-size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
@@ -46,51 +46,51 @@ void SharedMemory::begin_block(size_t dynamic_bytes) {
   open(memory_, dynamic_bytes);
 }
 
-void SharedMemory::open(unsigned char* at, size_t bytes) {
+void SharedMemory::open(unsigned char* data, size_t bytes) {
   top_ = round_up(top_ + bytes + kRedZone, kAlign);
 #if RICCI_ASAN
-  __asan_unpoison_memory_region(at, bytes);
+  __asan_unpoison_memory_region(data, bytes);
 #else
-  fill_red_zone(at + bytes, kRedZone);
+  fill_red_zone(data + bytes, kRedZone);
 #endif
-  std::memset(at, 0xff, bytes);
+  std::memset(data, 0xff, bytes);
 }
 
 void* SharedMemory::variable(const void* key, const char* name, size_t bytes) {
   for (const Variable& v : variables_)
-    if (v.key == key) return v.at;
+    if (v.key == key) return v.data;
   const size_t total = static_bytes_ + round_up(bytes, 16);
   if (total > kMaxStaticBytes || total + dynamic_bytes_ > kMaxBytes || variables_.size() == kMaxVariables) return nullptr;
   static_bytes_ = total;
-  unsigned char* at = memory_ + top_;
-  variables_.push_back({key, name, at, bytes});
-  open(at, bytes);
-  return at;
+  unsigned char* data = memory_ + top_;
+  variables_.push_back({key, name, data, bytes});
+  open(data, bytes);
+  return data;
 }
 
 bool SharedMemory::contains(const void* p, size_t bytes) const {
-  const auto at = static_cast<const unsigned char*>(p);
+  const auto address = static_cast<const unsigned char*>(p);
   for (const Variable& v : variables_)
-    if (at >= v.at && at + bytes <= v.at + v.bytes) return true;
+    if (address >= v.data && address + bytes <= v.data + v.bytes) return true;
   return false;
 }
 
 void SharedMemory::copy_to(std::vector<unsigned char>& bytes) const {
   bytes.assign(top_, 0);
-  for (const Variable& v : variables_) std::memcpy(bytes.data() + (v.at - memory_), v.at, v.bytes);
+  for (const Variable& v : variables_) std::memcpy(bytes.data() + (v.data - memory_), v.data, v.bytes);
 }
 
 SharedMemory::Damage SharedMemory::damage() const {
   if (RICCI_ASAN) return {};
   for (const Variable& v : variables_) {
-    const size_t written = find_written(v.at + v.bytes, kRedZone);
-    if (written < kRedZone) return {v.name, v.bytes, v.bytes + written, static_cast<size_t>(v.at - memory_) + v.bytes + written};
+    const size_t written = find_written(v.data + v.bytes, kRedZone);
+    if (written < kRedZone) return {v.name, v.bytes, v.bytes + written, static_cast<size_t>(v.data - memory_) + v.bytes + written};
   }
   return {};
 }
 
 const unsigned char* SharedMemory::repaired(const Damage& damage) {
-  memory_[damage.offset] = red(damage.at - damage.bytes);
+  memory_[damage.offset] = red(damage.position - damage.bytes);
   return memory_ + damage.offset;
 }
 

@@ -38,11 +38,11 @@ class SharedMemory {
   void copy_to(std::vector<unsigned char>& bytes) const;
   // The variable of that key, made on first use. Null if it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
-  // The first write into a red zone: byte `at` of a variable; that name is null when there was none. With
+  // The first write into a red zone: byte `data` of a variable; that name is null when there was none. With
   // AddressSanitizer the red zones are its affair.
   struct Damage {
     const char* variable = nullptr;
-    size_t bytes = 0, at = 0, offset = 0;  // offset: from the beginning of all shared memory
+    size_t bytes = 0, position = 0, offset = 0;  // offset: from the beginning of all shared memory
   };
   Damage damage() const;
   const unsigned char* repaired(const Damage& damage);  // that byte, as before it was written
@@ -51,11 +51,11 @@ class SharedMemory {
   struct Variable {
     const void* key;  // null: the dynamic part
     const char* name;
-    unsigned char* at;
+    unsigned char* data;
     size_t bytes;
   };
   void reserve(size_t bytes);
-  void open(unsigned char* at, size_t bytes);
+  void open(unsigned char* data, size_t bytes);
 
   unsigned char* memory_ = nullptr;
   size_t reserved_ = 0, top_ = 0, static_bytes_ = 0, dynamic_bytes_ = 0;

@@ -65,10 +65,10 @@ void zero_sparse(void* p, size_t bytes) {
   std::memset(begin + first + pages, 0, bytes - first - pages);
 }
 
-void copy_sparse(void* to, const void* from, size_t bytes) {
+void copy_sparse(void* target, const void* source, size_t bytes) {
   const size_t each = std::min(bytes, kCopied), last = bytes - each;
-  std::memcpy(to, from, each);
-  std::memcpy(static_cast<char*>(to) + last, static_cast<const char*>(from) + last, each);
+  std::memcpy(target, source, each);
+  std::memcpy(static_cast<char*>(target) + last, static_cast<const char*>(source) + last, each);
 }
 
 uintptr_t run_until_fault(void (*body)(const void*), const void* kernel, void*& landing) {

@@ -13,8 +13,8 @@ inline constexpr uint64_t kWholeThreads = 1 << 16;
 
 void* map_sparse(size_t bytes);  // zeros, aligned to a page; null if there are no addresses left
 void unmap_sparse(void* mapped, size_t bytes);
-void zero_sparse(void* p, size_t bytes);                     // gives whole pages back
-void copy_sparse(void* to, const void* from, size_t bytes);  // the first and the last of it alone: no others were written
+void zero_sparse(void* p, size_t bytes);                           // gives whole pages back
+void copy_sparse(void* target, const void* source, size_t bytes);  // the first and the last of it alone: no others were written
 
 // Calls body(kernel). Returns the address of the access outside of all memory that ended the call, or 0 if it returned. What the kernel's
 // objects held then is not released. `landing` belongs to the CUDA thread that runs.

@@ -21,9 +21,9 @@ TunedProducts::TunedProducts(const FilePlace& place, Keeps keeps) : place_(place
   int number = 1;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    const size_t at = line.find(kEquals);
-    if (at == line.npos) fail("{}: line {} is not PRODUCT = ALGORITHM", {place.path, number});
-    algorithms_[line.substr(0, at)] = line.substr(at + 3);
+    const size_t equals = line.find(kEquals);
+    if (equals == line.npos) fail("{}: line {} is not PRODUCT = ALGORITHM", {place.path, number});
+    algorithms_[line.substr(0, equals)] = line.substr(equals + 3);
   }
 }
 

@@ -19,13 +19,13 @@ namespace {
 constexpr double kPieceTerms = 1 << 18;  // pieces = cbrt(multiplications / kPieceTerms)
 constexpr double kMaxPieces = 64;
 
-void copy_past_caches(const float* from, int64_t n, float* to) {
+void copy_past_caches(const float* source, int64_t n, float* target) {
   int64_t i = 0;
 #ifdef __SSE2__
-  for (; i < n && reinterpret_cast<uintptr_t>(to + i) % 16 != 0; ++i) to[i] = from[i];
-  for (; i + 4 <= n; i += 4) _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+  for (; i < n && reinterpret_cast<uintptr_t>(target + i) % 16 != 0; ++i) target[i] = source[i];
+  for (; i + 4 <= n; i += 4) _mm_stream_ps(target + i, _mm_loadu_ps(source + i));
 #endif
-  for (; i < n; ++i) to[i] = from[i];
+  for (; i < n; ++i) target[i] = source[i];
 }
 
 }  // namespace
@@ -98,20 +98,20 @@ constexpr int64_t kRows = 256, kColumns = 768, kTerms = 512;  // at most, of a p
 constexpr int64_t kFewestPieces = 4;                          // with fewer, a piece takes half the rows
 constexpr int64_t kWide = 4096;                               // columns of a b that is packed for few pieces rather than for many
 
-bool is_dense(const MatrixAt& at, int64_t rows, int64_t columns) {
-  return (at.column_stride == 1 && at.row_stride == columns) || (at.row_stride == 1 && at.column_stride == rows);
+bool is_dense(const MatrixAt& strides, int64_t rows, int64_t columns) {
+  return (strides.column_stride == 1 && strides.row_stride == columns) || (strides.row_stride == 1 && strides.column_stride == rows);
 }
 
 // The strides and the data of a matrix without gaps: itself, or its copy in the buffer, whose lines go along rows or columns as its own.
-MatrixAt dense_at(const MatrixAt& at, int64_t rows, int64_t columns) {
-  if (is_dense(at, rows, columns)) return at;
-  return at.column_stride == 1 ? MatrixAt{columns, 1, rows * columns} : MatrixAt{1, rows, rows * columns};
+MatrixAt dense_at(const MatrixAt& strides, int64_t rows, int64_t columns) {
+  if (is_dense(strides, rows, columns)) return strides;
+  return strides.column_stride == 1 ? MatrixAt{columns, 1, rows * columns} : MatrixAt{1, rows, rows * columns};
 }
-const void* dense(const void* matrix, const MatrixAt& at, int64_t rows, int64_t columns, bf16* buffer) {
-  if (is_dense(at, rows, columns)) return matrix;
-  const bool along_rows = at.column_stride == 1;
+const void* dense(const void* matrix, const MatrixAt& strides, int64_t rows, int64_t columns, bf16* buffer) {
+  if (is_dense(strides, rows, columns)) return matrix;
+  const bool along_rows = strides.column_stride == 1;
   const int64_t lines = along_rows ? rows : columns, length = along_rows ? columns : rows,
-                stride = along_rows ? at.row_stride : at.column_stride;
+                stride = along_rows ? strides.row_stride : strides.column_stride;
   for (int64_t i = 0; i < lines; ++i) std::copy_n(static_cast<const bf16*>(matrix) + i * stride, length, buffer + i * length);
   return buffer;
 }

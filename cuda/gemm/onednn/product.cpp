@@ -48,10 +48,10 @@ struct KeyHash {
 };
 
 // A batch of one is described without the index of the batch.
-memory::desc describe(const Gemm& g, int64_t matrices, int64_t rows, int64_t columns, MatrixAt at, bool f32) {
+memory::desc describe(const Gemm& g, int64_t matrices, int64_t rows, int64_t columns, MatrixAt strides, bool f32) {
   const auto type = f32 ? memory::data_type::f32 : memory::data_type::bf16;
-  if (g.batch == 1) return {{rows, columns}, type, memory::dims{at.row_stride, at.column_stride}};
-  return {{matrices, rows, columns}, type, memory::dims{at.batch_stride, at.row_stride, at.column_stride}};
+  if (g.batch == 1) return {{rows, columns}, type, memory::dims{strides.row_stride, strides.column_stride}};
+  return {{matrices, rows, columns}, type, memory::dims{strides.batch_stride, strides.row_stride, strides.column_stride}};
 }
 
 // The library writes code for a product when it is made and when it first runs. That takes address space, and the library crashes where
