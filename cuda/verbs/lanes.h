@@ -1,9 +1,9 @@
 // One formula for a single number and for the neighbours that a GPU's thread handles at once, 16 bytes of the narrowest array:
-//   row.each_piece([&](auto at) { at.store(y, factor * at.load(x) + at.load(bias)); }, x, bias, y);     (cuda/verbs/rows.h)
-// x, bias and y point at the row's first element. at.load(x) is a number of the type that is computed with (f32 for bf16), or Lanes of
-// it: one for each neighbour, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers. at.read and
-// at.write leave the type as it is. at.read_mixed<k> and at.write_mixed<k> are for k rows that are interleaved: y[i k + q] is element i of
-// row q.
+//   row.each_piece([&](auto piece) { piece.store(y, factor * piece.load(x) + piece.load(bias)); }, x, bias, y);     (cuda/verbs/rows.h)
+// x, bias and y point at the row's first element. piece.load(x) is a number of the type that is computed with (f32 for bf16), or Lanes of
+// it: one for each neighbour, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers. piece.read and
+// piece.write leave the type as it is. piece.read_mixed<k> and piece.write_mixed<k> are for k rows that are interleaved: y[i k + q] is
+// element i of row q.
 #pragma once
 #include <type_traits>
 

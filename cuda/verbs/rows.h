@@ -48,7 +48,7 @@ struct BlockRow {
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) most = Max{}(most, f(i));
     return block_reduce(most, Max{}, lowest<T>());
   }
-  // The largest number of f(at), as each_piece calls it.
+  // The largest number of f(piece), as each_piece calls it.
   template <class F, class... Ts> __device__ auto max_of_pieces(F f, const Ts*... rows) const {
     using T = decltype(f(One{0}));
     T most = lowest<T>();

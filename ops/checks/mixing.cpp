@@ -118,13 +118,14 @@ void add_metric_checks(std::vector<OpCheck>& all) {
 
 void add_rotary_checks(std::vector<OpCheck>& all) {
   const auto check = [&](const char* what, Shape x, RotaryHeads heads, int64_t turned, int64_t first = 0) {
-    const auto run = [=](CheckInputs in, bool gains) {
-      const Tensor table_Cr = turned ? rotary_table(first + x[1], turned, {.theta = 7}, Dtype::f64, in[0].value.device()) : Tensor();
-      return gains ? rotary(in[0], heads, in[1], in[2], table_Cr, first) : rotary(in[0], heads, Tensor(), Tensor(), table_Cr, first);
+    const auto run = [=](CheckInputs inputs, bool gains) {
+      const Tensor table_Cr = turned ? rotary_table(first + x[1], turned, {.theta = 7}, Dtype::f64, inputs[0].value.device()) : Tensor();
+      return gains ? rotary(inputs[0], heads, inputs[1], inputs[2], table_Cr, first)
+                   : rotary(inputs[0], heads, Tensor(), Tensor(), table_Cr, first);
     };
-    if (turned) all.push_back({"rotary", what, {normal(x)}, [=](CheckInputs in) { return run(in, false); }});
+    if (turned) all.push_back({"rotary", what, {normal(x)}, [=](CheckInputs inputs) { return run(inputs, false); }});
     all.push_back(
-        {"rotary", what, {normal(x), normal({heads.width}), normal({heads.width})}, [=](CheckInputs in) { return run(in, true); }});
+        {"rotary", what, {normal(x), normal({heads.width}), normal({heads.width})}, [=](CheckInputs inputs) { return run(inputs, true); }});
   };
   check("odd sizes, values after the keys", {2, 3, 24}, {3, 2, 4}, 4);
   check("some columns of a head, later positions", {1, 5, 10}, {1, 1, 5}, 2, 37);

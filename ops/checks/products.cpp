@@ -52,13 +52,13 @@ void add_product_checks(std::vector<OpCheck>& all) {
       [](CheckInputs x) { return classifier_loss(x[0], x[1], x[2], with_gaps(x[3].value)); }});
   all.push_back({"classifier_loss", "no bias, wider than a block", {normal({3, 4}), normal({301, 4}), integers({3}, 301)},
       [](CheckInputs x) { return classifier_loss(x[0], x[1], Tensor(), x[2].value); }});
-  all.push_back(
-      {"recompute", "parameters inside, dropout, two inputs", {normal({3, 5}), normal({3, 5}), normal({4, 5})}, [](CheckInputs x) {
-         set_random_state({1, 2});
-         const Parameter* w = &x[2];
-         return recompute(
-             [w](const std::vector<Tensor>& in) { return dropout(linear(gelu(in[0]) + in[1], *w, Tensor()), 0.2); }, {x[0], x[1]});
-       }});
+  all.push_back({"recompute", "parameters inside, dropout, two inputs", {normal({3, 5}), normal({3, 5}), normal({4, 5})},
+      [](CheckInputs x) {
+        set_random_state({1, 2});
+        const Parameter* w = &x[2];
+        return recompute([w](const std::vector<Tensor>& inputs) { return dropout(linear(gelu(inputs[0]) + inputs[1], *w, Tensor()), 0.2); },
+            {x[0], x[1]});
+      }});
 }
 
 }  // namespace ricci

@@ -14,19 +14,19 @@ namespace ricci {
 namespace arithmetic_kernels {
 
 struct Plus {
-  template <class A> HD static A of(A a, A b) { return a + b; }
+  template <class A> HD static A apply(A a, A b) { return a + b; }
 };
 struct Minus {
-  template <class A> HD static A of(A a, A b) { return a - b; }
+  template <class A> HD static A apply(A a, A b) { return a - b; }
 };
 struct Times {
-  template <class A> HD static A of(A a, A b) { return a * b; }
+  template <class A> HD static A apply(A a, A b) { return a * b; }
 };
 struct MinusTimes {
-  template <class A> HD static A of(A a, A b) { return -(a * b); }
+  template <class A> HD static A apply(A a, A b) { return -(a * b); }
 };
 struct Over {
-  template <class A> HD static A of(A a, A b) { return a / b; }
+  template <class A> HD static A apply(A a, A b) { return a / b; }
 };
 
 template <class Op, class T> struct Combine {
@@ -35,9 +35,9 @@ template <class Op, class T> struct Combine {
   T* y;
   Strided<2> s;
   HD void operator()(int64_t i) const {
-    int64_t at[2];
-    s.locate(i, at);
-    y[i] = T(Op::of(A(a[at[0]]), A(b[at[1]])));
+    int64_t offsets[2];
+    s.locate(i, offsets);
+    y[i] = T(Op::apply(A(a[offsets[0]]), A(b[offsets[1]])));
   }
 };
 
@@ -46,7 +46,7 @@ template <class Op, class T> struct CombineSame {
   using A = Accumulator<T>;
   const T *a, *b;
   T* y;
-  HD void operator()(int64_t i) const { y[i] = T(Op::of(A(a[i]), A(b[i]))); }
+  HD void operator()(int64_t i) const { y[i] = T(Op::apply(A(a[i]), A(b[i]))); }
   template <class V> HD auto arrays(V visit) { return visit(a, b, y); }
 };
 
@@ -56,13 +56,13 @@ template <class Op, class T> struct CombineStretch {
   const T *a, *b;
   T* y;
   bool a_constant, b_constant;
-  HD void operator()(const int64_t (&at)[2], int64_t i, int64_t count) const {
-    const T *from_a = a + at[0], *from_b = b + at[1];
-    T* to = y + i;
+  HD void operator()(const int64_t (&offsets)[2], int64_t i, int64_t count) const {
+    const T *from_a = a + offsets[0], *from_b = b + offsets[1];
+    T* result = y + i;
     const A first_a = A(*from_a), first_b = A(*from_b);
-    if (a_constant) for_vector(count, [=](int64_t j) { to[j] = T(Op::of(first_a, A(from_b[j]))); });
-    else if (b_constant) for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), first_b)); });
-    else for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), A(from_b[j]))); });
+    if (a_constant) for_vector(count, [=](int64_t j) { result[j] = T(Op::apply(first_a, A(from_b[j]))); });
+    else if (b_constant) for_vector(count, [=](int64_t j) { result[j] = T(Op::apply(A(from_a[j]), first_b)); });
+    else for_vector(count, [=](int64_t j) { result[j] = T(Op::apply(A(from_a[j]), A(from_b[j]))); });
   }
 };
 

@@ -18,9 +18,9 @@ template <class T> struct Repeat {
   Accumulator<T> factor;
   Strided<1> s;
   HD void operator()(int64_t i) const {
-    int64_t at[1];
-    s.locate(i, at);
-    y[i] = T(factor * Accumulator<T>(x[at[0]]));
+    int64_t offsets[1];
+    s.locate(i, offsets);
+    y[i] = T(factor * Accumulator<T>(x[offsets[0]]));
   }
 };
 
@@ -38,12 +38,12 @@ template <class T> struct RepeatStretch {
   T* y;
   Accumulator<T> factor;
   bool constant;  // the stretch is one element, repeated
-  HD void operator()(const int64_t (&at)[1], int64_t i, int64_t count) const {
-    const T* from = x + at[0];
-    T* to = y + i;
+  HD void operator()(const int64_t (&offsets)[1], int64_t i, int64_t count) const {
+    const T* from = x + offsets[0];
+    T* result = y + i;
     const Accumulator<T> by = factor, value = by * Accumulator<T>(*from);
-    if (constant) for_vector(count, [=](int64_t j) { to[j] = T(value); });
-    else for_vector(count, [=](int64_t j) { to[j] = T(by * Accumulator<T>(from[j])); });
+    if (constant) for_vector(count, [=](int64_t j) { result[j] = T(value); });
+    else for_vector(count, [=](int64_t j) { result[j] = T(by * Accumulator<T>(from[j])); });
   }
 };
 

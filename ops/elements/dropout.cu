@@ -29,7 +29,7 @@ template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) Four 
 // each launch draws numbers of its own. The CPU reads it before its loop, which could not be vectorised otherwise.
 struct Drawn : Philox {
   PhiloxSource source;
-  Drawn(const PhiloxSource& from, Device device) : Philox(device == Device::cpu ? from.philox() : Philox{}), source(from) {}
+  Drawn(const PhiloxSource& source, Device device) : Philox(device == Device::cpu ? source.philox() : Philox{}), source(source) {}
 };
 template <class Apply> HD Apply with_source(Apply apply) {
   static_cast<Philox&>(apply.random) = apply.random.source.philox();
@@ -74,15 +74,16 @@ HOST Tensor apply(const char* name, const Tensor& x, const Mask& mask) {
   Tensor y = like(x);
   with_dtype(x, [&]<class T>(T) {
     using A = Accumulator<T>;
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    const bool aligned = reinterpret_cast<uintptr_t>(from) % alignof(Four<T>) == 0 && mask.first % 4 == 0;
+    const T* source = x.data<T>();
+    T* target = y.data<T>();
+    const bool aligned = reinterpret_cast<uintptr_t>(source) % alignof(Four<T>) == 0 && mask.first % 4 == 0;
     const Drawn random(mask.random, x.device());
     const int64_t n = x.size(), fours = aligned ? n / 4 : 0;
     for_each_element(name, x.device(), fours,
-        ApplyFour<T>{
-            reinterpret_cast<const Four<T>*>(from), reinterpret_cast<Four<T>*>(to), random, mask.first / 4, mask.least, A(mask.scale)});
-    for_each_element(name, x.device(), n - fours * 4, ApplyOne<T>{from, to, fours * 4, random, mask.first, mask.least, A(mask.scale)});
+        ApplyFour<T>{reinterpret_cast<const Four<T>*>(source), reinterpret_cast<Four<T>*>(target), random, mask.first / 4, mask.least,
+            A(mask.scale)});
+    for_each_element(
+        name, x.device(), n - fours * 4, ApplyOne<T>{source, target, fours * 4, random, mask.first, mask.least, A(mask.scale)});
   });
   return y;
 }

@@ -41,9 +41,9 @@ template <class T> struct Forward {
     T* y_d = y_rd + r * row.n;
     if (positions_cd) {
       const T* position_d = positions_cd + r % context * row.n;
-      row.each_piece([&](auto at) { at.store(y_d, factor * at.load(from) + at.load(position_d)); }, from, position_d, y_d);
+      row.each_piece([&](auto piece) { piece.store(y_d, factor * piece.load(from) + piece.load(position_d)); }, from, position_d, y_d);
     } else {
-      row.each_piece([&](auto at) { at.store(y_d, factor * at.load(from)); }, from, y_d);
+      row.each_piece([&](auto piece) { piece.store(y_d, factor * piece.load(from)); }, from, y_d);
     }
   }
   __device__ void report(int64_t r, int64_t id) const {
@@ -128,8 +128,8 @@ HOST Tensor backward_positions(const Tensor& dy_bcd, const Shape& positions, int
   const int64_t b = dy_bcd.shape()[0], c = dy_bcd.shape()[1], d = positions[1];
   Tensor dpositions_Cd = zeros(positions, gradient_dtype(2), dy_bcd.device());
   with_dtypes(dy_bcd, dpositions_Cd, [&]<class T, class To>(T, To) {
-    To* to = dpositions_Cd.data<To>() + first * d;
-    sum_rows("embedding'", dy_bcd.device(), c, d, 8, SumBatch<T, To>{dy_bcd.data<T>(), to, 1, {b, 1, c}});
+    To* target = dpositions_Cd.data<To>() + first * d;
+    sum_rows("embedding'", dy_bcd.device(), c, d, 8, SumBatch<T, To>{dy_bcd.data<T>(), target, 1, {b, 1, c}});
   });
   return dpositions_Cd;
 }

@@ -98,9 +98,9 @@ struct Place {
     const int64_t i = int64_t{blockIdx.x} * kTile + threadIdx.x;
     const Digit digit = count_in_warp(words, i, n, shift, of_warp);
     if (i < n) {
-      int64_t at = place[int64_t{blockIdx.x} * kDigits + digit.value] + digit.before;
-      for (unsigned w = 0; w < threadIdx.x / 32; ++w) at += of_warp[w][digit.value];
-      sorted[at] = words[i];
+      int64_t position = place[int64_t{blockIdx.x} * kDigits + digit.value] + digit.before;
+      for (unsigned w = 0; w < threadIdx.x / 32; ++w) position += of_warp[w][digit.value];
+      sorted[position] = words[i];
     }
   }
 };

@@ -60,27 +60,28 @@ template <class A> struct Scores {
 // A block has 16 x 16 scores, whose rows of p it keeps in shared memory.
 template <class A> struct ScoresKernel {
   static constexpr int kThreads = 256, kSide = 16;
-  Scores<A> of;
+  Scores<A> scores;
 
-  HD int64_t tiles() const { return (of.n.positions + kSide - 1) / kSide; }
+  HD int64_t tiles() const { return (scores.n.positions + kSide - 1) / kSide; }
   HD static int64_t pitch(int64_t width) { return width | 1; }  // odd: the rows begin in different banks
   __device__ void operator()() const {
-    const int64_t width = of.n.width, head = blockIdx.x / tiles() / tiles();
+    const int64_t width = scores.n.width, head = blockIdx.x / tiles() / tiles();
     const int64_t first = blockIdx.x / tiles() % tiles() * kSide, first_other = blockIdx.x % tiles() * kSide;
     A *const rows = dynamic_shared<A>(), *const others = rows + kSide * pitch(width);
     load(rows, head, first);
     load(others, head, first_other);
     __syncthreads();
     const int y = static_cast<int>(threadIdx.x) / kSide, x = static_cast<int>(threadIdx.x) % kSide;
-    if (first + y >= of.n.positions || first_other + x >= of.n.positions) return;
-    of.r[(head * of.n.positions + first + y) * of.n.positions + first_other + x] =
-        packed_score(rows + y * pitch(width), others + x * pitch(width), of.m + head % of.n.heads * packed_size(width), width);
+    if (first + y >= scores.n.positions || first_other + x >= scores.n.positions) return;
+    scores.r[(head * scores.n.positions + first + y) * scores.n.positions + first_other + x] =
+        packed_score(rows + y * pitch(width), others + x * pitch(width), scores.m + head % scores.n.heads * packed_size(width), width);
   }
-  __device__ void load(A* to, int64_t head, int64_t first) const {
-    const int64_t width = of.n.width;
+  __device__ void load(A* target, int64_t head, int64_t first) const {
+    const int64_t width = scores.n.width;
     for (int64_t i = threadIdx.x; i < kSide * width; i += kThreads) {
       const int64_t c = first + i / width;
-      to[i / width * pitch(width) + i % width] = c < of.n.positions ? of.row(head / of.n.heads, head % of.n.heads, c)[i % width] : A(0);
+      target[i / width * pitch(width) + i % width] =
+          c < scores.n.positions ? scores.row(head / scores.n.heads, head % scores.n.heads, c)[i % width] : A(0);
     }
   }
 };
@@ -89,10 +90,10 @@ template <class A> struct ScoresKernel {
 HOST Tensor scores(const Extents& n, const Tensor& p_bcd, const Tensor& m_nl) {
   const Tensor r_bncC = like(p_bcd, {n.batches, n.heads, n.positions, n.positions});
   const auto compute = [&]<class A>(A) {
-    const Scores<A> of{n, p_bcd.data<A>(), m_nl.data<A>(), r_bncC.data<A>()};
+    const Scores<A> scores{n, p_bcd.data<A>(), m_nl.data<A>(), r_bncC.data<A>()};
     if (p_bcd.device() == Device::cpu)
-      return parallel_for(n.batches * n.heads * n.positions, 8, [&](int64_t begin, int64_t end) { run_vectorized(of, begin, end); });
-    const ScoresKernel<A> kernel{of};
+      return parallel_for(n.batches * n.heads * n.positions, 8, [&](int64_t begin, int64_t end) { run_vectorized(scores, begin, end); });
+    const ScoresKernel<A> kernel{scores};
     const int64_t bytes = 2 * ScoresKernel<A>::kSide * kernel.pitch(n.width) * static_cast<int64_t>(sizeof(A));
     const int64_t blocks = n.batches * n.heads * kernel.tiles() * kernel.tiles();
     launch("metric_scores", p_bcd.device(), {blocks, kernel.kThreads, static_cast<int>(bytes)}, kernel);
@@ -104,11 +105,11 @@ HOST Tensor scores(const Extents& n, const Tensor& p_bcd, const Tensor& m_nl) {
 // y_bcd (+)= R_bncC x_bCd for every head, R read transposed or not.
 HOST void add_weighted(const Extents& n, const Tensor& r_bncC, bool transposed, const Tensor& x_bcd, const Tensor& y_bcd, bool add) {
   const int64_t c = n.positions, d = n.d();
-  const MatrixAt at{transposed ? 1 : c, transposed ? c : 1, c * c};
+  const MatrixAt strides{transposed ? 1 : c, transposed ? c : 1, c * c};
   for (int64_t b = 0; b < n.batches; ++b)
     // clang-format off
     gemm({.device = x_bcd.device(), .dtype = x_bcd.dtype(), .batch = n.heads, .m = c, .n = n.width, .k = c,
-          .a = r_bncC.rows(b, 1).raw(), .b = x_bcd.rows(b, 1).raw(), .a_at = at, .b_at = {d, 1, n.width},
+          .a = r_bncC.rows(b, 1).raw(), .b = x_bcd.rows(b, 1).raw(), .a_at = strides, .b_at = {d, 1, n.width},
           .c = y_bcd.rows(b, 1).raw(), .c_at = {d, 1, n.width}, .accumulate = add});
   // clang-format on
 }

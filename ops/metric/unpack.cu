@@ -29,8 +29,8 @@ template <class T> struct Unpack {
   HD void operator()(int64_t i) const {
     const Entry e(i, width);
     const bool stored = in_triangle(triangle, e.row, e.column);
-    const int64_t at = stored ? packed_at(triangle, e.row, e.column, width) : packed_at(triangle, e.column, e.row, width);
-    if (stored || triangle == Triangle::upper) whole[i] = m[e.head * packed_size(width) + at];
+    const int64_t index = stored ? packed_at(triangle, e.row, e.column, width) : packed_at(triangle, e.column, e.row, width);
+    if (stored || triangle == Triangle::upper) whole[i] = m[e.head * packed_size(width) + index];
     else whole[i] = T(0);
   }
 };
@@ -78,10 +78,10 @@ HOST Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype d
 HOST Tensor product_of_matrices(const Tensor& a_nkk, bool transpose_a, const Tensor& b_nkk, bool transpose_b) {
   const int64_t k = a_nkk.shape()[1];
   const Tensor c_nkk = like(a_nkk);
-  const auto at = [k](bool transposed) { return MatrixAt{transposed ? 1 : k, transposed ? k : 1, k * k}; };
+  const auto strides = [k](bool transposed) { return MatrixAt{transposed ? 1 : k, transposed ? k : 1, k * k}; };
   // clang-format off
   gemm({.device = a_nkk.device(), .dtype = a_nkk.dtype(), .batch = a_nkk.shape()[0], .m = k, .n = k, .k = k,
-        .a = a_nkk.raw(), .b = b_nkk.raw(), .a_at = at(transpose_a), .b_at = at(transpose_b), .c = c_nkk.raw(), .c_at = at(false)});
+        .a = a_nkk.raw(), .b = b_nkk.raw(), .a_at = strides(transpose_a), .b_at = strides(transpose_b), .c = c_nkk.raw(), .c_at = strides(false)});
   // clang-format on
   return c_nkk;
 }

@@ -33,13 +33,13 @@ template <class T> struct Rule {
         correction2(A(rates[kCorrection2])),
         eps(A(options.eps)) {}
 
-  template <class At, class Number> HD Number operator()(At at, Number x, Number scaled_grad) const {
-    const Number g = scaled_grad + l2 * x, m_before = at.load(m);
+  template <class Piece, class Number> HD Number operator()(Piece piece, Number x, Number scaled_grad) const {
+    const Number g = scaled_grad + l2 * x, m_before = piece.load(m);
     const Number mean = m_before + one_minus_beta1 * (g - m_before);
-    const Number square = at.load(v) * beta2 + one_minus_beta2 * g * g;
-    at.store(m, mean);
-    at.store(v, square);
-    const Number root = map([](A of) { return math::sqrt(of); }, square);
+    const Number square = piece.load(v) * beta2 + one_minus_beta2 * g * g;
+    piece.store(m, mean);
+    piece.store(v, square);
+    const Number root = map([](A value) { return math::sqrt(value); }, square);
     return x * keep + minus_step_size * mean / (root / correction2 + eps);
   }
 };

@@ -47,13 +47,13 @@ template <class T, class Rule, class Options> struct OptimizerUpdate {
   template <bool kMaster, class Row> HD static void update(const Item& t, const Rule& rule, A scale, int64_t begin, Row row) {
     row.each_piece(
         [&](auto in_chunk) {
-          const auto at = in_chunk.from(begin);
+          const auto piece = in_chunk.from(begin);
           if constexpr (kMaster) {
-            const auto x = rule(at, at.load(t.master), at.load(t.wide_grad) * scale);
-            at.store(t.master, x);
-            at.store(t.value, x);
+            const auto x = rule(piece, piece.load(t.master), piece.load(t.wide_grad) * scale);
+            piece.store(t.master, x);
+            piece.store(t.value, x);
           } else {
-            at.store(t.value, rule(at, at.load(t.value), at.load(t.grad) * scale));
+            piece.store(t.value, rule(piece, piece.load(t.value), piece.load(t.grad) * scale));
           }
         },
         t.value, t.master, t.m, t.v, t.grad, t.wide_grad);

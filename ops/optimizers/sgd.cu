@@ -24,11 +24,11 @@ template <class T, bool kMomentum> struct Rule {
         minus_learning_rate(A(-rates[kLearningRate])),
         nesterov(options.nesterov) {}
 
-  template <class At, class Number> HD Number operator()(At at, Number x, Number scaled_grad) const {
+  template <class Piece, class Number> HD Number operator()(Piece piece, Number x, Number scaled_grad) const {
     Number g = scaled_grad + decay * x;
     if constexpr (kMomentum) {
-      const Number now = at.load(m) * momentum + g;
-      at.store(m, now);
+      const Number now = piece.load(m) * momentum + g;
+      piece.store(m, now);
       g = nesterov ? g + momentum * now : now;
     }
     return x + minus_learning_rate * g;

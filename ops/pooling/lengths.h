@@ -21,7 +21,7 @@ inline void check_lengths(const char* op, const Tensor& lengths_b, int64_t conte
 struct Lengths {
   const int64_t* length_b = nullptr;
   int64_t context = 0;
-  HD int64_t of(int64_t b) const {
+  HD int64_t length_of(int64_t b) const {
     if (!length_b) return context;
     return between<int64_t>(0, length_b[b], context);
   }

@@ -20,7 +20,7 @@ struct Extent {
   Lengths lengths;
   HD int64_t first(int64_t c) const { return c > back ? c - back : 0; }
   HD int64_t end(int64_t b, int64_t c) const {
-    const int64_t length = lengths.of(b);
+    const int64_t length = lengths.length_of(b);
     return c + ahead + 1 < length ? c + ahead + 1 : length;
   }
   HD int64_t count(int64_t b, int64_t c) const {
@@ -56,7 +56,7 @@ template <class T> struct Backward {
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t context = extent.lengths.context, b = r / context, t = r % context, d = row.n;
     // Position t is in the windows of t - ahead .. t + back, unless it is padding.
-    const bool counts = t < extent.lengths.of(b);
+    const bool counts = t < extent.lengths.length_of(b);
     const int64_t first = t > extent.ahead ? t - extent.ahead : 0, last = t + extent.back < context ? t + extent.back : context - 1;
     row.each([&](int64_t i) {
       A sum = 0;
@@ -72,7 +72,7 @@ template <class T> struct MeanOfSequence {
   T* y_bd;
   Lengths lengths;
   template <class Row> HD void operator()(int64_t b, Row row) const {
-    const int64_t n = lengths.of(b), d = row.n;
+    const int64_t n = lengths.length_of(b), d = row.n;
     const T* const sequence = x_bcd + b * lengths.context * d;
     row.each([&](int64_t i) {
       A sum = 0;
@@ -88,7 +88,7 @@ template <class T> struct SpreadOverSequence {
   T* dx_bcd;
   Lengths lengths;
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const int64_t b = r / lengths.context, t = r % lengths.context, n = lengths.of(b), d = row.n;
+    const int64_t b = r / lengths.context, t = r % lengths.context, n = lengths.length_of(b), d = row.n;
     row.each([&](int64_t i) { dx_bcd[r * d + i] = T(t < n ? A(dy_bd[b * d + i]) / A(n) : A(0)); });
   }
 };

@@ -71,10 +71,10 @@ inline int64_t extent_of(char letter, const Formula& f, const Tensor& a, const T
 }
 
 inline int64_t stride_of(char letter, const std::string& letters, const Shape& shape) {
-  const size_t at = letters.find(letter);
-  if (at == letters.npos) return 0;
+  const size_t position = letters.find(letter);
+  if (position == letters.npos) return 0;
   int64_t stride = 1;
-  for (size_t i = at + 1; i < letters.size(); ++i) stride *= shape[static_cast<int>(i)];
+  for (size_t i = position + 1; i < letters.size(); ++i) stride *= shape[static_cast<int>(i)];
   return stride;
 }
 
@@ -125,11 +125,11 @@ HOST Shape shape_of(const Formula& f, const Tensor& a, const Tensor& b) {
 HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype result) {
   const Shape shape = shape_of(f, a, b);
   std::vector<Index> loops;
-  Index of[4];
+  Index indices[4];
   size_t summed_from = 0;
   for (Kind kind : {batch, row, column, sum}) {
     auto list = indices_of(kind, f, a, b, shape);
-    of[kind] = take_longest(list);
+    indices[kind] = take_longest(list);
     if (kind == sum) summed_from = loops.size();  // from here on the loops add to the same elements
     loops.insert(loops.end(), list.begin(), list.end());
   }
@@ -137,7 +137,7 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype r
   // Sums of several products are not rounded in between.
   const bool f32 = a.dtype() == Dtype::bf16 && (result == Dtype::f32 || summed_from < loops.size());
   const Tensor y = like(a, shape, f32 ? Dtype::f32 : a.dtype());
-  auto at = [&](const Tensor& t, int64_t element) { return static_cast<char*>(t.raw()) + element * size_of(t.dtype()); };
+  auto element_of = [&](const Tensor& t, int64_t element) { return static_cast<char*>(t.raw()) + element * size_of(t.dtype()); };
   std::vector<int64_t> count(loops.size(), 0);
   for (bool more = true; more;) {
     int64_t in_a = 0, in_b = 0, in_y = 0;
@@ -149,10 +149,10 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype r
       accumulate |= i >= summed_from && count[i] > 0;
     }
     // clang-format off
-    gemm({.device = a.device(), .dtype = a.dtype(), .batch = of[batch].extent, .m = of[row].extent,
-          .n = of[column].extent, .k = of[sum].extent, .a = at(a, in_a), .b = at(b, in_b),
-          .a_at = {of[row].a, of[sum].a, of[batch].a}, .b_at = {of[sum].b, of[column].b, of[batch].b}, .c = at(y, in_y),
-          .c_at = {of[row].y, of[column].y, of[batch].y}, .accumulate = accumulate, .c_f32 = f32});
+    gemm({.device = a.device(), .dtype = a.dtype(), .batch = indices[batch].extent, .m = indices[row].extent,
+          .n = indices[column].extent, .k = indices[sum].extent, .a = element_of(a, in_a), .b = element_of(b, in_b),
+          .a_at = {indices[row].a, indices[sum].a, indices[batch].a}, .b_at = {indices[sum].b, indices[column].b, indices[batch].b}, .c = element_of(y, in_y),
+          .c_at = {indices[row].y, indices[column].y, indices[batch].y}, .accumulate = accumulate, .c_f32 = f32});
     // clang-format on
     more = false;
     for (size_t i = loops.size(); i-- > 0 && !more;) {

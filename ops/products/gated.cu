@@ -34,7 +34,8 @@ template <class F, class T> struct Forward {
     using Formula = typename FormulaOf<F, T, Row>::Type;
     const T *const gate = x_rd + 2 * r * row.n, *const up = gate + row.n;
     T* const y = y_rf + r * row.n;
-    row.each_piece([&](auto at) { at.store(y, map([](A g, A u) { return both_of<Formula>(g).value * u; }, at.load(gate), at.load(up))); },
+    row.each_piece(
+        [&](auto piece) { piece.store(y, map([](A g, A u) { return both_of<Formula>(g).value * u; }, piece.load(gate), piece.load(up))); },
         gate, up, y);
   }
 };
@@ -50,10 +51,10 @@ template <class F, class T> struct Backward {
     const T *const gate = x_rd + 2 * r * row.n, *const up = gate + row.n, *const dy = dy_rf + r * row.n;
     T *const dgate = dx_rd + 2 * r * row.n, *const dup = dgate + row.n;
     row.each_piece(
-        [&](auto at) {
-          const auto g = at.load(gate), dy_f = at.load(dy);
-          at.store(dgate, map([](A g, A u, A dy) { return dy * u * both_of<Formula>(g).slope; }, g, at.load(up), dy_f));
-          at.store(dup, map([](A g, A dy) { return dy * both_of<Formula>(g).value; }, g, dy_f));
+        [&](auto piece) {
+          const auto g = piece.load(gate), dy_f = piece.load(dy);
+          piece.store(dgate, map([](A g, A u, A dy) { return dy * u * both_of<Formula>(g).slope; }, g, piece.load(up), dy_f));
+          piece.store(dup, map([](A g, A dy) { return dy * both_of<Formula>(g).value; }, g, dy_f));
         },
         gate, up, dy, dgate, dup);
   }

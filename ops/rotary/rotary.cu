@@ -55,19 +55,19 @@ template <class T> struct Forward {
   const A* table_Cr;
   T* y_rk;
   A *s_r, eps;
-  Layout of;
+  Layout layout;
 
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const T *const x = x_bcd + of.in_x(r), *const gain = of.is_query(r) ? q_gain_k : k_gain_k;
-    const A* const cos_sin = table_Cr + of.in_table(r);
+    const T *const x = x_bcd + layout.in_x(r), *const gain = layout.is_query(r) ? q_gain_k : k_gain_k;
+    const A* const cos_sin = table_Cr + layout.in_table(r);
     T* const y = y_rk + r * row.n;
     const auto put = [=](int64_t j, A value) { y[j] = T(value); };
     if (!gain)
       return turn(
-          row, cos_sin, of.turned, A(1), [=](int64_t j) { return A(x[j]); }, put);
+          row, cos_sin, layout.turned, A(1), [=](int64_t j) { return A(x[j]); }, put);
     const A s = 1 / math::sqrt(row.sum([=](int64_t j) { return A(x[j]) * A(x[j]); }) / A(row.n) + eps);
     turn(
-        row, cos_sin, of.turned, A(1), [=](int64_t j) { return A(x[j]) * s * A(gain[j]); }, put);
+        row, cos_sin, layout.turned, A(1), [=](int64_t j) { return A(x[j]) * s * A(gain[j]); }, put);
     row.once([&] { s_r[r] = s; });
   }
 };
@@ -78,18 +78,18 @@ template <class T> struct BackwardInput {
   const A *table_Cr, *s_r;
   T* dx_bcd;
   bool add;  // to what is in dx
-  Layout of;
+  Layout layout;
 
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const T *const dy = dy_rk + r * row.n, *const gain = of.is_query(r) ? q_gain_k : k_gain_k;
-    const A* const cos_sin = table_Cr + of.in_table(r);
-    T* const dx = dx_bcd + of.in_x(r);
+    const T *const dy = dy_rk + r * row.n, *const gain = layout.is_query(r) ? q_gain_k : k_gain_k;
+    const A* const cos_sin = table_Cr + layout.in_table(r);
+    T* const dx = dx_bcd + layout.in_x(r);
     const bool adds = add;
     const auto store = [=](int64_t j, A value) { dx[j] = T(adds ? A(dx[j]) + value : value); };
     const auto get = [=](int64_t j) { return A(dy[j]); };
-    if (!gain) return turn(row, cos_sin, of.turned, A(-1), get, store);
-    const T* const x = x_bcd + of.in_x(r);
-    const int64_t columns = of.turned, half = columns / 2;
+    if (!gain) return turn(row, cos_sin, layout.turned, A(-1), get, store);
+    const T* const x = x_bcd + layout.in_x(r);
+    const int64_t columns = layout.turned, half = columns / 2;
     const auto with_x = [=](int64_t j, A u) { return u * A(gain[j]) * A(x[j]); };
     const A of_pairs = Row{half}.sum([=](int64_t i) {
       const Pair<A> u = turned(A(dy[i]), A(dy[i + half]), cos_sin[i], -cos_sin[half + i]);
@@ -111,24 +111,24 @@ template <class T> struct BackwardGain {
   const A *table_Cr, *s_r;
   A* dgain_k;
   int64_t first_head, count;
-  Layout of;
+  Layout layout;
 
   HD void add(int64_t p, int64_t i, A (&sum)[2]) const {
-    const int64_t half = of.turned / 2;
+    const int64_t half = layout.turned / 2;
     const bool turns = i < half;
-    const A* const cos_sin = table_Cr + of.position_in_table(p);
+    const A* const cos_sin = table_Cr + layout.position_in_table(p);
     const A cosine = turns ? cos_sin[i] : A(1), sine = turns ? cos_sin[half + i] : A(0);
     for (int64_t n = first_head; n < first_head + count; ++n) {
-      const int64_t r = p * of.count() + n;
-      const T *const dy = dy_rk + r * of.heads.width, *const x = x_bcd + p * of.columns + n * of.heads.width;
+      const int64_t r = p * layout.count() + n;
+      const T *const dy = dy_rk + r * layout.heads.width, *const x = x_bcd + p * layout.columns + n * layout.heads.width;
       const Pair<A> u = turned(turns ? A(dy[i]) : A(0), A(dy[i + half]), cosine, -sine);
       sum[0] += u.first * A(x[i]) * s_r[r];
       sum[1] += u.second * A(x[i + half]) * s_r[r];
     }
   }
   HD void store(int64_t i, const A (&sum)[2]) const {
-    if (i < of.turned / 2) dgain_k[i] = sum[0];
-    dgain_k[i + of.turned / 2] = sum[1];
+    if (i < layout.turned / 2) dgain_k[i] = sum[0];
+    dgain_k[i + layout.turned / 2] = sum[1];
   }
 };
 
@@ -161,39 +161,39 @@ template <class T> T* pointer(const Tensor& t) { return t ? t.data<T>() : nullpt
 
 // The numbers that the backward needs besides tensors.
 struct Kept {
-  Layout of;
+  Layout layout;
   int64_t batch;
 };
 
 HOST Tensor backward_input(const Tensor& dy, const Tensor& x, const Tensor& q_gain_k, const Tensor& k_gain_k, const Tensor& table_Cr,
     const Tensor& s_r, const Kept& kept) {
   // The values' columns get their gradient from elsewhere, mostly before this.
-  const Layout& of = kept.of;
+  const Layout& layout = kept.layout;
   Tensor dx = gradient_dtype(0) == dy.dtype() ? take_gradient(0) : Tensor();
   const bool add = bool(dx);
   if (!add) {
-    const Shape shape{kept.batch, of.context, of.columns};
+    const Shape shape{kept.batch, layout.context, layout.columns};
     dx = like(dy, shape);
-    if (of.columns > of.count() * of.heads.width) fill(dx, 0);
+    if (layout.columns > layout.count() * layout.heads.width) fill(dx, 0);
   }
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;
-    for_short_rows("rotary'", dy.device(), kept.batch * of.context * of.count(), of.heads.width,
+    for_short_rows("rotary'", dy.device(), kept.batch * layout.context * layout.count(), layout.heads.width,
         BackwardInput<T>{pointer<T>(x), pointer<T>(q_gain_k), pointer<T>(k_gain_k), dy.data<T>(), pointer<A>(table_Cr), pointer<A>(s_r),
-            dx.data<T>(), add, of});
+            dx.data<T>(), add, layout});
   });
   return dx;
 }
 
 HOST Tensor backward_gain(const Tensor& dy, const Tensor& x, const Tensor& table_Cr, const Tensor& s_r, const Kept& kept, bool of_queries) {
-  const RotaryHeads& heads = kept.of.heads;
+  const RotaryHeads& heads = kept.layout.heads;
   const int64_t count = of_queries ? heads.queries : heads.keys;
   const Tensor dgain_k = like(s_r, {heads.width});
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;
-    for_columns("rotary'", dy.device(), kept.batch * kept.of.context, heads.width - kept.of.turned / 2,
+    for_columns("rotary'", dy.device(), kept.batch * kept.layout.context, heads.width - kept.layout.turned / 2,
         BackwardGain<T>{x.data<T>(), dy.data<T>(), pointer<A>(table_Cr), s_r.data<A>(), dgain_k.data<A>(), of_queries ? 0 : heads.queries,
-            count, kept.of});
+            count, kept.layout});
   });
   return dgain_k;
 }
@@ -232,14 +232,14 @@ HOST Tensor rotary(const Arg& x_bcd, const RotaryHeads& heads, const Arg& q_gain
   check_gains(heads.width, q_gain_k, k_gain_k);
   check_table(x_bcd, table_Cr, heads.width, first, bool(q_gain_k));
   const Kept kept{{heads, n['c'], n['d'], n['r'], first}, n['b']};
-  const int64_t rows = n['b'] * n['c'] * kept.of.count();
-  const Tensor y = like(x_bcd, Shape{n['b'], n['c'], kept.of.count() * heads.width});
+  const int64_t rows = n['b'] * n['c'] * kept.layout.count();
+  const Tensor y = like(x_bcd, Shape{n['b'], n['c'], kept.layout.count() * heads.width});
   const Tensor s_r = q_gain_k ? like(x_bcd, {rows}, sums_of(x_bcd.dtype())) : Tensor();
   with_dtype(x_bcd, [&]<class T>(T) {
     using A = Accumulator<T>;
     for_short_rows("rotary", x_bcd.device(), rows, heads.width,
         Forward<T>{x_bcd.data<T>(), pointer<T>(q_gain_k), pointer<T>(k_gain_k), pointer<A>(table_Cr), y.data<T>(), pointer<A>(s_r), A(eps),
-            kept.of});
+            kept.layout});
   });
   return record("rotary", {x_bcd, q_gain_k, k_gain_k}, y,
       keep(q_gain_k ? Tensor(x_bcd) : Tensor(), q_gain_k, k_gain_k, table_Cr, s_r, kept),

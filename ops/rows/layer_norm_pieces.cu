@@ -49,36 +49,36 @@ template <int kPieces, int kWarps = 1> struct WarpRow {
 
 template <int kPieces> struct ForwardKernel {
   static constexpr int kThreads = 256;
-  Bf16Rows of;
+  Bf16Rows norm;
 
   __device__ void operator()() const {
-    const WarpRow<kPieces> row{(int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32, of.d};
-    if (row.row >= of.rows) return;
+    const WarpRow<kPieces> row{(int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32, norm.d};
+    if (row.row >= norm.rows) return;
     float s[kPieces][kPiece];
-    row.load(of.x_rd, s);
-    if (of.branch_rd) add_branch(row, s);
+    row.load(norm.x_rd, s);
+    if (norm.branch_rd) add_branch(row, s);
     const float mean = row.mean([&](int p, int i) { return s[p][i]; });
     const float variance = row.mean([&](int p, int i) { return (s[p][i] - mean) * (s[p][i] - mean); });
-    const float rstd = 1 / math::sqrt(variance + of.eps);
+    const float rstd = 1 / math::sqrt(variance + norm.eps);
     row.each([&](int p, int column) {
       float gain[kPiece], bias[kPiece] = {};
-      load_piece(of.gain_d + column, gain);
-      if (of.bias_d) load_piece(of.bias_d + column, bias);
+      load_piece(norm.gain_d + column, gain);
+      if (norm.bias_d) load_piece(norm.bias_d + column, bias);
       UNROLL(8)
       for (int i = 0; i < kPiece; ++i) s[p][i] = (s[p][i] - mean) * rstd * gain[i] + bias[i];
     });
-    row.store(of.y_rd, s);
+    row.store(norm.y_rd, s);
     if (threadIdx.x % 32 == 0) {
-      of.mean_r[row.row] = mean;
-      of.rstd_r[row.row] = rstd;
+      norm.mean_r[row.row] = mean;
+      norm.rstd_r[row.row] = rstd;
     }
   }
   // s = x + branch, rounded as it is stored.
   __device__ void add_branch(const WarpRow<kPieces>& row, float (&s)[kPieces][kPiece]) const {
     float branch[kPieces][kPiece];
-    row.load(of.branch_rd, branch);
+    row.load(norm.branch_rd, branch);
     row.each_element([&](int p, int i) { s[p][i] = float(bf16(s[p][i] + branch[p][i])); });
-    row.store(of.s_rd, s);
+    row.store(norm.s_rd, s);
   }
 };
 
@@ -90,20 +90,20 @@ template <int kPiecesOfRow> struct BackwardKernel {
   static constexpr int kWarpsOfRow = kPiecesOfRow > 4 ? 2 : 1, kPieces = kPiecesOfRow / kWarpsOfRow;
   static constexpr int kThreads = 256, kWarps = kThreads / 32, kRows = kWarps / kWarpsOfRow;
   using Row = WarpRow<kPieces, kWarpsOfRow>;
-  Bf16RowsBackward of;
+  Bf16RowsBackward norm;
   int64_t rows_per_block;
   float* partial;  // [block][2][d]: the sums for dgain and dbias
 
   using Sums = float[2][kPieces][kPiece];
 
   __device__ void operator()() const {
-    const int64_t first = blockIdx.x * rows_per_block, last = min(first + rows_per_block, of.rows);
+    const int64_t first = blockIdx.x * rows_per_block, last = min(first + rows_per_block, norm.rows);
     Sums sums = {};
     int odd = 0;
     UNROLL(1)
     for (int64_t r = first; r < last; r += kRows, odd ^= 1) {
       const int64_t mine = r + threadIdx.x / (32 * kWarpsOfRow);
-      if (kWarpsOfRow > 1 || mine < last) add_row({mine, mine < last ? of.d : 0}, odd, sums);
+      if (kWarpsOfRow > 1 || mine < last) add_row({mine, mine < last ? norm.d : 0}, odd, sums);
     }
     store_sums(sums);
   }
@@ -111,13 +111,13 @@ template <int kPiecesOfRow> struct BackwardKernel {
   // A row after the last has d = 0.
   __device__ void add_row(const Row& row, int odd, Sums& sums) const {
     uint4 dy_words[kPieces], s_words[kPieces];
-    const int64_t begin = row.row * of.d;
+    const int64_t begin = row.row * norm.d;
     row.each([&](int p, int column) {
-      dy_words[p] = ptx::load16(of.dy_rd + begin + column);
-      s_words[p] = ptx::load16(of.s_rd + begin + column);
+      dy_words[p] = ptx::load16(norm.dy_rd + begin + column);
+      s_words[p] = ptx::load16(norm.s_rd + begin + column);
     });
-    const int64_t r = kWarpsOfRow > 1 ? min(row.row, of.rows - 1) : row.row;
-    const float mean = of.mean_r[r], rstd = of.rstd_r[r], one_over_d = 1 / static_cast<float>(of.d);
+    const int64_t r = kWarpsOfRow > 1 ? min(row.row, norm.rows - 1) : row.row;
+    const float mean = norm.mean_r[r], rstd = norm.rstd_r[r], one_over_d = 1 / static_cast<float>(norm.d);
     float sum_g = 0, sum_gn = 0;
     each_column(row, dy_words, s_words, mean, rstd, [&](int p, int i, float dy, float g, float n) {
       sums[0][p][i] += dy * n;
@@ -128,10 +128,10 @@ template <int kPiecesOfRow> struct BackwardKernel {
     const float mean_g = sum_of_row(sum_g, odd, 0) * one_over_d, mean_gn = sum_of_row(sum_gn, odd, 1) * one_over_d;
     row.each([&](int p, int column) {
       float dx[kPiece] = {};
-      if (of.ds_rd) load_piece(of.ds_rd + begin + column, dx);
+      if (norm.ds_rd) load_piece(norm.ds_rd + begin + column, dx);
       each_of_piece(
           dy_words[p], s_words[p], column, mean, rstd, [&](int i, float, float g, float n) { dx[i] += rstd * (g - mean_g - n * mean_gn); });
-      store_piece(of.dx_rd + begin + column, dx);
+      store_piece(norm.dx_rd + begin + column, dx);
     });
   }
 
@@ -147,7 +147,7 @@ template <int kPiecesOfRow> struct BackwardKernel {
     float dy[kPiece], s[kPiece], gain[kPiece];
     unpack_piece(dy_words, dy);
     unpack_piece(s_words, s);
-    load_piece(of.gain_d + column, gain);
+    load_piece(norm.gain_d + column, gain);
     UNROLL(8)
     for (int i = 0; i < kPiece; ++i) f(i, dy[i], gain[i] * dy[i], (s[i] - mean) * rstd);
   }
@@ -167,7 +167,7 @@ template <int kPiecesOfRow> struct BackwardKernel {
   // The warps add their sums one after the other.
   __device__ void store_sums(const Sums& sums) const {
     SHARED(float, total, [2][kPieces * kWarpsOfRow * 32 * kPiece]);
-    const Row row{0, of.d};
+    const Row row{0, norm.d};
     for (unsigned warp = 0; warp < kWarps; ++warp) {
       if (threadIdx.x / 32 == warp)
         row.each([&](int p, int column) {
@@ -177,10 +177,10 @@ template <int kPiecesOfRow> struct BackwardKernel {
         });
       __syncthreads();
     }
-    float* const to = partial + blockIdx.x * 2 * of.d;
-    for (int i = static_cast<int>(threadIdx.x); i < of.d; i += kThreads) {
-      to[i] = total[0][i];
-      to[of.d + i] = total[1][i];
+    float* const target = partial + blockIdx.x * 2 * norm.d;
+    for (int i = static_cast<int>(threadIdx.x); i < norm.d; i += kThreads) {
+      target[i] = total[0][i];
+      target[norm.d + i] = total[1][i];
     }
   }
 };
@@ -208,11 +208,12 @@ inline bool aligned(std::initializer_list<const void*> pointers) {
   return true;
 }
 
-HOST bool norm_pieces(const char* name, Device device, const Bf16Rows& of) {
-  if (of.d % kPiece || of.d > 8 * 32 * kPiece || !aligned({of.x_rd, of.branch_rd, of.gain_d, of.bias_d, of.s_rd, of.y_rd})) return false;
-  const Grid grid = thread_per(of.rows * 32);
-  if (of.d <= 4 * 32 * kPiece) launch(name, device, grid, ForwardKernel<4>{of});
-  else launch(name, device, grid, ForwardKernel<8>{of});
+HOST bool norm_pieces(const char* name, Device device, const Bf16Rows& norm) {
+  if (norm.d % kPiece || norm.d > 8 * 32 * kPiece || !aligned({norm.x_rd, norm.branch_rd, norm.gain_d, norm.bias_d, norm.s_rd, norm.y_rd}))
+    return false;
+  const Grid grid = thread_per(norm.rows * 32);
+  if (norm.d <= 4 * 32 * kPiece) launch(name, device, grid, ForwardKernel<4>{norm});
+  else launch(name, device, grid, ForwardKernel<8>{norm});
   return true;
 }
 
@@ -229,19 +230,19 @@ template <class F> void with_pieces(int64_t d, F f) {
   }
 }
 
-HOST bool norm_pieces_backward(const char* name, Device device, const Bf16RowsBackward& of) {
-  if (of.d % kPiece || of.d > 8 * 32 * kPiece || !aligned({of.dy_rd, of.ds_rd, of.s_rd, of.gain_d, of.dx_rd})) return false;
+HOST bool norm_pieces_backward(const char* name, Device device, const Bf16RowsBackward& norm) {
+  if (norm.d % kPiece || norm.d > 8 * 32 * kPiece || !aligned({norm.dy_rd, norm.ds_rd, norm.s_rd, norm.gain_d, norm.dx_rd})) return false;
   constexpr int64_t kBlocks = 512, kMinRows = 32;
-  const int64_t rows_per_block = std::max(kMinRows, (of.rows + kBlocks - 1) / kBlocks),
-                blocks = (of.rows + rows_per_block - 1) / rows_per_block;
-  const Tensor partial({blocks, 2, of.d}, Dtype::f32, device);
+  const int64_t rows_per_block = std::max(kMinRows, (norm.rows + kBlocks - 1) / kBlocks),
+                blocks = (norm.rows + rows_per_block - 1) / rows_per_block;
+  const Tensor partial({blocks, 2, norm.d}, Dtype::f32, device);
   float* const sums = partial.data<float>();
-  with_pieces(of.d, [&]<int kPieces>() {
+  with_pieces(norm.d, [&]<int kPieces>() {
     using Kernel = BackwardKernel<kPieces>;
-    launch(name, device, {blocks, Kernel::kThreads}, Kernel{of, rows_per_block, sums});
+    launch(name, device, {blocks, Kernel::kThreads}, Kernel{norm, rows_per_block, sums});
   });
-  launch(name, device, {(of.d + 31) / 32, 256},
-      ColumnKernel<SumOfBlocks>{blocks, of.d, blocks, {sums, of.d, of.dgain_d, of.dbias_d}, nullptr});
+  launch(name, device, {(norm.d + 31) / 32, 256},
+      ColumnKernel<SumOfBlocks>{blocks, norm.d, blocks, {sums, norm.d, norm.dgain_d, norm.dbias_d}, nullptr});
   return true;
 }
 

@@ -26,8 +26,8 @@ struct Bf16RowsBackward {
 };
 
 // False, with nothing done: d is no multiple of 8 or above 2048, or something does not begin on 16 bytes.
-bool norm_pieces(const char* name, Device device, const Bf16Rows& of);
+bool norm_pieces(const char* name, Device device, const Bf16Rows& norm);
 // dx, dgain and dbias in one pass over the rows.
-bool norm_pieces_backward(const char* name, Device device, const Bf16RowsBackward& of);
+bool norm_pieces_backward(const char* name, Device device, const Bf16RowsBackward& norm);
 
 }  // namespace ricci::layer_norm_kernels

@@ -77,14 +77,14 @@ struct Split {
 };
 
 HOST Split split_at(const char* op, const Shape& shape, int index) {
-  const int rank = shape.rank(), at = index < 0 ? index + rank : index;
-  if (at < 0 || at >= rank) fail("{}: there is no index {} in {}", {op, index, show(shape)});
+  const int rank = shape.rank(), position = index < 0 ? index + rank : index;
+  if (position < 0 || position >= rank) fail("{}: there is no index {} in {}", {op, index, show(shape)});
   Split s;
-  s.middle = shape[at];
+  s.middle = shape[position];
   for (int d = 0; d < rank; ++d) {
-    if (d != at) (d < at ? s.outer : s.inner) *= shape[d];
-    if (d != at) s.without.push_back(shape[d]);
-    s.with_one.push_back(d == at ? 1 : shape[d]);
+    if (d != position) (d < position ? s.outer : s.inner) *= shape[d];
+    if (d != position) s.without.push_back(shape[d]);
+    s.with_one.push_back(d == position ? 1 : shape[d]);
   }
   return s;
 }
@@ -97,14 +97,14 @@ HOST Tensor sum_index(const Tensor& x, const Split& s, double factor) {
   with_dtype(x, [&]<class T>(T) {
     const Accumulator<T> f(factor);
     const T* from = x.data<T>();
-    T* to = y.data<T>();
-    if (inner == 1) return for_rows("sum", x.device(), outer, middle, Innermost<T>{{from, {outer, middle}}, to, f});
+    T* sums = y.data<T>();
+    if (inner == 1) return for_rows("sum", x.device(), outer, middle, Innermost<T>{{from, {outer, middle}}, sums, f});
     if (outer > kFew) {
       const int64_t grain = kGrain / (middle * inner) + 1;
-      return sum_rows("sum", x.device(), outer, inner, grain, Middle<T>{from, to, f, {middle, middle, 1}});
+      return sum_rows("sum", x.device(), outer, inner, grain, Middle<T>{from, sums, f, {middle, middle, 1}});
     }
     for (int64_t o = 0; o < outer; ++o)
-      for_columns("sum", x.device(), middle, inner, Outermost<T>{{from + o * middle * inner, {middle, inner}}, to + o * inner, f});
+      for_columns("sum", x.device(), middle, inner, Outermost<T>{{from + o * middle * inner, {middle, inner}}, sums + o * inner, f});
   });
   return y;
 }

@@ -31,12 +31,12 @@ template <class T> struct Forward {
     const T* const x = (branch_rd ? sum_rd : x_rd) + begin;
     if (branch_rd) {
       T* const sum = sum_rd + begin;
-      row.each_piece(
-          [&](auto at) { at.store(sum, at.load(x_rd + begin) + at.load(branch_rd + begin)); }, x_rd + begin, branch_rd + begin, sum);
+      row.each_piece([&](auto piece) { piece.store(sum, piece.load(x_rd + begin) + piece.load(branch_rd + begin)); }, x_rd + begin,
+          branch_rd + begin, sum);
     }
     const A s = 1 / math::sqrt(row.sum([&](int64_t d) { return A(x[d]) * A(x[d]); }) / A(row.n) + eps);
     T* const y = y_rd + begin;
-    row.each_piece([&](auto at) { at.store(y, at.load(x) * s * at.load(gain_d)); }, x, gain_d, y);
+    row.each_piece([&](auto piece) { piece.store(y, piece.load(x) * s * piece.load(gain_d)); }, x, gain_d, y);
     row.once([&] { s_r[r] = s; });
   }
 };
@@ -54,9 +54,9 @@ template <class T> struct BackwardInput {
     T* const dx = dx_rd + begin;
     const A s = s_r[r];
     const A mean_gn = row.sum([&](int64_t d) { return A(gain_d[d]) * A(dy[d]) * A(x[d]) * s; }) / A(row.n);
-    const auto slope = [&](auto at) { return (at.load(gain_d) * at.load(dy) - at.load(x) * (s * mean_gn)) * s; };
-    if (dsum) row.each_piece([&](auto at) { at.store(dx, at.load(dsum) + slope(at)); }, gain_d, dy, x, dsum, dx);
-    else row.each_piece([&](auto at) { at.store(dx, slope(at)); }, gain_d, dy, x, dx);
+    const auto slope = [&](auto piece) { return (piece.load(gain_d) * piece.load(dy) - piece.load(x) * (s * mean_gn)) * s; };
+    if (dsum) row.each_piece([&](auto piece) { piece.store(dx, piece.load(dsum) + slope(piece)); }, gain_d, dy, x, dsum, dx);
+    else row.each_piece([&](auto piece) { piece.store(dx, slope(piece)); }, gain_d, dy, x, dx);
   }
 };
 

@@ -21,14 +21,14 @@ template <class T> struct Forward {
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const T* const x = &x_rc(r, 0);
     T* const p = &p_rc(r, 0);
-    const A most = row.max_of_pieces([&](auto at) { return at.load(x); }, x);
+    const A most = row.max_of_pieces([&](auto piece) { return piece.load(x); }, x);
     if constexpr (std::is_same_v<T, A>) {
       const A sum = row.sum([&](int64_t c) { return p[c] = math::exp(x[c] - most); });
-      row.each_piece([&](auto at) { at.store(p, at.load(p) / sum); }, p);
+      row.each_piece([&](auto piece) { piece.store(p, piece.load(p) / sum); }, p);
     } else {  // bf16 would be rounded twice
       const auto power = [&](A x_c) { return math::exp(x_c - most); };
       const A sum = row.sum([&](int64_t c) { return power(A(x[c])); });
-      row.each_piece([&](auto at) { at.store(p, map(power, at.load(x)) / sum); }, x, p);
+      row.each_piece([&](auto piece) { piece.store(p, map(power, piece.load(x)) / sum); }, x, p);
     }
   }
 };
@@ -41,7 +41,7 @@ template <class T> struct Backward {
     const A mean = row.sum([&](int64_t c) { return A(dp_rc(r, c)) * A(p_rc(r, c)); });
     const T *const dp = &dp_rc(r, 0), *const p = &p_rc(r, 0);
     T* const dx = &dx_rc(r, 0);
-    row.each_piece([&](auto at) { at.store(dx, at.load(p) * (at.load(dp) - mean)); }, dp, p, dx);
+    row.each_piece([&](auto piece) { piece.store(dx, piece.load(p) * (piece.load(dp) - mean)); }, dp, p, dx);
   }
 };
 

@@ -31,12 +31,12 @@ template <class T, class Rows, class To = T> struct SumRows {
     T const* const from = x;
     To* const y_d = y + v * n;
     row.each_piece(
-        [&](auto at) {
-          auto sum = at.all(A(0));
+        [&](auto piece) {
+          auto sum = piece.all(A(0));
           UNROLL(4)
-          for (int64_t k = 0; k < count; ++k) sum = sum + at.load(from + rows.row(v, k) * n);
+          for (int64_t k = 0; k < count; ++k) sum = sum + piece.load(from + rows.row(v, k) * n);
           sum = factor * sum;
-          at.store(y_d, add ? sum + at.load(y_d) : sum);
+          piece.store(y_d, add ? sum + piece.load(y_d) : sum);
         },
         from, y_d);
   }
@@ -65,10 +65,10 @@ template <class T, class Rows, class To> struct SumRowsLoop {
       const T* from = sum.x + sum.rows.row(v, k) * n + first;
       for_vector(width, [=](int64_t j) { total[j] += A(from[j]); });
     }
-    To* to = sum.y + v * n + first;
+    To* target = sum.y + v * n + first;
     const A factor = sum.factor;
-    if (sum.add) for_vector(width, [=](int64_t j) { to[j] = To(A(to[j]) + factor * total[j]); });
-    else for_vector(width, [=](int64_t j) { to[j] = To(factor * total[j]); });
+    if (sum.add) for_vector(width, [=](int64_t j) { target[j] = To(A(target[j]) + factor * total[j]); });
+    else for_vector(width, [=](int64_t j) { target[j] = To(factor * total[j]); });
   }
 };
 

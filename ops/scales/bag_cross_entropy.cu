@@ -17,7 +17,7 @@ struct Bags {
   const int64_t* ids_bc;
   int64_t cells, size;
   Lengths lengths;
-  HD bool counts(int64_t r) const { return (r % cells + 2) * size <= lengths.of(r / cells); }
+  HD bool counts(int64_t r) const { return (r % cells + 2) * size <= lengths.length_of(r / cells); }
   HD const int64_t* next_cell(int64_t r) const { return ids_bc + r / cells * lengths.context + (r % cells + 1) * size; }
 };
 

@@ -27,11 +27,11 @@ template <class T> struct Forward {
     T* const y = y_bmz + r * d * kernel;
     const auto by_pieces = [&]<int kKernel>() {
       row.each_piece(
-          [&](auto at) {
-            decltype(at.read(x)) of_position[kKernel];
+          [&](auto piece) {
+            decltype(piece.read(x)) of_position[kKernel];
             UNROLL(8)
-            for (int q = 0; q < kKernel; ++q) of_position[q] = first + q < 0 ? at.all(T(0)) : at.read(x + q * d);
-            at.template write_mixed<kKernel>(y, of_position);
+            for (int q = 0; q < kKernel; ++q) of_position[q] = first + q < 0 ? piece.all(T(0)) : piece.read(x + q * d);
+            piece.template write_mixed<kKernel>(y, of_position);
           },
           x, y);
     };
@@ -58,7 +58,7 @@ template <class T> struct Backward {
       return sum;
     };
     T* const dx = dx_bcd + r * d;
-    row.each_piece([&](auto at) { at.store(dx, map(sum_at, at.index())); }, dx);
+    row.each_piece([&](auto piece) { piece.store(dx, map(sum_at, piece.index())); }, dx);
   }
 };
 
@@ -74,8 +74,8 @@ template <class T> struct BackwardApart {
     if (j == count) {
       const int64_t behind = windows.context - count * size;
       return row.each_piece(
-          [&](auto at) {
-            for (int64_t q = 0; q < behind; ++q) at.write(dx + q * d, at.all(T(0)));
+          [&](auto piece) {
+            for (int64_t q = 0; q < behind; ++q) piece.write(dx + q * d, piece.all(T(0)));
           },
           dx);
     }
@@ -83,11 +83,11 @@ template <class T> struct BackwardApart {
     const auto sum = [](T term) { return T(A(0) + A(term)); };  // as a sum of several: -0 becomes 0
     const auto by_pieces = [&]<int kSize>() {
       row.each_piece(
-          [&](auto at) {
-            decltype(at.read(dy)) of_position[kSize];
-            at.template read_mixed<kSize>(dy, of_position);
+          [&](auto piece) {
+            decltype(piece.read(dy)) of_position[kSize];
+            piece.template read_mixed<kSize>(dy, of_position);
             UNROLL(8)
-            for (int q = 0; q < kSize; ++q) at.write(dx + q * d, map(sum, of_position[q]));
+            for (int q = 0; q < kSize; ++q) piece.write(dx + q * d, map(sum, of_position[q]));
           },
           dy, dx);
     };

@@ -33,10 +33,10 @@ template <class T> struct MeanForward {
     T* const y = y_bmd + r * d;
     const A share = A(1) / A(size);
     row.each_piece(
-        [&](auto at) {
-          auto sum = at.all(A(0));
-          for (int64_t q = 0; q < size; ++q) sum = sum + at.load(x + q * d);
-          at.store(y, sum * share);
+        [&](auto piece) {
+          auto sum = piece.all(A(0));
+          for (int64_t q = 0; q < size; ++q) sum = sum + piece.load(x + q * d);
+          piece.store(y, sum * share);
         },
         x, y);
   }
@@ -54,7 +54,7 @@ template <class T> struct MeanBackward {
     const T* const dy = dy_bmd + (in_cell ? r / cells.context * cells.count() + j : 0) * d;
     const A share = A(1) / A(cells.size);
     T* const dx = dx_bcd + r * d;
-    row.each_piece([&](auto at) { at.store(dx, in_cell ? at.load(dy) * share : at.all(A(0))); }, dy, dx);
+    row.each_piece([&](auto piece) { piece.store(dx, in_cell ? piece.load(dy) * share : piece.all(A(0))); }, dy, dx);
   }
 };
 
@@ -74,11 +74,11 @@ template <class T> struct MaxForward {
     const T* const x = x_bcd + cells.first_row(r) * d;
     T* const y = y_bmd + r * d;
     row.each_piece(
-        [&](auto at) {
-          auto largest = at.read(x);
+        [&](auto piece) {
+          auto largest = piece.read(x);
           for (int64_t q = 1; q < size; ++q)
-            largest = map([](T value, T before) { return replaces(value, before) ? value : before; }, at.read(x + q * d), largest);
-          at.write(y, largest);
+            largest = map([](T value, T before) { return replaces(value, before) ? value : before; }, piece.read(x + q * d), largest);
+          piece.write(y, largest);
         },
         x, y);
   }
@@ -98,22 +98,22 @@ template <class T> struct MaxBackward {
     const T* const dy = dy_bmd + (behind ? 0 : b * count + j) * d;
     T* const dx = dx_bcd + (b * cells.context + j * cells.size) * d;
     row.each_piece(
-        [&](auto at) {
+        [&](auto piece) {
           if (behind) {
-            for (int64_t q = 0; q < size; ++q) at.write(dx + q * d, at.all(T(0)));
+            for (int64_t q = 0; q < size; ++q) piece.write(dx + q * d, piece.all(T(0)));
             return;
           }
-          auto largest = at.read(x);
-          auto place = at.all(0);
+          auto largest = piece.read(x);
+          auto place = piece.all(0);
           UNROLL(2)
           for (int q = 1; q < size; ++q) {
-            const auto value = at.read(x + q * d);
+            const auto value = piece.read(x + q * d);
             place = map([q](T now, T before, int p) { return replaces(now, before) ? q : p; }, value, largest, place);
             largest = map([](T now, T before) { return replaces(now, before) ? now : before; }, value, largest);
           }
-          const auto gradient = at.read(dy);
+          const auto gradient = piece.read(dy);
           UNROLL(2)
-          for (int q = 0; q < size; ++q) at.write(dx + q * d, map([q](T g, int p) { return q == p ? g : T(0); }, gradient, place));
+          for (int q = 0; q < size; ++q) piece.write(dx + q * d, map([q](T g, int p) { return q == p ? g : T(0); }, gradient, place));
         },
         x, dy, dx);
   }

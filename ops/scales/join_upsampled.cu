@@ -21,18 +21,18 @@ template <class T> struct Forward {
   static constexpr int kNeighbours = elements_of_piece<T>();
   const T *a_bcd, *z_bmx, *bias_d;
   T* y_bce;
-  Layout of;
+  Layout layout;
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const int64_t d = row.n, ratio = of.ratio, from = r % of.context - of.shift;
-    const bool covered = from >= 0 && from < of.cells * ratio;
-    const T* const z = z_bmx + (covered ? (r / of.context * of.cells + from / ratio) * d * ratio + from % ratio : 0);
+    const int64_t d = row.n, ratio = layout.ratio, from = r % layout.context - layout.shift;
+    const bool covered = from >= 0 && from < layout.cells * ratio;
+    const T* const z = z_bmx + (covered ? (r / layout.context * layout.cells + from / ratio) * d * ratio + from % ratio : 0);
     const T* const a = a_bcd + r * d;
     T *const y_of_a = y_bce + 2 * r * d, *const y_of_z = y_of_a + d;
     const auto upsampled = [&](int64_t i) { return A(z[i * ratio]); };
     row.each_piece(
-        [&](auto at) {
-          at.copy(y_of_a, a);
-          at.store(y_of_z, covered ? map(upsampled, at.index()) + at.load(bias_d) : at.all(A(0)));
+        [&](auto piece) {
+          piece.copy(y_of_a, a);
+          piece.store(y_of_z, covered ? map(upsampled, piece.index()) + piece.load(bias_d) : piece.all(A(0)));
         },
         a, bias_d, y_of_a);
   }
@@ -45,7 +45,7 @@ template <class T> struct FirstHalf {
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const T* const dy = dy_bce + 2 * r * row.n;
     T* const da = da_bcd + r * row.n;
-    row.each_piece([&](auto at) { at.copy(da, dy); }, dy, da);
+    row.each_piece([&](auto piece) { piece.copy(da, dy); }, dy, da);
   }
 };
 
@@ -53,19 +53,19 @@ template <class T> struct FirstHalf {
 template <class T> struct CellGradient {
   const T* dy_bce;
   T* dz_bmx;
-  Layout of;
+  Layout layout;
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const int64_t d = row.n, ratio = of.ratio, b = r / of.cells, first = r % of.cells * ratio + of.shift;
-    const T* const dy = dy_bce + (2 * (b * of.context + first) + 1) * d;  // its second half at position `first`
+    const int64_t d = row.n, ratio = layout.ratio, b = r / layout.cells, first = r % layout.cells * ratio + layout.shift;
+    const T* const dy = dy_bce + (2 * (b * layout.context + first) + 1) * d;  // its second half at position `first`
     T* const dz = dz_bmx + r * d * ratio;
-    const auto exists = [&](int64_t q) { return first + q >= 0 && first + q < of.context; };
+    const auto exists = [&](int64_t q) { return first + q >= 0 && first + q < layout.context; };
     const auto by_pieces = [&]<int kRatio>() {
       row.each_piece(
-          [&](auto at) {
-            decltype(at.read(dy)) of_position[kRatio];
+          [&](auto piece) {
+            decltype(piece.read(dy)) of_position[kRatio];
             UNROLL(8)
-            for (int q = 0; q < kRatio; ++q) of_position[q] = exists(q) ? at.read(dy + 2 * q * d) : at.all(T(0));
-            at.template write_mixed<kRatio>(dz, of_position);
+            for (int q = 0; q < kRatio; ++q) of_position[q] = exists(q) ? piece.read(dy + 2 * q * d) : piece.all(T(0));
+            piece.template write_mixed<kRatio>(dz, of_position);
           },
           dy, dz);
     };
@@ -76,14 +76,14 @@ template <class T> struct CellGradient {
   }
 };
 
-HOST Grads backward(const Tensor& dy_bce, const Layout& of) {
+HOST Grads backward(const Tensor& dy_bce, const Layout& layout) {
   const int64_t b = dy_bce.shape()[0], d = dy_bce.shape()[2] / 2;
-  const Tensor da_bcd = wants_gradient(0) ? like(dy_bce, Shape{b, of.context, d}) : Tensor();
-  const Tensor dz_bmx = wants_gradient(1) || wants_gradient(2) ? like(dy_bce, Shape{b, of.cells, d * of.ratio}) : Tensor();
-  if (da_bcd) for_rows_of<FirstHalf>("join_upsampled'", b * of.context, d, dy_bce, da_bcd);
-  if (dz_bmx) for_rows_of<CellGradient>("join_upsampled'", b * of.cells, d, dy_bce, dz_bmx, of);
+  const Tensor da_bcd = wants_gradient(0) ? like(dy_bce, Shape{b, layout.context, d}) : Tensor();
+  const Tensor dz_bmx = wants_gradient(1) || wants_gradient(2) ? like(dy_bce, Shape{b, layout.cells, d * layout.ratio}) : Tensor();
+  if (da_bcd) for_rows_of<FirstHalf>("join_upsampled'", b * layout.context, d, dy_bce, da_bcd);
+  if (dz_bmx) for_rows_of<CellGradient>("join_upsampled'", b * layout.cells, d, dy_bce, dz_bmx, layout);
   return {da_bcd, dz_bmx,
-      wants_gradient(2) ? sum_to(dz_bmx.reshaped({b * of.cells, d, of.ratio}), {d, 1}, gradient_dtype(2)).reshaped({d}) : Tensor()};
+      wants_gradient(2) ? sum_to(dz_bmx.reshaped({b * layout.cells, d, layout.ratio}), {d, 1}, gradient_dtype(2)).reshaped({d}) : Tensor()};
 }
 
 }  // namespace join_upsampled_kernels
@@ -95,11 +95,11 @@ HOST Tensor join_upsampled(const Arg& a_bcd, const Arg& z_bmx, const Arg& bias_d
   if (n['d'] == 0 || n['x'] == 0 || n['x'] % n['d'])
     fail("join_upsampled: the {} columns of z_bmx{} are no multiple of the {} of a_bcd{}",
         {n['x'], show(z_bmx.shape()), n['d'], show(a_bcd.shape())});
-  const Layout of{n['c'], n['m'], n['x'] / n['d'], shift};
+  const Layout layout{n['c'], n['m'], n['x'] / n['d'], shift};
   const Tensor y_bce = like(a_bcd, Shape{n['b'], n['c'], 2 * n['d']});
-  for_rows_of<Forward>("join_upsampled", n['b'] * n['c'], n['d'], a_bcd, z_bmx, bias_d, y_bce, of);
-  return record("join_upsampled", {a_bcd, z_bmx, bias_d}, y_bce, keep(of),
-      [](const Tensor& dy_bce, const Layout& of) -> Grads { return backward(dy_bce, of); });
+  for_rows_of<Forward>("join_upsampled", n['b'] * n['c'], n['d'], a_bcd, z_bmx, bias_d, y_bce, layout);
+  return record("join_upsampled", {a_bcd, z_bmx, bias_d}, y_bce, keep(layout),
+      [](const Tensor& dy_bce, const Layout& layout) -> Grads { return backward(dy_bce, layout); });
 }
 
 CUDA_ROWS(Forward);

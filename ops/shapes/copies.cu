@@ -15,23 +15,23 @@ struct alignas(16) Words16 {
 };
 
 template <class Word> struct Copy {
-  const Word* from;
-  Word* to;
+  const Word* source;
+  Word* target;
   Strided<2> s;
   HD void operator()(int64_t i) const {
-    int64_t at[2];
-    s.locate(i, at);
-    to[at[1]] = from[at[0]];
+    int64_t offsets[2];
+    s.locate(i, offsets);
+    target[offsets[1]] = source[offsets[0]];
   }
 };
 
 template <class Word> struct CopyStretch {
-  const Word* from;
-  Word* to;
+  const Word* source;
+  Word* target;
   int64_t from_step, to_step;
-  HD void operator()(const int64_t (&at)[2], int64_t, int64_t count) const {
-    const Word* x = from + at[0];
-    Word* y = to + at[1];
+  HD void operator()(const int64_t (&offsets)[2], int64_t, int64_t count) const {
+    const Word* x = source + offsets[0];
+    Word* y = target + offsets[1];
     if (from_step == 1 && to_step == 1) {
       for_vector(count, [=](int64_t j) { y[j] = x[j]; });
     } else {
@@ -40,11 +40,11 @@ template <class Word> struct CopyStretch {
   }
 };
 
-// to[.., j, .., l] = from[.., l, .., j]: j is contiguous in `from`, l in `to`.
+// target[.., j, .., l] = source[.., l, .., j]: j is contiguous in `source`, l in `target`.
 template <class Word> struct Transposition {
   static constexpr int kTile = 32;
-  const Word* from;
-  Word* to;
+  const Word* source;
+  Word* target;
   Strided<2> outside;  // all other indices
   int64_t extent_j, extent_l, to_step_j, from_step_l;
 
@@ -59,22 +59,23 @@ template <class Word> struct TransposeLoop {
   // One unit is a stripe of kTile j, all l.
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t unit = begin; unit < end; ++unit) {
-      int64_t at[2];
-      t.outside.locate(unit / t.tiles_j(), at);
+      int64_t offsets[2];
+      t.outside.locate(unit / t.tiles_j(), offsets);
       const int64_t j = unit % t.tiles_j() * kTile, rows = min(t.extent_j - j, kTile);
       for (int64_t l = 0; l < t.extent_l; l += kTile)
-        one_tile(t.from + at[0] + j + l * t.from_step_l, t.to + at[1] + j * t.to_step_j + l, rows, min(t.extent_l - l, kTile));
+        one_tile(
+            t.source + offsets[0] + j + l * t.from_step_l, t.target + offsets[1] + j * t.to_step_j + l, rows, min(t.extent_l - l, kTile));
     }
   }
 
  private:
-  // Through a buffer: lines of `from` that are a power of two apart push each other out of the cache.
-  HD void one_tile(const Word* from, Word* to, int64_t rows, int64_t columns) const {
+  // Through a buffer: lines of `source` that are a power of two apart push each other out of the cache.
+  HD void one_tile(const Word* source, Word* target, int64_t rows, int64_t columns) const {
     Word buffer[kTile][kTile + 1];
     for (int64_t l = 0; l < columns; ++l)
-      for (int64_t j = 0; j < rows; ++j) buffer[l][j] = from[l * t.from_step_l + j];
+      for (int64_t j = 0; j < rows; ++j) buffer[l][j] = source[l * t.from_step_l + j];
     for (int64_t j = 0; j < rows; ++j)
-      for (int64_t l = 0; l < columns; ++l) to[j * t.to_step_j + l] = buffer[l][j];
+      for (int64_t l = 0; l < columns; ++l) target[j * t.to_step_j + l] = buffer[l][j];
   }
 };
 
@@ -86,17 +87,18 @@ template <class Word> struct TransposeKernel {
     const int column = static_cast<int>(threadIdx.x % 32), first_row = static_cast<int>(threadIdx.x / 32);
     const int64_t tiles = t.tiles_j() * t.tiles_l(), in_plane = blockIdx.x % tiles;
     const int64_t j = in_plane / t.tiles_l() * kTile, l = in_plane % t.tiles_l() * kTile;
-    int64_t at[2];
-    t.outside.locate(blockIdx.x / tiles, at);
+    int64_t offsets[2];
+    t.outside.locate(blockIdx.x / tiles, offsets);
     for (int row = first_row; row < kTile; row += 8)
-      if (j + column < t.extent_j && l + row < t.extent_l) tile[row][column] = t.from[at[0] + j + column + (l + row) * t.from_step_l];
+      if (j + column < t.extent_j && l + row < t.extent_l)
+        tile[row][column] = t.source[offsets[0] + j + column + (l + row) * t.from_step_l];
     __syncthreads();
     for (int row = first_row; row < kTile; row += 8)
-      if (l + column < t.extent_l && j + row < t.extent_j) t.to[at[1] + (j + row) * t.to_step_j + l + column] = tile[column][row];
+      if (l + column < t.extent_l && j + row < t.extent_j) t.target[offsets[1] + (j + row) * t.to_step_j + l + column] = tile[column][row];
   }
 };
 
-// The index other than the last that is contiguous in `from`, where a transposition pays; -1 if there is none.
+// The index other than the last that is contiguous in `source`, where a transposition pays; -1 if there is none.
 HOST int transposed_index(const Strided<2>& s) {
   const int last = s.rank - 1;
   if (s.stride[1][last] != 1 || s.stride[0][last] == 1) return -1;
@@ -105,9 +107,9 @@ HOST int transposed_index(const Strided<2>& s) {
   return -1;
 }
 
-template <class Word> void transpose_tiles(const char* name, Device device, const Word* from, Word* to, const Strided<2>& s, int j) {
+template <class Word> void transpose_tiles(const char* name, Device device, const Word* source, Word* target, const Strided<2>& s, int j) {
   const int last = s.rank - 1;
-  Transposition<Word> t{from, to, {}, s.extent[j], s.extent[last], s.stride[1][j], s.stride[0][last]};
+  Transposition<Word> t{source, target, {}, s.extent[j], s.extent[last], s.stride[1][j], s.stride[0][last]};
   for (int d = 0; d < last; ++d)
     if (d != j) t.outside.push(s.extent[d], {s.stride[0][d], s.stride[1][d]});
   const int64_t units = t.outside.size() * t.tiles_j();
@@ -116,11 +118,11 @@ template <class Word> void transpose_tiles(const char* name, Device device, cons
 }
 
 // The same copy in words of kBytes, where all stretches begin and end on them.
-template <class Word, int kBytes> bool in_words_of(const Word* from, Word* to, const Strided<2>& s, Strided<2>& wide) {
+template <class Word, int kBytes> bool in_words_of(const Word* source, Word* target, const Strided<2>& s, Strided<2>& wide) {
   constexpr int64_t kCount = kBytes / static_cast<int64_t>(sizeof(Word));
   const int last = s.rank - 1;
   if (kCount < 2 || s.stride[0][last] != 1 || s.stride[1][last] != 1 || s.extent[last] % kCount) return false;
-  if (reinterpret_cast<uintptr_t>(from) % kBytes || reinterpret_cast<uintptr_t>(to) % kBytes) return false;
+  if (reinterpret_cast<uintptr_t>(source) % kBytes || reinterpret_cast<uintptr_t>(target) % kBytes) return false;
   wide = s;
   wide.extent[last] /= kCount;
   for (int d = 0; d < last; ++d)
@@ -130,23 +132,23 @@ template <class Word, int kBytes> bool in_words_of(const Word* from, Word* to, c
     }
   return true;
 }
-template <class Wide, class Word> bool copy_wide(const char* name, Device device, const Word* from, Word* to, const Strided<2>& s) {
+template <class Wide, class Word> bool copy_wide(const char* name, Device device, const Word* source, Word* target, const Strided<2>& s) {
   Strided<2> wide;
-  if (!in_words_of<Word, sizeof(Wide)>(from, to, s, wide)) return false;
-  const Copy<Wide> f{reinterpret_cast<const Wide*>(from), reinterpret_cast<Wide*>(to), wide};
+  if (!in_words_of<Word, sizeof(Wide)>(source, target, s, wide)) return false;
+  const Copy<Wide> f{reinterpret_cast<const Wide*>(source), reinterpret_cast<Wide*>(target), wide};
   launch(name, device, thread_per(wide.size()), ElementKernel<Copy<Wide>>{wide.size(), f});
   return true;
 }
 
-template <class Word> void copy_words(const char* name, Device device, const Word* from, Word* to, const Strided<2>& s) {
+template <class Word> void copy_words(const char* name, Device device, const Word* source, Word* target, const Strided<2>& s) {
   const int j = transposed_index(s), last = s.rank - 1;
   if (s.size() == 0) return;
-  if (j >= 0) return transpose_tiles(name, device, from, to, s, j);
-  if (device == Device::cpu) return for_strided(s, CopyStretch<Word>{from, to, s.stride[0][last], s.stride[1][last]});
-  if (copy_wide<Words16>(name, device, from, to, s) || copy_wide<uint64_t>(name, device, from, to, s) ||
-      copy_wide<uint32_t>(name, device, from, to, s))
+  if (j >= 0) return transpose_tiles(name, device, source, target, s, j);
+  if (device == Device::cpu) return for_strided(s, CopyStretch<Word>{source, target, s.stride[0][last], s.stride[1][last]});
+  if (copy_wide<Words16>(name, device, source, target, s) || copy_wide<uint64_t>(name, device, source, target, s) ||
+      copy_wide<uint32_t>(name, device, source, target, s))
     return;
-  launch(name, device, thread_per(s.size()), ElementKernel<Copy<Word>>{s.size(), {from, to, s}});
+  launch(name, device, thread_per(s.size()), ElementKernel<Copy<Word>>{s.size(), {source, target, s}});
 }
 
 template <class Word> Word* start_of(const Tensor& t, int64_t first) { return static_cast<Word*>(t.raw()) + first; }
@@ -155,11 +157,13 @@ template <class Word> Word* start_of(const Tensor& t, int64_t first) { return st
 
 using namespace copies_kernels;
 
-HOST void copy_strided(const char* name, const Tensor& from, int64_t from_start, const Tensor& to, int64_t to_start, const Strided<2>& s) {
+HOST void copy_strided(
+    const char* name, const Tensor& source, int64_t source_start, const Tensor& target, int64_t target_start, const Strided<2>& s) {
   auto copy_as = [&]<class Word>(Word) {
-    copy_words(name, from.device(), static_cast<const Word*>(start_of<Word>(from, from_start)), start_of<Word>(to, to_start), s);
+    copy_words(
+        name, source.device(), static_cast<const Word*>(start_of<Word>(source, source_start)), start_of<Word>(target, target_start), s);
   };
-  switch (size_of(from.dtype())) {
+  switch (size_of(source.dtype())) {
     case 2: return copy_as(uint16_t{});
     case 4: return copy_as(uint32_t{});
     case 8: return copy_as(uint64_t{});

@@ -16,9 +16,9 @@ namespace {
 
 // An index as 0 .. rank-1.
 int checked_index(const char* op, const Shape& shape, int index) {
-  const int at = index < 0 ? index + shape.rank() : index;
-  if (at < 0 || at >= shape.rank()) fail("{}: there is no index {} in {}", {op, index, show(shape)});
-  return at;
+  const int position = index < 0 ? index + shape.rank() : index;
+  if (position < 0 || position >= shape.rank()) fail("{}: there is no index {} in {}", {op, index, show(shape)});
+  return position;
 }
 
 // The numbers of elements outside and inside an index.
@@ -29,13 +29,14 @@ std::pair<int64_t, int64_t> around(const Shape& shape, int index) {
   return {outer, inner};
 }
 
-// The elements 0 .. count of an index at from_first in `from` and at to_first in `to`.
-void copy_range(const char* name, const Tensor& from, int64_t from_first, const Tensor& to, int64_t to_first, int index, int64_t count) {
-  const auto [outer, inner] = around(from.shape(), index);
+// The elements 0 .. count of an index at source_first in `source` and at target_first in `target`.
+void copy_range(
+    const char* name, const Tensor& source, int64_t source_first, const Tensor& target, int64_t target_first, int index, int64_t count) {
+  const auto [outer, inner] = around(source.shape(), index);
   Strided<2> s;
-  s.push(outer, {from.shape()[index] * inner, to.shape()[index] * inner});
+  s.push(outer, {source.shape()[index] * inner, target.shape()[index] * inner});
   s.push(count * inner, {1, 1});
-  copy_strided(name, from, from_first * inner, to, to_first * inner, s);
+  copy_strided(name, source, source_first * inner, target, target_first * inner, s);
 }
 
 Tensor slice_of(const Tensor& x, int index, int64_t first, int64_t count) {
@@ -112,13 +113,13 @@ Tensor reshape(const Arg& x, const Shape& shape) {
 
 Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
   DIMS(any_dtype(x));
-  const int at = checked_index("slice", x.shape(), index);
-  if (first < 0 || count < 0 || count > x.shape()[at] - first)
-    fail("slice: {} .. {} are not all in index {} of {}", {first, first + count, at, show(x.shape())});
-  return record("slice", {x}, Moved{slice_of(x, at, first, count)}, keep(x.shape(), at, first),
-      [](const Tensor& dy, const Shape& shape, int at, int64_t first) -> Grads {
+  const int position = checked_index("slice", x.shape(), index);
+  if (first < 0 || count < 0 || count > x.shape()[position] - first)
+    fail("slice: {} .. {} are not all in index {} of {}", {first, first + count, position, show(x.shape())});
+  return record("slice", {x}, Moved{slice_of(x, position, first, count)}, keep(x.shape(), position, first),
+      [](const Tensor& dy, const Shape& shape, int position, int64_t first) -> Grads {
         const Tensor dx = zeros(shape, dy.dtype(), dy.device());
-        copy_range("slice'", dy, 0, dx, first, at, dy.shape()[at]);
+        copy_range("slice'", dy, 0, dx, first, position, dy.shape()[position]);
         return {dx};
       });
 }
@@ -127,21 +128,21 @@ Tensor concatenate(const std::vector<Arg>& parts, int index) {
   if (parts.empty()) fail("concatenate: no parts");
   for (size_t i = 0; i < parts.size(); ++i)
     if (!parts[i]) fail("concatenate: part {} is empty", {i});
-  const int at = checked_index("concatenate", parts[0].shape(), index);
-  const Tensor y = like(parts[0], joined_shape(parts, at));
+  const int position = checked_index("concatenate", parts[0].shape(), index);
+  const Tensor y = like(parts[0], joined_shape(parts, position));
   std::vector<int64_t> counts;
   int64_t first = 0;
   for (const Tensor& part : parts) {
-    counts.push_back(part.shape()[at]);
-    copy_range("concatenate", part, 0, y, first, at, counts.back());
+    counts.push_back(part.shape()[position]);
+    copy_range("concatenate", part, 0, y, first, position, counts.back());
     first += counts.back();
   }
-  return record(
-      "concatenate", parts, Moved{y}, keep(counts, at), [](const Tensor& dy, const std::vector<int64_t>& counts, int at) -> Grads {
+  return record("concatenate", parts, Moved{y}, keep(counts, position),
+      [](const Tensor& dy, const std::vector<int64_t>& counts, int position) -> Grads {
         Grads dparts;
         int64_t first = 0;
         for (size_t i = 0; i < counts.size(); first += counts[i++])
-          dparts.push_back(wants_gradient(static_cast<int>(i)) ? slice_of(dy, at, first, counts[i]) : Tensor());
+          dparts.push_back(wants_gradient(static_cast<int>(i)) ? slice_of(dy, position, first, counts[i]) : Tensor());
         return dparts;
       });
 }

@@ -29,15 +29,15 @@ template <int N> struct Strided {
   }
 
   // The place of element i, counted with the last index fastest, in each tensor.
-  HD void locate(int64_t i, int64_t (&at)[N]) const {
-    for (int k = 0; k < N; ++k) at[k] = 0;
+  HD void locate(int64_t i, int64_t (&offsets)[N]) const {
+    for (int k = 0; k < N; ++k) offsets[k] = 0;
     for (int d = rank - 1; d > 0; --d) {
       const bool small = (i | extent[d]) >> 32 == 0;  // 64-bit division is slow on a GPU
       const int64_t outer = small ? static_cast<uint32_t>(i) / static_cast<uint32_t>(extent[d]) : i / extent[d];
-      for (int k = 0; k < N; ++k) at[k] += (i - outer * extent[d]) * stride[k][d];
+      for (int k = 0; k < N; ++k) offsets[k] += (i - outer * extent[d]) * stride[k][d];
       i = outer;
     }
-    for (int k = 0; k < N; ++k) at[k] += i * stride[k][0];
+    for (int k = 0; k < N; ++k) offsets[k] += i * stride[k][0];
   }
 };
 
@@ -48,7 +48,7 @@ template <class F> HD void for_vector(int64_t count, F f) {
   for (int64_t j = 0; j < count; ++j) f(j);
 }
 
-// Calls run(at, i, count) for stretches of the last index that make up [begin, end): `count` elements from element i on, which are at
+// Calls run(offsets, i, count) for stretches of the last index that make up [begin, end): `count` elements from element i on, which are at
 // at[k] and then every s.stride[k][s.rank - 1] of tensor k.
 template <int N, class Run> struct StridedLoop {
   Strided<N> s;
@@ -56,27 +56,27 @@ template <int N, class Run> struct StridedLoop {
 
   HD void operator()(int64_t begin, int64_t end) const {
     const int last = s.rank - 1;
-    int64_t index[Shape::kMaxRank] = {}, at[N];
-    s.locate(begin, at);
+    int64_t index[Shape::kMaxRank] = {}, offsets[N];
+    s.locate(begin, offsets);
     for (int64_t i = begin, d = last; d >= 0; i /= s.extent[d--]) index[d] = i % s.extent[d];
     while (begin < end) {
       const int64_t left = s.extent[last] - index[last], count = left < end - begin ? left : end - begin;
-      run(at, begin, count);
+      run(offsets, begin, count);
       begin += count;
-      move(index, at, count);
+      move(index, offsets, count);
     }
   }
 
  private:
   // To the start of the next stretch.
-  HD void move(int64_t (&index)[Shape::kMaxRank], int64_t (&at)[N], int64_t count) const {
+  HD void move(int64_t (&index)[Shape::kMaxRank], int64_t (&offsets)[N], int64_t count) const {
     int d = s.rank - 1;
     index[d] += count;
-    for (int k = 0; k < N; ++k) at[k] += count * s.stride[k][d];
+    for (int k = 0; k < N; ++k) offsets[k] += count * s.stride[k][d];
     for (; d > 0 && index[d] == s.extent[d]; --d) {
       index[d] = 0;
       ++index[d - 1];
-      for (int k = 0; k < N; ++k) at[k] += s.stride[k][d - 1] - s.extent[d] * s.stride[k][d];
+      for (int k = 0; k < N; ++k) offsets[k] += s.stride[k][d - 1] - s.extent[d] * s.stride[k][d];
     }
   }
 };
@@ -89,6 +89,7 @@ template <int N, class Run> void for_strided(const Strided<N>& s, const Run& run
 
 // to[...] = from[...] for tensors of one dtype (any), walked by s: s.stride[0] in from, s.stride[1] in to, in elements from
 // the given starts. Not recorded on a tape.
-void copy_strided(const char* name, const Tensor& from, int64_t from_start, const Tensor& to, int64_t to_start, const Strided<2>& s);
+void copy_strided(
+    const char* name, const Tensor& source, int64_t source_start, const Tensor& target, int64_t target_start, const Strided<2>& s);
 
 }  // namespace ricci
