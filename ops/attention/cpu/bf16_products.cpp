@@ -13,14 +13,14 @@ struct Round {
   Tile tile;
   const float* w;
   float factor;
-  bf16* to;
+  bf16* target;
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) {
       const int first = tile.first[i], last = tile.end[i];
 #pragma omp simd
       for (int j = 0; j < kBlock; ++j) {
         const float value = w[i * kBlock + j] * factor;
-        store(to + i * kBlock + j, (j >= first) & (j < last) ? value : 0.0f);
+        store(target + i * kBlock + j, (j >= first) & (j < last) ? value : 0.0f);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Between tensors, whose rows may lie far apart, and the packed matrices that the blocks are computed on.
+// Copies between tensors, whose rows may be far apart, and the packed matrices that the blocks are computed on.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"
@@ -10,12 +10,12 @@ template <class T, class A> struct Pack {
   const T* from;
   int64_t from_row, width;
   A factor;
-  A* to;
+  A* destination;
   int64_t row;
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t r = begin; r < end; ++r)
 #pragma omp simd
-      for (int64_t x = 0; x < width; ++x) to[r * row + x] = A(from[r * from_row + x]) * factor;
+      for (int64_t x = 0; x < width; ++x) destination[r * row + x] = A(from[r * from_row + x]) * factor;
   }
 };
 
@@ -24,13 +24,13 @@ template <class T, class A> struct Unpack {
   int64_t row, width;
   const A* factor_r;
   A factor;
-  T* to;
+  T* destination;
   int64_t to_row;
   bool add;
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t r = begin; r < end; ++r) {
       const A by = factor_r ? factor_r[r] : factor;
-      T* const to_x = to + r * to_row;
+      T* const to_x = destination + r * to_row;
       if (add) {
 #pragma omp simd
         for (int64_t x = 0; x < width; ++x) store(to_x + x, A(to_x[x]) + from[r * row + x] * by);
@@ -70,14 +70,14 @@ template <class T, class A, int Bytes> struct Transpose {
   static constexpr int n = V::kLanes;
   const T* from;
   int64_t from_row, width;
-  A* to;
+  A* destination;
 
   HD void operator()(int64_t begin, int64_t end) const {
     const int64_t whole_rows = end / n * n, whole = width / n * n;
     for (int64_t r = begin; r < whole_rows; r += n)
-      for (int64_t x = 0; x < whole; x += n) square(from + r * from_row + x, to + x * kBlock + r);
+      for (int64_t x = 0; x < whole; x += n) square(from + r * from_row + x, destination + x * kBlock + r);
     for (int64_t r = begin; r < end; ++r)
-      for (int64_t x = r < whole_rows ? whole : 0; x < width; ++x) to[x * kBlock + r] = A(from[r * from_row + x]);
+      for (int64_t x = r < whole_rows ? whole : 0; x < width; ++x) destination[x * kBlock + r] = A(from[r * from_row + x]);
   }
   // low, high = a0 b0 a1 b1 ...
   template <std::size_t... Lane>
@@ -85,7 +85,7 @@ template <class T, class A, int Bytes> struct Transpose {
     low = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2)...);
     high = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2 + n / 2)...);
   }
-  // Transposes as many rows and columns as a vector has lanes: each round interleaves the first half of the rows with the second.
+  // Transposes a square of the width of a vector: each round interleaves the first half of the rows with the second.
   HD void square(const T* source, A* target) const {
     Vector rows[n], next[n];
 #pragma GCC unroll 16
@@ -104,17 +104,19 @@ template <class T, class A, int Bytes> struct Transpose {
 
 }  // namespace
 
-template <class T, class A> void pack_rows(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* to, int64_t row) {
-  run_vectorized(Pack<T, A>{from, from_row, width, factor, to, row}, 0, rows);
+template <class T, class A>
+void pack_rows(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* destination, int64_t row) {
+  run_vectorized(Pack<T, A>{from, from_row, width, factor, destination, row}, 0, rows);
 }
 
-template <class T, class A> void pack_columns(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to) {
-  with_vectors([&](auto bytes) { run_vectorized(Transpose<T, A, bytes()>{from, from_row, width, to}, 0, rows); });
+template <class T, class A> void pack_columns(const T* from, int64_t from_row, int64_t rows, int64_t width, A* destination) {
+  with_vectors([&](auto bytes) { run_vectorized(Transpose<T, A, bytes()>{from, from_row, width, destination}, 0, rows); });
 }
 
 template <class T, class A>
-void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* to, int64_t to_row, bool add) {
-  run_vectorized(Unpack<T, A>{from, row, width, factor_r, factor, to, to_row, add}, 0, rows);
+void unpack(
+    const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* destination, int64_t to_row, bool add) {
+  run_vectorized(Unpack<T, A>{from, row, width, factor_r, factor, destination, to_row, add}, 0, rows);
 }
 
 template <class T, class A> void dot_rows(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t width, A* sum_r) {

@@ -17,31 +17,31 @@ template <class A> struct Factors {
   int64_t c_row;
 };
 
-template <class R, int n, class A> HD void add_tile(const Factors<A>& of, int64_t i, int64_t j, Interval p, bool add) {
+template <class R, int n, class A> HD void add_tile(const Factors<A>& factors, int64_t i, int64_t j, Interval p, bool add) {
   using Vector = typename R::Vector;
-  const A *a = of.a + i * of.a_row, *b = of.b + j;
-  A* c = of.c + i * of.c_row + j;
+  const A *a = factors.a + i * factors.a_row, *b = factors.b + j;
+  A* c = factors.c + i * factors.c_row + j;
   Vector sum[R::kRows][n];
 #pragma GCC unroll 8
   for (int r = 0; r < R::kRows; ++r)
 #pragma GCC unroll 2
     for (int v = 0; v < n; ++v) {
       sum[r][v] = Vector{};
-      if (add) sum[r][v] = R::at(c + r * of.c_row + v * R::kLanes);
+      if (add) sum[r][v] = R::at(c + r * factors.c_row + v * R::kLanes);
     }
   for (int64_t q = p.begin; q < p.end; ++q) {
     Vector b_q[n];
 #pragma GCC unroll 2
-    for (int v = 0; v < n; ++v) b_q[v] = R::at(b + q * of.b_p + v * R::kLanes);
+    for (int v = 0; v < n; ++v) b_q[v] = R::at(b + q * factors.b_p + v * R::kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < R::kRows; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < n; ++v) sum[r][v] += a[r * of.a_row + q * of.a_p] * b_q[v];
+      for (int v = 0; v < n; ++v) sum[r][v] += a[r * factors.a_row + q * factors.a_p] * b_q[v];
   }
 #pragma GCC unroll 8
   for (int r = 0; r < R::kRows; ++r)
 #pragma GCC unroll 2
-    for (int v = 0; v < n; ++v) R::at(c + r * of.c_row + v * R::kLanes) = sum[r][v];
+    for (int v = 0; v < n; ++v) R::at(c + r * factors.c_row + v * R::kLanes) = sum[r][v];
 }
 
 enum class Form : uint8_t { visible, over_keys, over_queries };
@@ -51,7 +51,7 @@ template <class A, int Bytes> struct Product {
   Form form;
   Tile tile;
   int64_t width;
-  Factors<A> of;
+  Factors<A> factors;
 
   struct Part {
     Interval columns, p;
@@ -66,14 +66,14 @@ template <class A, int Bytes> struct Product {
     for (int64_t i = begin; i < end; i += R::kRows) {
       const Part needed = part(i);
       int64_t j = needed.columns.begin;
-      for (; j + 2 * n <= needed.columns.end; j += 2 * n) add_tile<R, 2>(of, i, j, needed.p, form != Form::visible);
-      for (; j < needed.columns.end; j += n) add_tile<R, 1>(of, i, j, needed.p, form != Form::visible);
+      for (; j + 2 * n <= needed.columns.end; j += 2 * n) add_tile<R, 2>(factors, i, j, needed.p, form != Form::visible);
+      for (; j < needed.columns.end; j += n) add_tile<R, 1>(factors, i, j, needed.p, form != Form::visible);
     }
   }
 };
 
-template <class A> void product(Form form, const Tile& tile, int64_t rows, int64_t width, const Factors<A>& of) {
-  with_vectors([&](auto bytes) { run_vectorized(Product<A, bytes()>{form, tile, width, of}, 0, rows); });
+template <class A> void product(Form form, const Tile& tile, int64_t rows, int64_t width, const Factors<A>& factors) {
+  with_vectors([&](auto bytes) { run_vectorized(Product<A, bytes()>{form, tile, width, factors}, 0, rows); });
 }
 
 }  // namespace

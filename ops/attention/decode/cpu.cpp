@@ -11,26 +11,27 @@ namespace {
 
 template <class T> struct CachedTask {
   using A = Accumulator<T>;
-  CachedQueries<T> of;
+  CachedQueries<T> queries;
   A *q, *o, *p;  // [k], [k], one per visible key
 
   // Query r of head h is number h count + r.
   HD void operator()(int64_t begin, int64_t end) const {
-    for (int64_t i = begin; i < end; ++i) run(i / of.count, i % of.count);
+    for (int64_t i = begin; i < end; ++i) run(i / queries.count, i % queries.count);
   }
 
   HD void run(int64_t head, int64_t r) const {
-    const int64_t width = of.problem.width, first = of.first_key(of.first + r), keys = of.end_key(of.first + r) - first;
-    const T* given = of.at(of.q, head, r);
-    T* y = of.at(of.y, head, r);
+    const int64_t width = queries.problem.width, first = queries.first_key(queries.first + r),
+                  keys = queries.end_key(queries.first + r) - first;
+    const T* given = queries.at(queries.q, head, r);
+    T* y = queries.at(queries.y, head, r);
 #pragma omp simd
     for (int64_t x = 0; x < width; ++x) {
-      q[x] = A(given[x]) * A(of.problem.scale);
+      q[x] = A(given[x]) * A(queries.problem.scale);
       o[x] = 0;
     }
-    for (int64_t j = 0; j < keys; ++j) p[j] = score(of.k_cache + of.slot(head, first + j));
+    for (int64_t j = 0; j < keys; ++j) p[j] = score(queries.k_cache + queries.slot(head, first + j));
     const A sum = keys > 0 ? softmax(keys) : A(1);  // a query that sees no key gives 0
-    for (int64_t j = 0; j < keys; ++j) add(p[j], of.v_cache + of.slot(head, first + j));
+    for (int64_t j = 0; j < keys; ++j) add(p[j], queries.v_cache + queries.slot(head, first + j));
 #pragma omp simd
     for (int64_t x = 0; x < width; ++x) y[x] = T(o[x] / sum);
   }
@@ -38,12 +39,12 @@ template <class T> struct CachedTask {
   HD A score(const T* k) const {
     A sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t x = 0; x < of.problem.width; ++x) sum += q[x] * A(k[x]);
+    for (int64_t x = 0; x < queries.problem.width; ++x) sum += q[x] * A(k[x]);
     return sum;
   }
   HD void add(A weight, const T* v) const {
 #pragma omp simd
-    for (int64_t x = 0; x < of.problem.width; ++x) o[x] += weight * A(v[x]);
+    for (int64_t x = 0; x < queries.problem.width; ++x) o[x] += weight * A(v[x]);
   }
   // p becomes exp(p - max p). Returns the sum.
   HD A softmax(int64_t keys) const {
@@ -61,14 +62,15 @@ template <class T> struct CachedTask {
 
 }  // namespace
 
-template <class T> void attend_cached_cpu(const CachedQueries<T>& of) {
+template <class T> void attend_cached_cpu(const CachedQueries<T>& queries) {
   using A = Accumulator<T>;
-  const int64_t width = of.problem.width, last = of.first + of.count - 1, most_keys = last + 1 - of.first_key(of.first);
-  parallel_for_with_scratch(
-      of.problem.batches * of.problem.heads * of.count, tasks_per_chunk(2 * most_keys * width), [&](int64_t begin, int64_t end) {
+  const int64_t width = queries.problem.width, last = queries.first + queries.count - 1,
+                most_keys = last + 1 - queries.first_key(queries.first);
+  parallel_for_with_scratch(queries.problem.batches * queries.problem.heads * queries.count, tasks_per_chunk(2 * most_keys * width),
+      [&](int64_t begin, int64_t end) {
         const Scratch<A> scratch(2 * width + most_keys);
         A* const q = scratch.data();
-        run_vectorized(CachedTask<T>{of, q, q + width, q + 2 * width}, begin, end);
+        run_vectorized(CachedTask<T>{queries, q, q + width, q + 2 * width}, begin, end);
       });
 }
 

@@ -5,7 +5,7 @@
 namespace ricci::attention_kernels {
 
 // Some of the new positions: first .. first + count - 1 of their sequences, which are the rows from `row` on of q, k, v and y.
-// Position t lies in slot t mod capacity of the caches. Where k and v share a cache, k_cache and v_cache are the same.
+// Position t is in slot t mod capacity of the caches. Where k and v share a cache, k_cache and v_cache are the same.
 template <class T> struct CachedQueries {
   Problem problem;  // its queries and keys are the new positions
   HeadRows<const T> q, k, v;
@@ -24,6 +24,6 @@ template <class T> struct CachedQueries {
   HD int64_t end_key(int64_t t) const { return problem.sees.end_key(t, t + 1); }
 };
 
-template <class T> void attend_cached_cpu(const CachedQueries<T>& of);
+template <class T> void attend_cached_cpu(const CachedQueries<T>& queries);
 
 }  // namespace ricci::attention_kernels

@@ -23,8 +23,8 @@ template <int kWidth> struct DeltaKernel {
     float sum = 0;
     if (r < rows && chunk * 8 < kWidth) {
       const unsigned head = r / queries, t = r % queries;
-      const int64_t at = (int64_t{head / heads} * queries + t) * heads * kWidth + head % heads * kWidth + chunk * 8;
-      const uint4 a = ptx::load16(dy + at), b = ptx::load16(y + at);
+      const int64_t offset = (int64_t{head / heads} * queries + t) * heads * kWidth + head % heads * kWidth + chunk * 8;
+      const uint4 a = ptx::load16(dy + offset), b = ptx::load16(y + offset);
       sum = (products(a.x, b.x) + products(a.y, b.y)) + (products(a.z, b.z) + products(a.w, b.w));
     }
     for (int distance = kLanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
@@ -37,9 +37,9 @@ template <int kWidth> struct DeltaKernel {
 };
 
 template <int kWidth> void launch_delta(const Problem& problem, const Tensor& dy, const Tensor& y, const Tensor& delta) {
-  const auto of = [](int64_t n) { return static_cast<unsigned>(n); };
-  const DeltaKernel<kWidth> kernel{
-      of(delta.size()), of(problem.queries), of(problem.heads), dy.data<bf16>(), y.data<bf16>(), delta.data<float>()};
+  const auto as_unsigned = [](int64_t n) { return static_cast<unsigned>(n); };
+  const DeltaKernel<kWidth> kernel{as_unsigned(delta.size()), as_unsigned(problem.queries), as_unsigned(problem.heads), dy.data<bf16>(),
+      y.data<bf16>(), delta.data<float>()};
   launch("attention' delta", dy.device(), thread_per(delta.size() * kernel.kLanes, kernel.kThreads), kernel);
 }
 
@@ -56,21 +56,22 @@ HOST bool flash_takes(const Problem& problem, Device device) {
 HOST bool flash_fits(const Problem& problem, std::initializer_list<Rows> views) {
   constexpr int64_t kBytes = 16, kElements = flash::kChunk;
   for (const Rows& view : views)
-    if (const Arg& of = view.of; of.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(of.raw()) % kBytes || view.offset % kElements ||
-                                 of.shape()[2] % kElements || of.shape()[2] >= 1 << 22 || of.size() / kElements >= int64_t{1} << 30)
+    if (const Arg& tensor = view.of; tensor.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(tensor.raw()) % kBytes ||
+                                     view.offset % kElements || tensor.shape()[2] % kElements || tensor.shape()[2] >= 1 << 22 ||
+                                     tensor.size() / kElements >= int64_t{1} << 30)
       return false;
   return flash_takes(problem, views.begin()->of.device());
 }
 
-HOST void flash_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
+HOST void flash_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
   const Tensor delta_bnc = like(out.lse_bnc);
   flash::with_width(problem, [&]<int width>(flash::Width<width>) { flash::launch_delta<width>(problem, dy, out.y_bcd, delta_bnc); });
-  const flash::BackwardTensors of{problem, flash::Bounds(problem), static_cast<float>(problem.scale) * flash::kLog2E,
-      head_rows<const bf16>(in.q), head_rows<const bf16>(in.k), head_rows<const bf16>(in.v), head_rows<const bf16>({dy}),
+  const flash::BackwardTensors tensors{problem, flash::Bounds(problem), static_cast<float>(problem.scale) * flash::kLog2E,
+      head_rows<const bf16>(inputs.q), head_rows<const bf16>(inputs.k), head_rows<const bf16>(inputs.v), head_rows<const bf16>({dy}),
       out.lse_bnc.data<float>(), delta_bnc.data<float>(), head_rows<bf16>(gradients.q), head_rows<bf16>(gradients.k),
       head_rows<bf16>(gradients.v)};
-  flash::key_gradient(of, dy.device());
-  flash::query_gradient(of, dy.device());
+  flash::key_gradient(tensors, dy.device());
+  flash::query_gradient(tensors, dy.device());
 }
 
 }  // namespace attention_kernels

@@ -8,8 +8,8 @@
 
 namespace ricci::attention_kernels::flash {
 
-// The gradients of views that are the same columns stand in the same place, where they are added up: dk and dv before they are
-// stored, dq to what has been stored.
+// The gradients of views that are the same columns share one buffer, where they are added up: dk and dv before they are stored, dq to what
+// has been stored.
 struct BackwardTensors {
   Problem problem;
   Bounds bounds;
@@ -19,45 +19,45 @@ struct BackwardTensors {
   HeadRows<bf16> dq, dk, dv;
 };
 
-// dk and dv, then dq, of problems that flash_fits; the others of those that wgmma_takes too.
-void key_gradient(const BackwardTensors& of, Device device);
-void query_gradient(const BackwardTensors& of, Device device);
-void wgmma_key_gradient(const BackwardTensors& of, Device device);
-void wgmma_query_gradient(const BackwardTensors& of, Device device);
+// dk and dv, then dq: first for problems that flash_fits, then for problems that wgmma_takes too.
+void key_gradient(const BackwardTensors& tensors, Device device);
+void query_gradient(const BackwardTensors& tensors, Device device);
+void wgmma_key_gradient(const BackwardTensors& tensors, Device device);
+void wgmma_query_gradient(const BackwardTensors& tensors, Device device);
 
 // ---- scores of the dk and dv kernels: rows are keys, columns are queries
 
 // Scores become p; lse has a number for each query.
 template <int kTiles, int kPartTiles>
-__device__ inline void weigh_keys(const BackwardTensors& of, const float* lse, float (&p)[kTiles][kPartTiles][4]) {
+__device__ inline void weigh_keys(const BackwardTensors& tensors, const float* lse, float (&p)[kTiles][kPartTiles][4]) {
   UNROLL(16)
   for (int x = 0; x < kPartTiles; ++x) {
     const float2 of_queries = *reinterpret_cast<const float2*>(lse + 8 * x + lane_column());
     const float shift[2] = {-kLog2E * of_queries.x, -kLog2E * of_queries.y};
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
-      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], of.z, shift[e % 2]));
+      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], tensors.z, shift[e % 2]));
   }
 }
 
 template <int kTiles, int kPartTiles>
 __device__ inline void hide_queries(const Visible& visible, int t0, int j0, float (&p)[kTiles][kPartTiles][4]) {
-  const Bounds& of = visible.of;
-  const int j = j0 + lane_row(), far = of.scale * j - t0;
+  const Bounds& bounds = visible.bounds;
+  const int j = j0 + lane_row(), far = bounds.scale * j - t0;
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
-      const int row = 16 * i + 8 * half, first = far + of.scale * row;
-      hide_outside(p, i, half, 1, first + of.least, j < visible.keys - row ? first + of.most : 0, 0.0f);
+      const int row = 16 * i + 8 * half, first = far + bounds.scale * row;
+      hide_outside(p, i, half, 1, first + bounds.least, j < visible.keys - row ? first + bounds.most : 0, 0.0f);
     }
 }
 
 // ds, from v . dy in its place, and p becomes what dropout leaves of it: element e of tile [i][x] stays where bit e of kept(i, x) is set.
 // In a sum of both gradients ds has the scale already.
 template <bool dropping, bool in_sum, int kTiles, int kPartTiles, class OfTile>
-__device__ inline void differentiate_keys(
-    const BackwardTensors& of, OfTile kept, const float* delta, float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) {
-  const float scale = static_cast<float>(of.problem.dropout.scale), of_sum = in_sum ? static_cast<float>(of.problem.scale) : 1.0f;
+__device__ inline void differentiate_keys(const BackwardTensors& tensors, OfTile kept, const float* delta,
+    float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) {
+  const float scale = static_cast<float>(tensors.problem.dropout.scale), of_sum = in_sum ? static_cast<float>(tensors.problem.scale) : 1.0f;
   UNROLL(16)
   for (int x = 0; x < kPartTiles; ++x) {
     const float2 of_queries = *reinterpret_cast<const float2*>(delta + 8 * x + lane_column());
@@ -80,14 +80,14 @@ template <int kTiles> struct QuerySums {
   float lse[kTiles][2], delta[kTiles][2];  // lse times log2(e)
 
   // Queries after the last are zeros: p = 1 and ds = 0.
-  __device__ QuerySums(const BackwardTensors& of, int head, int t0) {
+  __device__ QuerySums(const BackwardTensors& tensors, int head, int t0) {
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
       for (int half = 0; half < 2; ++half) {
         const int t = t0 + 16 * i + 8 * half + lane_row();
-        const int at = head * of.bounds.queries + t;
-        lse[i][half] = t < of.bounds.queries ? of.lse[at] * kLog2E : 0.0f;
-        delta[i][half] = t < of.bounds.queries ? of.delta[at] : 0.0f;
+        const int index = head * tensors.bounds.queries + t;
+        lse[i][half] = t < tensors.bounds.queries ? tensors.lse[index] * kLog2E : 0.0f;
+        delta[i][half] = t < tensors.bounds.queries ? tensors.delta[index] : 0.0f;
       }
   }
 
@@ -102,8 +102,8 @@ template <int kTiles> struct QuerySums {
   // ds, from dy . v in its place; kept as in differentiate_keys.
   template <bool dropping, int kPartTiles, class OfTile>
   __device__ void differentiate(
-      const BackwardTensors& of, OfTile kept, const float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) const {
-    const float scale = static_cast<float>(of.problem.dropout.scale);
+      const BackwardTensors& tensors, OfTile kept, const float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) const {
+    const float scale = static_cast<float>(tensors.problem.dropout.scale);
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
     for (int x = 0; x < kPartTiles; ++x) {

@@ -1,5 +1,5 @@
 // Flash attention in bf16 on tensor cores, for head widths 32, 64, 96 and 128. Other widths go to wide/. In reading order:
-// tile.h (products of tiles in shared memory), mask.h (what is visible, what dropout keeps, who takes which work), launch.h,
+// tile.h (products of tiles in shared memory), mask.h (what is visible, what dropout keeps, the work of each thread block), launch.h,
 // softmax.h, forward.cu, backward.h and backward.cu, key_gradient.cu, query_gradient.cu; then wgmma/ with panels.h and the same kernels
 // on wgmma.
 #pragma once
@@ -20,10 +20,10 @@ bool flash_takes(const Problem& problem, Device device);
 bool flash_fits(const Problem& problem, std::initializer_list<Rows> views);
 
 // As forward_gpu and backward_gpu, of problems that fit.
-void flash_forward(const Problem& problem, const Views& in, const Outputs& out);
+void flash_forward(const Problem& problem, const Views& inputs, const Outputs& out);
 // True where they take the kernels in wgmma/: widths 64 and 128 on a GPU with wgmma, whose blocks have 227 KiB of shared memory.
 bool wgmma_takes(const Problem& problem, Device device);
-void wgmma_forward(const Problem& problem, const Views& in, const Outputs& out);
-void flash_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
+void wgmma_forward(const Problem& problem, const Views& inputs, const Outputs& out);
+void flash_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
 
 }  // namespace ricci::attention_kernels

@@ -6,7 +6,7 @@
 // copied while these are worked on. Only tiles that an edge of the mask crosses pay for the mask. Keys that are values, as those
 // of a metric, are copied once. GPUs with wgmma take wgmma/forward.cu for widths 64 and 128.
 //
-// With b sequences, n heads of width k, c queries and as many keys, N = b n c:
+// With b sequences, n heads of width k, c queries and c keys, N = b n c:
 //   bytes   8 N k read and written (q, k, v, y, once) + 4 N of lse; keys and values again from L2, c / 128 times
 //   FLOPs   4 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 403 MB at 4.8 TB/s 0.08 ms; 103 GFLOP at 989 TFLOP/s 0.10 ms
@@ -39,12 +39,12 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
   __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kStage - kKeys); }
 
   __device__ void operator()() const {
-    const Place at(problem, problem.keys, blocks(), true);
-    const Visible visible(bounds, problem, at.head);
-    const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
-    begin_rows<kQueries, kThreads>(queries(), q, chunk_of(q, problem, at.head), t0, bounds.queries);
+    const Place place(problem, problem.keys, blocks(), true);
+    const Visible visible(bounds, problem, place.head);
+    const int t0 = place.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
+    begin_rows<kQueries, kThreads>(queries(), q, chunk_of(q, problem, place.head), t0, bounds.queries);
     ptx::cp_async_commit();
-    const int k_chunk = chunk_of(k, problem, at.head), v_chunk = chunk_of(v, problem, at.head);
+    const int k_chunk = chunk_of(k, problem, place.head), v_chunk = chunk_of(v, problem, place.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
     if (first < end) begin_keys(k_chunk, v_chunk, first, visible.keys, 0);
     ptx::cp_async_commit();
@@ -58,9 +58,9 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
       __syncthreads();  // these have arrived; those before have been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       UNROLL(1)
-      for (int part = 0; part < kKeys; part += kPart) add_keys(visible, of_warp, at.head, t, j0, part, stage, state);
+      for (int part = 0; part < kKeys; part += kPart) add_keys(visible, of_warp, place.head, t, j0, part, stage, state);
     }
-    state.finish(problem, y, lse + at.head * bounds.queries + t, at.head, t, bounds.queries - t, queries(), row);
+    state.finish(problem, y, lse + place.head * bounds.queries + t, place.head, t, bounds.queries - t, queries(), row);
   }
 
   __device__ void add_keys(
@@ -82,9 +82,9 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
 
 }  // namespace flash
 
-HOST void flash_forward(const Problem& problem, const Views& in, const Outputs& out) {
-  if (wgmma_takes(problem, out.y_bcd.device())) return wgmma_forward(problem, in, out);
-  const auto q = head_rows<const bf16>(in.q), k = head_rows<const bf16>(in.k), v = head_rows<const bf16>(in.v);
+HOST void flash_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
+  if (wgmma_takes(problem, out.y_bcd.device())) return wgmma_forward(problem, inputs, out);
+  const auto q = head_rows<const bf16>(inputs.q), k = head_rows<const bf16>(inputs.k), v = head_rows<const bf16>(inputs.v);
   flash::launch_flash<flash::ForwardKernel>("attention", out.y_bcd.device(), problem, k == v, problem, flash::Bounds(problem), q, k, v,
       head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
 }

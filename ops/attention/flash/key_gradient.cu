@@ -4,7 +4,7 @@
 // registers. Keys that are values, as with a metric, are copied once, and have one gradient in half of the registers:
 // sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma take wgmma/backward.cu for widths 64 and 128 and keys of one query head.
 //
-// With N = b n c queries of width k, and as many keys:
+// With N = b n c queries of width k, and N keys:
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times
 //   FLOPs   8 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 610 MB at 4.8 TB/s 0.13 ms; 206 GFLOP at 989 TFLOP/s 0.21 ms
@@ -25,12 +25,14 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
   using LeftRows = ReadRows<kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
 
-  BackwardTensors of;
+  BackwardTensors tensors;
 
   struct Sources {  // where a head's q, dy, lse and delta begin
     int q_chunk, dy_chunk, sums;
-    __device__ Sources(const BackwardTensors& of, int head)
-        : q_chunk(chunk_of(of.q, of.problem, head)), dy_chunk(chunk_of(of.dy, of.problem, head)), sums(head * of.bounds.queries) {}
+    __device__ Sources(const BackwardTensors& tensors, int head)
+        : q_chunk(chunk_of(tensors.q, tensors.problem, head)),
+          dy_chunk(chunk_of(tensors.dy, tensors.problem, head)),
+          sums(head * tensors.bounds.queries) {}
   };
   struct OfWarp {
     int head, j;  // the warp's first key
@@ -38,24 +40,24 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     float gradients[kGradients][kTiles][kWidth / 8][4];  // the keys', and last the values'
   };
 
-  HD int blocks() const { return blocks_of<kKeys>(of.problem.keys); }
+  HD int blocks() const { return blocks_of<kKeys>(tensors.problem.keys); }
   __device__ static Tile<kWidth> keys() { return {dynamic_shared<bf16>()}; }
   __device__ static Tile<kWidth> values() { return keys().after(kOwn - kKeys); }
   __device__ static Tile<kWidth> queries(int stage) { return keys().after(kOwn + 2 * kQueries * stage); }
   __device__ static Tile<kWidth> gradients(int stage) { return queries(stage).after(kQueries); }
-  // kQueries of lse, then as many of delta.
+  // kQueries numbers of lse, then kQueries of delta.
   __device__ static float* sums(int stage) { return dynamic_shared<float>() + kSums / 4 + 2 * kQueries * stage; }
 
   __device__ void operator()() const {
-    const Problem& problem = of.problem;
-    const Place at(problem.of_key_heads(), problem.queries, blocks(), false);
-    const int group = static_cast<int>(problem.group), head = at.head * group, end_head = head + group;
-    const Visible visible(of.bounds, problem, head);
-    const int j0 = at.block * kKeys, row = warp() * 16 * kTiles;
-    begin_rows<kKeys, kThreads>(keys(), of.k, chunk_of(of.k, problem, head), j0, visible.keys);
-    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(), of.v, chunk_of(of.v, problem, head), j0, visible.keys);
+    const Problem& problem = tensors.problem;
+    const Place place(problem.of_key_heads(), problem.queries, blocks(), false);
+    const int group = static_cast<int>(problem.group), head = place.head * group, end_head = head + group;
+    const Visible visible(tensors.bounds, problem, head);
+    const int j0 = place.block * kKeys, row = warp() * 16 * kTiles;
+    begin_rows<kKeys, kThreads>(keys(), tensors.k, chunk_of(tensors.k, problem, head), j0, visible.keys);
+    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(), tensors.v, chunk_of(tensors.v, problem, head), j0, visible.keys);
     ptx::cp_async_commit();
-    Sources from(of, head);
+    Sources from(tensors, head);
     const int first = visible.first_query(j0) / kQueries * kQueries, end = visible.end_query(j0, j0 + kKeys);
     if (first < end) begin_queries(from, first, 0);
     ptx::cp_async_commit();
@@ -68,7 +70,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
       __syncthreads();  // these have arrived; those before have been read
       const bool is_last = t0 + kQueries >= end, ends = is_last && own.head + 1 == end_head;
       const int next = is_last ? first : t0 + kQueries;
-      if (is_last && !ends) from = Sources(of, own.head + 1);
+      if (is_last && !ends) from = Sources(tensors, own.head + 1);
       if (!ends) begin_queries(from, next, stage ^ 1);
       UNROLL(1)
       for (int part = 0; part < kQueries; part += kPart) add_queries(visible, t0, part, stage, own);
@@ -78,13 +80,14 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     store(own, row);
   }
 
-  // Queries behind the last are zeros: p = 1 meets dy = 0, and ds = 0.
+  // Queries after the last are zeros: p = 1 meets dy = 0, and ds = 0.
   __device__ void begin_queries(const Sources& from, int t0, int stage) const {
-    const int rows = of.bounds.queries - t0, i = static_cast<int>(threadIdx.x) % kQueries;
-    begin_rows<kQueries, kThreads>(queries(stage), of.q, from.q_chunk, t0, of.bounds.queries);
-    begin_rows<kQueries, kThreads>(gradients(stage), of.dy, from.dy_chunk, t0, of.bounds.queries);
+    const int rows = tensors.bounds.queries - t0, i = static_cast<int>(threadIdx.x) % kQueries;
+    begin_rows<kQueries, kThreads>(queries(stage), tensors.q, from.q_chunk, t0, tensors.bounds.queries);
+    begin_rows<kQueries, kThreads>(gradients(stage), tensors.dy, from.dy_chunk, t0, tensors.bounds.queries);
     if (threadIdx.x < 2 * kQueries)
-      ptx::cp_async<4>(sums(stage) + threadIdx.x, (threadIdx.x < kQueries ? of.lse : of.delta) + from.sums + t0 + i, i < rows ? 4 : 0);
+      ptx::cp_async<4>(
+          sums(stage) + threadIdx.x, (threadIdx.x < kQueries ? tensors.lse : tensors.delta) + from.sums + t0 + i, i < rows ? 4 : 0);
   }
 
   __device__ void add_queries(const Visible& visible, int t0, int part, int stage, OfWarp& own) const {
@@ -93,31 +96,31 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     Scores p = {}, ds = {};
     add_scores(p, own.k, queries(stage), part);
     add_scores(ds, own.v, gradients(stage), part);
-    weigh_keys(of, sums(stage) + part, p);
+    weigh_keys(tensors, sums(stage) + part, p);
     if (!visible.all(t, t + kPart, own.j, j1)) hide_queries(visible, t, own.j, p);
-    const Kept kept(of.problem, own.head);
+    const Kept kept(tensors.problem, own.head);
     differentiate_keys<dropping, keys_are_values>(
-        of, [&](int i, int x) { return kept.of_keys(t + 8 * x, own.j + 16 * i); }, sums(stage) + kQueries + part, p, ds);
+        tensors, [&](int i, int x) { return kept.of_keys(t + 8 * x, own.j + 16 * i); }, sums(stage) + kQueries + part, p, ds);
     add_weighted<kTiles, kWidth>(own.gradients[kGradients - 1], p, gradients(stage), part);
     add_weighted<kTiles, kWidth>(own.gradients[0], ds, queries(stage), part);
   }
 
   // Keys of padding have gradients too: zeros.
   __device__ void store(OfWarp& own, int row) const {
-    if constexpr (!keys_are_values) store(own.gradients[0], of.dk, static_cast<float>(of.problem.scale), keys(), row, own);
-    store(own.gradients[kGradients - 1], of.dv, 1, values(), row, own);
+    if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.scale), keys(), row, own);
+    store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);
   }
-  __device__ void store(const float (&gradient)[kTiles][kWidth / 8][4], const HeadRows<bf16>& to, float factor, const Tile<kWidth>& by,
+  __device__ void store(const float (&gradient)[kTiles][kWidth / 8][4], const HeadRows<bf16>& target, float factor, const Tile<kWidth>& by,
       int row, const OfWarp& own) const {
     store_rows<kTiles, kWidth>(
-        gradient, [&](int, int) { return factor; }, by, row, row_of(to, chunk_of(to, of.problem, own.head), own.j),
-        static_cast<int>(to.row), of.bounds.keys - own.j);
+        gradient, [&](int, int) { return factor; }, by, row, row_of(target, chunk_of(target, tensors.problem, own.head), own.j),
+        static_cast<int>(target.row), tensors.bounds.keys - own.j);
   }
 };
 
-HOST void key_gradient(const BackwardTensors& of, Device device) {
-  if (of.problem.group == 1 && wgmma_takes(of.problem, device)) return wgmma_key_gradient(of, device);
-  launch_flash<KeyGradientKernel>("attention' dk dv", device, of.problem.of_key_heads(), of.dk == of.dv, of);
+HOST void key_gradient(const BackwardTensors& tensors, Device device) {
+  if (tensors.problem.group == 1 && wgmma_takes(tensors.problem, device)) return wgmma_key_gradient(tensors, device);
+  launch_flash<KeyGradientKernel>("attention' dk dv", device, tensors.problem.of_key_heads(), tensors.dk == tensors.dv, tensors);
 }
 
 }  // namespace flash

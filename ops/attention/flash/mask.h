@@ -25,31 +25,34 @@ struct Bounds {
 
 // The keys that one head's queries see (visibility.h), asked of whole rectangles: of the queries t0 .. t1 - 1 and keys j0 .. j1 - 1.
 struct Visible {
-  const Bounds& of;
+  const Bounds& bounds;
   int keys;  // that exist
-  __device__ Visible(const Bounds& bounds, const Problem& problem, int head) : of(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
+  __device__ Visible(const Bounds& bounds, const Problem& problem, int head)
+      : bounds(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
 
   // t - scale j is least in the corner (t0, j1 - 1) and greatest in the corner (t1 - 1, j0). (The width j1 - j0 is known when
   // compiling: written with it, both corners cost a single product.)
   __device__ bool all(int t0, int t1, int j0, int j1) const {
-    return greatest(t1, j0) < of.most && least(t0, j0, j1) >= of.least && j1 <= keys;
+    return greatest(t1, j0) < bounds.most && least(t0, j0, j1) >= bounds.least && j1 <= keys;
   }
   __device__ bool none(int t0, int t1, int j0, int j1) const {
-    return least(t0, j0, j1) >= of.most || greatest(t1, j0) < of.least || j0 >= keys || t0 >= of.queries;
+    return least(t0, j0, j1) >= bounds.most || greatest(t1, j0) < bounds.least || j0 >= keys || t0 >= bounds.queries;
   }
-  // All keys that the queries t0 .. t1 - 1 see lie in first_key .. end_key - 1; all queries that see the keys j0 .. j1 - 1 lie
-  // in first_query .. end_query - 1. Of one query, or one key, these are exactly the visible ones.
-  __device__ int first_key(int t0) const { return max(0, whole_cells(t0 - of.most) + 1); }
-  __device__ int end_key(int t1) const { return min(whole_cells(min(t1, of.queries) - 1 - of.least) + 1, keys); }
-  __device__ int first_query(int j0) const { return max(0, of.scale * j0 + of.least); }
-  __device__ int end_query(int j0, int j1) const { return j0 < keys ? min(of.scale * (min(j1, keys) - 1) + of.most, of.queries) : 0; }
+  // All keys that the queries t0 .. t1 - 1 see are in first_key .. end_key - 1; all queries that see the keys j0 .. j1 - 1 are in
+  // first_query .. end_query - 1. Of one query, or one key, these are exactly the visible ones.
+  __device__ int first_key(int t0) const { return max(0, whole_cells(t0 - bounds.most) + 1); }
+  __device__ int end_key(int t1) const { return min(whole_cells(min(t1, bounds.queries) - 1 - bounds.least) + 1, keys); }
+  __device__ int first_query(int j0) const { return max(0, bounds.scale * j0 + bounds.least); }
+  __device__ int end_query(int j0, int j1) const {
+    return j0 < keys ? min(bounds.scale * (min(j1, keys) - 1) + bounds.most, bounds.queries) : 0;
+  }
 
  private:
-  __device__ int greatest(int t1, int j0) const { return t1 - 1 - of.scale * j0; }
-  __device__ int least(int t0, int j0, int j1) const { return t0 - of.scale * j0 - of.scale * (j1 - 1 - j0); }
+  __device__ int greatest(int t1, int j0) const { return t1 - 1 - bounds.scale * j0; }
+  __device__ int least(int t0, int j0, int j1) const { return t0 - bounds.scale * j0 - bounds.scale * (j1 - 1 - j0); }
   __device__ int whole_cells(int tokens) const {  // tokens / scale, rounded down
-    if (of.scale == 1) return tokens;
-    return tokens >= 0 ? tokens / of.scale : -((of.scale - 1 - tokens) / of.scale);
+    if (bounds.scale == 1) return tokens;
+    return tokens >= 0 ? tokens / bounds.scale : -((bounds.scale - 1 - tokens) / bounds.scale);
   }
 };
 
@@ -68,12 +71,12 @@ __device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, 
 // t iff t - most < scale j <= t - least, which needs no division.
 template <int kTiles, int kColumnTiles>
 __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
-  const Bounds& of = visible.of;
+  const Bounds& bounds = visible.bounds;
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
-      const int t = t0 + 16 * i + 8 * half + lane_row(), end = min(t - of.least + 1, of.scale * visible.keys);
-      hide_outside(c, i, half, of.scale, t - of.most + 1 - of.scale * j0, end - of.scale * j0, hidden);
+      const int t = t0 + 16 * i + 8 * half + lane_row(), end = min(t - bounds.least + 1, bounds.scale * visible.keys);
+      hide_outside(c, i, half, bounds.scale, t - bounds.most + 1 - bounds.scale * j0, end - bounds.scale * j0, hidden);
     }
 }
 
@@ -107,7 +110,7 @@ struct Kept {
   }
 
  private:
-  // Bit w tells whether the weight of query t and key j + w stays.
+  // Bit w is 1 if the weight of query t and key j + w stays.
   __device__ unsigned four(int t, int j) const {
     const int64_t first = first_weight + t * keys + j;
     const int begin = static_cast<int>(first % 4);
@@ -145,18 +148,18 @@ template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<in
 // The place where what a query head reads begins in a view, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk
 // while it goes over the rows: an int takes half the registers of a pointer. flash_fits sees to it that ints can count the chunks.
 constexpr int kChunk = 8;  // elements
-template <class T> __device__ inline int chunk_of(const HeadRows<T>& of, const Problem& problem, int head) {
-  const int heads = static_cast<int>(problem.heads), n = head % heads, shared = of.group == 1 ? n : n / static_cast<int>(of.group);
-  return static_cast<int>((head / heads * of.sequence + shared * static_cast<int>(problem.width)) / kChunk);
+template <class T> __device__ inline int chunk_of(const HeadRows<T>& rows, const Problem& problem, int head) {
+  const int heads = static_cast<int>(problem.heads), n = head % heads, shared = rows.group == 1 ? n : n / static_cast<int>(rows.group);
+  return static_cast<int>((head / heads * rows.sequence + shared * static_cast<int>(problem.width)) / kChunk);
 }
-template <class T> __device__ inline T* row_of(const HeadRows<T>& of, int chunk, int t) {
-  return of.data + int64_t{chunk + t * (static_cast<int>(of.row) / kChunk)} * kChunk;
+template <class T> __device__ inline T* row_of(const HeadRows<T>& rows, int chunk, int t) {
+  return rows.data + int64_t{chunk + t * (static_cast<int>(rows.row) / kChunk)} * kChunk;
 }
 
 // Begins to load kRows of a head's rows from row t on; those from row `end` on become zeros.
 template <int kRows, int kThreads, int kWidth>
-__device__ inline void begin_rows(const Tile<kWidth>& to, const HeadRows<const bf16>& of, int chunk, int t, int end) {
-  begin_load<kRows, kThreads>(to, row_of(of, chunk, t), static_cast<int>(of.row), end - t);
+__device__ inline void begin_rows(const Tile<kWidth>& tile, const HeadRows<const bf16>& rows, int chunk, int t, int end) {
+  begin_load<kRows, kThreads>(tile, row_of(rows, chunk, t), static_cast<int>(rows.row), end - t);
 }
 
 }  // namespace ricci::attention_kernels::flash

@@ -2,7 +2,7 @@
 // and goes over the keys they see, 32 at a time. Scores and their gradients never leave the registers. Keys that are values are
 // copied once. GPUs with wgmma take wgmma/backward.cu for widths 64 and 128.
 //
-// With N = b n c queries of width k, and as many keys:
+// With N = b n c queries of width k, and N keys:
 //   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times
 //   FLOPs   6 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 510 MB at 4.8 TB/s 0.11 ms; 155 GFLOP at 989 TFLOP/s 0.16 ms
@@ -22,7 +22,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
   using LeftRows = ChosenRows<kWidth <= 64 || kTiles == 1, kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
 
-  BackwardTensors of;
+  BackwardTensors tensors;
 
   struct OfWarp {
     int head, t;  // the warp's first query
@@ -30,27 +30,27 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     QuerySums<kTiles> sums;
   };
 
-  HD int blocks() const { return blocks_of<kQueries>(of.problem.queries); }
+  HD int blocks() const { return blocks_of<kQueries>(tensors.problem.queries); }
   __device__ static Tile<kWidth> queries() { return {dynamic_shared<bf16>()}; }
   __device__ static Tile<kWidth> gradients() { return queries().after(kQueries); }
   __device__ static Tile<kWidth> keys(int stage) { return queries().after(2 * kQueries + kStage * stage); }
   __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kStage - kKeys); }
 
   __device__ void operator()() const {
-    const Problem& problem = of.problem;
-    const Place at(problem, problem.keys, blocks(), true);
-    const Visible visible(of.bounds, problem, at.head);
-    const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
-    begin_rows<kQueries, kThreads>(queries(), of.q, chunk_of(of.q, problem, at.head), t0, of.bounds.queries);
-    begin_rows<kQueries, kThreads>(gradients(), of.dy, chunk_of(of.dy, problem, at.head), t0, of.bounds.queries);
+    const Problem& problem = tensors.problem;
+    const Place place(problem, problem.keys, blocks(), true);
+    const Visible visible(tensors.bounds, problem, place.head);
+    const int t0 = place.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
+    begin_rows<kQueries, kThreads>(queries(), tensors.q, chunk_of(tensors.q, problem, place.head), t0, tensors.bounds.queries);
+    begin_rows<kQueries, kThreads>(gradients(), tensors.dy, chunk_of(tensors.dy, problem, place.head), t0, tensors.bounds.queries);
     ptx::cp_async_commit();
-    const int k_chunk = chunk_of(of.k, problem, at.head), v_chunk = chunk_of(of.v, problem, at.head);
+    const int k_chunk = chunk_of(tensors.k, problem, place.head), v_chunk = chunk_of(tensors.v, problem, place.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
     if (first < end) begin_keys(k_chunk, v_chunk, first, visible.keys, 0);
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
-    OfWarp own{at.head, t, LeftRows(queries(), row), LeftRows(gradients(), row), {of, at.head, t}};
+    OfWarp own{place.head, t, LeftRows(queries(), row), LeftRows(gradients(), row), {tensors, place.head, t}};
     float dq[kTiles][kWidth / 8][4] = {};
     UNROLL(1)
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
@@ -64,8 +64,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
   }
 
   __device__ void begin_keys(int k_chunk, int v_chunk, int j0, int keys_of_head, int stage) const {
-    begin_rows<kKeys, kThreads>(keys(stage), of.k, k_chunk, j0, keys_of_head);
-    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(stage), of.v, v_chunk, j0, keys_of_head);
+    begin_rows<kKeys, kThreads>(keys(stage), tensors.k, k_chunk, j0, keys_of_head);
+    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(stage), tensors.v, v_chunk, j0, keys_of_head);
   }
 
   __device__ void add_keys(
@@ -75,26 +75,26 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     Scores p = {}, ds = {};
     add_scores(p, own.q, keys(stage), part);
     add_scores(ds, own.dy, values(stage), part);
-    own.sums.weigh(static_cast<float>(of.problem.scale) * kLog2E, p);
+    own.sums.weigh(static_cast<float>(tensors.problem.scale) * kLog2E, p);
     if (!visible.all(own.t, t1, j, j + kPart)) hide_keys(visible, own.t, j, p, 0.0f);
-    const Kept kept(of.problem, own.head);
+    const Kept kept(tensors.problem, own.head);
     own.sums.template differentiate<dropping>(
-        of, [&](int i, int x) { return kept.of_queries(own.t + 16 * i, j + 8 * x); }, p, ds);
+        tensors, [&](int i, int x) { return kept.of_queries(own.t + 16 * i, j + 8 * x); }, p, ds);
     add_weighted<kTiles, kWidth>(dq, ds, keys(stage), part);
   }
 
   __device__ void store(const float (&dq)[kTiles][kWidth / 8][4], const OfWarp& own, int row) const {
-    const float scale = static_cast<float>(of.problem.scale);
-    const bool add = of.dq.data == of.dk.data || of.dq.data == of.dv.data;  // those have been stored
+    const float scale = static_cast<float>(tensors.problem.scale);
+    const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // those have been stored
     store_rows<kTiles, kWidth>(
-        dq, [&](int, int) { return scale; }, queries(), row, row_of(of.dq, chunk_of(of.dq, of.problem, own.head), own.t),
-        static_cast<int>(of.dq.row), of.bounds.queries - own.t, add);
+        dq, [&](int, int) { return scale; }, queries(), row, row_of(tensors.dq, chunk_of(tensors.dq, tensors.problem, own.head), own.t),
+        static_cast<int>(tensors.dq.row), tensors.bounds.queries - own.t, add);
   }
 };
 
-HOST void query_gradient(const BackwardTensors& of, Device device) {
-  if (wgmma_takes(of.problem, device)) return wgmma_query_gradient(of, device);
-  launch_flash<QueryGradientKernel>("attention' dq", device, of.problem, of.k == of.v, of);
+HOST void query_gradient(const BackwardTensors& tensors, Device device) {
+  if (wgmma_takes(tensors.problem, device)) return wgmma_query_gradient(tensors, device);
+  launch_flash<QueryGradientKernel>("attention' dq", device, tensors.problem, tensors.k == tensors.v, tensors);
 }
 
 }  // namespace flash

@@ -61,7 +61,7 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
     }
   }
 
-  // Stores y and lse of the warp's queries from t on, of which `rows` exist, by way of its own rows of a tile. A query that sees no
+  // Stores y and lse of the warp's queries t .. t + rows - 1, by way of its own rows of a tile. A query that sees no
   // key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
   __device__ void finish(
       const Problem& problem, const HeadRows<bf16>& y, float* lse, int head, int t, int rows, const Tile<kWidth>& by, int row) {

@@ -14,7 +14,7 @@ __device__ inline int lane_row() { return lane() / 4; }         // g
 __device__ inline int lane_column() { return lane() % 4 * 2; }  // 2 q
 
 // Rows of kWidth elements, in chunks of 16 bytes. ldmatrix reads the same chunk of 8 neighbouring rows at once, and these
-// must lie in different banks. Therefore the chunks of a row are permuted, by an exclusive or with the row's number.
+// must be in different banks. Therefore the chunks of a row are permuted, by an exclusive or with the row's number.
 template <int kWidth> struct Tile {
   static_assert(kWidth % 32 == 0);
   static constexpr int kChunks = kWidth / 8, kRowBytes = kWidth * 2, kSwapped = kWidth % 64 == 0 ? 8 : 4;
@@ -42,13 +42,13 @@ HD constexpr int lanes_of_row(int width) {
 // Begins to copy kRows rows, which are `pitch` elements apart; those from `rows` on become zeros. A power of two of lanes shares
 // a row: then the rows of one thread are a multiple of 8 apart, and its chunks are permuted alike.
 template <int kRows, int kThreads, int kWidth>
-__device__ inline void begin_load(const Tile<kWidth>& to, const bf16* from, int pitch, int rows) {
+__device__ inline void begin_load(const Tile<kWidth>& tile, const bf16* from, int pitch, int rows) {
   constexpr int kLanes = lanes_of_row(kWidth), kStep = kThreads / kLanes;
   static_assert(kRows % kStep == 0 && kStep % 8 == 0);
   const int row = static_cast<int>(threadIdx.x) / kLanes, chunk = static_cast<int>(threadIdx.x) % kLanes;
   if (chunk >= Tile<kWidth>::kChunks) return;
   const bf16* source = from + row * pitch + chunk * 8;
-  bf16* target = to.at(row, chunk);
+  bf16* target = tile.at(row, chunk);
   UNROLL(16)
   for (int n = 0; n < kRows; n += kStep) {
     ptx::cp_async<16>(target, source, n + row < rows ? 16 : 0);
@@ -96,7 +96,7 @@ __device__ inline void multiply(float (&c)[kTiles][kColumnTiles][4], int j, cons
   }
 }
 
-// c_rs += sum_x a_rx b_sx for the rows s of b from `row` on, as many as c has columns.
+// c_rs += sum_x a_rx b_sx for the rows s of b from `row` on, one for each column of c.
 template <int kTiles, int kColumnTiles, int kWidth, class Rows>
 __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Rows& rows, const Tile<kWidth>& b, int row) {
   UNROLL(16)
@@ -112,7 +112,7 @@ __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Row
   }
 }
 
-// o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, as many as w has columns. The weights are rounded to bf16: a lane
+// o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, one for each column of w. The weights are rounded to bf16: a lane
 // holds of a result just the elements that it needs of a left operand.
 template <int kTiles, int kWidth, int kWeightTiles>
 __device__ inline void add_weighted(
@@ -145,7 +145,7 @@ __device__ inline uint4 add_bf16(const uint4& a, const uint4& b) {
 // += instead. On the way the numbers pass through the warp's own rows of a tile that no other warp reads any more, so that 16
 // bytes are stored at once.
 template <int kTiles, int kWidth, class Factor>
-__device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* to,
+__device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* target,
     int pitch, int rows, bool add = false) {
   constexpr int kChunks = Tile<kWidth>::kChunks;
   __syncwarp();  // every lane has read its part
@@ -155,8 +155,8 @@ __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Facto
       const float f = factor(i, half);
       UNROLL(16)
       for (int x = 0; x < kChunks; ++x) {
-        bf16* const at = by.at(row + 16 * i + 8 * half + lane_row(), x) + lane_column();
-        *reinterpret_cast<uint32_t*>(at) = ptx::pack_bf16(o[i][x][2 * half] * f, o[i][x][2 * half + 1] * f);
+        bf16* const address = by.at(row + 16 * i + 8 * half + lane_row(), x) + lane_column();
+        *reinterpret_cast<uint32_t*>(address) = ptx::pack_bf16(o[i][x][2 * half] * f, o[i][x][2 * half + 1] * f);
       }
     }
   __syncwarp();
@@ -164,9 +164,9 @@ __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Facto
   for (int n = 0; n < kTiles * 16 * kChunks / 32; ++n) {
     const int i = n * 32 + lane(), r = i / kChunks, chunk = i % kChunks;
     if (r >= rows) continue;
-    bf16* const at = to + r * pitch + chunk * 8;
+    bf16* const address = target + r * pitch + chunk * 8;
     const uint4 sum = ptx::load16(by.at(row + r, chunk));
-    ptx::store16(at, add ? add_bf16(sum, ptx::load16(at)) : sum);
+    ptx::store16(address, add ? add_bf16(sum, ptx::load16(address)) : sum);
   }
 }
 

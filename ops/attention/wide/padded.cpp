@@ -13,7 +13,8 @@ Problem widened(Problem problem) {
 
 bool same(const Rows& a, const Rows& b) { return a.of.raw() == b.of.raw() && a.offset == b.offset; }
 
-// The elements of a view of `positions` rows, [sequence and position] [head] [column], beside those of its copy with wider heads.
+// The elements of a view, `positions` rows for each sequence, [sequence and position] [head] [column], beside the elements of its copy
+// with wider heads.
 Strided<2> elements(const Problem& problem, const Rows& view, int64_t positions) {
   const int64_t wide = widened(problem).width;
   Strided<2> s;
@@ -24,9 +25,9 @@ Strided<2> elements(const Problem& problem, const Rows& view, int64_t positions)
 }
 
 Tensor room(const Problem& problem, const Rows& view) {
-  const Tensor& of = view.of;
-  const Shape shape{of.shape()[0], of.shape()[1], widened(problem).d() / view.group};
-  return widened(problem).width == problem.width ? like(of, shape) : zeros(shape, of.dtype(), of.device());
+  const Tensor& tensor = view.of;
+  const Shape shape{tensor.shape()[0], tensor.shape()[1], widened(problem).d() / view.group};
+  return widened(problem).width == problem.width ? like(tensor, shape) : zeros(shape, tensor.dtype(), tensor.device());
 }
 
 Tensor copied(const Problem& problem, const Rows& view) {
@@ -47,11 +48,11 @@ void give_back(const Problem& problem, const Tensor& copy, const Rows& view) {
 }
 
 // make(view) for q, k and v; views of the same columns share what is made.
-template <class Make> Views each_view(const Views& of, Make make) {
-  const Tensor q = make(of.q), k = same(of.k, of.q) ? q : make(of.k);
-  const Tensor other = same(of.v, of.q) ? q : k;
-  const int64_t group = of.k.group;
-  return {{q}, {k, 0, 0, group}, {same(of.v, of.q) || same(of.v, of.k) ? other : make(of.v), 0, 0, group}};
+template <class Make> Views each_view(const Views& views, Make make) {
+  const Tensor q = make(views.q), k = same(views.k, views.q) ? q : make(views.k);
+  const Tensor other = same(views.v, views.q) ? q : k;
+  const int64_t group = views.k.group;
+  return {{q}, {k, 0, 0, group}, {same(views.v, views.q) || same(views.v, views.k) ? other : make(views.v), 0, 0, group}};
 }
 
 }  // namespace
@@ -62,16 +63,16 @@ bool padding_fits(const Problem& problem, Device device) {
          flash_takes(wide, device);
 }
 
-void padded_forward(const Problem& problem, const Views& in, const Outputs& out) {
-  const Views wide_in = each_view(in, [&](const Rows& view) { return copied(problem, view); });
+void padded_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
+  const Views wide_in = each_view(inputs, [&](const Rows& view) { return copied(problem, view); });
   const Outputs wide_out{like(out.y_bcd, Shape{problem.batches, problem.queries, widened(problem).d()}), out.lse_bnc};
   flash_forward(widened(problem), wide_in, wide_out);
   give_back(problem, wide_out.y_bcd, {out.y_bcd});
 }
 
-void padded_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
+void padded_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
   const auto copy = [&](const Rows& view) { return copied(problem, view); };
-  const Views wide_in = each_view(in, copy);
+  const Views wide_in = each_view(inputs, copy);
   const Views wide_gradients = each_view(gradients, [&](const Rows& view) { return room(problem, view); });
   flash_backward(widened(problem), copy({dy}), wide_in, {copy({out.y_bcd}), out.lse_bnc}, wide_gradients);
   give_back(problem, wide_gradients.q.of, gradients.q);

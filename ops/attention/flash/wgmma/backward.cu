@@ -26,7 +26,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
   static constexpr int kSums = kOwnBytes + 2 * kStageBytes, kBytes = kSums + 4 * kQueries * 4, kGradients = keys_are_values ? 1 : 2;
   using Scores = float[1][kQueries / 8][4];
 
-  BackwardTensors of;
+  BackwardTensors tensors;
 
   struct Sources {  // where a head's q and dy begin
     int head, q_chunk, dy_chunk;
@@ -36,7 +36,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     float gradients[kGradients][1][kWidth / 8][4];  // the keys', and last the values'
   };
 
-  HD int blocks() const { return blocks_of<kKeys>(of.problem.keys); }
+  HD int blocks() const { return blocks_of<kKeys>(tensors.problem.keys); }
   __device__ static Keys keys() { return {dynamic_shared<bf16>()}; }
   __device__ static Keys values() { return {dynamic_shared<bf16>() + (kOwnBytes - Keys::kBytes) / 2}; }
   __device__ static int stage_of(int t0) { return static_cast<int>(static_cast<unsigned>(t0) / kQueries % 2); }
@@ -46,16 +46,17 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
   __device__ static float* sums(int stage) { return dynamic_shared<float>() + kSums / 4 + 2 * kQueries * stage; }
 
   __device__ void operator()() const {
-    const Problem& problem = of.problem;
-    const Place at(problem, problem.queries, blocks(), false);
-    const Visible visible(of.bounds, problem, at.head);
-    const int j0 = at.block * kKeys, row = warp() * 16;
-    keys().template begin<kThreads>(of.k, chunk_of(of.k, problem, at.head), j0, visible.keys);
-    if constexpr (!keys_are_values) values().template begin<kThreads>(of.v, chunk_of(of.v, problem, at.head), j0, visible.keys);
-    const Sources from{at.head, chunk_of(of.q, problem, at.head), chunk_of(of.dy, problem, at.head)};
+    const Problem& problem = tensors.problem;
+    const Place place(problem, problem.queries, blocks(), false);
+    const Visible visible(tensors.bounds, problem, place.head);
+    const int j0 = place.block * kKeys, row = warp() * 16;
+    keys().template begin<kThreads>(tensors.k, chunk_of(tensors.k, problem, place.head), j0, visible.keys);
+    if constexpr (!keys_are_values)
+      values().template begin<kThreads>(tensors.v, chunk_of(tensors.v, problem, place.head), j0, visible.keys);
+    const Sources from{place.head, chunk_of(tensors.q, problem, place.head), chunk_of(tensors.dy, problem, place.head)};
     const int first = visible.first_query(j0) / kQueries * kQueries, end = visible.end_query(j0, j0 + kKeys);
     if (first < end) begin_queries(from, first, stage_of(first));
-    OfWarp own{at.head, j0 + row, {}};
+    OfWarp own{place.head, j0 + row, {}};
     UNROLL(1)
     for (int t0 = first; t0 < end; t0 += kQueries) {
       const int stage = stage_of(t0);
@@ -73,13 +74,13 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
   // Queries after the last are zeros: p = 1 meets dy = 0, and ds = 0.
   __device__ void begin_queries(const Sources& from, int t0, int stage) const {
     if (threadIdx.x < kLoading) {
-      queries(stage).template begin<kLoading>(of.q, from.q_chunk, t0, of.bounds.queries);
-      gradients(stage).template begin<kLoading>(of.dy, from.dy_chunk, t0, of.bounds.queries);
+      queries(stage).template begin<kLoading>(tensors.q, from.q_chunk, t0, tensors.bounds.queries);
+      gradients(stage).template begin<kLoading>(tensors.dy, from.dy_chunk, t0, tensors.bounds.queries);
     }
     const int i = static_cast<int>(threadIdx.x) - (kThreads - 2 * kQueries), t = t0 + i % kQueries;
-    const int at = from.head * of.bounds.queries + t, bytes = t < of.bounds.queries ? 4 : 0;
-    if (i >= kQueries) ptx::cp_async<4>(sums(stage) + i, of.delta + at, bytes);
-    else if (i >= 0) ptx::cp_async<4>(sums(stage) + i, of.lse + at, bytes);
+    const int index = from.head * tensors.bounds.queries + t, bytes = t < tensors.bounds.queries ? 4 : 0;
+    if (i >= kQueries) ptx::cp_async<4>(sums(stage) + i, tensors.delta + index, bytes);
+    else if (i >= 0) ptx::cp_async<4>(sums(stage) + i, tensors.lse + index, bytes);
   }
 
   // All four warps of a warpgroup take part in its products: they skip queries together.
@@ -90,14 +91,14 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     ptx::wgmma_fence();
     begin_scores<Keys, Queries>(p[0], keys().descriptor().after(rows), queries(stage).descriptor());
     KeptBits kept;
-    if constexpr (dropping) kept.draw_keys(of.problem, own.head, t, own.j);
+    if constexpr (dropping) kept.draw_keys(tensors.problem, own.head, t, own.j);
     ptx::wgmma_wait<0>(p);
-    weigh_keys(of, sums(stage), p);
+    weigh_keys(tensors, sums(stage), p);
     if (!visible.all(t, t + kQueries, own.j, own.j + 16)) hide_queries(visible, t, own.j, p);
     ptx::wgmma_fence();
     begin_scores<Keys, Queries>(ds[0], values().descriptor().after(rows), gradients(stage).descriptor());
     ptx::wgmma_wait<0>(ds);
-    differentiate_keys<dropping, keys_are_values>(of, kept, sums(stage) + kQueries, p, ds);
+    differentiate_keys<dropping, keys_are_values>(tensors, kept, sums(stage) + kQueries, p, ds);
     uint32_t w[2][kQueries / 16][4];
     pack_left(w[0], p[0]);
     pack_left(w[1], ds[0]);
@@ -109,19 +110,19 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
 
   // Keys of padding have gradients too: zeros.
   __device__ void store(const OfWarp& own, int row) const {
-    if constexpr (!keys_are_values) store(own.gradients[0], of.dk, static_cast<float>(of.problem.scale), keys(), row, own);
-    store(own.gradients[kGradients - 1], of.dv, 1, values(), row, own);
+    if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.scale), keys(), row, own);
+    store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);
   }
-  __device__ void store(
-      const float (&gradient)[1][kWidth / 8][4], const HeadRows<bf16>& to, float factor, const Keys& by, int row, const OfWarp& own) const {
+  __device__ void store(const float (&gradient)[1][kWidth / 8][4], const HeadRows<bf16>& target, float factor, const Keys& by, int row,
+      const OfWarp& own) const {
     store_rows<1, kWidth>(
-        gradient, [&](int, int) { return factor; }, {by.data}, row, row_of(to, chunk_of(to, of.problem, own.head), own.j),
-        static_cast<int>(to.row), of.bounds.keys - own.j);
+        gradient, [&](int, int) { return factor; }, {by.data}, row, row_of(target, chunk_of(target, tensors.problem, own.head), own.j),
+        static_cast<int>(target.row), tensors.bounds.keys - own.j);
   }
 };
 
-HOST void wgmma_key_gradient(const BackwardTensors& of, Device device) {
-  launch_wgmma<WarpgroupKeyGradientKernel>("attention' dk dv", device, of.problem, of.dk == of.dv, of);
+HOST void wgmma_key_gradient(const BackwardTensors& tensors, Device device) {
+  launch_wgmma<WarpgroupKeyGradientKernel>("attention' dk dv", device, tensors.problem, tensors.dk == tensors.dv, tensors);
 }
 
 // dq likewise, beside query_gradient.cu: a thread block owns 128 queries of one head, 64 to each of
@@ -141,14 +142,14 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
   using Scores = float[1][kKeys / 8][4];
   using Sums = float[1][kWidth / 8][4];
 
-  BackwardTensors of;
+  BackwardTensors tensors;
 
   struct OfWarp {
     int head, t;  // the warp's first query
     QuerySums<1> sums;
   };
 
-  HD int blocks() const { return blocks_of<kQueries>(of.problem.queries); }
+  HD int blocks() const { return blocks_of<kQueries>(tensors.problem.queries); }
   __device__ static Queries queries() { return {dynamic_shared<bf16>()}; }
   __device__ static Queries gradients() { return {queries().data + Queries::kBytes / 2}; }
   __device__ static int stage_of(int j0) { return static_cast<int>(static_cast<unsigned>(j0) / kKeys % 2); }
@@ -156,16 +157,16 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
   __device__ static Keys values(int stage) { return {keys(stage).data + (kStageBytes - Keys::kBytes) / 2}; }
 
   __device__ void operator()() const {
-    const Problem& problem = of.problem;
-    const Place at(problem, problem.keys, blocks(), true);
-    const Visible visible(of.bounds, problem, at.head);
-    const int t0 = at.block * kQueries, row = warp() * 16;
-    queries().template begin<kThreads>(of.q, chunk_of(of.q, problem, at.head), t0, of.bounds.queries);
-    gradients().template begin<kThreads>(of.dy, chunk_of(of.dy, problem, at.head), t0, of.bounds.queries);
-    const int k_chunk = chunk_of(of.k, problem, at.head), v_chunk = chunk_of(of.v, problem, at.head);
+    const Problem& problem = tensors.problem;
+    const Place place(problem, problem.keys, blocks(), true);
+    const Visible visible(tensors.bounds, problem, place.head);
+    const int t0 = place.block * kQueries, row = warp() * 16;
+    queries().template begin<kThreads>(tensors.q, chunk_of(tensors.q, problem, place.head), t0, tensors.bounds.queries);
+    gradients().template begin<kThreads>(tensors.dy, chunk_of(tensors.dy, problem, place.head), t0, tensors.bounds.queries);
+    const int k_chunk = chunk_of(tensors.k, problem, place.head), v_chunk = chunk_of(tensors.v, problem, place.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
     if (first < end) begin_keys(k_chunk, v_chunk, first, visible.keys, stage_of(first));
-    const OfWarp own{at.head, t0 + row, {of, at.head, t0 + row}};
+    const OfWarp own{place.head, t0 + row, {tensors, place.head, t0 + row}};
     Sums dq = {};
     UNROLL(1)
     for (int j0 = first; j0 < end; j0 += kKeys) {
@@ -182,8 +183,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
   }
 
   __device__ void begin_keys(int k_chunk, int v_chunk, int j0, int keys_of_head, int stage) const {
-    keys(stage).template begin<kThreads>(of.k, k_chunk, j0, keys_of_head);
-    if constexpr (!keys_are_values) values(stage).template begin<kThreads>(of.v, v_chunk, j0, keys_of_head);
+    keys(stage).template begin<kThreads>(tensors.k, k_chunk, j0, keys_of_head);
+    if constexpr (!keys_are_values) values(stage).template begin<kThreads>(tensors.v, v_chunk, j0, keys_of_head);
   }
 
   // All four warps of a warpgroup take part in its products: they skip keys together.
@@ -195,12 +196,12 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
     begin_scores<Queries, Keys>(p[0], queries().descriptor().after(rows), keys(stage).descriptor());
     begin_scores<Queries, Keys>(ds[0], gradients().descriptor().after(rows), values(stage).descriptor());
     KeptBits kept;
-    if constexpr (dropping) kept.draw_queries(of.problem, own.head, own.t, j);
+    if constexpr (dropping) kept.draw_queries(tensors.problem, own.head, own.t, j);
     ptx::wgmma_wait<1>(p);
-    own.sums.weigh(of.z, p);
+    own.sums.weigh(tensors.z, p);
     if (!visible.all(own.t, own.t + 16, j, j + kKeys)) hide_keys(visible, own.t, j, p, 0.0f);
     ptx::wgmma_wait<0>(ds);
-    own.sums.template differentiate<dropping>(of, kept, p, ds);
+    own.sums.template differentiate<dropping>(tensors, kept, p, ds);
     uint32_t w[kKeys / 16][4];
     pack_left(w, ds[0]);
     ptx::wgmma_fence(dq, w);
@@ -209,16 +210,17 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
   }
 
   __device__ void store(const Sums& dq, const OfWarp& own, int row) const {
-    const float scale = static_cast<float>(of.problem.scale);
-    const bool add = of.dq.data == of.dk.data || of.dq.data == of.dv.data;  // those have been stored
+    const float scale = static_cast<float>(tensors.problem.scale);
+    const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // those have been stored
     store_rows<1, kWidth>(
-        dq, [&](int, int) { return scale; }, {queries().data}, row, row_of(of.dq, chunk_of(of.dq, of.problem, own.head), own.t),
-        static_cast<int>(of.dq.row), of.bounds.queries - own.t, add);
+        dq, [&](int, int) { return scale; }, {queries().data}, row,
+        row_of(tensors.dq, chunk_of(tensors.dq, tensors.problem, own.head), own.t), static_cast<int>(tensors.dq.row),
+        tensors.bounds.queries - own.t, add);
   }
 };
 
-HOST void wgmma_query_gradient(const BackwardTensors& of, Device device) {
-  launch_wgmma<WarpgroupQueryGradientKernel>("attention' dq", device, of.problem, of.k == of.v, of);
+HOST void wgmma_query_gradient(const BackwardTensors& tensors, Device device) {
+  launch_wgmma<WarpgroupQueryGradientKernel>("attention' dq", device, tensors.problem, tensors.k == tensors.v, tensors);
 }
 
 }  // namespace flash

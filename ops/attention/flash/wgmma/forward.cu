@@ -38,12 +38,12 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
   __device__ static Keys values(int stage) { return {keys(stage).data + (kStageBytes - Keys::kBytes) / 2}; }
 
   __device__ void operator()() const {
-    const Place at(problem, problem.keys, blocks(), true);
-    const Visible visible(bounds, problem, at.head);
-    const int t0 = at.block * kQueries, row = warp() * 16, t = t0 + row;
-    queries().template begin<kThreads>(q, chunk_of(q, problem, at.head), t0, bounds.queries);
+    const Place place(problem, problem.keys, blocks(), true);
+    const Visible visible(bounds, problem, place.head);
+    const int t0 = place.block * kQueries, row = warp() * 16, t = t0 + row;
+    queries().template begin<kThreads>(q, chunk_of(q, problem, place.head), t0, bounds.queries);
     ptx::cp_async_commit();
-    const int k_chunk = chunk_of(k, problem, at.head), v_chunk = chunk_of(v, problem, at.head);
+    const int k_chunk = chunk_of(k, problem, place.head), v_chunk = chunk_of(v, problem, place.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
     if (first < end) begin_keys(k_chunk, v_chunk, first, visible.keys, 0);
     ptx::cp_async_commit();
@@ -58,10 +58,10 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
       ptx::fence_proxy_async();
       __syncthreads();  // these have arrived; those before have been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
-      add_keys(visible, of_warp, at.head, t, j0, stage, state);
+      add_keys(visible, of_warp, place.head, t, j0, stage, state);
     }
     __syncthreads();  // the queries have been read; their place takes the output
-    state.finish(problem, y, lse + at.head * bounds.queries + t, at.head, t, bounds.queries - t, {queries().data}, row);
+    state.finish(problem, y, lse + place.head * bounds.queries + t, place.head, t, bounds.queries - t, {queries().data}, row);
   }
 
   __device__ void begin_keys(int k_chunk, int v_chunk, int j0, int keys_of_head, int stage) const {
@@ -116,8 +116,8 @@ HOST bool wgmma_takes(const Problem& problem, Device device) {
   return (problem.width == 64 || problem.width == 128) && device_memory(device).has_wgmma();
 }
 
-HOST void wgmma_forward(const Problem& problem, const Views& in, const Outputs& out) {
-  const auto q = head_rows<const bf16>(in.q), k = head_rows<const bf16>(in.k), v = head_rows<const bf16>(in.v);
+HOST void wgmma_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
+  const auto q = head_rows<const bf16>(inputs.q), k = head_rows<const bf16>(inputs.k), v = head_rows<const bf16>(inputs.v);
   flash::launch_wgmma<flash::WarpgroupForwardKernel>("attention", out.y_bcd.device(), problem, k == v, problem, flash::Bounds(problem), q,
       k, v, head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
 }

@@ -14,11 +14,11 @@ template <int kRows, int kWidth> struct Panels {
   __device__ Tile<64> panel(int i) const { return {data + i * kRows * 64}; }
   // Begins to load all rows of a head from row t on; those from row `end` on become zeros. The rows of one thread are a multiple of 8
   // apart, so that its chunks are permuted alike.
-  template <int kThreads> __device__ void begin(const HeadRows<const bf16>& of, int chunk, int t, int end) const {
+  template <int kThreads> __device__ void begin(const HeadRows<const bf16>& rows, int chunk, int t, int end) const {
     constexpr int kStep = kThreads / 8;
     static_assert(kRows % kStep == 0 && kStep % 8 == 0);
-    const int row = static_cast<int>(threadIdx.x) / 8, of_row = static_cast<int>(threadIdx.x) % 8, pitch = static_cast<int>(of.row);
-    const bf16* source = row_of(of, chunk + (row * (pitch / kChunk) + of_row), t);
+    const int row = static_cast<int>(threadIdx.x) / 8, of_row = static_cast<int>(threadIdx.x) % 8, pitch = static_cast<int>(rows.row);
+    const bf16* source = row_of(rows, chunk + (row * (pitch / kChunk) + of_row), t);
     bf16* target = panel(0).at(row, of_row);
     UNROLL(16)
     for (int n = 0; n < kRows; n += kStep) {
