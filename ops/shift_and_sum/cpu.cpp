@@ -1,6 +1,6 @@
 // The shift-and-sum on the CPU. A task takes columns of a head in strips of one vector. The first walk (walk.h) over a strip
 // reads the tensor, the last writes the result, and what is between stays in the cache: N vectors for N positions, and in the
-// backward R / 3 times as many for R levels.
+// backward R / 3 vectors for each position, with R levels.
 #include <algorithm>
 #include <type_traits>
 
@@ -25,8 +25,8 @@ template <class A> struct Rows {
 HD int walks_of(const Problem& problem) { return problem.used > kWalkLevels ? (problem.used + kWalkLevels - 1) / kWalkLevels : 1; }
 // first_level(walks) is the number of levels, so that level counts are differences.
 HD int first_level(const Problem& problem, int walk) {
-  const int behind = kWalkLevels * (walks_of(problem) - walk);
-  return problem.used > behind ? problem.used - behind : 0;
+  const int later = kWalkLevels * (walks_of(problem) - walk);
+  return problem.used > later ? problem.used - later : 0;
 }
 
 // The numbers that the walks read and write: a class of positions in a strip.
@@ -35,29 +35,29 @@ template <class T, int Bytes> struct WalkRows {
   using Of = Vectors<A, Bytes>;
   using V = typename Of::Vector;
   Rows<const A> of_values;
-  Rows<A> to;
+  Rows<A> result;
   const T* c;
   int64_t c_row;
   uint32_t active_levels;
   Rows<const A> of_gradients{};
   Rows<A> dc{};
 
-  HD const V& values(int64_t i) const { return at(of_values.first + i * of_values.row); }
-  HD const V& gradients(int64_t i) const { return at(of_gradients.first + i * of_gradients.row); }
+  HD const V& values(int64_t i) const { return row_at(of_values.first + i * of_values.row); }
+  HD const V& gradients(int64_t i) const { return row_at(of_gradients.first + i * of_gradients.row); }
   HD A coefficient(int64_t i, int l) const { return A(c[i * c_row + l]); }
   HD bool active(int l) const { return active_levels >> l & 1; }
-  HD void store(int64_t i, const V& v) const { at(to.first + i * to.row) = v; }
+  HD void store(int64_t i, const V& v) const { row_at(result.first + i * result.row) = v; }
   HD void add(int64_t i, int l, const V& g, const V& v) const {
     if (active(l)) dc.first[i * dc.row + l] += Of::sum(g * v);
   }
 
  private:
   // In a tensor the next strip is beside this one. It is fetched now: its rows are too far apart for the processor to guess.
-  HD static const V& at(const A* row) {
+  HD static const V& row_at(const A* row) {
     __builtin_prefetch(row + Of::kLanes);
     return Of::at(row);
   }
-  HD static V& at(A* row) {
+  HD static V& row_at(A* row) {
     __builtin_prefetch(row + Of::kLanes);
     return Of::at(row);
   }
@@ -67,54 +67,54 @@ template <class T, int Bytes> struct WalkRows {
 template <class T, int Bytes> struct Strip {
   using A = Accumulator<T>;
   static constexpr int kLanes = Vectors<A, Bytes>::kLanes;
-  Problem of;
+  Problem problem;
   uint32_t active;
   const T* c;
   int64_t sequence, head, column;
 
-  HD int64_t lanes() const { return of.width - column < kLanes ? of.width - column : kLanes; }
-  HD int64_t in_tensor() const { return sequence * of.positions * of.d() + head * of.width + column; }
+  HD int64_t lanes() const { return problem.width - column < kLanes ? problem.width - column : kLanes; }
+  HD int64_t in_tensor() const { return sequence * problem.positions * problem.d() + head * problem.width + column; }
   // Whole vectors of the type that sums are held in are read and written where they are; others are copied.
   HD bool direct() const { return std::is_same_v<T, A> && lanes() == kLanes; }
   HD static Rows<A> scratch(A* memory) { return {memory, kLanes}; }
 
-  HD Rows<const A> in(const T* tensor, A* memory) const {
+  HD Rows<const A> input(const T* tensor, A* memory) const {
     if constexpr (std::is_same_v<T, A>)
-      if (direct()) return {tensor + in_tensor(), of.d()};
-    for (int64_t i = 0; i < of.positions; ++i)
-      for (int64_t x = 0; x < kLanes; ++x) memory[i * kLanes + x] = x < lanes() ? A(tensor[in_tensor() + i * of.d() + x]) : A(0);
+      if (direct()) return {tensor + in_tensor(), problem.d()};
+    for (int64_t i = 0; i < problem.positions; ++i)
+      for (int64_t x = 0; x < kLanes; ++x) memory[i * kLanes + x] = x < lanes() ? A(tensor[in_tensor() + i * problem.d() + x]) : A(0);
     return {memory, kLanes};
   }
-  HD Rows<A> out(T* tensor, A* memory) const {
+  HD Rows<A> output(T* tensor, A* memory) const {
     if constexpr (std::is_same_v<T, A>)
-      if (direct()) return {tensor + in_tensor(), of.d()};
+      if (direct()) return {tensor + in_tensor(), problem.d()};
     return scratch(memory);
   }
   HD void finish(T* tensor, const A* memory) const {
     if (direct()) return;
-    for (int64_t i = 0; i < of.positions; ++i)
-      for (int64_t x = 0; x < lanes(); ++x) tensor[in_tensor() + i * of.d() + x] = T(memory[i * kLanes + x]);
+    for (int64_t i = 0; i < problem.positions; ++i)
+      for (int64_t x = 0; x < lanes(); ++x) tensor[in_tensor() + i * problem.d() + x] = T(memory[i * kLanes + x]);
   }
 
   template <class E> HD static Rows<E> of_class(const Rows<E>& rows, int64_t m, int64_t step) {
     return {rows.first + m * rows.row, rows.row * step};
   }
-  HD WalkRows<T, Bytes> rows_of(int walk, int64_t m, const Rows<const A>& values, const Rows<A>& to) const {
-    const int q = first_level(of, walk), levels = first_level(of, walk + 1) - q;
-    const int64_t step = int64_t{1} << q, position = sequence * of.positions + m;
-    return {of_class(values, m, step), of_class(to, m, step), c + (position * of.heads + head) * of.levels + q, of.coefficients() * step,
-        active >> q & ((1u << levels) - 1)};
+  HD WalkRows<T, Bytes> rows_of(int walk, int64_t m, const Rows<const A>& values, const Rows<A>& target) const {
+    const int q = first_level(problem, walk), levels = first_level(problem, walk + 1) - q;
+    const int64_t step = int64_t{1} << q, position = sequence * problem.positions + m;
+    return {of_class(values, m, step), of_class(target, m, step), c + (position * problem.heads + head) * problem.levels + q,
+        problem.coefficients() * step, active >> q & ((1u << levels) - 1)};
   }
-  HD int64_t step_of(int walk) const { return int64_t{1} << first_level(of, walk); }  // between the positions of a class
+  HD int64_t step_of(int walk) const { return int64_t{1} << first_level(problem, walk); }  // between the positions of a class
   // The number of rows in the class of position m.
   HD int64_t rows(int walk, int64_t m) const {
     const int64_t step = step_of(walk);
-    return m < of.positions ? (of.positions - m + step - 1) / step : 0;
+    return m < problem.positions ? (problem.positions - m + step - 1) / step : 0;
   }
 
-  HD void forward(int walk, const Rows<const A>& from, const Rows<A>& to) const {
+  HD void forward(int walk, const Rows<const A>& source, const Rows<A>& target) const {
     for (int64_t m = 0; m < step_of(walk); ++m) {
-      const auto io = rows_of(walk, m, from, to);
+      const auto io = rows_of(walk, m, source, target);
       const int64_t n = rows(walk, m);
       ForwardWalk<WalkRows<T, Bytes>> along;
       along.begin();
@@ -122,13 +122,13 @@ template <class T, int Bytes> struct Strip {
     }
   }
   // dc are the sums of slice 0.
-  HD void backward(int walk, const Rows<const A>& values, const Rows<const A>& from, const Rows<A>& to, A* dc) const {
+  HD void backward(int walk, const Rows<const A>& values, const Rows<const A>& source, const Rows<A>& target, A* dc) const {
     for (int64_t m = 0; m < step_of(walk); ++m) {
       const int64_t n = rows(walk, m), step = step_of(walk), last = (n - 1) / kWalkRows * kWalkRows;
       if (n == 0) return;
-      auto io = rows_of(walk, m, values, to);
-      io.of_gradients = of_class(from, m, step);
-      io.dc = {dc + partial_at(of, 0, sequence, m, head) + first_level(of, walk), of.heads * of.used * step};
+      auto io = rows_of(walk, m, values, target);
+      io.of_gradients = of_class(source, m, step);
+      io.dc = {dc + partial_at(problem, 0, sequence, m, head) + first_level(problem, walk), problem.heads * problem.used * step};
       BackwardWalk<WalkRows<T, Bytes>> along;
       along.begin();
       along.template block<false>(io, last + kWalkRows, n);
@@ -154,11 +154,11 @@ template <class T, int Bytes> struct ForwardTask {
     const int64_t strips = (problem.width + S::kLanes - 1) / S::kLanes;
     for (int64_t n = begin; n < end; ++n) {
       const S strip{problem, active, c, n / strips / problem.heads, n / strips % problem.heads, n % strips * S::kLanes};
-      Rows<const A> from = strip.in(v, memory);
+      Rows<const A> source = strip.input(v, memory);
       for (int w = 0; w < walks; ++w) {
-        const Rows<A> to = w + 1 < walks ? strip.scratch(memory) : strip.out(y, memory);
-        strip.forward(w, from, to);
-        from = {to.first, to.row};
+        const Rows<A> target = w + 1 < walks ? strip.scratch(memory) : strip.output(y, memory);
+        strip.forward(w, source, target);
+        source = {target.first, target.row};
       }
       strip.finish(y, memory);
     }
@@ -191,15 +191,15 @@ template <class T, int Bytes> struct BackwardTask {
   // The values before walk w are in strip w of the memory, the gradient in the last.
   HD void run(const S& strip, A* dc) const {
     const int64_t size = problem.positions * S::kLanes;
-    const Rows<const A> first = strip.in(v, memory);
+    const Rows<const A> first = strip.input(v, memory);
     const auto values = [&](int w) { return w ? Rows<const A>{memory + w * size, S::kLanes} : first; };
     for (int w = 0; w + 1 < walks; ++w) strip.forward(w, values(w), strip.scratch(memory + (w + 1) * size));
     A* const gradient = memory + walks * size;
-    Rows<const A> from = strip.in(dy, gradient);
+    Rows<const A> source = strip.input(dy, gradient);
     for (int w = walks - 1; w >= 0; --w) {
-      const Rows<A> to = w ? strip.scratch(gradient) : strip.out(dv, gradient);
-      strip.backward(w, values(w), from, to, dc);
-      from = {to.first, to.row};
+      const Rows<A> target = w ? strip.scratch(gradient) : strip.output(dv, gradient);
+      strip.backward(w, values(w), source, target, dc);
+      source = {target.first, target.row};
     }
     strip.finish(dv, gradient);
   }

@@ -10,7 +10,7 @@ namespace ricci::shift_and_sum_kernels {
 // is dropout.
 Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const ShiftAndSumOptions& options);
 
-// No extent is 0. `partial` is as problem.h says, with as many slices as the implementation asks for.
+// No extent is 0. `partial` is described in problem.h; its number of slices is the implementation's.
 void forward_cpu(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
 void backward_cpu(
     const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& dv_bcd, const Tensor& partial);
@@ -21,7 +21,7 @@ void forward_gpu(const Problem& problem, const Plan& plan, const Tensor& v_bcd, 
 void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
     const Tensor& dv_bcd, const Tensor& partial);
 inline int64_t gradient_slices_gpu(const Problem& problem) { return (problem.width + kColumns - 1) / kColumns; }
-// One part of it; also what the backward computes the values in front of the later parts with.
+// One part of it; the backward also computes the input of the later parts with it.
 void forward_part(const Problem& problem, const Part& part, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
 
 // dcoef = the sum of the slices; 0 for the levels that are not used.

@@ -14,7 +14,7 @@ constexpr int kWalkLevels = 3, kWalkRows = 1 << kWalkLevels;  // levels in one w
 // Dropout of levels: level r stays when word r of the random stream is at least 2^32 p. The backward finds the same ones.
 struct LevelDropout {
   PhiloxSource random{};
-  uint32_t dropped_below = 0;  // 2^32 p; 0: no dropout
+  uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
   int first = 0;               // the levels before it always stay
   HD bool stays(int level) const {
     return dropped_below == 0 || level < first || random.philox().bits(static_cast<uint64_t>(level)) >= dropped_below;
@@ -40,8 +40,8 @@ struct Problem {
 // vector. The gradient of the coefficients is a sum over the columns of a head. Each slice has a sum of its own; these are then added
 // in order, so that the bits depend neither on threads nor on the order of blocks.
 //   partial [slice, b, c, heads, used]
-HD int64_t partial_at(const Problem& of, int64_t slice, int64_t b, int64_t position, int64_t head) {
-  return (((slice * of.batches + b) * of.positions + position) * of.heads + head) * of.used;
+HD int64_t partial_at(const Problem& problem, int64_t slice, int64_t b, int64_t position, int64_t head) {
+  return (((slice * problem.batches + b) * problem.positions + position) * problem.heads + head) * problem.used;
 }
 
 }  // namespace ricci::shift_and_sum_kernels

@@ -14,9 +14,9 @@ template <class T> struct SumSlices {
   T* dcoef;
   int64_t slices, levels, used, of_slice;
   HD void operator()(int64_t i) const {
-    const int64_t level = i % levels, at = i / levels * used + level;
+    const int64_t level = i % levels, index = i / levels * used + level;
     A sum = 0;
-    for (int64_t s = 0; s < slices && level < used; ++s) sum += partial[s * of_slice + at];
+    for (int64_t s = 0; s < slices && level < used; ++s) sum += partial[s * of_slice + index];
     dcoef[i] = T(sum);
   }
 };

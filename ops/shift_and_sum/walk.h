@@ -2,17 +2,17 @@
 // a class of positions, rows i = 0, 1, 2, ..., they are shifts by 1, 2 and 4 rows:
 //   v1[i] = v0[i] + c0[i] v0[i-1],   v2[i] = v1[i] + c1[i] v1[i-2],   v3[i] = v2[i] + c2[i] v2[i-4]
 // A walk over the rows in order keeps the last values of v0, v1 and v2 in registers. It reads each row of v0 once and writes each
-// row of v3 once, which may stand in the same place. The derivative, with g3 = dL/dv3:
+// row of v3 once, which may have the same place. The derivative, with g3 = dL/dv3:
 //   g2[i] = g3[i] + c2[i+4] g3[i+4],   g1[i] = g2[i] + c1[i+2] g2[i+2],   g0[i] = g1[i] + c0[i+1] g1[i+1]
 //   dc2[i] = <g3[i], v2[i-4]>,   dc1[i] = <g2[i], v1[i-2]>,   dc0[i] = <g1[i], v0[i-1]>
 // It is a walk from the last row to the first, which computes v1 and v2 again.
-// Both go through blocks of eight rows: row i stands in place i mod 8 of a ring. What a row depends on lies at most seven rows
-// away; a walk that begins within a class first goes through the block in front, without storing.
+// Both go through blocks of eight rows: row i has place i mod 8 of a ring. What a row depends on is at most seven rows away; a walk that
+// begins within a class first goes through the block before it, without storing.
 //
 // `Io` is where rows come from and go to. Its type V is one row of some columns, a vector on the CPU:
 //   V values(i), V gradients(i)     rows of v0 and g3; asked for inside the class only
 //   A coefficient(i, l)             of level q + l
-//   bool active(l)                  false: the level is skipped
+//   bool active(l)                  not if the level is skipped
 //   void store(i, v)                of v3, or of g0
 //   void add(i, l, g, v)            dc_l[i] is <g, v>
 #pragma once
@@ -52,7 +52,7 @@ template <class Io> struct ForwardWalk {
   }
 };
 
-// The rows of v lie up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and v2 at i - 4.
+// The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and v2 at i - 4.
 template <class Io> struct BackwardWalk {
   using V = typename Io::V;
   V v0[kWalkRows], v1[kWalkRows], v2[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];

@@ -23,30 +23,30 @@ template <class T> struct BackwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, true);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;                                                     // the whole block, so that no barrier waits for a thread
-    const int size = place.rows() * kColumns, behind = walks_of(part.levels) - 1;  // behind: the number of walks behind the first
-    A *const values = dynamic_shared<A>(), *const gradient = values + max(behind, 1) * size, *const coefficients = gradient + size;
+    if (place.empty()) return;                                                    // the whole block, so that no barrier waits for a thread
+    const int size = place.rows() * kColumns, later = walks_of(part.levels) - 1;  // walks after the first
+    A *const values = dynamic_shared<A>(), *const gradient = values + max(later, 1) * size, *const coefficients = gradient + size;
     const Copy<T> copy(problem, part, place);
-    copy.in(v, values, place.rows());
-    copy.in(dy, gradient, place.rows());
+    copy.load(v, values, place.rows());
+    copy.load(dy, gradient, place.rows());
     copy_coefficients(problem, part, place, active, c, coefficients);
     __syncthreads();
     const BlockWalk<T> walks{problem, part, place, active, coefficients,
         partial + partial_at(problem, place.slice, place.sequence, 0, place.head), BlockWalk<T>::number_of_warp(),
         static_cast<int>(blockDim.x / 32)};
-    // The values before the second walk are in the first place, those before the third in the second.
-    if (behind > 0) walk_forward<0>(walks, values, values);
-    if (behind > 1) {
+    // The values before the second walk are in the first place, the values before the third in the second.
+    if (later > 0) walk_forward<0>(walks, values, values);
+    if (later > 1) {
       walk_forward<3>(walks, values, values + size);
       walk_backward<6>(walks, values + size, gradient);
     }
-    if (behind > 0) {
+    if (later > 0) {
       walk_backward<3>(walks, values, gradient);
-      copy.in(v, values, place.rows());
+      copy.load(v, values, place.rows());
       __syncthreads();
     }
     if (part.levels > 0) walk_backward<0>(walks, values, gradient);
-    copy.out(gradient, dv, place.begin(), place.end());
+    copy.store(gradient, dv, place.begin(), place.end());
   }
 };
 
@@ -68,9 +68,9 @@ HOST void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& d
   }
   Tensor gradient = dy_bcd;
   for (size_t p = plan.parts.size(); p-- > 0;) {
-    const Tensor to = p > 0 ? like(v_bcd) : dv_bcd;
-    backward_part(problem, plan.parts[p], gradient, values[p], coef_bcx, to, partial);
-    gradient = to;
+    const Tensor input_gradient = p > 0 ? like(v_bcd) : dv_bcd;
+    backward_part(problem, plan.parts[p], gradient, values[p], coef_bcx, input_gradient, partial);
+    gradient = input_gradient;
   }
 }
 

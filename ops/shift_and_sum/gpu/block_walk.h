@@ -22,9 +22,9 @@ template <class T> struct BlockWalk {
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
 
   template <int q> __device__ int rows_of_class(int m) const { return m < place.rows() ? (place.rows() - m + (1 << q) - 1) >> q : 0; }
-  template <int q> __device__ ClassRows<A, q> rows(int m, const A* values, A* to) const {
+  template <int q> __device__ ClassRows<A, q> rows(int m, const A* values, A* results) const {
     const A* const of_walk = c + q / kWalkLevels * place.rows() * kCoefficients;
-    return {values + m * kColumns + lane(), to + m * kColumns + lane(), of_walk + m * kCoefficients, rows_of_class<q>(m)};
+    return {values + m * kColumns + lane(), results + m * kColumns + lane(), of_walk + m * kCoefficients, rows_of_class<q>(m)};
   }
 
   // Calls begin(m, first, end) and walk(m, first, end) for the rows first .. end - 1 of class m that are the warp's. A walk that
@@ -44,21 +44,22 @@ template <class T> struct BlockWalk {
   }
 };
 
-// The levels q, q + 1, q + 2 of the part; `to` may be `from`.
-template <int q, class T> __device__ inline void walk_forward(const BlockWalk<T>& of, const Accumulator<T>* from, Accumulator<T>* to) {
+// The levels q, q + 1, q + 2 of the part; `target` may be `source`.
+template <int q, class T>
+__device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator<T>* source, Accumulator<T>* target) {
   ForwardWalk<Accumulator<T>, q> along;
   const auto begin = [&](int m, int first, int) {
     along.begin();
-    if (first > 0) along.template block<Around::inside, false>(of.template rows<q>(m, from, to), first - kWalkRows);
+    if (first > 0) along.template block<Around::inside, false>(block.template rows<q>(m, source, target), first - kWalkRows);
   };
   const auto walk = [&](int m, int first, int end) {
-    const auto io = of.template rows<q>(m, from, to);
+    const auto io = block.template rows<q>(m, source, target);
     if (io.rows == kWalkRows) return along.template block<Around::alone, true>(io, 0);
     int i = first;
     for (; i + kWalkRows <= end; i += kWalkRows) along.template block<Around::inside, true>(io, i);
     if (i < end) along.template block<Around::edge, true>(io, i);
   };
-  of.template each<q>(begin, walk);
+  block.template each<q>(begin, walk);
 }
 
 // Where a lane stores the sum that it has after a block: of its row in the class and its level.
@@ -69,29 +70,29 @@ template <class T, int q> struct CoefficientGradient {
   int first, begin, end;
   bool stores, active;
 
-  __device__ CoefficientGradient(const BlockWalk<T>& of, int m)
-      : row(of.problem.heads * of.problem.used * of.part.step() << q),
+  __device__ CoefficientGradient(const BlockWalk<T>& block, int m)
+      : row(block.problem.heads * block.problem.used * block.part.step() << q),
         first(m + (LaneSums<A>::row() << q)),
-        begin(of.place.begin()),
-        end(of.place.end()),
-        stores(LaneSums<A>::is_first() && q + LaneSums<A>::level() < of.part.levels),
-        active(of.active >> (q + LaneSums<A>::level()) & 1) {
-    const int64_t before = of.place.position(of.part, first) * of.problem.heads * of.problem.used;
-    dc = of.partial + before + of.part.first + q + LaneSums<A>::level();
+        begin(block.place.begin()),
+        end(block.place.end()),
+        stores(LaneSums<A>::is_first() && q + LaneSums<A>::level() < block.part.levels),
+        active(block.active >> (q + LaneSums<A>::level()) & 1) {
+    const int64_t before = block.place.position(block.part, first) * block.problem.heads * block.problem.used;
+    dc = block.partial + before + block.part.first + q + LaneSums<A>::level();
   }
   __device__ void store(int base, A sum) const {
-    const int at = first + (base << q);
-    if (stores && at >= begin && at < end) dc[base * row] = active ? sum : A(0);
+    const int position = first + (base << q);
+    if (stores && position >= begin && position < end) dc[base * row] = active ? sum : A(0);
   }
 };
 
 // The values, and the gradient in place. The sums over the columns go to `partial`.
 template <int q, class T>
-__device__ inline void walk_backward(const BlockWalk<T>& of, const Accumulator<T>* values, Accumulator<T>* gradient) {
+__device__ inline void walk_backward(const BlockWalk<T>& block, const Accumulator<T>* values, Accumulator<T>* gradient) {
   BackwardWalk<Accumulator<T>, q> along;
   const auto inside = [](int base, int rows) { return base >= kWalkRows && base + kWalkRows + 4 <= rows; };
   const auto begin = [&](int m, int, int end) {
-    const auto io = of.template rows<q>(m, values, gradient);
+    const auto io = block.template rows<q>(m, values, gradient);
     if (io.rows == kWalkRows) return;
     const int base = (end + kWalkRows - 1) / kWalkRows * kWalkRows;
     along.begin();
@@ -99,10 +100,10 @@ __device__ inline void walk_backward(const BlockWalk<T>& of, const Accumulator<T
     else along.template block<Around::edge, false>(io, base);
   };
   const auto walk = [&](int m, int first, int end) {
-    const auto io = of.template rows<q>(m, values, gradient);
-    const CoefficientGradient<T, q> dc(of, m);
+    const auto io = block.template rows<q>(m, values, gradient);
+    const CoefficientGradient<T, q> dc(block, m);
     if (io.rows == kWalkRows) {
-      along.template block<Around::behind_alone, false>(io, kWalkRows);
+      along.template block<Around::after_alone, false>(io, kWalkRows);
       along.template block<Around::alone, true>(io, 0);
       return dc.store(0, along.dc.sum());
     }
@@ -112,7 +113,7 @@ __device__ inline void walk_backward(const BlockWalk<T>& of, const Accumulator<T
       dc.store(base, along.dc.sum());
     }
   };
-  of.template each<q>(begin, walk);
+  block.template each<q>(begin, walk);
 }
 
 }  // namespace ricci::shift_and_sum_kernels

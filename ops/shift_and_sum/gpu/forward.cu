@@ -24,7 +24,7 @@ template <class T> struct ForwardKernel {
     if (place.empty()) return;  // the whole block, so that no barrier waits for a thread
     A *const values = dynamic_shared<A>(), *const coefficients = values + place.rows() * kColumns;
     const Copy<T> copy(problem, part, place);
-    copy.in(v, values, place.rows());
+    copy.load(v, values, place.rows());
     copy_coefficients(problem, part, place, active, c, coefficients);
     __syncthreads();
     const BlockWalk<T> walks{
@@ -33,7 +33,7 @@ template <class T> struct ForwardKernel {
     if (active >> 3 & 7) walk_forward<3>(walks, values, values);
     if (active >> 6 & 7) walk_forward<6>(walks, values, values);
     if (active >> 9) walk_forward<9>(walks, values, values);
-    copy.out(values, y, place.begin(), place.end());
+    copy.store(values, y, place.begin(), place.end());
   }
 };
 
@@ -47,9 +47,9 @@ HOST void forward_part(const Problem& problem, const Part& part, const Tensor& v
 HOST void forward_gpu(const Problem& problem, const Plan& plan, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd) {
   Tensor from = v_bcd;
   for (size_t p = 0; p < plan.parts.size(); ++p) {
-    const Tensor to = p + 1 < plan.parts.size() ? like(v_bcd) : y_bcd;
-    forward_part(problem, plan.parts[p], from, coef_bcx, to);
-    from = to;
+    const Tensor result = p + 1 < plan.parts.size() ? like(v_bcd) : y_bcd;
+    forward_part(problem, plan.parts[p], from, coef_bcx, result);
+    from = result;
   }
 }
 

@@ -10,7 +10,7 @@ template <class A> __device__ inline A merged(A of_lower, A of_upper, int distan
   return (upper ? of_upper : of_lower) + __shfl_xor_sync(~0u, upper ? of_lower : of_upper, distance);
 }
 
-// Takes the values of three levels at eight rows, from row 7 down to row 0. After that, sum() of a lane is that of its row() and level().
+// Takes the values of three levels at eight rows, from row 7 down to row 0. Then sum() of a lane is the sum of its row() and level().
 template <class A> struct LaneSums {
   A rows[8];
 

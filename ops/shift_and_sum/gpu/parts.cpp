@@ -37,7 +37,8 @@ Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
   int first = 0;
   int64_t rows = problem.positions;
   while (!memory.fits(rows, problem.used - first)) {
-    // As few levels as let the others be computed at once, or as many as leave at least half of a tile to its own rows.
+    // The first number of levels with which the others can be computed at once, or the last that leaves at least half of a tile to its own
+    // rows.
     const int sides = backward ? 2 : 1, left = problem.used - first;
     int levels = 1;
     while (levels < left && levels < kTileLevels && (int64_t{2} << levels) * 2 * sides <= memory.rows(levels + 1) &&

@@ -15,7 +15,7 @@ constexpr int kCoefficients = 4;   // per row and walk in shared memory: three, 
 constexpr int kForwardWalks = 4;   // at most, of a forward kernel
 constexpr int kBackwardWalks = 3;  // at most, of a backward kernel
 constexpr int kTileLevels = 6;     // at most, of a part with tiles
-template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 32 : 16;  // per block: as many as leave 64 registers, or 128
+template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 32 : 16;  // per block: with 64 registers per thread, or 128
 
 struct Part {
   int first, levels;  // first .. first + levels - 1
@@ -29,17 +29,17 @@ struct Part {
   HD int64_t rows_of_class(int64_t m, int64_t positions) const { return (positions - m + step() - 1) >> first; }
 };
 
-// A thread block has in shared memory: rows held_first .. held_end - 1 of the class of position m, of which it stores
-// the results from `begin` to `end` - 1. Nothing is to be done where begin is not below end.
+// A thread block has in shared memory rows held_first .. held_end - 1 of the class of position m. It stores the results of the rows
+// `begin` to `end` - 1. Nothing is to be done where begin is not below end.
 struct Tile {
   int64_t m, held_first, held_end, begin, end;
 };
-HD Tile tile_of(const Part& part, uint32_t number, int64_t positions, bool halo_behind) {
+HD Tile tile_of(const Part& part, uint32_t number, int64_t positions, bool halo_after) {
   const uint32_t tiles = static_cast<uint32_t>(part.tiles), m = number / tiles, tile = number % tiles;
   const int64_t rows = m < positions ? part.rows_of_class(m, positions) : 0, begin = tile * part.rows;
   const int64_t end = begin + part.rows < rows ? begin + part.rows : rows;
-  const int64_t before = begin > part.halo ? begin - part.halo : 0, behind = halo_behind ? part.halo : 0;
-  return {m, before, end + behind < rows ? end + behind : rows, begin, end};
+  const int64_t before = begin > part.halo ? begin - part.halo : 0, after = halo_after ? part.halo : 0;
+  return {m, before, end + after < rows ? end + after : rows, begin, end};
 }
 
 struct Plan {

@@ -1,6 +1,6 @@
 // The walks of walk.h on a GPU: the same formulas, but a warp walks over 32 columns, one for each lane, in shared memory. Rings of rows
 // are in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
-// warp are at the same row: a coefficient is one load for all of them, and conditions on rows are those of the warp.
+// warp are at the same row: a coefficient is one load for all of them, and conditions on rows hold for the whole warp.
 #pragma once
 #include "ops/shift_and_sum/gpu/lane_sums.h"
 #include "ops/shift_and_sum/gpu/parts.h"
@@ -8,8 +8,8 @@
 namespace ricci::shift_and_sum_kernels {
 
 // The rows that a block of eight depends on. inside: all of them exist. edge: each is asked for. alone: the class has just eight
-// rows, and base is 0; behind_alone: the block before that one in a walk backward, base is 8.
-enum class Around { inside, edge, alone, behind_alone };
+// rows, and base is 0; after_alone: the block before that one in a walk backward, base is 8.
+enum class Around { inside, edge, alone, after_alone };
 // True if row u of a block may have a row `shift` before it.
 template <Around kAround, int u, int shift> inline constexpr bool kReaches = kAround != Around::alone || u >= shift;
 
@@ -17,20 +17,20 @@ template <Around kAround, int u, int shift> inline constexpr bool kReaches = kAr
 template <class A, int q> struct ClassRows {
   static constexpr int kRow = kColumns << q, kCoefficientRow = kCoefficients << q;
   const A* values_;
-  A* to;
+  A* result;
   const A* c;
   int rows;  // in the class
 
   __device__ A value(int i) const { return values_[i * kRow]; }
-  __device__ A gradient(int i) const { return to[i * kRow]; }
+  __device__ A gradient(int i) const { return result[i * kRow]; }
   __device__ A coefficient(int i, int l) const { return c[i * kCoefficientRow + l]; }
-  __device__ void store(int i, A v) const { to[i * kRow] = v; }
+  __device__ void store(int i, A v) const { result[i * kRow] = v; }
 
   // True if row base + offset exists.
   template <Around kAround, int offset> __device__ bool has(int base) const {
     if constexpr (kAround == Around::inside) return true;
     if constexpr (kAround == Around::edge) return base + offset >= 0 && base + offset < rows;
-    constexpr int row = offset + (kAround == Around::behind_alone ? kWalkRows : 0);
+    constexpr int row = offset + (kAround == Around::after_alone ? kWalkRows : 0);
     return row >= 0 && row < kWalkRows;
   }
 };
@@ -61,14 +61,14 @@ template <class A, int q> struct ForwardWalk {
   }
 };
 
-// From the last row to the first. The rows of v are up to seven rows before those of g: v0 is read at i - 7, v1 computed at i - 6 and v2
-// at i - 4. The coefficients of levels 0 and 1 are read there, and again when g comes to them: there are no registers to keep them in.
+// From the last row to the first. The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and
+// v2 at i - 4. The coefficients of levels 0 and 1 are read there, and again when g comes to them: there are no registers to keep them in.
 template <class A, int q> struct BackwardWalk {
   using Io = ClassRows<A, q>;
   A v0[kWalkRows], v1[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];
   LaneSums<A> dc;  // sums over the block
 
-  // Behind the last row of a class: no gradient is there.
+  // After the last row of a class: no gradient is there.
   __device__ void begin() {
     for (int i = 0; i < kWalkRows; ++i) v0[i] = v1[i] = g1[i] = g2[i] = g3[i] = A(0);
   }
