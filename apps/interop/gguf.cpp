@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "apps/interop/foreign_model.h"
-#include "apps/interop/interop.h"
+#include "apps/interop/gguf_models.h"
 #include "apps/interop/their_tokenizer.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
+#include "data/tokenizers/chat.h"
 #include "data/tokenizers/eos_tokenizer.h"
 
 namespace ricci::apps {
@@ -68,37 +68,6 @@ class Pairs {
   std::string bytes_;
   int64_t count_ = 0;
 };
-
-// ---- The model
-constexpr Row kRows[] = {
-    {"token_embd.weight", "tok.weight"},
-    {"position_embd.weight", "pos.weight"},
-    {"blk.{i}.attn_norm.weight", "blocks.{i}.ln1.weight"},
-    {"blk.{i}.attn_norm.bias", "blocks.{i}.ln1.bias"},
-    {"blk.{i}.attn_qkv.weight", "blocks.{i}.mixer.qkv.weight"},
-    {"blk.{i}.attn_qkv.bias", "blocks.{i}.mixer.qkv.bias"},
-    {"blk.{i}.attn_output.weight", "blocks.{i}.mixer.proj.weight"},
-    {"blk.{i}.attn_output.bias", "blocks.{i}.mixer.proj.bias"},
-    {"blk.{i}.ffn_norm.weight", "blocks.{i}.ln2.weight"},
-    {"blk.{i}.ffn_norm.bias", "blocks.{i}.ln2.bias"},
-    {"blk.{i}.ffn_up.weight", "blocks.{i}.fc.weight"},
-    {"blk.{i}.ffn_up.bias", "blocks.{i}.fc.bias"},
-    {"blk.{i}.ffn_down.weight", "blocks.{i}.fc_out.weight"},
-    {"blk.{i}.ffn_down.bias", "blocks.{i}.fc_out.bias"},
-    {"output_norm.weight", "ln_f.weight"},
-    {"output_norm.bias", "ln_f.bias"},
-    {"output.weight", "head.weight"},
-};
-
-void add_gpt2(Pairs& pairs, const ModelConfig& c) {
-  const auto size = [&](const char* key, int64_t value) { pairs.add(std::string("gpt2.") + key, static_cast<uint32_t>(value)); };
-  size("context_length", c.ctx);
-  size("embedding_length", c.d);
-  size("block_count", c.layers);
-  size("feed_forward_length", c.block.feed_forward(c.d));
-  size("attention.head_count", c.settings<Sdp>().heads);
-  pairs.add("gpt2.attention.layer_norm_epsilon", static_cast<float>(c.block.norm_eps));
-}
 
 // ---- The tokenizer
 constexpr std::pair<const char*, const char*> kSplits[] = {
@@ -218,30 +187,29 @@ std::string export_gguf(
   const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
   Model model = run.load_model(Device::cpu, which);
   const ModelConfig& config = model.config();
-  if (config.block.activation == Activation::relu) fail("model.activation: relu has no equivalent in GGUF's gpt2");
-  Model full = with_gpt2_biases(model);
+  const GgufModel theirs = gguf_model(model);
   const Tokenizer* const tokenizer = without_tokenizer ? nullptr : run.tokenizer().get();
   Pairs pairs;
-  pairs.add("general.architecture", std::string("gpt2"));
+  pairs.add("general.architecture", theirs.type);
   pairs.add("general.name", run.config().name);
   pairs.add("general.file_type", kFileTypes[static_cast<size_t>(numbers)]);
-  add_gpt2(pairs, config);
+  for (const auto& [key, value] : theirs.keys) std::visit([&](const auto& each) { pairs.add(theirs.type + "." + key, each); }, value);
   add_tokenizer(pairs, tokenizer, config.vocab);
-  const auto tensors = as_theirs(full, {"GGUF", kRows, {}});
+  if (tokenizer && is_chat(run.config())) pairs.add("tokenizer.chat_template", chat_jinja(chat_template(run.config().chat)));
   if (is_there(file)) fail("{}: is there already", {file});
   write_file_atomically(file, [&](FileWriter& out) {
-    out.write(header_of(pairs, tensors, numbers));
-    for (const auto& [name, tensor] : tensors) {
+    out.write(header_of(pairs, theirs.tensors, numbers));
+    for (const auto& [name, tensor] : theirs.tensors) {
       const std::span x(tensor.data<float>(), static_cast<size_t>(tensor.size()));
       std::string bytes = gguf_bytes(x, numbers_of(name, tensor, numbers));
       bytes.resize(static_cast<size_t>(aligned(std::ssize(bytes))));
       out.write(bytes);
     }
   });
-  return format_message("{}: {} parameters from {}, GGUF of gpt2, {}, {}, vocabulary {}, context {}; llama.cpp computes GELU in its tanh "
-                        "form, from a table in f16",
-      {file, with_commas(model.parameter_count()), path, name_of(numbers), tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer",
-          config.vocab, config.ctx});
+  return format_message("{}: {} parameters from {}, GGUF of {}, {}, {}, vocabulary {}, context {}{}",
+      {file, with_commas(model.parameter_count()), path, theirs.type, name_of(numbers),
+          tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer", config.vocab, config.ctx,
+          (theirs.note.empty() ? "" : "; ") + theirs.note});
 }
 
 }  // namespace ricci::apps

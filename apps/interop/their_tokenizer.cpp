@@ -66,6 +66,17 @@ std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context) {
   return json_text(config, 2) + "\n";
 }
 
+std::string chat_jinja(const ChatTemplate& form) {
+  const auto message = [&](const std::string& text) {
+    const size_t at = text.find(kContent);
+    return "{{ " + quoted_json(text.substr(0, at)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
+           quoted_json(text.substr(at + kContent.size())) + " }}";
+  };
+  return "{{ " + quoted_json(form.start) + R"( }}{% for message in messages %}{% if message["role"] == "system" %})" +
+         message(form.system) + R"({% elif message["role"] == "user" %})" + message(form.user) + "{% else %}" + message(form.assistant) +
+         "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ " + quoted_json(form.answer) + " }}{% endif %}";
+}
+
 Marks text_marks(const Tokenizer* tokenizer) {
   Marks marks = tokenizer ? tokenizer->marks() : Marks();
   if (marks.begin < 0) marks.begin = marks.first;

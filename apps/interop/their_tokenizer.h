@@ -5,7 +5,7 @@
 
 #include "apps/interop/json_file.h"
 #include "apps/terminal/table.h"
-#include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/chat.h"
 
 namespace ricci::apps {
 
@@ -17,6 +17,9 @@ std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder,
 std::string their_tokenizer(const Tokenizer* tokenizer);
 // tokenizer_config.json.
 std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context);
+
+// A template of conversations in Jinja, as the key chat_template of other programs has it.
+std::string chat_jinja(const ChatTemplate& form);
 
 // The tokens that mark a text, for other programs: where the tokenizer has no such marks its <|endoftext|> or <eos> is both. Null: none.
 Marks text_marks(const Tokenizer* tokenizer);

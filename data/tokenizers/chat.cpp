@@ -12,7 +12,6 @@
 namespace ricci {
 namespace {
 
-constexpr std::string_view kContent = "{content}";
 constexpr JsonLimits kLineLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
 
 // The two named templates write all roles in the same way.

@@ -14,6 +14,8 @@
 
 namespace ricci {
 
+inline constexpr std::string_view kContent = "{content}";
+
 struct ChatTemplate {
   std::string start;                    // before the first message
   std::string system, user, assistant;  // messages, with {content} in the place of their text; after an assistant's comes `end`

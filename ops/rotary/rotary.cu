@@ -19,6 +19,7 @@
 #include "cuda/verbs/arithmetic.h"
 #include "cuda/verbs/columns.h"
 #include "cuda/verbs/short_rows.h"
+#include "ops/rotary/frequency.h"
 
 namespace ricci {
 namespace rotary_kernels {
@@ -202,6 +203,15 @@ HOST Tensor backward_gain(const Tensor& dy, const Tensor& x, const Tensor& table
 
 using namespace rotary_kernels;
 
+HOST double rotary_frequency(int64_t i, int64_t r, const RotaryFrequencies& f) {
+  const double w = std::pow(f.theta, -2.0 * static_cast<double>(i) / static_cast<double>(r));
+  if (f.scaling == RopeScaling::linear) return w / f.factor;
+  if (f.scaling == RopeScaling::none) return w;
+  const double turns = static_cast<double>(f.trained_ctx) * w / (2 * std::numbers::pi);  // in the trained context
+  const double kept = std::clamp((turns - f.low) / (f.high - f.low), 0.0, 1.0);
+  return w * ((1 - kept) / f.factor + kept);
+}
+
 HOST Tensor rotary_table(int64_t positions, int64_t r, const RotaryFrequencies& f, Dtype dtype, Device device) {
   if (r < 0 || r % 2) fail("rotary_table: {} columns, expected an even number", {r});
   if (!(f.theta > 0 && std::isfinite(f.theta))) fail("rotary_table: theta is {}, expected a number above 0", {f.theta});
@@ -210,13 +220,7 @@ HOST Tensor rotary_table(int64_t positions, int64_t r, const RotaryFrequencies& 
     fail("rotary_table: low {}, high {}, trained_ctx {}, expected 0 < low < high and 1 or more", {f.low, f.high, f.trained_ctx});
   const Tensor table_Cr({positions, r}, Dtype::f64);
   for (int64_t i = 0; i < r / 2; ++i) {
-    double w = std::pow(f.theta, -2.0 * static_cast<double>(i) / static_cast<double>(r));
-    if (f.scaling == RopeScaling::linear) w /= f.factor;
-    if (f.scaling == RopeScaling::llama3) {
-      const double turns = static_cast<double>(f.trained_ctx) * w / (2 * std::numbers::pi);  // in the trained context
-      const double kept = std::clamp((turns - f.low) / (f.high - f.low), 0.0, 1.0);
-      w *= (1 - kept) / f.factor + kept;
-    }
+    const double w = rotary_frequency(i, r, f);
     for (int64_t t = 0; t < positions; ++t) {
       table_Cr.data<double>()[t * r + i] = std::cos(static_cast<double>(t) * w);
       table_Cr.data<double>()[t * r + r / 2 + i] = std::sin(static_cast<double>(t) * w);

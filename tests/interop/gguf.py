@@ -41,32 +41,81 @@ def tensors(path):
             for n, t in header.items() if n != "__metadata__"}
 
 
-def ours(name):
-    for theirs, here in (("token_embd", "tok"), ("position_embd", "pos"), ("output_norm", "ln_f"), ("attn_norm", "ln1"), ("attn_qkv", "mixer.qkv"),
-                         ("attn_output", "mixer.proj"), ("ffn_norm", "ln2"), ("ffn_up", "fc"), ("ffn_down", "fc_out"), ("output", "head"), ("blk.", "blocks.")):
-        if theirs in name:
-            name = name.replace(theirs, here, 1)
-            if theirs == "output_norm" or theirs == "attn_output":
-                break
-    return name.replace("blk.", "blocks.")
+NAMES = {"token_embd": "tok", "position_embd": "pos", "output_norm": "ln_f", "output": "head", "attn_norm": "ln1", "ffn_norm": "ln2", "attn_qkv": "mixer.qkv",
+         "attn_output": "mixer.proj", "attn_q_norm": "mixer.q_norm", "attn_k_norm": "mixer.k_norm", "ffn_down": "fc_out"}
 
 
-def check_tensors(file, run_folder, numbers):
-    weights, seen = tensors(f"{run_folder}/model.safetensors"), 0
-    for tensor in GGUFReader(file).tensors:
-        expected = weights.get(ours(tensor.name))
+def find(weights, name, heads, kv_heads, width, gated, permuted):
+    """A tensor of ours under a name of theirs; None: there is none."""
+    block, part, end = ("blocks." + name.split(".")[1] + ".", *name.split(".")[2:]) if name.startswith("blk.") else ("", *name.split("."))
+    if part in ("attn_q", "attn_k", "attn_v"):
+        qkv, q, kv = weights.get(f"{block}mixer.qkv.{end}"), heads * width, kv_heads * width
+        if qkv is None:
+            return None
+        rows, count = {"attn_q": (qkv[:q], heads), "attn_k": (qkv[q : q + kv], kv_heads), "attn_v": (qkv[q + kv :], 0)}[part]
+        return rows.reshape(count, 2, width // 2, -1).swapaxes(1, 2).reshape(rows.shape) if permuted and count else rows
+    fc = weights.get(f"{block}fc.{end}")
+    if part == "ffn_gate" or part == "ffn_up" and gated:
+        return fc[: len(fc) // 2] if part == "ffn_gate" else fc[len(fc) // 2 :]
+    return fc if part == "ffn_up" else weights.get(f"{block}{NAMES[part]}.{end}")
+
+
+def check_keys(reader, kind, config):
+    """The keys that llama.cpp reads, against those of the run."""
+    get = lambda key: reader.fields[key].contents() if key in reader.fields else None
+    arch = get("general.architecture")
+    assert arch == kind.split("_")[0], arch
+    expected = {"block_count": 2, "context_length": 64, "embedding_length": int(config["d"]), "attention.head_count": int(config["heads"]),
+                "feed_forward_length": 96}
+    if arch != "gpt2":
+        width = int(config["head_width"]) if config["head_width"] != "null" else int(config["d"]) // int(config["heads"])
+        kv = int(config["kv_heads"]) if config["kv_heads"] != "null" else int(config["heads"])
+        expected |= {"attention.head_count_kv": kv, "attention.key_length": width, "attention.value_length": width, "rope.dimension_count": width,
+                     "rope.freq_base": float(config["rope_theta"]), "vocab_size": reader.tensors[0].data.shape[0]}
+        assert abs(get(f"{arch}.attention.layer_norm_rms_epsilon") - float(config["norm_eps"])) < 1e-9
+        linear = config.get("rope_scaling") == "linear"
+        expected |= {"rope.scaling.type": "linear" if linear else None, "rope.scaling.factor": float(config["rope_factor"]) if linear else None}
+    for key, value in expected.items():
+        assert get(f"{arch}.{key}") == value, (key, get(f"{arch}.{key}"), value)
+    return expected
+
+
+def check_factors(tensor, theta, width, factor, low, high, trained):
+    """rope_freqs.weight, as llama.cpp's own converter computes it."""
+    w = theta ** -(np.arange(0, width, 2) / width)
+    wavelength = 2 * np.pi / w
+    smooth = (trained / wavelength - low) / (high - low)
+    expected = np.where(wavelength < trained / high, 1, np.where(wavelength > trained / low, factor, 1 / ((1 - smooth) / factor + smooth)))
+    assert np.abs(tensor.data - expected).max() < 1e-6 * factor and len(set(tensor.data.tolist())) > 2, (tensor.data, expected)
+
+
+def model_keys(run_folder):
+    lines = open(f"{run_folder}/config.yaml").read().split("\n")
+    return dict(line.strip().split("  #")[0].split(": ", 1) for line in lines if line.startswith("  ") and ": " in line)
+
+
+def check_tensors(file, run_folder, numbers, kind):
+    weights, seen, reader, config = tensors(f"{run_folder}/model.safetensors"), 0, GGUFReader(file), model_keys(run_folder)
+    keys = check_keys(reader, kind, config)
+    heads = keys["attention.head_count"], keys.get("attention.head_count_kv"), keys.get("attention.key_length")
+    for tensor in reader.tensors:
+        if tensor.name == "rope_freqs.weight":
+            theta, *scaling = (float(config[f"rope_{key}"]) for key in ("theta", "factor", "low", "high", "trained_ctx"))
+            check_factors(tensor, theta, heads[2], *scaling)
+            continue
+        expected = find(weights, tensor.name, *heads, "gpt2" not in kind, "llama" in kind)
         if expected is None:
             assert tensor.name.endswith(".bias") and not tensor.data.any(), tensor.name
             continue
-        seen += 1
-        kind = tensor.tensor_type
+        seen += expected.size
+        kind_of = tensor.tensor_type
         wanted = {"f32": "F32", "f16": "F16", "bf16": "BF16", "q8_0": "Q8_0" if expected.shape[-1] % 32 == 0 else "F16"}[numbers]
         if expected.ndim < 2 or tensor.name == "position_embd.weight":
             wanted = "F32"
-        assert kind == GGMLQuantizationType[wanted], (tensor.name, kind, wanted)
-        assert quants.quantize(expected, kind).tobytes() == tensor.data.tobytes(), tensor.name
-    assert seen == len(weights), (seen, len(weights))
-    return seen
+        assert kind_of == GGMLQuantizationType[wanted], (tensor.name, kind_of, wanted)
+        assert quants.quantize(expected, kind_of).tobytes() == tensor.data.tobytes(), tensor.name
+    assert seen == sum(w.size for w in weights.values()), "weights are missing"
+    return len(reader.tensors)
 
 
 def check_llama_cpp(build, file, run_folder, tolerance, scratch):
@@ -110,11 +159,47 @@ def tensors_of(path, name):
     return np.frombuffer(data[8 + size + t["data_offsets"][0] : 8 + size + t["data_offsets"][1]], {"F32": "<f4", "F64": "<f8"}[t["dtype"]]).reshape(t["shape"])
 
 
+ROPE = ["model.preset=llama", "model.d=64", "model.norm_eps=1e-6", "model.kv_heads=2"]
+LLAMA3 = ["model.rope_scaling=llama3", "model.rope_factor=4", "model.rope_trained_ctx=32", "model.rope_theta=500"]
 KINDS = {
-    "gpt2": ["model.d=64", "tokenizer=TOKENIZERS/gpt2.json", "model.activation=gelu_tanh"],
+    "gpt2": ["model.d=64", "model.heads=2", "tokenizer=TOKENIZERS/gpt2.json", "model.activation=gelu_tanh"],
     "gpt2_without_biases": ["model.d=48", "model.heads=3", "tokenizer=TOKENIZERS/smollm.json", "model.bias=false", "model.norm_bias=false", "model.vocab=420"],
-    "gpt2_untied": ["model.d=64", "tokenizer=TOKENIZERS/llama3.json", "model.tie=false"],
+    "gpt2_untied": ["model.d=64", "model.heads=2", "tokenizer=TOKENIZERS/llama3.json", "model.tie=false"],
+    "llama": [*ROPE, "model.heads=4", "tokenizer=TOKENIZERS/smollm.json"],
+    "llama_llama3": [*ROPE, *LLAMA3, "model.heads=4", "tokenizer=TOKENIZERS/llama3.json", "model.tie=false"],
+    "llama_linear": [*ROPE, "model.heads=2", "model.head_width=48", "model.rope_scaling=linear", "model.rope_factor=3", "tokenizer=TOKENIZERS/smollm.json", "model.vocab=420"],
+    "qwen2": [*ROPE, "model.heads=8", "model.qkv_bias=true", "model.rope_theta=1e6", "tokenizer=TOKENIZERS/gpt2.json"],
+    "qwen2_linear": [*ROPE, "model.heads=4", "model.qkv_bias=true", "model.rope_scaling=linear", "model.rope_factor=2", "tokenizer=TOKENIZERS/gpt2.json"],
+    "qwen3": [*ROPE, "model.heads=4", "model.qk_norm=true", "model.head_width=24", "model.tie=false", "tokenizer=TOKENIZERS/gpt2.json"],
 }
+
+
+TALKS = [[("user", "the quick fox")], [("system", " Be \"kind\".\n"), ("user", "it's a 'test' \\ \\n"), ("assistant", " caf\u00e9 "), ("user", "im_end")]]
+CHATS = {"chatml": ["chatml"], "llama3": ["llama3"],
+         "own": ["<|im_start|>", "sys '{content}'\n", 'Q: "{content}"\n\\', "A:\u00e9 {content}<|im_end|>\n", "<|im_end|>", "A:\u00e9 "]}
+
+
+def check_chat(build, scratch, name, strings):
+    """The template in the file, filled in by Jinja and encoded by llama.cpp, has the ids of ricci-tokenize chat, of messages without markers."""
+    markers = sorted({"<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|begin_of_text|>"})
+    talks = [{"messages": [{"role": role, "content": text} for role, text in talk]} for talk in TALKS]
+    answer = {"role": "assistant", "content": "yes"}
+    open(f"{scratch}/talks.jsonl", "w").write("".join(json.dumps({"messages": [*talk["messages"], answer]}) + "\n" for talk in talks * 20))
+    run(build, "ricci-tokenize", "train", f"{scratch}/talks.jsonl", "--vocab", "400", *(word for marker in markers for word in ("--special", marker)), "-o",
+        f"{scratch}/chat.json")
+    run(build, "ricci-train", f"name=chat_{name}", f"runs={scratch}", f"data={scratch}/talks.jsonl", "format=messages", f"tokenizer={scratch}/chat.json",
+        f"chat={json.dumps(strings)}", "model.preset=llama", "model.layers=1", "model.d=32", "model.heads=2", "model.ctx=256", "batch=2", "steps=2",
+        "sample.tokens=0", "threads=1")
+    run(build, "ricci-convert", "export", f"{scratch}/chat_{name}", f"{scratch}/{name}.gguf", "--gguf", "f32")
+    model = llama_cpp.Llama(f"{scratch}/{name}.gguf", n_ctx=256, verbose=False, n_threads=1)
+    written = model.metadata["tokenizer.chat_template"]
+    jinja = llama_cpp.llama_chat_format.Jinja2ChatFormatter(written, eos_token="", bos_token="", add_generation_prompt=False)
+    template = ["--template", name] if len(strings) == 1 else [word for text in strings for word in ("--template", text)]
+    for talk in talks:
+        ids = json.loads(run(build, "ricci-tokenize", "chat", "--tokenizer", f"{scratch}/chat.json", *template, data=json.dumps(talk).encode()))["ids"]
+        theirs = model.tokenize(jinja(messages=talk["messages"]).prompt.encode(), add_bos=False, special=True)
+        assert theirs == ids, (name, theirs, ids)
+    return len(talks)
 
 
 def main(build):
@@ -122,16 +207,18 @@ def main(build):
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
         for kind, keys in KINDS.items():
-            folder = train(build, scratch, kind, "model.layers=2", *(["model.heads=2"] if kind != "gpt2_without_biases" else []),
-                           *(k.replace("TOKENIZERS", str(HERE.parent / "data/tokenizers/small")) for k in keys))
+            folder = train(build, scratch, kind, "model.layers=2", "model.ff=96", *(k.replace("TOKENIZERS", str(HERE.parent / "data/tokenizers/small")) for k in keys))
             for numbers in ("f32", "f16", "bf16", "q8_0"):
                 file = f"{scratch}/{kind}.{numbers}.gguf"
                 run(build, "ricci-convert", "export", folder, file, "--gguf", numbers)
-                line = f"{kind:20} {numbers:5} {check_tensors(file, folder, numbers)} tensors are those of the gguf package, byte for byte"
+                line = f"{kind:20} {numbers:5} {check_tensors(file, folder, numbers, kind)} tensors are those of the gguf package, byte for byte"
                 if llama_cpp:
                     tolerance = 5e-3 if numbers == "f32" else 0.3  # the others are rounded
                     line += f"; llama.cpp: the same ids, logits within {check_llama_cpp(build, file, folder, tolerance, scratch):.1e}"
                 print(line)
+        if llama_cpp:
+            for name, strings in CHATS.items():
+                print(f"{name:20} {check_chat(build, scratch, name, strings)} conversations have the same ids in llama.cpp")
     if not llama_cpp:
         print("skipped: llama-cpp-python is not installed")
 

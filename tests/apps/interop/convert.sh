@@ -57,6 +57,12 @@ refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gg
 refuse 'characters' 1 'the char tokenizer has no equivalent in GGUF; --without-tokenizer leaves it out' convert export runs/with bad.gguf --gguf f32
 verdict 'which leaves no file' "$([ ! -e bad.gguf ] || ls bad.gguf)"
 accept 'without them' convert export runs/with with.gguf --gguf f32 --without-tokenizer
+accept 'a run with rotary positions' train tiny.yaml name=turning model.preset=llama model.kv_heads=1 model.window=8
+refuse 'a window' 1 'model\.window: 8 has no equivalent in llama' convert export runs/turning bad.gguf --gguf f32
+verdict 'which leaves no file either' "$([ ! -e bad.gguf ] || ls bad.gguf)"
+accept 'without one' train tiny.yaml name=llama model.preset=llama model.kv_heads=1
+accept 'it goes out' convert export runs/llama llama.gguf --gguf bf16 --without-tokenizer
+verdict 'as llama' "$(grep -q '^llama\.gguf: .* GGUF of llama, bf16, no tokenizer, vocabulary [0-9]*, context [0-9]*$' out || shown out)"
 refuse 'a folder without its tokenizer' 1 '--without-tokenizer: of an export, only --gguf reads it' convert export runs/with bad --without-tokenizer
 
 # ---- Killed at each call that changes a file
