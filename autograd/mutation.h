@@ -24,7 +24,7 @@ enum class Bug : uint8_t { none, early_bucket, swapped_sums, block_owned_twice, 
 inline Bug planted_bug = Bug::none;
 inline bool is_planted(Bug bug) { return planted_bug == bug; }
 
-// Names the gradient that is multiplied by 1.01: input `input` of op `op`.
+// Names the gradient that is multiplied by 1.01, by the op and the number of its input.
 struct Mutation {
   std::string op;
   size_t input = 0;

@@ -120,8 +120,8 @@ bool wants_gradient(int input);
 Dtype gradient_dtype(int input);
 
 // Takes the sum of the gradients of input i so far out of its slot, so that a matrix product can add into it; the backward returns it
-// again. Its dtype is gradient_dtype(i). Empty: there is none yet, or another tensor shares its memory; the backward then returns a new
-// one. Error: no gradient of the input is wanted.
+// again. Its dtype is gradient_dtype(i). It is empty if there is no sum yet, or another tensor shares its memory; the backward then
+// returns a new one. Error: no gradient of the input is wanted.
 Tensor take_gradient(int input);
 
 }  // namespace ricci

@@ -15,7 +15,7 @@ class RecordingScope {
   RecordingScope& operator=(const RecordingScope&) = delete;
 
  protected:
-  explicit RecordingScope(Tape* tape);  // null: as long as it is the youngest, nothing is recorded
+  explicit RecordingScope(Tape* tape);  // with a null pointer nothing is recorded as long as it is the youngest
   ~RecordingScope();
 
  private:

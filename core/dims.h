@@ -53,7 +53,7 @@ inline DimsInput merged(DimsInput input) {
 
 class Dims {
  public:
-  int64_t operator[](char letter) const { return extent_[static_cast<int>(letter)]; }  // 0: the letter is not bound
+  int64_t operator[](char letter) const { return extent_[static_cast<int>(letter)]; }  // 0 if the letter is not bound
   void bind(const char* op, const char* names, std::initializer_list<DimsInput> inputs);
 
  private:

@@ -42,7 +42,7 @@ template <class Member> FieldValue field_value(Member& member) {
 // The numbers that a key may have; in a list, each of its numbers.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
-  bool has_low = true, has_high = true;  // false: the bound itself is outside
+  bool has_low = true, has_high = true;  // whether the bound itself is allowed
 };
 
 struct Field {

@@ -90,7 +90,7 @@ struct Work {
   }
 };
 
-// False: the system has no thread left for this process.
+// Returns false if the system has no thread left for this process.
 template <class Body> bool start_thread(const Body& body) {
   try {
     start_worker(body).detach();

@@ -67,7 +67,7 @@ struct FilePlace {
   FilePlace(const Folder& folder, const std::string& name) : path(folder.path() + "/" + name), folder(folder), name(name) {}
 
   std::string path;              // for messages
-  std::optional<Folder> folder;  // none: `name` is a path
+  std::optional<Folder> folder;  // `name` is a path if it is not set
   std::string name;
 };
 

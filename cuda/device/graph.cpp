@@ -67,7 +67,7 @@ class GraphMemory final : public Allocator {
   int64_t system_allocations() const override { return base_.system_allocations(); }
   std::string room() const override { return base_.room(); }
 
-  // Null: no memory left.
+  // Returns null without memory.
   Block* add(int64_t bytes) {
     char* const data = static_cast<char*>(base_.allocate(bytes));
     if (!data) return nullptr;

@@ -23,7 +23,7 @@ class Stream {
   // All that is launched here from now on runs after what `other` holds by now. Error: a stream of another device.
   void wait_for(const Stream& other) const;
   void synchronize() const;    // the calling thread waits
-  bool has_come_here() const;  // true: all that was launched on it has run. On cuda_emulated it runs now
+  bool has_come_here() const;  // whether all that was launched on it has run. On cuda_emulated it runs now
 
  private:
   friend class OnStream;

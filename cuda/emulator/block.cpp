@@ -240,7 +240,7 @@ void Block::run_body() {
       {static_cast<int64_t>(address - nearest.begin), static_cast<int64_t>(nearest.end - nearest.begin)}));
 }
 
-// False: the block has failed.
+// Returns false if the block has failed.
 bool Block::run_thread() {
   try {
     options_.ends ? run_body() : body_(kernel_);

@@ -87,8 +87,8 @@ struct DeviceRange {
   uintptr_t begin = 0, end = 0;
   bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
 };
-DeviceRange allocation_around(uintptr_t address);   // empty: there is none
-DeviceRange nearest_allocation(uintptr_t address);  // empty: there is no device memory
+DeviceRange allocation_around(uintptr_t address);   // empty if there is none
+DeviceRange nearest_allocation(uintptr_t address);  // empty if there is no device memory
 
 class Block {
  public:
@@ -98,7 +98,7 @@ class Block {
 
   // Between begin_launch and end_launch this OS thread's device functions belong to this object.
   void begin_launch(const Launch& launch, void (*body)(const void*), const void* kernel);
-  bool run(uint3 index, uint64_t seed);  // false: failed, see `error`
+  bool run(uint3 index, uint64_t seed);  // returns false if it failed, see `error`
   void end_launch();
   std::exception_ptr error;
 

@@ -102,7 +102,7 @@ struct Options {
   bool strict = true;
   bool lazy = false;           // the main stream too runs its work when it is waited for
   bool isolate = false;        // with one worker
-  bool wgmma = true;           // false: as GPUs without it, for tests of the kernels that these take
+  bool wgmma = true;           // otherwise as GPUs without it, for tests of the kernels that these take
   bool ends = false;           // not with isolate, nor under AddressSanitizer or ThreadSanitizer
   unsigned max_polls = 20000;  // so often may threads wake from __nanosleep while nothing else happens in the block
 };

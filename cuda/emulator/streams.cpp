@@ -42,7 +42,7 @@ Streams& streams() {
 }
 
 thread_local Stream* used = nullptr;
-thread_local Recorded* recorded = nullptr;  // null: nothing is recorded
+thread_local Recorded* recorded = nullptr;  // null if nothing is recorded
 
 void Streams::run_one(Queue& queue) {
   const std::function<void()> work = std::move(queue.work.front());

@@ -29,7 +29,7 @@ class Stream {
 
 Stream& main_stream();
 Stream& current_stream();                       // the calling OS thread's: the main one, or the one of use_stream
-void use_stream(Stream* stream);                // null: the main one. To be outlived by `stream`
+void use_stream(Stream* stream);                // a null pointer is the main one. To be outlived by `stream`
 void queue_or_run(std::function<void()> work);  // on the current stream
 
 // From begin to end, what this OS thread would queue or run is returned instead, in order.

@@ -46,7 +46,7 @@ template <class Sum, class C> struct TileTo {
   Sum* sums = nullptr;
   int64_t sum_stride = 0;  // between rows
   bool add = false;        // to what is in `sums`
-  C* c = nullptr;          // null: not yet, or the sums are c itself
+  C* c = nullptr;          // null while terms are missing, or where the sums are c itself
   int64_t c_stride = 0;
   bool accumulate = false;    // to what is in c
   const Sum* bias = nullptr;  // at the first column; null if there is none or it is in `sums` already

@@ -23,7 +23,7 @@ Transport& transport() {
   return one;
 }
 
-// Null: alone. A program that ends without leave() has met an error, and does not wait for the others.
+// Null for a process alone. A program that ends without leave() has met an error, and does not wait for the others.
 Ranks* several = nullptr;
 bool has_joined = false;
 

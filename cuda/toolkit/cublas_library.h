@@ -26,19 +26,19 @@ struct Library {
   decltype(&cublasLtMatmulPreferenceCreate) create_preference;
   decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
-  cublasLtHandle_t handle = nullptr;          // null: products take our own kernels
+  cublasLtHandle_t handle = nullptr;          // null if products take our own kernels
   std::map<cudaStream_t, Tensor> workspaces;  // products of two streams may run at the same time
 
   Library();
   void* workspace(cudaStream_t stream);
 
  private:
-  std::string load(const std::string& file);  // empty: it is loaded; else the reason why it is not
+  std::string load(const std::string& file);  // returns the reason why it is not loaded, or an empty text
 };
 
 // Lives to the end of the program; all of it is used under the lock of cublas.cpp.
 Library& library();
-Library* loaded_library();  // null: nothing was loaded yet
+Library* loaded_library();  // null if nothing was loaded yet
 
 // Error: what the call returned, with the product.
 void ok(cublasStatus_t status, const char* call, const Gemm& g);

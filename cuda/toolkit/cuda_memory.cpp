@@ -39,7 +39,7 @@ cudaStream_t main_stream() {
   return stream;
 }
 
-thread_local cudaStream_t used = nullptr;  // null: the main stream
+thread_local cudaStream_t used = nullptr;  // null for the main stream
 
 cudaStream_t the_stream() {
   choose_gpu();
@@ -165,7 +165,7 @@ class CudaMemory final : public DeviceMemory {
   }
 
  private:
-  // False: the GPU has no more.
+  // Returns false if the GPU has no more.
   bool from_pool(void** data, int64_t bytes) {
     const cudaError_t status = cudaMallocFromPoolAsync(data, static_cast<size_t>(bytes ? bytes : 1), pool_, the_stream());
     if (status == cudaErrorMemoryAllocation) {

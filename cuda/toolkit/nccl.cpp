@@ -49,7 +49,7 @@ Library::Library() {
   fail("NCCL cannot be loaded; tried {}; set LD_LIBRARY_PATH to its folder", {tried});
 }
 
-// Empty: it is loaded.
+// Returns the reason why it is not loaded, or an empty text if it is.
 std::string Library::load(const char* file) {
   void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!library) return dlerror();

@@ -1,8 +1,8 @@
-// Scaled dot-product attention. The same formula stands here several times, from the definition to the fast kernel; each
+// Scaled dot-product attention. The same formula is here several times, from the definition to the fast kernel; each
 // rung is tested against the first. In reading order:
 //   visibility.h            which keys a query sees: the one rule that all of them share
 //   definition.cpp          the formula and its derivative, spelled out with all scores in memory
-//   attention.cpp           the public op: what it keeps for the backward, and who computes it
+//   attention.cpp           the public op: what it keeps for the backward, and the choice of the implementation
 //   problem.h, kernels.h    what the implementations share: extents, views as pointers, dropout
 //   gpu/                    blocks of 64 x 64 in shared memory, any width and dtype: no scores in memory any more
 //   cpu/                    the same blocks on CPU threads, as vectorised loops, or in bf16 where the processor has instructions for it
@@ -30,20 +30,20 @@ std::array<Rows, 3> thirds(const Arg& qkv_bcx);
 
 struct AttentionOptions {
   int64_t heads;
-  double scale = 0;    // what scores are multiplied by; 0: 1 / sqrt(k)
+  double scale = 0;    // the factor of the scores; 1 / sqrt(k) if it is 0
   double dropout = 0;  // probability that a p_tj is dropped, the others are divided by 1 - dropout; not of attention_cached
-  // Padding: of sequence b only the keys j < lengths_b[b] exist. i64, 0 .. C each, on the device of the keys; empty: all keys
+  // Padding: of sequence b only the keys j < lengths_b[b] exist. i64, 0 .. C each, on the device of the keys; without lengths all keys
   // exist. Not of attention_cached.
   Tensor lengths_b{};
-  // Heads of keys and values (Ainslie et al. 2023); 0: as many as query heads. Each is shared by heads / kv_heads neighbouring
-  // query heads: query head n hears head n div (heads / kv_heads).
+  // Heads of keys and values (Ainslie et al. 2023), one for each query head if it is 0. Each is shared by heads / kv_heads neighbouring
+  // query heads: query head n attends to head n div (heads / kv_heads).
   int64_t kv_heads = 0;
 };
 
 // Scaled dot-product attention (Vaswani et al. 2017) of c queries to C keys and their values. q is a view of [b, c, x]; k and
 // v are views of [b, C, x], of kv_heads heads. Returns y [b, c, heads k], of every head
 //   y_t = sum_j p_tj v_j,   p_tj = softmax of scale q_t . k_j over the keys j that query t sees
-// The three views may stand in one tensor (thirds of a packed projection), in two or in three. Views may also be the same columns
+// The three views may be in one tensor (thirds of a packed projection), in two or in three. Views may also be the same columns
 // of the same tensor; their gradients then add up. The gradients are written where they belong, and a tensor is only filled
 // with zeros first where it has columns that no view uses. Nothing is copied, but for what ops/attention/wide/ does on GPUs.
 // With dropout each p_tj is 0 with that probability and divided by 1 - dropout otherwise; the call takes one random stream.
@@ -64,7 +64,7 @@ Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibi
 Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, const AttentionOptions& options);
 
 // Attention of the new positions past .. past + c, given the queries, keys and values of these alone; the ones of all earlier
-// positions come from the caches [b, kv_heads, capacity, k], into which the new keys and values are written: position t lies in
+// positions come from the caches [b, kv_heads, capacity, k], into which the new keys and values are written: position t is in
 // slot t mod capacity. Both caches may be one tensor where k and v are the same view. Keys are tokens (scale 1). With a
 // window (sees.most) the caches need no more slots than that, else one per position. Without gradient.
 // Attention to cached cells of a coarser scale is `attention` itself, with the cache as k and v and sees.from(past).

@@ -9,7 +9,7 @@
 
 namespace ricci::attention_kernels {
 
-// Queries, keys and values; or their gradients, where the gradients of views of the same columns stand in the same place.
+// Queries, keys and values; or their gradients, where the gradients of views of the same columns share one buffer.
 struct Views {
   Rows q, k, v;
 };
@@ -58,8 +58,8 @@ void forward_gpu(const Problem& problem, const Views& in, const Outputs& out);
 void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
 void backward_gpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
 
-// The implementation that a GPU takes, of views that are those of the forward or all that the backward reads and writes. In bf16 only
-// `blocks` goes without tensor cores: where it must, one line on stderr says so.
+// The implementation that a GPU takes. The views are all that the forward, or the backward, reads and writes. In bf16 only `blocks` goes
+// without tensor cores: where it must, one line on stderr reports it.
 enum class GpuPath : uint8_t {
   flash,     // flash/: in one pass, for some widths of heads
   padded,    // flash/ on copies of the views, whose heads have the next such width

@@ -12,9 +12,9 @@ namespace ricci::attention_kernels {
 // the random stream and of (head, t, j), so that the backward finds the same ones.
 struct WeightDropout {
   PhiloxSource random{};
-  uint32_t dropped_below = 0;  // 2^32 p; 0: no dropout
+  uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
   double scale = 1;            // 1 / (1 - p)
-  int64_t first_head = 0;      // the number of head 0 in the whole batch, of which this may be a micro-batch
+  int64_t first_head = 0;      // the number of head 0 in the whole batch, whose micro-batch this may be
   HD bool active() const { return dropped_below > 0; }
   // The factor of weight number `index` of the whole batch (Problem::weight).
   template <class A> HD A factor(int64_t index) const {
@@ -28,7 +28,7 @@ struct Problem {
   Visibility sees;
   double scale;  // the factor of the scores
   WeightDropout dropout{};
-  const int64_t* lengths = nullptr;  // how many keys of each sequence exist, on the device; null: all
+  const int64_t* lengths = nullptr;  // how many keys of each sequence exist, on the device; all if it is null
   int64_t group = 1;                 // neighbouring query heads that share a head of keys and values
 
   HD int64_t d() const { return heads * width; }
@@ -39,7 +39,7 @@ struct Problem {
     keys.group = 1;
     return keys;
   }
-  // The number of keys that exist for a head: the ones of its sequence, without the padding behind it.
+  // The number of keys that exist for a head: the ones of its sequence, without the padding after it.
   HD int64_t keys_of(int64_t head) const {
     if (!lengths) return keys;
     return between<int64_t>(0, lengths[head / heads], keys);

@@ -7,7 +7,7 @@ namespace ricci {
 
 struct AdamW {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  bool decoupled = true;  // false: Adam, where weight decay is a part of the gradient
+  bool decoupled = true;  // without it, Adam: weight decay is a part of the gradient
 };
 
 // StepNumbers::rates of a step, counted from 1. Error: a step below 1.

@@ -1,7 +1,7 @@
 // The shift-and-sum of the Dispatcher (Cetoli 2021). In reading order:
 //   definition.cpp     the formula, level by level, from recorded ops
 //   walk.h             three levels of it in one walk over the positions, and their derivative, as the CPU computes them
-//   shift_and_sum.cpp  the public op: what it keeps for the backward, and who computes it
+//   shift_and_sum.cpp  the public op: what it keeps for the backward, and the choice of the implementation
 //   problem.h          what the implementations share: extents, which levels dropout skips, slices of columns
 //   kernels.h          what the implementations are given
 //   cpu.cpp            the walk on a strip of columns that stays in the cache
@@ -20,13 +20,13 @@ namespace ricci {
 struct ShiftAndSumOptions {
   int64_t heads = 1;
   double dropout = 0;         // probability that a level is skipped; not of shift_and_sum_cached
-  bool drops_level_0 = true;  // false: dropout never skips level 0
+  bool drops_level_0 = true;  // whether dropout may skip level 0
 };
 
 // Every position adds to its value the values of the positions 1, 2, 4, ... before it, each times a coefficient of its own:
 //   V^{r+1}[i] = V^r[i] + c[i, r] V^r[i - 2^r]     where i >= 2^r, for r = 0 .. R - 1
-// v_bcd are the values V^0, of every head d / heads neighbouring columns; coef_bcx are the coefficients, x = heads R, those of a
-// head standing together. Returns V^R [b c d]. A position hears the 2^R - 1 before it.
+// v_bcd are the values V^0, d / heads neighbouring columns for each head; coef_bcx are the coefficients, x = heads R, with the
+// coefficients of a head together. Returns V^R [b c d]. A position depends on the 2^R - 1 before it.
 // With dropout each level is skipped with that probability, for the whole batch and all heads at once; the call takes one random
 // stream. Nothing is scaled for it. A skipped level saves its multiplications. The pass over memory, which three levels share, stays.
 // The backward keeps v and coef only and computes the V^r again. The result has the same bits for any number of CPU threads.

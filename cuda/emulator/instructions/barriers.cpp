@@ -62,7 +62,7 @@ void Block::collective(const char* name, unsigned mask, void* payload, Resolve r
   else yield();
 }
 
-// False: a lane of the mask has not arrived yet, or waits for other lanes first.
+// Returns false if a lane of the mask has not arrived yet, or waits for other lanes first.
 bool Block::try_complete(Warp& warp, unsigned lane) {
   const Arrival& first = warp.arrivals[lane];
   const unsigned lanes = first.mask & warp.live;

@@ -55,7 +55,7 @@ float loaded(const Operand& operand, unsigned k, unsigned column) {
 
 struct StepLane {
   Warpgroups::Step step;
-  Product* product;  // null: another instruction
+  Product* product;  // null for another instruction
 };
 
 void resolve_step(void* const* payloads, unsigned) {

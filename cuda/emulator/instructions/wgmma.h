@@ -30,7 +30,7 @@ struct Operand {
 struct Product {
   const char* name;
   float* d;             // [columns / 8][4]
-  const uint32_t* a;    // null: the left operand is in shared memory
+  const uint32_t* a;    // null if the left operand is in shared memory
   Operand left, right;  // left: without columns if it is in registers
   bool accumulate;
   Loc loc;

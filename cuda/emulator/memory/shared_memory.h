@@ -49,7 +49,7 @@ class SharedMemory {
 
  private:
   struct Variable {
-    const void* key;  // null: the dynamic part
+    const void* key;  // null for the dynamic part
     const char* name;
     unsigned char* data;
     size_t bytes;

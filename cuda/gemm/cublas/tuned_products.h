@@ -14,7 +14,7 @@ namespace ricci {
 
 class TunedProducts {
  public:
-  enum class Keeps { in_file, nothing };  // nothing: for a program that looks at a run, the file stays as it is
+  enum class Keeps { in_file, nothing };  // `nothing` is for a program that looks at a run, whose file stays as it is
 
   // Reads the file, if there is one. Error: names the path and the first line that is not PRODUCT = ALGORITHM.
   explicit TunedProducts(const FilePlace& place, Keeps keeps = Keeps::in_file);
@@ -38,6 +38,6 @@ class TunedProducts {
 
 // From now on this process times the products that `tuned` does not know; without a value it times none any more.
 void tune_products(const std::optional<TunedProducts>& tuned);
-TunedProducts* tuned_products();  // null: products are not timed
+TunedProducts* tuned_products();  // null if products are not timed
 
 }  // namespace ricci

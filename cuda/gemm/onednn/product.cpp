@@ -89,7 +89,7 @@ class Prepared {
     if (g.bias_n) bias_ = memory(bias, engine_, nullptr);
   }
 
-  // Empty: the library has no such product, or only its reference loops.
+  // False if the library has no such product, or only its reference loops.
   explicit operator bool() const { return static_cast<bool>(product_); }
 
   void run(const Gemm& g) {

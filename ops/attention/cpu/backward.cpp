@@ -21,7 +21,7 @@ struct Share {
   int64_t heads(const Problem& problem) const { return want_kv ? problem.group : 1; }
 };
 
-// The gradients of views that are the same columns stand in the same place, where they are added up.
+// The gradients of views that are the same columns share one buffer, where they are added up.
 template <class T> struct Tensors {
   HeadRows<const T> q, k, v, y, dy;
   const Accumulator<T>* lse;

@@ -63,7 +63,7 @@ struct Tile {
     const int64_t last = min(j + n, keys()) - 1, begin = max<int64_t>(sees.first_query(j0 + j) - t0, 0);
     return interval(begin, min(sees.end_query(j0 + last, all_queries) - t0, queries()));
   }
-  // The columns of the score matrix that are computed for row i: those that any row of its group of 8 needs.
+  // The columns of the score matrix that are computed for row i: all that any row of its group of 8 needs.
   HD Interval columns_of(int64_t i) const {
     const Interval keys = keys_of(i / 8 * 8, 8);
     return {keys.begin / kColumns * kColumns, round_up(keys.end, kColumns)};

@@ -1,7 +1,7 @@
 // Attention of new positions against the keys and values kept from earlier ones:
 //   y_t = sum_j p_tj v_j,  p_tj = softmax of scale q_t . k_j over the visible j <= t
 // A query reads every key and value once, so what takes time is reading memory, not the products.
-//   bytes   4 c k per head and new position in bf16 for c kept ones of width k, twice in f32;  FLOPs as many
+//   bytes   4 c k per head and new position in bf16 for c kept ones of width k, twice in f32;  FLOPs 4 c k
 //   floor   12 layers of 12 heads of 64, c = 1024 in bf16 on an H200: 38 MB at 4.8 TB/s 0.008 ms per sequence
 #include "ops/attention/decode/decode.h"
 
@@ -106,7 +106,7 @@ template <class T> void attend_cached(const CachedQueries<T>& of, Device device)
       CachedKernel<T>{of});
 }
 
-// Takes as many new positions at a time as fit without overwriting what the first of them sees.
+// Takes new positions in steps, each as long as it can be without overwriting what its first position sees.
 template <class T> void attend_in_steps(CachedQueries<T> of, Device device) {
   const int64_t past = of.first;
   for (; of.row < of.problem.queries; of.row += of.count) {

@@ -3,7 +3,7 @@
 // One kernel owns 64 keys and sums dv_j = sum_t p_tj dy_t and dk_j = sum_t ds_tj q_t, over the query heads that share them in their
 // order; after it another owns 64 queries and sums
 // dq_t = z sum_j ds_tj k_j. No atomics: the same bits on every run.
-// With N = b n c queries of width k, as many keys, s bytes a number:
+// With N = b n c queries of width k, N keys, s bytes a number:
 //   bytes   8 s N k read and written, and the other side of each block again from L2, c / 64 times
 //   FLOPs   14 N c k, half of it when causal: both kernels make the scores and their gradients
 //   floor   f32, k = 64, causal, b n = 768, c = 1024 on an H200: 361 GFLOP at 67 TFLOP/s 5.4 ms
@@ -29,8 +29,8 @@ template <class T> struct Delta {
   }
 };
 
-// The tensors that both kernels read and write. The gradients of views that are the same columns stand in the same place,
-// where they are added up.
+// The tensors that both kernels read and write. The gradients of views that are the same columns share one buffer, where they are added
+// up.
 template <class T> struct BackwardTensors {
   using A = Accumulator<T>;
   Problem problem;

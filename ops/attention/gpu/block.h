@@ -18,8 +18,8 @@ template <int n, class A> __device__ inline Few<A, n> load(const A* from) { retu
 __device__ inline int thread_row(int i) { return static_cast<int>(threadIdx.x) / 16 + 8 * i; }
 __device__ inline int thread_column(int j) { return static_cast<int>(threadIdx.x) % 16 + 16 * j; }
 
-// A kernel keeps in shared memory: two pieces of 64 x 32 for scores, in whose place one piece of 32 x 128, 64 x 64 or
-// 64 x 32 stands for weighted sums; and a block of weights.
+// A kernel keeps in shared memory: two pieces of 64 x 32 for scores, in whose place one piece of 32 x 128, 64 x 64 or 64 x 32 is put for
+// weighted sums; and a block of weights.
 template <class A> struct SharedBlocks {
   static constexpr int kPieces = 2 * kGpuBlock * kPiecePitch, kBytes = (kPieces + kGpuBlock * kScorePitch) * static_cast<int>(sizeof(A));
   A *a, *b, *weights;
@@ -41,7 +41,7 @@ __device__ inline void stage(A* to, const T* from, int64_t from_row, int64_t row
   }
 }
 
-// The rows of one head from some position on, as many as there are.
+// The rows of one head from some position on, up to the last.
 template <class T> struct Matrix {
   const T* data;
   int64_t row, rows;      // the distance of rows, and their number
@@ -54,7 +54,7 @@ __device__ inline Matrix<T> matrix(
   return {of.of(problem, head) + first * of.row, of.row, end - first, factor};
 }
 
-// The visible pairs among the 64 queries from t0 on and the 64 keys from j0 on, both counted from there, of which `keys` exist.
+// The visible pairs among the 64 queries from t0 on and the 64 keys from j0 on, both counted from there; only the first `keys` keys exist.
 // Relative to the block all distances fit into ints (a cell has at most 2^24 tokens), and no division is needed: both save
 // registers.
 struct BlockMask {
@@ -98,7 +98,7 @@ __device__ inline void scores(
   }
 }
 
-// The output columns of a kernel: kWidth of them, of which a thread has kWidth / 16, in runs of neighbours.
+// The output columns of a kernel: kWidth of them. A thread has kWidth / 16, in runs of neighbours.
 template <int kWidth> struct OutputColumns {
   static constexpr int kOfThread = kWidth / 16, kRun = kOfThread < 4 ? kOfThread : 4;
   static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // a staged piece's
@@ -145,7 +145,7 @@ template <class A> __device__ inline void store_weights(const A (&w)[kThreadRows
     for (int j = 0; j < kThreadColumns; ++j) shared.weight(i, j) = w[i][j];
 }
 
-// Writes, where the weights stand, what dropout multiplies them by: for the queries t0 .. t0 + 63 and the keys j0 .. j0 + 63,
+// Writes, in the place of the weights, their factors of dropout: for the queries t0 .. t0 + 63 and the keys j0 .. j0 + 63,
 // which are t_pitch and j_pitch apart. One block of the random generator has the numbers of four neighbouring keys; where a
 // query's keys begin within such a block differs from query to query.
 template <class A>

@@ -3,7 +3,7 @@
 // maximum m, the sum l and the output o so far, and q already times the scale:
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l.
-// With N = b n c queries of width k, as many keys, s bytes a number:
+// With N = b n c queries of width k, N keys, s bytes a number:
 //   bytes   4 s N k read and written, keys and values again from L2, c / 64 times;  FLOPs 4 N c k, half of it when causal
 //   floor   f32, k = 64, causal, b n = 768, c = 1024 on an H200: 103 GFLOP at 67 TFLOP/s 1.5 ms
 #include "cuda/launch.h"

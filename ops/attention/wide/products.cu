@@ -1,9 +1,10 @@
-// One head at a time, of as many sequences as scores fit into memory. With z the scale of the scores and m_tj the factor of dropout:
+// One head at a time, for the sequences whose scores fit into memory together. With z the scale of the scores and m_tj the factor of
+// dropout:
 //   s = q k^T,  p_tj = exp(z s_tj - lse_t),  y = (m p) v
 //   backward: s and p again, e = dy v^T,  delta_t = sum_j m_tj p_tj e_tj,  ds_tj = z p_tj (m_tj e_tj - delta_t)
 //             dv = (m p)^T dy,  dk = ds^T q,  dq = ds k
-// Keys behind the end of a sequence are copied as zeros: products read them.
-// With b sequences, n heads of width k, c queries and as many keys, P = b n c c pairs:
+// Keys after the end of a sequence are copied as zeros: products read them. With b sequences, n heads of width k, c queries and c keys, P
+// = b n c c pairs:
 //   bytes   forward 20 P: s written and read three times, m p written and read; backward 34 P: s and e written and read twice, m p and ds
 //           written, read once and twice; beside them 8 b n c k and 16 b n c k
 //   FLOPs   4 P k forward, 10 P k backward, whatever the mask hides
@@ -88,7 +89,7 @@ struct Gradients {
   }
 };
 
-// The rows of keys or values of a sequence, zeros behind its end.
+// The rows of keys or values of a sequence, zeros after its end.
 struct Existing {
   Problem problem;
   const bf16* from;
@@ -146,7 +147,7 @@ HOST void multiply(const Tensor& like, const Group& group, const Extents& of, co
   trace::flops(-2.0 * static_cast<double>(group.count * of.m * of.n) * static_cast<double>(of.k));  // attention counts its own
 }
 
-// Sequences whose matrices take at most as many bytes; the emulator's few make groups of small problems.
+// The number of sequences whose matrices fit into this memory; the emulator's little makes groups of small problems.
 HOST int64_t sequences_at_once(const Problem& problem, Device device, int64_t bytes_of_pair) {
   const int64_t held = device == Device::cuda ? int64_t{1} << 30 : int64_t{1} << 17;
   return between<int64_t>(1, held / (bytes_of_pair * problem.queries * problem.keys), problem.batches);
@@ -161,7 +162,7 @@ template <class F> void each_group(const Problem& problem, int64_t sequences, F 
 
 using namespace wide;
 
-// False: the scores of one sequence alone would take gigabytes.
+// Returns false if the scores of one sequence alone would take gigabytes.
 HOST bool products_fit(const Problem& problem) { return problem.queries * problem.keys <= int64_t{1} << 28; }
 
 HOST void products_forward(const Problem& problem, const Views& in, const Outputs& out) {

@@ -137,5 +137,5 @@ TEST_CASE("a visibility says what is wrong with its numbers") {
   CHECK(message_of([] { Visibility::cells(0); }) == "attention: cells of 0 tokens, expected 1 .. 16777216");
   CHECK(message_of([] { Visibility::cells(1 << 25); }) == "attention: cells of 33554432 tokens, expected 1 .. 16777216");
   CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: a window of cells from -1, expected 0 or more tokens back");
-  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: a window of cells from 8 to 8, expected its end behind its begin");
+  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: a window of cells from 8 to 8, expected its end after its begin");
 }
