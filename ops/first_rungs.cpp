@@ -9,6 +9,8 @@
 #include "ops/elements/arithmetic.h"
 #include "ops/products/products.h"
 #include "ops/rows/cross_entropy.h"
+#include "ops/rows/reduce.h"
+#include "ops/rows/rms_norm.h"
 #include "ops/rows/softmax.h"
 #include "ops/shapes/shape_ops.h"
 
@@ -39,6 +41,26 @@ Tensor attention(const Arg& q_bcd, const Arg& k_bCd, const Arg& v_bCd, const Vis
   return reshape(contract("bncC,bCnk->bcnk", p_bncC, v_bCnk), q_bcd.shape());
 }
 
+Tensor matrix_product(const Tensor& a_mk, const Tensor& b_kn) {
+  const Dims e = DIMS(a_mk, b_kn);
+  const Tensor c_mn({e['m'], e['n']}, Dtype::f64);
+  const double *const a = a_mk.data<double>(), *const b = b_kn.data<double>();
+  for (int64_t m = 0; m < e['m']; ++m)
+    for (int64_t n = 0; n < e['n']; ++n) {
+      double sum = 0;
+      for (int64_t k = 0; k < e['k']; ++k) sum += a[m * e['k'] + k] * b[k * e['n'] + n];
+      c_mn.data<double>()[m * e['n'] + n] = sum;
+    }
+  return c_mn;
+}
+
+Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d) {
+  const Tensor mean_r = mean(x_rd, -1);
+  Shape column = mean_r.shape();
+  column.push_back(1);
+  return rms_norm(x_rd - reshape(mean_r, column), gain_d) + bias_d;
+}
+
 Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r) {
   const Tensor logits_rv = linear(x_rd, w_vd, bias_v);
   return cross_entropy(logits_rv, targets_r);
@@ -51,16 +73,17 @@ Tensor metric_scores(const Arg& p_bcd, const Arg& M_nkK) {
 }
 
 Tensor shift_and_sum(const Tensor& v_bcd, const Tensor& coef_bcx, int64_t heads) {
-  const Dims n = DIMS(v_bcd, coef_bcx);
-  const int64_t d = n['d'], width = d / heads, levels = n['x'] / heads;
+  const Dims e = DIMS(v_bcd, coef_bcx);
+  const int64_t d = e['d'], width = d / heads, levels = e['x'] / heads;
   const Tensor y_bcd = like(v_bcd);
   copy(y_bcd, v_bcd);
-  for (int64_t b = 0; b < n['b']; ++b)
+  for (int64_t b = 0; b < e['b']; ++b)
     for (int64_t r = 0; r < levels; ++r)
-      for (int64_t i = n['c'] - 1; i >= int64_t{1} << r; --i) {
-        double* const y_d = y_bcd.data<double>() + (b * n['c'] + i) * d;
-        const double* const c_x = coef_bcx.data<double>() + (b * n['c'] + i) * n['x'];
-        for (int64_t j = 0; j < d; ++j) y_d[j] += c_x[j / width * levels + r] * (y_d - (d << r))[j];
+      for (int64_t i = e['c'] - 1; i >= int64_t{1} << r; --i) {
+        double* const y_d = y_bcd.data<double>() + (b * e['c'] + i) * d;
+        const double* const c_x = coef_bcx.data<double>() + (b * e['c'] + i) * e['x'];
+        for (int64_t n = 0; n < heads; ++n)
+          for (int64_t j = n * width; j < (n + 1) * width; ++j) y_d[j] += c_x[n * levels + r] * (y_d - (d << r))[j];
       }
   return y_bcd;
 }

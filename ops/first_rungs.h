@@ -10,6 +10,12 @@ namespace ricci::first_rungs {
 // d / heads neighbouring columns. Every query must see a key: the softmax of no score is NaN. Errors: as for the ops inside.
 Tensor attention(const Arg& q_bcd, const Arg& k_bCd, const Arg& v_bCd, const Visibility& sees, int64_t heads);
 
+// c_mn = sum_k a_mk b_kn, three loops. In f64 on the CPU; not recorded.
+Tensor matrix_product(const Tensor& a_mk, const Tensor& b_kn);
+
+// y = gain (x - mean) / sqrt(variance + eps) + bias: the RMS norm of what is left after the mean. Errors: as for the ops inside.
+Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d);
+
 // Linear map and cross-entropy. All logits exist at once.
 Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r);
 

@@ -3,10 +3,13 @@
 //   ricci-bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
 // And one layer at several scales, the multi-scale paper's figure 2:
 //   ricci-bench --layer --width 768 --heads 12 --lengths 128,256,512,1024,2048 -o layer.html
+// And the rungs of the ladder of an op, from its definition to the fast kernel:
+//   ricci-bench --rungs attention
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "apps/lab/benchmark/measure.h"
+#include "apps/lab/benchmark/rungs.h"
 #include "apps/run/config/nearest.h"
 #include "apps/terminal/model_options.h"
 #include "core/cpu/parallel.h"
@@ -18,9 +21,9 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  std::vector<std::string> mixers;
+  std::vector<std::string> names;
   std::vector<int64_t> scales = {1, 4, 16, 64};
-  bool layer = false;
+  bool layer = false, rungs = false;
   BenchOptions bench{.mixers = {}};
   ComputeOptions compute;
   int threads = 0;
@@ -35,31 +38,58 @@ template <class T> std::vector<T> each_once(const std::vector<T>& all) {
   return chosen;
 }
 
-std::vector<MixerKind> chosen_mixers(const std::vector<std::string>& names) {
-  const auto known = choices(MixerKind());
-  std::vector<MixerKind> chosen;
+// The values of these names; all if there are none.
+template <Choice Kind> std::vector<Kind> chosen(const char* what, const std::vector<std::string>& names) {
+  const auto known = choices(Kind());
+  std::vector<Kind> kinds;
   for (const std::string& name : names) {
     const auto number = std::find(known.begin(), known.end(), name) - known.begin();
     if (number == std::ssize(known))
-      fail("no mixer is called '{}'{}; there are {}",
-          {one_line(name), nearest_note(name, {known.begin(), known.end()}), list_of<MixerKind>()});
-    chosen.push_back(static_cast<MixerKind>(number));
+      fail("no {} is called '{}'{}; there are {}",
+          {what, one_line(name), nearest_note(name, {known.begin(), known.end()}), list_of<Kind>()});
+    kinds.push_back(static_cast<Kind>(number));
   }
-  for (size_t i = 0; names.empty() && i < known.size(); ++i) chosen.push_back(static_cast<MixerKind>(i));
-  return each_once(chosen);
+  for (size_t i = 0; names.empty() && i < known.size(); ++i) kinds.push_back(static_cast<Kind>(i));
+  return each_once(kinds);
 }
 
 // bench.svg -> bench_roofline.svg
 std::string roofline_name(const std::string& name) { return name.substr(0, name.rfind('.')) + "_roofline" + name.substr(name.rfind('.')); }
 
+int run_ladders(const Options& options) {
+  const BenchOptions& bench = options.bench;
+  const LadderOptions ladders{.ladders = chosen<LadderKind>("ladder", options.names),
+      .tokens = bench.tokens,
+      .width = bench.size.width,
+      .heads = bench.size.heads,
+      .rounds = bench.rounds,
+      .device = options.compute.place()};
+  const LadderTimes times = [&] {
+    Progress progress({.steps = steps_of(ladders), .unit = "round", .out = stderr});
+    return measure(ladders, progress);
+  }();
+  if (!options.report.json.empty()) print(json_text(json_of(times)));
+  else
+    for (const char* between = ""; const Report& report : reports_of(times)) {
+      print(between + text_of(report));
+      between = "\n";
+    }
+  return 0;
+}
+
 int run(Options& options) {
   BenchOptions& bench = options.bench;
   check(options.report);
-  bench.mixers = options.layer ? std::vector{kind_of<Sdp>} : chosen_mixers(options.mixers);
+  if (options.threads) set_thread_count(options.threads);
+  if (options.rungs) {
+    bench.lengths = {bench.tokens};
+    check(bench);
+    return run_ladders(options);
+  }
+  bench.mixers = options.layer ? std::vector{kind_of<Sdp>} : chosen<MixerKind>("mixer", options.names);
   bench.lengths = each_once(bench.lengths);
   bench.size.device = options.compute.place();
   bench.size.dtype = options.compute.numbers();
-  if (options.threads) set_thread_count(options.threads);
   if (options.layer) {
     bench.scales = each_once(options.scales);
     bench.sequences = bench.sequences.value_or(1);
@@ -78,7 +108,7 @@ int run(Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("mixers", options.mixers, "Names as in model.mixer; all if none is given");
+  app.add_option("mixers", options.names, "Names as in model.mixer, or of ladders; all if none is given");
   add_field_options(app, options.bench);
   app.get_option("--sequences")->excludes(app.get_option("--tokens"));
   CLI::Option* const layer = app.add_flag("--layer", options.layer,
@@ -95,6 +125,13 @@ void add_options(CLI::App& app, Options& options) {
   add_json_flag(app, options.report);
   add_compute_options(app, options.compute);
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
+  CLI::Option* const rungs = app.add_flag("--rungs", options.rungs,
+      "In place of mixers: ladders of ops, " + list_of<LadderKind>() +
+          ", from the definition to the fast kernel; each rung's shortest time of a forward at --tokens, --width and --heads, "
+          "its gain over the rung before, and the least time at the measured peaks of the device");
+  for (const char* const unread :
+      {"--lengths", "--sequences", "--layers", "--ff", "--alone", "--roofline", "--layer", "--output", "--precision"})
+    rungs->excludes(app.get_option(unread));
 }
 
 }  // namespace

@@ -75,13 +75,15 @@ Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_c
 
 }  // namespace ricci
 
-// The ladder. Each rung is tested against the definition. Times have not been measured rung by rung yet.
-//   ops/first_rungs.cpp                     68  contract, mask, softmax, contract: the formula as recorded ops
-//   ops/attention/definition.cpp           138  in f64, with the derivative written out: the tests hold all others to it
-//   ops/attention/gpu/forward.cu           124  blocks of 64 x 64 and online softmax: no c x C matrix in memory
-//   ops/attention/cpu/forward.cpp          119  the same blocks in the caches of CPU threads, as vectorised loops
-//   ops/attention/cpu/bf16_products.cpp     73  the products of these blocks in bf16, by AVX512-BF16 or AMX
-//   ops/attention/flash/forward.cu          98  tensor cores: scores and weights stay in registers
-//   ops/attention/flash/wgmma/forward.cu   131  products of four warps at once, on compute capability 9.0
-//   ops/attention/wide/padded.cpp           81  heads of other widths, padded for flash/
-//   ops/attention/decode/decode.cu         154  few new positions: the time is that of reading the cache
+// The ladder. Each rung is tested against the definition. The milliseconds are for the forward of 2,048 queries and keys, causal, in 4
+// heads of width 64, on one core of an AMD EPYC (Zen 5, 2026-11-24, `ricci-bench --rungs attention --threads 1`); the floor is 7.9 ms in
+// f32. Rungs with a minus need a GPU: their times have not been measured yet.
+//                                         lines        ms  gain
+//   ops/attention/definition.cpp            138      3162  in f64, with the derivative written out: the tests hold all others to it
+//   ops/first_rungs.cpp                      91      36.0  contract, mask, softmax, contract: the formula as recorded ops
+//   ops/attention/cpu/forward.cpp           119      11.9  blocks of 64 x 64 and online softmax: scores stay in the caches
+//   ops/attention/cpu/bf16_products.cpp      73      10.3  the products of these blocks in bf16, by AVX512-BF16 or AMX
+//   ops/attention/gpu/forward.cu            124         -  the same blocks in shared memory, a block of threads each
+//   ops/attention/flash/forward.cu           98         -  tensor cores: scores and weights stay in registers
+//   ops/attention/flash/wgmma/forward.cu    131         -  products of four warps at once, on compute capability 9.0
+//   ops/attention/wide/padded.cpp            82         -  heads of other widths, padded for flash/

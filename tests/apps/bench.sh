@@ -21,6 +21,30 @@ verdict 'its drawing is XML' "$(xmllint --noout layer.svg 2>&1)"
 accept 'its JSON' bench --layer "${small[@]:0:4}" --rounds 2 --threads 1 --lengths 16 --scales 4 --sequences 2 --json
 verdict 'with the formula of the paper' "$(grep -q '"published_bytes": 6656.0' out || shown out)"
 
+# unlisted: the rungs in the output that no header's ladder lists with its lines.
+root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
+unlisted() {
+  grep -oE '^(ops|cuda)/[^ ]+' out | sort -u | while read -r file; do
+    cat "$root"/ops/{attention/attention,shift_and_sum/shift_and_sum,rows/layer_norm}.h "$root/cuda/gemm/gemm.h" | grep -qE "^//   $file +[0-9]+ " || echo "$file"
+  done
+}
+accept 'the ladders of the ops' bench --rungs --width 16 --heads 2 --tokens 40 --rounds 1 --threads 1
+verdict 'a table for each, and the peaks' "$(grep -E '^[a-z_]+: ' out | sed 's/;.*//' | diff - <(printf '%s\n' 'attention: 40 queries and keys, causal, width 16, heads: 2' \
+  'gemm: [40 16] times [16 64]' 'gemm_row: [1 16] times [16 64]' 'shift_and_sum: 16 sequences of 40, width 16, heads: 2, levels: 6' \
+  'layer_norm: x + branch and its norm, 640 rows of 16' 'threads: 1'))"
+verdict 'their rungs are in the headers' "$(unlisted)"
+accept 'one ladder as JSON' bench --rungs shift_and_sum shift_and_sum --width 8 --heads 1 --tokens 4 --rounds 1 --json
+verdict 'its rungs, from the definition on' "$(sed -nE 's/^ *"(op|file|dtype)": "([^"]*)",?$/\2/p' out | diff - <(printf '%s\n' shift_and_sum ops/shift_and_sum/definition.cpp f32 \
+  ops/first_rungs.cpp f64 ops/shift_and_sum/cpu.cpp f32))"
+verdict 'the first has no gain, the others have one' "$(grep -c '"gain": [0-9]' out | diff - <(echo 2))"
+accept 'ladders on an emulated GPU' bench --rungs --width 16 --heads 2 --tokens 8 --rounds 1 --threads 1 --device cuda_emulated
+verdict 'their rungs are kernels' "$(grep -oE '^(ops|cuda)/[^ ]+\.cu' out | sort -u | diff - <(printf '%s\n' cuda/gemm/tiled.cu ops/attention/gpu/forward.cu \
+  ops/rows/layer_norm.cu ops/rows/layer_norm_pieces.cu ops/shift_and_sum/gpu/forward.cu))"
+verdict 'the headers list them' "$(unlisted)"
+
+refuse 'an unknown ladder' 1 "no ladder is called 'atention', the nearest is 'attention'; there are attention, gemm, gemm_row, " bench --rungs atention
+refuse 'ladders of a given length' 2 '--rungs excludes --lengths|--lengths excludes --rungs' bench --rungs --lengths 4
+refuse 'ladders in a drawing' 2 '--rungs excludes --output|--output excludes --rungs' bench --rungs -o plot.svg
 refuse 'an unknown mixer' 1 "no mixer is called 'metrik', the nearest is 'metric'" bench sdp metrik
 refuse 'heads that do not divide the width' 1 '--heads: 3 does not divide the width 256' bench --heads 3
 refuse 'a length that does not divide the tokens' 1 '--lengths: 100 does not divide the 2048 tokens of a step \(--tokens\)' bench --lengths 64,100

@@ -12,6 +12,7 @@
 #include "ops/attention/attention.h"
 #include "ops/metric/metric.h"
 #include "ops/products/products.h"
+#include "ops/rows/layer_norm.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 
 using namespace ricci;
@@ -57,6 +58,20 @@ TEST_CASE("first rungs: attention") {
     check_same([&](const auto& x) { return first_rungs::attention(x[0], x[1], x[2], sees, 2); },
         [&](const auto& x) { return attention(Rows{x[0]}, Rows{x[1]}, Rows{x[2]}, sees, {.heads = 2}); },
         {numbers({2, 7, 6}, 1), numbers({2, 7, 6}, 2), numbers({2, 7, 6}, 3)});
+}
+
+TEST_CASE("first rungs: matrix product") {
+  const Tensor a_mk = numbers({3, 5}, 1), b_kn = numbers({5, 4}, 2);
+  const Tensor c_mn = first_rungs::matrix_product(a_mk, b_kn), fused = contract("mk,kn->mn", a_mk, b_kn);
+  REQUIRE(c_mn.size() == 12);
+  for (int64_t i = 0; i < c_mn.size(); ++i) CHECK(item(c_mn, i) == doctest::Approx(item(fused, i)).epsilon(1e-13));
+  CHECK_THROWS(first_rungs::matrix_product(a_mk, a_mk));
+}
+
+TEST_CASE("first rungs: layer norm, of matrices and of one row") {
+  for (const Shape& shape : {Shape{2, 3, 6}, Shape{6}})
+    check_same([&](const auto& x) { return first_rungs::layer_norm(x[0], x[1], x[2]); },
+        [&](const auto& x) { return layer_norm(x[0], x[1], x[2]); }, {numbers(shape, 1), numbers({6}, 2), numbers({6}, 3)});
 }
 
 TEST_CASE("first rungs: classifier loss") {

@@ -1,7 +1,7 @@
 // Costs of steps of mixers: time, memory and work against the length of sequences, and each op beside the roofs of the device. With
 // scales the benchmark measures one layer instead (Subramanian et al. 2020, figure 2): at scale s the layer has a position for every s
 // tokens; measured are the forward's time and the memory kept for the backward. In the order to read: mixer_step.h is the step that is
-// measured, measure.h measures it, report.cpp reports.
+// measured, measure.h measures it, report.cpp reports; rungs.h measures the ladders of ops.
 #pragma once
 #include <optional>
 #include <string>

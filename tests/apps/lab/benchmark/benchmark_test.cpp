@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/lab/benchmark/measure.h"
+#include "apps/lab/benchmark/rungs.h"
 #include "apps/lab/drawing/svg.h"
 #include "tests/data/files.h"
 
@@ -151,6 +152,26 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   CHECK(chart.panels[0].curves[0].points[0].y == 2);
   CHECK(chart.panels[1].curves.size() == 1);  // no work cannot be drawn on a logarithmic axis
   CHECK(count(to_svg(chart, Theme::light), "<path") == 5);
+}
+
+TEST_CASE("bench: a ladder of known times") {
+  // 200 FLOPs and 10 numbers at 100 FLOP/s and 10 byte/s: 2 s for the FLOPs; the bytes take 8 s in f64 and 2 s in bf16.
+  LadderTimes times;
+  times.peaks = {{Dtype::f64, {100, 10}}, {Dtype::bf16, {50, 10}}};
+  times.ladders = {{LadderKind::gemm_row, "small", 200, 10, {{"slow.cpp", Dtype::f64, {}, 32}, {"fast.cpp", Dtype::bf16, {}, 8}}}};
+  const Ladder& ladder = times.ladders[0];
+  CHECK(floor_of(ladder, ladder.rungs[0], times.peaks[Dtype::f64]) == 8);
+  CHECK(floor_of(ladder, ladder.rungs[1], times.peaks[Dtype::bf16]) == 4);
+  const std::string text = text_of(reports_of(times).at(0));
+  CHECK(text.substr(0, text.find("\nthreads: ")) == "gemm_row: small\n"
+                                                    "rung      dtype         ms  gain  floor ms  times the floor\n"
+                                                    "slow.cpp  f64    32000.000        8000.000             4.00\n"
+                                                    "fast.cpp  bf16    8000.000  4.00  4000.000             2.00");
+  CHECK(text.ends_with("; measured peaks; f64: 0.0 GFLOP/s, 0.0 GB/s; bf16: 0.0 GFLOP/s, 0.0 GB/s"));
+  const nlohmann::json json = nlohmann::json::parse(json_text(json_of(times)));
+  CHECK(json["ladders"][0]["rungs"][1]["times_the_floor"] == 2);
+  CHECK(!json["ladders"][0]["rungs"][0].contains("gain"));
+  CHECK(json["peaks"]["bf16"]["flops_per_second"] == 50);
 }
 
 TEST_CASE("bench: what cannot be measured") {
