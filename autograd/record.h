@@ -1,7 +1,8 @@
 // An op puts itself on the tape:
 //   return record("softmax", {x_rc}, y_rc, keep(y_rc), [](const Tensor& dy_rc, const Tensor& y_rc) -> Grads { ... });
 // keep(...) holds what the backward needs, counted in bytes and watched for changes; the lambda captures nothing and is
-// called with the gradient of each output, then with what was kept. An output no gradient reached arrives as zeros.
+// called with the gradient of each output, then with what was kept. If some outputs got a gradient, the
+// others arrive as zeros (integers: empty); if none did, the backward is not called.
 #pragma once
 #include <array>
 #include <tuple>

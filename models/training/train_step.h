@@ -54,7 +54,7 @@ struct TrainStepOptions {
   uint64_t seed = 0;          // for dropout
   double clip = 0;            // largest norm of the gradient; 0: any
   bool cuda_graph = false;    // for a device that has graphs
-  int64_t max_ranks = 1;      // leaves, whose gradients are added in a tree (models/training/share.h); at most the micro-batches of a step
+  int64_t max_ranks = 1;      // groups of micro-batches, added in a fixed tree: the bits do not depend on the number of ranks (share.h)
   int64_t micro_batches = 0;  // per step, on all ranks together; 0: the number that run() gets
   int64_t bucket_bytes = 0;   // for GradientLayout
 };

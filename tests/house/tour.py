@@ -42,6 +42,16 @@ def stops():
     return list(zip(parts[1::2], parts[2::2])), parts[0]
 
 
+def minutes():
+    """The minutes of each track: added up, said above its stops, and said on the first page."""
+    text = open('apps/tour/README.md', encoding='utf-8').read()
+    tracks = [re.split(r'(?m)^## ', part)[0] for part in re.split(r'(?m)^## Track \d.*$', text)[1:]]
+    added = [sum(map(int, re.findall(r'(?m)^\*\*\d+\. \[[^\]]+\]\([^)]+\)\*\* (\d+) minutes', track))) for track in tracks]
+    said = [int(re.search(r'stops, (\d+) minutes', track).group(1)) for track in tracks]
+    listed = re.findall(r'(?m)^\d\. \*\*[^*]+\*\* \((\d+) minutes\)', open('README.md', encoding='utf-8').read())
+    return added, said, list(map(int, listed))
+
+
 def main():
     where, seen, total = definitions(), set(), 0
     path, before = stops()
@@ -59,6 +69,10 @@ def main():
         listed = re.findall(r'\]\(([^)]+)\)', page.read().split('1. **Values and the tape**')[-1].split('\n## ')[0])
     if listed != [file for file, _ in path]:
         print('README.md lists other files, or in another order:', *sorted(set(listed) ^ {file for file, _ in path}))
+        return 1
+    added, said, on_first_page = minutes()
+    if not added == said == on_first_page:
+        print('minutes of the tracks:', added, 'said above the stops:', said, 'in README.md:', on_first_page)
         return 1
     print(f'{len(path)} stops, {total} names are used before they are explained; at most {kCeiling} may be')
     return 0 if len(path) >= 40 and len(where) > 500 and total <= kCeiling else 1
