@@ -48,15 +48,15 @@ Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const
 WeightDropout draw_dropout(double p, int64_t heads);  // heads: of all sequences. Takes one random stream when p is not 0
 
 // Any extent may be 0.
-Outputs forward(const Problem& problem, const Views& in);
-void backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
+Outputs forward(const Problem& problem, const Views& inputs);
+void backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
 
 // On the CPU, and on cuda and cuda_emulated; there is at least one query and one key. Every element of y and lse and of the
 // gradients' columns is written.
-void forward_cpu(const Problem& problem, const Views& in, const Outputs& out);
-void forward_gpu(const Problem& problem, const Views& in, const Outputs& out);
-void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
-void backward_gpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
+void forward_cpu(const Problem& problem, const Views& inputs, const Outputs& out);
+void forward_gpu(const Problem& problem, const Views& inputs, const Outputs& out);
+void backward_cpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
+void backward_gpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
 
 // The implementation that a GPU takes. The views are all that the forward, or the backward, reads and writes. In bf16 only `blocks` goes
 // without tensor cores: where it must, one line on stderr reports it.
@@ -67,7 +67,7 @@ enum class GpuPath : uint8_t {
   blocks     // gpu/: any width and dtype
 };
 GpuPath gpu_path(const Problem& problem, const std::vector<Rows>& views);
-void blocks_forward(const Problem& problem, const Views& in, const Outputs& out);
-void blocks_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
+void blocks_forward(const Problem& problem, const Views& inputs, const Outputs& out);
+void blocks_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
 
 }  // namespace ricci::attention_kernels

@@ -12,7 +12,7 @@ namespace ricci::attention_kernels {
 
 constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in whole groups of 16
 
-HD int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+HD int64_t round_up(int64_t n, int64_t target) { return (n + target - 1) / target * target; }
 
 // The number of tasks of that many multiplications that one thread should take at a time: less than some microseconds is not worth it.
 inline int64_t tasks_per_chunk(int64_t multiplications) { return max<int64_t>(1, (1 << 17) / max<int64_t>(1, multiplications)); }
@@ -26,7 +26,7 @@ template <class E> int64_t packed_row(int64_t width) {
 }
 
 // *to = T(value), in loops over vectors: g++ makes none where a bf16 is made in the loop itself.
-template <class T, class A> HD void store(T* to, A value) { *to = T(value); }
+template <class T, class A> HD void store(T* target, A value) { *target = T(value); }
 
 struct Interval {
   int64_t begin, end;
@@ -112,16 +112,19 @@ template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_i
 //   pack_columns  to_xr = from_rx, with rows of 64; of bf16 to_rx
 //   unpack        to_rx = factor_r from_rx, or factor from_rx where factor_r is null; with `add` to_rx += instead
 //   dot_rows      sum_r = sum_x a_rx b_rx
-template <class T, class A> void pack_rows(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* to, int64_t row);
-template <class T, class A> void pack_columns(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to);
-inline void pack_columns(const bf16* from, int64_t from_row, int64_t rows, int64_t width, bf16* to) {
-  for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, width, to + r * width);
+template <class T, class A>
+void pack_rows(const T* source, int64_t source_row, int64_t rows, int64_t width, A factor, A* target, int64_t row);
+template <class T, class A> void pack_columns(const T* source, int64_t source_row, int64_t rows, int64_t width, A* target);
+inline void pack_columns(const bf16* source, int64_t source_row, int64_t rows, int64_t width, bf16* target) {
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(source + r * source_row, width, target + r * width);
 }
-inline void pack_rows(const bf16* from, int64_t from_row, int64_t rows, int64_t width, float /*factor*/, bf16* to, int64_t /*row*/) {
-  pack_columns(from, from_row, rows, width, to);
+inline void pack_rows(
+    const bf16* source, int64_t source_row, int64_t rows, int64_t width, float /*factor*/, bf16* target, int64_t /*row*/) {
+  pack_columns(source, source_row, rows, width, target);
 }
 template <class T, class A>
-void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* to, int64_t to_row, bool add = false);
+void unpack(const A* source, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* target, int64_t target_row,
+    bool add = false);
 template <class T, class A> void dot_rows(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t width, A* sum_r);
 
 }  // namespace ricci::attention_kernels

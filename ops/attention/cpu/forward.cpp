@@ -22,9 +22,9 @@ template <class T, class E> class ForwardTask {
   using A = Accumulator<T>;
 
  public:
-  ForwardTask(const Problem& problem, const Tensors<T>& of, int64_t queries)
+  ForwardTask(const Problem& problem, const Tensors<T>& tensors, int64_t queries)
       : problem_(problem),
-        of_(of),
+        tensors_(tensors),
         row_(packed_row<E>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
         packed_(queries * row_ + transposed_ + kBlock * row_),
@@ -41,30 +41,30 @@ template <class T, class E> class ForwardTask {
   // The queries first .. end - 1 of a head.
   void run(int64_t head, int64_t first, int64_t end) const {
     const int64_t width = problem_.width, n = end - first;
-    pack_rows(of_.q.of(problem_, head) + first * of_.q.row, of_.q.row, n, width, A(problem_.scale), q_, row_);
+    pack_rows(tensors_.q.of(problem_, head) + first * tensors_.q.row, tensors_.q.row, n, width, A(problem_.scale), q_, row_);
     for (int64_t i = 0; i < n * row_; ++i) o_[i] = 0;
     for (int64_t i = 0; i < n; ++i) {
       m_[i] = -A(__builtin_huge_val());
       l_[i] = 0;
     }
-    const T *k = of_.k.of(problem_, head), *v = of_.v.of(problem_, head);
+    const T *k = tensors_.k.of(problem_, head), *v = tensors_.v.of(problem_, head);
     const int64_t all_keys = problem_.keys_of(head), end_key = problem_.sees.end_key(end - 1, all_keys);
     for (int64_t j0 = problem_.sees.first_key(first) / kBlock * kBlock; j0 < end_key; j0 += kBlock) {
       const int64_t keys = min(kBlock, all_keys - j0);
-      pack_columns(k + j0 * of_.k.row, of_.k.row, keys, width, k_xj_);
-      pack_rows(v + j0 * of_.v.row, of_.v.row, keys, width, A(1), v_, row_);
+      pack_columns(k + j0 * tensors_.k.row, tensors_.k.row, keys, width, k_xj_);
+      pack_rows(v + j0 * tensors_.v.row, tensors_.v.row, keys, width, A(1), v_, row_);
       for (int64_t t0 = first; t0 < end; t0 += kBlock)
         if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - first);
     }
-    finish(of_.lse + head * problem_.queries + first, n);
-    unpack(o_, row_, n, width, l_, A(1), of_.y.of(problem_, head) + first * of_.y.row, of_.y.row);
+    finish(tensors_.lse + head * problem_.queries + first, n);
+    unpack(o_, row_, n, width, l_, A(1), tensors_.y.of(problem_, head) + first * tensors_.y.row, tensors_.y.row);
   }
 
  private:
-  void add_block(const Tile& tile, int64_t head, int64_t at) const {
-    A* o = o_ + at * row_;
-    multiply(tile, q_ + at * row_, row_, k_xj_, problem_.width, A(problem_.scale), s_);
-    forward_softmax(tile, s_, m_ + at, l_ + at, o, row_, problem_.width);
+  void add_block(const Tile& tile, int64_t head, int64_t first_row) const {
+    A* o = o_ + first_row * row_;
+    multiply(tile, q_ + first_row * row_, row_, k_xj_, problem_.width, A(problem_.scale), s_);
+    forward_softmax(tile, s_, m_ + first_row, l_ + first_row, o, row_, problem_.width);
     if (problem_.dropout.active()) {
       weight_factors(tile, problem_, head, f_);
       multiply_weights(tile, f_, s_);
@@ -82,7 +82,7 @@ template <class T, class E> class ForwardTask {
   }
 
   Problem problem_;
-  Tensors<T> of_;
+  Tensors<T> tensors_;
   int64_t row_, transposed_;
   Scratch<E> packed_;
   Scratch<A> sums_;
@@ -99,15 +99,15 @@ int64_t choose_queries(const Problem& problem) {
 
 }  // namespace
 
-void forward_cpu(const Problem& problem, const Views& in, const Outputs& out) {
+void forward_cpu(const Problem& problem, const Views& inputs, const Outputs& out) {
   with_products(out.y_bcd, problem, [&]<class T, class E>(T, E) {
-    const Tensors<T> of{head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<T>({out.y_bcd}),
-        out.lse_bnc.data<Accumulator<T>>()};
+    const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
+        head_rows<T>({out.y_bcd}), out.lse_bnc.data<Accumulator<T>>()};
     const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;
     const int64_t grain = tasks_per_chunk(2 * queries * problem.keys * problem.width);
     parallel_for_with_scratch(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {
       const SignalsHeld held;  // once for all products of the chunk
-      const ForwardTask<T, E> task(problem, of, queries);
+      const ForwardTask<T, E> task(problem, tensors, queries);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % tasks * queries;
         task.run(i / tasks, first, min(first + queries, problem.queries));

@@ -16,12 +16,13 @@ namespace ricci {
 namespace attention_kernels {
 
 template <class T> struct Append {
-  CachedQueries<T> of;
+  CachedQueries<T> queries;
   HD void operator()(int64_t i) const {
-    const int64_t width = of.problem.width, x = i % width, r = i / width % of.count, head = i / width / of.count * of.problem.group;
-    const int64_t to = of.slot(head, of.first + r) + x;
-    of.k_cache[to] = of.at(of.k, head, r)[x];
-    if (of.v_cache != of.k_cache) of.v_cache[to] = of.at(of.v, head, r)[x];
+    const int64_t width = queries.problem.width, x = i % width, r = i / width % queries.count,
+                  head = i / width / queries.count * queries.problem.group;
+    const int64_t position = queries.slot(head, queries.first + r) + x;
+    queries.k_cache[position] = queries.at(queries.k, head, r)[x];
+    if (queries.v_cache != queries.k_cache) queries.v_cache[position] = queries.at(queries.v, head, r)[x];
   }
 };
 
@@ -30,16 +31,16 @@ template <class T> struct CachedKernel {
   static constexpr int kThreads = 128, kWarps = kThreads / 32, kKeys = 64;
   using A = Accumulator<T>;
   static constexpr A kLowest = -A(__builtin_huge_val());
-  CachedQueries<T> of;
+  CachedQueries<T> queries;
 
   __device__ void operator()() const {
     SHARED(A, p, [kKeys]);
-    const int64_t head = blockIdx.x / of.count, r = blockIdx.x % of.count, width = of.problem.width;
-    const int64_t first = of.first_key(of.first + r), end = of.end_key(of.first + r);
+    const int64_t head = blockIdx.x / queries.count, r = blockIdx.x % queries.count, width = queries.problem.width;
+    const int64_t first = queries.first_key(queries.first + r), end = queries.end_key(queries.first + r);
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
     A *const q_x = dynamic_shared<A>(), *const o_x = q_x + width;
     for (int64_t x = threadIdx.x; x < width; x += kThreads) {
-      q_x[x] = A(of.at(of.q, head, r)[x]) * A(of.problem.scale);
+      q_x[x] = A(queries.at(queries.q, head, r)[x]) * A(queries.problem.scale);
       o_x[x] = 0;
     }
     A m = kLowest, l = 0;
@@ -48,7 +49,7 @@ template <class T> struct CachedKernel {
       __syncthreads();  // q has been written, the weights before have been read
       for (int j = warp; j < kKeys; j += kWarps) {
         A sum = 0;
-        for (int64_t x = lane; x < width && j < keys; x += 32) sum += q_x[x] * A(of.k_cache[of.slot(head, j0 + j) + x]);
+        for (int64_t x = lane; x < width && j < keys; x += 32) sum += q_x[x] * A(queries.k_cache[queries.slot(head, j0 + j) + x]);
         sum = warp_reduce(sum, Sum{});
         if (lane == 0) p[j] = j < keys ? sum : kLowest;
       }
@@ -65,12 +66,12 @@ template <class T> struct CachedKernel {
       __syncthreads();
       for (int64_t x = threadIdx.x; x < width; x += kThreads) {
         A sum = o_x[x] * factor;
-        for (int j = 0; j < keys; ++j) sum += p[j] * A(of.v_cache[of.slot(head, j0 + j) + x]);
+        for (int j = 0; j < keys; ++j) sum += p[j] * A(queries.v_cache[queries.slot(head, j0 + j) + x]);
         o_x[x] = sum;
       }
     }
     // A query that sees no key gives 0.
-    for (int64_t x = threadIdx.x; x < width; x += kThreads) of.at(of.y, head, r)[x] = T(l == 0 ? A(0) : o_x[x] / l);
+    for (int64_t x = threadIdx.x; x < width; x += kThreads) queries.at(queries.y, head, r)[x] = T(l == 0 ? A(0) : o_x[x] / l);
   }
 };
 
@@ -94,36 +95,36 @@ HOST void check_caches(
   if (dims['s'] < needed) fail("{}: the caches have {} slots, {} positions need {}", {op, dims['s'], positions, needed});
 }
 
-template <class T> void append(const CachedQueries<T>& of, Device device) {
-  for_each_element("attention_cached: append", device, of.problem.batches * of.problem.of_key_heads().heads * of.count * of.problem.width,
-      Append<T>{of});
+template <class T> void append(const CachedQueries<T>& queries, Device device) {
+  for_each_element("attention_cached: append", device,
+      queries.problem.batches * queries.problem.of_key_heads().heads * queries.count * queries.problem.width, Append<T>{queries});
 }
 
-template <class T> void attend_cached(const CachedQueries<T>& of, Device device) {
-  if (device == Device::cpu) return attend_cached_cpu(of);
-  const int bytes = static_cast<int>(2 * of.problem.width * static_cast<int64_t>(sizeof(Accumulator<T>)));
-  launch("attention_cached", device, {of.problem.batches * of.problem.heads * of.count, CachedKernel<T>::kThreads, bytes},
-      CachedKernel<T>{of});
+template <class T> void attend_cached(const CachedQueries<T>& queries, Device device) {
+  if (device == Device::cpu) return attend_cached_cpu(queries);
+  const int bytes = static_cast<int>(2 * queries.problem.width * static_cast<int64_t>(sizeof(Accumulator<T>)));
+  launch("attention_cached", device, {queries.problem.batches * queries.problem.heads * queries.count, CachedKernel<T>::kThreads, bytes},
+      CachedKernel<T>{queries});
 }
 
 // Takes new positions in steps, each as long as it can be without overwriting what its first position sees.
-template <class T> void attend_in_steps(CachedQueries<T> of, Device device) {
-  const int64_t past = of.first;
-  for (; of.row < of.problem.queries; of.row += of.count) {
-    of.first = past + of.row;
-    const int64_t fit = of.capacity - (of.first - of.first_key(of.first)), left = of.problem.queries - of.row;
-    of.count = fit < left ? fit : left;
-    append(of, device);
-    attend_cached(of, device);
+template <class T> void attend_in_steps(CachedQueries<T> queries, Device device) {
+  const int64_t past = queries.first;
+  for (; queries.row < queries.problem.queries; queries.row += queries.count) {
+    queries.first = past + queries.row;
+    const int64_t fit = queries.capacity - (queries.first - queries.first_key(queries.first)), left = queries.problem.queries - queries.row;
+    queries.count = fit < left ? fit : left;
+    append(queries, device);
+    attend_cached(queries, device);
   }
 }
 
 // At the beginning of the sequences all keys are new ones, and `forward` has computed y. Only the last positions that fit are
 // written to the caches.
-template <class T> void append_last(CachedQueries<T> of, Device device) {
-  of.count = of.problem.queries < of.capacity ? of.problem.queries : of.capacity;
-  of.row = of.first = of.problem.queries - of.count;
-  append(of, device);
+template <class T> void append_last(CachedQueries<T> queries, Device device) {
+  queries.count = queries.problem.queries < queries.capacity ? queries.problem.queries : queries.capacity;
+  queries.row = queries.first = queries.problem.queries - queries.count;
+  append(queries, device);
 }
 
 }  // namespace attention_kernels
@@ -135,13 +136,13 @@ HOST Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor
   const Checked checked = check("attention_cached", q, k, v, sees, options);
   check_caches(checked, k_cache_bnsk, v_cache_bnsk, past, options);
   const Problem& problem = checked.problem;
-  const Views in = checked.views();
-  const Tensor y = past == 0 ? forward(problem, in).y_bcd : like(q.of, {problem.batches, problem.queries, problem.d()});
+  const Views inputs = checked.views();
+  const Tensor y = past == 0 ? forward(problem, inputs).y_bcd : like(q.of, {problem.batches, problem.queries, problem.d()});
   if (y.size() > 0)
     with_dtype(y, [&]<class T>(T) {
-      const CachedQueries<T> of{problem, head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<T>({y}),
-          k_cache_bnsk.data<T>(), v_cache_bnsk.data<T>(), k_cache_bnsk.shape()[2], 0, past, 0};
-      past == 0 ? append_last(of, y.device()) : attend_in_steps(of, y.device());
+      const CachedQueries<T> queries{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
+          head_rows<T>({y}), k_cache_bnsk.data<T>(), v_cache_bnsk.data<T>(), k_cache_bnsk.shape()[2], 0, past, 0};
+      past == 0 ? append_last(queries, y.device()) : attend_in_steps(queries, y.device());
     });
   k_cache_bnsk.written();
   v_cache_bnsk.written();

@@ -12,8 +12,8 @@ constexpr int kThreadRows = 8, kThreadColumns = 4;                     // in a b
 constexpr int kPiecePitch = kPiece + 4, kScorePitch = kGpuBlock + 16;  // row lengths that spread the rows over the banks
 
 // n neighbouring numbers, which are loaded together.
-template <class A, int n> struct alignas(n * sizeof(A) < 16 ? n * sizeof(A) : 16) Few { A at[n]; };
-template <int n, class A> __device__ inline Few<A, n> load(const A* from) { return *reinterpret_cast<const Few<A, n>*>(from); }
+template <class A, int n> struct alignas(n * sizeof(A) < 16 ? n * sizeof(A) : 16) Few { A element[n]; };
+template <int n, class A> __device__ inline Few<A, n> load(const A* source) { return *reinterpret_cast<const Few<A, n>*>(source); }
 
 __device__ inline int thread_row(int i) { return static_cast<int>(threadIdx.x) / 16 + 8 * i; }
 __device__ inline int thread_column(int j) { return static_cast<int>(threadIdx.x) % 16 + 16 * j; }
@@ -33,11 +33,11 @@ template <class A> struct SharedBlocks {
 
 // Copies kRows x kColumns elements, times a factor, into rows of kPitch; those outside rows x columns become zero.
 template <int kRows, int kColumns, int kPitch, class T, class A>
-__device__ inline void stage(A* to, const T* from, int64_t from_row, int64_t rows, int64_t columns, A factor) {
+__device__ inline void stage(A* target, const T* source, int64_t source_row, int64_t rows, int64_t columns, A factor) {
   UNROLL(8)
   for (int n = 0; n < kRows * kColumns / kGpuThreads; ++n) {
     const int i = n * kGpuThreads + static_cast<int>(threadIdx.x), r = i / kColumns, x = i % kColumns;
-    to[r * kPitch + x] = r < rows && x < columns ? A(from[r * from_row + x]) * factor : A(0);
+    target[r * kPitch + x] = r < rows && x < columns ? A(source[r * source_row + x]) * factor : A(0);
   }
 }
 
@@ -50,8 +50,8 @@ template <class T> struct Matrix {
 };
 template <class T>
 __device__ inline Matrix<T> matrix(
-    const Problem& problem, const HeadRows<const T>& of, int64_t head, int64_t first, int64_t end, Accumulator<T> factor) {
-  return {of.of(problem, head) + first * of.row, of.row, end - first, factor};
+    const Problem& problem, const HeadRows<const T>& rows, int64_t head, int64_t first, int64_t end, Accumulator<T> factor) {
+  return {rows.of(problem, head) + first * rows.row, rows.row, end - first, factor};
 }
 
 // The visible pairs among the 64 queries from t0 on and the 64 keys from j0 on, both counted from there; only the first `keys` keys exist.
@@ -92,7 +92,7 @@ __device__ inline void scores(
       for (int i = 0; i < kThreadRows; ++i) {
         const auto a_i = load<4>(shared.a + thread_row(i) * kPiecePitch + p);
         for (int j = 0; j < kThreadColumns; ++j)
-          for (int q = 0; q < 4; ++q) sum[i][j] += a_i.at[q] * b_j[j].at[q];
+          for (int q = 0; q < 4; ++q) sum[i][j] += a_i.element[q] * b_j[j].element[q];
       }
     }
   }
@@ -102,7 +102,7 @@ __device__ inline void scores(
 template <int kWidth> struct OutputColumns {
   static constexpr int kOfThread = kWidth / 16, kRun = kOfThread < 4 ? kOfThread : 4;
   static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // a staged piece's
-  __device__ static int of(int c) { return c / kRun * 16 * kRun + static_cast<int>(threadIdx.x) % 16 * kRun + c % kRun; }
+  __device__ static int column(int c) { return c / kRun * 16 * kRun + static_cast<int>(threadIdx.x) % 16 * kRun + c % kRun; }
 };
 
 // The thread's rows of o_ix += sum_j weights_ij b_jx, for the columns x < kWidth that b starts with (`columns` of them exist).
@@ -120,9 +120,9 @@ __device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const S
       for (int i = 0; i < kThreadRows; ++i) w_i[i] = load<4>(shared.weights + thread_row(i) * kScorePitch + first + j);
       for (int q = 0; q < 4; ++q)
         for (int c = 0; c < Output::kOfThread; c += Output::kRun) {
-          const auto b_x = load<Output::kRun>(shared.a + (j + q) * Output::kPitch + Output::of(c));
+          const auto b_x = load<Output::kRun>(shared.a + (j + q) * Output::kPitch + Output::column(c));
           for (int i = 0; i < kThreadRows; ++i)
-            for (int x = 0; x < Output::kRun; ++x) o[i][c + x] += w_i[i].at[q] * b_x.at[x];
+            for (int x = 0; x < Output::kRun; ++x) o[i][c + x] += w_i[i].element[q] * b_x.element[x];
         }
     }
   }
@@ -131,11 +131,11 @@ __device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const S
 // to_ix = factor_i o_ix; with `add` to_ix += instead.
 template <int kWidth, class T, class A, class Factor>
 __device__ inline void store(
-    const A (&o)[kThreadRows][kWidth / 16], T* to, int64_t row, int64_t rows, int64_t columns, Factor factor, bool add = false) {
+    const A (&o)[kThreadRows][kWidth / 16], T* target, int64_t row, int64_t rows, int64_t columns, Factor factor, bool add = false) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int c = 0; c < kWidth / 16; ++c) {
-      const int r = thread_row(i), x = OutputColumns<kWidth>::of(c);
-      if (r < rows && x < columns) to[r * row + x] = T(o[i][c] * factor(i) + (add ? A(to[r * row + x]) : A(0)));
+      const int r = thread_row(i), x = OutputColumns<kWidth>::column(c);
+      if (r < rows && x < columns) target[r * row + x] = T(o[i][c] * factor(i) + (add ? A(target[r * row + x]) : A(0)));
     }
 }
 
@@ -149,7 +149,7 @@ template <class A> __device__ inline void store_weights(const A (&w)[kThreadRows
 // which are t_pitch and j_pitch apart. One block of the random generator has the numbers of four neighbouring keys; where a
 // query's keys begin within such a block differs from query to query.
 template <class A>
-__device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t j0, int t_pitch, int j_pitch, A* to) {
+__device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t j0, int t_pitch, int j_pitch, A* target) {
   constexpr int kBlocks = kGpuBlock / 4 + 1;
   const Philox random = problem.dropout.random.philox();
   UNROLL(1)
@@ -160,7 +160,7 @@ __device__ inline void stage_factors(const Problem& problem, int64_t head, int64
     for (int word = 0; word < 4; ++word) {
       const int j = 4 * q + word - static_cast<int>(first % 4);
       if (j >= 0 && j < kGpuBlock)
-        to[t * t_pitch + j * j_pitch] = words.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.scale);
+        target[t * t_pitch + j * j_pitch] = words.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.scale);
     }
   }
 }

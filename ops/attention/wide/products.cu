@@ -45,19 +45,19 @@ struct Weights {
   bf16* p;
   float* lse;
   template <class Row> __device__ void operator()(int64_t r, Row row) const {
-    const ScoreRow of(problem, group, r);
+    const ScoreRow score_row(problem, group, r);
     const float* const s_j = s + r * row.n;
     const float z = static_cast<float>(problem.scale);
-    const float most = row.max([&](int64_t j) { return of.sees(j) ? s_j[j] * z : lowest<float>(); });
-    const float sum = row.sum([&](int64_t j) { return of.sees(j) ? math::exp(s_j[j] * z - most) : 0.0f; });
+    const float most = row.max([&](int64_t j) { return score_row.sees(j) ? s_j[j] * z : lowest<float>(); });
+    const float sum = row.sum([&](int64_t j) { return score_row.sees(j) ? math::exp(s_j[j] * z - most) : 0.0f; });
     const float scale = sum > 0 ? 1 / sum : sum;  // 0 where no key is seen; a NaN stays
     const auto weight = [&](float score, int64_t j) {
-      if (!of.sees(j)) return 0.0f;
+      if (!score_row.sees(j)) return 0.0f;
       const float p_j = math::exp(score * z - most) * scale;
-      return problem.dropout.active() ? p_j * problem.dropout.template factor<float>(problem.weight(of.head, of.t) + j) : p_j;
+      return problem.dropout.active() ? p_j * problem.dropout.template factor<float>(problem.weight(score_row.head, score_row.t) + j) : p_j;
     };
-    row.each_piece([&](auto at) { at.store(p + r * row.n, map(weight, at.load(s_j), at.index())); }, s_j, p);
-    row.once([&] { lse[of.head * problem.queries + of.t] = sum == 0 ? -lowest<float>() : most + math::log(sum); });
+    row.each_piece([&](auto piece) { piece.store(p + r * row.n, map(weight, piece.load(s_j), piece.index())); }, s_j, p);
+    row.once([&] { lse[score_row.head * problem.queries + score_row.t] = sum == 0 ? -lowest<float>() : most + math::log(sum); });
   }
 };
 
@@ -67,22 +67,22 @@ struct Gradients {
   const float *s, *e, *lse;
   bf16 *p, *ds;  // p is m p
   template <class Row> __device__ void operator()(int64_t r, Row row) const {
-    const ScoreRow of(problem, group, r);
+    const ScoreRow score_row(problem, group, r);
     const float *const s_j = s + r * row.n, *const e_j = e + r * row.n;
-    const float z = static_cast<float>(problem.scale), lse_t = lse[of.head * problem.queries + of.t];
-    const auto weight = [&](float score, int64_t j) { return of.sees(j) ? math::exp(score * z - lse_t) : 0.0f; };
+    const float z = static_cast<float>(problem.scale), lse_t = lse[score_row.head * problem.queries + score_row.t];
+    const auto weight = [&](float score, int64_t j) { return score_row.sees(j) ? math::exp(score * z - lse_t) : 0.0f; };
     const auto kept = [&](int64_t j) {
-      return problem.dropout.active() ? problem.dropout.template factor<float>(problem.weight(of.head, of.t) + j) : 1.0f;
+      return problem.dropout.active() ? problem.dropout.template factor<float>(problem.weight(score_row.head, score_row.t) + j) : 1.0f;
     };
-    const float delta = row.sum([&](int64_t j) { return of.sees(j) ? weight(s_j[j], j) * kept(j) * e_j[j] : 0.0f; });
+    const float delta = row.sum([&](int64_t j) { return score_row.sees(j) ? weight(s_j[j], j) * kept(j) * e_j[j] : 0.0f; });
     row.each_piece(
-        [&](auto at) {
-          const auto score = at.load(s_j), e = at.load(e_j);
-          const auto j = at.index();
-          at.store(p + r * row.n, map([&](float score_j, int64_t at_j) { return weight(score_j, at_j) * kept(at_j); }, score, j));
-          at.store(ds + r * row.n,
+        [&](auto piece) {
+          const auto score = piece.load(s_j), e = piece.load(e_j);
+          const auto j = piece.index();
+          piece.store(p + r * row.n, map([&](float score_j, int64_t at_j) { return weight(score_j, at_j) * kept(at_j); }, score, j));
+          piece.store(ds + r * row.n,
               map([&](float score_j, float e_at,
-                      int64_t at_j) { return of.sees(at_j) ? z * weight(score_j, at_j) * (kept(at_j) * e_at - delta) : 0.0f; },
+                      int64_t at_j) { return score_row.sees(at_j) ? z * weight(score_j, at_j) * (kept(at_j) * e_at - delta) : 0.0f; },
                   score, e, j));
         },
         s_j, e_j, p, ds);
@@ -94,57 +94,58 @@ struct Existing {
   Problem problem;
   const bf16* from;
   int64_t from_row;
-  bf16* to;
+  bf16* target;
   template <class Row> __device__ void operator()(int64_t r, Row row) const {
     const bool exists = r % problem.keys < problem.keys_of(r / problem.keys * problem.heads);
     const bf16* const x = from + r * from_row;
-    bf16* const y = to + r * row.n;
-    row.each_piece([&](auto at) { at.store(y, exists ? at.load(x) : at.all(0.0f)); }, x, y);
+    bf16* const y = target + r * row.n;
+    row.each_piece([&](auto piece) { piece.store(y, exists ? piece.load(x) : piece.all(0.0f)); }, x, y);
   }
 };
 
 // Keys or values as products may read them.
 HOST Rows existing(const Problem& problem, const Rows& view) {
   if (!problem.lengths) return view;
-  const Tensor& of = view.of;
+  const Tensor& tensor = view.of;
   const int64_t columns = problem.of_key_heads().d();
-  const Tensor copy = like(of, Shape{problem.batches, problem.keys, columns});
-  for_rows("attention: keys", of.device(), problem.batches * problem.keys, columns,
-      Existing{problem, of.data<bf16>() + view.offset, of.shape()[2], copy.data<bf16>()});
+  const Tensor copy = like(tensor, Shape{problem.batches, problem.keys, columns});
+  for_rows("attention: keys", tensor.device(), problem.batches * problem.keys, columns,
+      Existing{problem, tensor.data<bf16>() + view.offset, tensor.shape()[2], copy.data<bf16>()});
   return {copy, 0, 0, view.group};
 }
 
 // A matrix of each sequence of a group: rows of a view, or of the scores.
 struct Matrices {
   const void* data;
-  MatrixAt at;
-  Matrices transposed() const { return {data, {at.column_stride, at.row_stride, at.batch_stride}}; }
+  MatrixAt strides;
+  Matrices transposed() const { return {data, {strides.column_stride, strides.row_stride, strides.batch_stride}}; }
 };
-template <class T> Matrices matrices(const Problem& problem, const Group& group, const HeadRows<T>& of) {
-  return {of.of(problem, group.first * problem.heads + group.head), {of.row, 1, of.sequence}};
+template <class T> Matrices matrices(const Problem& problem, const Group& group, const HeadRows<T>& rows) {
+  return {rows.of(problem, group.first * problem.heads + group.head), {rows.row, 1, rows.sequence}};
 }
 HOST Matrices scores(const Problem& problem, const Tensor& t) { return {t.raw(), {problem.keys, 1, problem.queries * problem.keys}}; }
 
 struct Extents {
   int64_t m, n, k;
 };
-HOST void multiply(const Tensor& like, const Group& group, const Extents& of, const Matrices& a, const Matrices& b, const Matrices& c,
+HOST void multiply(const Tensor& like, const Group& group, const Extents& extents, const Matrices& a, const Matrices& b, const Matrices& c,
     bool add, bool c_f32 = false) {
   gemm({.device = like.device(),
       .dtype = Dtype::bf16,
       .batch = group.count,
-      .m = of.m,
-      .n = of.n,
-      .k = of.k,
+      .m = extents.m,
+      .n = extents.n,
+      .k = extents.k,
       .a = a.data,
       .b = b.data,
-      .a_at = a.at,
-      .b_at = b.at,
+      .a_at = a.strides,
+      .b_at = b.strides,
       .c = const_cast<void*>(c.data),
-      .c_at = c.at,
+      .c_at = c.strides,
       .accumulate = add,
       .c_f32 = c_f32});
-  trace::flops(-2.0 * static_cast<double>(group.count * of.m * of.n) * static_cast<double>(of.k));  // attention counts its own
+  trace::flops(
+      -2.0 * static_cast<double>(group.count * extents.m * extents.n) * static_cast<double>(extents.k));  // attention counts its own
 }
 
 // The number of sequences whose matrices fit into this memory; the emulator's little makes groups of small problems.
@@ -165,11 +166,11 @@ using namespace wide;
 // Returns false if the scores of one sequence alone would take gigabytes.
 HOST bool products_fit(const Problem& problem) { return problem.queries * problem.keys <= int64_t{1} << 28; }
 
-HOST void products_forward(const Problem& problem, const Views& in, const Outputs& out) {
+HOST void products_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
   const Tensor& y = out.y_bcd;
-  const Rows k_rows = existing(problem, in.k), v_rows = existing(problem, in.v);
-  const auto q = head_rows<const bf16>(in.q), k = head_rows<const bf16>(k_rows), v = head_rows<const bf16>(v_rows);
-  const auto to = head_rows<bf16>({y});
+  const Rows k_rows = existing(problem, inputs.k), v_rows = existing(problem, inputs.v);
+  const auto q = head_rows<const bf16>(inputs.q), k = head_rows<const bf16>(k_rows), v = head_rows<const bf16>(v_rows);
+  const auto y_rows = head_rows<bf16>({y});
   const int64_t c = problem.queries, keys = problem.keys, width = problem.width, sequences = sequences_at_once(problem, y.device(), 6);
   const Tensor s = like(y, Shape{sequences, c, keys}, Dtype::f32), p = like(y, s.shape());
   each_group(problem, sequences, [&](const Group& group) {
@@ -177,28 +178,28 @@ HOST void products_forward(const Problem& problem, const Views& in, const Output
         y, group, {c, keys, width}, matrices(problem, group, q), matrices(problem, group, k).transposed(), scores(problem, s), false, true);
     for_rows("attention: weights", y.device(), group.count * c, keys,
         Weights{problem, group, s.data<float>(), p.data<bf16>(), out.lse_bnc.data<float>()});
-    multiply(y, group, {c, width, keys}, scores(problem, p), matrices(problem, group, v), matrices(problem, group, to), false);
+    multiply(y, group, {c, width, keys}, scores(problem, p), matrices(problem, group, v), matrices(problem, group, y_rows), false);
   });
 }
 
-HOST void products_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
-  const Rows k_rows = existing(problem, in.k), v_rows = existing(problem, in.v);
-  const auto q = head_rows<const bf16>(in.q), k = head_rows<const bf16>(k_rows), v = head_rows<const bf16>(v_rows),
+HOST void products_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
+  const Rows k_rows = existing(problem, inputs.k), v_rows = existing(problem, inputs.v);
+  const auto q = head_rows<const bf16>(inputs.q), k = head_rows<const bf16>(k_rows), v = head_rows<const bf16>(v_rows),
              dy_rows = head_rows<const bf16>({dy});
   const auto dq = head_rows<bf16>(gradients.q), dk = head_rows<bf16>(gradients.k), dv = head_rows<bf16>(gradients.v);
   const int64_t c = problem.queries, keys = problem.keys, width = problem.width, sequences = sequences_at_once(problem, dy.device(), 12);
   const Tensor s = like(dy, Shape{sequences, c, keys}, Dtype::f32), e = like(s), p = like(dy, s.shape()), ds = like(p);
   each_group(problem, sequences, [&](const Group& group) {
-    const auto of = [&](const auto& rows) { return matrices(problem, group, rows); };
-    multiply(dy, group, {c, keys, width}, of(q), of(k).transposed(), scores(problem, s), false, true);
-    multiply(dy, group, {c, keys, width}, of(dy_rows), of(v).transposed(), scores(problem, e), false, true);
+    const auto matrices_of = [&](const auto& rows) { return matrices(problem, group, rows); };
+    multiply(dy, group, {c, keys, width}, matrices_of(q), matrices_of(k).transposed(), scores(problem, s), false, true);
+    multiply(dy, group, {c, keys, width}, matrices_of(dy_rows), matrices_of(v).transposed(), scores(problem, e), false, true);
     for_rows("attention': weights", dy.device(), group.count * c, keys,
         Gradients{problem, group, s.data<float>(), e.data<float>(), out.lse_bnc.data<float>(), p.data<bf16>(), ds.data<bf16>()});
     // Views that are the same columns have one gradient, to which each of them adds; so have the heads that share keys.
     const bool shared = group.head % problem.group > 0;
-    multiply(dy, group, {keys, width, c}, scores(problem, p).transposed(), of(dy_rows), of(dv), shared);
-    multiply(dy, group, {keys, width, c}, scores(problem, ds).transposed(), of(q), of(dk), shared || dk.data == dv.data);
-    multiply(dy, group, {c, width, keys}, scores(problem, ds), of(k), of(dq), dq.data == dk.data || dq.data == dv.data);
+    multiply(dy, group, {keys, width, c}, scores(problem, p).transposed(), matrices_of(dy_rows), matrices_of(dv), shared);
+    multiply(dy, group, {keys, width, c}, scores(problem, ds).transposed(), matrices_of(q), matrices_of(dk), shared || dk.data == dv.data);
+    multiply(dy, group, {c, width, keys}, scores(problem, ds), matrices_of(k), matrices_of(dq), dq.data == dk.data || dq.data == dv.data);
   });
 }
 
