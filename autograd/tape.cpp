@@ -28,7 +28,8 @@ int64_t bytes_of(const std::vector<Tensor>& tensors) {
   return bytes;
 }
 
-// The op whose backward runs, and its tape. A backward inside another's (an inner tape's) gives way to it again.
+// The op whose backward runs, and its tape. They are saved and restored, because recompute() runs the backward of an inner tape inside
+// the backward of an op.
 class Differentiating {
  public:
   Differentiating(const Node& node, Tape& tape)

@@ -137,8 +137,7 @@ int main(int argc, char** argv) {
             ->capture_default_str();
         app.add_flag("--log-x", chart.log_x, "Logarithmic x axis");
         app.add_flag("--log-y", chart.log_y, "Logarithmic y axes");
-        app.add_flag("--full-range", chart.full_range,
-            "Let y axes reach to the few values that lie far from all others, which are otherwise marks at the border");
+        app.add_flag("--full-range", chart.full_range, "Let y axes reach to outliers, which are otherwise marks at the border");
         app.add_option("--title", chart.title, "The title; the name of the run if not given");
       },
       [&] { return plot(options); });

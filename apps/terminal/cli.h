@@ -46,7 +46,7 @@ std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
 // The arguments [FILE] [KEY=VALUE ...] of programs that read a run file. A word with a slash before its equals sign is a file;
-// --KEY=VALUE is KEY=VALUE. ~KEY takes back what the file says of a key. Error: a key is given with dashes and without, of which the last
+// --KEY=VALUE is KEY=VALUE. ~KEY removes a key that the file sets. Error: a key is given with dashes and without, of which the last
 // one is not known.
 class RunOptions {
  public:
@@ -59,7 +59,7 @@ class RunOptions {
   std::vector<std::string> overrides_;
 };
 void add_run_arguments(CLI::App& app, RunOptions& options,
-    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY takes back what the file says of a key");
+    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets");
 // Prints the text and ends the program with exit code 0, as soon as the flag is met.
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 

@@ -16,8 +16,8 @@ int stricter(int a, int b) { return a == 0 || b == 0 ? std::max(a, b) : std::min
 
 // `quota` of the microseconds of every period; less than 1, or no number: no quota.
 int processors_for(double quota, double period) {
-  constexpr double kMost = 1 << 20;
-  return quota >= 1 && period >= 1 ? static_cast<int>(std::min(kMost, std::ceil(quota / period))) : 0;
+  constexpr double kMaxProcessors = 1 << 20;
+  return quota >= 1 && period >= 1 ? static_cast<int>(std::min(kMaxProcessors, std::ceil(quota / period))) : 0;
 }
 
 double number_in(const std::filesystem::path& file) {

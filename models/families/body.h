@@ -84,11 +84,6 @@ struct OutputConfig {
   bool head_bias = false;
 };
 
-inline void visit_fields(OutputConfig& c, const Fields& field) {
-  field("tie", c.tie, "the output map is the embedding table (preset)").follows();
-  field("head_bias", c.head_bias, "the output map has a bias (preset)").follows();
-}
-
 struct Output {
   Tensor logits(const Arg& x_bcd, const Table& tok) const { return linear(x_bcd, weight(tok), head.bias); }
   Tensor last_logits(const Tensor& x_bcd, const Table& tok) const {  // after the last position, [b v]
@@ -111,6 +106,11 @@ struct Output {
  private:
   const Parameter& weight(const Table& tok) const { return head.weight.value ? head.weight : tok.weight; }
 };
+
+inline void visit_fields(OutputConfig& c, const Fields& field) {
+  field("tie", c.tie, "the output map is the embedding table (preset)").follows();
+  field("head_bias", c.head_bias, "the output map has a bias (preset)").follows();
+}
 
 // The number of tokens of each sequence that are text; empty: all. Targets, where they are given, are -1 from the end of the text on.
 inline Tensor text_lengths_of(const Inputs& inputs) {

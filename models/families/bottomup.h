@@ -16,10 +16,6 @@ struct BottomUpConfig {
   bool chain = true;
 };
 
-inline void visit_fields(BottomUpConfig& c, const Fields& field) {
-  field("chain", c.chain, "a scale reads what the next finer one made of its cells; false: the token embeddings");
-}
-
 // Tokens attend to the complete cells of the coarse scales, each head to one scale. No feed-forward map.
 struct Aggregation {
   // z of the tokens.
@@ -146,5 +142,9 @@ struct BottomUp {
   }
   static StackConfig<Sdp> fine_config(const ModelKeys& c) { return stack_at(c, 1, c.stack_layers.per_scale(c.scales)[0]); }
 };
+
+inline void visit_fields(BottomUpConfig& c, const Fields& field) {
+  field("chain", c.chain, "a scale reads what the next finer one made of its cells; false: the token embeddings");
+}
 
 }  // namespace ricci

@@ -15,11 +15,6 @@ struct ClassifierConfig {
   bool head_bias = true;
 };
 
-inline void visit_fields(ClassifierConfig& c, const Fields& field) {
-  field("classes", c.classes, "number of classes").in(2, kLargestSize);
-  field("head_bias", c.head_bias, "the map to the classes has a bias");
-}
-
 template <Body B> struct PooledClassifier : Shell<B> {
   using Shell<B>::body, Shell<B>::tok, Shell<B>::hidden;
   using typename Shell<B>::State;
@@ -58,5 +53,10 @@ struct Classifier {
     Mixers::call_for(c.mixer, [&]<class M>() { made(PooledClassifier(c, config, Stack<M>(stack_of<M>(c, c.settings<M>())))); });
   }
 };
+
+inline void visit_fields(ClassifierConfig& c, const Fields& field) {
+  field("classes", c.classes, "number of classes").in(2, kLargestSize);
+  field("head_bias", c.head_bias, "the map to the classes has a bias");
+}
 
 }  // namespace ricci

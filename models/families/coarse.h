@@ -14,8 +14,6 @@ struct CoarseConfig {
   int64_t scale = 4;
 };
 
-inline void visit_fields(CoarseConfig& c, const Fields& field) { field("scale", c.scale, "tokens per cell").in(1, Visibility::kMaxTokens); }
-
 // From tokens to what the blocks give for every whole cell, [b m d].
 struct CoarseBody {
   Tensor operator()(Tensor e_bcd, const Tensor& lengths_b) const {
@@ -102,5 +100,7 @@ struct Coarse {
     warn_of_cells(c, "scale", config.scale, "the model says nothing and learns nothing", lines);
   }
 };
+
+inline void visit_fields(CoarseConfig& c, const Fields& field) { field("scale", c.scale, "tokens per cell").in(1, Visibility::kMaxTokens); }
 
 }  // namespace ricci

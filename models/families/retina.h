@@ -1,22 +1,10 @@
-// family: retina. A decoder whose attention heads are divided among scales (models/mixers/retina.h).
+// family: retina. A decoder whose attention heads are divided among scales (models/mixers/retina.h); T is a stack of such blocks.
+//   logits = T(embed(ids)) W_vocab^T
 #pragma once
 #include "models/families/language_model.h"
 #include "models/mixers/retina.h"
 
 namespace ricci {
-
-inline void check_windows(const std::vector<Range>& windows, size_t scales) {
-  if (windows.empty()) return;
-  if (windows.size() != scales) fail("model.windows: {} windows for {} scales", {windows.size(), scales});
-  for (size_t i = 0; i < scales; ++i) {
-    const Range& w = windows[i];
-    if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end behind the begin", {w.lo, w.hi});
-    if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
-    if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
-      fail("model.windows: {}:{} of a finer scale in front of {}:{}, expected nearer ones in front of farther ones",
-          {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
-  }
-}
 
 struct Retina {
   static constexpr FamilyTraits kTraits{.name = "retina", .reads_layers = true, .reads_scales = true, .reads_down = true};
@@ -46,6 +34,20 @@ struct Retina {
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) {
     for (const int64_t scale : c.scales.scales) warn_of_cells(c, "scales", scale, "the heads of this scale give zero", lines);
+  }
+
+ private:
+  static void check_windows(const std::vector<Range>& windows, size_t scales) {
+    if (windows.empty()) return;
+    if (windows.size() != scales) fail("model.windows: {} windows for {} scales", {windows.size(), scales});
+    for (size_t i = 0; i < scales; ++i) {
+      const Range& w = windows[i];
+      if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end behind the begin", {w.lo, w.hi});
+      if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
+      if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
+        fail("model.windows: {}:{} of a finer scale in front of {}:{}, expected nearer ones in front of farther ones",
+            {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
+    }
   }
 };
 

@@ -16,7 +16,6 @@ enum class LossFrom : uint8_t {
   start,       // every position counts
   first_full,  // from the first position on that reads every scale
 };
-constexpr auto choices(LossFrom) { return std::array{"0", "first_full"}; }
 
 struct TopDownConfig {
   Shift shift = Shift::tight;
@@ -30,15 +29,6 @@ struct TopDownConfig {
     return std::vector<double>(coarse, bag_weights.empty() ? 0 : bag_weights[0]);
   }
 };
-
-inline void visit_fields(TopDownConfig& c, const Fields& field) {
-  field("shift", c.shift, "when a finer scale hears a coarse cell: tight, as soon as it is complete; block, one finer cell later");
-  field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first that hears every scale");
-  field("bag_weights", c.bag_weights,
-      "for each coarse scale the weight, in the loss of training, of how well its cells say which tokens are in the next one, a mean over "
-      "the cells of a micro-batch; one number: the same for each; null: 0")
-      .not_negative();
-}
 
 struct TopDown {
   Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
@@ -162,5 +152,16 @@ struct TopDown {
     return x_bmd;
   }
 };
+
+constexpr auto choices(LossFrom) { return std::array{"0", "first_full"}; }
+
+inline void visit_fields(TopDownConfig& c, const Fields& field) {
+  field("shift", c.shift, "when a finer scale hears a coarse cell: tight, as soon as it is complete; block, one finer cell later");
+  field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first that hears every scale");
+  field("bag_weights", c.bag_weights,
+      "for each coarse scale the weight, in the loss of training, of how well its cells say which tokens are in the next one, a mean over "
+      "the cells of a micro-batch; one number: the same for each; null: 0")
+      .not_negative();
+}
 
 }  // namespace ricci

@@ -23,7 +23,7 @@ struct Observation {
 
 class Observing final : public Watch {
  public:
-  // replaces: what the tables give goes on in the place of what the ops give. They are the same but for rounding.
+  // replaces: the model goes on with the output rebuilt from the tables, which equals the output of the fused op up to rounding.
   explicit Observing(bool replaces = false) : replaces_(replaces) {}
   std::map<const void*, Observation> seen;  // per layer
 

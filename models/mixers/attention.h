@@ -18,13 +18,6 @@ struct AttentionConfig {
   std::optional<int64_t> window{};
 };
 
-inline void visit_fields(AttentionConfig& c, const Fields& field) {
-  field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
-  field("window", c.window, "a token attends to itself and the window - 1 before it; null: to all").in(1, kLargestSize);
-}
-
-inline void check(const AttentionConfig& c, const MixerShape& shape) { check_heads(c.heads, shape.d); }
-
 // The keys and values of the positions read so far, position t in slot t mod slots. One tensor where the values are the keys.
 struct KeyCache {
   Tensor k_bnsk, v_bnsk;
@@ -111,5 +104,12 @@ template <class Projection> struct Attention : Projection {
 
   template <class F> void each_visibility(const F& f) const { f(0, Projection::heads, sees); }
 };
+
+inline void visit_fields(AttentionConfig& c, const Fields& field) {
+  field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
+  field("window", c.window, "a token attends to itself and the window - 1 before it; null: to all").in(1, kLargestSize);
+}
+
+inline void check(const AttentionConfig& c, const MixerShape& shape) { check_heads(c.heads, shape.d); }
 
 }  // namespace ricci

@@ -14,16 +14,7 @@ struct AveragePoolConfig {
   int64_t pool = 3;
 };
 
-inline void visit_fields(AveragePoolConfig& c, const Fields& field) {
-  field("pool", c.pool, "positions per mean; odd unless causal").in(1, kLargestSize);
-}
-
-inline void check(const AveragePoolConfig& c, const MixerShape& shape) {
-  if (!shape.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
-}
-
 struct AveragePool {
-  static constexpr const char* kName = "avgpool";
   using Config = AveragePoolConfig;
 
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return window_mean_difference(x_bcd, window, lengths_b); }
@@ -45,8 +36,17 @@ struct AveragePool {
   }
   int64_t positions_at_once() const { return ctx; }
 
+  static constexpr const char* kName = "avgpool";
   template <class V> void visit(V&&) {}
 };
+
+inline void visit_fields(AveragePoolConfig& c, const Fields& field) {
+  field("pool", c.pool, "positions per mean; odd unless causal").in(1, kLargestSize);
+}
+
+inline void check(const AveragePoolConfig& c, const MixerShape& shape) {
+  if (!shape.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
+}
 
 static_assert(Mixer<AveragePool>);
 

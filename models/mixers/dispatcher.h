@@ -36,32 +36,15 @@ struct DispatcherConfig {
   }
 };
 
-inline void visit_fields(DispatcherConfig& c, const Fields& field) {
-  field("heads", c.heads, "slices of the width with coefficients of their own; they divide d").in(1, kLargestSize);
-  field("share_heads", c.share_heads, "all heads have the same weights, and each reads its own slice alone");
-  field("coef_act", c.coef_act, "what makes coefficients of the map's results");
-  field("levels", c.levels, "a layer hears 2^levels positions; null: as many levels as ctx needs").in(1, 30);
-  field("drop_level0", c.drop_level0, "dropout may skip the level that hears the position before");
-  field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
-}
-
-inline void check(const DispatcherConfig& c, const MixerShape& shape) {
-  check_heads(c.heads, shape.d);
-  if (!shape.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
-}
-
-inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
-  const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
-  if (!c.levels || *c.levels >= needed) return {};
-  return format_message("model.levels: with {} levels a layer hears {} positions, but ctx is {}, which {} levels would hear",
-      {*c.levels, int64_t{1} << *c.levels, shape.ctx, needed});
-}
-
 struct Dispatcher {
-  static constexpr const char* kName = "dispatcher";
-  static constexpr const char* kWhyNotTurns = "hears by distance already";
-  static constexpr bool kOnlyCausal = true;
   using Config = DispatcherConfig;
+
+  // Lengths are not read: padding comes last, and no position reads a later one.
+  Tensor operator()(const Arg& x_bcd, const Tensor&) const {
+    return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
+      return watched_shift_and_sum(v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
+    });
+  }
 
   // sum_shifted(v, c) is the shift-and-sum of whole sequences or of the next positions.
   template <class Sum> Tensor mix(const Arg& x_bcd, const Sum& sum_shifted) const {
@@ -71,13 +54,6 @@ struct Dispatcher {
     if (config.coef_act == CoefficientActivation::sigmoid) coef_bcx = sigmoid(coef_bcx);
     const Tensor y_bcd = sum_shifted(reshape(value(x), {b, c, d}), coef_bcx);
     return config.share_heads ? reshape(out(reshape(y_bcd, {b, c, config.heads, d / config.heads})), {b, c, d}) : out(y_bcd);
-  }
-
-  // Lengths are not read: padding comes last, and no position reads a later one.
-  Tensor operator()(const Arg& x_bcd, const Tensor&) const {
-    return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
-      return watched_shift_and_sum(v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
-    });
   }
 
   Linear value, coef, out;
@@ -112,8 +88,32 @@ struct Dispatcher {
   }
   int64_t positions_at_once() const { return ctx; }
 
+  static constexpr const char* kName = "dispatcher";
+  static constexpr const char* kWhyNotTurns = "hears by distance already";
+  static constexpr bool kOnlyCausal = true;
   template <class V> void visit(V&& v) { v("value", value, "coef", coef, "out", out); }
 };
+
+inline void visit_fields(DispatcherConfig& c, const Fields& field) {
+  field("heads", c.heads, "slices of the width with coefficients of their own; they divide d").in(1, kLargestSize);
+  field("share_heads", c.share_heads, "all heads have the same weights, and each reads its own slice alone");
+  field("coef_act", c.coef_act, "what makes coefficients of the map's results");
+  field("levels", c.levels, "a layer hears 2^levels positions; null: as many levels as ctx needs").in(1, 30);
+  field("drop_level0", c.drop_level0, "dropout may skip the level that hears the position before");
+  field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
+}
+
+inline void check(const DispatcherConfig& c, const MixerShape& shape) {
+  check_heads(c.heads, shape.d);
+  if (!shape.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
+}
+
+inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
+  const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
+  if (!c.levels || *c.levels >= needed) return {};
+  return format_message("model.levels: with {} levels a layer hears {} positions, but ctx is {}, which {} levels would hear",
+      {*c.levels, int64_t{1} << *c.levels, shape.ctx, needed});
+}
 
 static_assert(Mixer<Dispatcher>);
 

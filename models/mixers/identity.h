@@ -5,12 +5,11 @@
 namespace ricci {
 
 struct Identity {
+  Tensor operator()(const Arg& x_bcd, const Tensor&) const { return x_bcd; }
+
   static constexpr const char* kName = "identity";
   using Config = NoKeys;
   struct Cache {};
-
-  Tensor operator()(const Arg& x_bcd, const Tensor&) const { return x_bcd; }
-
   int64_t ctx;
   Identity(const MixerShape& shape, const Config&) : ctx(shape.ctx) {}
   Cache make_cache(int64_t, Dtype, Device) const { return {}; }

@@ -14,15 +14,7 @@ struct FormConfig : AttentionConfig {
   bool value_proj = false;
 };
 
-inline void visit_fields(FormConfig& c, const Fields& field) {
-  visit_fields(static_cast<AttentionConfig&>(c), field);
-  field("value_proj", c.value_proj, "the values are a projection of their own, not that of the keys");
-}
-
-inline void check(const FormConfig& c, const MixerShape& shape) { check(static_cast<const AttentionConfig&>(c), shape); }
-
 template <class Form> struct FormProjection {
-  static constexpr const char* kName = Form::kName;
   using Config = FormConfig;
 
   template <class Attend> Tensor operator()(const Arg& x_bcd, const Attend& attend) const {
@@ -43,6 +35,7 @@ template <class Form> struct FormProjection {
     if (config.value_proj) val = Linear(shape.d, shape.d, shape.bias, shape.init.attention_input(shape.d));
   }
 
+  static constexpr const char* kName = Form::kName;
   bool values_are_keys() const { return !val.weight.value; }
   Forms forms() const {
     const Tensor m_nkK = form.whole();
@@ -113,6 +106,13 @@ struct IdentityForm {
   IdentityForm(int64_t, int64_t) {}
   template <class V> void visit(V&&) {}
 };
+
+inline void visit_fields(FormConfig& c, const Fields& field) {
+  visit_fields(static_cast<AttentionConfig&>(c), field);
+  field("value_proj", c.value_proj, "the values are a projection of their own, not that of the keys");
+}
+
+inline void check(const FormConfig& c, const MixerShape& shape) { check(static_cast<const AttentionConfig&>(c), shape); }
 
 using Quad = Attention<FormProjection<GeneralForm>>;
 using POnly = Attention<FormProjection<IdentityForm>>;

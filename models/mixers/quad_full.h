@@ -10,7 +10,6 @@
 namespace ricci {
 
 struct InputForm {
-  static constexpr const char* kName = "quad_full";
   using Config = AttentionConfig;
 
   // attend is called once for every head, as one head of width d with the same keys x. Each call sums the values of all heads with one
@@ -38,6 +37,7 @@ struct InputForm {
     u_ndD.init = shape.init.attention_input(shape.d).weight;
   }
 
+  static constexpr const char* kName = "quad_full";
   static int64_t call_heads() { return 1; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(val.weight.value.shape()[0] / heads)); }
   Forms forms() const { return {.m_nkK = on_host(u_ndD.value), .of_input = true}; }

@@ -14,23 +14,14 @@
 
 namespace ricci {
 
-constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
-
 struct RetinaConfig {
   std::vector<Range> windows;
   CellRule cell_rule = CellRule::inside;
   std::vector<int64_t> head_groups;
 };
 
-inline void visit_fields(RetinaConfig& c, const Fields& field) {
-  field("windows", c.windows, "per scale how many tokens back its heads look, from lo to hi, the token itself being 0; null: everything");
-  field("cell_rule", c.cell_rule, "a window holds the cells that lie inside it, or those that end in it");
-  field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: as many heads for each, in their order");
-}
-
 // A mixer that no run file names: the family of its name is built around it.
 struct RetinaAttention {
-  static constexpr const char* kName = "retina";
   struct Config {
     ScalesConfig scales;
     DownConfig down;
@@ -64,6 +55,7 @@ struct RetinaAttention {
   }
   int64_t positions_at_once() const { return attention.positions_at_once(); }
 
+  static constexpr const char* kName = "retina";
   template <class F> void each_visibility(const F& f) const { attention.each_visibility(f); }
   Forms forms() const { return attention.forms(); }
   template <class V> void visit(V&& v) {
@@ -92,6 +84,14 @@ struct RetinaAttention {
     return sees;
   }
 };
+
+constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
+
+inline void visit_fields(RetinaConfig& c, const Fields& field) {
+  field("windows", c.windows, "per scale how many tokens back its heads look, from lo to hi, the token itself being 0; null: everything");
+  field("cell_rule", c.cell_rule, "a window holds the cells that lie inside it, or those that end in it");
+  field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: as many heads for each, in their order");
+}
 
 static_assert(Mixer<RetinaAttention>);
 

@@ -17,36 +17,7 @@ struct SdpConfig : AttentionConfig {
   int64_t width(int64_t d) const { return head_width.value_or(d / heads); }
 };
 
-inline void visit_fields(SdpConfig& c, const Fields& field) {
-  visit_fields(static_cast<AttentionConfig&>(c), field);
-  field("kv_heads", c.kv_heads, "heads of keys and values, each shared by heads / kv_heads query heads; null: heads").in(1, kLargestSize);
-  field("head_width", c.head_width, "columns of a head; null: d / heads").in(1, kLargestSize);
-  field("qk_norm", c.qk_norm, "the queries and keys of every head are RMS-normalised, with a gain for queries and one for keys");
-  field("qkv_bias", c.qkv_bias, "the map to queries, keys and values has a bias; null: as bias");
-}
-
-inline void check(const SdpConfig& c, const MixerShape& shape) {
-  if (!c.head_width) check(static_cast<const AttentionConfig&>(c), shape);
-  if (c.heads % c.key_heads()) fail("model.kv_heads: {} does not divide heads = {}", {c.key_heads(), c.heads});
-  if (c.heads * c.width(shape.d) > kLargestSize) fail("model.head_width: {} columns in {} heads are too many", {c.width(shape.d), c.heads});
-  if (const int64_t r = shape.rope.columns(c.width(shape.d)); shape.rope.table && (r < 2 || r % 2))
-    fail("model.rope_fraction: {} of heads of {} columns are {} columns, expected an even number, 2 or more",
-        {shape.rope.fraction, c.width(shape.d), r});
-}
-
-// Error: keys of sdp that a layer of tokens which hear cells does not know.
-inline void check_hears_cells(const SdpConfig& c, const MixerShape& shape, const char* layer, const char* verb) {
-  if (c.qk_norm) fail("model.qk_norm: true, but {} {} no such norms", {layer, verb});
-  if (c.kv_heads) fail("model.kv_heads: {}, but {} {} as many key heads as heads", {*c.kv_heads, layer, verb});
-  if (c.head_width) fail("model.head_width: {}, but {} {} heads of d / heads columns", {*c.head_width, layer, verb});
-  if (c.qkv_bias)
-    fail("model.qkv_bias: {}, but {} {} separate maps, with biases as model.bias says", {*c.qkv_bias ? "true" : "false", layer, verb});
-  if (shape.rope.table) fail("model.positions: rope, but in {} queries are tokens and keys are cells", {layer});
-}
-
 struct DotProduct {
-  static constexpr const char* kName = "sdp";
-  static constexpr bool kTurns = true;
   using Config = SdpConfig;
 
   template <class Attend> Tensor operator()(const Arg& x_bcd, const Attend& attend, int64_t first) const {
@@ -74,6 +45,8 @@ struct DotProduct {
       if (config.qk_norm) *norm = LayerNorm(width, {.kind = NormKind::rms, .eps = shape.norm_eps});
   }
 
+  static constexpr const char* kName = "sdp";
+  static constexpr bool kTurns = true;
   Forms forms() const {
     if (q_norm.weight.value) return {};  // normalised: the scores are no products of two positions
     Forms forms = query_key_forms(qkv.weight.value.rows(0, heads * width), qkv.weight.value.rows(heads * width, kv_heads * width), heads);
@@ -82,6 +55,33 @@ struct DotProduct {
   }
   template <class V> void visit(V&& v) { v("qkv", qkv, "q_norm", q_norm, "k_norm", k_norm, "proj", proj); }
 };
+
+inline void visit_fields(SdpConfig& c, const Fields& field) {
+  visit_fields(static_cast<AttentionConfig&>(c), field);
+  field("kv_heads", c.kv_heads, "heads of keys and values, each shared by heads / kv_heads query heads; null: heads").in(1, kLargestSize);
+  field("head_width", c.head_width, "columns of a head; null: d / heads").in(1, kLargestSize);
+  field("qk_norm", c.qk_norm, "the queries and keys of every head are RMS-normalised, with a gain for queries and one for keys");
+  field("qkv_bias", c.qkv_bias, "the map to queries, keys and values has a bias; null: as bias");
+}
+
+inline void check(const SdpConfig& c, const MixerShape& shape) {
+  if (!c.head_width) check(static_cast<const AttentionConfig&>(c), shape);
+  if (c.heads % c.key_heads()) fail("model.kv_heads: {} does not divide heads = {}", {c.key_heads(), c.heads});
+  if (c.heads * c.width(shape.d) > kLargestSize) fail("model.head_width: {} columns in {} heads are too many", {c.width(shape.d), c.heads});
+  if (const int64_t r = shape.rope.columns(c.width(shape.d)); shape.rope.table && (r < 2 || r % 2))
+    fail("model.rope_fraction: {} of heads of {} columns are {} columns, expected an even number, 2 or more",
+        {shape.rope.fraction, c.width(shape.d), r});
+}
+
+// Error: keys of sdp that a layer of tokens which hear cells does not know.
+inline void check_hears_cells(const SdpConfig& c, const MixerShape& shape, const char* layer, const char* verb) {
+  if (c.qk_norm) fail("model.qk_norm: true, but {} {} no such norms", {layer, verb});
+  if (c.kv_heads) fail("model.kv_heads: {}, but {} {} as many key heads as heads", {*c.kv_heads, layer, verb});
+  if (c.head_width) fail("model.head_width: {}, but {} {} heads of d / heads columns", {*c.head_width, layer, verb});
+  if (c.qkv_bias)
+    fail("model.qkv_bias: {}, but {} {} separate maps, with biases as model.bias says", {*c.qkv_bias ? "true" : "false", layer, verb});
+  if (shape.rope.table) fail("model.positions: rope, but in {} queries are tokens and keys are cells", {layer});
+}
 
 using Sdp = Attention<DotProduct>;
 static_assert(Mixer<Sdp>);

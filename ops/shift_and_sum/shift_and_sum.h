@@ -23,7 +23,7 @@ struct ShiftAndSumOptions {
   bool drops_level_0 = true;  // whether dropout may skip level 0
 };
 
-// Every position adds to its value the values of the positions 1, 2, 4, ... before it, each times a coefficient of its own:
+// At level r each position adds the value of the position 2^r before it, as level r - 1 left it, times a coefficient:
 //   V^{r+1}[i] = V^r[i] + c[i, r] V^r[i - 2^r]     where i >= 2^r, for r = 0 .. R - 1
 // v_bcd are the values V^0, d / heads neighbouring columns for each head; coef_bcx are the coefficients, x = heads R, with the
 // coefficients of a head together. Returns V^R [b c d]. A position depends on the 2^R - 1 before it.

@@ -181,7 +181,7 @@ TEST_CASE("config: wrong types name file, line, key and value") {
         "run.yaml:1: steps: expected integer, got 'a b" + std::string(54, 'c') + "...'");
 }
 
-TEST_CASE("config: ~KEY takes back what was said of a key") {
+TEST_CASE("config: ~KEY removes a key that the file sets") {
   const std::string yaml = "lr: 0.5\nsample.prompt: x\nmodel: {mixer: sdp, heads: 2, d: 32}\n";
   CHECK(to_yaml(read(yaml, {"~lr", "~sample.prompt"})) == to_yaml(read("model: {mixer: sdp, heads: 2, d: 32}\n")));
   CHECK(to_yaml(read(yaml, {"lr=3", "~lr"})) == to_yaml(read(yaml, {"~lr"})));
