@@ -1,5 +1,6 @@
 // Batches of token ids: crops, columns and windows of a text, documents under labels; and feeds, which give them to a training. Reading
-// order of this folder: feed.h; sequence_stream.h: corpora in a random order; sorter.h: generated rows.
+// order of this folder: feed.h; document_order.h: documents in a random order; packing.h: several of them in a row; sequence_stream.h:
+// the sequences of one or several corpora; sorter.h: generated rows.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,6 +25,8 @@ struct Batch {
   int64_t scored = 0;  // targets other than kNoTarget
   // For documents under a label (DocumentBatches), which have no targets_bc. Else empty.
   std::vector<int64_t> labels_b = {}, lengths_b = {};
+  // Where documents are packed: the position in its row at which the document of each position begins. Else empty.
+  std::vector<int64_t> starts_bc = {};
 };
 
 // Positions that would predict `id`, with which documents start (TokenSource::first_id), do not count. -1: there is no such id.

@@ -22,14 +22,25 @@ int64_t documents_of(const Tokens& tokens) {
 
 // The buffer of a short corpus holds an epoch of it, and not several.
 int64_t buffer_of(const Tokens& tokens, const StreamOptions& options) {
-  return std::clamp<int64_t>(options.whole_documents ? documents_of(tokens) : tokens.size() / options.context, 1, options.shuffle_buffer);
+  const bool documents = options.whole_documents || options.packs;
+  return std::clamp<int64_t>(documents ? documents_of(tokens) : tokens.size() / options.context, 1, options.shuffle_buffer);
+}
+
+// The documents of 64 buffers are packed together. Rows of the last one find fewer documents to choose from, but there are few of them.
+std::optional<PackingOptions> packing_of(const Tokens& tokens, const StreamOptions& options) {
+  constexpr int64_t kBuffers = 64;
+  if (!options.packs) return {};
+  return PackingOptions{.row = options.context + 1,
+      .buffer = options.shuffle_buffer,
+      .documents = std::clamp<int64_t>(documents_of(tokens), 1, kBuffers * options.shuffle_buffer),
+      .cuts = !options.conversations};
 }
 
 std::vector<double> shares_of(const std::vector<Tokens>& corpora, const StreamOptions& options) {
   std::vector<double> shares;
   double sum = 0;
   for (size_t i = 0; i < corpora.size(); ++i) {
-    const int64_t size = options.whole_documents ? documents_of(corpora[i]) : corpora[i].size();
+    const int64_t size = options.whole_documents && !options.packs ? documents_of(corpora[i]) : corpora[i].size();
     shares.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[i]);
   }
   for (double& share : shares) share /= sum;
@@ -60,38 +71,58 @@ ShuffledSequences::ShuffledSequences(const Tokens& tokens, const StreamOptions& 
       context_(options.context + (options.conversations ? 1 : 0)),
       buffer_(buffer_of(tokens, options)),
       whole_documents_(options.whole_documents),
+      packing_(packing_of(tokens, options)),
       seed_(seed),
       order_(1, 0) {}
 
 void ShuffledSequences::fill() {
   sequences_.clear();
   head_.go_to(block_);
-  for (int64_t i = 0; i < buffer_; ++i) {
-    sequences_.push_back(head_.place());
+  uint64_t number = static_cast<uint64_t>(taken_ / buffer_);  // the buffer's
+  if (packing_) {
+    const std::array place{block_.epoch, block_.shard, block_.document, block_.token};
+    number = xxh64(bytes_of(place), 0);
+    sequences_ = pack_documents(head_, *packing_);
+    if (taken_ >= std::ssize(sequences_))
+      fail("{}: row {} of {} packed ones is no place in it", {tokens_.name(), taken_, sequences_.size()});
+  }
+  for (int64_t i = 0; i < buffer_ && !packing_; ++i) {
+    sequences_.push_back({{head_.place(), 0}});
     whole_documents_ ? head_.skip_document() : head_.skip(context_);
   }
-  order_ = Permutation(static_cast<uint64_t>(buffer_), hash_bytes("shuffle buffer", seed_ + static_cast<uint64_t>(taken_ / buffer_)));
+  order_ = Permutation(sequences_.size(), hash_bytes("shuffle buffer", seed_ + number));
 }
 
-StreamPlace ShuffledSequences::next() {
+PackedRow ShuffledSequences::next() {
   if (sequences_.empty()) fill();
-  const StreamPlace place = sequences_[order_(static_cast<uint64_t>(taken_++ % buffer_))];
-  if (taken_ % buffer_ == 0) {
+  const auto count = std::ssize(sequences_);
+  const PackedRow row = sequences_[order_(static_cast<uint64_t>(taken_++ % count))];
+  if (taken_ % count == 0) {
     block_ = head_.place();
     sequences_.clear();
+    if (packing_) taken_ = 0;
   }
-  return place;
+  return row;
 }
 
 std::vector<int64_t> ShuffledSequences::read() {
   std::vector<int64_t> ids(static_cast<size_t>(context_ + 1));
-  at_.go_to(next());
+  at_.go_to(next()[0].place);
   at_.read(ids);
   return ids;
 }
 
+std::vector<std::vector<int64_t>> ShuffledSequences::read_packed() {
+  std::vector<std::vector<int64_t>> documents;
+  for (const PackedPiece& piece : next()) {
+    at_.go_to(piece.place);
+    at_.read(documents.emplace_back(static_cast<size_t>(piece.tokens)));
+  }
+  return documents;
+}
+
 LabelledIds ShuffledSequences::read_document() {
-  at_.go_to(next());
+  at_.go_to(next()[0].place);
   return ricci::read_document(tokens_, at_.rest(), at_.label(), context_);
 }
 
@@ -117,7 +148,7 @@ ShuffledSequences& SequenceStream::next_corpus() {
   return sequences_[static_cast<size_t>(corpus)];
 }
 
-Batch SequenceStream::packed_batch(int64_t sequences) {
+Batch SequenceStream::text_batch(int64_t sequences) {
   Batch batch{sequences, options_.context, {}, {}, sequences * options_.context};
   for (int64_t b = 0; b < sequences; ++b) {
     const std::vector<int64_t> ids = next_corpus().read();
@@ -128,7 +159,14 @@ Batch SequenceStream::packed_batch(int64_t sequences) {
   return batch;
 }
 
+Batch SequenceStream::packed_batch(int64_t sequences) {
+  std::vector<std::vector<std::vector<int64_t>>> rows;
+  for (int64_t b = 0; b < sequences; ++b) rows.push_back(next_corpus().read_packed());
+  return packed_rows(rows, options_.context, options_.conversations ? corpora_[0].vocab_size() / 2 : 0);
+}
+
 Batch SequenceStream::document_batch(int64_t sequences) {
+  if (options_.packs) return packed_batch(sequences);
   std::vector<LabelledIds> documents;
   for (int64_t b = 0; b < sequences; ++b) documents.push_back(next_corpus().read_document());
   const int64_t width = options_.full_width ? options_.context : 0;
@@ -144,7 +182,7 @@ std::vector<Batch> SequenceStream::next_step(Range mine, int64_t batches, int64_
   skip(mine.lo);
   std::vector<Batch> step;
   for (int64_t i = mine.lo; i < mine.hi; ++i)
-    step.push_back(options_.whole_documents ? document_batch(sequences) : packed_batch(sequences));
+    step.push_back(options_.whole_documents || options_.packs ? document_batch(sequences) : text_batch(sequences));
   skip(batches - mine.hi);
   return step;
 }
@@ -168,86 +206,6 @@ void SequenceStream::go_to(const std::string& place) {
   number_ = next();
   for (ShuffledSequences& corpus : sequences_) corpus.go_to({next(), {next(), next(), next(), next()}});
   if (!(words >> std::ws).eof()) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
-}
-
-namespace {
-
-// A seed for each epoch, and for each shard in it (the shards themselves: -1).
-uint64_t derived_seed(uint64_t seed, int64_t epoch, int64_t shard) {
-  const std::array numbers{epoch, shard};
-  return xxh64(bytes_of(numbers), seed);
-}
-
-}  // namespace
-
-DocumentOrder::DocumentOrder(const Tokens& tokens, uint64_t seed) : tokens_(tokens), seed_(seed), shards_(1, 0), documents_(1, 0) {
-  if (tokens.size() == 0) fail("{}: has no tokens", {tokens.name()});
-  enter_epoch();
-}
-
-void DocumentOrder::enter_epoch() {
-  shards_ = Permutation(static_cast<uint64_t>(tokens_.shards()), derived_seed(seed_, place_.epoch, -1));
-  enter_shard();
-}
-
-void DocumentOrder::enter_shard() {
-  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
-  documents_ = Permutation(static_cast<uint64_t>(tokens_.documents(shard)), derived_seed(seed_, place_.epoch, shard));
-  enter_document();
-}
-
-void DocumentOrder::enter_document() {
-  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
-  document_ = tokens_.document(shard, static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document))));
-}
-
-int64_t DocumentOrder::label() const {
-  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
-  return tokens_.label(shard, static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document))));
-}
-
-// Goes over tokens of the document, and to the next one at its end.
-void DocumentOrder::pass(int64_t tokens) {
-  place_.token += tokens;
-  if (place_.token < document_.size()) return;
-  place_.token = 0;
-  if (++place_.document < static_cast<int64_t>(documents_.size())) return enter_document();
-  place_.document = 0;
-  if (++place_.shard < tokens_.shards()) return enter_shard();
-  place_.shard = 0;
-  ++place_.epoch;
-  enter_epoch();
-}
-
-void DocumentOrder::read(std::span<int64_t> ids) {
-  while (!ids.empty()) {
-    const auto count = std::min(static_cast<size_t>(rest().size()), ids.size());
-    tokens_.read(rest().first, ids.first(count));
-    ids = ids.subspan(count);
-    pass(static_cast<int64_t>(count));
-  }
-}
-
-void DocumentOrder::skip(int64_t tokens) {
-  while (tokens > 0) {
-    const int64_t count = std::min(rest().size(), tokens);
-    tokens -= count;
-    pass(count);
-  }
-}
-
-void DocumentOrder::go_to(const StreamPlace& place) {
-  const auto impossible = [&] {
-    fail("{}: epoch {}, shard {}, document {}, token {} is no place in its {} shards",
-        {tokens_.name(), place.epoch, place.shard, place.document, place.token, tokens_.shards()});
-  };
-  if (place.epoch < 0 || place.shard < 0 || place.shard >= tokens_.shards() || place.document < 0 || place.token < 0) impossible();
-  place_ = {place.epoch, place.shard, 0, 0};
-  enter_epoch();
-  if (place.document >= static_cast<int64_t>(documents_.size())) impossible();
-  place_ = place;
-  enter_document();
-  if (place.token >= document_.size()) impossible();
 }
 
 }  // namespace ricci

@@ -29,6 +29,7 @@ struct StepShape {
   bool cuda_graph = false;                  // the step is recorded (StepGraph)
   int64_t max_ranks = 1;                    // TrainStepOptions::max_ranks
   int64_t ranks = 1;                        // that share the micro-batches
+  bool packs = false;                       // documents are packed (Inputs::starts_bc)
 };
 
 struct StepMemory {

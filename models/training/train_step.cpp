@@ -61,9 +61,8 @@ void StepGraph::take_inputs(const std::vector<WeightedInputs>& batches) {
   if (batches.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), inputs_.size()});
   for (size_t i = 0; i < batches.size(); ++i) {
     const auto& [inputs, weight] = inputs_[i];
-    overwrite(inputs.ids_bc, batches[i].inputs.ids_bc);
-    overwrite(inputs.targets, batches[i].inputs.targets);
-    overwrite(inputs.lengths_b, batches[i].inputs.lengths_b);
+    for (Tensor Inputs::*part : {&Inputs::ids_bc, &Inputs::targets, &Inputs::lengths_b, &Inputs::starts_bc})
+      overwrite(inputs.*part, batches[i].inputs.*part);
     overwrite(weight, batches[i].weight);
   }
 }

@@ -81,6 +81,7 @@ freeze                 tok
 order                  columns
 weights                [1,3]   order=shuffled
 shuffle_buffer         1       order=shuffled
+pack                   best    order=shuffled
 batch                  3
 accumulation           2
 max_ranks              0

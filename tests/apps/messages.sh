@@ -174,10 +174,10 @@ words() {
     if [ "$number" = -1 ]; then printf '\377\377\377\377\377\377\377\377'; else printf '%b\0\0\0\0\0\0\0' "\\x$(printf %x "$number")"; fi
   done
 }
-# padded DTYPE SHAPE NUMBER ...: the same with lengths.
+# padded DTYPE SHAPE NUMBER ...: the same with lengths, or with the tensor that `part` names.
 padded() {
   local header='"dtype":"I64","shape":[1,3],"data_offsets"'
-  printf '\0\1\0\0\0\0\0\0%-256s' "{\"ids\":{$header:[0,24]},\"targets\":{$header:[24,48]},\"lengths\":{\"dtype\":\"$1\",\"shape\":$2,\"data_offsets\":[48,$((48 + 8 * ($# - 2)))]}}"
+  printf '\0\1\0\0\0\0\0\0%-256s' "{\"ids\":{$header:[0,24]},\"targets\":{$header:[24,48]},\"${part:-lengths}\":{\"dtype\":\"$1\",\"shape\":$2,\"data_offsets\":[48,$((48 + 8 * ($# - 2)))]}}"
   words 1 0 2 3 4 5 "${@:3}"
 }
 vocab=$(sed -n 's/^  vocab: null  # //p' runs/tiny/config.yaml)
@@ -214,6 +214,15 @@ padded I64 '[1,1]' 2 >padded.safetensors
 probe model.yaml "$trained" padded.safetensors refuse 'misshapen lengths' 1 'tensor lengths is \[1 1\], expected \[batch\]'
 padded F64 '[1]' 0 >padded.safetensors
 probe model.yaml "$trained" padded.safetensors refuse 'lengths that are no integers' 1 'tensor lengths is f64, expected i64'
+part=documents padded I64 '[1,3]' 4 4 7 >packed.safetensors
+probe model.yaml "$trained" packed.safetensors accept 'probe of packed documents'
+rm -f probe.safetensors
+part=documents padded I64 '[1,3]' 4 3 7 >packed.safetensors
+probe model.yaml "$trained" packed.safetensors refuse 'documents that fall' 1 'document 3 at \[0 1\] of documents comes after 4'
+part=documents padded I64 '[3,1]' 4 4 7 >packed.safetensors
+probe model.yaml "$trained" packed.safetensors refuse 'documents of another batch' 1 'documents \[3 1\] and ids \[1 3\] differ'
+part=documents padded I64 '[3]' 4 4 7 >packed.safetensors
+probe model.yaml "$trained" packed.safetensors refuse 'misshapen documents' 1 'tensor documents is \[3\], expected \[batch position\]'
 
 # ---- Help
 # help PROGRAM WORD ...: --help mentions every word.

@@ -67,6 +67,10 @@ unset RICCI_CALLS
 killed train train "${long[@]}" name=killed
 verdict 'a training that was killed has the same checkpoints' "$(diff -rq runs/{whole,killed}/checkpoints 2>&1)"
 verdict 'and the same model' "$(cmp runs/{whole,killed}/model.safetensors 2>&1)"
+accept 'a training on packed documents' train "${long[@]}" pack=best name=packed threads=1
+killed train train "${long[@]}" pack=best name=packed_killed
+verdict 'killed, it has the same checkpoints and the same model' "$(diff -rq runs/{packed,packed_killed}/checkpoints 2>&1; cmp runs/{packed,packed_killed}/model.safetensors 2>&1)"
+verdict 'and it is not the one without packing' "$(! cmp -s runs/{packed,whole}/model.safetensors || echo 'the same bytes')"
 until_call 2 $(($(grep -c '' calls) / 2)) train "${long[@]}" name=interrupted threads=1
 verdict 'Ctrl-C' "$(grep -q '^interrupted, saved after' out || shown out)"
 accept 'the folder alone goes on with the run' train runs/interrupted

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Do the tests notice mistakes in the kernels of attention? Each line of attention.txt is one mistake, a mutant: a tail that is not masked,
-= for +=, a missing scale, a missing rescale of the online softmax, shared keys whose gradient lacks a head. All are compiled at once into a library of their own, with a variable that
+= for +=, a missing scale, a missing rescale of the online softmax, shared keys whose gradient lacks a head, packed documents that begin one position off. All are compiled at once into a library of their own, with a variable that
 chooses one; then the tests run with each of them on the emulator, and must fail.
 
     tests/mutants/mutants.py BUILD [--only NUMBER ...] [--jobs N]
@@ -22,7 +22,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-TESTS = "*tests/ops/attention/*,*tests/ops/metric/*"
+TESTS = "*tests/ops/attention/*,*tests/ops/metric/*,*tests/ops/shift_and_sum/documents_test.cpp,*tests/ops/pooling/*,*tests/models/documents_test.cpp"
 SLOWER = 20  # tests that take so many times as long as without a mutant are ended: nobody knows whether they would have failed
 CHOICE = """// The number of the mutant that runs; 0: none.
 #include <cstdlib>

@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 // Keys that decide which tokens are read in training and evaluation, and in which order. model.vocab does where the tokenizer is made
 // from the text.
 constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "sort_symbols", "sort_length", "format", "text_field",
-    "label_field", "order", "weights", "shuffle_buffer", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps",
-    "eval_every", "eval_batches"};
+    "label_field", "order", "weights", "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context",
+    "steps", "eval_every", "eval_batches"};
 
 std::string place_of(const std::string& path, const YamlValue& value) { return path + ":" + std::to_string(value.line); }
 

@@ -68,8 +68,15 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
       .decides();
   const Fields streaming = field.when(is_shuffled(c), "order: shuffled");
   streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens").positive();
-  streaming("shuffle_buffer", c.shuffle_buffer, "sequences that are mixed with each other; 1: they stay in the order of their documents")
+  streaming("shuffle_buffer", c.shuffle_buffer,
+      "sequences that are mixed with each other; 1: they stay in the order of their documents; with pack: best the documents that a "
+      "sequence chooses from")
       .in(1, 1 << 24);
+  const Fields sharing = field.when(is_shuffled(c) && !is_classifier(c), "order: shuffled, format: messages");
+  sharing("pack", c.pack,
+      "how documents become sequences; stream: one after the other, cut where a sequence ends; none: each conversation is one; best: "
+      "several in each that fit best and do not see each other (format: none for messages)")
+      .follows();
 }
 
 // A training step, and where it is computed.
@@ -170,6 +177,13 @@ void check_chat(const TrainConfig& c) {
   chat_template(c.chat);
 }
 
+void check_packing(const TrainConfig& c) {
+  if (is_packed(c)) check_packs(c.model);
+  if (is_chat(c) && c.pack == Pack::stream) fail("pack: stream, but format: messages has whole conversations, expected none or best");
+  if (!is_chat(c) && c.pack == Pack::none)
+    fail("pack: none, but format: {} has no conversations, expected stream or best", {name_of(c.format)});
+}
+
 // The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
 void check_name(const std::string& name) {
   const auto control = [](unsigned char c) { return c < 32 || c == 127; };
@@ -207,6 +221,7 @@ void visit_fields(TrainConfig& c, const Fields& field) {
 void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
   if (!config.model.traits().writes_text()) config.sample.tokens = 0;
+  if (is_chat(config)) config.pack = Pack::none;
 }
 
 void check(const TrainConfig& config) {
@@ -221,6 +236,7 @@ void check(const TrainConfig& config) {
   check_data(config);
   if (is_sorting(config)) check_sorting(config);
   if (is_chat(config)) check_chat(config);
+  check_packing(config);
   if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");
   const Schedule& schedule = config.schedule;
   if (schedule.kind != Schedule::Kind::constant && schedule.min_lr > schedule.lr)

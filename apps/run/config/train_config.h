@@ -28,6 +28,11 @@ inline Dtype storage_dtype(Precision precision) { return precision == Precision:
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
+// The way from documents to training sequences: one after the other, cut where a sequence ends; a conversation each; or several in each, by
+// best fit, which do not see each other (data/feeds/packing.h).
+enum class Pack : uint8_t { stream, none, best };
+constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
+
 // The text that a run writes of itself.
 struct SampleConfig {
   int64_t tokens = 200;
@@ -57,6 +62,7 @@ struct TrainConfig {
   Order order = Order::crops;
   std::vector<double> weights;
   int64_t shuffle_buffer = 1024;
+  Pack pack = Pack::stream;
   std::string tokenizer = "char";
   Eos eos = Eos::none;
 
@@ -109,6 +115,11 @@ std::vector<std::string> class_names(const TrainConfig& config);
 inline bool is_chat(const TrainConfig& config) { return config.format == DocumentFormat::messages; }
 // True if training goes through the documents in a random order; a classifier always does, and so do conversations.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || is_chat(config); }
+
+// True if training packs documents by best fit.
+inline bool is_packed(const TrainConfig& config) {
+  return config.pack == Pack::best && is_shuffled(config) && !is_sorting(config) && !is_classifier(config);
+}
 
 void visit_fields(TrainConfig& config, const Fields& field);
 

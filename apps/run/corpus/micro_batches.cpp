@@ -28,7 +28,9 @@ MicroBatch micro_batch_of(const Batch& batch, Device device) {
     return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.labels_b, {batch.batch}, device),
                 tensor_of(batch.lengths_b, {batch.batch}, device)},
         batch.scored};
-  return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.targets_bc, shape, device)}, batch.scored};
+  MicroBatch micro_batch{{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.targets_bc, shape, device)}, batch.scored};
+  if (!batch.starts_bc.empty()) micro_batch.inputs.starts_bc = tensor_of(batch.starts_bc, shape, device);
+  return micro_batch;
 }
 
 StepLayout layout_of(const TrainConfig& config) {
@@ -40,7 +42,7 @@ StepShape step_shape_of(const TrainConfig& config) {
   const StepLayout layout = layout_of(config);
   return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks,
       config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }, config.cuda_graph,
-      config.max_ranks.value_or(1)};
+      config.max_ranks.value_or(1), 1, is_packed(config)};
 }
 
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device) {
@@ -68,7 +70,8 @@ std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config, R
                                               .weights = config.weights,
                                               .whole_documents = is_classifier(config) || is_chat(config),
                                               .conversations = is_chat(config),
-                                              .full_width = config.cuda_graph});
+                                              .full_width = config.cuda_graph,
+                                              .packs = is_packed(config)});
     return std::make_unique<StreamFeed<SequenceStream>>(std::move(stream), mine, layout.micro_batches, layout.sequences);
   }
   if (config.order == Order::columns)

@@ -30,7 +30,7 @@ std::vector<MicroBatch> load_micro_batches(const SafetensorsFile& file, Device d
     const Tensor targets = file.load(name_of_part(i, "targets"));
     if (targets.dtype() != Dtype::i64)
       fail("{}: tensor {} is {}, expected i64", {file.path(), name_of_part(i, "targets"), name_of(targets.dtype())});
-    all.push_back(micro_batch_from({load("ids"), to(targets, device), load("lengths")}));
+    all.push_back(micro_batch_from({load("ids"), to(targets, device), load("lengths"), load("starts")}));
   }
   if (all.empty()) fail("{}: holds no batch", {file.path()});
   return all;
@@ -64,6 +64,7 @@ void save_nonfinite_step(
     tensors.push_back(source_of(name_of_part(i, "ids"), inputs.ids_bc));
     tensors.push_back(source_of(name_of_part(i, "targets"), inputs.targets));
     if (inputs.lengths_b) tensors.push_back(source_of(name_of_part(i, "lengths"), inputs.lengths_b));
+    if (inputs.starts_bc) tensors.push_back(source_of(name_of_part(i, "starts"), inputs.starts_bc));
   }
   tensors.insert(tensors.end(), std::make_move_iterator(weights.begin()), std::make_move_iterator(weights.end()));
   run.save_weights(kNonfiniteFile, std::move(tensors), step);

@@ -53,14 +53,16 @@ struct Case {
   Place place = Place::thirds;
   int64_t keys = -1;  // -1: as many as queries
   double scale = 0;
-  int64_t kv_heads = 0;  // 0: heads
+  int64_t kv_heads = 0;           // 0: heads
+  std::vector<int64_t> starts{};  // of packed documents, [b c]; empty: none
 
   int64_t d() const { return heads * width; }
   int64_t kv() const { return (kv_heads ? kv_heads : heads) * width; }  // columns of keys, and of values
   int64_t key_count() const { return keys < 0 ? c : keys; }
   int64_t keys_of(int64_t sequence) const { return lengths.empty() ? key_count() : lengths[static_cast<size_t>(sequence)]; }
   AttentionOptions options(Device device = Device::cpu) const {
-    return {heads, scale, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device), kv_heads};
+    return {heads, scale, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device), kv_heads,
+        starts.empty() ? Tensor() : ids_of(starts, {b, c}, device)};
   }
   // The tensors that q, k and v stand in.
   std::vector<Tensor> inputs() const {
@@ -97,6 +99,8 @@ struct Case {
                       std::to_string(sees.least) + ", most " + std::to_string(sees.most) + ", dropout " + std::to_string(dropout) +
                       ", place " + std::to_string(static_cast<int>(place)) + ", key heads " + std::to_string(kv_heads);
     for (int64_t length : lengths) all += ", length " + std::to_string(length);
+    for (size_t t = 0; t < starts.size(); ++t)
+      if (starts[t] == static_cast<int64_t>(t) % c) all += ", document at " + std::to_string(t);
     return all;
   }
 };

@@ -70,8 +70,9 @@ template <class S> class LowPrecision {
     const float scale = static_cast<float>(problem_.scale);
     std::vector<float> p(static_cast<size_t>(of_.key_count()));
     std::vector<int64_t> seen;
+    const int64_t start = of_.starts.empty() ? 0 : of_.starts[static_cast<size_t>(head / of_.heads * of_.c + t)];
     for (int64_t j = 0; j < problem_.keys_of(head); ++j)
-      if (of_.sees.visible(t, j)) seen.push_back(j);
+      if (of_.sees.visible(t, j) && j >= start) seen.push_back(j);
     float largest = -HUGE_VALF, sum = 0, mean = 0;
     const auto weight = [&](int64_t j) -> float& { return p[static_cast<size_t>(j)]; };
     for (int64_t j : seen) largest = std::max(largest, weight(j) = rounded(dot(h.q[t], h.k[j]) * scale));
