@@ -182,10 +182,10 @@ template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
 
 template <class T, int kWidth> void launch_backward(const BackwardTensors<T>& of, Device device) {
   constexpr int kBytes = SharedBlocks<Accumulator<T>>::kBytes;
-  with_packing(of.problem, [&](auto packed) {
-    const KeyGradientKernel<T, kWidth, packed()> of_keys{of};
+  with_packing(of.problem, [&]<bool packed>(std::bool_constant<packed>) {
+    const KeyGradientKernel<T, kWidth, packed> of_keys{of};
     launch("attention' dk dv", device, {of_keys.blocks(), kGpuThreads, kBytes}, of_keys);
-    const QueryGradientKernel<T, kWidth, packed()> of_queries{of};
+    const QueryGradientKernel<T, kWidth, packed> of_queries{of};
     launch("attention' dq", device, {of_queries.blocks(), kGpuThreads, kBytes}, of_queries);
   });
 }

@@ -95,8 +95,8 @@ template <class T, int kWidth, bool packed = false> struct ForwardKernel {
 
 template <class T, int kWidth> void launch_forward(const Problem& problem, const Views& in, const Outputs& out) {
   using A = Accumulator<T>;
-  with_packing(problem, [&](auto packed) {
-    const ForwardKernel<T, kWidth, packed()> kernel{problem, head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v),
+  with_packing(problem, [&]<bool packed>(std::bool_constant<packed>) {
+    const ForwardKernel<T, kWidth, packed> kernel{problem, head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v),
         head_rows<T>({out.y_bcd}), out.lse_bnc.data<A>()};
     const int64_t blocks = problem.batches * problem.heads * kernel.query_blocks() * kernel.column_groups();
     launch("attention", out.y_bcd.device(), {blocks, kGpuThreads, SharedBlocks<A>::kBytes}, kernel);

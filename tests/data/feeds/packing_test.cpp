@@ -65,6 +65,47 @@ std::vector<PackedRow> packed_plainly(DocumentOrder order, const PackingOptions&
   return rows;
 }
 
+// Conversations of 20 to 70 tokens, which all count.
+class Talks final : public TokenSource {
+ public:
+  explicit Talks(int64_t count) {
+    Sequence sequence(3);
+    for (int64_t i = 0; i < count; ++i) ends_.push_back(ends_.back() + 20 + static_cast<int64_t>(sequence.below(51)));
+  }
+  int64_t size() const override { return ends_.back(); }
+  int64_t vocab_size() const override { return 20; }
+  uint64_t hash() const override { return 0; }
+  uint64_t tokenizer_hash() const override { return 0; }
+  const std::string& name() const override { return name_; }
+  void read(int64_t first, std::span<int64_t> ids) const override {
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = 10 + (first + static_cast<int64_t>(i)) % 10;
+  }
+  int64_t documents(int64_t) const override { return std::ssize(ends_) - 1; }
+  TokenSpan document(int64_t, int64_t i) const override { return {ends_[static_cast<size_t>(i)], ends_[static_cast<size_t>(i) + 1]}; }
+
+ private:
+  std::vector<int64_t> ends_{0};
+  std::string name_ = "talks";
+};
+
+// The positions of a step that no conversation is read at, for each target that counts.
+double padding_of(bool packs, int64_t sequences) {
+  const Tokens talks = Conversations(Talks(5000), 255);
+  SequenceStream stream(
+      {talks}, {.context = 255, .seed = 1, .whole_documents = true, .conversations = true, .full_width = false, .packs = packs});
+  int64_t padded = 0, scored = 0;
+  for (int step = 0; step < 50; ++step) {
+    const Batch batch = stream.next_step(1, sequences)[0];
+    scored += batch.scored;
+    for (int64_t b = 0; b < batch.batch; ++b) {
+      const auto first = batch.targets_bc.begin() + b * batch.context, end = first + batch.context;
+      const auto last = std::find_if(std::reverse_iterator(end), std::reverse_iterator(first), [](int64_t id) { return id >= 0; }).base();
+      padded += end - last;
+    }
+  }
+  return static_cast<double>(padded) / static_cast<double>(scored);
+}
+
 int64_t tokens_of(const PackedRow& row) {
   int64_t tokens = 0;
   for (const PackedPiece& piece : row) tokens += piece.tokens;
@@ -164,6 +205,12 @@ TEST_CASE("a stream of packed rows goes on from any place, and ranks share its s
   SequenceStream stream({corpora[0]}, {.context = 30, .packs = true});
   stream.go_to("0 99999 0 0 0 0");
   CHECK(contains(error_of([&] { stream.next_step(1, 1); }), "a: row 99999 of "));
+}
+
+TEST_CASE("packed conversations have less than half of the padding that they have in rows of their own") {
+  const double alone = padding_of(false, 32), packed = padding_of(true, 6);
+  CHECK(alone > 0.4);
+  CHECK(packed < alone / 2);
 }
 
 TEST_CASE("an epoch of packed rows has every document once, in another order than the next") {
