@@ -40,8 +40,8 @@ struct AttentionOptions {
   // query heads: query head n attends to head n div (heads / kv_heads).
   int64_t kv_heads = 0;
   // Packed documents: no query of sequence b sees a key before the start of its document, starts_bc[b][t] for query t. i64, 0 .. t, never
-  // falling along t, on the device of the keys; empty: a sequence is one document. Only where the keys are the tokens of the queries and
-  // none sees a later one. Not of attention_cached.
+  // falling along t, on the device of the keys; without starts a sequence is one document. Only where the keys are the tokens of the
+  // queries and none sees a later one. Not of attention_cached.
   Tensor starts_bc{};
 };
 
@@ -85,11 +85,11 @@ Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_c
 // heads of width 64, on one core of an AMD EPYC (Zen 5, 2026-11-24, `ricci-bench --rungs attention --threads 1`); the floor is 7.9 ms in
 // f32. Rungs with a minus need a GPU: their times have not been measured yet.
 //                                         lines        ms  gain
-//   ops/attention/definition.cpp            138      3162  in f64, with the derivative written out: the tests hold all others to it
+//   ops/attention/definition.cpp            145      3162  in f64, with the derivative written out: the tests hold all others to it
 //   ops/first_rungs.cpp                      91      36.0  contract, mask, softmax, contract: the formula as recorded ops
-//   ops/attention/cpu/forward.cpp           119      11.9  blocks of 64 x 64 and online softmax: scores stay in the caches
+//   ops/attention/cpu/forward.cpp           120      11.9  blocks of 64 x 64 and online softmax: scores stay in the caches
 //   ops/attention/cpu/bf16_products.cpp      73      10.3  the products of these blocks in bf16, by AVX512-BF16 or AMX
-//   ops/attention/gpu/forward.cu            124         -  the same blocks in shared memory, a block of threads each
+//   ops/attention/gpu/forward.cu            137         -  the same blocks in shared memory, a block of threads each
 //   ops/attention/flash/forward.cu           98         -  tensor cores: scores and weights stay in registers
 //   ops/attention/flash/wgmma/forward.cu    131         -  products of four warps at once, on compute capability 9.0
-//   ops/attention/wide/padded.cpp            82         -  heads of other widths, padded for flash/
+//   ops/attention/wide/padded.cpp            83         -  heads of other widths, padded for flash/

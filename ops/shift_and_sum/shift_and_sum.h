@@ -23,7 +23,7 @@ struct ShiftAndSumOptions {
   double dropout = 0;         // probability that a level is skipped; not of shift_and_sum_cached
   bool drops_level_0 = true;  // whether dropout may skip level 0
   // Packed documents: position i of sequence b reads i - 2^r only if that is not before starts_bc[b][i], where its document begins. i64,
-  // 0 .. i, never falling along i; empty: a sequence is one document. Not of shift_and_sum_cached.
+  // 0 .. i, never falling along i; without starts a sequence is one document. Not of shift_and_sum_cached.
   Tensor starts_bc{};
 };
 
@@ -58,7 +58,7 @@ Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings
 // 256, 4 heads, 11 levels, on one core of an AMD EPYC (Zen 5, 2026-11-24, `ricci-bench --rungs shift_and_sum --threads 1`); the floor
 // is 1.1 ms in f32. The rung with a minus needs a GPU: its time has not been measured yet.
 //                                     lines        ms  gain
-//   ops/shift_and_sum/definition.cpp     26      72.7  the formula as recorded ops: every V^r is a tensor in memory
+//   ops/shift_and_sum/definition.cpp     40      72.7  the formula as recorded ops: every V^r is a tensor in memory
 //   ops/first_rungs.cpp                  91      31.4  the levels in place, one pass over memory for each; in f64
 //   ops/shift_and_sum/cpu.cpp           250       7.1  three levels in one pass (walk.h), over strips of columns in the cache
 //   ops/shift_and_sum/gpu/forward.cu     64         -  32 columns of a sequence in shared memory: several walks in one pass
