@@ -6,8 +6,9 @@
 #   tests/run.sh --quick   the tests alone, without the mistakes that tests/cuda/stub/mutants.sh plants
 # Skipped, each named with what it needs before the last line: tests on real corpora without RICCI_DATA, a folder with them;
 # the reading of TensorBoard files without the tensorboard package, which Debian has not ($RICCI_PYTHON or python3 with
-# "pip install tensorboard"); GPUs, oneDNN, AVX-512, AMX, the right to mount a disk or to make a PID namespace; clang with libFuzzer, which
-# is not installed for that alone; machine code of kernels, and what reads it (tests/bench/machine_code/sass.py). What else Debian has is installed.
+# "pip install tensorboard"); GPUs, oneDNN, AVX-512, AMX, the right to mount a disk, to make a PID namespace or to change the root folder;
+# clang with libFuzzer, which is not installed for that alone; machine code of kernels, and what reads it
+# (tests/bench/machine_code/sass.py). What else Debian has is installed.
 set -uo pipefail
 case ${1:-} in
   '' | --quick) ;;
@@ -15,7 +16,8 @@ case ${1:-} in
   *) echo "tests/run.sh: expected --quick or nothing, got '$1'" >&2; exit 2 ;;
 esac
 cd "$(dirname "$0")/.."
-apps/install_packages.sh doctest-dev zstd libxml2-utils clang-format python3 libopenmpi-dev openmpi-bin procps || exit 1
+apps/install_packages.sh doctest-dev zstd libxml2-utils clang-format python3 libopenmpi-dev openmpi-bin procps libbz2-dev liblzma-dev \
+  liblz4-dev libzstd-dev || exit 1
 presets=(test)
 has_libfuzzer() {
   echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |

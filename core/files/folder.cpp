@@ -59,11 +59,11 @@ Folder Folder::make(const std::string& name) const {
   if (!is_new && errno != EEXIST) fail("{}/{}: cannot be made: {}", {path_, name, system_reason()});
   try {
     sync();
+    if (const auto made = find(name)) return *made;
   } catch (const Error&) {
     if (is_new) ::unlinkat(descriptor(), name.c_str(), AT_REMOVEDIR);
     throw;
   }
-  if (const auto made = find(name)) return *made;
   fail("folder {}/{}: it was removed at once", {path_, name});
 }
 

@@ -17,6 +17,7 @@ namespace {
 
 enum Kind {
   kOpen,
+  kEnter,
   kCreate,
   kRead,
   kWrite,
@@ -34,8 +35,8 @@ enum Kind {
   kRights,
   kMalloc
 };
-constexpr const char* kKinds[] = {"open", "create", "read", "write", "fsync", "ftruncate", "rename", "unlink", "mkdir", "stat", "list",
-    "map", "arena", "flock", "close", "chmod", "malloc"};
+constexpr const char* kKinds[] = {"open", "enter", "create", "read", "write", "fsync", "ftruncate", "rename", "unlink", "mkdir", "stat",
+    "list", "map", "arena", "flock", "close", "chmod", "malloc"};
 
 // ---- The fault of RICCI_FAULT
 constexpr int kDie = -1, kShort = -2, kIgnored = -3;

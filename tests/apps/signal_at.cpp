@@ -8,7 +8,8 @@
 //   RICCI_FAULT="read 3 EIO"     the 3rd call of a kind fails with this error. "3+": so does every later one. The kinds are in fault.h.
 //                                Instead of an error: die (SIGKILL; half a write), short (half the bytes are read or written),
 //                                ignored (a write that fails and is taken for a success)
-//                                Calls before main do not count: nothing could answer
+//                                "enter" is the opening of a folder that was just made. Calls before main do not count: nothing could
+//                                answer
 //   RICCI_FAULT_MET=path         a file that is made when the fault occurs
 //   RICCI_PLANTED=no_sync        the program behaves as one with a bug: files are not synced; no_folder_sync: folders are not;
 //                                late_sync: files are synced after the next renaming
@@ -140,9 +141,14 @@ int unlinks(int folder, const char* path, int flags) {
   return fails(kUnlink) ? -1 : real<int(int, const char*, int)>("unlinkat")(folder, path, flags);
 }
 
+thread_local std::string just_made;  // the name of a folder until it is opened
+
 int makes_folder(int folder, const char* path, mode_t mode) {
   meet("mkdir", [&] { return path_of(folder, path); });
-  return fails(kMkdir) ? -1 : real<int(int, const char*, mode_t)>("mkdirat")(folder, path, mode);
+  if (fails(kMkdir)) return -1;
+  const int result = real<int(int, const char*, mode_t)>("mkdirat")(folder, path, mode);
+  just_made = result == 0 ? path : "";
+  return result;
 }
 
 bool is_unnamed(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }
@@ -150,6 +156,9 @@ bool is_unnamed(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }
 int opens(int folder, const char* path, int flags, mode_t mode) {
   const bool creates = flags & O_CREAT;
   if (creates) meet("open", [&] { return path_of(folder, path); });
+  const bool enters = !just_made.empty() && just_made == path;
+  if (enters) just_made.clear();
+  if (enters && fails(kEnter)) return -1;
   if (fails(creates || is_unnamed(flags) ? kCreate : kOpen)) return -1;
   return real<int(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
 }

@@ -3,7 +3,8 @@
 # program. The program then says so in one line with a code other than 0, or it does without and ends with the right bytes. The files of
 # before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
 #   faults.sh build-folder [--all [name ...]]
-# Without --all every fault is tried once on half of the programs, at a drawn call. With it every call is tried, of all programs or those named.
+# Without --all every fault is tried once on half of the programs, at a drawn call, and at every opening of a folder that has just been
+# made. With it every call is tried, of all programs or those named.
 models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
 . "$(dirname "$0")/../programs.sh" "$@"
 all=${2:-} names=" ${*:3} "
@@ -24,12 +25,12 @@ declare -A commands=(
   [plot]='plot runs/old -o old.svg'
 )
 declare -A ways=(
-  [open]='EIO EMFILE EINTR' [create]='ENOSPC EIO EMFILE EINTR die' [read]='EIO EINTR short' [write]='ENOSPC EIO EINTR short die'
+  [open]='EIO EMFILE EINTR' [enter]='EIO' [create]='ENOSPC EIO EMFILE EINTR die' [read]='EIO EINTR short' [write]='ENOSPC EIO EINTR short die'
   [fsync]='ENOSPC EIO EINTR die' [ftruncate]='ENOSPC EIO EINTR die' [rename]='ENOSPC EIO EINTR die' [unlink]='EIO die'
   [mkdir]='ENOSPC EIO die' [stat]='EIO' [list]='EIO' [map]='ENOMEM EIO' [arena]='ENOMEM' [flock]='EINTR ENOLCK die'
   [close]='EIO EINTR die' [chmod]='EIO EINTR' [malloc]='ENOMEM'
 )
-kinds='open create read write fsync ftruncate rename unlink mkdir stat list map arena flock close chmod malloc'
+kinds='open enter create read write fsync ftruncate rename unlink mkdir stat list map arena flock close chmod malloc'
 cd work
 cp ../text.txt ../tiny.yaml . && touch -d '1 hour ago' text.txt
 sed '/^name:/d; /^eval_every/d' tiny.yaml >small.yaml
@@ -48,11 +49,6 @@ told() {
   if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci-train: )' err; else grep -c '' err; fi
 }
 
-# tree FOLDER: its files with checksums, without the cache and what differs between two runs.
-tree() {
-  (cd "$1" && find . -type f ! -name run_id ! -name metrics.jsonl ! -name 'events.out.*' -exec sha1sum {} + | sort -k 2
-    for file in runs/*/metrics.jsonl; do [ ! -e "$file" ] || echo "$(sed -E 's/,"tokens_per_s.*//' "$file" | sha1sum | cut -c -40)  $file"; done)
-}
 # faulty KIND AT WAY: the command in the folder work, with a fault.
 faulty() {
   rm -rf work met cache tmp
@@ -164,7 +160,7 @@ for name in train resume shards prepare tokenize import export compare plot; do
   tried=0 faults=
   for kind in $kinds; do
     for way in ${ways[$kind]}; do
-      if [ "$all" ]; then each_call $kind $way; else one_call $kind $way; fi
+      if [ "$all" ] || [ $kind = enter ]; then each_call $kind $way; else one_call $kind $way; fi
     done
     [ -z "$all" ] || echo "        $name: $tried faults up to those of $kind$faults"
   done

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Each family and feed of ricci-train, and the other programs that write, are killed at drawn calls that change files and started again
+# each time. They leave the bytes of a call in one piece.
+#   kills.sh build-folder [kills [seed]]      2 kills of each command if no number is given
+models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
+. "$(dirname "$0")/../programs.sh" "$@"
+kills=${2:-2}
+RANDOM=${3:-1}
+
+mkdir before
+cd before
+cp -r "$models/llama" hf
+for ((i = 0; i < 80; ++i)); do
+  printf '%d\tthe %s fox number %d\n' $((i % 3)) "$([ $((i % 3)) = 0 ] && echo quick || echo lazy)" $((i * i % 97)) >>labelled.tsv
+  printf '{"messages": [{"role": "user", "content": "add %d"}, {"role": "assistant", "content": "it is %d"}]}\n' $i $((i + 1)) >>talks.jsonl
+done
+cp ../text.txt .
+sed 's/^steps: .*/steps: 8/; s/^eval_every: .*/eval_every: 3/; /^name:/d' ../tiny.yaml >small.yaml
+printf 'a: [small.yaml]\nb: [small.yaml, model.layers=2]\n' >pair.yaml
+touch -d '1 hour ago' ./*
+accept 'a tokenizer with markers' tokenize train talks.jsonl --vocab 300 --special '<|im_start|>' --special '<|im_end|>' -o markers.json
+accept 'shards' prepare text.txt --documents line --tokenizer char --shard-tokens 600 -o shards
+accept 'a run of before' train small.yaml name=old
+cd ..
+rm -rf before/runs/old/events.out.*
+
+train='train small.yaml name=new checkpoint_every=2'
+names='decoder llama topdown bottomup retina coarse classifier messages sorter columns shuffled compare prepare tokenize import export'
+declare -A commands=(
+  [decoder]="$train model.dropout=0.1 tokenizer=bpe model.vocab=270"
+  [llama]="$train model.preset=llama precision=bf16"
+  [topdown]="$train model.family=topdown model.scales=[1,4] model.layers=[1,1]"
+  [bottomup]="$train model.family=bottomup model.scales=[1,4] model.layers=[1,1]"
+  [retina]="$train model.family=retina model.scales=[1,4] model.windows=0:4,4:16"
+  [coarse]="$train model.family=coarse model.scale=4"
+  [classifier]="$train model.family=classifier model.classes=3 data=labelled.tsv format=tsv label_field=1 tokenizer=word"
+  [messages]="$train data=talks.jsonl format=messages tokenizer=markers.json model.ctx=64"
+  [sorter]="$train data=sorter sort_symbols=3 sort_length=8 model.ctx=15"
+  [columns]="$train order=columns model.mixer=metric"
+  [shuffled]="$train data=[shards,shards] weights=[1,2] order=shuffled"
+  [compare]='compare pair.yaml checkpoint_every=4 --json'
+  [prepare]='prepare text.txt --tokenizer byte --documents line --shard-tokens 300 -o new'
+  [tokenize]='tokenize train text.txt --vocab 270 -o markers.json'
+  [import]='convert import hf runs/new'
+  [export]='convert export runs/old new'
+)
+
+# started CALL: the command in the folder work, killed at that call of the program or of one that it starts.
+started() {
+  (cd work && RICCI_SIGNAL_AT="9 $1" LD_PRELOAD=$build/libricci-signal-at.so \
+    "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null) 2>/dev/null
+}
+fresh() { rm -rf work cache && cp -a before work; }
+total=0
+for name in $names; do
+  read -ra command <<<"${commands[$name]}"
+  fresh
+  export RICCI_CALLS=$folder/calls
+  started 0 || { verdict "$name: in one piece" "exit code $?" && continue; }
+  unset RICCI_CALLS
+  tree work >expected
+  calls=$(grep -c '' calls)
+  faults= hit=0
+  fresh
+  for ((start = 0; hit < kills && start < 20 * kills; ++start)); do
+    started $((1 + RANDOM % calls))
+    code=$?
+    # A comparison ends with 1 where the training that it has started is killed.
+    if [ $code = 137 ] || { [ $name$code = compare1 ] && grep -q 'signal 9' err; }; then
+      hit=$((hit + 1))
+    elif [ $code = 0 ]; then
+      tree work | diff expected - >difference || faults+=" start $start: $(head -3 difference | xargs)"
+      fresh
+    else
+      faults+=" start $start: exit code $code, $(head -1 err)"
+    fi
+  done
+  started 0 || faults+=" the last start: exit code $?, $(head -1 err)"
+  tree work | diff expected - >difference || faults+=" at the end: $(head -3 difference | xargs)"
+  faults+=$(find work -name '.*.tmp-*')
+  : >out && : >err
+  verdict "$name: $hit kills at one of $calls calls" "$faults$([ $hit -ge "$kills" ] || echo ' too few')"
+  total=$((total + hit))
+done
+echo "        $total kills"
+
+echo "$failures failed"
+exit $((failures > 0))

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# apps/package.sh: the programs of the archive do in a bare root, which has nothing but the libraries of C and C++, what the programs of
+# the build do, with the same bytes; and what an older system has not is an error.
+#   package.sh build-folder
+# RICCI_ROOTS: folders with other systems, such as one that `debootstrap --variant=minbase jammy` made, which are tried as well.
+. "$(dirname "$0")/programs.sh" "$@"
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
+root=$(cached ricci_SOURCE_DIR)
+[ "$(uname -m)" = x86_64 ] || needs 'x86-64'
+for library in archive z bz2 lzma lz4 zstd; do [ -e "$(g++ -print-file-name=lib$library.a)" ] || needs "lib$library.a"; done
+[[ $(cached RICCI_CUDA) != ON || -z $(cached CMAKE_CUDA_COMPILER) || $(cached CMAKE_CUDA_COMPILER) = *NOTFOUND ]] ||
+  needs 'a build without CUDA, whose objects it takes'
+inside=(unshare --mount --pid --fork --mount-proc)
+"${inside[@]}" --root / true 2>/dev/null || inside=(unshare --map-root-user --mount --pid --fork --mount-proc)
+"${inside[@]}" --root / true 2>/dev/null || needs 'the right to change the root folder'
+: >out >err
+
+# package OPTION ...: the objects are those of this build, as compiling takes minutes.
+package() {
+  "$root/apps/package.sh" "$folder/package" "-DCMAKE_CXX_COMPILER=$(cached CMAKE_CXX_COMPILER)" "-DRICCI_PCH=$(cached RICCI_PCH)" \
+    "-DRICCI_UNITY=$(cached RICCI_UNITY)" "-DCMAKE_CXX_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build" >out 2>err </dev/null
+}
+package || { verdict 'package' "exit code $?" && exit 1; }
+made=$(sed -nE 's|^(.*/ricci-[0-9.]+-linux-x86_64)\.tar\.gz: [0-9]+ MB$|\1|p' out)
+verdict 'it says where the archive is' "$([ -s "$made.tar.gz" ] || shown out)"
+programs() { echo ricci && (cd "$root/apps" && ls run/*.cpp lab/*.cpp) | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort; }
+verdict 'it has all programs' "$(diff <(programs) <(ls "$made/bin"))"
+verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" -e "$folder/" "$made")"
+verdict 'and the licences of what it carries' "$(for name in LICENSE libfmt9 libarchive-dev libicu72 nlohmann-json3-dev; do
+  [ -s "$made/share/doc/ricci/$name" ] || echo $name
+done)"
+
+# A bare root: the loader and the libraries of C and C++ of this system.
+mkdir -p bare/{lib64,lib/x86_64-linux-gnu,tmp,proc,dev}
+cp -L /lib64/ld-linux-x86-64.so.2 bare/lib64
+for library in libc.so.6 libm.so.6 libstdc++.so.6 libgcc_s.so.1; do cp -L "$(g++ -print-file-name=$library)" bare/lib/x86_64-linux-gnu; done
+gzip -k text.txt
+tar -cjf text.tar.bz2 text.txt
+commands=(
+  'train tiny.yaml name=one data=text.txt.gz'
+  'prepare text.tar.bz2 --tokenizer byte -o shards'
+  'tokenize train text.txt --kind wordpiece --vocab 90 -o words.json'
+  'convert export runs/one hf'
+  'eval runs/one --json'
+)
+for command in "${commands[@]}"; do accept "here: $command" $command; done
+# The header of shards notes which files they were made of.
+outcome() { sha256sum runs/one/model.safetensors words.json hf/model.safetensors && tail -qc +129 shards/shard-*.tokens | sha256sum; }
+outcome >expected
+: >out
+for system in bare ${RICCI_ROOTS:-}; do
+  place=$(mktemp -d -p "$system/tmp") || exit 1
+  inner=/tmp/${place##*/}
+  tar -xzf "$made.tar.gz" -C "$place"
+  cp text.txt.gz text.tar.bz2 text.txt tiny.yaml "$place"
+  fault=
+  for command in "${commands[@]}"; do
+    HOME=$inner XDG_CACHE_HOME=$inner RICCI_DATA=$inner TMPDIR=$inner "${inside[@]}" --root "$system" --wd "$inner" \
+      "$inner/${made##*/}/bin/ricci-${command%% *}" ${command#* } >out 2>err || fault+=" $command: exit code $?, $(head -1 err)"
+  done
+  verdict "in $system" "$fault$(cd "$place" && outcome | diff "$folder/expected" -)"
+  rm -rf "$place"
+done
+
+mkdir tools
+printf '#!/bin/sh\necho "0000 DF *UND* 0000 (GLIBC_2.36) arc4random"\n' >tools/objdump
+chmod +x tools/objdump
+PATH=$folder/tools:$PATH package && fault='was accepted' || fault=
+grep -qxE 'package\.sh: ricci needs arc4random \(GLIBC_2\.36\), which Ubuntu 22\.04 has not' err || fault+=' another message'
+[ ! -e "$made.tar.gz" ] || fault+=' an archive is there'
+verdict 'a function of a newer C library' "$fault"
+
+echo "$failures failed"
+exit $((failures > 0))
