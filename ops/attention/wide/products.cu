@@ -148,7 +148,7 @@ HOST void multiply(const Tensor& like, const Group& group, const Extents& extent
       -2.0 * static_cast<double>(group.count * extents.m * extents.n) * static_cast<double>(extents.k));  // attention counts its own
 }
 
-// The number of sequences whose matrices fit into this memory; the emulator's little makes groups of small problems.
+// Sequences whose matrices fit into 1 GiB, on the emulator into 128 KiB, so that small problems make several groups there.
 HOST int64_t sequences_at_once(const Problem& problem, Device device, int64_t bytes_of_pair) {
   const int64_t held = device == Device::cuda ? int64_t{1} << 30 : int64_t{1} << 17;
   return between<int64_t>(1, held / (bytes_of_pair * problem.queries * problem.keys), problem.batches);
