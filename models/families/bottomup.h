@@ -16,7 +16,8 @@ struct BottomUpConfig {
   bool chain = true;
 };
 
-// Tokens attend to the complete cells of the coarse scales, each head to one scale. No feed-forward map.
+// Tokens attend to the complete cells of the coarse scales, each head to one scale. No feed-forward map. The keys of sdp for shared and
+// normalised keys, widths and rotation are those of the stacks: here queries are tokens and keys are cells.
 struct Aggregation {
   // z of the tokens.
   Tensor operator()(const Arg& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {
@@ -123,7 +124,8 @@ struct BottomUp {
   }
   static void check(const ModelKeys& keys, const Config&) {
     const int64_t coarse_scales = std::ssize(keys.scales.scales) - 1, heads = keys.settings<Sdp>().heads;
-    check_hears_cells(keys.settings<Sdp>(), shape_of(keys), "the aggregation layer", "has");
+    if (keys.d % heads)
+      fail("model.heads: {} does not divide d = {}, but the aggregation layer has heads of d / heads columns", {heads, keys.d});
     if (coarse_scales < 1) fail("model.scales: only 1, expected a coarser one for the aggregation layer");
     if (coarse_scales > heads) fail("model.scales: {} coarse ones, but only {} heads to divide among them", {coarse_scales, heads});
   }

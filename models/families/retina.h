@@ -20,13 +20,23 @@ struct Retina {
     const size_t count = keys.scales.scales.size();
     const auto heads = static_cast<size_t>(attention.heads);
     if (attention.window) fail("model.window: {}, but a retina has windows per scale: model.windows", {*attention.window});
-    check_hears_cells(attention, shape_of(keys), "the attention of a retina", "has");
+    check_hears_cells(attention, keys.embedding.positions);
     if (count > heads) fail("model.scales: {} scales, but only {} heads to divide among them", {count, heads});
     check_windows(c.windows, count);
     if (!c.head_groups.empty() && c.head_groups.size() != heads)
       fail("model.head_groups: {} numbers for {} heads", {c.head_groups.size(), heads});
     for (int64_t group : c.head_groups)
       if (group < 0 || group >= static_cast<int64_t>(count)) fail("model.head_groups: {}, expected 0 .. {}", {group, count - 1});
+  }
+  // Error: keys of sdp that an attention of tokens to cells does not know.
+  static void check_hears_cells(const SdpConfig& c, PositionKind positions) {
+    const char* const layer = "but the attention of a retina has";
+    if (c.qk_norm) fail("model.qk_norm: true, {} no such norms", {layer});
+    if (c.kv_heads) fail("model.kv_heads: {}, {} as many key heads as heads", {*c.kv_heads, layer});
+    if (c.head_width) fail("model.head_width: {}, {} heads of d / heads columns", {*c.head_width, layer});
+    if (c.qkv_bias) fail("model.qkv_bias: {}, {} separate maps, with biases as model.bias says", {*c.qkv_bias ? "true" : "false", layer});
+    if (positions == PositionKind::rope)
+      fail("model.positions: rope, but in the attention of a retina queries are tokens and keys are cells");
   }
   static void resolve(const ModelKeys& keys, Config& c) {
     if (c.windows.empty()) c.windows.assign(keys.scales.scales.size(), {0, keys.ctx});

@@ -59,6 +59,7 @@ struct Forms {
   bool symmetric = false;
   bool positive = false;  // no p_c scores itself below 0
   bool of_input = false;  // p is the input
+  bool turned = false;    // between the two factors of M_n comes the rotation by C - c, none where both positions are one
 };
 
 inline Tensor on_host(const Tensor& t) { return convert(to(t, Device::cpu), Dtype::f64); }

@@ -51,6 +51,7 @@ struct DotProduct {
     if (q_norm.weight.value) return {};  // normalised: the scores are no products of two positions
     Forms forms = query_key_forms(qkv.weight.value.rows(0, heads * width), qkv.weight.value.rows(heads * width, kv_heads * width), heads);
     if (rope.table) forms.name = "Wq Wk^T without the rotation";
+    forms.turned = rope.table != nullptr;
     return forms;
   }
   template <class V> void visit(V&& v) { v("qkv", qkv, "q_norm", q_norm, "k_norm", k_norm, "proj", proj); }
@@ -71,16 +72,6 @@ inline void check(const SdpConfig& c, const MixerShape& shape) {
   if (const int64_t r = shape.rope.columns(c.width(shape.d)); shape.rope.table && (r < 2 || r % 2))
     fail("model.rope_fraction: {} of heads of {} columns are {} columns, expected an even number, 2 or more",
         {shape.rope.fraction, c.width(shape.d), r});
-}
-
-// Error: keys of sdp that a layer of tokens which hear cells does not know.
-inline void check_hears_cells(const SdpConfig& c, const MixerShape& shape, const char* layer, const char* verb) {
-  if (c.qk_norm) fail("model.qk_norm: true, but {} {} no such norms", {layer, verb});
-  if (c.kv_heads) fail("model.kv_heads: {}, but {} {} as many key heads as heads", {*c.kv_heads, layer, verb});
-  if (c.head_width) fail("model.head_width: {}, but {} {} heads of d / heads columns", {*c.head_width, layer, verb});
-  if (c.qkv_bias)
-    fail("model.qkv_bias: {}, but {} {} separate maps, with biases as model.bias says", {*c.qkv_bias ? "true" : "false", layer, verb});
-  if (shape.rope.table) fail("model.positions: rope, but in {} queries are tokens and keys are cells", {layer});
 }
 
 using Sdp = Attention<DotProduct>;

@@ -23,6 +23,11 @@ done
 well_formed 'drawings and page of a metric' metric.out 7
 well_formed 'drawings and page of a dispatcher' dispatcher.out 4
 verdict 'a drawing is SVG' "$([ "$(xmllint --xpath 'name(/*)' metric.out/layer0_head1_scores.svg)" = svg ] || echo no)"
+accept 'train the block of Llama' train tiny.yaml name=llama data=marks.txt model.preset=llama model.heads=4 model.kv_heads=2
+accept 'inspect it' inspect runs/llama -o llama.out
+well_formed 'scores and a matrix of each query head, and a spectrum' llama.out 9
+verdict 'a matrix says that it is without the rotation' "$([ "$(grep -l 'Wq Wk^T without the rotation' llama.out/*_matrix.svg | wc -l)" = 4 ] &&
+  grep -q 'between Wq and Wk comes the rotation by the distance of the two\.' llama.out/index.html || ls llama.out)"
 sed 's/heads: 2, //' tiny.yaml >headless.yaml
 accept 'no scores at all' train headless.yaml name=none model.mixer=identity
 accept 'is told' inspect runs/none -o none.out

@@ -48,6 +48,9 @@ QUICK += [
     ("topdown, llama", {**CELLS, "family": "topdown", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),
     ("topdown, llama, qk_norm, biases, lengths", {**CELLS, "family": "topdown", "scales": [1, 3], "layers": [1, 1], "qk_norm": True, "qkv_bias": True,
                                                   "rope_theta": 30.0}, 3, 20, [20, 7, 0]),
+    ("bottomup, llama", {**CELLS, "family": "bottomup", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),
+    ("bottomup, llama, qk_norm, biases, lengths", {**CELLS, "family": "bottomup", "scales": [1, 3], "layers": [1, 1], "qk_norm": True, "qkv_bias": True,
+                                                   "rope_fraction": 0.5, "down": "conv"}, 3, 20, [20, 7, 0]),
     ("coarse, llama, half of a head turns", {**CELLS, "family": "coarse", "scale": 3, "layers": 2, "rope_fraction": 0.5}, 2, 23),
 ]
 FULL = QUICK + [

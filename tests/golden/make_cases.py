@@ -63,6 +63,8 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
     "gpt_eps_geglu_tanh_padded": ({**GPT, "d": 8, "heads": 2, "ff": 5, "norm_eps": 0.3, "activation": "gelu_tanh", "gated": True}, 3, 7, [7, 3, 0]),
     "bottomup_rms_gated": ({**SCALES, "family": "bottomup", "scales": [1, 2, 6], "layers": [1, 1, 1], "norm_kind": "rms", "gated": True}, 2, 13),
     "gpt_qk_norm_padded": ({**GPT, "d": 15, "heads": 3, "ff": 7, "norm_kind": "rms", "norm_eps": 0.05, "qk_norm": True, "window": 5}, 3, 7, [7, 4, 0]),
+    "bottomup_llama": ({**SCALES, "family": "bottomup", "preset": "llama", "scales": [1, 2, 6], "layers": [1, 2, 1], "kv_heads": 2, "head_width": 4,
+                        "qk_norm": True, "qkv_bias": True, "rope_theta": 30.0}, 2, 13),
 }
 
 

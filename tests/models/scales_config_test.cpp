@@ -40,8 +40,18 @@ TEST_CASE("several scales: heads are divided among them") {
         "model.scales: only 1, expected a coarser one for the aggregation layer");
   const auto normed = [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; };
   CHECK(complaint(family_of<Retina>, normed) == "model.qk_norm: true, but the attention of a retina has no such norms");
-  CHECK(complaint(family_of<BottomUp>, normed) == "model.qk_norm: true, but the aggregation layer has no such norms");
   CHECK(complaint(family_of<TopDown>, normed) == "no error");
+  CHECK(complaint(family_of<BottomUp>, normed) == "no error");
+  CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.d = 16, c.embedding.positions = PositionKind::rope; }) ==
+        "model.positions: rope, but in the attention of a retina queries are tokens and keys are cells");
+  for (Family family : {family_of<TopDown>, family_of<BottomUp>})
+    CHECK(complaint(family,
+              [](ModelConfig& c) {
+                c = llama_of(c.family, true).config;
+                c.d = 10;
+              }) == (family == family_of<TopDown>
+                            ? "no error"
+                            : "model.heads: 4 does not divide d = 10, but the aggregation layer has heads of d / heads columns"));
   CHECK(divided_heads(12, 2) == std::vector<int64_t>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
   CHECK(divided_heads(5, 3) == std::vector<int64_t>{0, 0, 1, 1, 2});
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {

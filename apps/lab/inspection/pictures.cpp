@@ -46,11 +46,12 @@ void add_coefficients(std::vector<Picture>& all, const Found& found, const Layer
 
 void add_matrices(std::vector<Picture>& all, const Found&, const LayerFound& layer) {
   if (!layer.forms.m_nkK) return;
-  const std::string sentence = layer.forms.of_input
-                                   ? "The score of two positions is the product of their inputs with this matrix between them, divided by "
-                                     "the root of the head's width."
-                                   : "The score of two positions is the product of their projections with this matrix between them, "
-                                     "divided by the root of the head's width.";
+  std::string sentence = layer.forms.of_input
+                             ? "The score of two positions is the product of their inputs with this matrix between them, divided by "
+                               "the root of the head's width."
+                             : "The score of two positions is the product of their projections with this matrix between them, "
+                               "divided by the root of the head's width.";
+  if (layer.forms.turned) sentence += " That is the score at distance 0: between Wq and Wk comes the rotation by the distance of the two.";
   for (const HeadFound& head : layer.heads)
     add(all, layer, head.head, "matrix",
         {layer.forms.name, "component of the position that hears", "component of the position that is heard", {}, {},

@@ -100,6 +100,14 @@ TEST_CASE("several scales: a token moves exactly the positions that the cells an
     }
 }
 
+TEST_CASE("several scales: rotary positions, shared and normalised keys let a token move the same positions") {
+  for (Family family : {family_of<TopDown>, family_of<BottomUp>}) {
+    Variant v = llama_of(family, true);
+    v.config.settings<Sdp>().window = 1;
+    check_map(v);
+  }
+}
+
 TEST_CASE("several scales: without a window a position hears every earlier token, and no later one") {
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>})
     for (Variant& v : variants_of(family)) {

@@ -65,8 +65,8 @@ inline std::vector<Variant> all_variants() {
   ModelConfig bags = small_scales(family_of<TopDown>);
   bags.settings<TopDown>().bag_weights = {0.5, 2}, bags.settings<TopDown>().loss_from = LossFrom::first_full;
   all.push_back({"topdown, bags of words", bags});
-  all.push_back(llama_of(family_of<TopDown>, false)), all.push_back({"topdown, a cell longer than the context, a window", long_cells}),
-      all.push_back({"bottomup, a window", windowed, false});
+  all.push_back(llama_of(family_of<TopDown>, false)), all.push_back(llama_of(family_of<BottomUp>, true));
+  all.push_back({"topdown, a cell longer than the context, a window", long_cells}), all.push_back({"bottomup, a window", windowed, false});
   return all;
 }
 

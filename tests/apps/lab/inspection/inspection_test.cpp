@@ -55,6 +55,17 @@ double weight(Model& model, const std::string& wanted, int64_t i) {
   return value;
 }
 
+// A row of the packed map of block 0 times its input, the RMS-normalised embedding of the token.
+double projected_after_norm(Model& model, int64_t row, int64_t token) {
+  double squares = 0, sum = 0;
+  for (int64_t i = 0; i < kWidth; ++i) {
+    const double x = weight(model, "tok.weight", token * kWidth + i);
+    squares += x * x;
+    sum += weight(model, "blocks.0.mixer.qkv.weight", row * kWidth + i) * x;
+  }
+  return sum / std::sqrt(squares / kWidth + 1e-5);
+}
+
 const std::vector<int64_t> kText{1, 2, 3, 1, 5, 1, 6, 0};
 
 }  // namespace
@@ -142,6 +153,54 @@ TEST_CASE("inspect: Wq Wk^T of scaled dot product is the product of the weights"
   CHECK(head["singular_values"][4].get<double>() < 1e-7 * head["singular_values"][0].get<double>());  // its rank is the width of a head
   CHECK(!head.contains("nearest"));
   CHECK(found["missing"][1] == "sdp has no distances between tokens: its form is not symmetric.");
+}
+
+TEST_CASE("inspect: heads that share keys and turn by positions") {
+  constexpr int64_t kGroup = 2, kPair = 2;  // heads to a head of keys, columns of a head
+  const Run run("sdp", ", preset: llama, heads: 4, kv_heads: 2, rope_theta: 10");
+  OpenModel open = run.open();
+  const json found = found_in(run, kText);
+  const auto qkv = [&](int64_t row, int64_t i) { return weight(open.model, "blocks.0.mixer.qkv.weight", row * kWidth + i); };
+  const auto projected = [&](int64_t row, int64_t token) { return projected_after_norm(open.model, row, token); };
+  for (int64_t n = 0; n < 4; ++n) {
+    const json& head = found["layers"][0]["heads"][static_cast<size_t>(n)];
+    const int64_t query = n * kPair, key = 4 * kPair + n / kGroup * kPair;  // their first rows
+    double product = 0;
+    for (int64_t k = 0; k < kPair; ++k) product += qkv(query + k, 1) * qkv(key + k, 6);
+    CHECK(head["matrix"][1][6].get<double>() == doctest::Approx(product).epsilon(1e-6));
+    // With two columns a head is one pair, which turns by one radian a position: the score knows the angle between the two alone.
+    for (size_t c = 0; c < kText.size(); ++c) {
+      std::vector<double> weights;
+      double sum = 0;
+      for (size_t C = 0; C <= c; ++C) {
+        const double angle = static_cast<double>(c - C), q0 = projected(query, kText[c]), q1 = projected(query + 1, kText[c]),
+                     k0 = projected(key, kText[C]), k1 = projected(key + 1, kText[C]);
+        weights.push_back(std::exp(
+            ((q0 * k0 + q1 * k1) * std::cos(angle) + (q0 * k1 - q1 * k0) * std::sin(angle)) / std::sqrt(static_cast<double>(kPair))));
+        sum += weights.back();
+      }
+      for (size_t C = 0; C < kText.size(); ++C)
+        CHECK(head["scores"][c][C].get<double>() == doctest::Approx(C <= c ? weights[C] / sum : 0).epsilon(1e-6));
+    }
+  }
+  const std::vector<Picture> pictures = pictures_of(inspect(open, kText, {}));
+  int64_t matrices = 0;
+  for (const Picture& picture : pictures) {
+    const bool is_matrix = picture.name.ends_with("_matrix");
+    matrices += is_matrix;
+    CHECK(
+        is_matrix == (picture.sentence.find("That is the score at distance 0: between Wq and Wk comes the rotation") != std::string::npos));
+    if (is_matrix) CHECK(contains(picture.svg(Theme::light, true), "Wq Wk^T without the rotation"));
+  }
+  CHECK(matrices == 8);
+}
+
+TEST_CASE("inspect: normalised queries and keys have scores, and no matrix") {
+  const json found = found_in(Run("sdp", ", preset: llama, heads: 4, kv_heads: 2, qk_norm: true"), kText),
+             &head = found["layers"][1]["heads"][3];
+  CHECK(head["scores"].size() == kText.size());
+  CHECK(!head.contains("matrix"));
+  CHECK(found["missing"][1] == "sdp has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");
 }
 
 TEST_CASE("inspect: the table of a Dispatcher holds products of its coefficients") {
