@@ -25,7 +25,7 @@ for ((i = 0; i < 10; ++i)); do mkdir -p runs/run$i && cp runs/mine/config.yaml r
 refuse 'many runs' 1 'nosuch: no such run folder; runs has mine, run0, .*, run8 and 2 more$' generate nosuch
 refuse 'no such run file' 1 'shakespeare_char: no such run file, and no run of this name; runs has mine' train shakespeare_char
 refuse 'the files that there are' 1 'cannot read nothing\.yaml: No such file or directory; run files are tiny\.yaml$' train nothing.yaml
-refuse 'one that is near, without its ending' 1 'tyni: no such run file, and no run of this name; .*; the nearest run file is tiny\.yaml$' train tyni
+refuse 'one that is near, without its ending' 1 'tinny: no such run file, and no run of this name; .*; the nearest run file is tiny\.yaml$' train tinny
 mkdir -p apps/configs/ptb && cp tiny.yaml apps/configs/ptb/word_level.yaml
 refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest run file is apps/configs/ptb/word_level\.yaml$' plan word_levl.yaml
 refuse 'for an analysis, too' 1 'the nearest run file is apps/configs/ptb/word_level\.yaml$' analyze masks ptb/word_level

@@ -89,7 +89,7 @@ ResultTable table_of(const std::vector<Mask>& masks) {
 struct MaskedModel {
   std::string title;
   std::vector<Mask> masks;
-  int64_t tokens = 1;  // of the longest side of a mask
+  int64_t tokens = 1;  // the longest side of a mask
 };
 
 // The masks of a model side by side, each with the tokens of the text from left to right. Every query is a row as tall as its cell; what it

@@ -199,6 +199,13 @@ Chart chart_of(const std::vector<Samples>& runs, const std::string& title) {
   return chart;
 }
 
+std::vector<std::string> explanations(const SamplesOptions& options) {
+  return {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}, min-p {}", options.prompt, options.sampling.temperature,
+              options.sampling.top_k, options.sampling.top_p, options.sampling.min_p),
+      "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",
+      "repeated: in the tokens that were written. s/sequence: one at a time with a cache, the prompt read, median."};
+}
+
 }  // namespace
 
 Report analyse_samples(const SamplesOptions& options) {
@@ -215,10 +222,7 @@ Report analyse_samples(const SamplesOptions& options) {
   std::map<std::pair<uint64_t, uint64_t>, KneserNey> ngrams;  // runs that share tokenizer and training text share the model
   Report report{
       .title = fmt::format("{} samples of {} tokens behind each of {} prompts", options.completions, options.tokens, options.prompts)};
-  report.notes = {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}, min-p {}", options.prompt,
-                      options.sampling.temperature, options.sampling.top_k, options.sampling.top_p, options.sampling.min_p),
-      "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",
-      "repeated: in the tokens that were written. s/sequence: one at a time with a cache, the prompt read, median."};
+  report.notes = explanations(options);
   Value::List json;
   for (size_t r = 0; r < runs.size(); ++r) {
     const Tokenizer& tokenizer = runs[r].tokenizer();

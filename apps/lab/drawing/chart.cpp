@@ -172,11 +172,11 @@ Axis y_axis_of(const Panel& panel, const Chart& chart) {
   else append(values, panel, &Point::y);
   if (values.empty()) return axis_around(values, chart.log_y, true);
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-  const double low = *least, high = *greatest, range = high > low ? high - low : std::numeric_limits<double>::infinity();
+  const double low = *least, high = *greatest, range = high - low;
   for (const Curve& curve : panel.curves)
     for (size_t i = 0; i < curve.half_widths.size(); ++i)
       for (const double end : {curve.points[i].y - curve.half_widths[i], curve.points[i].y + curve.half_widths[i]})
-        values.push_back(std::clamp(end, low - range, high + range));
+        values.push_back(curve.points.size() == 1 ? end : std::clamp(end, low - range, high + range));
   return axis_around(values, chart.log_y, true);
 }
 

@@ -9,12 +9,13 @@
 namespace ricci::apps {
 namespace {
 
-// What depends on the screen. letters: of a title.
+// The sizes that depend on the screen. A title has at most `letters` letters.
 struct Frame {
   double width = 960, edge = 28, tall = 340;
   size_t letters = 60;
+  int title = 20;  // font size
 };
-Frame frame_of(Screen screen) { return screen == Screen::phone ? Frame{400, 10, 240, 32} : Frame{}; }
+Frame frame_of(Screen screen) { return screen == Screen::phone ? Frame{400, 10, 240, 44, 15} : Frame{}; }
 
 constexpr double kLeft = 58, kGap = 34, kLetter = 7.4;  // kLetter: width of a letter of 13 units
 constexpr double kTitle = 58, kLegendRow = 24, kHead = 34, kFoot = 46, kShort = 170;
@@ -73,7 +74,8 @@ std::string draw_axes(const PanelBox& box, const std::string& x_name) {
     svg += svg_line(x, bottom, x, bottom + 5, "axis");
     svg += svg_text(x, bottom + 20, "muted", " text-anchor=\"middle\"", tick.label);
   }
-  return svg + svg_text(box.left + box.width / 2, bottom + 39, "muted", " text-anchor=\"middle\"", x_name);
+  const auto letters = static_cast<size_t>((box.width + kLeft) / kLetter);
+  return svg + svg_text(box.left + box.width / 2, bottom + 39, "muted", " text-anchor=\"middle\"", fitting(x_name, letters));
 }
 
 // The interval of each point, as far as the box shows it: a band, or a bar where there is one point.
@@ -164,7 +166,9 @@ std::string draw_outside(const PanelBox& box, const Panel& panel) {
 std::string draw_panel(const PanelBox& box, const Panel& panel, const std::string& x_name, const Frame& frame) {
   std::string svg = fmt::format(
       "<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"ink\" font-weight=\"600\">{}", box.left - kLeft, box.top - 14, escaped(panel.title));
-  if (!panel.unit.empty()) svg += "<tspan class=\"muted\" font-weight=\"400\" dx=\"8\">" + escaped(panel.unit) + "</tspan>";
+  const double room = (box.width + kLeft) / kLetter - static_cast<double>(count_characters(panel.title));
+  const std::string unit = fitting(panel.unit, static_cast<size_t>(std::max(room, 12.0)));
+  if (!unit.empty()) svg += "<tspan class=\"muted\" font-weight=\"400\" dx=\"8\">" + escaped(unit) + "</tspan>";
   svg += "</text>\n" + draw_axes(box, x_name);
   for (const Curve& curve : panel.curves) svg += draw_curve(box, curve);
   return svg + draw_labels(box, panel, frame) + draw_outside(box, panel);
@@ -254,7 +258,8 @@ std::string to_svg(const Chart& chart, Theme theme, bool with_style, Screen scre
                       ".raw{stroke-width:1;opacity:.35} .band{opacity:.15} text{font-variant-numeric:tabular-nums}\n";
   if (with_style) rules += style_of(theme);
   std::string svg = svg_head(layout.width, layout.height, 13, chart.title, rules);
-  svg += svg_text(frame.edge, 36, "ink", " font-size=\"20\" font-weight=\"600\"", fitting(chart.title, frame.letters)) +
+  svg += svg_text(frame.edge, 36, "ink", fmt::format(" font-size=\"{}\" font-weight=\"600\"", frame.title),
+             fitting(chart.title, frame.letters)) +
          draw_legend(chart, frame);
   for (size_t i = 0; i < chart.panels.size(); ++i)
     svg += draw_panel(layout.boxes[i], chart.panels[i], x_name_of(chart.panels[i], chart), frame);

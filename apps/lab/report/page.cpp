@@ -21,7 +21,7 @@ button:hover{color:var(--ink);border-color:var(--muted)}
 .wide table{border-collapse:collapse;margin:8px 28px 28px;font-variant-numeric:tabular-nums}
 .wide th{font-weight:600;color:var(--muted);text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--muted)}
 .wide td{text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--grid)}
-.wide th:first-child,.wide td:first-child{text-align:left;padding-left:0}
+.wide th:first-child,.wide td:first-child{text-align:left;padding-left:0;white-space:nowrap}
 .wide{overflow-x:auto;background:linear-gradient(to right,var(--background) 40%,transparent),linear-gradient(to left,var(--background) 40%,transparent) 100% 0,linear-gradient(to right,var(--grid),transparent),linear-gradient(to left,var(--grid),transparent) 100% 0;background-repeat:no-repeat;background-size:60px 100%,60px 100%,24px 100%,24px 100%;background-attachment:local,local,scroll,scroll}
 .phone{display:none}
 p{margin:6px 28px}

@@ -42,8 +42,8 @@ for theme in light dark auto; do
   accept "a chart, $theme" plot runs/one -o plot.png --theme $theme
   accept 'the same as SVG' plot runs/one -o plot.svg --theme $theme
   size=$(sed -nE '1s/.* width="([0-9]+)" height="([0-9]+)".*/\1 \2/p' plot.svg | awk '{ print 2 * $1, 2 * $2 }')
-  [ $theme = dark ] && background=14171b || background=ffffff
-  verdict 'has two pixels for each unit, and its colours' "$(decoded plot.png | diff <(echo "$size $background True") -)"
+  [ $theme = dark ] && colour=14171b || colour=ffffff
+  verdict 'has two pixels for each unit, and its colours' "$(decoded plot.png | diff <(echo "$size $colour True") -)"
 done
 accept 'masks' analyze masks runs/one -o masks.png
 verdict 'are a picture' "$(decoded masks.png | grep -q ' ffffff ' || decoded masks.png)"
