@@ -12,7 +12,7 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr const char *kDrawing = "Draw it: a name that ends in .svg or .html", *kPage = "Write a page: a name that ends in .html";
+constexpr const char *kDrawing = "Draw it: a name that ends in .svg, .png or .html", *kPage = "Write a page: a name that ends in .html";
 
 struct Chosen {
   std::function<Report()> analyse;
@@ -22,11 +22,12 @@ struct Chosen {
 
 // The runs that an analysis reads.
 template <class Options> void add_runs(CLI::App& app, Options& options) {
-  if constexpr (requires { options.run; }) app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
-  else app.add_option("runs", options.text.runs, "Folders of runs, such as runs/quickstart")->required();
+  app.add_option("runs", options.text.runs, "Folders of runs, such as runs/quickstart")->required();
   add_text_options(app, options.text);
 }
-void add_runs(CLI::App& app, MasksOptions& options) { add_run_arguments(app, options.run); }
+void add_runs(CLI::App& app, MasksOptions& options) {
+  add_run_arguments(app, options.run, "Run folders and run files, then keys for all of them: model.window=8", true);
+}
 void add_runs(CLI::App& app, MemoryOptions& options) {
   app.add_option("runs", options.runs, "Run folders and run files; a run file has no perplexity, and is not drawn")->required();
   app.add_option("--measured", options.measured, "A step that holds more by its plan is not taken, and its memory is that of the plan")

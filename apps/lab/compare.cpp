@@ -1,6 +1,7 @@
 // ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and tells what they
 // came to: one table, one drawing.
 //   ricci-compare apps/configs/comparisons/wikitext2_small.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
+//   ricci-compare apps/configs/comparisons/wikitext2_small.yaml 'lr=[1e-3, 3e-4]' --only vanilla
 // Each training is a ricci-train of its own in runs/NAME_MODEL_SEED. Called again after an interruption, it goes on where it was.
 #include <unistd.h>
 
@@ -87,8 +88,9 @@ int compare(const Options& options) {
   const std::string file = options.comparison.file(),
                     name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
   const Equal equal = choice_of<Equal>("--equal", options.equal);
-  const std::vector<Matched> models =
-      matched(read_contestants(file), options.comparison.overrides(), equal, choice_of<Change>("--change", options.change), options.only);
+  std::vector<std::string> common = options.comparison.overrides();
+  const std::vector<Contestant> contestants = with_grid(read_contestants(file), common);
+  const std::vector<Matched> models = matched(contestants, common, equal, choice_of<Change>("--change", options.change), options.only);
   const std::vector<Job> jobs = jobs_of(options, name, models);
   if (!options.only_plans && !train_all(jobs)) return 0;
   Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), options.command, equal, {}};
@@ -111,7 +113,9 @@ int main(int argc, char** argv) {
       argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and tells what they came to."},
       [&](CLI::App& app) {
         add_run_arguments(app, options.comparison,
-            "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500");
+            "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500; a list makes a "
+            "model for each value: "
+            "lr=[1e-3,3e-4]");
         app.add_option("--equal", options.equal, "The amount that is made equal to that of the file's first model: " + list_of<Equal>())
             ->capture_default_str();
         app.add_option("--change", options.change, "The key of the other models that is changed to make it so: " + list_of<Change>())
@@ -127,7 +131,7 @@ int main(int argc, char** argv) {
             ->allow_extra_args(false);
         app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
         app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
-        add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html");
+        add_output_options(app, options.report, "Draw it: a name that ends in .svg, .png or .html");
         add_json_flag(app, options.report);
       },
       [&] { return compare(options); });

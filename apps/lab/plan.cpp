@@ -66,6 +66,7 @@ ResultTable memory_of(const Plan& plan) {
   ResultTable table{{{.heading = "held at the peak", .left = true}, {.heading = "memory", .format = "bytes"}}};
   for (size_t use = 0; use < plan.at_peak.size(); ++use) table.add_row({described(static_cast<HeldFor>(use)), plan.at_peak[use]});
   table.add_row({"peak", plan.peak});
+  table.add_row({"most of gradients", plan.gradients});
   table.add_row({"most of activations, buffers", plan.working});
   if (plan.recorded) table.add_row({"the recorded step", plan.recorded});
   if (plan.process != plan.peak) table.add_row({"of the whole process", plan.process});
@@ -88,6 +89,7 @@ ResultTable table_of(const TrainConfig& config, const std::vector<Level>& levels
   add({.key = "ranks"}, [&](const Level&) { return options.ranks; });
   add({.key = "parameters"}, [](const Level& level) { return level.plan.parameters; });
   add({.heading = "peak", .key = "peak_bytes", .format = "bytes"}, [](const Level& level) { return level.plan.peak; });
+  add({.key = "gradient_bytes"}, [](const Level& level) { return level.plan.gradients; });
   add({.key = "working_bytes"}, [](const Level& level) { return level.plan.working; });
   add({.key = "recorded_bytes"}, [](const Level& level) { return level.plan.recorded; });
   add({.key = "process_bytes"}, [](const Level& level) { return level.plan.process; });
@@ -137,6 +139,7 @@ int print_published() {
 int plan(const Options& options) {
   if (options.published) return print_published();
   const std::string found = find_run(options.run.file()), file = found + (is_folder(found) ? "/config.yaml" : "");
+  check_run_file(found);
   TrainConfig config = load_config<TrainConfig>(file, options.run.overrides(), keys_of_init);
   config.model.vocab = planned_vocab(config, file);
   config.max_ranks = config.max_ranks.value_or(options.ranks);

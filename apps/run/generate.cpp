@@ -162,7 +162,7 @@ void add_options(CLI::App& app, Options& options) {
       ->allow_extra_args(false);
   app.add_flag("--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or the one --prompt, to a line of JSON for each text");
   app.add_flag("--log-probabilities", options.writing.log_probabilities,
-      "Print the log-probability of each token that was written, by the model alone: before temperature, top-k and top-p");
+      "Print the log-probability of each token that was written, by the model alone: before temperature, top-k, top-p and min-p");
   app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
   app.add_flag(
       "--speed", options.speed, "Tell at the end how many tokens a second were written, on stderr; on a terminal it is told anyway");

@@ -231,11 +231,11 @@ void add_field_options(CLI::App& app, const std::vector<Field>& fields) {
   }
 }
 
-void add_run_arguments(CLI::App& app, RunOptions& options, const char* help) {
+void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several) {
   auto words = std::make_shared<std::vector<std::string>>();
-  app.add_option("run", *words, help)->type_name("[FILE] [KEY=VALUE ...]");
+  app.add_option("run", *words, help)->type_name(several ? "[FILE ...] [KEY=VALUE ...]" : "[FILE] [KEY=VALUE ...]");
   app.allow_extras();
-  app.parse_complete_callback([&app, &options, words] {
+  app.parse_complete_callback([&app, &options, words, several] {
     std::vector<std::string> with_dashes, without;
     for (const std::string& word : app.remaining()) {
       if (word == "--") continue;  // only words follow
@@ -247,9 +247,11 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help) {
       if (word[0] == '=')
         throw CLI::ValidationError(one_line(word) + ": a key and its value have no blanks around the equals sign, as data=my.txt");
       const bool is_key = is_override(word);
-      if (!is_key && !options.file_.empty()) throw CLI::ValidationError("two run files: " + options.file_ + " and " + word);
+      const bool is_first = options.file().empty();
+      if (!is_key && !is_first && !several) throw CLI::ValidationError("two run files: " + options.file() + " and " + word);
       if (is_key) without.push_back(word);
-      else options.file_ = word;
+      else if (is_first) options.files_[0] = word;
+      else options.files_.push_back(word);
     }
     check_one_way(with_dashes, without);
     options.overrides_ = with_dashes;

@@ -45,21 +45,23 @@ std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
-// The arguments [FILE] [KEY=VALUE ...] of programs that read a run file. A word with a slash before its equals sign is a file;
+// The arguments [FILE] [KEY=VALUE ...] of programs that read a run file, or several. A word with a slash before its equals sign is a file;
 // --KEY=VALUE is KEY=VALUE. ~KEY removes a key that the file sets. Error: a key is given with dashes and without, of which the last
 // one is not known.
 class RunOptions {
  public:
-  const std::string& file() const { return file_; }  // empty: none given
+  const std::string& file() const { return files_[0]; }  // empty: none given
+  const std::vector<std::string>& files() const { return files_; }
   const std::vector<std::string>& overrides() const { return overrides_; }
 
  private:
-  friend void add_run_arguments(CLI::App& app, RunOptions& options, const char* help);
-  std::string file_;
+  friend void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several);
+  std::vector<std::string> files_{""};
   std::vector<std::string> overrides_;
 };
 void add_run_arguments(CLI::App& app, RunOptions& options,
-    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets");
+    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
+    bool several = false);
 // Prints the text and ends the program with exit code 0, as soon as the flag is met.
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 

@@ -61,16 +61,17 @@ class Ranking {
   double max_, temperature_;
 };
 
-// The token at which `uniform` of the weight is, among those that together have the share top_p. `total` is the sum of all weights;
-// where it is wrong by up to `error` and the token depends on that: none.
-std::optional<int64_t> draw_from(Ranking& ranking, double top_p, double uniform, double total, double error) {
+// The token at which `uniform` of the weight is, among those that together have the share top_p, and of these the ones with a weight of
+// min_p at least: the most probable token weighs 1. `total` is the sum of all weights; where it is wrong by up to `error` and the token
+// depends on that: none.
+std::optional<int64_t> draw_from(Ranking& ranking, const Sampling& s, double uniform, double total, double error) {
   const auto is_near = [&](double a, double b) { return error > 0 && !(std::abs(a - b) > error); };
   size_t count = ranking.size();
-  if (top_p < 1) {
+  if (s.top_p < 1 || s.min_p > 0) {
     double sum = 0;
-    for (count = 0; count < ranking.size(); ++count) {
-      if (is_near(sum, top_p * total)) return {};
-      if (!(sum < top_p * total)) break;
+    for (count = 0; count < ranking.size() && ranking.weight(count) >= s.min_p; ++count) {
+      if (s.top_p < 1 && is_near(sum, s.top_p * total)) return {};
+      if (s.top_p < 1 && !(sum < s.top_p * total)) break;
       sum += ranking.weight(count);
     }
     count = std::max<size_t>(1, count);
@@ -93,6 +94,7 @@ void check(const Sampling& s) {
   if (!(s.temperature >= 0 && std::isfinite(s.temperature))) fail("temperature: expected 0 or more, got {}", {s.temperature});
   if (s.top_k < 0) fail("top-k: expected 0 or more, got {}", {s.top_k});
   if (!(s.top_p > 0 && s.top_p <= 1)) fail("top-p: expected more than 0 and at most 1, got {}", {s.top_p});
+  if (!(s.min_p >= 0 && s.min_p <= 1)) fail("min-p: expected 0 to 1, got {}", {s.min_p});
 }
 
 // The weights are summed as they are, which needs no order, and only where rounding may decide, from the largest on.
@@ -101,9 +103,9 @@ int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, u
   const double uniform = Philox{sampling.seed, sample}.uniform_f64(index), total = ranking.sum_of_weights();
   constexpr double kRoundingsOfTerm = 8;  // two sums of n terms and n differences are each wrong by up to n roundings
   const double error = ranking.is_sorted() ? 0 : kRoundingsOfTerm * 0x1p-53 * static_cast<double>(ranking.size()) * total;
-  if (const auto token = draw_from(ranking, sampling.top_p, uniform, total, error)) return *token;
+  if (const auto token = draw_from(ranking, sampling, uniform, total, error)) return *token;
   ranking.sort();
-  return *draw_from(ranking, sampling.top_p, uniform, ranking.sum_of_weights(), 0);
+  return *draw_from(ranking, sampling, uniform, ranking.sum_of_weights(), 0);
 }
 
 }  // namespace ricci

@@ -11,10 +11,12 @@
 
 namespace ricci {
 
+// The order is that of transformers: temperature, top_k, top_p, min_p, each among the tokens that the one before left.
 struct Sampling {
   double temperature = 1;  // 0: always the most probable token
   int64_t top_k = 0;       // only the k most probable tokens; 0: all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
+  double min_p = 0;        // only tokens with at least this share of the probability of the most probable one
   uint64_t seed = 1;
   int64_t pieces = 0;                    // draws only ids below this number; 0: all
   Sampling among(int64_t count) const {  // draws only ids below count
@@ -28,10 +30,11 @@ inline void visit_fields(Sampling& c, const Fields& field) {
   field("temperature", c.temperature, "logits are divided by it; 0: always the most probable token");
   field("top_k", c.top_k, "draw from the k most probable tokens; 0: from all");
   field("top_p", c.top_p, "draw from the most probable tokens that together have this probability");
+  field("min_p", c.min_p, "draw from tokens with at least this share of the largest probability");
   field("seed", c.seed, "of the draws");
 }
 
-// Errors: temperature below 0, top_k below 0, top_p outside (0, 1].
+// Errors: temperature below 0, top_k below 0, top_p outside (0, 1], min_p outside [0, 1].
 void check(const Sampling& sampling);
 
 // One token from the logits of one position. `index` numbers the draws of a sample: the same (seed, sample, index) draws the same.

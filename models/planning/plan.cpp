@@ -80,23 +80,23 @@ struct Setup {
   }
 };
 
-// Notes the peaks; the peak of activations and buffers from begin_steps() on, since what is being made before has no holder yet.
+// Notes the peaks; those of gradients, and of activations and buffers, from begin_steps() on, since what is being made before has no
+// holder yet.
 class PeakNotes {
  public:
   PeakNotes(Device device, StepMemory& memory) : device_(device), before_(memory_use(device).current), memory_(memory) {}
-  void begin_steps() {
-    const HeldBytes held = held_on(device_);
-    lasting_ = held[static_cast<size_t>(HeldFor::parameters)] + held[static_cast<size_t>(HeldFor::optimizer_state)];
-  }
+  void begin_steps() { steps_ = true; }
 
   // Called with the bytes of each tensor before they are counted.
   void operator()(int64_t bytes) {
     const int64_t now = memory_use(device_).current + bytes - before_;
-    const bool may_be_most = lasting_ >= 0 && now - lasting_ > memory_.working;
-    if (now <= memory_.peak && !may_be_most) return;
+    if (now <= memory_.peak && !steps_) return;
     HeldBytes held = held_on(device_);
     held[static_cast<size_t>(HeldFor::other)] += bytes - before_;
-    if (may_be_most) memory_.working = std::max(memory_.working, working_bytes(held));
+    if (steps_) {
+      memory_.working = std::max(memory_.working, working_bytes(held));
+      memory_.gradients = std::max(memory_.gradients, held[static_cast<size_t>(HeldFor::gradients)]);
+    }
     if (now > memory_.peak) {
       memory_.peak = now;
       memory_.at_peak = held;
@@ -105,7 +105,8 @@ class PeakNotes {
 
  private:
   Device device_;
-  int64_t before_, lasting_ = -1;  // lasting_: parameters and optimizer state
+  int64_t before_;
+  bool steps_ = false;
   StepMemory& memory_;
 };
 

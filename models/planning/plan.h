@@ -36,6 +36,7 @@ struct StepMemory {
   int64_t parameters = 0;  // numbers that are trained
   int64_t peak = 0;        // most bytes of tensors at one time
   HeldBytes at_peak{};     // what they are held for; `other` are values between ops and buffers of kernels
+  int64_t gradients = 0;   // most bytes of gradients at one time, in a step
   int64_t working = 0;     // most bytes of activations and `other` at one time, which need not be the time of the peak
 };
 

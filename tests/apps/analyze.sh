@@ -17,6 +17,7 @@ steps=(steps=8 lr=0.02 eval_every=4)
 accept 'train a decoder' train tiny.yaml name=decoder "${steps[@]}"
 accept 'train top-down' train families.yaml name=topdown model.family=topdown model.layers=1 'model.scales=[1, 4]' model.heads=2 "${steps[@]}"
 accept 'train coarse' train families.yaml name=coarse model.family=coarse model.scale=4 model.heads=2 "${steps[@]}"
+accept 'train coarse with smaller cells' train families.yaml name=coarser model.family=coarse model.scale=2 model.heads=2 "${steps[@]}"
 accept 'train retina' train families.yaml name=retina model.family=retina 'model.scales=[1, 4]' 'model.windows=0:4, 4:16' model.heads=2 "${steps[@]}"
 
 accept 'train top-down with wide cells' train families.yaml name=wide model.family=topdown model.layers=1 'model.scales=[1, 8]' model.heads=2 model.loss_from=first_full "${steps[@]}"
@@ -61,13 +62,27 @@ accept 'neighbours in a coarse model' analyze neighbours runs/coarse
 accept 'completions' analyze completions runs/coarse --places 3 --top 5 --json c.json -o c.html
 drawn c.html
 expect 'so many tokens, the most probable first' c.json '[len(p["expected"]) for p in d["places"]] == [5, 5, 5] and all(p["expected"][0]["probability"] >= p["expected"][4]["probability"] > 0 for p in d["places"])'
+accept 'completions of several runs' analyze completions runs/coarse runs/coarser --places 2 --json c2.json -o c2.html
+expect 'an object for each' c2.json '[(r["run"], r["scale"], len(r["places"])) for r in d] == [("coarse", 4, 2), ("coarser", 2, 2)]'
+verdict 'a table with the names of the runs' "$(sed 1d out | awk 'NR == 1 || NR == 2 || NR == 4 { print $1 }' | xargs | diff - <(echo run coarse coarser) && head -1 out | diff - <(echo 'the most probable tokens of the next cell'))"
+verdict 'notes with their run' "$(grep -cE '^(coarse|coarser): [0-9.]+% of the tokens' out | diff - <(echo 2))"
+drawn c2.html
+accept 'neighbours in several runs' analyze neighbours runs/topdown runs/decoder --scales 4 --json n3.json
+expect 'each with its own chunks' n3.json '[(r["run"], r["scales"][0]["mean_of_tokens"]) for r in d] == [("topdown", False), ("decoder", True)]'
+verdict 'what holds for both is told once' "$(grep -c '^The cosine is' out | diff - <(echo 1))"
 accept 'completions of a given text' analyze completions runs/coarse --text 'the quick brown fox '
 
 samples=(--prompts 2 --prompt 4 --tokens 12 --timed 1 --training-tokens 2000)
 accept 'samples, with a judge' analyze samples runs/decoder runs/topdown "${samples[@]}" --judge runs/retina --json g.json -o g.svg
 drawn g.svg
 expect 'each prompt with its completions' g.json 'all(len(r["texts"]) == 2 and len(r["texts"][0]["completions"]) == 3 and len(r["seconds"]) == 1 and r["samples"]["judge_perplexity"] > 1 for r in d)'
+verdict 'shows the first text of two prompts' "$(grep -cE '^prompt [12]: ' out | diff - <(echo 2) && grep -cxE -- '--- (the text itself|decoder|topdown)' out | diff - <(echo 6))"
+verdict 'the text itself has one row for all' "$(grep -c '^the text itself  ' out | diff - <(echo 1))"
 mv g.json first.json
+accept 'more of them, on a page' analyze samples runs/decoder runs/topdown "${samples[@]}" --shown 1 -o g.html
+verdict 'beside each other' "$(grep -cE '^<div><h3>(the text itself|decoder|topdown)</h3><pre>' g.html | diff - <(echo 3))"
+accept 'none of them' analyze samples runs/decoder "${samples[@]}" --shown 0
+verdict 'are not shown' "$(! grep -q '^prompt [0-9]: ' out || shown out)"
 accept 'the same samples' analyze samples runs/decoder runs/topdown "${samples[@]}" --judge runs/retina --json g.json
 verdict 'again' "$(diff <(number first.json '[r["texts"] for r in d]') <(number g.json '[r["texts"] for r in d]'))"
 
@@ -79,6 +94,12 @@ accept 'an imported judge' analyze samples runs/decoder "${samples[@]}" --judge 
 refuse 'samples of an imported run' 1 'imported: has no training text' analyze samples runs/imported "${samples[@]}" --data text.txt
 refuse 'frequency of an imported run' 1 'imported: has no training text' analyze frequency runs/imported --data text.txt
 
+accept 'masks of several runs' analyze masks runs/topdown runs/retina families.yaml --tokens 12 --json k3.json -o k3.svg
+drawn k3.svg
+expect 'a model each' k3.json '[m["model"] for m in d] == ["runs/topdown", "runs/retina", "families.yaml"] and all(m["masks"] for m in d)'
+verdict 'each has a title in the drawing' "$(grep -oE '>(runs/topdown: topdown|runs/retina: retina|families.yaml: decoder)[^<]*, 12 tokens<' k3.svg | wc -l | diff - <(echo 3))"
+verdict 'and its name in the table' "$(awk 'NR > 2 { print $1 }' out | grep -cxE 'runs/topdown|runs/retina|families.yaml' | diff - <(echo 3))"
+accept 'with keys for all' analyze masks runs/topdown runs/retina model.ctx=8
 accept 'masks of a run file' analyze masks families.yaml model.family=bottomup 'model.scales=[1, 2, 4]' model.heads=2 -o k.html
 drawn k.html
 accept 'JSON on stdout' analyze masks runs/topdown --json -
@@ -96,7 +117,7 @@ refuse 'a scale longer than the context' 1 '--scales: 32, but the context is 16'
 refuse 'a scale finer than the model' 1 '--scales: 2, but the finest cells of coarse have 4 tokens' analyze neighbours runs/coarse --scales 2
 refuse 'more prompts than the text has' 1 'samples: .* tokens, expected [0-9]+ for 500 prompts' analyze samples runs/decoder --prompts 500 --prompt 4 --tokens 12
 refuse 'a mixer without attention' 1 'masks: the dispatcher mixer has no attention' analyze masks tiny.yaml model.mixer=dispatcher
-refuse 'a drawing of an unknown kind' 1 'x\.png: expected a name that ends in \.svg or \.html' analyze shuffle runs/decoder -o x.png
+refuse 'a drawing of an unknown kind' 1 'x\.pdf: expected a name that ends in \.svg, \.png or \.html' analyze shuffle runs/decoder -o x.pdf
 refuse 'a drawing where there is a page' 1 'x\.svg: expected a name that ends in \.html' analyze completions runs/coarse -o x.svg
 refuse 'a folder that is not there' 1 'none: No such file' analyze shuffle runs/decoder --json none/x.json
 refuse 'an unknown theme' 1 "theme: expected auto, light or dark, got 'blue'" analyze masks runs/decoder --theme blue

@@ -56,7 +56,7 @@ refuse 'a width beyond its bound' 1 '--width: 10000000, expected 524288 or less'
 refuse 'a length beyond 64 bits' 2 '--lengths' bench --lengths 99999999999999999999
 refuse 'an unknown device' 1 "expected one of cpu, cuda, cuda_emulated, got 'tpu'" bench --device tpu
 refuse 'an unknown dtype' 1 'f16' bench --dtype f16
-refuse 'a drawing of an unknown kind' 1 'plot\.png: expected a name that ends in \.svg or \.html' bench "${small[@]}" -o plot.png
+refuse 'a drawing of an unknown kind' 1 'plot\.pdf: expected a name that ends in \.svg, \.png or \.html' bench "${small[@]}" -o plot.pdf
 refuse 'an unknown theme' 1 "theme: expected auto, light or dark, got 'blue'" bench --theme blue
 refuse 'a folder that is not there' 1 'none: No such file' bench -o none/plot.svg
 CUDA_VISIBLE_DEVICES= refuse 'no GPU' 1 'device cuda: ' bench --device cuda

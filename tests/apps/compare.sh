@@ -20,6 +20,7 @@ verdict 'what was run is told on stderr' "$(grep -c '^run [1-4] of 4: runs/pair_
 verdict 'JSON on stdout, a model and a run each' "$(grep -cE '"(name|run)": ' out | diff - <(echo 6))"
 verdict 'both seeds have weights of their own' "$(cmp -s runs/pair_vanilla_1/model.safetensors runs/pair_vanilla_2/model.safetensors && echo same)"
 verdict 'the model is the changed one' "$(grep -qE '^  ff: [0-9]+$' runs/pair_top-down_1/config.yaml && ! grep -qE '^  ff: 64$' runs/pair_top-down_1/config.yaml || shown runs/pair_top-down_1/config.yaml)"
+verdict 'with the interval over the seeds: two models in two panels, for pages and phones' "$(grep -o 'class="band f[01]"' both.html | wc -l | diff - <(echo 8))"
 verdict 'a page with the table' "$(grep -q '<td>vanilla</td>' both.html && grep -q 'seconds of training' both.html || echo no)"
 
 cp out first.json
@@ -125,6 +126,16 @@ printf 'sdp: [tiny.yaml, model.heads=2]\nidentity: [tiny.yaml, model.heads=2, mo
 accept 'a key taken back for one of them' compare mixers.yaml --plan
 verdict 'both are planned' "$(grep -cE '^(sdp|identity) ' out | diff - <(echo 2))"
 
+# ---- A grid
+grid=(pair.yaml steps=4 eval_every=2 'lr=[1e-2, 1e-3]')
+accept 'a grid before training' compare "${grid[@]}" 'batch=[2]' --only vanilla --plan
+verdict 'has a row for each value' "$(awk 'NR > 2 { print $1 }' out | diff - <(printf 'vanilla_lr_%s_batch_2\n' 1e-2 1e-3))"
+run compare "${grid[@]}" --only vanilla,top-down_lr_1e-3 --seeds 1,2 --json -o grid.html
+verdict 'trains each' "$([ $? = 0 ] && ls -d runs/*lr* | xargs -n1 basename | xargs | diff - <(echo pair_top-down_lr_1e-3_1 pair_top-down_lr_1e-3_2 pair_vanilla_lr_1e-2_1 pair_vanilla_lr_1e-2_2 pair_vanilla_lr_1e-3_1 pair_vanilla_lr_1e-3_2))"
+verdict 'with its value' "$(grep -h '^lr:' runs/pair_vanilla_lr_1e-[23]_1/config.yaml | xargs | diff - <(echo 'lr: 0.01 lr: 0.001'))"
+verdict 'which the JSON has' "$(tr -d ' \n' <out | grep -oE '"grid":\{[^}]*\}' | xargs | diff - <(echo 'grid:{lr:1e-2} grid:{lr:1e-3} grid:{lr:1e-3}'))"
+verdict 'the page has the rows and the differences' "$(grep -c '<td>[^<]*_lr_1e-3</td>\|_lr_1e-3 minus vanilla_lr_1e-2: ' grid.html | diff - <(echo 4))"
+
 # ---- Messages
 refuse 'no file' 1 'no comparison file given' compare
 refuse 'no such file' 1 'none\.yaml: No such file' compare none.yaml
@@ -149,7 +160,7 @@ verdict 'as beside it' "$(grep '^top-down ' out | tr -s ' ' | diff both.row -)"
 refuse 'a seed twice' 1 '--seeds: 2 stands there twice' compare pair.yaml --seeds 2,1,2
 refuse 'nothing to make equal' 1 "--equal: expected one of nothing, parameters, flops, memory, got 'speed'" compare pair.yaml --equal speed
 refuse 'nothing to change' 1 "--change: expected one of width, ff, layers, got 'depth'" compare pair.yaml --change depth
-refuse 'a drawing of an unknown kind' 1 'both\.png: expected a name that ends in \.svg or \.html' compare pair.yaml -o both.png
+refuse 'a drawing of an unknown kind' 1 'both\.pdf: expected a name that ends in \.svg, \.png or \.html' compare pair.yaml -o both.pdf
 refuse 'a run of another config' 1 'runs/pair_vanilla_1: holds a run with lr: ' compare "${small[@]}" lr=0.5
 run compare pair.yaml steps=8 lr=1e30 --name broken
 verdict 'a training that fails' "$([ $? = 1 ] && tail -1 err | grep -q '^ricci-compare: runs/broken_vanilla_1: ricci-train ended with exit code 1$' || shown err)"

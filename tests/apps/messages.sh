@@ -71,11 +71,13 @@ refuse 'seed below 0' 2 '--seed: expected an integer of 0 or more, got -1' gener
 refuse 'seed beyond 64 bits' 2 '--seed: expected an integer of 0 or more, got 18446744073709551616' generate runs/tiny --seed 18446744073709551616
 refuse 'too many threads' 2 '--threads: expected an integer from 0 to 1024, got 100000' generate runs/tiny --threads 100000
 refuse 'top-p of 0' 1 'top-p: expected more than 0 and at most 1, got 0' generate runs/tiny --top-p 0
+refuse 'min-p above 1' 1 'min-p: expected 0 to 1, got 1.5' generate runs/tiny --min-p 1.5
 refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny --top-k -1
 
 # ---- Plans
 accept 'a plan' plan tiny.yaml --memory 64MiB
 verdict 'tells peak and largest batch' "$(grep -q '^held at the peak' out && grep -q 'largest batch$' out || shown out)"
+verdict 'and the gradients of all parameters' "$(grep -qE "^most of gradients +$(awk '/trained parameters/ { printf "%.1f KiB", $1 * 4 / 1024 }' out)\$" out || shown out)"
 accept 'a tape' plan tiny.yaml --tape
 verdict 'is that of one micro-batch' "$([ "$(grep -cE '^%[0-9].* keeps [0-9]+ bytes$' out)" = "$(wc -l <out)" ] && grep -qE '^%[0-9]+\[.* embedding +<- constant tok.weight' out &&
   grep -qE '^%[0-9]+\[\] +classifier_loss +<- ' <(tail -n 1 out) || echo 'expected a line per op')"
@@ -235,7 +237,7 @@ help() {
 }
 help train FILE KEY=VALUE --help-config
 help eval run --data --context --stride --batch --json --precision --device --threads
-help generate run --prompt --prompt-file --tokens --samples --stop --jsonl --interactive --speed --temperature --top-k --top-p --seed --precision --device --threads
+help generate run --prompt --prompt-file --tokens --samples --stop --jsonl --interactive --speed --temperature --top-k --top-p --min-p --seed --precision --device --threads
 help plan FILE KEY=VALUE --memory --ranks --json --published
 help tokenize train encode decode count
 help prepare --output --tokenizer --format --documents
@@ -262,7 +264,7 @@ accept 'a drawing' plot runs/one runs/two -o plot.svg
 accept 'a page' plot runs/one --x time --log-y -o plot.html
 refuse 'drawing of no run' 1 'runs/none: no such run' plot runs/none
 refuse 'drawing of an unknown key' 1 "no run has 'train_los' among its metrics, the nearest is 'train_loss'" plot runs/one --keys train_los
-refuse 'drawing of an unknown kind' 1 'plot.png: expected a name that ends in .svg or .html' plot runs/one -o plot.png
+refuse 'drawing of an unknown kind' 1 'plot.pdf: expected a name that ends in .svg, .png or .html' plot runs/one -o plot.pdf
 for steps in nan -1 0.6 inf; do
   refuse "smoothing over $steps" 1 "--smooth: expected a number of steps from 1 to 1e9, or 0, got $steps" plot runs/one --smooth $steps
 done

@@ -24,6 +24,12 @@ refuse 'one that is near' 1 "mien: no such run folder, the nearest is 'mine'; ru
 for ((i = 0; i < 10; ++i)); do mkdir -p runs/run$i && cp runs/mine/config.yaml runs/run$i; done
 refuse 'many runs' 1 'nosuch: no such run folder; runs has mine, run0, .*, run8 and 2 more$' generate nosuch
 refuse 'no such run file' 1 'shakespeare_char: no such run file, and no run of this name; runs has mine' train shakespeare_char
+refuse 'the files that there are' 1 'cannot read nothing\.yaml: No such file or directory; run files are tiny\.yaml$' train nothing.yaml
+refuse 'one that is near, without its ending' 1 'tinny: no such run file, and no run of this name; .*; the nearest run file is tiny\.yaml$' train tinny
+mkdir -p apps/configs/ptb && cp tiny.yaml apps/configs/ptb/word_level.yaml
+refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest run file is apps/configs/ptb/word_level\.yaml$' plan word_levl.yaml
+refuse 'for an analysis, too' 1 'the nearest run file is apps/configs/ptb/word_level\.yaml$' analyze masks ptb/word_level
+rm -r apps
 refuse 'a name of a tokenizer' 1 "tokenizer: expected one of .* or a file, got 'gpt2'; the file of GPT-2 is its tokenizer\.json or vocab\.bpe" train tiny.yaml tokenizer=gpt2
 refuse 'a vocabulary without a size' 1 'it needs the number of its tokens, as in model\.vocab=4000' train tiny.yaml tokenizer=bpe
 refuse 'no such vocabulary' 1 'tokenizer: ptb\.json is not there; ricci-tokenize train TEXT -o ptb\.json makes one, and the first lines of a run file may' train tiny.yaml tokenizer=ptb.json

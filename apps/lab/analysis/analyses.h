@@ -108,7 +108,6 @@ Report analyse_shuffle(const ShuffleOptions& options);
 // the output of the blocks of a scale.
 
 struct NeighboursOptions {
-  std::string run;
   TextRunOptions text;
   std::vector<int64_t> scales;
   int64_t queries = 4, nearest = 3, windows = 64;
@@ -139,13 +138,12 @@ std::vector<NearChunk> nearest_chunks(const Chunks& chunks, int64_t chunk, int64
 // Takes the mean over all chunks away, and divides each by its length; a vector of zeros stays one.
 void centre(Chunks& chunks);
 
-// Errors: as for open_text_run; a scale that does not fit into the context, or that is finer than the model's; fewer than two windows.
+// Errors: as for open_text_runs; a scale that does not fit into the context, or that is finer than the model's; fewer than two windows.
 Report analyse_neighbours(const NeighboursOptions& options);
 
 // ---- completions.cpp. Which tokens a coarse model expects in the next cell (Subramanian et al. 2020, table 7).
 
 struct CompletionsOptions {
-  std::string run;
   TextRunOptions text;
   std::string given;
   int64_t places = 6, shown = 4;
@@ -165,7 +163,7 @@ struct Expected {
 // The most probable tokens by their logits, the most probable first; equal ones in the order of their ids.
 std::vector<Expected> most_probable(std::span<const double> logits, int64_t count);
 
-// Errors: as for open_text_run; a text shorter than a cell, and one more where the next one is told.
+// Errors: as for open_text_runs; a text shorter than a cell, and one more where the next one is told.
 Report analyse_completions(const CompletionsOptions& options);
 
 // ---- samples.cpp. What models write, in numbers (Subramanian et al. 2020, table 5): repeated n-grams, BLEU, the perplexity of what they
@@ -173,7 +171,7 @@ Report analyse_completions(const CompletionsOptions& options);
 
 struct SamplesOptions {
   TextRunOptions text;
-  int64_t prompts = 8, prompt = 64, tokens = 256, completions = 3, timed = 3, training_tokens = 5'000'000;
+  int64_t prompts = 8, prompt = 64, tokens = 256, completions = 3, timed = 3, shown = 2, training_tokens = 5'000'000;
   std::string judge;  // it scores with its last checkpoint, at its own context
   Sampling sampling{.temperature = 0.7, .top_k = 40};
 };
@@ -183,6 +181,7 @@ inline void visit_fields(SamplesOptions& o, const Fields& field) {
   field("tokens", o.tokens, "tokens to write behind each").at_least(1);
   field("completions", o.completions, "texts behind each prompt").at_least(1);
   field("timed", o.timed, "sequences to write alone, for the time").at_least(0);
+  field("shown", o.shown, "prompts of which the first text is shown").at_least(0);
   field("training_tokens", o.training_tokens, "tokens of the training text that the 4-gram model learns from, at most").at_least(1);
   field("judge", o.judge, "another run, under which the samples are scored too");
   visit_fields(o.sampling, field);
@@ -195,7 +194,7 @@ Report analyse_samples(const SamplesOptions& options);
 // and for run files.
 
 struct MasksOptions {
-  RunOptions run;  // a run folder or a run file, and keys of it
+  RunOptions run;  // run folders and run files, and keys of them
   std::optional<int64_t> tokens;
 };
 inline void visit_fields(MasksOptions& o, const Fields& field) {

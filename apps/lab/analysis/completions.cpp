@@ -92,6 +92,20 @@ ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, int
   return table;
 }
 
+Report next_cells_of(const TextRun& run, const CompletionsOptions& options) {
+  const int64_t scale = run.config().model.settings<Coarse>().scale;
+  if (run.context < scale) fail("--context: {}, fewer tokens than a cell of {}", {run.context, scale});
+  const std::vector<Completion> all = completions_of(run, options, scale);
+  Report report{.title = fmt::format("{}: the most probable tokens of the next cell of {} tokens", run.name, scale),
+      .table = table_of(run, all, options.shown * scale)};
+  if (options.given.empty())
+    report.notes.push_back(
+        fmt::format("{:.1f}% of the tokens of the next cells are among those told; a model that knew them all would give each 1/{}",
+            100 * found_share(all), scale));
+  report.json = Object{{"run", run.name}, {"scale", scale}, {"found", found_share(all)}, {"places", json_of(report.table)}};
+  return report;
+}
+
 }  // namespace
 
 std::vector<Expected> most_probable(std::span<const double> logits, int64_t count) {
@@ -107,18 +121,9 @@ std::vector<Expected> most_probable(std::span<const double> logits, int64_t coun
 }
 
 Report analyse_completions(const CompletionsOptions& options) {
-  const TextRun run = open_text_run(options.run, options.text, {family_of<Coarse>});
-  const int64_t scale = run.config().model.settings<Coarse>().scale;
-  if (run.context < scale) fail("--context: {}, fewer tokens than a cell of {}", {run.context, scale});
-  const std::vector<Completion> all = completions_of(run, options, scale);
-  Report report{.title = fmt::format("{}: the most probable tokens of the next cell of {} tokens", run.name, scale),
-      .table = table_of(run, all, options.shown * scale)};
-  if (options.given.empty())
-    report.notes.push_back(
-        fmt::format("{:.1f}% of the tokens of the next cells are among those told; a model that knew them all would give each 1/{}",
-            100 * found_share(all), scale));
-  report.json = Object{{"run", run.name}, {"scale", scale}, {"found", found_share(all)}, {"places", json_of(report.table)}};
-  return report;
+  std::vector<std::pair<std::string, Report>> reports;
+  for (const TextRun& run : open_text_runs(options.text, {family_of<Coarse>})) reports.emplace_back(run.name, next_cells_of(run, options));
+  return stacked("the most probable tokens of the next cell", reports);
 }
 
 }  // namespace ricci::apps

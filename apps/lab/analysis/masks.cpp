@@ -86,45 +86,73 @@ ResultTable table_of(const std::vector<Mask>& masks) {
   return table;
 }
 
-// The masks side by side, each with the tokens of the text from left to right. Every query is a row as tall as its cell; what it sees is
-// filled, from the first token of the first cell to the last token of the last one.
-std::string mask_drawing(const std::string& title, const std::vector<Mask>& masks, Theme theme, bool with_style) {
-  int64_t tokens = 1;
-  for (const Mask& mask : masks) tokens = std::max({tokens, std::ssize(mask.rows) * mask.query_tokens, mask.keys * mask.key_tokens});
-  const auto columns = std::min<int64_t>(kColumns, std::ssize(masks)), rows = (std::ssize(masks) + kColumns - 1) / kColumns;
+struct MaskedModel {
+  std::string title;
+  std::vector<Mask> masks;
+  int64_t tokens = 1;  // the longest side of a mask
+};
+
+// The masks of a model side by side, each with the tokens of the text from left to right. Every query is a row as tall as its cell; what it
+// sees is filled, from the first token of the first cell to the last token of the last one. Returns where it ends.
+double draw_model(std::string& svg, const MaskedModel& model, double top) {
+  svg += svg_text(kEdge, top, "ink", " font-size=\"17\" font-weight=\"600\"", model.title);
+  svg += svg_text(kEdge, top + 20, "muted", "",
+      fmt::format("rows: what sees, from the first of {} tokens down; columns: the tokens that are seen", model.tokens));
   const double step = kSide + kGap, tall = kName + kSide + kFoot;
-  const double width = std::max(2 * kEdge + step * static_cast<double>(columns) - kGap, 520.0),
-               height = kTop + tall * static_cast<double>(rows) + 26;
-  const std::string rules = ".grid{stroke-width:.6} .axis{stroke-width:1}\n" + (with_style ? style_of(theme) : "");
-  std::string svg = svg_head(width, height, 12, title, rules) + svg_text(kEdge, 30, "ink", " font-size=\"17\" font-weight=\"600\"", title);
-  svg += svg_text(
-      kEdge, 50, "muted", "", fmt::format("rows: what sees, from the first of {} tokens down; columns: the tokens that are seen", tokens));
-  for (int64_t i = 0; i < std::ssize(masks); ++i) {
-    const Mask& mask = masks[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < std::ssize(model.masks); ++i) {
+    const Mask& mask = model.masks[static_cast<size_t>(i)];
     const int colour = mask.key_tokens == 1 ? 0 : 1 + static_cast<int>(std::lround(std::log2(static_cast<double>(mask.key_tokens)))) / 2;
     svg += draw_mask(mask, mask_name(mask), kEdge + step * static_cast<double>(i % kColumns),
-        kTop + kName + tall * static_cast<double>(i / kColumns), tokens, colour % kColours);
+        top + kTop - 30 + kName + tall * static_cast<double>(i / kColumns), model.tokens, colour % kColours);
   }
-  return svg + "</svg>\n";
+  return top + kTop - 30 + tall * static_cast<double>((std::ssize(model.masks) + kColumns - 1) / kColumns);
+}
+
+// The models under each other.
+std::string mask_drawing(const std::string& title, const std::vector<MaskedModel>& models, Theme theme, bool with_style) {
+  double width = 520, height = 30;
+  std::string svg;
+  for (const MaskedModel& model : models) {
+    const auto columns = static_cast<double>(std::min<int64_t>(kColumns, std::ssize(model.masks)));
+    width = std::max(width, 2 * kEdge + (kSide + kGap) * columns - kGap);
+    height = draw_model(svg, model, height) + (&model == &models.back() ? 26 : 30);
+  }
+  const std::string rules = ".grid{stroke-width:.6} .axis{stroke-width:1}\n" + (with_style ? style_of(theme) : "");
+  return svg_head(width, height, 12, title, rules) + svg + "</svg>\n";
+}
+
+// A report and what it draws.
+std::pair<Report, MaskedModel> masks_of(const std::string& given, const MasksOptions& options) {
+  ModelConfig config = request_run(given, options.run.overrides()).config.model;
+  config.vocab = 1;                    // masks do not depend on the vocabulary, which would be most of the weights
+  constexpr int64_t kMaxTokens = 256;  // whose rows can still be told apart
+  const int64_t tokens = std::min(options.tokens.value_or(kMaxTokens), config.ctx);
+  MaskedModel drawn{.masks = ricci::masks(Model(config), tokens)};
+  if (drawn.masks.empty()) fail("masks: a text of {} tokens, which is shorter than a cell", {tokens});
+  for (const Mask& mask : drawn.masks)
+    drawn.tokens = std::max({drawn.tokens, std::ssize(mask.rows) * mask.query_tokens, mask.keys * mask.key_tokens});
+  const std::string file = given.empty() ? "the default model" : given;
+  const bool mixes = config.traits().mixes;
+  drawn.title = fmt::format(
+      "{}: {}{}, {} tokens", file, ricci::name_of(config.family), mixes ? fmt::format(", {}", ricci::name_of(config.mixer)) : "", tokens);
+  Report report{.title = drawn.title, .table = table_of(drawn.masks)};
+  report.json = Object{{"model", file}, {"tokens", tokens}, {"masks", json_of(report.table)}};
+  return {report, drawn};
 }
 
 }  // namespace
 
 Report analyse_masks(const MasksOptions& options) {
-  ModelConfig config = request_run(options.run.file(), options.run.overrides()).config.model;
-  config.vocab = 1;                    // masks do not depend on the vocabulary, which would be most of the weights
-  constexpr int64_t kMaxTokens = 256;  // whose rows can still be told apart
-  const int64_t tokens = std::min(options.tokens.value_or(kMaxTokens), config.ctx);
-  const std::vector<Mask> masks = ricci::masks(Model(config), tokens);
-  if (masks.empty()) fail("masks: a text of {} tokens, which is shorter than a cell", {tokens});
-  const std::string file = options.run.file().empty() ? "the default model" : options.run.file();
-  const bool mixes = config.traits().mixes;
-  Report report{.title = fmt::format("{}: {}{}, {} tokens", file, ricci::name_of(config.family),
-                    mixes ? fmt::format(", {}", ricci::name_of(config.mixer)) : "", tokens),
-      .table = table_of(masks)};
-  report.json = Object{{"model", file}, {"tokens", tokens}, {"masks", json_of(report.table)}};
-  report.drawing = [masks, title = report.title](Theme theme, bool with_style) { return mask_drawing(title, masks, theme, with_style); };
-  return report;
+  std::vector<std::pair<std::string, Report>> reports;
+  std::vector<MaskedModel> models;
+  for (const std::string& file : options.run.files()) {
+    auto [report, drawn] = masks_of(file, options);
+    reports.emplace_back(file, std::move(report));
+    models.push_back(std::move(drawn));
+  }
+  Report all = stacked(fmt::format("what the queries of {} models see", models.size()), reports);
+  all.drawing = [models, title = all.title](Theme theme, bool with_style) { return mask_drawing(title, models, theme, with_style); };
+  return all;
 }
 
 }  // namespace ricci::apps

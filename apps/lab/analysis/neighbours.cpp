@@ -90,6 +90,29 @@ Value::List add_rows(
   return queries;
 }
 
+Report nearest_in(const TextRun& run, const NeighboursOptions& options) {
+  const std::vector<int64_t> starts = spread_over(run.tokens.size(), run.context, options.windows);
+  if (starts.size() < 2)
+    fail("neighbours: {} has {} tokens, fewer than two windows of {}", {run.tokens.name(), run.tokens.size(), run.context});
+  Report report{.title = run.name + ": nearest neighbours of chunks"};
+  report.table.columns = {{.heading = "tokens", .left = true, .missing = ""}, {.heading = "chunk", .left = true},
+      {.heading = "cosine", .format = "{:.3f}", .missing = ""}};
+  Value::List scales;
+  for (const Chunks& chunks : read_chunks(run, options, starts)) {
+    scales.emplace_back(Object{{"tokens", chunks.tokens}, {"mean_of_tokens", chunks.is_mean}, {"chunks", chunks.count()},
+        {"queries", add_rows(report.table, run, options, starts, chunks)}});
+    report.notes.push_back(fmt::format("{} tokens: {}, {} chunks of {} windows", chunks.tokens,
+        chunks.is_mean ? fmt::format("{} has no blocks at this scale, so a chunk is the mean of what its last blocks make of the tokens",
+                             name_of(run.model.config().family))
+                       : "what the blocks of this scale make of the cell",
+        with_commas(chunks.count()), starts.size()));
+  }
+  report.notes.push_back(
+      "The cosine is that of the vectors without their mean over all chunks. Chunks of the query's own window are left out.");
+  report.json = Object{{"run", run.name}, {"scales", scales}};
+  return report;
+}
+
 }  // namespace
 
 void centre(Chunks& chunks) {
@@ -122,27 +145,9 @@ std::vector<NearChunk> nearest_chunks(const Chunks& chunks, int64_t chunk, int64
 }
 
 Report analyse_neighbours(const NeighboursOptions& options) {
-  const TextRun run = open_text_run(options.run, options.text, language_models());
-  const std::vector<int64_t> starts = spread_over(run.tokens.size(), run.context, options.windows);
-  if (starts.size() < 2)
-    fail("neighbours: {} has {} tokens, fewer than two windows of {}", {run.tokens.name(), run.tokens.size(), run.context});
-  Report report{.title = run.name + ": nearest neighbours of chunks"};
-  report.table.columns = {{.heading = "tokens", .left = true, .missing = ""}, {.heading = "chunk", .left = true},
-      {.heading = "cosine", .format = "{:.3f}", .missing = ""}};
-  Value::List scales;
-  for (const Chunks& chunks : read_chunks(run, options, starts)) {
-    scales.emplace_back(Object{{"tokens", chunks.tokens}, {"mean_of_tokens", chunks.is_mean}, {"chunks", chunks.count()},
-        {"queries", add_rows(report.table, run, options, starts, chunks)}});
-    report.notes.push_back(fmt::format("{} tokens: {}, {} chunks of {} windows", chunks.tokens,
-        chunks.is_mean ? fmt::format("{} has no blocks at this scale, so a chunk is the mean of what its last blocks make of the tokens",
-                             name_of(run.model.config().family))
-                       : "what the blocks of this scale make of the cell",
-        with_commas(chunks.count()), starts.size()));
-  }
-  report.notes.push_back(
-      "The cosine is that of the vectors without their mean over all chunks. Chunks of the query's own window are left out.");
-  report.json = Object{{"run", run.name}, {"scales", scales}};
-  return report;
+  std::vector<std::pair<std::string, Report>> reports;
+  for (const TextRun& run : open_text_runs(options.text, language_models())) reports.emplace_back(run.name, nearest_in(run, options));
+  return stacked("nearest neighbours of chunks", reports);
 }
 
 }  // namespace ricci::apps

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <sstream>
 
 #include "apps/lab/analysis/analyses.h"
 #include "apps/lab/analysis/sample_metrics.h"
@@ -10,6 +11,7 @@
 #include "apps/terminal/progress.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"
+#include "data/text/utf8.h"
 #include "models/inference/evaluation.h"
 
 namespace ricci::apps {
@@ -29,6 +31,7 @@ struct Place {
 struct TextNumbers {
   double repeats[kOrder] = {}, ngram_perplexity = 0;
   std::optional<double> judge_perplexity = {};
+  bool operator==(const TextNumbers&) const = default;
 };
 
 struct Samples {
@@ -127,7 +130,7 @@ std::vector<Samples> write_all(const std::vector<TextRun>& runs, const SamplesOp
   return all;
 }
 
-// Two rows for each run: what it wrote, and the text itself.
+// A row for what each run wrote, and one for the text itself: once where its numbers are the same for all runs.
 ResultTable table_of(const std::vector<Samples>& runs) {
   ResultTable table;
   for (const char* heading :
@@ -136,11 +139,38 @@ ResultTable table_of(const std::vector<Samples>& runs) {
   const auto add = [&](const std::string& name, const TextNumbers& m, const Value& bleu, const Value& seconds) {
     table.add_row({name, m.ngram_perplexity, m.judge_perplexity, bleu, m.repeats[0], m.repeats[1], m.repeats[2], m.repeats[3], seconds});
   };
-  for (const Samples& run : runs) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Samples& run = runs[i];
     add(run.name, run.written, run.bleu, run.seconds.empty() ? Value() : Value(spread_of(run.seconds).median));
-    add("  the text itself", run.truth, {}, {});
+    const bool is_last = i + 1 == runs.size();
+    if (is_last || !(runs[i + 1].truth == run.truth))
+      add(is_last && runs[0].truth == run.truth ? "the text itself" : "  the text itself", run.truth, {}, {});
   }
   return table;
+}
+
+// Line by line, so that nothing moves the cursor of a terminal.
+std::string lines_of(const Tokenizer& tokenizer, const Ids& ids) {
+  std::istringstream text(replace_invalid_utf8(tokenizer.decode(ids)));
+  std::string lines;
+  for (std::string line; std::getline(text, line);) lines += (lines.empty() ? "" : "\n") + one_line(line, SIZE_MAX);
+  return lines;
+}
+
+// The first prompts, each with its continuation in the text and the first one of every run. Prompts of runs whose tokenizers or texts
+// differ are not the same: then each run has passages of its own.
+std::vector<Passage> passages_of(const std::vector<Samples>& all, const std::vector<TextRun>& runs, int64_t count) {
+  std::vector<Passage> passages;
+  for (size_t i = 0; i < all[0].places.size() && static_cast<int64_t>(i) < count; ++i)
+    for (size_t r = 0; r < all.size(); ++r) {
+      const Tokenizer& tokenizer = runs[r].tokenizer();
+      const Place& place = all[r].places[i];
+      const std::string heading = fmt::format("prompt {}: {}", i + 1, shown(tokenizer, place.prompt, false));
+      if (passages.empty() || passages.back().heading != heading)
+        passages.push_back({heading, {{"the text itself", lines_of(tokenizer, place.truth)}}});
+      passages.back().texts.emplace_back(all[r].name, lines_of(tokenizer, place.completions[0]));
+    }
+  return passages;
 }
 
 Value as_json(const Samples& run, const Tokenizer& tokenizer) {
@@ -169,6 +199,13 @@ Chart chart_of(const std::vector<Samples>& runs, const std::string& title) {
   return chart;
 }
 
+std::vector<std::string> explanations(const SamplesOptions& options) {
+  return {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}, min-p {}", options.prompt, options.sampling.temperature,
+              options.sampling.top_k, options.sampling.top_p, options.sampling.min_p),
+      "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",
+      "repeated: in the tokens that were written. s/sequence: one at a time with a cache, the prompt read, median."};
+}
+
 }  // namespace
 
 Report analyse_samples(const SamplesOptions& options) {
@@ -185,10 +222,7 @@ Report analyse_samples(const SamplesOptions& options) {
   std::map<std::pair<uint64_t, uint64_t>, KneserNey> ngrams;  // runs that share tokenizer and training text share the model
   Report report{
       .title = fmt::format("{} samples of {} tokens behind each of {} prompts", options.completions, options.tokens, options.prompts)};
-  report.notes = {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}", options.prompt, options.sampling.temperature,
-                      options.sampling.top_k, options.sampling.top_p),
-      "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",
-      "repeated: in the tokens that were written. s/sequence: one at a time with a cache, the prompt read, median."};
+  report.notes = explanations(options);
   Value::List json;
   for (size_t r = 0; r < runs.size(); ++r) {
     const Tokenizer& tokenizer = runs[r].tokenizer();
@@ -207,6 +241,7 @@ Report analyse_samples(const SamplesOptions& options) {
   if (judge)
     report.notes.push_back("judge: " + options.judge + ", its last checkpoint at its own context, per token of its own tokenizer.");
   report.table = table_of(all);
+  report.passages = passages_of(all, runs, options.shown);
   report.json = json;
   report.chart = chart_of(all, report.title);
   return report;

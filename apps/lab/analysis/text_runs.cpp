@@ -38,18 +38,6 @@ RunFolder open_folder(const std::string& path, const std::vector<Family>& famili
   return run;
 }
 
-}  // namespace
-
-void add_text_options(CLI::App& app, TextRunOptions& options) {
-  app.add_option("--data", options.data, "Files or folders to read; each run's validation text if not given");
-  add_model_options(app, options.model, "Tokens that a window holds");
-}
-
-OpenModel open_language_model(const std::string& path, const ModelOptions& options, const std::vector<Family>& families) {
-  open_folder(path, families);
-  return open_model(path, options);
-}
-
 TextRun open_text_run(const std::string& path, const TextRunOptions& options, const std::vector<Family>& families) {
   const RunFolder run = open_folder(path, families);
   const TrainConfig& config = run.config();
@@ -60,6 +48,18 @@ TextRun open_text_run(const std::string& path, const TextRunOptions& options, co
   Tokens tokens =
       options.data.empty() ? open_validation(config, open.run.tokenizer()) : open_tokens(config, options.data, open.run.tokenizer());
   return {std::move(open), folder_name(path), std::move(tokens)};
+}
+
+}  // namespace
+
+void add_text_options(CLI::App& app, TextRunOptions& options) {
+  app.add_option("--data", options.data, "Files or folders to read; each run's validation text if not given");
+  add_model_options(app, options.model, "Tokens that a window holds");
+}
+
+OpenModel open_language_model(const std::string& path, const ModelOptions& options, const std::vector<Family>& families) {
+  open_folder(path, families);
+  return open_model(path, options);
 }
 
 Tokens training_text(const TextRun& run) {

@@ -32,9 +32,7 @@ struct TextRun : OpenModel {
 // one of a family that is not among `families`; as for open_model.
 OpenModel open_language_model(const std::string& run, const ModelOptions& options, const std::vector<Family>& families);
 
-// Errors: as for open_language_model; no text.
-TextRun open_text_run(const std::string& run, const TextRunOptions& options, const std::vector<Family>& families);
-// All of them, with names that differ.
+// All of them, with names that differ. Errors: as for open_language_model; no text.
 std::vector<TextRun> open_text_runs(const TextRunOptions& options, const std::vector<Family>& families);
 
 // The text that the run learned from. Error: it has none, as an imported run.

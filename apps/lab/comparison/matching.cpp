@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -11,43 +10,17 @@
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/init/init.h"
 #include "core/error.h"
-#include "core/files/file.h"
 #include "core/memory/dry_run.h"
 #include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {
 
-namespace fs = std::filesystem;
-
 // Keys that decide which tokens are read in training and evaluation, and in which order. model.vocab does where the tokenizer is made
 // from the text.
 constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "sort_symbols", "sort_length", "format", "text_field",
     "label_field", "order", "weights", "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context",
     "steps", "eval_every", "eval_batches"};
-
-std::string place_of(const std::string& path, const YamlValue& value) { return path + ":" + std::to_string(value.line); }
-
-void check_name(const std::string& name, const std::string& place, const std::vector<Contestant>& before) {
-  if (name.empty() || name.size() > 60 || name.find('/') != name.npos || name.starts_with('.') || one_line(name) != name)
-    fail("{}: '{}' cannot be a part of the name of a run", {place, one_line(name)});
-  if (std::any_of(before.begin(), before.end(), [&](const Contestant& other) { return other.name == name; }))
-    fail("{}: {} stands there twice", {place, name});
-}
-
-Contestant contestant_of(const std::string& name, const YamlValue& value, const std::string& path) {
-  std::vector<YamlValue> words = value.kind == YamlValue::Kind::list ? value.items : std::vector{value};
-  if (words.empty() || words[0].kind != YamlValue::Kind::text)
-    fail("{}: {}: expected a run file, or a list of a run file and KEY=VALUE", {place_of(path, value), name});
-  Contestant one{name, (fs::path(path).parent_path() / words[0].text).string(), {}};
-  for (size_t i = 1; i < words.size(); ++i) {
-    const std::string& word = words[i].text;
-    if (words[i].kind != YamlValue::Kind::text || (word.find('=') == word.npos && !word.starts_with('~')))
-      fail("{}: {}: '{}', expected KEY=VALUE or ~KEY", {place_of(path, words[i]), name, one_line(word)});
-    one.overrides.push_back(word);
-  }
-  return one;
-}
 
 std::string value_of(TrainConfig& config, const char* key) {
   for (const Field& field : fields_of(config))
@@ -109,7 +82,7 @@ Choices choices_of(const TrainConfig& config, Change change) {
 // The model with `common` overrides and `changed`, which may be empty.
 Matched with_key(const Contestant& contestant, std::vector<std::string> common, const std::string& changed, int64_t vocab) {
   if (!changed.empty()) common.push_back(changed);
-  Matched result{contestant.name, contestant.file, contestant.config(common), contestant.overrides_and(common), changed};
+  Matched result{contestant.name, contestant.file, contestant.config(common), contestant.overrides_and(common), contestant.grid, changed};
   TrainConfig known = result.config;
   known.model.vocab = vocab;
   result.plan = plan_step(known.model, known.optimizer, step_shape_of(known));
@@ -182,29 +155,6 @@ void check_same_loss(const std::vector<Contestant>& contestants, const std::vect
 
 }  // namespace
 
-std::vector<std::string> Contestant::overrides_and(const std::vector<std::string>& more) const {
-  std::vector<std::string> all = overrides;
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-TrainConfig Contestant::config(const std::vector<std::string>& more) const {
-  return load_config<TrainConfig>(file, overrides_and(more), keys_of_init);
-}
-
-std::vector<Contestant> read_contestants(const std::string& path) {
-  const YamlValue document = parse_yaml(read_text(path, kMaxYaml), path, true);
-  if (document.kind != YamlValue::Kind::keys || document.items.empty())
-    fail("{}: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
-  std::vector<Contestant> all;
-  for (size_t i = 0; i + 1 < document.items.size(); i += 2) {
-    const std::string& name = document.items[i].text;
-    check_name(name, place_of(path, document.items[i]), all);
-    all.push_back(contestant_of(name, document.items[i + 1], path));
-  }
-  return all;
-}
-
 double amount_of(const Plan& plan, Equal equal) {
   if (equal == Equal::flops) return plan.flops();
   return static_cast<double>(equal == Equal::memory ? plan.peak : plan.parameters);
@@ -227,7 +177,7 @@ std::vector<Matched> matched(const std::vector<Contestant>& contestants, const s
     const std::vector<std::string>& only) {
   std::vector<std::string> names, all_common = common;
   std::vector<TrainConfig> configs;
-  for (const Contestant& contestant : contestants) names.push_back(contestant.name);
+  for (const Contestant& contestant : contestants) names.insert(names.end(), {contestant.model, contestant.name});
   const auto is_in = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
@@ -243,7 +193,7 @@ std::vector<Matched> matched(const std::vector<Contestant>& contestants, const s
   const Matched first = with_key(contestants[0], all_common, "", vocab);
   std::vector<Matched> all;
   for (size_t i = 0; i < contestants.size(); ++i) {
-    if (!only.empty() && !is_in(only, names[i])) continue;
+    if (!only.empty() && !is_in(only, contestants[i].model) && !is_in(only, contestants[i].name)) continue;
     const bool as_it_is = i == 0 || equal == Equal::nothing;
     all.push_back(
         as_it_is ? with_key(contestants[i], all_common, "", vocab) : closest_to(contestants[i], all_common, vocab, first, equal, change));

@@ -47,15 +47,23 @@ bool has_accuracy(const Comparison& comparison) {
   return comparison.is_trained() && std::all_of(comparison.models.begin(), comparison.models.end(), known);
 }
 
-// The mean over seeds of the i-th evaluation, as far as all seeds have one.
-template <class Y> std::vector<Point> mean_curve(const Compared& model, double Measurement::*x, const Y& y) {
+// The means over seeds of the i-th evaluation, as far as all seeds have one, and the halves of their intervals, where there are several.
+struct MeanCurve {
+  std::vector<Point> points = {};
+  std::vector<double> half_widths = {};
+  void add(double x, const MeanSpread& y, bool has_interval) {
+    points.push_back({x, y.mean});
+    if (has_interval) half_widths.push_back(y.half_width);
+  }
+};
+template <class Y> MeanCurve mean_curve(const Compared& model, double Measurement::*x, const Y& y) {
   size_t count = SIZE_MAX;
   for (const Outcome& outcome : model.outcomes) count = std::min(count, outcome.measurements.size());
-  std::vector<Point> points;
+  MeanCurve curve;
   for (size_t i = 0; i < count; ++i)
-    points.push_back({over_seeds(model, [&](const Outcome& o) { return o.measurements[i].*x; }).mean,
-        over_seeds(model, [&](const Outcome& o) { return y(o.measurements[i]); }).mean});
-  return points;
+    curve.add(over_seeds(model, [&](const Outcome& o) { return o.measurements[i].*x; }).mean,
+        over_seeds(model, [&](const Outcome& o) { return y(o.measurements[i]); }), model.outcomes.size() > 1);
+  return curve;
 }
 
 Value as_json(const Outcome& outcome) {
@@ -98,6 +106,7 @@ ResultTable table_of(const Comparison& comparison) {
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), comparison.models, value); };
   add({.heading = "model", .key = "name", .left = true}, &Compared::name);
   add({.key = "keys"}, &Compared::overrides);
+  add({.key = "grid"}, [](const Compared& m) { return m.grid.empty() ? Value() : Value(Object(m.grid.begin(), m.grid.end())); });
   add({.heading = "changed", .key = "changed", .left = true}, &Compared::changed);
   add({.heading = "parameters", .key = "parameters", .format = ","}, [](const Compared& m) { return m.plan.parameters; });
   add({.heading = "GFLOP/step", .key = "flops_per_step", .format = "{:.2f}", .factor = 1e-9},
@@ -131,8 +140,9 @@ ResultTable table_of(const Comparison& comparison) {
 
 Chart chart_of(const Comparison& comparison, const std::string& title) {
   Chart chart{.title = title, .x_name = "tokens read in training"};
+  constexpr size_t few = 30;  // points of a curve that have dots
   const size_t seeds = comparison.models[0].outcomes.size();
-  const std::string mean = seeds > 1 ? ", mean of " + std::to_string(seeds) + " seeds" : "";
+  const std::string mean = seeds > 1 ? ", mean of " + std::to_string(seeds) + " seeds, 95% interval" : "";
   chart.panels = {{"validation loss", "nats per " + unit_of(comparison) + mean},
       {"validation loss", "against time", {}, "seconds of training"},
       {"least validation loss", "against memory", {}, "MB of tensors, at most"}};
@@ -140,11 +150,18 @@ Chart chart_of(const Comparison& comparison, const std::string& title) {
   const auto accuracy = [](const Measurement& m) { return m.accuracy.value_or(0); };
   if (has_accuracy(comparison)) chart.panels.insert(chart.panels.begin() + 1, {"validation accuracy", "part predicted right"});
   for (const Compared& model : comparison.models) {
-    std::vector<std::vector<Point>> curves{mean_curve(model, &Measurement::tokens, nats), mean_curve(model, &Measurement::seconds, nats),
-        {{over_seeds(model, &Outcome::peak_bytes).mean * 1e-6, nats_of(model).mean}}};
+    MeanCurve best;
+    best.add(over_seeds(model, &Outcome::peak_bytes).mean * 1e-6, nats_of(model), seeds > 1);
+    std::vector<MeanCurve> curves{mean_curve(model, &Measurement::tokens, nats), mean_curve(model, &Measurement::seconds, nats), best};
     if (has_accuracy(comparison)) curves.insert(curves.begin() + 1, mean_curve(model, &Measurement::tokens, accuracy));
-    add_curves(chart, model.name, curves, false);
-    chart.panels.back().curves.back().marked = true;
+    const auto colour = static_cast<int>(chart.legend.size());
+    chart.legend.push_back({model.name, colour});
+    for (size_t i = 0; i < curves.size(); ++i)
+      chart.panels[i].curves.push_back({.name = model.name,
+          .colour = colour,
+          .points = curves[i].points,
+          .marked = curves[i].points.size() <= few,
+          .half_widths = curves[i].half_widths});
   }
   return chart;
 }

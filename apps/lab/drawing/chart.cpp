@@ -170,6 +170,13 @@ Axis y_axis_of(const Panel& panel, const Chart& chart) {
   std::vector<double> values;
   if (chart.clipped) values = without_outliers(panel, chart.log_y);
   else append(values, panel, &Point::y);
+  if (values.empty()) return axis_around(values, chart.log_y, true);
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  const double low = *least, high = *greatest, range = high - low;
+  for (const Curve& curve : panel.curves)
+    for (size_t i = 0; i < curve.half_widths.size(); ++i)
+      for (const double end : {curve.points[i].y - curve.half_widths[i], curve.points[i].y + curve.half_widths[i]})
+        values.push_back(curve.points.size() == 1 ? end : std::clamp(end, low - range, high + range));
   return axis_around(values, chart.log_y, true);
 }
 
@@ -177,9 +184,14 @@ Axis x_axis_of(const Chart& chart, const std::string& x_name) {
   std::vector<double> values;
   for (const Panel& panel : chart.panels)
     if (panel.x_name == x_name) append(values, panel, &Point::x);
-  const bool from_zero = !chart.log_x && !chart.scattered && !chart.whole_x;  // whole numbers count from 1 or from where they begin
+  const auto is_point = [](const Curve& curve) { return measured(curve).size() == 1; };
+  const bool scattered =
+      chart.scattered || (values.size() > 1 && std::all_of(chart.panels.begin(), chart.panels.end(), [&](const Panel& panel) {
+        return panel.x_name != x_name || std::all_of(panel.curves.begin(), panel.curves.end(), is_point);
+      }));
+  const bool from_zero = !chart.log_x && !scattered && !chart.whole_x;  // whole numbers count from 1 or from where they begin
   if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
-  Axis x = axis_around(values, chart.log_x, chart.scattered);
+  Axis x = axis_around(values, chart.log_x, scattered);
   x.whole = chart.whole_x;
   return x;
 }

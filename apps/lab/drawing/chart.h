@@ -53,6 +53,7 @@ struct Curve {
   std::vector<Point> raw = {};           // before smoothing, drawn faint; empty: not smoothed
   size_t raw_before = 0;                 // values of raw before the first point: points[i] is the average at raw[raw_before + i]
   bool marked = false;                   // a dot at each point
+  std::vector<double> half_widths = {};  // half of the interval around each point: a band, or a bar at a single point; empty: none
   std::vector<std::string> labels = {};  // beside the dots, one for each point; empty: none
   std::vector<double> steps = {};        // one for each point, where the curve is to be averaged
 };
@@ -104,9 +105,10 @@ inline const std::vector<Point>& measured(const Curve& curve) { return curve.raw
 // beginning are not left out. Fewer than 20 values stay as they are, and so do values whose middle has no range.
 std::vector<double> without_outliers(const Panel& panel, bool log);
 
-// The y axis of a panel. Where the chart is clipped it shows the measured values, and averages do not change it.
+// The y axis of a panel. Where the chart is clipped it shows the measured values, and averages do not change it. Bands widen it by at most
+// the range of the values on each side, bars as far as they reach.
 Axis y_axis_of(const Panel& panel, const Chart& chart);
-// The x axis that all panels with this x_name share.
+// The x axis that all panels with this x_name share. Where all their curves are single points, it is drawn around them.
 Axis x_axis_of(const Chart& chart, const std::string& x_name);
 
 // The measured values of a panel that its y axis does not show.

@@ -9,29 +9,37 @@
 namespace ricci::apps {
 namespace {
 
-constexpr double kWidth = 960, kEdge = 28, kLeft = 58, kGap = 34, kLetter = 7.4;  // kLetter: width of a letter of 13 units
-constexpr double kTitle = 58, kLegendRow = 24, kHead = 34, kFoot = 46, kTall = 340, kShort = 170;
+// The sizes that depend on the screen. A title has at most `letters` letters.
+struct Frame {
+  double width = 960, edge = 28, tall = 340;
+  size_t letters = 60;
+  int title = 20;  // font size
+};
+Frame frame_of(Screen screen) { return screen == Screen::phone ? Frame{400, 10, 240, 44, 15} : Frame{}; }
+
+constexpr double kLeft = 58, kGap = 34, kLetter = 7.4;  // kLetter: width of a letter of 13 units
+constexpr double kTitle = 58, kLegendRow = 24, kHead = 34, kFoot = 46, kShort = 170;
 
 double width_of(const std::string& text) { return kLetter * static_cast<double>(count_characters(text)); }
 
 // Longer names lose their middle.
-std::string fitting(const std::string& text) {
-  if (text.size() <= 60) return text;
+std::string fitting(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
   const auto continues = [&](size_t i) { return (text[i] & 0xc0) == 0x80; };
-  size_t head = 28, tail = text.size() - 28;
+  size_t head = most / 2 - 2, tail = text.size() - head;
   while (head > 0 && continues(head)) --head;
   while (tail < text.size() && continues(tail)) ++tail;
   return text.substr(0, head) + "…" + text.substr(tail);
 }
 
 // Entries from left to right, in as many rows as they need.
-std::vector<Point> place_legend(const Chart& chart) {
+std::vector<Point> place_legend(const Chart& chart, const Frame& frame) {
   std::vector<Point> places;
-  double x = kEdge, y = kTitle + 10;
+  double x = frame.edge, y = kTitle + 10;
   for (const LegendEntry& entry : chart.legend) {
-    const double width = 34 + width_of(fitting(entry.name)) + 22;
-    if (x > kEdge && x + width > kWidth - kEdge) {
-      x = kEdge;
+    const double width = 34 + width_of(fitting(entry.name, frame.letters)) + 22;
+    if (x > frame.edge && x + width > frame.width - frame.edge) {
+      x = frame.edge;
       y += kLegendRow;
     }
     places.push_back({x, y});
@@ -66,11 +74,25 @@ std::string draw_axes(const PanelBox& box, const std::string& x_name) {
     svg += svg_line(x, bottom, x, bottom + 5, "axis");
     svg += svg_text(x, bottom + 20, "muted", " text-anchor=\"middle\"", tick.label);
   }
-  return svg + svg_text(box.left + box.width / 2, bottom + 39, "muted", " text-anchor=\"middle\"", x_name);
+  const auto letters = static_cast<size_t>((box.width + kLeft) / kLetter);
+  return svg + svg_text(box.left + box.width / 2, bottom + 39, "muted", " text-anchor=\"middle\"", fitting(x_name, letters));
+}
+
+// The interval of each point, as far as the box shows it: a band, or a bar where there is one point.
+std::string draw_intervals(const PanelBox& box, const Curve& curve) {
+  std::string upper, lower;
+  const auto y_at = [&](double value) { return box.top + box.height * (1 - std::clamp(box.y.share(value), 0.0, 1.0)); };
+  for (size_t i = 0; i < curve.half_widths.size(); ++i) {
+    const auto [x, y] = curve.points[i];
+    upper += fmt::format("{}{:.2f} {:.2f}", i ? 'L' : 'M', box.x_at(x), y_at(y + curve.half_widths[i]));
+    lower = fmt::format("L{:.2f} {:.2f}", box.x_at(x), y_at(y - curve.half_widths[i])) + lower;
+  }
+  if (curve.half_widths.size() == 1) return "<path d=\"" + upper + lower + "\" class=\"curve " + stroke(curve.colour) + "\"/>\n";
+  return upper.empty() ? "" : fmt::format("<path d=\"{}{}Z\" class=\"band f{}\"/>\n", upper, lower, curve.colour % kColours);
 }
 
 std::string draw_curve(const PanelBox& box, const Curve& curve) {
-  std::string svg;
+  std::string svg = draw_intervals(box, curve);
   const std::string colour = stroke(curve.colour);
   if (!curve.raw.empty()) svg += polyline(box, curve.raw, "class=\"raw " + colour + "\"");
   svg += polyline(box, curve.points, "class=\"curve " + colour + "\"" + dashes(round_of(curve.colour), curve.dashed));
@@ -89,12 +111,12 @@ struct Area {
 };
 
 // The label of a dot is where it meets no other label and no dot, if there is such a place: beside it, above or below.
-std::string draw_labels(const PanelBox& box, const Panel& panel) {
+std::string draw_labels(const PanelBox& box, const Panel& panel, const Frame& frame) {
   constexpr double kAscent = 11, kDescent = 3, kAside = 9;
   std::vector<Area> taken;
   const auto is_free = [&](const Area& area) {
-    const bool inside =
-        area.left >= box.left && area.right <= kWidth - kEdge / 2 && area.top >= box.top - 8 && area.bottom <= box.top + box.height;
+    const bool inside = area.left >= box.left && area.right <= frame.width - frame.edge / 2 && area.top >= box.top - 8 &&
+                        area.bottom <= box.top + box.height;
     return inside && std::none_of(taken.begin(), taken.end(), [&](const Area& other) { return area.meets(other); });
   };
   std::vector<std::pair<Point, std::string>> labels;  // each with its dot
@@ -102,7 +124,7 @@ std::string draw_labels(const PanelBox& box, const Panel& panel) {
     for (size_t i = 0; i < curve.labels.size(); ++i) {
       const double x = box.x_at(curve.points[i].x), y = box.y_at(curve.points[i].y);
       taken.push_back({x - 5, y - 5, x + 5, y + 5});
-      labels.emplace_back(Point{x, y}, fitting(curve.labels[i]));
+      labels.emplace_back(Point{x, y}, fitting(curve.labels[i], frame.letters));
     }
   std::string svg;
   for (const auto& [dot, label] : labels) {
@@ -141,24 +163,26 @@ std::string draw_outside(const PanelBox& box, const Panel& panel) {
                    width_of(words) <= room ? words : words_of(outside, true));
 }
 
-std::string draw_panel(const PanelBox& box, const Panel& panel, const std::string& x_name) {
+std::string draw_panel(const PanelBox& box, const Panel& panel, const std::string& x_name, const Frame& frame) {
   std::string svg = fmt::format(
       "<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"ink\" font-weight=\"600\">{}", box.left - kLeft, box.top - 14, escaped(panel.title));
-  if (!panel.unit.empty()) svg += "<tspan class=\"muted\" font-weight=\"400\" dx=\"8\">" + escaped(panel.unit) + "</tspan>";
+  const double room = (box.width + kLeft) / kLetter - static_cast<double>(count_characters(panel.title));
+  const std::string unit = fitting(panel.unit, static_cast<size_t>(std::max(room, 12.0)));
+  if (!unit.empty()) svg += "<tspan class=\"muted\" font-weight=\"400\" dx=\"8\">" + escaped(unit) + "</tspan>";
   svg += "</text>\n" + draw_axes(box, x_name);
   for (const Curve& curve : panel.curves) svg += draw_curve(box, curve);
-  return svg + draw_labels(box, panel) + draw_outside(box, panel);
+  return svg + draw_labels(box, panel, frame) + draw_outside(box, panel);
 }
 
-std::string draw_legend(const Chart& chart) {
+std::string draw_legend(const Chart& chart, const Frame& frame) {
   std::string svg;
-  const std::vector<Point> places = place_legend(chart);
+  const std::vector<Point> places = place_legend(chart, frame);
   for (size_t i = 0; i < places.size(); ++i) {
     const auto& [x, y] = places[i];
     const LegendEntry& entry = chart.legend[i];
     svg += svg_line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour),
         dashes(entry.colour < 0 ? entry.round : round_of(entry.colour), entry.dashed));
-    svg += svg_text(x + 34, y, "ink", "", fitting(entry.name));
+    svg += svg_text(x + 34, y, "ink", "", fitting(entry.name, frame.letters));
   }
   return svg;
 }
@@ -207,17 +231,19 @@ std::string path_through(const std::vector<Point>& points, const PanelBox& box) 
   return path + "h0.01";  // a line of no length shows its round end
 }
 
-Layout layout_of(const Chart& chart) {
-  const std::vector<Point> legend = place_legend(chart);
-  Layout layout{kWidth, legend.empty() ? kTitle : legend.back().y + 14, {}};
+Layout layout_of(const Chart& chart, Screen screen) {
+  const Frame frame = frame_of(screen);
+  const std::vector<Point> legend = place_legend(chart, frame);
+  Layout layout{frame.width, legend.empty() ? kTitle : legend.back().y + 14, {}};
   const Axis common = x_axis_of(chart, "");
   for (size_t i = 0; i < chart.panels.size();) {
     // The first panel has a row of its own, the others go in rows of up to three.
-    const size_t max_columns = chart.panels.size() - 1 == 4 ? 2 : 3, columns = i == 0 ? 1 : std::min(chart.panels.size() - i, max_columns);
-    const double height = i == 0 ? kTall : kShort, top = layout.height + kHead;
-    const double width = (kWidth - 2 * kEdge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
+    const size_t max_columns = chart.panels.size() - 1 == 4 ? 2 : 3, in_row = std::min(chart.panels.size() - i, max_columns),
+                 columns = i == 0 || screen == Screen::phone ? 1 : in_row;
+    const double height = i == 0 ? frame.tall : kShort, top = layout.height + kHead;
+    const double width = (frame.width - 2 * frame.edge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
     for (size_t c = 0; c < columns; ++c, ++i)
-      layout.boxes.push_back({kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height,
+      layout.boxes.push_back({frame.edge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height,
           chart.panels[i].x_name.empty() ? common : x_axis_of(chart, chart.panels[i].x_name), y_axis_of(chart.panels[i], chart)});
     layout.height = top + height + kFoot;
   }
@@ -225,14 +251,18 @@ Layout layout_of(const Chart& chart) {
   return layout;
 }
 
-std::string to_svg(const Chart& chart, Theme theme, bool with_style) {
-  const Layout layout = layout_of(chart);
+std::string to_svg(const Chart& chart, Theme theme, bool with_style, Screen screen) {
+  const Frame frame = frame_of(screen);
+  const Layout layout = layout_of(chart, screen);
   std::string rules = ".grid,.axis{stroke-width:1} .curve,.raw{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round} "
-                      ".raw{stroke-width:1;opacity:.35} text{font-variant-numeric:tabular-nums}\n";
+                      ".raw{stroke-width:1;opacity:.35} .band{opacity:.15} text{font-variant-numeric:tabular-nums}\n";
   if (with_style) rules += style_of(theme);
   std::string svg = svg_head(layout.width, layout.height, 13, chart.title, rules);
-  svg += svg_text(kEdge, 36, "ink", " font-size=\"20\" font-weight=\"600\"", fitting(chart.title)) + draw_legend(chart);
-  for (size_t i = 0; i < chart.panels.size(); ++i) svg += draw_panel(layout.boxes[i], chart.panels[i], x_name_of(chart.panels[i], chart));
+  svg += svg_text(frame.edge, 36, "ink", fmt::format(" font-size=\"{}\" font-weight=\"600\"", frame.title),
+             fitting(chart.title, frame.letters)) +
+         draw_legend(chart, frame);
+  for (size_t i = 0; i < chart.panels.size(); ++i)
+    svg += draw_panel(layout.boxes[i], chart.panels[i], x_name_of(chart.panels[i], chart), frame);
   return svg + "</svg>\n";
 }
 

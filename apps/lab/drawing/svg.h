@@ -1,4 +1,4 @@
-// A chart as SVG: the first panel over the whole width, the others in rows below it.
+// A chart as SVG: the first panel over the whole width, the others in rows below it. On a phone all are below each other.
 #pragma once
 #include <string>
 #include <string_view>
@@ -26,14 +26,21 @@ struct PanelBox {
 
 inline const std::string& x_name_of(const Panel& panel, const Chart& chart) { return panel.x_name.empty() ? chart.x_name : panel.x_name; }
 
+// Page: 960 units wide. Phone: 400.
+enum class Screen : uint8_t { page, phone };
+
 struct Layout {
   double width, height;
   std::vector<PanelBox> boxes;  // one per panel
 };
-Layout layout_of(const Chart& chart);
+Layout layout_of(const Chart& chart, Screen screen = Screen::page);
 
 // The drawing; with_style: a whole file, otherwise for a page that holds style_of itself.
-std::string to_svg(const Chart& chart, Theme theme, bool with_style = true);
+std::string to_svg(const Chart& chart, Theme theme, bool with_style = true, Screen screen = Screen::page);
+
+// The bytes of a PNG file of the drawing, two pixels to a unit (png.cpp). Errors: as png_fault has it; the drawing is too large.
+std::string rasterized(const std::string& svg);
+const char* png_fault();  // why there are no PNG files: ricci was built without librsvg; null where there are
 
 // The path through the points, cut where it leaves the box.
 std::string path_through(const std::vector<Point>& points, const PanelBox& box);

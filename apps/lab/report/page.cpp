@@ -6,8 +6,12 @@ namespace {
 
 constexpr const char* kStyle = R"(
 body{margin:0;background:var(--background);color:var(--ink);font:14px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',Arial,sans-serif}
+h2,h3{font-size:15px;margin:22px 0 4px} h3{font-size:13px;color:var(--muted);margin:8px 0 4px}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--grid);padding:10px 14px;border-radius:6px;margin:0}
+.texts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));gap:0 18px}
+section{margin:0 28px}
 )";
-constexpr const char* kChartStyle = R"(main{max-width:1180px;margin:0 auto;padding:16px;position:relative}
+constexpr const char* kChartStyle = R"(main{max-width:1400px;margin:0 auto;padding:16px;position:relative}
 svg{display:block;width:100%;height:auto;touch-action:pan-y}
 button{position:absolute;right:44px;top:34px;font:inherit;font-size:13px;color:var(--muted);background:none;border:1px solid var(--grid);border-radius:6px;padding:3px 10px;cursor:pointer}
 button:hover{color:var(--ink);border-color:var(--muted)}
@@ -17,10 +21,11 @@ button:hover{color:var(--ink);border-color:var(--muted)}
 .wide table{border-collapse:collapse;margin:8px 28px 28px;font-variant-numeric:tabular-nums}
 .wide th{font-weight:600;color:var(--muted);text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--muted)}
 .wide td{text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--grid)}
-.wide th:first-child,.wide td:first-child{text-align:left;padding-left:0}
-.wide{overflow-x:auto}
+.wide th:first-child,.wide td:first-child{text-align:left;padding-left:0;white-space:nowrap}
+.wide{overflow-x:auto;background:linear-gradient(to right,var(--background) 40%,transparent),linear-gradient(to left,var(--background) 40%,transparent) 100% 0,linear-gradient(to right,var(--grid),transparent),linear-gradient(to left,var(--grid),transparent) 100% 0;background-repeat:no-repeat;background-size:60px 100%,60px 100%,24px 100%,24px 100%;background-attachment:local,local,scroll,scroll}
+.phone{display:none}
 p{margin:6px 28px}
-@media (max-width:700px){main{padding:8px 0} .wide svg{width:760px} .wide table{margin:8px} button{position:static;margin:4px 8px}}
+@media (max-width:700px){main{padding:8px 0} .page{display:none} .phone{display:block} .wide table{margin:8px} p{margin:6px 10px} section{margin:0 10px} button{position:static;margin:4px 8px}}
 )";
 constexpr const char* kTextStyle = R"(main{max-width:1500px;margin:0 auto;padding:16px 28px 40px}
 h2{border-top:1px solid var(--grid);padding-top:14px}
@@ -28,7 +33,6 @@ h2{border-top:1px solid var(--grid);padding-top:14px}
 figure{margin:0;max-width:100%;overflow-x:auto} figure.wide{flex-basis:100%}
 figcaption,.muted{color:var(--muted)} figcaption{font-size:12.5px;width:0;min-width:100%;box-sizing:border-box;padding:2px 14px 10px}
 svg{display:block;max-width:100%;height:auto}
-pre{white-space:pre-wrap;background:var(--grid);padding:10px 14px;border-radius:6px}
 table{border-collapse:collapse;margin:8px 0 20px;font-variant-numeric:tabular-nums}
 th,td{text-align:left;vertical-align:top;padding:4px 14px 4px 0;border-bottom:1px solid var(--grid)} th{color:var(--muted);font-weight:600}
 )";
@@ -36,13 +40,13 @@ th,td{text-align:left;vertical-align:top;padding:4px 14px 4px 0;border-bottom:1p
 // Finds the nearest point of every curve and tells its value. Points are [x, y] or [x, smoothed, measured].
 constexpr const char* kScript = R"(
 const chart = JSON.parse(document.getElementById('chart').textContent);
-const svg = document.querySelector('svg'), values = document.getElementById('values'), root = document.documentElement;
+const drawings = [...document.querySelectorAll('svg')], values = document.getElementById('values'), root = document.documentElement;
 const make = (name, attributes, parent) => {
   const element = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   return parent.appendChild(element);
 };
-const marks = make('g', {'pointer-events': 'none'}, svg);
+const marks = drawings.map(svg => make('g', {'pointer-events': 'none'}, svg));
 const share = (axis, value) => axis.log ? Math.log(value / axis.low) / Math.log(axis.high / axis.low) : (value - axis.low) / (axis.high - axis.low);
 const left = (box, x) => box.left + box.width * share(box.x, x), top_ = (box, y) => box.top + box.height * (1 - Math.min(Math.max(share(box.y, y), 0), 1));
 const show = value => {
@@ -55,7 +59,7 @@ const nearest = (box, points, x) => {
   return Math.abs(left(box, points[low][0]) - x) <= Math.abs(left(box, points[high][0]) - x) ? points[low] : points[high];
 };
 const cell = (row, text, name) => { const td = row.insertCell(); td.textContent = text; if (name) td.className = name; return td; };
-function hide() { marks.replaceChildren(); values.style.display = 'none'; }
+function hide() { for (const each of marks) each.replaceChildren(); values.style.display = 'none'; }
 function fill(panel, found, at) {
   const table = document.createElement('table'), head = table.insertRow();
   cell(head, panel.x_name, 'muted'); cell(head, show(at));
@@ -69,24 +73,27 @@ function fill(panel, found, at) {
   values.replaceChildren(table);
 }
 function move(event) {
+  const svg = event.currentTarget, i = drawings.indexOf(svg), panels = chart.panels.map(panel => ({...panel, ...panel.boxes[i]}));
   const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
-  const panel = chart.panels.find(p => point.x >= p.left - 8 && point.x <= p.left + p.width + 8 && point.y >= p.top && point.y <= p.top + p.height);
+  const panel = panels.find(p => point.x >= p.left - 8 && point.x <= p.left + p.width + 8 && point.y >= p.top && point.y <= p.top + p.height);
   if (!panel) return hide();
   const found = panel.curves.map(curve => [curve, nearest(panel, curve.points, point.x)]);
   const at = found.map(([, p]) => p[0]).reduce((a, b) => Math.abs(left(panel, a) - point.x) <= Math.abs(left(panel, b) - point.x) ? a : b);
   const near = found.filter(([curve, p]) => Math.abs(left(panel, p[0]) - left(panel, at)) < 12);
-  marks.replaceChildren();
-  for (const box of chart.panels.filter(p => p.x_name === panel.x_name)) make('line', {x1: left(box, at), x2: left(box, at), y1: box.top, y2: box.top + box.height, class: 'axis'}, marks);
-  for (const [curve, p] of near) make('circle', {cx: left(panel, p[0]), cy: top_(panel, p[1]), r: 4.5, class: 'f' + curve.colour}, marks);
+  marks[i].replaceChildren();
+  for (const box of panels.filter(p => p.x_name === panel.x_name)) make('line', {x1: left(box, at), x2: left(box, at), y1: box.top, y2: box.top + box.height, class: 'axis'}, marks[i]);
+  for (const [curve, p] of near) make('circle', {cx: left(panel, p[0]), cy: top_(panel, p[1]), r: 4.5, class: 'f' + curve.colour}, marks[i]);
   fill(panel, near, at);
   values.style.display = 'block';
   const box = values.getBoundingClientRect(), beyond = event.clientX + 18 + box.width > innerWidth;
   values.style.left = Math.max(4, beyond ? event.clientX - 18 - box.width : event.clientX + 18) + 'px';
   values.style.top = Math.max(4, Math.min(event.clientY - box.height / 2, innerHeight - box.height - 4)) + 'px';
 }
-svg.addEventListener('pointermove', move);
-svg.addEventListener('pointerdown', move);
-svg.addEventListener('pointerleave', hide);
+for (const svg of drawings) {
+  svg.addEventListener('pointermove', move);
+  svg.addEventListener('pointerdown', move);
+  svg.addEventListener('pointerleave', hide);
+}
 const is_dark = () => (root.dataset.theme || (chart.theme === 'auto' ? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light') : chart.theme)) === 'dark';
 if (sessionStorage.theme) root.dataset.theme = sessionStorage.theme;
 document.querySelector('button').addEventListener('click', () => root.dataset.theme = sessionStorage.theme = is_dark() ? 'light' : 'dark');
@@ -107,12 +114,17 @@ Value points_of(const Curve& curve, int columns) {
 
 Value json_of(const Axis& axis) { return Object{{"low", axis.low}, {"high", axis.high}, {"log", axis.log}}; }
 
-Value json_of(const Panel& panel, const PanelBox& box, const std::string& x_name) {
+// The place of a panel in each drawing, and its axes, which are the same in both.
+Value json_of(const Panel& panel, const std::vector<PanelBox>& boxes, const std::string& x_name) {
+  const PanelBox& box = boxes[0];
   const auto as_object = [&](const Curve& curve) {
     return Object{{"name", curve.name}, {"colour", curve.colour % kColours}, {"points", points_of(curve, static_cast<int>(box.width))}};
   };
-  return Object{{"left", box.left}, {"top", box.top}, {"width", box.width}, {"height", box.height}, {"x", json_of(box.x)},
-      {"y", json_of(box.y)}, {"x_name", x_name}, {"curves", values_of(panel.curves, as_object)}};
+  const auto place = [](const PanelBox& each) {
+    return Object{{"left", each.left}, {"top", each.top}, {"width", each.width}, {"height", each.height}};
+  };
+  return Object{{"boxes", values_of(boxes, place)}, {"x", json_of(box.x)}, {"y", json_of(box.y)}, {"x_name", x_name},
+      {"curves", values_of(panel.curves, as_object)}};
 }
 
 // JSON inside of HTML: no text may end the element it stands in.
@@ -148,22 +160,44 @@ std::string html_notes(const std::vector<std::string>& notes) {
   return html;
 }
 
+std::string escaped_lines(const std::string& text) {
+  std::string html;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    html += (at ? "\n" : "") + escaped(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+  }
+  return html;
+}
+
+std::string html_passages(const std::vector<Passage>& passages) {
+  std::string html;
+  for (const Passage& passage : passages) {
+    html += "<section><h2>" + escaped(passage.heading) + "</h2>\n<div class=\"texts\">\n";
+    for (const auto& [name, words] : passage.texts)
+      html += "<div><h3>" + escaped(name) + "</h3><pre>" + escaped_lines(words) + "</pre></div>\n";
+    html += "</div></section>\n";
+  }
+  return html;
+}
+
 }  // namespace
 
 std::string page_of(const Report& report, Theme theme, int reload) {
-  const std::string table = html_table(report.table), notes = html_notes(report.notes);
+  const std::string table = html_table(report.table), notes = html_notes(report.notes) + html_passages(report.passages);
   if (!report.chart) {
     const std::string figure = report.drawing ? "<figure class=\"wide\">\n" + report.drawing(theme, false) + "</figure>\n" : "";
     return text_page(report.title, figure + table + notes, theme, reload);
   }
   const Chart& chart = *report.chart;
   Value::List panels;
-  const Layout layout = layout_of(chart);
+  const Layout on_page = layout_of(chart), on_phone = layout_of(chart, Screen::phone);
   for (size_t i = 0; i < chart.panels.size(); ++i)
-    panels.push_back(json_of(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
+    panels.push_back(json_of(chart.panels[i], {on_page.boxes[i], on_phone.boxes[i]}, x_name_of(chart.panels[i], chart)));
   return page(chart.title, kChartStyle,
-      "<button>light / dark</button>\n<div class=\"wide\">" + to_svg(chart, theme, false) + "</div>\n<div class=\"wide\">" + table +
-          "</div>\n" + notes + "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
+      "<button>light / dark</button>\n<div class=\"page\">" + to_svg(chart, theme, false) + "</div>\n<div class=\"phone\">" +
+          to_svg(chart, theme, false, Screen::phone) + "</div>\n<div class=\"wide\">" + table + "</div>\n" + notes +
+          "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
           embedded(Object{{"theme", name_of(theme)}, {"panels", panels}}) + "</script>\n<script>" + kScript + "</script>\n",
       theme, reload);
 }

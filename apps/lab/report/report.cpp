@@ -57,15 +57,48 @@ void check(const ReportOptions& options, bool draws) {
   parse_theme(options.theme);
   if (!options.json.empty() && options.json != "-") check_folder(options.json);
   if (options.out.empty()) return;
-  if (!is_page(options.out) && !(draws && options.out.ends_with(".svg")))
-    fail("{}: expected a name that ends in {}", {options.out, draws ? ".svg or .html" : ".html: there is a page, but no drawing"});
+  const bool is_png = draws && options.out.ends_with(".png");
+  if (!is_page(options.out) && !is_png && !(draws && options.out.ends_with(".svg")))
+    fail("{}: expected a name that ends in {}", {options.out, draws ? ".svg, .png or .html" : ".html: there is a page, but no drawing"});
+  if (is_png && png_fault()) fail("{}: {}", {options.out, png_fault()});
   check_folder(options.out);
 }
 
 std::string text_of(const Report& report) {
   std::string text = report.title + "\n" + text_of(report.table);
   for (const std::string& note : report.notes) text += "\n" + note;
+  for (const Passage& passage : report.passages) {
+    text += "\n\n" + passage.heading;
+    for (const auto& [name, words] : passage.texts) text += "\n--- " + name + "\n" + words;
+  }
   return text;
+}
+
+Report stacked(const std::string& title, const std::vector<std::pair<std::string, Report>>& runs) {
+  if (runs.size() == 1) return runs[0].second;
+  Report all{.title = title};
+  Value::List json;
+  for (const auto& [name, report] : runs) {
+    ResultTable table = report.table;
+    Column names{.heading = "run", .left = true, .missing = "", .values = std::vector<Value>(table.rows())};
+    if (!names.values.empty()) names.values[0] = name;
+    table.columns.insert(table.columns.begin(), names);
+    for (size_t i = 0; i < all.table.columns.size(); ++i) {
+      std::vector<Value>& above = all.table.columns[i].values;
+      above.insert(above.end(), table.columns[i].values.begin(), table.columns[i].values.end());
+    }
+    if (all.table.columns.empty()) all.table = table;
+    for (const std::string& note : report.notes) {
+      const auto has_it = [&](const auto& run) {
+        return std::find(run.second.notes.begin(), run.second.notes.end(), note) != run.second.notes.end();
+      };
+      const std::string line = std::all_of(runs.begin(), runs.end(), has_it) ? note : name + ": " + note;
+      if (std::find(all.notes.begin(), all.notes.end(), line) == all.notes.end()) all.notes.push_back(line);
+    }
+    json.push_back(report.json);
+  }
+  all.json = json;
+  return all;
 }
 
 std::string json_of(const Report& report) { return json_text(report.json.is_missing() ? json_of(report.table) : report.json); }
@@ -78,9 +111,13 @@ void tell(const Report& report, const ReportOptions& options) {
 
 void draw(const Report& report, const std::string& file, const std::string& theme_name) {
   const Theme theme = parse_theme(theme_name);
-  if (is_page(file)) write_file_atomically(file, page_of(report, theme));
-  else if (!report.chart && !report.drawing) fail("{}: not written, as nothing that was found can be drawn", {file});
-  else write_file_atomically(file, report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true));
+  if (is_page(file)) {
+    write_file_atomically(file, page_of(report, theme));
+    return;
+  }
+  if (!report.chart && !report.drawing) fail("{}: not written, as nothing that was found can be drawn", {file});
+  const std::string svg = report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true);
+  write_file_atomically(file, file.ends_with(".png") ? rasterized(svg) : svg);
 }
 
 Chart chart_of(const Report& report, const std::string& curves, const std::string& x, const std::string& x_name) {

@@ -14,11 +14,18 @@ namespace ricci::apps {
 
 using Drawing = std::function<std::string(Theme theme, bool with_style)>;  // as to_svg of a chart
 
+// Texts to be read beside each other, each with its name.
+struct Passage {
+  std::string heading;
+  std::vector<std::pair<std::string, std::string>> texts;
+};
+
 struct Report {
   std::string title = {};  // what was looked at, in a line
   ResultTable table = {};
   std::vector<std::string> notes = {};  // what a reader should know of the numbers, a line each
-  Value json = {};                      // nothing: the rows of the table
+  std::vector<Passage> passages = {};
+  Value json = {};  // nothing: the rows of the table
   // At most one of these two. Without one there is no drawing, and the page has only the table.
   std::optional<Chart> chart = {};
   Drawing drawing = {};
@@ -26,7 +33,7 @@ struct Report {
 
 struct ReportOptions {
   std::string json;  // a file; -: stdout, in place of the table; empty: none
-  std::string out;   // .svg or .html; empty: none
+  std::string out;   // .svg, .png or .html; empty: none
   std::string theme = "auto";
 };
 
@@ -35,11 +42,11 @@ void add_output_options(CLI::App& app, ReportOptions& options, const char* help)
 void add_json_flag(CLI::App& app, ReportOptions& options);
 void add_json_file(CLI::App& app, ReportOptions& options);
 
-// Checks the names of files before anything is computed. `draws`: there is an SVG drawing. Errors: a name with another ending, a folder
-// that is not there, an unknown theme.
+// Checks the names of files before anything is computed. `draws`: there is a drawing. Errors: a name with another ending, PNG where ricci
+// was built without it, a folder that is not there, an unknown theme.
 void check(const ReportOptions& options, bool draws = true);
 
-// Title, table and notes, a line each. Ends without a line end.
+// Title, table and notes, a line each, and the passages. Ends without a line end.
 std::string text_of(const Report& report);
 // The JSON of the report, or of its rows where it has none.
 std::string json_of(const Report& report);
@@ -48,8 +55,12 @@ void tell(const Report& report, const ReportOptions& options);
 // Writes the drawing or the page alone.
 void draw(const Report& report, const std::string& file, const std::string& theme);
 
-// A page that needs no other file: the chart with values under the pointer, or the drawing; the table; the notes. A page with `reload`
-// is loaded anew by the browser after that many seconds.
+// The reports of several runs as one, without drawings: the tables under each other, after a column with the names of the runs. JSON is a
+// list. A single report stays as it is.
+Report stacked(const std::string& title, const std::vector<std::pair<std::string, Report>>& runs);
+
+// A page that needs no other file: the chart with values under the pointer, or the drawing; the table; notes and passages. A page with
+// `reload` is loaded anew by the browser after that many seconds.
 std::string page_of(const Report& report, Theme theme, int reload = 0);
 // A page of headings, sentences, tables and drawings, well-formed as XML too. `body` is the HTML below the title.
 std::string text_page(const std::string& title, const std::string& body, Theme theme, int reload = 0);

@@ -87,7 +87,7 @@ std::string_view last_part(std::string_view key) { return key.substr(key.rfind('
 
 const std::vector<OtherNames>& other_names() { return kOtherNames; }
 
-std::string nearest_note(std::string_view word, const std::vector<std::string>& known) {
+std::string nearest_of(std::string_view word, const std::vector<std::string>& known) {
   word = word.substr(0, 100);
   size_t least = SIZE_MAX;
   std::string best;
@@ -97,7 +97,12 @@ std::string nearest_note(std::string_view word, const std::vector<std::string>& 
     least = distance;
     best = candidate;
   }
-  return is_near(least, word.size()) ? ", the nearest is '" + one_line(best) + "'" : "";
+  return is_near(least, word.size()) ? best : "";
+}
+
+std::string nearest_note(std::string_view word, const std::vector<std::string>& known) {
+  const std::string nearest = nearest_of(word, known);
+  return nearest.empty() ? "" : ", the nearest is '" + one_line(nearest) + "'";
 }
 
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {

@@ -8,7 +8,9 @@
 
 namespace ricci::apps {
 
-// ", the nearest is 'heads'": the known word with the least distance, the first of several. Nothing where none is near.
+// The known word with the least distance, the first of several. Empty where none is near.
+std::string nearest_of(std::string_view word, const std::vector<std::string>& known);
+// ", the nearest is 'heads'": that word. Nothing where none is near.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
 // The end of an error about an unknown key: its name here (other_names), or the known key or section that is near. One in

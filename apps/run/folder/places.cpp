@@ -44,6 +44,28 @@ bool lock_patiently(const Folder& folder) {
   return false;
 }
 
+// Adds the run files of a folder, with their path from it, and of the folders inside where these are asked for, too.
+void add_run_files(std::vector<fs::path>& files, const fs::path& folder, bool with_inner) {
+  std::vector<fs::path> found;
+  std::error_code fault;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, fault);
+  for (; !fault && at != fs::end(at); at.increment(fault)) {
+    if (!with_inner) at.disable_recursion_pending();
+    if (at->path().extension() == ".yaml") found.push_back(folder == "." ? at->path().filename() : at->path());
+  }
+  std::sort(found.begin(), found.end());
+  files.insert(files.end(), found.begin(), found.end());
+}
+
+std::vector<std::string> run_files_beside(const fs::path& path) {
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  const fs::path installed = fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "share/ricci/configs";
+  add_run_files(files, path.has_parent_path() ? path.parent_path() : ".", false);
+  for (const fs::path& configs : {fs::path("apps/configs"), installed}) add_run_files(files, configs, true);
+  return {files.begin(), files.end()};
+}
+
 }  // namespace
 
 std::string folder_of_runs(const TrainConfig& config) {
@@ -72,6 +94,24 @@ std::string runs_note(const std::string& name) {
   std::string note = nearest_note(name, known) + "; " + runs + " has ";
   for (size_t i = 0; i < std::min(known.size(), most); ++i) note += (i ? ", " : "") + one_line(known[i]);
   return note + (known.size() > most ? format_message(" and {} more", {known.size() - most}) : "");
+}
+
+void check_run_file(const std::string& path) {
+  constexpr size_t most = 4;
+  if (path.empty() || is_there(path)) return;
+  const std::string reason = system_reason();
+  const bool is_name = path.find_first_of("/.") == path.npos;
+  const std::vector<std::string> files = run_files_beside(path);
+  std::vector<std::string> names;
+  for (const std::string& file : files) names.push_back(fs::path(file).stem().string());
+  const auto found = std::find(names.begin(), names.end(), nearest_of(fs::path(path).stem().string(), names));
+  std::string note;
+  if (found != names.end()) note = "; the nearest run file is " + one_line(files[static_cast<size_t>(found - names.begin())]);
+  else
+    for (size_t i = 0; i < files.size() && i < most; ++i) note += (i ? ", " : "; run files are ") + one_line(files[i]);
+  if (found == names.end() && files.size() > most) note += format_message(" and {} more", {files.size() - most});
+  if (is_name) fail("{}: no such run file, and no run of this name{}{}", {path, runs_note(path), note});
+  fail("cannot read {}: {}{}", {path, reason, note});
 }
 
 TrainConfig with_found_files(TrainConfig config, FilesOf whose) {

@@ -18,6 +18,10 @@ std::string find_run(const std::string& path_or_name);
 // "; runs has a, b, c": the runs that a user may have meant by a name, the nearest as it; nothing where there are none, or for a path.
 std::string runs_note(const std::string& name);
 
+// Error: there is nothing under the path of a run file. The run file whose name is nearest is named, or some of those that there are:
+// beside it, in apps/configs and where the programs are installed.
+void check_run_file(const std::string& path);
+
 // The config with the places at which the files that it names were found: texts, tokenizer, init. So the run goes on and is evaluated from
 // any folder, and without $RICCI_DATA. What is not found stays as it is. A place that cannot be looked at is an error for a request; in the
 // config of an old run it stays as it is.

@@ -77,8 +77,7 @@ int64_t step_of(const SafetensorsFile& file) {
 
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
   const std::string found = find_run(file_or_run);
-  const bool is_name = !found.empty() && found.find_first_of("/.") == found.npos;
-  if (is_name && !is_there(found)) fail("{}: no such run file, and no run of this name{}", {found, runs_note(found)});
+  check_run_file(found);
   if (!is_folder(found)) {
     const TrainConfig config = with_found_files(load_config<TrainConfig>(found, overrides, keys_of_init));
     const auto run_file = found.empty() ? std::nullopt : std::optional(read_text(found, kMaxYaml));

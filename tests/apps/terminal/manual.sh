@@ -23,7 +23,7 @@ complete_words() {
 # offers NAME EXPECTED WORD ...
 offers() { verdict "$1" "$(diff <(printf '%s\n' $2) <(complete_words "${@:3}") 2>&1)$(cat err)"; }
 offers 'a key of a run file' 'model.layers=' ricci-train model.la
-offers 'keys of a section' 'sample.every= sample.prompt= sample.seed= sample.temperature= sample.tokens= sample.top_k= sample.top_p=' ricci-train run.yaml sample.p sample.
+offers 'keys of a section' 'sample.every= sample.min_p= sample.prompt= sample.seed= sample.temperature= sample.tokens= sample.top_k= sample.top_p=' ricci-train run.yaml sample.p sample.
 offers 'an option' '--watch' ricci-plot --wa
 offers 'a command' 'encode' ricci-tokenize enc
 offers 'a program' 'runs' ricci run

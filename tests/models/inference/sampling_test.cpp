@@ -2,6 +2,7 @@
 #include "models/inference/sampling.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "tests/models/training/small_training.h"
@@ -86,6 +87,8 @@ int64_t defined_draw(const Values& logits_v, const Sampling& s, uint64_t index) 
     total += weights.emplace_back(minus == all[0].first ? 1 : std::exp((all[0].first - minus) / s.temperature));
   size_t kept = 0;
   while (kept < all.size() && (s.top_p == 1 || sum < s.top_p * total)) sum += weights[kept++];
+  for (; weights[kept - 1] < s.min_p; --kept) sum -= weights[kept - 1];
+  if (s.min_p > 0) sum = std::accumulate(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(kept), 0.0);
   double left = Philox{s.seed, 0}.uniform_f64(index) * sum;
   for (size_t i = 0; i < kept; ++i) {
     if (left < weights[i]) return all[i].second;
@@ -103,7 +106,7 @@ void check_draws(int64_t vocabulary, double width) {
   CAPTURE(width);
   int wrong = 0;
   for (const Sampling& s : {Sampling{}, {.temperature = 0}, {.temperature = 0.3}, {.top_k = 5}, {.top_p = 0.5}, {.top_p = 0.999},
-           {.temperature = 30, .top_k = 900, .top_p = 0.25}})
+           {.temperature = 30, .top_k = 900, .top_p = 0.25}, {.min_p = 0.3}, {.temperature = 2, .top_k = 900, .top_p = 0.9, .min_p = 0.01}})
     for (uint64_t i = 0; i < 60; ++i) wrong += draw_token(logits, s, i) != defined_draw(logits, s, i);
   CHECK(wrong == 0);
 }
@@ -137,6 +140,20 @@ TEST_CASE("sampling: top-k keeps the k most probable, top-p the fewest that toge
   check_shares(weights, {.top_p = 0.81}, {0, 8, 2, 4});
   check_shares(weights, {.top_p = 1}, weights);
   check_shares(weights, {.temperature = 0.5, .top_k = 3, .top_p = 0.9}, {0, 64, 0, 16});  // among what top-k left, at that temperature
+}
+
+// The shares are those of transformers 5.24, whose logits go through TemperatureLogitsWarper, TopK-, TopP- and MinPLogitsWarper.
+TEST_CASE("sampling: min-p keeps what has that share of the largest probability, after top-k and top-p") {
+  const Values weights{1, 8, 2, 4};
+  check_shares(weights, {.min_p = 0.124}, weights);
+  check_shares(weights, {.min_p = 0.126}, {0, 8, 2, 4});
+  check_shares(weights, {.min_p = 0.5001}, {0, 8, 0, 0});
+  check_shares({3, 3, 1}, {.min_p = 1}, {3, 3, 0});
+  check_shares(weights, {.temperature = 0.5, .min_p = 0.2}, {0, 64, 0, 16});  // of the probabilities at that temperature
+  check_shares(weights, {.temperature = 0, .min_p = 0.1}, {0, 1, 0, 0});
+  check_shares({5, 4, 3, 2}, {.top_p = 0.7, .min_p = 0.5}, {5, 4, 3, 0});  // top-p's 0.7 of all, not of what min-p would leave
+  check_shares({5, 4, 3, 2}, {.top_k = 3, .top_p = 0.7, .min_p = 0.7}, {5, 4, 0, 0});
+  CHECK(message_of([] { check(Sampling{.min_p = 1.5}); }) == "min-p: expected 0 to 1, got 1.5");
 }
 
 TEST_CASE("sampling: a draw is a function of seed and index; what is not finite") {

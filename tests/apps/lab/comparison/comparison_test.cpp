@@ -40,6 +40,36 @@ TEST_CASE("comparison: the file names models, run files beside it and keys") {
   CHECK(all[1].overrides == std::vector<std::string>{"model.layers=6", "model.scales=[1, 4]"});
 }
 
+TEST_CASE("comparison: a list for a key that takes one value is a grid") {
+  const ScratchFolder folder;
+  const auto rows = [&](const std::string& text, std::vector<std::string> common) {
+    std::vector<std::string> names;
+    for (const Contestant& each : with_grid(contestants_of(folder, text), common)) {
+      names.push_back(each.name + ":");
+      for (const std::string& word : each.overrides_and(common)) names.back() += " " + word;
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(rows("a: run.yaml\nb: [run.yaml, lr=1]\n", {"steps=4", "lr=[1e-3, 3e-4]"}) ==
+        Names{"a_lr_1e-3: lr=1e-3 steps=4", "a_lr_3e-4: lr=3e-4 steps=4", "b_lr_1e-3: lr=1 lr=1e-3 steps=4",
+            "b_lr_3e-4: lr=1 lr=3e-4 steps=4"});
+  CHECK(rows("a: run.yaml\n", {"model.layers=[1, 2]", "model.mixer=[sdp, metric]"}) ==
+        Names{"a_layers_1_mixer_sdp: model.layers=1 model.mixer=sdp", "a_layers_1_mixer_metric: model.layers=1 model.mixer=metric",
+            "a_layers_2_mixer_sdp: model.layers=2 model.mixer=sdp", "a_layers_2_mixer_metric: model.layers=2 model.mixer=metric"});
+  CHECK(rows("a: run.yaml\nb: [run.yaml, 'clip=[1, null]']\n", {}) == Names{"a:", "b_clip_1: clip=1", "b_clip_null: clip=null"});
+  // Keys that take lists, unknown ones and empty lists stay as they are.
+  for (const char* word :
+      {"model.scales=[1, 4]", "data=[a, b]", "freeze=[tok, pos]", "model.windows=[[0, 4], [4, 16]]", "lrr=[1, 2]", "lr=[]"})
+    CHECK(rows("a: run.yaml\n", {word}) == Names{"a: " + std::string(word)});
+  const auto refused = [&](const std::vector<std::string>& words) { return error_of([&] { rows("a: run.yaml\n", words); }); };
+  CHECK(refused({"lr=[1, 1]"}) == "lr=[1, 1]: a_lr_1 stands there twice");
+  CHECK(refused({"lr=[1, [2]]"}) == "lr=[1, [2]]: lr: expected a list of values");
+  CHECK(refused({"lr=[1, 2]", "lr=3"}) == "a: lr: a list of values, and then lr=3");
+  CHECK(refused({"init=[runs/x, y]"}) == "init=[runs/x, y]: 'a_init_runs/x' cannot be a part of the name of a run");
+  CHECK(refused({"lr=[1, 2"}).starts_with("lr=[1, 2: not YAML: "));
+}
+
 TEST_CASE("comparison: what is wrong with a file") {
   CHECK(complaint("") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
   CHECK(complaint("[a.yaml]") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");

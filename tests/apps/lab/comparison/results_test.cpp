@@ -156,5 +156,5 @@ TEST_CASE("comparison: a loss that is not of the next token has its own unit and
   CHECK(cells_of(coarse)[0][7] == "least nats/token");
   CHECK(cells_of(coarse)[0].size() == cells_of(classifiers)[0].size());
   CHECK(!nlohmann::json::parse(json_of(coarse))["models"][0].contains("perplexity"));
-  CHECK(chart_of(classifiers).panels[0].unit == "nats per document, mean of 2 seeds");
+  CHECK(chart_of(classifiers).panels[0].unit == "nats per document, mean of 2 seeds, 95% interval");
 }

@@ -1,0 +1,117 @@
+// The models of a comparison, from its file and the lists of the command line.
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/lab/comparison/matching.h"
+#include "apps/run/config/config.h"
+#include "apps/run/init/init.h"
+#include "core/error.h"
+#include "core/files/file.h"
+
+namespace ricci::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string place_of(const std::string& path, const YamlValue& value) { return path + ":" + std::to_string(value.line); }
+
+void check_name(const std::string& name, const std::string& place, const std::vector<Contestant>& before) {
+  if (name.empty() || name.size() > 60 || name.find('/') != name.npos || name.starts_with('.') || one_line(name) != name)
+    fail("{}: '{}' cannot be a part of the name of a run", {place, one_line(name)});
+  if (std::any_of(before.begin(), before.end(), [&](const Contestant& other) { return other.name == name; }))
+    fail("{}: {} stands there twice", {place, name});
+}
+
+bool takes_list(const Field& field) {
+  const auto has_elements = []<class Member>(const Member& member) {
+    return requires { member->front(); };
+  };
+  return !std::holds_alternative<std::string*>(field.value) && std::visit(has_elements, field.value);
+}
+
+// The models with one more word each; a list for a key that takes one value makes a model for each of its values. `place`: of the word,
+// for errors.
+std::vector<Contestant> with_word(const std::vector<Contestant>& models, const std::string& word, const std::string& place) {
+  const std::string key = word.substr(0, word.find('=')), text = word.substr(std::min(word.size(), key.size() + 1));
+  TrainConfig config;
+  const std::vector<Field> fields = fields_of(config);
+  const auto field = std::find_if(fields.begin(), fields.end(), [&](const Field& each) { return each.key == key; });
+  const bool may_be_grid = text.starts_with('[') && field != fields.end() && !takes_list(*field);
+  const YamlValue value = may_be_grid ? parse_yaml(text, place, false) : YamlValue();
+  std::vector<Contestant> all;
+  for (const Contestant& model : models) {
+    if (value.kind != YamlValue::Kind::list || value.items.empty()) {
+      all.push_back(model);
+      all.back().overrides.push_back(word);
+      continue;
+    }
+    for (const YamlValue& item : value.items) {
+      if (item.kind == YamlValue::Kind::list || item.kind == YamlValue::Kind::keys) fail("{}: {}: expected a list of values", {place, key});
+      const std::string one = item.kind == YamlValue::Kind::nothing ? "null" : yaml_text(item.text);
+      Contestant& row = all.emplace_back(model);
+      row.overrides.push_back(key + "=" + one);
+      row.grid.emplace_back(key, one);
+      row.name += "_" + key.substr(key.rfind('.') + 1) + "_" + one;
+      check_name(row.name, place, {all.begin(), all.end() - 1});
+    }
+  }
+  return all;
+}
+
+std::vector<Contestant> contestants_of(const std::string& name, const YamlValue& value, const std::string& path) {
+  std::vector<YamlValue> words = value.kind == YamlValue::Kind::list ? value.items : std::vector{value};
+  if (words.empty() || words[0].kind != YamlValue::Kind::text)
+    fail("{}: {}: expected a run file, or a list of a run file and KEY=VALUE", {place_of(path, value), name});
+  std::vector<Contestant> all{{name, name, (fs::path(path).parent_path() / words[0].text).string()}};
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i].text;
+    if (words[i].kind != YamlValue::Kind::text || (word.find('=') == word.npos && !word.starts_with('~')))
+      fail("{}: {}: '{}', expected KEY=VALUE or ~KEY", {place_of(path, words[i]), name, one_line(word)});
+    all = with_word(all, word, place_of(path, words[i]));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> Contestant::overrides_and(const std::vector<std::string>& more) const {
+  std::vector<std::string> all = overrides;
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TrainConfig Contestant::config(const std::vector<std::string>& more) const {
+  return load_config<TrainConfig>(file, overrides_and(more), keys_of_init);
+}
+
+std::vector<Contestant> read_contestants(const std::string& path) {
+  const YamlValue document = parse_yaml(read_text(path, kMaxYaml), path, true);
+  if (document.kind != YamlValue::Kind::keys || document.items.empty())
+    fail("{}: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
+  std::vector<Contestant> all;
+  for (size_t i = 0; i + 1 < document.items.size(); i += 2) {
+    const std::string& name = document.items[i].text;
+    check_name(name, place_of(path, document.items[i]), all);
+    const std::vector<Contestant> some = contestants_of(name, document.items[i + 1], path);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+std::vector<Contestant> with_grid(std::vector<Contestant> contestants, std::vector<std::string>& common) {
+  for (const std::string& word : std::exchange(common, {})) {
+    std::vector<Contestant> more = with_word(contestants, word, word);
+    if (more.back().grid.size() > contestants.back().grid.size()) contestants = std::move(more);
+    else common.push_back(word);
+  }
+  for (const Contestant& each : contestants) {
+    const std::vector<std::string> words = each.overrides_and(common);
+    for (const auto& [key, value] : each.grid) {
+      const auto last = std::find_if(words.rbegin(), words.rend(), [&](const std::string& word) { return word.starts_with(key + "="); });
+      if (*last != key + "=" + value) fail("{}: {}: a list of values, and then {}", {each.model, key, *last});
+    }
+  }
+  return contestants;
+}
+
+}  // namespace ricci::apps
