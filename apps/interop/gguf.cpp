@@ -79,7 +79,7 @@ const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
   const auto* const bpe = dynamic_cast<const BpeTokenizer*>(eos ? &eos->without_eos() : &tokenizer);
   const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
   if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
-  if (eos && eos->behind() == Eos::line) refuse("a tokenizer with " + eos->piece() + " behind every line");
+  if (eos && eos->after() == Eos::line) refuse("a tokenizer with " + eos->piece() + " behind every line");
   if (bpe->options().add_prefix_space) refuse("a tokenizer that puts a space before every text");
   return *bpe;
 }

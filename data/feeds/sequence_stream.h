@@ -56,8 +56,8 @@ class DocumentOrder {
 struct StreamOptions {
   int64_t context = 0;
   uint64_t seed = 0;
-  int64_t shuffle_buffer = 1024;     // sequences; 1: none
-  std::vector<double> weights = {};  // each corpus gives sequences in proportion; empty: to its number of tokens, or of documents
+  int64_t shuffle_buffer = 1024;     // sequences; with 1 the order is not shuffled
+  std::vector<double> weights = {};  // shares of the corpora; if empty, their numbers of tokens, or of documents
   bool whole_documents = false;      // a sequence is a document under its label, without what exceeds the context
   bool conversations = false;        // or one of Conversations (conversations.h), with whole_documents
   bool full_width = false;           // every row of whole documents is as long as the context, however short they are
@@ -68,8 +68,8 @@ class ShuffledSequences {
  public:
   ShuffledSequences(const Tokens& tokens, const StreamOptions& options, uint64_t seed);
 
-  // The next sequence. Packed: context + 1 tokens, the last of which is the first of the sequence after it in the stream. A whole
-  // document: its first tokens, at most `context` of them. skip: it is not read.
+  // The next sequence. A packed one has context + 1 tokens; the last one is also the first of the sequence after it in the stream.
+  // A whole document gives its first tokens, at most `context`. skip() does not read it.
   std::vector<int64_t> read();
   LabelledIds read_document();
   void skip() { next(); }
@@ -93,7 +93,7 @@ class ShuffledSequences {
   uint64_t seed_;
   int64_t taken_ = 0;
   StreamPlace block_;
-  std::vector<StreamPlace> sequences_;  // in the buffer, in the order of the stream; empty: it is to be filled
+  std::vector<StreamPlace> sequences_;  // in the buffer, in the order of the stream; empty before it is filled
   Permutation order_;                   // in which they are taken
 };
 

@@ -53,8 +53,8 @@ class ChatTokenizer final : public Tokenizer {
   // another token that controls the model and is no text.
   const std::vector<int64_t>& start() const { return start_; }
   const std::vector<int64_t>& answer() const { return answer_; }
-  int64_t end() const { return assistant_.behind.front(); }
-  std::vector<int64_t> rest() const { return {assistant_.behind.begin() + 1, assistant_.behind.end()}; }
+  int64_t end() const { return assistant_.after.front(); }
+  std::vector<int64_t> rest() const { return {assistant_.after.begin() + 1, assistant_.after.end()}; }
   bool ends_answer(int64_t id) const;
 
   std::string name() const override { return tokenizer_->name(); }
@@ -72,7 +72,7 @@ class ChatTokenizer final : public Tokenizer {
   struct Frame {
     std::vector<int64_t> before;
     std::string lead, trail;
-    std::vector<int64_t> behind;
+    std::vector<int64_t> after;
   };
   Frame frame_of(const std::string& text) const;
   const AddedToken* find_added(std::string_view content) const;

@@ -1,6 +1,6 @@
 // A body makes of the embeddings of tokens what the last map of a model reads. A Stack is one. It is a struct that has
 //   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Inputs
-//   positions()              rows for the positions, added to the embeddings; empty: it has positions of its own, or none
+//   positions()              rows for the positions, added to the embeddings; empty if it has positions of its own, or none
 //   State                    what it remembers of the tokens read so far; make_state(batch, dtype, device) makes an empty one
 //   advance(e_bcd, state)    the next tokens -> h_bcd; positions_at_once() is how many of them one such call takes
 //   each_attention(f)        f(tokens per cell, layer) for every layer in which positions exchange information: a Stack, a
@@ -112,14 +112,14 @@ struct Output {
   const Parameter& weight(const Table& tok) const { return head.weight.value ? head.weight : tok.weight; }
 };
 
-// The number of tokens of each sequence that are text; empty: all. Targets, where they are given, are -1 from the end of the text on.
+// The number of tokens of each sequence that are text; empty if all are. Targets, where they are given, are -1 from the end of the text on.
 inline Tensor text_lengths_of(const Inputs& inputs) {
   if (inputs.lengths_b || !inputs.targets) return inputs.lengths_b;
   check_targets(inputs.targets, inputs.ids_bc);
   return text_lengths(inputs.targets);
 }
 
-// The loss of a coarse scale, whose cells say which tokens are in the next cell, in whatever order (a bag of words): mean nats per token
+// The loss of a coarse scale, whose cells predict which tokens are in the next cell, in any order (a bag of words): mean nats per token
 // in the next cell, over the cells followed by a whole one, f64 []. h_bmd is the output of the scale's blocks.
 inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Inputs& inputs, int64_t scale) {
   return bag_cross_entropy(output.logits(h_bmd, tok), inputs.ids_bc, scale, text_lengths_of(inputs));

@@ -127,7 +127,7 @@ struct BottomUp {
   }
   static void check(const ModelKeys& keys, const Config&) {
     const int64_t coarse_scales = std::ssize(keys.scales.scales) - 1, heads = keys.settings<Sdp>().heads;
-    check_hears_cells(keys.settings<Sdp>(), shape_of(keys), "the aggregation layer", "has");
+    check_reads_cells(keys.settings<Sdp>(), shape_of(keys), "the aggregation layer", "has");
     if (coarse_scales < 1) fail("model.scales: only 1, expected a coarser one for the aggregation layer");
     if (coarse_scales > heads) fail("model.scales: {} coarse ones, but only {} heads to divide among them", {coarse_scales, heads});
   }
@@ -139,7 +139,7 @@ struct BottomUp {
     std::vector<Tensor> h_s;
     for (size_t i = 0; i < coarse.size(); ++i) {
       const Tensor& finer = chain && i > 0 ? h_s.back() : e_bcd;
-      const Tensor x_bmd = finer ? down(i, finer) : Tensor();  // empty: shorter than a cell
+      const Tensor x_bmd = finer ? down(i, finer) : Tensor();  // empty if shorter than a cell
       h_s.push_back(x_bmd ? stack(i, x_bmd) : Tensor());
     }
     return h_s;

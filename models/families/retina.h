@@ -10,10 +10,10 @@ inline void check_windows(const std::vector<Range>& windows, size_t scales) {
   if (windows.size() != scales) fail("model.windows: {} windows for {} scales", {windows.size(), scales});
   for (size_t i = 0; i < scales; ++i) {
     const Range& w = windows[i];
-    if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end behind the begin", {w.lo, w.hi});
+    if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end after the begin", {w.lo, w.hi});
     if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
     if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
-      fail("model.windows: {}:{} of a finer scale in front of {}:{}, expected nearer ones in front of farther ones",
+      fail("model.windows: {}:{} of a finer scale before {}:{}, expected nearer ones before farther ones",
           {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
   }
 }
@@ -32,7 +32,7 @@ struct Retina {
     const size_t count = keys.scales.scales.size();
     const auto heads = static_cast<size_t>(attention.heads);
     if (attention.window) fail("model.window: {}, but a retina has windows per scale: model.windows", {*attention.window});
-    check_hears_cells(attention, shape_of(keys), "the attention of a retina", "has");
+    check_reads_cells(attention, shape_of(keys), "the attention of a retina", "has");
     if (count > heads) fail("model.scales: {} scales, but only {} heads to divide among them", {count, heads});
     check_windows(c.windows, count);
     if (!c.head_groups.empty() && c.head_groups.size() != heads)

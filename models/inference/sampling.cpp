@@ -49,10 +49,10 @@ class Ranking {
   double weight(const Candidate& c) const { return c.logit == max_ ? 1 : std::exp((c.logit - max_) / temperature_); }
   void sort_to(size_t end) {
     const auto before = [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.token < b.token; };
-    const auto at = [&](size_t rank) { return all_.begin() + static_cast<std::ptrdiff_t>(rank); };
+    const auto place = [&](size_t rank) { return all_.begin() + static_cast<std::ptrdiff_t>(rank); };
     end = std::min(end, all_.size());
-    if (end < all_.size()) std::nth_element(at(sorted_), at(end), all_.end(), before);
-    std::sort(at(sorted_), at(end), before);
+    if (end < all_.size()) std::nth_element(place(sorted_), place(end), all_.end(), before);
+    std::sort(place(sorted_), place(end), before);
     sorted_ = end;
   }
 
@@ -61,8 +61,8 @@ class Ranking {
   double max_, temperature_;
 };
 
-// The token at which `uniform` of the weight is, among those that together have the share top_p. `total` is the sum of all weights;
-// where it is wrong by up to `error` and the token depends on that: none.
+// Draws among the most probable tokens, which together have the share top_p: the token at which the sum of weights reaches the part
+// `uniform`. `total` is the sum of all weights, known up to `error`. Returns nullopt if the token depends on that error.
 std::optional<int64_t> draw_from(Ranking& ranking, double top_p, double uniform, double total, double error) {
   const auto is_near = [&](double a, double b) { return error > 0 && !(std::abs(a - b) > error); };
   size_t count = ranking.size();

@@ -57,7 +57,7 @@ inline void visit_fields(EmbeddingConfig& c, const Fields& field) {
   rope("rope_theta", c.rope.theta, "pair i of r columns turns by theta^(-2i/r) a position").positive();
   rope("rope_fraction", c.rope_fraction, "the part of a head's columns that turns, the first ones").within({0, 1, false});
   rope("rope_scaling", c.rope.scaling, "how angles are made smaller for contexts longer than the trained one").decides();
-  scaling("rope_factor", c.rope.factor, "what angles are divided by; for llama3 those of long wavelengths").positive();
+  scaling("rope_factor", c.rope.factor, "what angles are divided by; for llama3 the angles of long wavelengths").positive();
   llama3("rope_low", c.rope.low, "wavelengths above rope_trained_ctx / rope_low are scaled by the whole factor").positive();
   llama3("rope_high", c.rope.high, "wavelengths below rope_trained_ctx / rope_high are not scaled").positive();
   llama3("rope_trained_ctx", c.rope.trained_ctx, "the context before the scaling").in(1, kLargestSize);
@@ -67,7 +67,7 @@ inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {
   return config.scale_embedding ? std::sqrt(static_cast<double>(tok.weight.value.shape()[1])) : 1.0;
 }
 
-// Token embeddings of positions from `first` on, each with its row of positions_Cd added; empty: no positions.
+// Token embeddings of positions from `first` on, each with its row of positions_Cd added, unless that is empty.
 inline Tensor embed(const Arg& ids_bc, const Table& tok, const Arg& positions_Cd, const EmbeddingConfig& config, int64_t first = 0) {
   return embedding(ids_bc, tok.weight, positions_Cd, embedding_scale(config, tok), first);
 }

@@ -9,8 +9,8 @@ namespace ricci {
 
 struct Inputs {
   Tensor ids_bc;       // i64 [b c]: tokens
-  Tensor targets{};    // i64 [b c], for a classifier [b]; -1: does not count. Only the loss reads them
-  Tensor lengths_b{};  // i64 [b], 0 .. c: later positions are padding, which no position reads; empty: there is none
+  Tensor targets{};    // i64 [b c], for a classifier [b]; -1 does not count. Only the loss reads them
+  Tensor lengths_b{};  // i64 [b], 0 .. c: later positions are padding, which no position reads. Empty without padding
 };
 
 inline void check_targets(const Tensor& targets, const Tensor& ids_bc) {

@@ -38,8 +38,8 @@ struct NoKeys {};
 inline void visit_fields(NoKeys&, const Fields&) {}
 
 // A mixer is a struct that has
-//   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position reads;
-//                       empty: there is none
+//   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position reads.
+//                       lengths_b is empty without padding
 //   m(x_bcd, cache)     the next positions -> y_bcd, the same as if all had been read at once; without gradient
 //   Cache               what it remembers of the positions read so far; make_cache(batch, dtype, device) makes an empty one
 //   positions_at_once() how many positions one such call takes
@@ -47,10 +47,10 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   Config              its keys of a run file, listed by visit_fields; NoKeys: none
 //   M(shape, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
 // and may have
-//   kTurns              true: its queries and keys turn as MixerShape::rope says. kWhyNotTurns: why `positions: rope` cannot be
-//   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file says otherwise
+//   kTurns              true: its queries and keys turn by MixerShape::rope. kWhyNotTurns: why `positions: rope` cannot be
+//   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file sets it
 //   check(config, shape)     throws for what cannot be
-//   warning(config, shape)   what a user should know of a config that works; empty: nothing
+//   warning(config, shape)   what a user should know of a config that works; may be empty
 //   each_visibility(f)  where it is an attention: f(first head, heads, the keys that they see) for its heads
 //   forms()             the matrices of its scores
 //   metric_maps(x_bcd)  where its scores are a metric's: {q, p}, the maps of x whose products are the scores

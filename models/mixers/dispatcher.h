@@ -28,7 +28,7 @@ struct DispatcherConfig {
   bool drop_level0 = true;
   bool mixer_bias = false;
 
-  // ceil(log2(positions)), at least 1: with this number the last position depends on the first.
+  // ceil(log2(positions)), at least 1. With this number the last position depends on the first.
   static int64_t levels_for(int64_t positions) {
     int64_t levels = 1;
     while (int64_t{1} << levels < positions) ++levels;
@@ -40,26 +40,26 @@ inline void visit_fields(DispatcherConfig& c, const Fields& field) {
   field("heads", c.heads, "slices of the width with coefficients of their own; they divide d").in(1, kLargestSize);
   field("share_heads", c.share_heads, "all heads have the same weights, and each reads its own slice alone");
   field("coef_act", c.coef_act, "what makes coefficients of the map's results");
-  field("levels", c.levels, "a layer hears 2^levels positions; null: as many levels as ctx needs").in(1, 30);
-  field("drop_level0", c.drop_level0, "dropout may skip the level that hears the position before");
+  field("levels", c.levels, "a layer reads 2^levels positions; null: what ctx needs").in(1, 30);
+  field("drop_level0", c.drop_level0, "dropout may skip the level that reads the position before");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }
 
 inline void check(const DispatcherConfig& c, const MixerShape& shape) {
   check_heads(c.heads, shape.d);
-  if (!shape.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
+  if (!shape.causal) fail("model.causal: false, but the dispatcher reads earlier positions only");
 }
 
 inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
   const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
   if (!c.levels || *c.levels >= needed) return {};
-  return format_message("model.levels: with {} levels a layer hears {} positions, but ctx is {}, which {} levels would hear",
+  return format_message("model.levels: with {} levels a layer reads {} positions, but ctx is {}, which needs {} levels",
       {*c.levels, int64_t{1} << *c.levels, shape.ctx, needed});
 }
 
 struct Dispatcher {
   static constexpr const char* kName = "dispatcher";
-  static constexpr const char* kWhyNotTurns = "hears by distance already";
+  static constexpr const char* kWhyNotTurns = "reads by distance already";
   static constexpr bool kOnlyCausal = true;
   using Config = DispatcherConfig;
 
@@ -119,8 +119,8 @@ static_assert(Mixer<Dispatcher>);
 
 }  // namespace ricci
 
-// The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, as level r - 1 left it, to that of
-// position b. (0..3) are the inputs that a value depends on after the level: each level doubles their number.
+// The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, as level r - 1 left it, to the
+// value of position b. (0..3) are the inputs that a value depends on after the level: each level doubles their number.
 //
 //   r = 0   0->1     1->2     2->3     3->4     4->5     5->6     6->7        (0) (0..1) (1..2) (2..3) (3..4) (4..5) (5..6) (6..7)
 //   r = 1   0->2     1->3     2->4     3->5     4->6     5->7                 (0) (0..1) (0..2) (0..3) (1..4) (2..5) (3..6) (4..7)

@@ -1,6 +1,6 @@
 // The mixers `quad`, `p_only`, `metric` and `metric_psd`: attention whose scores are a form of one projection
 //   p = x W_in^T,   r_bncC = p_bcn M_n p_bCn^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T
-// with v = p, or v = x W_val^T where value_proj says so. M_n is a k x k matrix for every head:
+// with v = p, or v = x W_val^T with value_proj. M_n is a k x k matrix for every head:
 //   quad         any                           p_only       the identity
 //   metric       symmetric, packed             metric_psd   L L^T, L packed: no p_c scores itself below 0
 // With q = p M this is attention with p as its keys and its values: one stored tensor serves both, and decoding keeps p alone.
@@ -16,7 +16,7 @@ struct FormConfig : AttentionConfig {
 
 inline void visit_fields(FormConfig& c, const Fields& field) {
   visit_fields(static_cast<AttentionConfig&>(c), field);
-  field("value_proj", c.value_proj, "the values are a projection of their own, not that of the keys");
+  field("value_proj", c.value_proj, "the values are a projection of their own, not the keys' one");
 }
 
 inline void check(const FormConfig& c, const MixerShape& shape) { check(static_cast<const AttentionConfig&>(c), shape); }
@@ -62,7 +62,7 @@ template <class Form> struct FormProjection {
   }
 };
 
-// A form makes queries of the projection. whole() are its matrices [n k k]; empty: the identity.
+// A form makes queries of the projection. whole() are its matrices [n k k], empty for the identity.
 struct PackedForm {
   static constexpr bool kSymmetric = true;
   Tensor queries(const Arg& p_bcd) const { return times_metric(p_bcd, m, triangle); }

@@ -1,5 +1,5 @@
-// The attention of the family retina (Subramanian et al. 2020, section 3.4): heads are divided among scales, far tokens are heard as
-// means over cells. Per scale a window says how far back its heads look. With x the input of the mixer:
+// The attention of the family retina (Subramanian et al. 2020, section 3.4): heads are divided among scales, far tokens are read as
+// means over cells. Per scale a window limits how far back its heads look. With x the input of the mixer:
 //   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (its rows),   D(x, 1) = x
 #pragma once
 #include <algorithm>
@@ -24,8 +24,8 @@ struct RetinaConfig {
 
 inline void visit_fields(RetinaConfig& c, const Fields& field) {
   field("windows", c.windows, "per scale how many tokens back its heads look, from lo to hi, the token itself being 0; null: everything");
-  field("cell_rule", c.cell_rule, "a window holds the cells that lie inside it, or those that end in it");
-  field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: as many heads for each, in their order");
+  field("cell_rule", c.cell_rule, "a window holds the cells that are inside it, or all that end in it");
+  field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: the same number for each, in their order");
 }
 
 // A mixer that no run file names: the family of its name is built around it.

@@ -1,6 +1,6 @@
 // The mixer `sdp`: multi-head scaled dot-product attention, causal or not, with an optional window.
 //   q | k | v = x W_qkv^T,   r_bncC = q_bcnk . k_bCmk / sqrt(k),   p = softmax_C(r | visible),   y = merge(p v) W_proj^T
-// With kv_heads = g the query head n hears the key and value head m = n div (h / g) (Ainslie et al. 2023). With qk_norm the q and k of
+// With kv_heads = g the query head n reads the key and value head m = n div (h / g) (Ainslie et al. 2023). With qk_norm the q and k of
 // every head are RMS-normalised before (Henry et al. 2020). With positions: rope they turn, after that, by the angles of their positions.
 #pragma once
 #include "models/mixers/attention.h"
@@ -34,13 +34,13 @@ inline void check(const SdpConfig& c, const MixerShape& shape) {
         {shape.rope.fraction, c.width(shape.d), r});
 }
 
-// Error: keys of sdp that a layer of tokens which hear cells does not know.
-inline void check_hears_cells(const SdpConfig& c, const MixerShape& shape, const char* layer, const char* verb) {
+// Error: keys of sdp that a layer in which tokens read cells does not know.
+inline void check_reads_cells(const SdpConfig& c, const MixerShape& shape, const char* layer, const char* verb) {
   if (c.qk_norm) fail("model.qk_norm: true, but {} {} no such norms", {layer, verb});
-  if (c.kv_heads) fail("model.kv_heads: {}, but {} {} as many key heads as heads", {*c.kv_heads, layer, verb});
+  if (c.kv_heads) fail("model.kv_heads: {}, but {} {} one key head per head", {*c.kv_heads, layer, verb});
   if (c.head_width) fail("model.head_width: {}, but {} {} heads of d / heads columns", {*c.head_width, layer, verb});
   if (c.qkv_bias)
-    fail("model.qkv_bias: {}, but {} {} separate maps, with biases as model.bias says", {*c.qkv_bias ? "true" : "false", layer, verb});
+    fail("model.qkv_bias: {}, but {} {} separate maps, with biases by model.bias", {*c.qkv_bias ? "true" : "false", layer, verb});
   if (shape.rope.table) fail("model.positions: rope, but in {} queries are tokens and keys are cells", {layer});
 }
 

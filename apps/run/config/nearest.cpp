@@ -78,7 +78,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
-// True if a word of that many letters may be a slip of the pen for another at this distance: one letter in four may be wrong.
+// True if a word of this length may be a slip of the pen for another at this distance: one letter in four may be wrong.
 bool is_near(size_t distance, size_t letters) { return distance <= (letters + 2) / 4; }
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }

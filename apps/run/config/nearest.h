@@ -8,7 +8,7 @@
 
 namespace ricci::apps {
 
-// ", the nearest is 'heads'": the known word with the least distance, the first of several. Nothing where none is near.
+// ", the nearest is 'heads'": the known word with the least distance, the first of several. Empty if none is near.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
 // The end of an error about an unknown key: its name here (other_names), or the known key or section that is near. One in
