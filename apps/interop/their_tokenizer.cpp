@@ -14,7 +14,7 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merg
 // The end of a text, as vocabularies write it.
 constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
 
-// The ids that a config has for a key, of those that are pieces: one, several, or none.
+// The ids that a config has for a key, one, several or none; ids without a piece are left out.
 std::vector<int64_t> ids_of(const JsonValue& value, const Tokenizer& tokenizer) {
   std::vector<int64_t> ids;
   for (const JsonValue& each : value.is_list() ? value.items() : JsonValue::List{value})

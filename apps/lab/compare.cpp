@@ -1,5 +1,5 @@
-// ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and tells what they
-// came to: one table, one drawing.
+// ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and prints their
+// results: one table, one drawing.
 //   ricci-compare apps/configs/comparisons/wikitext2_small.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
 // Each training is a ricci-train of its own in runs/NAME_MODEL_SEED. Called again after an interruption, it goes on where it was.
 #include <unistd.h>
@@ -76,7 +76,7 @@ bool train_all(const std::vector<Job>& jobs) {
 void check(const Options& options) {
   if (options.comparison.file().empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
   for (auto seed = options.seeds.begin(); seed != options.seeds.end(); ++seed)
-    if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} stands there twice", {*seed});
+    if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} is there twice", {*seed});
   for (const std::string& word : options.comparison.overrides())
     if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: the runs of a comparison have --name and --seeds", {word});
   check(options.report);
@@ -108,11 +108,11 @@ int main(int argc, char** argv) {
   options.command = "ricci-compare";
   for (int i = 1; i < argc; ++i) options.command += std::string(" ") + argv[i];
   return run_app(
-      argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and tells what they came to."},
+      argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and prints their results."},
       [&](CLI::App& app) {
         add_run_arguments(app, options.comparison,
             "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500");
-        app.add_option("--equal", options.equal, "The amount that is made equal to that of the file's first model: " + list_of<Equal>())
+        app.add_option("--equal", options.equal, "The amount that is made equal to the first model's: " + list_of<Equal>())
             ->capture_default_str();
         app.add_option("--change", options.change, "The key of the other models that is changed to make it so: " + list_of<Change>())
             ->capture_default_str();

@@ -27,7 +27,7 @@ struct AppText {
 // Declares the options (setup), parses, runs main and returns the exit code: the result of main; 0 after --help, --version
 // and other requests for information; 1 after an exception, or where the result cannot be printed, with the line
 // "NAME: message" on stderr, of 1,100 bytes at most; 2 after a mistake in the usage, with a line that names it. An exception on one of
-// several ranks ends them all. A program that runs as one process refuses to be started as several, by mpirun say, and its children do not
+// several ranks ends them all. A program that runs as one process refuses to be started as several, as by mpirun, and its children do not
 // take themselves for ranks.
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main);
@@ -46,11 +46,11 @@ std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
 // The arguments [FILE] [KEY=VALUE ...] of programs that read a run file. A word with a slash before its equals sign is a file;
-// --KEY=VALUE is KEY=VALUE. ~KEY takes back what the file says of a key. Error: a key is given with dashes and without, of which the last
-// one is not known.
+// --KEY=VALUE is KEY=VALUE. ~KEY drops the file's value of a key. Error: a key is given with dashes and without, and the last one is not
+// known.
 class RunOptions {
  public:
-  const std::string& file() const { return file_; }  // empty: none given
+  const std::string& file() const { return file_; }  // empty if none was given
   const std::vector<std::string>& overrides() const { return overrides_; }
 
  private:
@@ -59,7 +59,7 @@ class RunOptions {
   std::vector<std::string> overrides_;
 };
 void add_run_arguments(CLI::App& app, RunOptions& options,
-    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY takes back what the file says of a key");
+    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY drops the file's value of a key");
 // Prints the text and ends the program with exit code 0, as soon as the flag is met.
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 

@@ -18,7 +18,7 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
 }
 
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is) {
-  app.add_option("--context", options.context, what_context_is + ", up to model.ctx; as many as the run was trained with if not given")
+  app.add_option("--context", options.context, what_context_is + ", up to model.ctx; the context of the training if not given")
       ->check(at_least_one);
   app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
   add_compute_options(app, options.compute);

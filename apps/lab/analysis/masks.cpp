@@ -26,7 +26,7 @@ std::string heads_of(const Mask& mask) {
 std::string mask_name(const Mask& mask) {
   std::string layer = mask.layer;
   if (mask.heads) layer += fmt::format(", head{} {}", mask.heads == 1 ? "" : "s", heads_of(mask));
-  return fmt::format("{}: {} {} {}", layer, cell_name(mask.query_tokens), mask.heads ? "see" : "hear", cell_name(mask.key_tokens));
+  return fmt::format("{}: {} {} {}", layer, cell_name(mask.query_tokens), mask.heads ? "see" : "read", cell_name(mask.key_tokens));
 }
 
 std::string draw_mask(const Mask& mask, const std::string& name, double x, double y, int64_t tokens, int colour) {
@@ -113,7 +113,7 @@ std::string mask_drawing(const std::string& title, const std::vector<Mask>& mask
 Report analyse_masks(const MasksOptions& options) {
   ModelConfig config = request_run(options.run.file(), options.run.overrides()).config.model;
   config.vocab = 1;                    // masks do not depend on the vocabulary, which would be most of the weights
-  constexpr int64_t kMaxTokens = 256;  // whose rows can still be told apart
+  constexpr int64_t kMaxTokens = 256;  // whose rows can still be distinguished
   const int64_t tokens = std::min(options.tokens.value_or(kMaxTokens), config.ctx);
   const std::vector<Mask> masks = ricci::masks(Model(config), tokens);
   if (masks.empty()) fail("masks: a text of {} tokens, which is shorter than a cell", {tokens});

@@ -140,7 +140,7 @@ Report analyse_neighbours(const NeighboursOptions& options) {
         with_commas(chunks.count()), starts.size()));
   }
   report.notes.push_back(
-      "The cosine is that of the vectors without their mean over all chunks. Chunks of the query's own window are left out.");
+      "The cosine is taken of the vectors without their mean over all chunks. Chunks of the query's own window are left out.");
   report.json = Object{{"run", run.name}, {"scales", scales}};
   return report;
 }

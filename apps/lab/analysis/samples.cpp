@@ -109,7 +109,7 @@ std::vector<Samples> write_all(const std::vector<TextRun>& runs, const SamplesOp
     for (const int64_t start : spread_over(run.tokens.size(), length, options.prompts))
       samples.places.push_back({ids_at(run.tokens, start, options.prompt), ids_at(run.tokens, start + options.prompt, options.tokens)});
     if (std::ssize(samples.places) < options.prompts)
-      fail("samples: {} has {} tokens, expected {} for {} prompts of {} with {} behind each",
+      fail("samples: {} has {} tokens, expected {} for {} prompts of {} with {} after each",
           {run.tokens.name(), run.tokens.size(), options.prompts * length, options.prompts, options.prompt, options.tokens});
   }
   Progress progress({.steps = std::ssize(runs) * (options.prompts + options.timed), .unit = "prompt", .out = stderr});
@@ -184,7 +184,7 @@ Report analyse_samples(const SamplesOptions& options) {
   std::vector<Samples> all = write_all(runs, options);
   std::map<std::pair<uint64_t, uint64_t>, KneserNey> ngrams;  // runs that share tokenizer and training text share the model
   Report report{
-      .title = fmt::format("{} samples of {} tokens behind each of {} prompts", options.completions, options.tokens, options.prompts)};
+      .title = fmt::format("{} samples of {} tokens after each of {} prompts", options.completions, options.tokens, options.prompts)};
   report.notes = {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}", options.prompt, options.sampling.temperature,
                       options.sampling.top_k, options.sampling.top_p),
       "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",

@@ -27,7 +27,7 @@ std::vector<Contestant> read_contestants(const std::string& path);
 
 // The amount that is made equal to the first model's.
 enum class Equal : uint8_t {
-  nothing,     // none: each model is as its run file says
+  nothing,     // each model is as in its run file
   parameters,  // numbers that are trained
   flops,       // per step
   memory,      // the largest number of bytes of tensors at one time in a step
@@ -46,11 +46,11 @@ struct Matched {
   std::string name, file;                   // as in Contestant
   TrainConfig config = {};                  // with all overrides
   std::vector<std::string> overrides = {};  // all that follow the run file
-  std::string changed = {};                 // "model.d=132"; empty: nothing
+  std::string changed = {};                 // "model.d=132", or empty
   Plan plan = {};                           // for a step
   double beside_first = 1;                  // the amount divided by the amount of the file's first model
 };
-double amount_of(const Plan& plan, Equal equal);  // Equal::nothing: parameters
+double amount_of(const Plan& plan, Equal equal);  // parameters for Equal::nothing
 
 // The models whose names are in `only`, in the order of the file; all of them if it is empty. The file's first model, chosen or not, stays
 // as it is, and the others are made as equal to it as they can be. `common` overrides hold for all of them. If the losses of some models

@@ -33,7 +33,7 @@ table{border-collapse:collapse;margin:8px 0 20px;font-variant-numeric:tabular-nu
 th,td{text-align:left;vertical-align:top;padding:4px 14px 4px 0;border-bottom:1px solid var(--grid)} th{color:var(--muted);font-weight:600}
 )";
 
-// Finds the nearest point of every curve and tells its value. Points are [x, y] or [x, smoothed, measured].
+// Finds the nearest point of every curve and shows its value. Points are [x, y] or [x, smoothed, measured].
 constexpr const char* kScript = R"(
 const chart = JSON.parse(document.getElementById('chart').textContent);
 const svg = document.querySelector('svg'), values = document.getElementById('values'), root = document.documentElement;
@@ -56,9 +56,9 @@ const nearest = (box, points, x) => {
 };
 const cell = (row, text, name) => { const td = row.insertCell(); td.textContent = text; if (name) td.className = name; return td; };
 function hide() { marks.replaceChildren(); values.style.display = 'none'; }
-function fill(panel, found, at) {
+function fill(panel, found, x) {
   const table = document.createElement('table'), head = table.insertRow();
-  cell(head, panel.x_name, 'muted'); cell(head, show(at));
+  cell(head, panel.x_name, 'muted'); cell(head, show(x));
   if (found.some(([, point]) => point.length > 2)) cell(head, 'measured', 'muted');
   for (const [curve, point] of found) {
     const row = table.insertRow(), swatch = document.createElement('i');
@@ -73,12 +73,12 @@ function move(event) {
   const panel = chart.panels.find(p => point.x >= p.left - 8 && point.x <= p.left + p.width + 8 && point.y >= p.top && point.y <= p.top + p.height);
   if (!panel) return hide();
   const found = panel.curves.map(curve => [curve, nearest(panel, curve.points, point.x)]);
-  const at = found.map(([, p]) => p[0]).reduce((a, b) => Math.abs(left(panel, a) - point.x) <= Math.abs(left(panel, b) - point.x) ? a : b);
-  const near = found.filter(([curve, p]) => Math.abs(left(panel, p[0]) - left(panel, at)) < 12);
+  const x = found.map(([, p]) => p[0]).reduce((a, b) => Math.abs(left(panel, a) - point.x) <= Math.abs(left(panel, b) - point.x) ? a : b);
+  const near = found.filter(([curve, p]) => Math.abs(left(panel, p[0]) - left(panel, x)) < 12);
   marks.replaceChildren();
-  for (const box of chart.panels.filter(p => p.x_name === panel.x_name)) make('line', {x1: left(box, at), x2: left(box, at), y1: box.top, y2: box.top + box.height, class: 'axis'}, marks);
+  for (const box of chart.panels.filter(p => p.x_name === panel.x_name)) make('line', {x1: left(box, x), x2: left(box, x), y1: box.top, y2: box.top + box.height, class: 'axis'}, marks);
   for (const [curve, p] of near) make('circle', {cx: left(panel, p[0]), cy: top_(panel, p[1]), r: 4.5, class: 'f' + curve.colour}, marks);
-  fill(panel, near, at);
+  fill(panel, near, x);
   values.style.display = 'block';
   const box = values.getBoundingClientRect(), beyond = event.clientX + 18 + box.width > innerWidth;
   values.style.left = Math.max(4, beyond ? event.clientX - 18 - box.width : event.clientX + 18) + 'px';
@@ -115,7 +115,7 @@ Value json_of(const Panel& panel, const PanelBox& box, const std::string& x_name
       {"y", json_of(box.y)}, {"x_name", x_name}, {"curves", values_of(panel.curves, as_object)}};
 }
 
-// JSON inside of HTML: no text may end the element it stands in.
+// JSON inside of HTML: no text may end its element.
 std::string embedded(const Value& value) {
   std::string result;
   for (const char c : json_text(value, -1)) result += c == '<' ? "\\u003c" : std::string(1, c);

@@ -18,15 +18,15 @@ struct Report {
   std::string title = {};  // what was looked at, in a line
   ResultTable table = {};
   std::vector<std::string> notes = {};  // what a reader should know of the numbers, a line each
-  Value json = {};                      // nothing: the rows of the table
+  Value json = {};                      // by default the rows of the table
   // At most one of these two. Without one there is no drawing, and the page has only the table.
   std::optional<Chart> chart = {};
   Drawing drawing = {};
 };
 
 struct ReportOptions {
-  std::string json;  // a file; -: stdout, in place of the table; empty: none
-  std::string out;   // .svg or .html; empty: none
+  std::string json;  // a file, or "-" for stdout, in place of the table; may be empty
+  std::string out;   // .svg or .html; may be empty
   std::string theme = "auto";
 };
 
@@ -48,8 +48,8 @@ void tell(const Report& report, const ReportOptions& options);
 // Writes the drawing or the page alone.
 void draw(const Report& report, const std::string& file, const std::string& theme);
 
-// A page that needs no other file: the chart with values under the pointer, or the drawing; the table; the notes. A page with `reload`
-// is loaded anew by the browser after that many seconds.
+// A page that needs no other file: the chart with values under the pointer, or the drawing; the table; the notes. The browser loads a
+// page with `reload` anew after `reload` seconds.
 std::string page_of(const Report& report, Theme theme, int reload = 0);
 // A page of headings, sentences, tables and drawings, well-formed as XML too. `body` is the HTML below the title.
 std::string text_page(const std::string& title, const std::string& body, Theme theme, int reload = 0);
