@@ -57,7 +57,7 @@ void add_analyses(CLI::App& app, Chosen& chosen) {
   add(app, chosen, "neighbours", "Nearest neighbours of chunks by what the blocks of each scale make of them", kPage, analyse_neighbours);
   add(app, chosen, "completions", "The tokens that a coarse model expects in the next cell", kPage, analyse_completions);
   add(app, chosen, "samples", "Repeated n-grams, BLEU, perplexity and time of generated texts", kDrawing, analyse_samples);
-  add(app, chosen, "masks", "Which tokens and cells the queries of a model see, as pictures", kDrawing, analyse_masks);
+  add(app, chosen, "masks", "The tokens and cells that the queries of a model see, as pictures", kDrawing, analyse_masks);
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ void add_analyses(CLI::App& app, Chosen& chosen) {
 int main(int argc, char** argv) {
   Chosen chosen;
   return run_app(
-      argc, argv, {"ricci-analyze", "What trained models do with text, an analysis each: a table, JSON, and a drawing or a page."},
+      argc, argv, {"ricci-analyze", "Analyses of trained models on text: a table, JSON, and a drawing or a page each."},
       [&](CLI::App& app) { add_analyses(app, chosen); },
       [&] {
         check(chosen.report, chosen.draws);

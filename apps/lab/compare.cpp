@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
             ->delimiter(',')
             ->allow_extra_args(false);
         app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
-        app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
+        app.add_flag("--plan", options.only_plans, "Print what would be trained, without training");
         add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html");
         add_json_flag(app, options.report);
       },

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   Options options;
   return run_app(
       argc, argv,
-      {"ricci-inspect", "What the mixers of a trained model do with a text and what they have learnt: drawings, a page, numbers."},
+      {"ricci-inspect", "Shows how the mixers of a trained model read a text, and their parameters: drawings, a page, numbers."},
       [&](CLI::App& app) {
         const auto given = [&](const std::string&) { options.text_given = true; };
         app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();

@@ -159,11 +159,11 @@ int plan(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   return run_app(
-      argc, argv, {"ricci-plan", "What a training step of a run file takes: memory by what it is held for, and work. Nothing is computed."},
+      argc, argv, {"ricci-plan", "Predicts the memory, by its use, and the work of a training step of a run file. Nothing is computed."},
       [&](CLI::App& app) {
         add_run_options<TrainConfig>(app, options.run);
         CLI::Option* const memory = app.add_option(
-            "--memory", options.memory, "Tells the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
+            "--memory", options.memory, "Prints the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
         memory->transform(CLI::AsSizeValue(true));
         CLI::Option* const ranks =
             app.add_option("--ranks", options.ranks, "Prints the memory and work of one of this number of processes");

@@ -62,8 +62,8 @@ void add_options(CLI::App& app, Options& options) {
         return is_rate ? "" : "expected a number from 0 to 0.999, got " + text;
       });
   importing->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
-  importing->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
-  importing->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);
+  importing->add_option("--heads", options.heads, "Heads of the attention in a file of weights; 1 if not given")->check(at_least_one);
+  importing->add_option("--context", options.context, "Tokens that the model in a file of weights takes")->check(at_least_one);
   importing->callback([&] { options.command = import; });
   CLI::App* const exporting =
       app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads, or to a GGUF file for llama.cpp");

@@ -85,8 +85,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--eos-piece", options.eos_piece, "This piece, added to the vocabulary where it is not in it")
       ->capture_default_str()
       ->needs(eos);
-  app.add_option("--format", options.format, "Of the inputs: " + list_of<DocumentFormat>())->capture_default_str();
-  app.add_option("--encoding", options.encoding, "Of the inputs: " + list_of<Encoding>())->capture_default_str();
+  app.add_option("--format", options.format, "Format of the inputs: " + list_of<DocumentFormat>())->capture_default_str();
+  app.add_option("--encoding", options.encoding, "Encoding of the inputs: " + list_of<Encoding>())->capture_default_str();
   app.add_option("--documents", documents.documents,
          "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")
       ->capture_default_str();

@@ -143,7 +143,7 @@ void add_common(CLI::App& app, Options& options) {
   app.add_flag("--lowercase", options.open.lowercase, "WordPiece: lower case without accents, as uncased models want it");
   CLI::Option* const eos =
       app.add_option("--eos", options.eos, "Put <eos> after every line, or every document: none, line, document")->capture_default_str();
-  app.add_option("--eos-piece", options.end.piece, "How <eos> is written in the vocabulary")->capture_default_str()->needs(eos);
+  app.add_option("--eos-piece", options.end.piece, "The text of <eos> in the vocabulary")->capture_default_str()->needs(eos);
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }
 
@@ -154,7 +154,7 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")
       ->check(at_least_zero)
       ->capture_default_str();
-  app.add_option("--min-count", options.training.min_count, "What occurs less often becomes no token")
+  app.add_option("--min-count", options.training.min_count, "Words and pairs that occur less often become no tokens")
       ->check(at_least_one)
       ->capture_default_str();
   // allow_extra_args(false): one token each time, and CLI11 does not take '[SEP]' for a list.
@@ -206,7 +206,7 @@ void add_options(CLI::App& app, Options& options) {
       add("chat", "Lines {\"messages\": [...]} on stdin to lines {\"ids\": [...], \"answers\": [0, 1, ...]}; 1: counts", chat);
   talking->add_option("--template", options.form, "chatml, llama3, or six strings, as the key chat of a run file has them")
       ->capture_default_str();
-  CLI::App* const counting = add("count", "How many tokens texts have", count);
+  CLI::App* const counting = add("count", "The number of tokens of texts", count);
   counting->add_option("texts", options.texts, "Files or folders with text")->required();
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.tokenizer,

@@ -119,7 +119,7 @@ std::optional<InitSource> init_of(const RunFolder* run, const TrainConfig& confi
   return std::optional<InitSource>(std::in_place, config);
 }
 
-// Null: the one that the config asks for.
+// Returns null if the config chooses it.
 std::shared_ptr<const Tokenizer> first_tokenizer(const RunFolder* run, const std::optional<InitSource>& init) {
   if (init) return init->tokenizer();
   return run ? run->tokenizer() : nullptr;

@@ -12,7 +12,7 @@ Dtype ComputeOptions::numbers() const { return parse_dtype(dtype.c_str()); }
 Device ComputeOptions::place() const { return parse_device(device.c_str()); }
 
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
-  app.add_option("--precision,--dtype", options.dtype, std::string("Of weights and activations: ") + kFloatingDtypes)
+  app.add_option("--precision,--dtype", options.dtype, std::string("Type of weights and activations: ") + kFloatingDtypes)
       ->capture_default_str();
   app.add_option("--device", options.device, "Where it is computed: " + list_of<Device>())->capture_default_str();
 }

@@ -159,7 +159,7 @@ class ShardWriter {
     may_end_ = piece.ends || !options_.whole_documents;
   }
 
-  // Behind the last document. Error: there are no tokens; named by `inputs`.
+  // After the last document. Error: there are no tokens; named by `inputs`.
   void finish(const std::string& inputs) {
     end_full_shard();
     if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});

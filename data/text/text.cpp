@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Empty: there is none.
+// The path under $RICCI_DATA, or an empty one.
 fs::path second_place(const std::string& path) {
   const char* folder = std::getenv("RICCI_DATA");
   return folder && *folder && !path.starts_with('/') ? fs::path(folder) / path : fs::path();

@@ -82,7 +82,7 @@ class TextStream {
   // The next block, about 256 KiB, valid until the next call; empty at the end of the text.
   // Errors: FileStream's and MemberStream's, a text that ends inside the part.
   std::string_view next();
-  // Behind the end of the part: next() goes on with the rest of the text.
+  // After the end of the part: next() goes on with the rest of the text.
   void read_rest() { source_.end_ = INT64_MAX; }
   // The place of the block last returned in the joined text, in bytes.
   int64_t offset() const { return offset_; }
@@ -120,7 +120,7 @@ class TextPieces {
   };
   // Nothing after the last piece. Errors: TextStream's.
   std::optional<Piece> next();
-  // Behind the last piece of the part: next() goes on with the rest of the text.
+  // After the last piece of the part: next() goes on with the rest of the text.
   void read_rest();
   int64_t bytes_of_files() const { return stream_.bytes_of_files(); }
 

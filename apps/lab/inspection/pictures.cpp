@@ -75,7 +75,7 @@ void add_spectrum(std::vector<Picture>& all, const Found&, const LayerFound& lay
   const std::string sentence =
       layer.forms.symmetric ? "Along the directions of large eigenvalues positions that are alike score high, along the directions of "
                               "negative ones positions that are opposite; where all are alike, every direction counts the same."
-                            : "How many of them are large is how many directions of the input the scores depend on.";
+                            : "The number of large ones is the number of directions of the input that the scores depend on.";
   all.push_back({fmt::format("layer{}_spectrum", layer.layer), sentence, layer.layer,
       [chart](Theme theme, bool with_style) { return to_svg(chart, theme, with_style); }});
 }

@@ -54,7 +54,7 @@ const std::vector<OtherNames> kOtherNames = {
     {"model.classes", {"num_labels"}},
 };
 
-// Empty: neither of them has such a key.
+// The key of ours that other programs call `word`, or an empty text.
 std::string_view own_name(std::string_view word) {
   for (const auto& [here, there] : kOtherNames)
     if (std::find(there.begin(), there.end(), word) != there.end()) return here;

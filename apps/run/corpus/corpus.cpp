@@ -59,7 +59,7 @@ std::shared_ptr<const Tokenizer> encoder_of(const TrainConfig& config, const std
   return std::make_shared<ChatTokenizer>(tokenizer, chat_template(config.chat));
 }
 
-// Null: it is made from the texts.
+// Returns null if it is made from the texts.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
   const auto place = look_for_data(config.tokenizer);

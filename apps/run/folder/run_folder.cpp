@@ -228,7 +228,7 @@ void RunFolder::save_weights(const std::string& name, std::vector<TensorSource> 
   replace([&] { save_checked_safetensors_from(place(name), tensors, metadata); });
 }
 
-// Nothing: a training at work has removed what was chosen.
+// Returns nullopt if a training at work has removed the chosen checkpoint.
 std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
   const std::vector<int64_t> steps = checkpoints().steps();
   if (which == "last") {

@@ -75,7 +75,7 @@ std::vector<Batch> TrainingLoop::whole_step() const {
   return all.next().batches;
 }
 
-// Nothing: it was given up. Its gradients are dropped, and the random state is as it was before.
+// Returns nullopt if the step was given up. Its gradients are then dropped, and the random state is as it was before.
 std::optional<StepResult> TrainingLoop::run_step(const std::vector<MicroBatch>& micro_batches, double lr) {
   static double deadline = 0;  // from when on the end of a step is not waited for
   deadline = seconds_now() + kPatience;
@@ -187,7 +187,7 @@ void TrainingLoop::tell_time() {
   tell_line(line);
 }
 
-// Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and again after each resume from here.
+// Returns nullopt if an interruption was asked for. Error: the loss is not finite; the next step would fail, also after a resume.
 std::optional<Evaluation> TrainingLoop::evaluate_model() const {
   const StopWhen stop(Interrupt::requested);
   const auto after_batch = [](int64_t) {
