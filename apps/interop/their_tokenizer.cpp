@@ -68,9 +68,9 @@ std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context) {
 
 std::string chat_jinja(const ChatTemplate& form) {
   const auto message = [&](const std::string& text) {
-    const size_t at = text.find(kContent);
-    return "{{ " + quoted_json(text.substr(0, at)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
-           quoted_json(text.substr(at + kContent.size())) + " }}";
+    const size_t place = text.find(kContent);
+    return "{{ " + quoted_json(text.substr(0, place)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
+           quoted_json(text.substr(place + kContent.size())) + " }}";
   };
   return "{{ " + quoted_json(form.start) + R"( }}{% for message in messages %}{% if message["role"] == "system" %})" +
          message(form.system) + R"({% elif message["role"] == "user" %})" + message(form.user) + "{% else %}" + message(form.assistant) +
