@@ -65,8 +65,7 @@ void check_known(const std::string& name) {
 int main(int argc, char** argv) {
   std::vector<std::string> words;
   return run_app(
-      argc, argv,
-      {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM tells more of one; ricci runs lists runs.", true, true},
+      argc, argv, {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM explains one; ricci runs lists runs.", true, true},
       [&](CLI::App& app) {
         app.prefix_command();
         app.footer([] { return "Programs:\n" + list(); });

@@ -31,7 +31,7 @@ template <class M> void check_rope(const EmbeddingConfig& c) {
 void visit_fields(ModelConfig& c, const Fields& field) {
   field("family", c.family, "what is built").decides();
   field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights").decides();
-  field("mixer", c.mixer, "how positions hear from each other").decides();
+  field("mixer", c.mixer, "how positions exchange information").decides();
   field("vocab", c.vocab, "size of the vocabulary; 0: as the tokenizer has it").in(1, kLargestSize).follows();
   field("ctx", c.ctx, "longest context, in tokens").in(1, kLargestSize);
   field("d", c.d, "width of the model").in(1, kLargestSize);
@@ -115,7 +115,7 @@ std::string beyond(const AttentionConfig& c, const MixerShape& shape) {
 std::string beyond(const DispatcherConfig& c, const MixerShape& shape) {
   const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
   if (c.levels.value_or(0) <= needed) return {};
-  return format_message("model.levels: {} levels, but with ctx: {} all is heard after {}", {*c.levels, shape.ctx, needed});
+  return format_message("model.levels: {} levels, but with ctx: {} all is reached after {}", {*c.levels, shape.ctx, needed});
 }
 
 }  // namespace

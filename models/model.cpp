@@ -37,7 +37,7 @@ template <class Made> struct Model::Known final : Any {
   };
   static typename Made::State& state_of(DecodingState& state) {
     auto* const known = dynamic_cast<State*>(&state);
-    if (!known) fail("model: the decoding state is that of a model of another kind");
+    if (!known) fail("model: the decoding state belongs to a model of another kind");
     return known->value;
   }
 

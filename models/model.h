@@ -68,7 +68,7 @@ class Model final : public MemoryHolder {
 
   void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f);
   std::vector<Parameter*> parameters();
-  std::vector<Parameter*> trained_parameters();  // those that are not frozen
+  std::vector<Parameter*> trained_parameters();  // all that are not frozen
   int64_t parameter_count();
   void each_held(const Visit& visit) const override;
 

@@ -1,4 +1,4 @@
-// A small GPT learns a text that lies in memory as token ids, and writes on from its beginning.
+// A small GPT learns a text that is in memory as token ids, and writes on from its beginning.
 #include <ricci/ricci.h>
 
 using namespace ricci;

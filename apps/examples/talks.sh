@@ -3,7 +3,7 @@
 # fewer, is in many talks, but no talk is there twice.
 #   talks.sh make FOLDER [THINGS]    2,000 talks in talks.jsonl, the same as plain texts in plain.jsonl, 100 others in held_out.txt; for
 #                                    fewer things as few in proportion
-#   talks.sh score BUILD RUN FOLDER [COUNT]   how many of those others the run answers exactly, turn by turn
+#   talks.sh score BUILD RUN FOLDER [COUNT]   how many of the held-out talks the run answers exactly, turn by turn
 set -eu
 case ${1:-} in
 make)

@@ -48,13 +48,13 @@ void set_mixer(ModelConfig& config, const WeightFiles& files, const DispatcherIm
   config.ctx = options.context;
   if (files.contains(attention)) {
     config.settings<Sdp>().heads = options.heads;
-    if (config.ctx == 0) fail("{}: attention does not tell its context; choose it with --context", {files.path()});
+    if (config.ctx == 0) fail("{}: attention does not record its context; choose it with --context", {files.path()});
     return;
   }
   if (!files.contains(coefficients))
     fail("{}: has neither {} nor {}; it is no model of the Dispatcher repository", {files.path(), attention, coefficients});
   if (options.heads != 1)
-    fail("{}: a dispatcher of {} heads; those of that repository with more than one mix heads and positions up",
+    fail("{}: a dispatcher of {} heads; with more than one the models of that repository mix heads and positions up",
         {files.path(), options.heads});
   config.mixer = choice_of<MixerKind>("model.mixer", "dispatcher");
   const int64_t levels = matrix_shape(files, coefficients)[0];

@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::string_view kBlock = "{i}";
 
-// The part of a name in the place of the {i} of a pattern, empty where the pattern has none. Nothing: the name does not fit.
+// The part of a name at the {i} of a pattern, empty if the pattern has none; nullopt if the name does not fit.
 std::optional<std::string> block_in(std::string_view pattern, std::string_view name) {
-  const size_t at = pattern.find(kBlock);
-  if (at == pattern.npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;
-  const std::string_view head = pattern.substr(0, at), tail = pattern.substr(at + kBlock.size());
+  const size_t place = pattern.find(kBlock);
+  if (place == pattern.npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;
+  const std::string_view head = pattern.substr(0, place), tail = pattern.substr(place + kBlock.size());
   if (name.size() <= head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail)) return {};
   const std::string_view number = name.substr(head.size(), name.size() - head.size() - tail.size());
   if (!std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; })) return {};
@@ -32,7 +32,7 @@ std::optional<std::string> block_in(std::string_view pattern, std::string_view n
 }
 
 std::string with_block(std::string pattern, const std::string& number) {
-  if (const size_t at = pattern.find(kBlock); at != pattern.npos) pattern.replace(at, kBlock.size(), number);
+  if (const size_t place = pattern.find(kBlock); place != pattern.npos) pattern.replace(place, kBlock.size(), number);
   return pattern;
 }
 
@@ -41,10 +41,10 @@ std::vector<std::string> parts_of(const std::string& name) {
   const size_t open = name.find('{'), close = name.find('}');
   if (open == name.npos) return {name};
   std::vector<std::string> names;
-  for (size_t at = open; at < close;) {
-    const size_t end = std::min(close, name.find(',', at + 1));
-    names.push_back(name.substr(0, open) + name.substr(at + 1, end - at - 1) + name.substr(close + 1));
-    at = end;
+  for (size_t begin = open; begin < close;) {
+    const size_t end = std::min(close, name.find(',', begin + 1));
+    names.push_back(name.substr(0, open) + name.substr(begin + 1, end - begin - 1) + name.substr(close + 1));
+    begin = end;
   }
   return names;
 }
@@ -63,7 +63,7 @@ std::optional<Theirs> find(const Architecture& architecture, const std::string& 
   return {};
 }
 
-// The rows of each part of a parameter with that many rows.
+// The rows of each part of a parameter with `rows` rows.
 std::vector<int64_t> rows_of_parts(const Architecture& architecture, int64_t rows, size_t parts) {
   if (parts == 3) return {rows - 2 * architecture.key_rows, architecture.key_rows, architecture.key_rows};
   return std::vector<int64_t>(parts, rows / static_cast<int64_t>(parts));

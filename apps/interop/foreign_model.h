@@ -37,7 +37,7 @@ class WeightFiles {
 // A parameter as it is called there and here, in a table of an architecture:
 //   {"h.{i}.attn.c_attn.weight", "blocks.{i}.mixer.qkv.weight", true}
 // {i} is the number of a block, the same on both sides. Of a name with {q,k,v} the rows of three tensors of theirs are one after
-// another in ours; {gate,up} are two of as many rows.
+// another in ours; {gate,up} are two with equal rows.
 struct Row {
   const char *theirs, *ours;
   bool transposed = false;  // a matrix: theirs is (in, out), ours is (out, in)
@@ -53,7 +53,7 @@ struct Architecture {
 };
 
 // Fills every parameter of the model from the files. Errors name the file and the tensor that is missing or misshapen, or that is
-// neither a parameter of this model nor among those that are not read.
+// neither a parameter of this model nor among the ones that are not read.
 void load_theirs(Model& model, const Architecture& architecture, const WeightFiles& files);
 
 // Every parameter of the model, on the CPU and in f32, as the other side calls and stores it. Error: a parameter that no row has.

@@ -79,7 +79,7 @@ const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
   const auto* const bpe = dynamic_cast<const BpeTokenizer*>(eos ? &eos->without_eos() : &tokenizer);
   const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
   if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
-  if (eos && eos->behind() == Eos::line) refuse("a tokenizer with " + eos->piece() + " behind every line");
+  if (eos && eos->after() == Eos::line) refuse("a tokenizer with " + eos->piece() + " after every line");
   if (bpe->options().add_prefix_space) refuse("a tokenizer that puts a space before every text");
   return *bpe;
 }
@@ -97,7 +97,7 @@ void add_tokens(Pairs& pairs, const BpeTokenizer& tokenizer, int64_t rows) {
   pairs.add("tokenizer.ggml.token_type", types);
 }
 
-// Null: none.
+// `any` is null without a tokenizer.
 void add_tokenizer(Pairs& pairs, const Tokenizer* any, int64_t rows) {
   if (!any) return pairs.add("tokenizer.ggml.model", std::string("none"));
   const BpeTokenizer& tokenizer = byte_level(*any);
@@ -116,7 +116,7 @@ void add_tokenizer(Pairs& pairs, const Tokenizer* any, int64_t rows) {
 }
 
 // ---- The file
-// The numbers of a tensor: those that were asked for, unless it has to be another.
+// The numbers of a tensor: the requested ones, unless it has to be another kind.
 GgufNumbers numbers_of(const std::string& name, const Tensor& tensor, GgufNumbers asked) {
   if (tensor.shape().rank() < 2 || name.ends_with("_norm.weight") || name == "position_embd.weight") return GgufNumbers::f32;
   return asked == GgufNumbers::q8_0 && tensor.shape()[-1] % kRowBlock != 0 ? GgufNumbers::f16 : asked;
@@ -155,7 +155,7 @@ uint16_t f16_bits(float x) {
   const auto bits = std::bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);  // NaN
   if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);
-  // Below 2^-14 the last bit is worth 2^-24, so that adding 1/2, whose last bit is worth as much, rounds to it.
+  // Below 2^-14 the last bit is worth 2^-24, so that adding 1/2, whose last bit has the same worth, rounds to it.
   if (magnitude < 0x38800000u)
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
   const uint32_t half = 0xfffu + (magnitude >> 13 & 1u);
@@ -166,12 +166,12 @@ std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers) {
   std::string bytes;
   bytes.reserve(static_cast<size_t>(bytes_of(std::ssize(x), numbers)));
   if (numbers == GgufNumbers::q8_0) {
-    for (size_t at = 0; at + kRowBlock <= x.size(); at += kRowBlock) {
+    for (size_t first = 0; first + kRowBlock <= x.size(); first += kRowBlock) {
       float largest = 0;
-      for (const float value : x.subspan(at, kRowBlock)) largest = std::max(largest, std::abs(value));
+      for (const float value : x.subspan(first, kRowBlock)) largest = std::max(largest, std::abs(value));
       const float scale = largest / 127, inverse = scale > 0 ? 1 / scale : 0;
       put(bytes, f16_bits(scale));
-      for (const float value : x.subspan(at, kRowBlock)) put(bytes, static_cast<int8_t>(std::round(value * inverse)));
+      for (const float value : x.subspan(first, kRowBlock)) put(bytes, static_cast<int8_t>(std::round(value * inverse)));
     }
     return bytes;
   }

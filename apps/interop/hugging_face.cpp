@@ -130,7 +130,7 @@ void load(Model& model, Architecture rows, const WeightFiles& files) {
     if (files.contains(table)) {
       const Tensor head = files.file_of(kHead).load_f32(kHead), tok = files.file_of(table).load_f32(table);
       if (!(head.shape() == tok.shape()) || std::memcmp(head.raw(), tok.raw(), static_cast<size_t>(tok.bytes())) != 0)
-        fail("{}: {} is not {}, though tie_word_embeddings says so", {files.path(), kHead, table});
+        fail("{}: {} is not {}, though tie_word_embeddings is true", {files.path(), kHead, table});
     }
     not_read.push_back(kHead);
   }

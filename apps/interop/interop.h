@@ -15,7 +15,7 @@
 namespace ricci::apps {
 
 struct ImportOptions {
-  double dropout = -1;  // below 0: as the folder says
+  double dropout = -1;  // below 0 as in the folder
   bool without_tokenizer = false;
 };
 
@@ -32,7 +32,7 @@ std::string export_hugging_face(const std::string& run, const std::string& which
 
 // config.json of a model. Error: names the key of a model that GPT-2 cannot be.
 std::string gpt2_config_json(const ModelConfig& config, const Marks& marks);
-// The model with all biases that GPT-2 has; those that it does without are zeros. Error: as for gpt2_config_json.
+// The model with all biases that GPT-2 has; the missing ones are zeros. Error: as for gpt2_config_json.
 Model with_gpt2_biases(Model& model);
 // The weights under their names, with these biases.
 std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model);
@@ -40,10 +40,10 @@ std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model);
 // ---- The models of the Dispatcher paper's own repository (Cetoli 2021): a state_dict of its DispatcherModel or of its attention
 // baseline TransformerModel, saved as safetensors. Names: transformer_encoder.layers.0.self_attn.linear_in.weight.
 
-// Properties of the model that the weights do not tell.
+// Properties of the model that the weights do not show.
 struct DispatcherImport {
   int64_t heads = 1;     // attention heads, as in the paper
-  int64_t context = 0;   // 0: the 2^levels positions that a dispatcher of the file hears
+  int64_t context = 0;   // 0 for the 2^levels positions that a dispatcher of the file reads
   double dropout = 0.2;  // as in the repository
 };
 

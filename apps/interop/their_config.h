@@ -24,9 +24,9 @@ ModelConfig checked(ModelConfig config, const JsonFile& json);
 
 // Fails for a key of ours.
 struct NoEquivalent {
-  const char* in;  // the name of the architecture
+  const char* architecture;
   [[noreturn]] void operator()(const char* key, const std::string& value) const {
-    fail("model.{}: {} has no equivalent in {}", {key, value, in});
+    fail("model.{}: {} has no equivalent in {}", {key, value, architecture});
   }
 };
 

@@ -14,7 +14,7 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merg
 // The end of a text, as vocabularies write it.
 constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
 
-// The ids that a config has for a key, of those that are pieces: one, several, or none.
+// The ids that a config has for a key, one, several or none; ids without a piece are left out.
 std::vector<int64_t> ids_of(const JsonValue& value, const Tokenizer& tokenizer) {
   std::vector<int64_t> ids;
   for (const JsonValue& each : value.is_list() ? value.items() : JsonValue::List{value})
@@ -68,9 +68,9 @@ std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context) {
 
 std::string chat_jinja(const ChatTemplate& form) {
   const auto message = [&](const std::string& text) {
-    const size_t at = text.find(kContent);
-    return "{{ " + quoted_json(text.substr(0, at)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
-           quoted_json(text.substr(at + kContent.size())) + " }}";
+    const size_t place = text.find(kContent);
+    return "{{ " + quoted_json(text.substr(0, place)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
+           quoted_json(text.substr(place + kContent.size())) + " }}";
   };
   return "{{ " + quoted_json(form.start) + R"( }}{% for message in messages %}{% if message["role"] == "system" %})" +
          message(form.system) + R"({% elif message["role"] == "user" %})" + message(form.user) + "{% else %}" + message(form.assistant) +

@@ -21,7 +21,8 @@ std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context);
 // A template of conversations in Jinja, as the key chat_template of other programs has it.
 std::string chat_jinja(const ChatTemplate& form);
 
-// The tokens that mark a text, for other programs: where the tokenizer has no such marks its <|endoftext|> or <eos> is both. Null: none.
+// The tokens that mark a text, for other programs: where the tokenizer has no such marks its <|endoftext|> or <eos> is both. A null
+// tokenizer has none.
 Marks text_marks(const Tokenizer* tokenizer);
 // bos_token_id and eos_token_id of a config.json.
 void add_marks(Object& config, const Marks& marks);

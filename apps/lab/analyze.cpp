@@ -30,7 +30,7 @@ void add_runs(CLI::App& app, MasksOptions& options) {
 }
 void add_runs(CLI::App& app, MemoryOptions& options) {
   app.add_option("runs", options.runs, "Run folders and run files; a run file has no perplexity, and is not drawn")->required();
-  app.add_option("--measured", options.measured, "A step that holds more by its plan is not taken, and its memory is that of the plan")
+  app.add_option("--measured", options.measured, "A step that holds more by its plan is not taken, and its planned memory is shown")
       ->transform(CLI::AsSizeValue(true))
       ->capture_default_str();
 }
@@ -54,11 +54,11 @@ void add_analyses(CLI::App& app, Chosen& chosen) {
   app.require_subcommand(1);
   add(app, chosen, "memory", "Perplexity against the memory of a training step", kDrawing, analyse_memory);
   add(app, chosen, "frequency", "Negative log likelihood in bins of equal token mass, by training frequency", kDrawing, analyse_frequency);
-  add(app, chosen, "shuffle", "Negative log likelihood behind a shuffled half of the context, by distance", kDrawing, analyse_shuffle);
+  add(app, chosen, "shuffle", "Negative log likelihood after a shuffled half of the context, by distance", kDrawing, analyse_shuffle);
   add(app, chosen, "neighbours", "Nearest neighbours of chunks by what the blocks of each scale make of them", kPage, analyse_neighbours);
   add(app, chosen, "completions", "The tokens that a coarse model expects in the next cell", kPage, analyse_completions);
   add(app, chosen, "samples", "Repeated n-grams, BLEU, perplexity and time of generated texts", kDrawing, analyse_samples);
-  add(app, chosen, "masks", "Which tokens and cells the queries of a model see, as pictures", kDrawing, analyse_masks);
+  add(app, chosen, "masks", "The tokens and cells that the queries of a model see, as pictures", kDrawing, analyse_masks);
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ void add_analyses(CLI::App& app, Chosen& chosen) {
 int main(int argc, char** argv) {
   Chosen chosen;
   return run_app(
-      argc, argv, {"ricci-analyze", "What trained models do with text, an analysis each: a table, JSON, and a drawing or a page."},
+      argc, argv, {"ricci-analyze", "Analyses of trained models on text: a table, JSON, and a drawing or a page each."},
       [&](CLI::App& app) { add_analyses(app, chosen); },
       [&] {
         check(chosen.report, chosen.draws);

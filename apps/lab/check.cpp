@@ -23,7 +23,7 @@ struct Options {
   bool list = false;
   double tolerance = 1e-6;
   std::string op;
-  std::vector<std::string> devices;  // none: all there are
+  std::vector<std::string> devices;  // if empty, all there are
 };
 
 struct Row {

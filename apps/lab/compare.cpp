@@ -1,5 +1,5 @@
-// ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and tells what they
-// came to: one table, one drawing.
+// ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and prints their
+// results: one table, one drawing.
 //   ricci-compare apps/configs/comparisons/wikitext2_small.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
 //   ricci-compare apps/configs/comparisons/wikitext2_small.yaml 'lr=[1e-3, 3e-4]' --only vanilla
 // Each training is a ricci-train of its own in runs/NAME_MODEL_SEED. Called again after an interruption, it goes on where it was.
@@ -77,7 +77,7 @@ bool train_all(const std::vector<Job>& jobs) {
 void check(const Options& options) {
   if (options.comparison.file().empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
   for (auto seed = options.seeds.begin(); seed != options.seeds.end(); ++seed)
-    if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} stands there twice", {*seed});
+    if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} is there twice", {*seed});
   for (const std::string& word : options.comparison.overrides())
     if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: the runs of a comparison have --name and --seeds", {word});
   check(options.report);
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
   options.command = "ricci-compare";
   for (int i = 1; i < argc; ++i) options.command += std::string(" ") + argv[i];
   return run_app(
-      argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and tells what they came to."},
+      argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and prints their results."},
       [&](CLI::App& app) {
         add_run_arguments(app, options.comparison,
             "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500; a list makes a "

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   Options options;
   return run_app(
       argc, argv,
-      {"ricci-inspect", "What the mixers of a trained model do with a text and what they have learnt: drawings, a page, numbers."},
+      {"ricci-inspect", "Shows how the mixers of a trained model read a text, and their parameters: drawings, a page, numbers."},
       [&](CLI::App& app) {
         const auto given = [&](const std::string&) { options.text_given = true; };
         app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
@@ -66,15 +66,15 @@ int main(int argc, char** argv) {
             app.add_option("--text", options.text,
                    "Text to look at, with escapes such as \\n; -: all of stdin; the start of the run's validation text if not given")
                 ->each(given);
-        app.add_option("--text-file", options.text_file, "The text stands in this file, as it is; -: stdin")->each(given)->excludes(text);
+        app.add_option("--text-file", options.text_file, "The text is in this file, as it is; -: stdin")->each(given)->excludes(text);
         app.add_option("--length", options.length, "Tokens of the text to look at, at most")->check(at_least_one)->capture_default_str();
         app.add_option("--token", options.look.tokens,
-               "A token whose distances to others are told; may be given several times; the most frequent of the text if not given")
+               "A token whose distances to others are listed; may be given several times; the most frequent of the text if not given")
             ->allow_extra_args(false);
         add_field_options(app, options.look);
         app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
         app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
-        add_model_options(app, options.model, "Tokens that the model may hear");
+        add_model_options(app, options.model, "Tokens that the model may read");
       },
       [&] { return run(options); });
 }

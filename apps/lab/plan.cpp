@@ -131,7 +131,7 @@ int print_published() {
         row.total(), materialised[i].total(), fused[i].total(), row.weights});
   }
   print("GB by the formula of the multi-scale paper's table 8: 64 sequences of 512, d = 768, 12 heads, 31,300 tokens, 2 bytes a value;\n"
-        "the totals of models hold one value per position, width and layer more than the cells, as those of the paper do");
+        "the totals of models hold one value per position, width and layer more than the cells, as in the paper");
   print(text_of(table));
   return 0;
 }
@@ -162,13 +162,14 @@ int plan(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   return run_app(
-      argc, argv, {"ricci-plan", "What a training step of a run file takes: memory by what it is held for, and work. Nothing is computed."},
+      argc, argv, {"ricci-plan", "Predicts the memory, by its use, and the work of a training step of a run file. Nothing is computed."},
       [&](CLI::App& app) {
         add_run_options<TrainConfig>(app, options.run);
         CLI::Option* const memory = app.add_option(
-            "--memory", options.memory, "Tells the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
+            "--memory", options.memory, "Prints the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
         memory->transform(CLI::AsSizeValue(true));
-        CLI::Option* const ranks = app.add_option("--ranks", options.ranks, "Tells the memory and work of one of so many processes");
+        CLI::Option* const ranks =
+            app.add_option("--ranks", options.ranks, "Prints the memory and work of one of this number of processes");
         ranks->check(at_least_one);
         CLI::Option* const as_json = app.add_flag("--json", options.as_json, "Print JSON");
         CLI::Option* const published = app.add_flag("--published", options.published,

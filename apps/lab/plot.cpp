@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
         });
         app.add_option("--keys", chart.keys, "Metrics to draw, such as train_loss; the usual ones if not given")->delimiter(',');
         app.add_option("--x", chart.x,
-               "step, tokens or time: that of training, without evaluations and without pauses between two sessions of a run")
+               "step, tokens or time: the time of training, without evaluations and without pauses between two sessions of a run")
             ->capture_default_str();
         app.add_option("--smooth", chart.smooth,
                "Steps of the window over which noisy curves are averaged, half before and half after each record, however often a run "

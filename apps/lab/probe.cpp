@@ -36,7 +36,7 @@ struct Options {
 };
 
 // Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
-// may a tied output map. There the file says which kind it is.
+// may a tied output map. The kind follows from the tensors in the file.
 void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
   config.settings<Classifier>().head_bias = file.contains("head.bias");
   bool& head_bias = config.output.head_bias;
@@ -55,7 +55,7 @@ Tensor load_integers(const SafetensorsFile& file, const std::string& name, int r
   return file.load(name);
 }
 
-// The number of positions of each sequence that are no padding; empty when the file does not say.
+// The number of positions of each sequence that are no padding; empty if the file has none.
 Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
   if (!file.contains("lengths")) return {};
   const Tensor lengths_b = load_integers(file, "lengths", 1, "[batch]");

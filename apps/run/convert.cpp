@@ -19,7 +19,7 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  std::string from, to, checkpoint = "last";
+  std::string source, target, checkpoint = "last";
   std::optional<double> dropout;
   std::optional<int64_t> heads, context;
   std::optional<std::string> gguf;
@@ -28,50 +28,52 @@ struct Options {
 };
 
 std::string import(const Options& options) {
-  if (is_file(options.from)) {
-    if (options.without_tokenizer) fail("--without-tokenizer: {} is a file of weights, which has none", {options.from});
+  if (is_file(options.source)) {
+    if (options.without_tokenizer) fail("--without-tokenizer: {} is a file of weights, which has none", {options.source});
     const DispatcherImport defaults;
-    return import_dispatcher(options.from, options.to,
+    return import_dispatcher(options.source, options.target,
         {options.heads.value_or(defaults.heads), options.context.value_or(defaults.context), options.dropout.value_or(defaults.dropout)});
   }
   if (options.heads || options.context)
-    fail("--heads and --context: {} is no file of weights; the config.json of a folder tells both", {options.from});
+    fail("--heads and --context: {} is no file of weights; the config.json of a folder has both", {options.source});
   return import_hugging_face(
-      options.from, options.to, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer});
+      options.source, options.target, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer});
 }
 
 std::string export_run(const Options& options) {
   if (options.gguf)
     return export_gguf(
-        options.from, options.checkpoint, options.to, choice_of<GgufNumbers>("--gguf", *options.gguf), options.without_tokenizer);
+        options.source, options.checkpoint, options.target, choice_of<GgufNumbers>("--gguf", *options.gguf), options.without_tokenizer);
   if (options.without_tokenizer) fail("--without-tokenizer: of an export, only --gguf reads it");
-  return export_hugging_face(options.from, options.checkpoint, options.to);
+  return export_hugging_face(options.source, options.checkpoint, options.target);
 }
 
 void add_options(CLI::App& app, Options& options) {
   app.require_subcommand(1);
-  CLI::App* const in = app.add_subcommand("import", "A model to a run folder: a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3, or "
-                                                    "the weights of a model of the Dispatcher repository");
-  in->add_option("model", options.from, "Folder with config.json and model.safetensors, or a file of weights")->required();
-  in->add_option("run", options.to, "Run folder to make, such as runs/gpt2")->required();
-  in->add_option("--dropout", options.dropout, "Dropout when the model is trained further; that of the other program if not given")
+  CLI::App* const importing =
+      app.add_subcommand("import", "A model to a run folder: a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3, or "
+                                   "the weights of a model of the Dispatcher repository");
+  importing->add_option("model", options.source, "Folder with config.json and model.safetensors, or a file of weights")->required();
+  importing->add_option("run", options.target, "Run folder to make, such as runs/gpt2")->required();
+  importing->add_option("--dropout", options.dropout, "Dropout when the model is trained further; as in the other program if not given")
       ->check([](const std::string& text) {
         double value = 0;
         const bool is_rate = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 0.999;  // NaN is none
         return is_rate ? "" : "expected a number from 0 to 0.999, got " + text;
       });
-  in->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
-  in->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
-  in->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);
-  in->callback([&] { options.command = import; });
-  CLI::App* const out =
+  importing->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
+  importing->add_option("--heads", options.heads, "Heads of the attention in a file of weights; 1 if not given")->check(at_least_one);
+  importing->add_option("--context", options.context, "Tokens that the model in a file of weights takes")->check(at_least_one);
+  importing->callback([&] { options.command = import; });
+  CLI::App* const exporting =
       app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads, or to a GGUF file for llama.cpp");
-  out->add_option("run", options.from, "Run folder")->required();
-  out->add_option("folder", options.to, "Folder to make; with --gguf a file")->required();
-  out->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
-  out->add_option("--gguf", options.gguf, "One file for llama.cpp, with matrices in f32, f16, bf16 or q8_0 (8 bits)");
-  out->add_flag("--without-tokenizer", options.without_tokenizer, "Leave the tokenizer out of a GGUF file");
-  out->callback([&] { options.command = export_run; });
+  exporting->add_option("run", options.source, "Run folder")->required();
+  exporting->add_option("folder", options.target, "Folder to make; with --gguf a file")->required();
+  exporting->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")
+      ->capture_default_str();
+  exporting->add_option("--gguf", options.gguf, "One file for llama.cpp, with matrices in f32, f16, bf16 or q8_0 (8 bits)");
+  exporting->add_flag("--without-tokenizer", options.without_tokenizer, "Leave the tokenizer out of a GGUF file");
+  exporting->callback([&] { options.command = export_run; });
 }
 
 }  // namespace

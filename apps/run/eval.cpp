@@ -91,6 +91,6 @@ void add_options(CLI::App& app, Options& options) {
 
 int main(int argc, char** argv) {
   return run_app<Options>(argc, argv,
-      {"ricci-eval", "How well trained models predict a text: mean negative log likelihood, perplexity, bits per byte."}, add_options,
-      evaluate_runs);
+      {"ricci-eval", "Measures how well trained models predict a text: mean negative log likelihood, perplexity, bits per byte."},
+      add_options, evaluate_runs);
 }

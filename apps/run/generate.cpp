@@ -153,26 +153,27 @@ void add_options(CLI::App& app, Options& options) {
   CLI::Option* const text =
       app.add_option("--prompt", options.prompt, "Text to continue, with escapes such as \\n, \\t and \\u00e9; -: all of stdin")
           ->each(given);
-  app.add_option("--prompt-file", options.prompt_file, "The text stands in this file, as it is; -: stdin")->each(given)->excludes(text);
+  app.add_option("--prompt-file", options.prompt_file, "The text is in this file, as it is; -: stdin")->each(given)->excludes(text);
   app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
   app.add_option("--samples", options.writing.samples, "Texts to write at once, each with draws of its own")
       ->check(at_least_one)
       ->capture_default_str();
-  app.add_option("--stop", options.writing.stops, "A text ends in front of this one, with escapes; may be given several times")
+  app.add_option("--stop", options.writing.stops, "A text ends before this one, with escapes; may be given several times")
       ->allow_extra_args(false);
   app.add_flag("--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or the one --prompt, to a line of JSON for each text");
   app.add_flag("--log-probabilities", options.writing.log_probabilities,
       "Print the log-probability of each token that was written, by the model alone: before temperature, top-k, top-p and min-p");
   app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
   app.add_flag(
-      "--speed", options.speed, "Tell at the end how many tokens a second were written, on stderr; on a terminal it is told anyway");
+      "--speed", options.speed, "Print at the end how many tokens a second were written, on stderr; on a terminal it is printed anyway");
   CLI::Option* const chat = app.add_flag("--chat", options.chat,
-      "A conversation: each line of stdin is what the user says, and the model answers. With --jsonl: lines {\"messages\": [...]} on stdin "
+      "A conversation: each line of stdin is a message of the user, and the model answers. With --jsonl: lines {\"messages\": [...]} on "
+      "stdin "
       "to lines {\"answer\": ...}");
   for (const char* other : {"--prompt", "--prompt-file", "--interactive", "--samples", "--speed"}) chat->excludes(app.get_option(other));
   app.add_option("--system", options.system, "With --chat: a system message before the conversation")->needs(chat);
   app.add_option("--template", options.form,
-         "With --chat: how a conversation is written, in place of what the run says: chatml, llama3, or six strings, as the key chat has "
+         "With --chat: how a conversation is written, in place of the run's own: chatml, llama3, or six strings, as the key chat has "
          "them")
       ->needs(chat);
   add_field_options(app, options.writing.sampling);

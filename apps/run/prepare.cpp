@@ -81,14 +81,14 @@ void add_options(CLI::App& app, Options& options) {
          "char (the characters of the documents), byte, or the path of a tokenizer (ricci-tokenize makes others)")
       ->capture_default_str();
   CLI::Option* const eos =
-      app.add_option("--eos", options.eos, "Put a piece behind every line or document: " + list_of<Eos>())->capture_default_str();
+      app.add_option("--eos", options.eos, "Put a piece after every line or document: " + list_of<Eos>())->capture_default_str();
   app.add_option("--eos-piece", options.eos_piece, "This piece, added to the vocabulary where it is not in it")
       ->capture_default_str()
       ->needs(eos);
-  app.add_option("--format", options.format, "Of the inputs: " + list_of<DocumentFormat>())->capture_default_str();
-  app.add_option("--encoding", options.encoding, "Of the inputs: " + list_of<Encoding>())->capture_default_str();
+  app.add_option("--format", options.format, "Format of the inputs: " + list_of<DocumentFormat>())->capture_default_str();
+  app.add_option("--encoding", options.encoding, "Encoding of the inputs: " + list_of<Encoding>())->capture_default_str();
   app.add_option("--documents", documents.documents,
-         "What is a document in text: each file, line or paragraph (blank_line), or what stands between two of any other text")
+         "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")
       ->capture_default_str();
   app.add_option("--text-field", documents.text_field,
       "Name of the field with the text (jsonl; \"text\" if not given), or number of its column (tsv; the last if not given)");

@@ -32,7 +32,7 @@ struct Options {
 };
 
 std::shared_ptr<const Tokenizer> open(const Options& options) {
-  return with_eos(open_tokenizer(options.tokenizer, options.open), options.end.behind, options.end.piece);
+  return with_eos(open_tokenizer(options.tokenizer, options.open), options.end.after, options.end.piece);
 }
 
 const TokenizerKind& kind_of(const Options& options) {
@@ -49,7 +49,7 @@ int train(Options options) {
   const auto given = options.from.empty() ? nullptr : with_special(open_tokenizer(options.from, options.open), options.training.special);
   const auto kept = !given || options.keep_all ? given : restrict_to(text, *given);
   const auto tokenizer =
-      kept ? with_eos(kept, options.end.behind, options.end.piece) : train_tokenizer(kind, text, options.training, options.end);
+      kept ? with_eos(kept, options.end.after, options.end.piece) : train_tokenizer(kind, text, options.training, options.end);
   write_file_atomically(options.out, tokenizer->to_json());
   std::printf("%s: %s, %lld tokens\n", options.out.c_str(), tokenizer->name().c_str(), static_cast<long long>(tokenizer->vocab_size()));
   return 0;
@@ -92,17 +92,18 @@ std::vector<int64_t> parse_ids(const std::string& text) {
   std::vector<int64_t> ids;
   const char* const end = text.data() + text.size();
   const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
-  for (const char* at = text.data(); at < end;) {
-    if (blank(*at)) {
-      ++at;
+  for (const char* position = text.data(); position < end;) {
+    if (blank(*position)) {
+      ++position;
       continue;
     }
     int64_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
+    const auto [next, error] = std::from_chars(position, end, id);
     if (error != std::errc() || (next < end && !blank(*next)))
-      fail("expected ids with blanks between them, got '{}'", {one_line(std::string_view(at, static_cast<size_t>(end - at)), 20)});
+      fail("expected ids with blanks between them, got '{}'",
+          {one_line(std::string_view(position, static_cast<size_t>(end - position)), 20)});
     ids.push_back(id);
-    at = next;
+    position = next;
   }
   return ids;
 }
@@ -141,8 +142,8 @@ int count(const Options& options) {
 void add_common(CLI::App& app, Options& options) {
   app.add_flag("--lowercase", options.open.lowercase, "WordPiece: lower case without accents, as uncased models want it");
   CLI::Option* const eos =
-      app.add_option("--eos", options.eos, "Put <eos> behind every line, or every document: none, line, document")->capture_default_str();
-  app.add_option("--eos-piece", options.end.piece, "How <eos> is written in the vocabulary")->capture_default_str()->needs(eos);
+      app.add_option("--eos", options.eos, "Put <eos> after every line, or every document: none, line, document")->capture_default_str();
+  app.add_option("--eos-piece", options.end.piece, "The text of <eos> in the vocabulary")->capture_default_str()->needs(eos);
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }
 
@@ -153,12 +154,12 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")
       ->check(at_least_zero)
       ->capture_default_str();
-  app.add_option("--min-count", options.training.min_count, "What occurs less often becomes no token")
+  app.add_option("--min-count", options.training.min_count, "Words and pairs that occur less often become no tokens")
       ->check(at_least_one)
       ->capture_default_str();
   // allow_extra_args(false): one token each time, and CLI11 does not take '[SEP]' for a list.
   app.add_option("--special", options.training.special,
-         "A token with one of the first ids, or behind those of --from, found in texts as it is written; may be given several times")
+         "A token with one of the first ids, or after the ids of --from, found in texts as it is written; may be given several times")
       ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
   app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")
@@ -205,7 +206,7 @@ void add_options(CLI::App& app, Options& options) {
       add("chat", "Lines {\"messages\": [...]} on stdin to lines {\"ids\": [...], \"answers\": [0, 1, ...]}; 1: counts", chat);
   talking->add_option("--template", options.form, "chatml, llama3, or six strings, as the key chat of a run file has them")
       ->capture_default_str();
-  CLI::App* const counting = add("count", "How many tokens texts have", count);
+  CLI::App* const counting = add("count", "The number of tokens of texts", count);
   counting->add_option("texts", options.texts, "Files or folders with text")->required();
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.tokenizer,
@@ -217,7 +218,7 @@ void add_options(CLI::App& app, Options& options) {
 
 int run(Options& options) {
   if (options.threads) set_thread_count(options.threads);
-  options.end.behind = choice_of<Eos>("--eos", options.eos);
+  options.end.after = choice_of<Eos>("--eos", options.eos);
   return options.command(options);
 }
 

@@ -46,8 +46,8 @@ void check_counts(const Model& model, int64_t context) {
     fail("context: {}, too short: the loss of model.family: {} counts no token of it", {context, name_of(model.config().family)});
 }
 
-// The model as it is before the first step, the same on all ranks: drawn, or with the weights of `init` (null: none), which adds its line
-// to the notes.
+// The model as it is before the first step, the same on all ranks: drawn, or with the weights of `init` if that is not null, which adds
+// its line to the notes.
 Model first_model(Ranks& ranks, const TrainConfig& config, const InitSource* init, const Tokenizer& tokenizer, std::string& notes) {
   if (ranks.rank() == 0) print_warnings(config);
   Model model(config.model);
@@ -94,7 +94,7 @@ void prepare(const TrainConfig& config, Ranks& ranks) {
 
 Start start(Ranks& ranks, const RunOptions& options) {
   Start start;
-  const std::string told = told_by_first(ranks, [&] {
+  const std::string told = from_first(ranks, [&] {
     const RunRequest request = request_run(options.file(), options.overrides());
     prepare(request.config, ranks);
     start.run = RunFolder::to_train(request, ranks.count());
@@ -119,7 +119,7 @@ std::optional<InitSource> init_of(const RunFolder* run, const TrainConfig& confi
   return std::optional<InitSource>(std::in_place, config);
 }
 
-// Null: the one that the config asks for.
+// Returns null if the config chooses it.
 std::shared_ptr<const Tokenizer> first_tokenizer(const RunFolder* run, const std::optional<InitSource>& init) {
   if (init) return init->tokenizer();
   return run ? run->tokenizer() : nullptr;
@@ -159,7 +159,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   notes += follow_schedule(config, state);
   feed.start(state.step, state.data_place);
 
-  const std::string told = told_by_first(ranks, [&] {
+  const std::string told = from_first(ranks, [&] {
     run->begin(config, corpus.tokenizer.get(), state.step);
     return std::string(begun.finished ? "finished" : "");
   });

@@ -163,7 +163,7 @@ int parse_and_run(
     } catch (const CLI::Success& request) {  // --help, --version
       return after_output(text, app.exit(request));
     } catch (const CLI::Error& mistake) {
-      if (find_launcher().rank > 0) return 2;  // rank 0 says it
+      if (find_launcher().rank > 0) return 2;  // rank 0 prints it
       const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&mistake);
       return report(text, (extras ? unexpected(app, *extras) : mistake.what()) + " (--help lists the options)", 2);
     }

@@ -27,7 +27,7 @@ struct AppText {
 // Declares the options (setup), parses, runs main and returns the exit code: the result of main; 0 after --help, --version
 // and other requests for information; 1 after an exception, or where the result cannot be printed, with the line
 // "NAME: message" on stderr, of 1,100 bytes at most; 2 after a mistake in the usage, with a line that names it. An exception on one of
-// several ranks ends them all. A program that runs as one process refuses to be started as several, by mpirun say, and its children do not
+// several ranks ends them all. A program that runs as one process refuses to be started as several, as by mpirun, and its children do not
 // take themselves for ranks.
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main);

@@ -1,4 +1,4 @@
-# Completion for bash: the program itself tells its words. Installed under the name of each program, where bash-completion finds it.
+# Completion for bash: the program itself prints its words. Installed under the name of each program, where bash-completion finds it.
 _ricci() {
   local word=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]} offered
   COMPREPLY=()

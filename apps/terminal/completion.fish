@@ -1,4 +1,4 @@
-# Completion for fish: the program itself tells its words. Installed under the name of each program.
+# Completion for fish: the program itself prints its words. Installed under the name of each program.
 function __ricci_words
     set -l typed (commandline -opc)
     set -l program $typed[1]

@@ -1,5 +1,5 @@
 #compdef ricci -P ricci-*
-# Completion for zsh: the program itself tells its words.
+# Completion for zsh: the program itself prints its words.
 local program=$words[1]
 local -a offered
 if [[ ${program:t} = ricci && CURRENT -eq 2 ]]; then

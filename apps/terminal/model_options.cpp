@@ -12,13 +12,13 @@ Dtype ComputeOptions::numbers() const { return parse_dtype(dtype.c_str()); }
 Device ComputeOptions::place() const { return parse_device(device.c_str()); }
 
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
-  app.add_option("--precision,--dtype", options.dtype, std::string("Of weights and activations: ") + kFloatingDtypes)
+  app.add_option("--precision,--dtype", options.dtype, std::string("Type of weights and activations: ") + kFloatingDtypes)
       ->capture_default_str();
   app.add_option("--device", options.device, "Where it is computed: " + list_of<Device>())->capture_default_str();
 }
 
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is) {
-  app.add_option("--context", options.context, what_context_is + ", up to model.ctx; as many as the run was trained with if not given")
+  app.add_option("--context", options.context, what_context_is + ", up to model.ctx; the context of the training if not given")
       ->check(at_least_one);
   app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
   add_compute_options(app, options.compute);

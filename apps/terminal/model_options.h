@@ -21,9 +21,9 @@ void add_compute_options(CLI::App& app, ComputeOptions& options);
 // The model of a run, and how it is computed.
 struct ModelOptions {
   std::string checkpoint = "last";
-  int64_t context = 0;  // tokens; 0: as many as the run was trained with
+  int64_t context = 0;  // tokens, or 0 for the context of the training
   ComputeOptions compute;
-  int threads = 0;  // 0: all
+  int threads = 0;  // 0 for all
 };
 
 // --context, --checkpoint, --precision, --device and --threads. what_context_is: "Tokens that a window holds".

@@ -28,8 +28,8 @@ void write(std::FILE* file, const std::string& text) {
 
 // The text with the note, where it is whole, in bold.
 std::string with_bold(std::string text, const std::string& note, int descriptor) {
-  const size_t at = note.empty() || !has_colours(descriptor) ? text.npos : text.find(note);
-  return at == text.npos ? text : text.insert(at + note.size(), "\x1b[0m").insert(at, "\x1b[1m");
+  const size_t begin = note.empty() || !has_colours(descriptor) ? text.npos : text.find(note);
+  return begin == text.npos ? text : text.insert(begin + note.size(), "\x1b[0m").insert(begin, "\x1b[1m");
 }
 
 // The first `columns` characters of UTF-8 text.
@@ -46,7 +46,8 @@ std::string cut(const std::string& text, int columns) {
 
 std::string with_commas(int64_t number) {
   std::string digits = fmt::format("{}", number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (int position = static_cast<int>(digits.size()) - 3; position > (number < 0 ? 1 : 0); position -= 3)
+    digits.insert(static_cast<size_t>(position), ",");
   return digits;
 }
 
@@ -80,7 +81,7 @@ void Progress::update(int64_t step, int64_t tokens, const std::string& note) {
   samples_.push_back({now, step, tokens});
   while (samples_.size() > 2 && now - samples_[1].seconds >= kMemory) samples_.pop_front();
 
-  if (!terminal_ && step >= options_.steps) return;  // the lines that follow say what came of it
+  if (!terminal_ && step >= options_.steps) return;  // the result follows in other lines
   if (now - last_output_ < (terminal_ ? kBarInterval : kLineInterval)) return;
   last_output_ = now;
   if (terminal_) {

@@ -63,13 +63,13 @@ template <class Rows, class Get> Value::List values_of(const Rows& rows, const G
 
 // A column: its form in text, in JSON and in a drawing, and its values, one for each row.
 struct Column {
-  std::string heading = {};   // empty: the text leaves the column out
-  std::string key = {};       // the member of each row's object; "ms.median" is a member of its member "ms"; empty: JSON leaves it out
-  std::string format = {};    // for numbers in text: "{:.3f}"; ",": 1,234,567; "bytes": 1.21 MiB; empty: all its digits
-  double factor = 1;          // numbers are multiplied by it for text and drawing: 1e-6 where JSON tells bytes and the text MB
+  std::string heading = {};   // if empty, the text leaves the column out
+  std::string key = {};       // the member of each row's object; "ms.median" is a member of its member "ms"; if empty, JSON leaves it out
+  std::string format = {};    // for numbers in text: "{:.3f}"; "," gives 1,234,567; "bytes" gives 1.21 MiB; if empty, all its digits
+  double factor = 1;          // numbers are multiplied by it for text and drawing: 1e-6 for bytes in JSON and MB in text
   bool left = false;          // in text it is aligned to the left, as names are
   const char* missing = "-";  // in text, where there is no value
-  std::string panel = {}, unit = {};  // the title and the unit of its panel in a drawing; empty: it is not drawn
+  std::string panel = {}, unit = {};  // the title and the unit of its panel in a drawing; if empty, it is not drawn
   std::vector<Value> values = {};
 };
 
@@ -99,7 +99,7 @@ std::string text_of(const ResultTable& table);
 // A list with an object for each row.
 Value json_of(const ResultTable& table);
 
-// JSON as text, a line for each value and `indent` blanks for each level; -1: all on one line. Bytes that are no UTF-8 become U+FFFD.
+// JSON as text, a line for each value and `indent` blanks for each level; all on one line with -1. Bytes that are no UTF-8 become U+FFFD.
 std::string json_text(const Value& value, int indent = 1);
 
 // Prints, with a line end.

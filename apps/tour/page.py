@@ -36,7 +36,7 @@ def stops(page):
 
 
 def pairs(source):
-    """Blocks of a file: the lines of a comment that stands alone, and the code up to the next one."""
+    """Blocks of a file: the lines of a comment on lines of its own, and the code up to the next one."""
     text, code = [], []
     for line in source.splitlines():
         comment = re.match(r'\s*// ?(.*)', line)

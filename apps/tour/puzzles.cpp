@@ -1,4 +1,4 @@
-// ricci-puzzles NUMBER ...: runs these puzzles, or all; one line each, which says what is still wrong.
+// ricci-puzzles NUMBER ...: runs these puzzles, or all; one line each about what is still wrong.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

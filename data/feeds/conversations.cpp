@@ -49,10 +49,10 @@ Batch conversation_batch(std::span<const LabelledIds> conversations, int64_t voc
   for (size_t b = 0; b < conversations.size(); ++b) {
     const std::vector<int64_t>& ids = conversations[b].ids;
     for (size_t i = 0; i + 1 < ids.size(); ++i) {
-      const size_t at = b * static_cast<size_t>(width) + i;
-      batch.ids_bc[at] = ids[i] % vocab;
+      const size_t element = b * static_cast<size_t>(width) + i;
+      batch.ids_bc[element] = ids[i] % vocab;
       if (ids[i + 1] < vocab) continue;
-      batch.targets_bc[at] = ids[i + 1] - vocab;
+      batch.targets_bc[element] = ids[i + 1] - vocab;
       ++batch.scored;
     }
   }

@@ -10,16 +10,16 @@
 
 namespace ricci {
 
-// The conversations that a model with this context learns something from: each without the tokens that are neither read nor predicted
-// then, and only those that predict a token that counts. Spans do not cover the source; they take 16 bytes each.
+// The conversations that a model with this context learns something from: only the ones that predict a token that counts, each without
+// the tokens that are then neither read nor predicted. Spans do not cover the source; they take 16 bytes each.
 class Conversations final : public TokenSource {
  public:
   // Errors: no conversation is left; context below 1.
   Conversations(Tokens tokens, int64_t context);
 
   int64_t count() const { return static_cast<int64_t>(spans_.size()); }
-  int64_t cut() const { return cut_; }            // those that lost tokens
-  int64_t left_out() const { return left_out_; }  // those without a token that counts
+  int64_t cut() const { return cut_; }            // conversations that lost tokens
+  int64_t left_out() const { return left_out_; }  // conversations without a token that counts
 
   int64_t size() const override { return tokens_.size(); }
   int64_t vocab_size() const override { return tokens_.vocab_size(); }

@@ -29,7 +29,7 @@ struct Batch {
   std::vector<int64_t> starts_bc = {};
 };
 
-// Positions that would predict `id`, with which documents start (TokenSource::first_id), do not count. -1: there is no such id.
+// Positions that would predict `id`, with which documents start (TokenSource::first_id), do not count. An id of -1 leaves out none.
 void leave_out(int64_t id, Batch& batch, std::span<int64_t> targets);
 
 // The steps of a training, one after the other, without an end. A step has a number of micro-batches; a rank that shares it asks for a
@@ -146,7 +146,7 @@ struct LabelledIds {
 // The rows are as long as the longest document, or `width` where that is more.
 Batch batch_of(std::span<const LabelledIds> documents, int64_t width = 0);
 
-// The tokens of one document, of which those after the first `context` are left out.
+// The first `context` tokens of one document; the others are left out.
 LabelledIds read_document(const Tokens& tokens, const TokenSpan& document, int64_t label, int64_t context);
 
 // Error: the documents have no labels, or there are none.

@@ -19,8 +19,8 @@ namespace ricci {
 struct StreamOptions {
   int64_t context = 0;
   uint64_t seed = 0;
-  int64_t shuffle_buffer = 1024;     // sequences; 1: none
-  std::vector<double> weights = {};  // each corpus gives sequences in proportion; empty: to its number of tokens, or of documents
+  int64_t shuffle_buffer = 1024;     // sequences; with 1 the order is not shuffled
+  std::vector<double> weights = {};  // shares of the corpora; if empty, their numbers of tokens, or of documents
   bool whole_documents = false;      // a sequence is a document under its label, without what exceeds the context
   bool conversations = false;        // or one of Conversations (conversations.h), with whole_documents
   bool full_width = false;           // every row of whole documents is as long as the context, however short they are

@@ -35,7 +35,7 @@ SortingRows::SortingRows(int64_t symbols, int64_t length, Part part, int64_t row
 
 uint64_t SortingRows::hash() const { return hash_bytes(format_message("{} {} {} {}", {name_, symbols_, length_, rows_})); }
 
-// The first sequence of the part among those that are drawn for the row.
+// Sequences are drawn for the row until one belongs to the part.
 std::vector<int64_t> SortingRows::row(int64_t number) const {
   std::vector<int64_t> ids(static_cast<size_t>(length_));
   for (int64_t attempt = 0;; ++attempt) {
@@ -51,8 +51,8 @@ std::vector<int64_t> SortingRows::row(int64_t number) const {
 void SortingRows::read(int64_t first, std::span<int64_t> ids) const {
   check_range(first, ids);
   for (size_t done = 0; done < ids.size();) {
-    const int64_t at = first + static_cast<int64_t>(done), in_row = at % (2 * length_);
-    const std::vector<int64_t> whole = row(at / (2 * length_));
+    const int64_t token = first + static_cast<int64_t>(done), in_row = token % (2 * length_);
+    const std::vector<int64_t> whole = row(token / (2 * length_));
     const size_t count = std::min(ids.size() - done, whole.size() - static_cast<size_t>(in_row));
     std::copy_n(whole.begin() + in_row, count, ids.begin() + static_cast<std::ptrdiff_t>(done));
     done += count;

@@ -18,7 +18,7 @@ namespace {
 constexpr int kDeepest = 64;
 constexpr const char *kText = "text_field", *kLabel = "label_field";
 
-// 0: none is named.
+// Number of the column, from 1, or 0 if the field is empty.
 int64_t column_of(const char* key, const std::string& field) {
   int64_t column = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), column);

@@ -20,12 +20,12 @@ constexpr auto choices(DocumentFormat) { return std::array{"text", "jsonl", "tsv
 struct DocumentOptions {
   DocumentFormat format = DocumentFormat::text;
   Encoding encoding = Encoding::utf8;
-  std::string documents = "file";        // in text: one per file, line, or paragraph (blank_line); any other text stands between two
+  std::string documents = "file";        // in text: one per file, line, or paragraph (blank_line); any other text separates two
   bool keep_line_ends = true;            // in documents that are lines
   std::string text_field = {};           // in JSONL its name, in TSV its column, from 1; empty: "text", or the last column
-  std::string label_field = {};          // the same of the label; empty: there is none
+  std::string label_field = {};          // the same of the label; empty if there is none
   int64_t classes = 0;                   // labels are 0 ... classes - 1
-  std::vector<std::string> labels = {};  // the names of the classes, which a label may be as well; empty: they have none
+  std::vector<std::string> labels = {};  // names of the classes, if they have some; a label may be one of them
 };
 
 // Error: options that do not belong together, or a column that is no number.
@@ -42,8 +42,8 @@ struct Record {
 Record record_of_json(std::string_view line, const DocumentOptions& options, const std::string& place);
 Record record_of_tsv(std::string_view line, const DocumentOptions& options, const std::string& place);
 
-// The labels of documents, where they are words: each once, sorted. Empty: the first is an integer, or cannot be read. The first line
-// that cannot be read ends the search; who reads the documents reports it.
+// The labels of documents, where they are words: each once, sorted. The list is empty if the first is an integer or cannot be read.
+// The first line that cannot be read ends the search; it is reported when the documents are read.
 std::vector<std::string> word_labels(const TextSource& files, const DocumentOptions& options);
 
 class DocumentReader final : public PieceReader {
@@ -73,7 +73,7 @@ class DocumentReader final : public PieceReader {
   DocumentOptions options_;
   CompletePrefix complete_prefix_;
   InputPlace from_, at_;
-  std::string separator_;         // empty: a document ends with its file
+  std::string separator_;         // empty if a document ends with its file
   bool keeps_separator_ = false;  // in the document
   std::unique_ptr<MemberStream> members_;
   std::unique_ptr<TextDecoder> decoder_;

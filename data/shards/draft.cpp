@@ -63,7 +63,7 @@ void remove_unlocked(const std::string& path) {
   try {
     std::error_code ignored;
     if (const Folder folder(path); folder.lock()) fs::remove_all(path, ignored);
-  } catch (const Error&) {  // somebody else has removed it
+  } catch (const Error&) {  // another program has removed it
   }
 }
 

@@ -16,7 +16,7 @@ class Draft {
 
   const Folder& folder() const { return folder_; }
   bool is_in_cache() const { return in_cache_; }
-  // Keeps it, and removes those that it takes the place of, and what killed programs left.
+  // Keeps it, and removes the ones that it replaces and the leftovers of killed programs.
   void keep();
 
  private:

@@ -8,7 +8,7 @@
 namespace ricci {
 namespace {
 
-// The index of the range, of those that start at these numbers, that holds one.
+// Ranges start at these numbers. Returns the index of the range that holds `number`.
 size_t range_of(const std::vector<int64_t>& starts, int64_t number) {
   return static_cast<size_t>(std::upper_bound(starts.begin(), starts.end() - 1, number) - starts.begin()) - 1;
 }
@@ -57,23 +57,23 @@ uint64_t JoinedTokens::hash() const {
 void JoinedTokens::read(int64_t first, std::span<int64_t> ids) const {
   check_range(first, ids);
   while (!ids.empty()) {
-    const size_t at = range_of(first_, first);
-    const auto count = std::min(ids.size(), static_cast<size_t>(first_[at + 1] - first));
-    sources_[at].read(first - first_[at], ids.first(count));
+    const size_t source = range_of(first_, first);
+    const auto count = std::min(ids.size(), static_cast<size_t>(first_[source + 1] - first));
+    sources_[source].read(first - first_[source], ids.first(count));
     ids = ids.subspan(count);
     first += static_cast<int64_t>(count);
   }
 }
 
 int64_t JoinedTokens::documents(int64_t shard) const {
-  const size_t at = range_of(shards_before_, shard);
-  return sources_[at].documents(shard - shards_before_[at]);
+  const size_t source = range_of(shards_before_, shard);
+  return sources_[source].documents(shard - shards_before_[source]);
 }
 
 TokenSpan JoinedTokens::document(int64_t shard, int64_t index) const {
-  const size_t at = range_of(shards_before_, shard);
-  const auto [begin, end] = sources_[at].document(shard - shards_before_[at], index);
-  return {first_[at] + begin, first_[at] + end};
+  const size_t source = range_of(shards_before_, shard);
+  const auto [begin, end] = sources_[source].document(shard - shards_before_[source], index);
+  return {first_[source] + begin, first_[source] + end};
 }
 
 int64_t JoinedTokens::classes() const {
@@ -86,8 +86,8 @@ int64_t JoinedTokens::classes() const {
 }
 
 int64_t JoinedTokens::label(int64_t shard, int64_t index) const {
-  const size_t at = range_of(shards_before_, shard);
-  return sources_[at].label(shard - shards_before_[at], index);
+  const size_t source = range_of(shards_before_, shard);
+  return sources_[source].label(shard - shards_before_[source], index);
 }
 
 }  // namespace

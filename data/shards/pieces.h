@@ -32,7 +32,7 @@ class PieceReader {
 // All of a text as one document, whatever files it comes from; or as two, where it is cut before a character.
 class TextReader final : public PieceReader {
  public:
-  // cut: the number of that character, from 1; 0: the text is not cut.
+  // `cut` is the number of that character, from 1, or 0 if the text is not cut.
   TextReader(const TextSource& text, int64_t cut, const TextPieces::CompletePrefix& complete_prefix)
       : text_(cut ? text.part("train", 0, cut) : text), pieces_(text_, complete_prefix), is_cut_(cut > 0) {}
   // Errors: TextStream's.
@@ -46,8 +46,8 @@ class TextReader final : public PieceReader {
   bool starts_ = true;
 };
 
-// Calls use(piece, is_first, ids) for the ids of all pieces in their order, the ids of a long piece in parts of which one is the first;
-// and after(bytes_of_files) now and then. Errors: the reader's; the first piece that cannot be encoded, with its place.
+// Calls use(piece, is_first, ids) for the ids of all pieces in their order, and after(bytes_of_files) now and then. A long piece is
+// handed over in parts. Errors: the reader's; the first piece that cannot be encoded, with its place.
 void for_each_encoded(PieceReader& reader, const Tokenizer& tokenizer,
     const std::function<void(const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids)>& use,
     const std::function<void(int64_t bytes_of_files)>& after = {});

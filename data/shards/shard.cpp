@@ -12,7 +12,7 @@
 
 namespace ricci {
 
-static_assert(std::endian::native == std::endian::little, "ids and headers are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "ids and headers are written as they are in memory");
 
 namespace {
 
@@ -97,11 +97,11 @@ namespace {
 template <class Id> void pack(std::span<const int64_t> ids, std::string& packed) {
   const size_t before = packed.size();
   packed.resize(before + ids.size() * sizeof(Id));
-  char* to = packed.data() + before;
+  char* target = packed.data() + before;
   for (const int64_t id : ids) {
     const auto narrow = static_cast<Id>(id);
-    std::memcpy(to, &narrow, sizeof narrow);
-    to += sizeof narrow;
+    std::memcpy(target, &narrow, sizeof narrow);
+    target += sizeof narrow;
   }
 }
 
@@ -159,7 +159,7 @@ class ShardWriter {
     may_end_ = piece.ends || !options_.whole_documents;
   }
 
-  // Behind the last document. Error: there are no tokens; named by `inputs`.
+  // After the last document. Error: there are no tokens; named by `inputs`.
   void finish(const std::string& inputs) {
     end_full_shard();
     if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});

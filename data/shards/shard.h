@@ -5,8 +5,8 @@
 //   the ids as u16, or as u32 where the vocabulary exceeds 65,536; then zeros up to a multiple of 8 bytes
 //   the document index: for each document the token of this shard that it starts with, as u64
 //   where documents have labels: one i32 for each
-// Shards of llm.c (dev/data/data_common.py): 256 i32, of which the first three are magic, version and number of tokens, then the
-// ids: u16 with magic 20240520 and version 1 (GPT-2), u32 with magic 20240801 and version 7 (Llama 3).
+// Shards of llm.c (dev/data/data_common.py): 256 i32, which begin with magic, version and number of tokens, then the ids: u16 with
+// magic 20240520 and version 1 (GPT-2), u32 with magic 20240801 and version 7 (Llama 3).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -55,7 +55,7 @@ struct ShardHeader {
   InputPlace end;          // where the next shard goes on
   uint32_t is_last = 0;    // in its corpus
   uint32_t goes_on = 0;    // the first document here is the rest of the last one of the shard before
-  int64_t classes = 0;     // labels are 0 ... classes - 1; 0: there are none
+  int64_t classes = 0;     // labels are 0 ... classes - 1; 0 if there are none
   uint64_t body_hash = 0;  // hash_of_file of everything after the header
   uint64_t own_hash = 0;   // hashes everything above
 
@@ -76,7 +76,7 @@ struct ShardLayout {
 // True where a file starts with the magic number of either format.
 bool is_shard(const OpenFile& file);
 
-// Reads and checks the header, and that the file is as long as it says. The body is not read: check_shard_body().
+// Reads the header, and checks it and the length of the file. The body is not read: check_shard_body().
 // Errors name the file: not a shard, of another version, a damaged header, cut short or continued.
 ShardLayout read_shard_header(const OpenFile& file);
 
@@ -103,7 +103,7 @@ struct PrepareProgress {
 struct ShardOptions {
   int64_t shard_tokens;
   bool whole_documents;         // each in one shard
-  int64_t first_documents = 0;  // a shard ends after this number; 0: anywhere
+  int64_t first_documents = 0;  // a shard ends after this number; with 0 anywhere
 };
 
 // The header of the first shard of a corpus.
@@ -116,13 +116,13 @@ void write_shards(PieceReader& reader, const TextSource& files, const Tokenizer&
     const ShardOptions& options, Prepared& all, const std::function<void(const PrepareProgress&)>& progress = {});
 
 // Reads the shards of a corpus, each at any place by one system call, so that memory does not grow with what was read. Safe from several
-// threads. Errors: a shard was cut while it was in use, or is no longer as its layout says.
+// threads. Errors: a shard was cut while it was in use, or no longer fits its layout.
 class ShardFiles {
  public:
   struct Shard {
     std::string path;
     ShardLayout layout;
-    std::shared_ptr<const OpenFile> file = {};  // held open, and its body was compared; none: the path is opened when it is used
+    std::shared_ptr<const OpenFile> file = {};  // held open, and its body was compared; if null, the path is opened when it is used
   };
   explicit ShardFiles(std::vector<Shard> shards) : shards_(std::move(shards)), checked_(shards_.size()) {}
 

@@ -38,7 +38,7 @@ bool is_text(const StoreSource& source) { return source.documents.format == Docu
 
 // ---- The identity of a store
 struct StoreKey {
-  std::string place;    // what was asked for, and of which files: a changed file takes the place of what it was
+  std::string place;    // the request and its files: the tokens of a changed file replace the old ones
   uint64_t stamp = 0;   // whether the files are as they were
   bool settled = true;  // whether the stamp will show that
 };
@@ -85,7 +85,7 @@ std::optional<Description> read_description(const std::string& folder) {
 }
 
 // ---- Opening
-// The tokens after a description, whose hashes are found here where it has none.
+// The tokens after a description. Hashes that it lacks are computed here.
 StoredSource stored(
     const ShardedTokens& all, const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, Description& description) {
   const auto open = [&](const ShardedTokens& tokens, const TextSource& files, uint64_t& hash) -> Tokens {
@@ -127,7 +127,7 @@ std::optional<StoredSource> find_store(
       if (is_one_of_two || !is_finished) remove_unlocked(folder);  // what a killed program left
     }
     return found;
-  } catch (const Error&) {  // a folder of somebody else, or one that cannot be made
+  } catch (const Error&) {  // the folder belongs to another user, or cannot be made
   }
   return {};
 }

@@ -22,15 +22,15 @@ std::string default_cache_folder();
 struct StoreSource {
   TextSource files;
   DocumentOptions documents = {};  // format text: all files are one text, which has blocks in the place of documents
-  double train_fraction = 0;       // the first floor(fraction * characters) or documents train, the rest is validation; 0: it is not cut
+  double train_fraction = 0;       // the first floor(fraction * characters) or documents train, the rest is validation; 0 if not cut
 };
 
 struct StoredSource {
   std::shared_ptr<const Tokenizer> tokenizer;
   Tokens train;                      // all of the source where it is not cut
   std::optional<Tokens> validation;  // only where the source is cut
-  int64_t cut = 0;                   // characters, or documents, that train; 0: it is not cut
-  std::string full_disk = {};  // why its files are not in the cache folder, where its disk is full; empty: another reason, or they are
+  int64_t cut = 0;                   // characters, or documents, that train; 0 if not cut
+  std::string full_disk = {};        // message if its files are not in the cache folder because the disk is full; else empty
 };
 
 // A tokenizer that is made from the sources; no keys: none is.
@@ -41,8 +41,8 @@ struct TokenizerRequest {
 };
 
 // The sources with the tokenizer that is given, or else made. The cache folder is this user's own (core/files/folder.h: own_folder); one
-// that belongs to another user or cannot be written, or an empty name, means files in a folder for temporary files, which nobody sees.
-// A store that is cut, damaged or of other files or another tokenizer is made again; who has one open keeps it.
+// that belongs to another user or cannot be written, or an empty name, means files in a folder for temporary files, without a name.
+// A store that is cut, damaged or of other files or another tokenizer is made again; a store that is open stays readable.
 // Errors: the files' and the tokenizer's; a source too short to be cut; one without tokens; a full disk.
 std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& given,
     const TokenizerRequest& request, const std::string& cache_folder);

@@ -141,7 +141,7 @@ std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
 ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& tokenizer) {
   std::vector<ShardFiles::Shard> shards;
   for (const std::string& each : shard_paths(path)) shards.push_back({each, read_shard_header(OpenFile(each))});
-  return of(path, std::move(shards), tokenizer);
+  return from_shards(path, std::move(shards), tokenizer);
 }
 
 ShardedTokens ShardedTokens::hold(const std::string& path, const Tokenizer& tokenizer) {
@@ -151,10 +151,10 @@ ShardedTokens ShardedTokens::hold(const std::string& path, const Tokenizer& toke
     shards.push_back({each, read_shard_header(*file), file});
     check_shard_body(*file, shards.back().layout.header);
   }
-  return of(path, std::move(shards), tokenizer);
+  return from_shards(path, std::move(shards), tokenizer);
 }
 
-ShardedTokens ShardedTokens::of(const std::string& path, std::vector<ShardFiles::Shard> shards, const Tokenizer& tokenizer) {
+ShardedTokens ShardedTokens::from_shards(const std::string& path, std::vector<ShardFiles::Shard> shards, const Tokenizer& tokenizer) {
   if (shards.empty()) fail("{}: no shards are there", {path});
   // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
   std::stable_sort(
@@ -191,10 +191,10 @@ ShardedTokens ShardedTokens::part(const char* label, int64_t first, int64_t end)
   part.name_ += format_message(" ({})", {label});
   part.hash_ = hash_bytes(format_message("{} {}", {first, end}), hash_);
   for (const Part& whole : parts_) {
-    const int64_t from = std::max<int64_t>(first - whole.documents_before, 0), to = std::min(end - whole.documents_before, whole.documents);
-    if (from >= to) continue;
-    const int64_t begin = in_file(whole, whole.first_document + from).first, behind = in_file(whole, whole.first_document + to - 1).end;
-    part.add(whole.number, {begin, behind}, whole.first_document + from, to - from);
+    const int64_t lo = std::max<int64_t>(first - whole.documents_before, 0), hi = std::min(end - whole.documents_before, whole.documents);
+    if (lo >= hi) continue;
+    const int64_t begin = in_file(whole, whole.first_document + lo).first, after = in_file(whole, whole.first_document + hi - 1).end;
+    part.add(whole.number, {begin, after}, whole.first_document + lo, hi - lo);
   }
   return part;
 }
@@ -242,9 +242,9 @@ TokenSpan ShardedTokens::in_file(const Part& part, int64_t document) const {
 
 // The part that holds a document, and its number in the file.
 std::pair<const ShardedTokens::Part&, int64_t> ShardedTokens::find(int64_t shard, int64_t index) const {
-  const auto behind = [](int64_t number, const Part& part) { return number < part.documents_before; };
+  const auto after = [](int64_t number, const Part& part) { return number < part.documents_before; };
   const Part& part =
-      unit_ == Unit::shards ? parts_[static_cast<size_t>(shard)] : *(std::upper_bound(parts_.begin(), parts_.end(), index, behind) - 1);
+      unit_ == Unit::shards ? parts_[static_cast<size_t>(shard)] : *(std::upper_bound(parts_.begin(), parts_.end(), index, after) - 1);
   const int64_t in_part = unit_ == Unit::shards ? index : index - part.documents_before;
   return {part, part.first_document + in_part};
 }

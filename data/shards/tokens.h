@@ -22,7 +22,7 @@ class TokenSource {
   virtual int64_t size() const = 0;  // tokens
   virtual int64_t vocab_size() const = 0;
   virtual uint64_t hash() const = 0;               // hashes the ids in their order: distinguishes corpora
-  virtual uint64_t tokenizer_hash() const = 0;     // Tokenizer::hash; 0: it is not known
+  virtual uint64_t tokenizer_hash() const = 0;     // Tokenizer::hash, or 0 if not known
   virtual int64_t first_id() const { return -1; }  // Marks::first: an id that is no target
   virtual const std::string& name() const = 0;     // for messages
 
@@ -102,7 +102,7 @@ class ShardedTokens final : public TokenSource {
   std::pair<ShardedTokens, ShardedTokens> split(double fraction) const;
   // The tokens of the first files, and the rest; either may be empty.
   std::pair<ShardedTokens, ShardedTokens> split_files(int64_t files) const;
-  // All as one shard under another name and hash: of blocks, as a text is, or of the documents of all shards. hash 0: it is computed.
+  // All as one shard under another name and hash: of blocks, as a text is, or of the documents of all shards. A hash of 0 is computed.
   ShardedTokens as_one_shard(const std::string& name, bool is_text, uint64_t hash) const;
 
   int64_t size() const override { return tokens_; }
@@ -131,7 +131,7 @@ class ShardedTokens final : public TokenSource {
   ShardedTokens() = default;
   enum class Unit : uint8_t { shards, documents, blocks };  // the last two: all is one shard of documents, or of blocks
 
-  static ShardedTokens of(const std::string& path, std::vector<ShardFiles::Shard> shards, const Tokenizer& tokenizer);
+  static ShardedTokens from_shards(const std::string& path, std::vector<ShardFiles::Shard> shards, const Tokenizer& tokenizer);
   ShardedTokens part(const char* label, int64_t first, int64_t end) const;
   void add(size_t number, const TokenSpan& tokens, int64_t first_document, int64_t documents);
   int64_t all_documents() const { return parts_.empty() ? 0 : parts_.back().documents_before + parts_.back().documents; }

@@ -38,7 +38,7 @@ constexpr struct Mark {
     {"compress", "\x1f\x9d\x90"sv, 3, false}, {"lzop", "\x89LZO\0\r\n\x1a\n"sv, 9, false}};
 constexpr size_t kLongestMark = 10;
 
-// The format of a file, from its first bytes. Null: a plain file.
+// The format of a file, from its first bytes, or null for a plain file.
 const Mark* find_mark(std::string_view bytes) {
   std::string start(bytes.substr(0, kLongestMark));
   if (start.size() > 3 && start[3] >= '1' && start[3] <= '9') start[3] = '9';  // a level of bzip2
@@ -81,7 +81,7 @@ void check_end(const OpenFile& file, int64_t position, const char* format) {
   }
 }
 
-// The next block of an archive's entry; nothing: it is damaged.
+// The next block of an archive's entry, or nullopt if it is damaged.
 std::optional<std::string_view> read_data(archive* handle) {
   const void* data = nullptr;
   size_t bytes = 0;
@@ -239,7 +239,7 @@ struct MemberStream::Tar {
   void check_end() const {
     const int64_t consumed = archive_filter_bytes(handle.get(), 0);
     const bool at_end_of_file = consumed == given && (archive_read_header_position(handle.get()) == consumed || !is_empty_block(last));
-    if (at_end_of_file && given == from.bytes_on_disk_) fail_reading(from.file_name_, "it has no end, and was cut short behind a member");
+    if (at_end_of_file && given == from.bytes_on_disk_) fail_reading(from.file_name_, "it has no end, and was cut short after a member");
   }
 
   [[noreturn]] void reject() const {

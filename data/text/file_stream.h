@@ -51,7 +51,7 @@ class FileStream {
   // The next block, about 256 KiB, valid until the next call; empty at the end.
   // Errors: unreadable, damaged or cut; a compressed file that holds nothing, or that something other than zeros follows.
   std::string_view next();
-  int64_t bytes_of_file() const;  // bytes on disk that were read; nearly, and for telling how far a reader is
+  int64_t bytes_of_file() const;  // approximate number of bytes on disk that were read, for progress lines
 
  private:
   std::optional<std::string_view> built_in_;  // what is left of it

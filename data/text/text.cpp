@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Empty: there is none.
+// The path under $RICCI_DATA, or an empty one.
 fs::path second_place(const std::string& path) {
   const char* folder = std::getenv("RICCI_DATA");
   return folder && *folder && !path.starts_with('/') ? fs::path(folder) / path : fs::path();
@@ -51,10 +51,10 @@ constexpr int64_t kSettled = 3;
 std::vector<std::string> split_at_commas(const std::string& paths) {
   if (about_data([&] { return is_there(paths); })) return {paths};
   std::vector<std::string> list;
-  for (size_t at = 0; at <= paths.size();) {
-    const size_t comma = std::min(paths.find(',', at), paths.size());
-    list.push_back(paths.substr(at, comma - at));
-    at = comma + 1;
+  for (size_t begin = 0; begin <= paths.size();) {
+    const size_t comma = std::min(paths.find(',', begin), paths.size());
+    list.push_back(paths.substr(begin, comma - begin));
+    begin = comma + 1;
   }
   return list;
 }

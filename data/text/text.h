@@ -56,7 +56,7 @@ class TextSource {
   // Identity for caches: the same paths; and the same files by the system's record, unread: their sizes, times and inodes.
   uint64_t place_hash() const;
   uint64_t stamp_hash() const;
-  // True where any change of the files behind their look-up has changed their stamps: they had not just been written.
+  // True if the files had not just been written when they were looked up: any later change then changes their stamps.
   bool is_settled() const;
   // Identity of the paths and bytes of the files. Reads all of them.
   uint64_t content_hash() const;
@@ -75,14 +75,14 @@ class TextSource {
 };
 
 // ---- A text as a stream of blocks or pieces, never loaded whole.
-// One pass over a source: its files, or the members of those that are archives, joined byte to byte.
+// One pass over a source: its files, joined byte to byte. An archive gives its members.
 class TextStream {
  public:
   explicit TextStream(TextSource source) : source_(std::move(source)), entered_(source_.first_ == 0) {}
   // The next block, about 256 KiB, valid until the next call; empty at the end of the text.
   // Errors: FileStream's and MemberStream's, a text that ends inside the part.
   std::string_view next();
-  // Behind the end of the part: next() goes on with the rest of the text.
+  // After the end of the part: next() goes on with the rest of the text.
   void read_rest() { source_.end_ = INT64_MAX; }
   // The place of the block last returned in the joined text, in bytes.
   int64_t offset() const { return offset_; }
@@ -105,8 +105,8 @@ class TextStream {
   int64_t offset_ = 0;
 };
 
-// One pass over a source in pieces, of which none but the last ends inside a unit of the text: complete_prefix(text) tells how many
-// bytes are certain to be complete. A unit that is longer than a piece is divided between two characters, so that memory is bounded.
+// One pass over a source in pieces. Only the last may end inside a unit of the text: complete_prefix(text) is the number of bytes that
+// are certain to be complete. A unit that is longer than a piece is divided between two characters, so that memory is bounded.
 class TextPieces {
  public:
   static constexpr size_t kLongest = 256 << 10;  // bytes of a piece, at most
@@ -120,7 +120,7 @@ class TextPieces {
   };
   // Nothing after the last piece. Errors: TextStream's.
   std::optional<Piece> next();
-  // Behind the last piece of the part: next() goes on with the rest of the text.
+  // After the last piece of the part: next() goes on with the rest of the text.
   void read_rest();
   int64_t bytes_of_files() const { return stream_.bytes_of_files(); }
 

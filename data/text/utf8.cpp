@@ -28,9 +28,9 @@ struct Decoded {
   size_t bytes;  // the character has, or the longest piece that begins one but does not complete it; 1 where none does
 };
 
-Decoded decode(std::string_view text, size_t at) {
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data()) + at;
-  const auto length = static_cast<int32_t>(std::min<size_t>(text.size() - at, U8_MAX_LENGTH));
+Decoded decode(std::string_view text, size_t position) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data()) + position;
+  const auto length = static_cast<int32_t>(std::min<size_t>(text.size() - position, U8_MAX_LENGTH));
   int32_t taken = 0;
   UChar32 code = 0;
   U8_NEXT(bytes, taken, length, code);
@@ -39,19 +39,19 @@ Decoded decode(std::string_view text, size_t at) {
 
 }  // namespace
 
-Utf8Character decode_utf8(std::string_view text, size_t at) {
-  const auto [code, bytes] = decode(text, at);
+Utf8Character decode_utf8(std::string_view text, size_t position) {
+  const auto [code, bytes] = decode(text, position);
   return code < 0 ? Utf8Character() : Utf8Character{static_cast<char32_t>(code), bytes};
 }
 
-Utf8Character decode_utf8_before(std::string_view text, size_t at) {
-  size_t start = at;
-  while (start > 0 && at - start < 4) {
+Utf8Character decode_utf8_before(std::string_view text, size_t position) {
+  size_t start = position;
+  while (start > 0 && position - start < 4) {
     --start;
     if (!continues(text[start])) break;
   }
-  const Utf8Character character = start < at ? decode_utf8(text, start) : Utf8Character();
-  return character.bytes == at - start ? character : Utf8Character();
+  const Utf8Character character = start < position ? decode_utf8(text, start) : Utf8Character();
+  return character.bytes == position - start ? character : Utf8Character();
 }
 
 void append_utf8(char32_t code, std::string& text) {
@@ -72,34 +72,34 @@ size_t complete_utf8_prefix(std::string_view text) {
 
 namespace {
 
-// The end of the ASCII characters from byte `at` on. It looks at 8 bytes together.
-size_t ascii_end(std::string_view text, size_t at) {
-  for (uint64_t word; at + sizeof word <= text.size(); at += sizeof word) {
-    std::memcpy(&word, text.data() + at, sizeof word);
+// The end of the ASCII characters from byte `position` on. It looks at 8 bytes together.
+size_t ascii_end(std::string_view text, size_t position) {
+  for (uint64_t word; position + sizeof word <= text.size(); position += sizeof word) {
+    std::memcpy(&word, text.data() + position, sizeof word);
     if (word & 0x8080808080808080u) break;
   }
-  while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
-  return at;
+  while (position < text.size() && static_cast<unsigned char>(text[position]) < 0x80) ++position;
+  return position;
 }
 
 }  // namespace
 
 void check_utf8(const std::string& who, std::string_view text, int64_t offset) {
-  for (size_t at = ascii_end(text, 0); at < text.size(); at = ascii_end(text, at)) {
-    const size_t bytes = decode_utf8(text, at).bytes;
+  for (size_t position = ascii_end(text, 0); position < text.size(); position = ascii_end(text, position)) {
+    const size_t bytes = decode_utf8(text, position).bytes;
     if (bytes == 0)
       throw NotUtf8(format_message("{}: byte {} (value 0x{:02x}) is not valid UTF-8",
-          {who, offset + static_cast<int64_t>(at), static_cast<unsigned char>(text[at])}));
-    at += bytes;
+          {who, offset + static_cast<int64_t>(position), static_cast<unsigned char>(text[position])}));
+    position += bytes;
   }
 }
 
 std::string replace_invalid_utf8(std::string_view text) {
   std::string valid;
-  for (size_t at = 0; at < text.size();) {
-    const auto [code, bytes] = decode(text, at);
-    valid += code < 0 ? "\xef\xbf\xbd" : text.substr(at, bytes);
-    at += bytes;
+  for (size_t position = 0; position < text.size();) {
+    const auto [code, bytes] = decode(text, position);
+    valid += code < 0 ? "\xef\xbf\xbd" : text.substr(position, bytes);
+    position += bytes;
   }
   return valid;
 }

@@ -14,14 +14,14 @@ inline constexpr char32_t kLargestCodePoint = 0x10ffff;
 
 struct Utf8Character {
   char32_t code = 0;
-  size_t bytes = 0;  // 0: no valid character starts here
+  size_t bytes = 0;  // 0 if no valid character starts here
 };
 
-// The character that starts at byte `at`, which is inside the text.
-Utf8Character decode_utf8(std::string_view text, size_t at);
+// The character that starts at byte `position`, which is inside the text.
+Utf8Character decode_utf8(std::string_view text, size_t position);
 
-// The character whose bytes end before byte `at`, which may be the end of the text.
-Utf8Character decode_utf8_before(std::string_view text, size_t at);
+// The character whose bytes end before byte `position`, which may be the end of the text.
+Utf8Character decode_utf8_before(std::string_view text, size_t position);
 
 // Appends the 1 to 4 bytes of a valid code point.
 void append_utf8(char32_t code, std::string& text);

@@ -9,20 +9,20 @@ namespace ricci {
 
 namespace {
 
-// The character at byte `at` of a piece that starts at byte `offset` of the text.
-Utf8Character character_at(std::string_view piece, size_t at, int64_t offset) {
-  const Utf8Character character = decode_utf8(piece, at);
-  if (character.bytes == 0) check_utf8("char tokenizer", piece.substr(at), offset + static_cast<int64_t>(at));
+// The character at byte `position` of a piece that starts at byte `offset` of the text.
+Utf8Character character_at(std::string_view piece, size_t position, int64_t offset) {
+  const Utf8Character character = decode_utf8(piece, position);
+  if (character.bytes == 0) check_utf8("char tokenizer", piece.substr(position), offset + static_cast<int64_t>(position));
   return character;
 }
 
 }  // namespace
 
 void CharacterSet::add(std::string_view piece, int64_t offset) {
-  for (size_t at = 0; at < piece.size(); ++count_) {
-    const Utf8Character character = character_at(piece, at, offset);
+  for (size_t position = 0; position < piece.size(); ++count_) {
+    const Utf8Character character = character_at(piece, position, offset);
     found_[character.code] = 1;
-    at += character.bytes;
+    position += character.bytes;
   }
 }
 
@@ -44,13 +44,13 @@ void CharacterSet::add(const TextSource& text) {
 }
 
 CharTokenizer::CharTokenizer(std::string_view characters) {
-  for (size_t at = 0; at < characters.size();) {
-    const Utf8Character character = character_at(characters, at, 0);
+  for (size_t position = 0; position < characters.size();) {
+    const Utf8Character character = character_at(characters, position, 0);
     if (character.code >= id_of_.size()) id_of_.resize(character.code + 1, -1);
-    if (id_of_[character.code] >= 0) fail("char tokenizer: {} stands twice in the vocabulary", {describe_character(character.code)});
+    if (id_of_[character.code] >= 0) fail("char tokenizer: {} is twice in the vocabulary", {describe_character(character.code)});
     id_of_[character.code] = static_cast<int32_t>(characters_.size());
     characters_ += character.code;
-    at += character.bytes;
+    position += character.bytes;
   }
   if (characters_.empty()) fail("char tokenizer: the vocabulary is empty");
 }
@@ -62,14 +62,14 @@ std::string CharTokenizer::to_json() const {
 }
 
 void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
-  for (size_t at = 0; at < piece.size();) {
-    const Utf8Character character = character_at(piece, at, offset);
+  for (size_t position = 0; position < piece.size();) {
+    const Utf8Character character = character_at(piece, position, offset);
     const int32_t id = character.code < id_of_.size() ? id_of_[character.code] : -1;
     if (id < 0)
       fail("char tokenizer: {} at byte {} is not among the {} characters of the vocabulary",
-          {describe_character(character.code), offset + static_cast<int64_t>(at), vocab_size()});
+          {describe_character(character.code), offset + static_cast<int64_t>(position), vocab_size()});
     ids.push_back(id);
-    at += character.bytes;
+    position += character.bytes;
   }
 }
 

@@ -42,7 +42,7 @@ class CharTokenizer final : public Tokenizer {
 
  private:
   std::u32string characters_;   // by id
-  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary; -1: not in it
+  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary; -1 if not in it
 };
 
 }  // namespace ricci

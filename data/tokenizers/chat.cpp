@@ -23,7 +23,7 @@ ChatTemplate same_for_all(const std::string& start, const std::string& before, c
 
 size_t count_of(std::string_view text, std::string_view part) {
   size_t count = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++count;
+  for (size_t position = text.find(part); position != text.npos; position = text.find(part, position + part.size())) ++count;
   return count;
 }
 
@@ -96,10 +96,10 @@ const AddedToken* ChatTokenizer::find_added(std::string_view content) const {
 
 // Error: what is written as a marker is none.
 void ChatTokenizer::check_markers(const std::string& text) const {
-  for (size_t at = text.find("<|"); at != text.npos; at = text.find("<|", at + 2)) {
-    const size_t end = text.find("|>", at);
+  for (size_t position = text.find("<|"); position != text.npos; position = text.find("<|", position + 2)) {
+    const size_t end = text.find("|>", position);
     if (end == text.npos) return;
-    const std::string marker = text.substr(at, end + 2 - at);
+    const std::string marker = text.substr(position, end + 2 - position);
     if (!find_added(marker))
       fail("chat: the tokenizer has no added token '{}'; ricci-tokenize train TEXTS --from FILE --keep-all --special '{}' makes one",
           {one_line(marker), one_line(marker)});
@@ -107,14 +107,14 @@ void ChatTokenizer::check_markers(const std::string& text) const {
 }
 
 ChatTokenizer::Frame ChatTokenizer::frame_of(const std::string& text) const {
-  const size_t at = text.find(kContent);
-  const std::string before = text.substr(0, at), behind = text.substr(at + kContent.size());
-  size_t last = 0, first = behind.size();  // the end of the last added token before the text, and the start of the first after it
+  const size_t position = text.find(kContent);
+  const std::string before = text.substr(0, position), after = text.substr(position + kContent.size());
+  size_t last = 0, first = after.size();  // the end of the last added token before the text, and the start of the first after it
   for (const AddedToken& token : pieces_->added_tokens()) {
     if (const size_t found = before.rfind(token.content); found != before.npos) last = std::max(last, found + token.content.size());
-    first = std::min(first, behind.find(token.content));
+    first = std::min(first, after.find(token.content));
   }
-  return {pieces_->encode(before.substr(0, last)), before.substr(last), behind.substr(0, first), pieces_->encode(behind.substr(first))};
+  return {pieces_->encode(before.substr(0, last)), before.substr(last), after.substr(0, first), pieces_->encode(after.substr(first))};
 }
 
 void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>& ids) const {
@@ -134,7 +134,7 @@ void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>&
   ids.insert(ids.end(), frame.before.begin(), frame.before.end());
   ids.insert(ids.end(), text.begin(), text.end());
   const size_t end = ids.size();
-  ids.insert(ids.end(), frame.behind.begin(), frame.behind.end());
+  ids.insert(ids.end(), frame.after.begin(), frame.after.end());
   if (counts) ids[end] += tokenizer_->vocab_size();
 }
 

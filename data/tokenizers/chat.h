@@ -1,7 +1,7 @@
 // Conversations as ids. A template writes messages as a text with markers between them:
 //   chatml   <|im_start|>user\nTEXT<|im_end|>\n<|im_start|>assistant\nTEXT<|im_end|>\n
 // Markers are added tokens of the tokenizer and become their ids. In the text of a message no added token is looked for, so that no user
-// can write a marker. What an assistant says, and the marker that ends it, counts: it is what a model learns.
+// can write a marker. The messages of an assistant and the marker that ends each count: a model learns them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -40,8 +40,8 @@ struct Message {
 // object, no message, another role, tools, a content that is no text; each with the number of the message, from 1.
 std::vector<Message> messages_of(std::string_view line);
 
-// A tokenizer whose texts are lines of messages. Its ids are the ids of the other tokenizer; V, the size of its vocabulary, is added to
-// those that count.
+// A tokenizer whose texts are lines of messages. Its ids are the ids of the other tokenizer; for tokens that count, V, the size of its
+// vocabulary, is added.
 class ChatTokenizer final : public Tokenizer {
  public:
   // Errors: the tokenizer has no added tokens for `end` and for what is written as <|...|> in the template; it ends lines or documents.
@@ -49,12 +49,12 @@ class ChatTokenizer final : public Tokenizer {
 
   // Appends the ids of a message.
   void append_message(const Message& message, std::vector<int64_t>& ids) const;
-  // The ids that open a conversation, and those that open an answer. An answer ends with the id of `end`, which rest() follows, or with
+  // The ids that open a conversation, and the ids that open an answer. An answer ends with the id of `end`, which rest() follows, or with
   // another token that controls the model and is no text.
   const std::vector<int64_t>& start() const { return start_; }
   const std::vector<int64_t>& answer() const { return answer_; }
-  int64_t end() const { return assistant_.behind.front(); }
-  std::vector<int64_t> rest() const { return {assistant_.behind.begin() + 1, assistant_.behind.end()}; }
+  int64_t end() const { return assistant_.after.front(); }
+  std::vector<int64_t> rest() const { return {assistant_.after.begin() + 1, assistant_.after.end()}; }
   bool ends_answer(int64_t id) const;
 
   std::string name() const override { return tokenizer_->name(); }
@@ -72,7 +72,7 @@ class ChatTokenizer final : public Tokenizer {
   struct Frame {
     std::vector<int64_t> before;
     std::string lead, trail;
-    std::vector<int64_t> behind;
+    std::vector<int64_t> after;
   };
   Frame frame_of(const std::string& text) const;
   const AddedToken* find_added(std::string_view content) const;

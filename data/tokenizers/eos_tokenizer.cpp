@@ -5,20 +5,20 @@
 
 namespace ricci {
 
-EosTokenizer::EosTokenizer(std::shared_ptr<const Tokenizer> tokenizer, Eos behind, std::string piece)
-    : tokenizer_(std::move(tokenizer)), behind_(behind), piece_(std::move(piece)), id_(tokenizer_->find(piece_)) {
-  if (id_ < 0) fail("{} tokenizer: its vocabulary has no piece '{}' to put behind every {}", {name(), one_line(piece_), name_of(behind_)});
-  if (behind_ == Eos::none) fail("eos: expected line or document, got none");
+EosTokenizer::EosTokenizer(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece)
+    : tokenizer_(std::move(tokenizer)), after_(after), piece_(std::move(piece)), id_(tokenizer_->find(piece_)) {
+  if (id_ < 0) fail("{} tokenizer: its vocabulary has no piece '{}' to put after every {}", {name(), one_line(piece_), name_of(after_)});
+  if (after_ == Eos::none) fail("eos: expected line or document, got none");
 }
 
 std::string EosTokenizer::to_json() const {
-  return R"({"name":"eos","behind":")" + std::string(name_of(behind_)) + R"(","piece":)" + quoted_json(piece_) + R"(,"tokenizer":)" +
+  return R"({"name":"eos","behind":")" + std::string(name_of(after_)) + R"(","piece":)" + quoted_json(piece_) + R"(,"tokenizer":)" +
          tokenizer_->to_json() + "}";
 }
 
 void EosTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
   size_t from = 0;
-  while (behind_ == Eos::line) {
+  while (after_ == Eos::line) {
     const size_t end = piece.find('\n', from);
     if (end == piece.npos) break;
     tokenizer_->append_ids(piece.substr(from, end - from), offset + static_cast<int64_t>(from), ids);
@@ -29,25 +29,25 @@ void EosTokenizer::append_ids(std::string_view piece, int64_t offset, std::vecto
 }
 
 size_t EosTokenizer::complete_prefix(std::string_view text) const {
-  const size_t line_end = behind_ == Eos::line ? text.rfind('\n') : text.npos;
+  const size_t line_end = after_ == Eos::line ? text.rfind('\n') : text.npos;
   return line_end == text.npos ? tokenizer_->complete_prefix(text) : line_end + 1;
 }
 
 void EosTokenizer::append_end(std::string_view last, std::vector<int64_t>& ids) const {
   const bool open_line = !last.empty() && last.back() != '\n';
-  if (behind_ == Eos::document || open_line) ids.push_back(id_);
+  if (after_ == Eos::document || open_line) ids.push_back(id_);
 }
 
 void EosTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
-  if (id != id_ || behind_ == Eos::document) return tokenizer_->append_text(id, state, text);
+  if (id != id_ || after_ == Eos::document) return tokenizer_->append_text(id, state, text);
   text += '\n';
   state.at_start = true;
 }
 
-std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos behind, const std::string& piece) {
-  if (behind == Eos::none) return tokenizer;
+std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, const std::string& piece) {
+  if (after == Eos::none) return tokenizer;
   if (tokenizer->find(piece) < 0) tokenizer = with_added_piece(*tokenizer, piece);
-  return std::make_shared<EosTokenizer>(std::move(tokenizer), behind, piece);
+  return std::make_shared<EosTokenizer>(std::move(tokenizer), after, piece);
 }
 
 }  // namespace ricci

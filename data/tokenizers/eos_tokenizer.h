@@ -11,8 +11,8 @@ constexpr auto choices(Eos) { return std::array{"none", "line", "document"}; }
 class EosTokenizer final : public Tokenizer {
  public:
   // line: the piece is in place of the end of each line, and is written as one. document: see append_end.
-  // Errors: the vocabulary has no such piece; `behind` is none.
-  EosTokenizer(std::shared_ptr<const Tokenizer> tokenizer, Eos behind, std::string piece);
+  // Errors: the vocabulary has no such piece; `after` is Eos::none.
+  EosTokenizer(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece);
 
   std::string name() const override { return tokenizer_->name(); }
   int64_t vocab_size() const override { return tokenizer_->vocab_size(); }
@@ -24,7 +24,7 @@ class EosTokenizer final : public Tokenizer {
   Marks marks() const override { return tokenizer_->marks(); }
 
   const Tokenizer& without_eos() const { return *tokenizer_; }
-  Eos behind() const { return behind_; }
+  Eos after() const { return after_; }
   const std::string& piece() const { return piece_; }
 
  protected:
@@ -32,13 +32,13 @@ class EosTokenizer final : public Tokenizer {
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
-  Eos behind_;
+  Eos after_;
   std::string piece_;
   int64_t id_;
 };
 
-// The tokenizer with the piece after each line or document; added to the vocabulary where it is not in it. none: as it is.
-// Error: its kind has no written pieces.
-std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos behind, const std::string& piece);
+// The tokenizer with the piece after each line or document; it is added to the vocabulary where it is not in it. Eos::none changes
+// nothing. Error: its kind has no written pieces.
+std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, const std::string& piece);
 
 }  // namespace ricci

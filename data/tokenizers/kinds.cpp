@@ -64,11 +64,11 @@ std::shared_ptr<const Tokenizer> train_tokenizer(
     const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos) {
   if (kind.needs_size && options.vocab == 0)
     fail("{} tokenizer: the size of the vocabulary that is to be trained is not given", {kind.name});
-  if (eos.behind != Eos::none && !kind.has_pieces)
+  if (eos.after != Eos::none && !kind.has_pieces)
     fail("{} tokenizer: its vocabulary has no place for '{}'", {kind.name, one_line(eos.piece)});
-  if (eos.behind != Eos::none) options.special.push_back(eos.piece);
-  options.lines = eos.behind == Eos::line;
-  return with_eos(kind.train(text, options), eos.behind, eos.piece);
+  if (eos.after != Eos::none) options.special.push_back(eos.piece);
+  options.lines = eos.after == Eos::line;
+  return with_eos(kind.train(text, options), eos.after, eos.piece);
 }
 
 namespace {
@@ -83,12 +83,12 @@ constexpr const char* kVocabTxt = "vocab.txt";
 // The text in lines; a last line without a line end counts, \r before a line end does not.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
     if (line.ends_with('\r')) line.remove_suffix(1);
     lines.push_back(line);
-    at = end + 1;
+    begin = end + 1;
   }
   return lines;
 }
@@ -149,7 +149,7 @@ std::string beside(const std::string& path, std::string_view end, const char* ot
   return is_file(found) ? found : "";
 }
 
-// The tokenizer of a pair of files of which `path` is one; nothing where it has neither name.
+// The tokenizer of a pair of files, given the path of one of them; null where it has neither name.
 std::shared_ptr<const Tokenizer> open_one_of_pair(const std::string& path) {
   std::string missing;
   for (const auto& [merges, vocabulary] : kPairs) {
@@ -184,7 +184,7 @@ bool names_tokenizer_file(const std::string& text) {
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options) {
   if (is_folder(path)) return open_tokenizer(file_in(path), options);
   if (path.ends_with(kVocabTxt)) return naming(path, [&] { return open_vocab_txt(path, options); });
-  if (options.lowercase) fail("{}: lower case is for a vocab.txt; other files say themselves what becomes of a text", {path});
+  if (options.lowercase) fail("{}: lower case is for a vocab.txt; other files define themselves what becomes of a text", {path});
   if (auto pair = open_one_of_pair(path)) return pair;
   if (path.ends_with(".txt") || path.ends_with(".bpe"))
     fail("{}: not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt", {path});

@@ -35,7 +35,7 @@ bool reads_option(const TokenizerKind& kind, std::string_view option);
 std::string list_of_readers(std::string_view option);
 
 struct EosOptions {
-  Eos behind = Eos::none;
+  Eos after = Eos::none;
   std::string piece = "<eos>";
 };
 

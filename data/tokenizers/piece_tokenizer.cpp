@@ -7,7 +7,7 @@
 namespace ricci {
 namespace {
 
-// The tokens that are looked for in the normal form, or those that are looked for in the text as it is; all, where it has no normal form.
+// The tokens to look for in the normal form, or in the text as it is. Without a normal form, all are looked for in the text.
 template <class NormalForm>
 std::vector<AddedToken> tokens_in(const std::vector<AddedToken>& tokens, const NormalForm& normal_form, bool is_normal) {
   std::vector<AddedToken> chosen;
@@ -73,9 +73,9 @@ void PieceTokenizer::append_between(std::string_view text, int64_t offset, std::
 
 size_t PieceTokenizer::complete_prefix(std::string_view text) const {
   if (!divisible_ || text.empty()) return 0;
-  const auto whole = [&](size_t at) { return !raw_.may_straddle(text, at) && !normalized_.may_straddle(text, at); };
-  for (size_t at = text.size(); at-- > 1;)
-    if (may_cut(text, at) && whole(at)) return at;
+  const auto whole = [&](size_t position) { return !raw_.may_straddle(text, position) && !normalized_.may_straddle(text, position); };
+  for (size_t position = text.size(); position-- > 1;)
+    if (may_cut(text, position) && whole(position)) return position;
   const auto [start, end] = last_plain(text);
   const size_t split = start + (normalized_.empty() ? complete_prefix_by_splitting(text.substr(start, end - start)) : 0);
   if (whole(split)) return split;

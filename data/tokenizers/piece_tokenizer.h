@@ -34,9 +34,9 @@ class PieceTokenizer : public Tokenizer {
 
   // Appends the ids of text without added tokens.
   virtual void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const = 0;
-  // True where the text may be cut before byte `at`, so that both sides encode to the ids of the whole.
-  virtual bool may_cut(std::string_view text, size_t at) const = 0;
-  // complete_prefix of a text in which may_cut finds no place; 0: none. It is asked only where no added token is looked for in the
+  // True where the text may be cut before byte `position`, so that both sides encode to the ids of the whole.
+  virtual bool may_cut(std::string_view text, size_t position) const = 0;
+  // complete_prefix of a text in which may_cut finds no place; may be 0. It is asked only where no added token is looked for in the
   // normal form.
   virtual size_t complete_prefix_by_splitting(std::string_view) const { return 0; }
 

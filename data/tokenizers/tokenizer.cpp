@@ -48,7 +48,7 @@ std::string Tokenizer::decode_next(int64_t id, DecodeState& state) const {
   return text;
 }
 
-DecodeState Tokenizer::state_behind(std::span<const int64_t> ids) const {
+DecodeState Tokenizer::state_after(std::span<const int64_t> ids) const {
   DecodeState state;
   for (const int64_t id : ids) decode_next(id, state);
   state.held.clear();

@@ -41,7 +41,7 @@ class Tokenizer {
   // character come together. Error: an id outside the vocabulary.
   std::string decode_next(int64_t id, DecodeState& state) const;
   // The state after ids whose text is shown already, such as a prompt.
-  DecodeState state_behind(std::span<const int64_t> ids) const;
+  DecodeState state_after(std::span<const int64_t> ids) const;
   // The text held back when no more tokens come: the bytes of a character that was never completed.
   std::string decode_end(DecodeState& state) const;
 
@@ -57,7 +57,7 @@ class Tokenizer {
   // Appends the ids that mark the end of a document, if the tokenizer has such. `last`: the last bytes of the document.
   virtual void append_end(std::string_view /*last*/, std::vector<int64_t>& /*ids*/) const {}
 
-  // The id of a piece of the vocabulary as it is written there; -1: none, or the vocabulary has no written pieces.
+  // The id of a piece of the vocabulary as it is written there, or -1 if there is none or the vocabulary has no written pieces.
   virtual int64_t find(std::string_view /*piece*/) const { return -1; }
   virtual Marks marks() const { return {}; }
 
@@ -97,8 +97,8 @@ struct EncodedPart {
   std::vector<int64_t> ids;
 };
 
-// Texts to ids on all threads. The ids do not depend on the number of threads: a text is divided where the tokenizer says that both
-// sides encode on their own. Error: the first part that cannot be encoded.
+// Texts to ids on all threads. The ids do not depend on the number of threads: a text is divided only where both sides encode on their
+// own. Error: the first part that cannot be encoded.
 std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const Passage> passages);
 
 }  // namespace ricci

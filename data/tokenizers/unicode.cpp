@@ -79,10 +79,10 @@ std::string compose_characters(std::string_view text) {
   return normalize(form, status, text);
 }
 
-bool composes_apart(char32_t before, char32_t behind) {
+bool composes_apart(char32_t before, char32_t after) {
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* const form = icu::Normalizer2::getNFCInstance(status);
-  const auto first = static_cast<UChar32>(before), second = static_cast<UChar32>(behind);
+  const auto first = static_cast<UChar32>(before), second = static_cast<UChar32>(after);
   const bool apart =
       U_SUCCESS(status) && form->hasBoundaryBefore(first) && form->isInert(second) && form->isNormalized(icu::UnicodeString(first), status);
   return apart && U_SUCCESS(status);

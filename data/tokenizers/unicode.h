@@ -27,7 +27,7 @@ bool is_word_character(char32_t code);
 std::string compose_characters(std::string_view text);
 
 // True where form C of a text with these two neighbours is form C of both sides, one after the other, and has the two as they are.
-bool composes_apart(char32_t before, char32_t behind);
+bool composes_apart(char32_t before, char32_t after);
 
 // Normalisation form D: a letter with an accent becomes the letter and the accent.
 std::string decompose_characters(std::string_view text);

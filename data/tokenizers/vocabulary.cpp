@@ -47,23 +47,23 @@ void Vocabulary::add(std::string_view piece, int64_t id) {
 
 namespace {
 
-// The class of the character that ends before byte `at`, 0 at the start of the text.
-uint8_t class_before(std::string_view text, size_t at, size_t* begin) {
-  const Utf8Character character = decode_utf8_before(text, at);
-  *begin = at - character.bytes;
+// The class of the character that ends before byte `position`, 0 at the start of the text.
+uint8_t class_before(std::string_view text, size_t position, size_t* begin) {
+  const Utf8Character character = decode_utf8_before(text, position);
+  *begin = position - character.bytes;
   return character.bytes > 0 ? unicode_classes()[character.code] : 0;
 }
 
-uint8_t class_at(std::string_view text, size_t at, size_t* end) {
-  const Utf8Character character = at < text.size() ? decode_utf8(text, at) : Utf8Character();
-  *end = at + character.bytes;
+uint8_t class_at(std::string_view text, size_t position, size_t* end) {
+  const Utf8Character character = position < text.size() ? decode_utf8(text, position) : Utf8Character();
+  *end = position + character.bytes;
   return character.bytes > 0 ? unicode_classes()[character.code] : 0;
 }
 
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
-  const Utf8Character before = decode_utf8_before(text, begin), behind = end < text.size() ? decode_utf8(text, end) : Utf8Character();
+  const Utf8Character before = decode_utf8_before(text, begin), after = end < text.size() ? decode_utf8(text, end) : Utf8Character();
   const auto is_word = [](const Utf8Character& character) { return character.bytes > 0 && is_word_character(character.code); };
-  return !is_word(before) && !is_word(behind);
+  return !is_word(before) && !is_word(after);
 }
 
 }  // namespace
@@ -77,15 +77,15 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
       tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
 }
 
-AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t at) const {
+AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t position) const {
   if (tokens_.empty()) return {text.size(), text.size(), -1, text.size()};
-  for (; at < text.size(); ++at) {
-    if (!starts_[static_cast<unsigned char>(text[at])]) continue;
+  for (; position < text.size(); ++position) {
+    if (!starts_[static_cast<unsigned char>(text[position])]) continue;
     for (const AddedToken& token : tokens_) {
-      if (text.compare(at, token.content.size(), token.content) != 0) continue;
-      Match match{std::max(at, from), at + token.content.size(), token.id, at + token.content.size()};
-      if (token.single_word && !stands_alone(text, at, match.end)) {
-        at = match.end - 1;
+      if (text.compare(position, token.content.size(), token.content) != 0) continue;
+      Match match{std::max(position, from), position + token.content.size(), token.id, position + token.content.size()};
+      if (token.single_word && !stands_alone(text, position, match.end)) {
+        position = match.end - 1;
         break;
       }
       size_t next = 0;
@@ -98,14 +98,14 @@ AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t 
   return {text.size(), text.size(), -1, text.size()};
 }
 
-bool AddedTokens::may_straddle(std::string_view text, size_t at) const {
+bool AddedTokens::may_straddle(std::string_view text, size_t position) const {
   for (const AddedToken& token : tokens_) {
     const size_t length = token.content.size();
     // The neighbours of a token that is a single word count, too.
-    const size_t last = token.single_word ? at : at - 1;
-    for (size_t begin = at - std::min(at, length); begin <= last; ++begin) {
+    const size_t last = token.single_word ? position : position - 1;
+    for (size_t begin = position - std::min(position, length); begin <= last; ++begin) {
       const size_t end = std::min(begin + length, text.size());
-      const bool reaches = begin + length > at || ((token.rstrip || token.single_word) && begin + length == at);
+      const bool reaches = begin + length > position || ((token.rstrip || token.single_word) && begin + length == position);
       if (reaches && text.substr(begin, end - begin) == std::string_view(token.content).substr(0, end - begin)) return true;
     }
   }

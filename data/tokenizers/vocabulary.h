@@ -26,7 +26,7 @@ class Vocabulary {
   static Vocabulary of_json(const JsonValue& object);
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }  // the largest id and one
-  // The id of a piece; -1: not in the vocabulary.
+  // The id of a piece, or -1 if it is not in the vocabulary.
   int32_t find(std::string_view piece) const;
   bool has(int64_t id) const { return pieces_[static_cast<size_t>(id)] != nullptr; }
   // The piece of an id inside [0, size()); empty where the id has none.
@@ -62,15 +62,15 @@ class AddedTokens {
 
   struct Match {
     size_t begin, end;  // bytes of the text that the token takes, white space included
-    int64_t id;         // -1: no token; begin and end are the end of the text
+    int64_t id;         // -1 if there is no token; begin and end are then the end of the text
     size_t next;        // after its content: the next token may begin with the white space that this one takes
   };
-  // The leftmost token at or after byte `at`, the longest where several start at one place. Tokens before took the text up to `from`.
-  Match find(std::string_view text, size_t from, size_t at) const;
+  // The leftmost token at or after byte `position`, the longest where several start at one place. Tokens before took the text up to `from`.
+  Match find(std::string_view text, size_t from, size_t position) const;
 
   bool empty() const { return tokens_.empty(); }
-  // True where a token is across byte `at` of the text, or could, once more text follows.
-  bool may_straddle(std::string_view text, size_t at) const;
+  // True where a token is across byte `position` of the text, or could, once more text follows.
+  bool may_straddle(std::string_view text, size_t position) const;
 
  private:
   std::vector<AddedToken> tokens_;  // by length, the longest first

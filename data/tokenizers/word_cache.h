@@ -15,7 +15,7 @@ namespace ricci {
 // A table in which every word has one place; a later word takes it over. It begins small, for prompts, and grows with what is kept.
 class WordCache {
  public:
-  // Appends the ids of the word that the text begins with: remembered ones, or else those that encode() appends, which are remembered.
+  // Appends the ids of the word that the text begins with. The first time encode() appends them, and they are remembered.
   template <class Encode> void append(std::string_view text, size_t word, std::vector<int64_t>& ids, const Encode& encode) {
     if (word > kLongestWord) return encode();
     const Key key = key_of(text.substr(0, word), text.size());
@@ -55,7 +55,7 @@ class WordCache {
     return key;
   }
   struct alignas(64) Slot {
-    Key key{};  // empty: a word without bytes, which nobody looks for
+    Key key{};  // the empty key is a word without bytes, which is never looked for
     uint32_t count = 0;
     std::array<uint32_t, kMaxIds> ids;
   };

@@ -123,7 +123,7 @@ inline Tensor text_lengths_of(const Inputs& inputs) {
   return text_lengths(inputs.targets);
 }
 
-// The loss of a coarse scale, whose cells say which tokens are in the next cell, in whatever order (a bag of words): mean nats per token
+// The loss of a coarse scale, whose cells predict which tokens are in the next cell, in any order (a bag of words): mean nats per token
 // in the next cell, over the cells followed by a whole one, f64 []. h_bmd is the output of the scale's blocks.
 inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Inputs& inputs, int64_t scale) {
   return bag_cross_entropy(output.logits(h_bmd, tok), inputs.ids_bc, scale, text_lengths_of(inputs));

@@ -137,7 +137,7 @@ struct BottomUp {
     std::vector<Tensor> h_s;
     for (size_t i = 0; i < coarse.size(); ++i) {
       const Tensor& finer = chain && i > 0 ? h_s.back() : e_bcd;
-      const Tensor x_bmd = finer ? down(i, finer) : Tensor();  // empty: shorter than a cell
+      const Tensor x_bmd = finer ? down(i, finer) : Tensor();  // empty if shorter than a cell
       h_s.push_back(x_bmd ? stack(i, x_bmd) : Tensor());
     }
     return h_s;

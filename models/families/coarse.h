@@ -1,5 +1,5 @@
 // family: coarse. A language model of one coarse scale alone (Subramanian et al. 2020, section 6.2): from the cells of `scale` tokens that
-// have been read it says which tokens are in the next one, in whatever order.
+// have been read it predicts which tokens are in the next one, in any order.
 //   h_bmd = T(D(e, scale)),   logits_bmv = h W_vocab^T,   loss: bag_cross_entropy
 #pragma once
 #include <algorithm>
@@ -59,7 +59,7 @@ struct CoarseBody {
 struct CoarseModel : Shell<CoarseBody> {
   Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // after every whole cell, [b m v]
   // Mean nats per token of the next cell, over the cells followed by a whole one, f64 []. Targets, where they are given, only
-  // say where the text of a sequence ends: -1 from there on.
+  // mark where the text of a sequence ends: -1 from there on.
   Tensor loss(const Inputs& inputs) const { return bag_loss(hidden(inputs), output, tok, inputs, body.scale); }
 
   int64_t counted(const Inputs& inputs, int64_t) const {  // tokens in every cell except the first
@@ -76,7 +76,7 @@ struct CoarseModel : Shell<CoarseBody> {
   CoarseModel(const ModelKeys& c, const CoarseConfig& config)
       : Shell(c.vocab, c.embedding, shape_of(c), CoarseBody(c, config)), output(c.vocab, c.output, shape_of(c)) {}
 
-  // Decoding. The logits after the last whole cell, of which there must be one; advance_all: those after the new ones [b m v].
+  // Decoding. The logits after the last whole cell; there must be one. advance_all gives the logits after the new cells [b m v].
   Tensor advance(const Tensor& ids_bc, State& state) const {
     read(ids_bc, state);
     if (!state.body.last_bmd) fail("model: no cell of {} tokens is complete after {}", {body.scale, state.position});
@@ -97,7 +97,7 @@ struct Coarse {
 
   template <class Made> static void build(const ModelKeys& c, const Config& config, const Made& made) { made(CoarseModel(c, config)); }
   static void warn(const ModelKeys& c, const Config& config, std::vector<std::string>& lines) {
-    warn_of_cells(c, "scale", config.scale, "the model says nothing and learns nothing", lines);
+    warn_of_cells(c, "scale", config.scale, "the model predicts nothing and learns nothing", lines);
   }
 };
 

@@ -95,13 +95,13 @@ inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) 
 
 // A family is a struct that has
 //   kTraits             above
-//   Config              its own keys, listed by visit_fields; NoKeys: none
+//   Config              its own keys, listed by visit_fields; NoKeys if it has none
 //   build(keys, config, made)   makes the model and calls made(model)
 // and may have
 //   check(keys, config)         throws for what cannot be
 //   resolve(keys, config)       fills in what follows from other keys
 //   warn(keys, config, lines)   adds what a user should know of a config that works, a line each
-//   kSeesAll                    true: `causal` is false unless a run file says otherwise, or the mixer can do nothing else
+//   kSeesAll                    true: `causal` is false unless a run file sets it, or the mixer can do nothing else
 template <class F>
 concept FamilyOfModels = requires(const ModelKeys& keys, typename F::Config& config, const Fields& field) {
   { F::kTraits } -> std::convertible_to<FamilyTraits>;

@@ -20,7 +20,7 @@ struct Evaluation {
   std::optional<Predictions> predictions = {};  // by evaluate_predictions
   std::optional<Confusion> confusion = {};      // by evaluate_classes
   double perplexity() const { return std::exp(nats_per_token); }
-  // The part of the documents, or of the sequences, that is predicted right. Nothing: predictions were not counted.
+  // The share of documents, or of sequences, that are predicted right; nullopt if predictions were not counted.
   std::optional<double> accuracy() const {
     if (confusion) return confusion->accuracy();
     return predictions ? std::optional(predictions->sequence_accuracy()) : std::nullopt;

@@ -37,7 +37,7 @@ Continuation::Continuation(const Model& model, int64_t samples, const Sampling& 
     : model_(model), sampling_(sampling), device_(device), context_(context) {
   check(sampling);
   if (model.config().traits().objective == Objective::next_cell)
-    fail("generate: a coarse model says which tokens come next, but not in which order");
+    fail("generate: a coarse model predicts which tokens come next, but not in which order");
   check_samples(samples);
   const int64_t most = model.config().ctx;
   if (context < 0 || context > most) fail("generate: a context of {}, expected 0 to {}", {context, most});

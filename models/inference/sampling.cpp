@@ -49,10 +49,10 @@ class Ranking {
   double weight(const Candidate& c) const { return c.logit == max_ ? 1 : std::exp((c.logit - max_) / temperature_); }
   void sort_to(size_t end) {
     const auto before = [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.token < b.token; };
-    const auto at = [&](size_t rank) { return all_.begin() + static_cast<std::ptrdiff_t>(rank); };
+    const auto place = [&](size_t rank) { return all_.begin() + static_cast<std::ptrdiff_t>(rank); };
     end = std::min(end, all_.size());
-    if (end < all_.size()) std::nth_element(at(sorted_), at(end), all_.end(), before);
-    std::sort(at(sorted_), at(end), before);
+    if (end < all_.size()) std::nth_element(place(sorted_), place(end), all_.end(), before);
+    std::sort(place(sorted_), place(end), before);
     sorted_ = end;
   }
 

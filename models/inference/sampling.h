@@ -13,12 +13,12 @@ namespace ricci {
 
 // The order is that of transformers: temperature, top_k, top_p, min_p, each among the tokens that the one before left.
 struct Sampling {
-  double temperature = 1;  // 0: always the most probable token
-  int64_t top_k = 0;       // only the k most probable tokens; 0: all
+  double temperature = 1;  // at 0 the most probable token is chosen
+  int64_t top_k = 0;       // only the k most probable tokens, or with 0 all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
   double min_p = 0;        // only tokens with at least this share of the probability of the most probable one
   uint64_t seed = 1;
-  int64_t pieces = 0;                    // draws only ids below this number; 0: all
+  int64_t pieces = 0;                    // draws only ids below this number, or with 0 all
   Sampling among(int64_t count) const {  // draws only ids below count
     Sampling other = *this;
     other.pieces = count;
@@ -43,7 +43,7 @@ int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, u
 
 // Continues `prompt` by `count` tokens; each is given to `use` as soon as it is drawn, until use returns false. When the
 // context is full, its later half is read again and generation goes on from there. `context` is the largest number of tokens
-// from which the next one is drawn; 0: as many as the model takes. Nothing is recorded, dropout is off.
+// from which the next one is drawn; 0 is the model's own. Nothing is recorded, dropout is off.
 // Errors: an empty prompt; a context below 0 or longer than the model takes.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
     const std::function<bool(int64_t token)>& use, int64_t context = 0);

@@ -23,10 +23,10 @@ struct MixingLayer {
     int64_t first, count;
     Visibility sees;
   };
-  std::vector<Heads> heads{};  // empty: it is no attention
+  std::vector<Heads> heads{};  // empty if it is no attention
   Join join{};
   std::function<Forms()> forms = [] { return Forms(); };
-  // {q, p} for the embeddings of tokens, where the scores are a metric's; empty: they are not.
+  // {q, p} for the embeddings of tokens if the scores are a metric's, else empty.
   std::function<std::array<Tensor, 2>(const Tensor& x_bcd)> metric_maps{};
 };
 

@@ -11,13 +11,13 @@ namespace ricci {
 
 // The factor of the value of position C in position c, for one head.
 struct HeadTable {
-  Tensor table_bcC{};     // f64 on the CPU; empty: no key at all
+  Tensor table_bcC{};     // f64 on the CPU; empty if there is no key at all
   int64_t key_scale = 1;  // queries per key cell
 };
 
 // A layer and a text.
 struct Observation {
-  std::vector<HeadTable> heads;  // empty: the layer has no table, or its cells are longer than the text
+  std::vector<HeadTable> heads;  // empty if the layer has no table, or its cells are longer than the text
   Tensor coefficients_bncr;      // f64 on the CPU: what each level of a Dispatcher multiplies the values by that it reads
 };
 
@@ -46,7 +46,7 @@ std::vector<Observation> observe(const Model& model, const Inputs& inputs);
 Tensor columns_of(const Rows& rows);
 
 // The squared distances of tokens to all others under the metric of every head [n t v], f64 on the CPU: a token alone comes to the
-// layer, without a position. Empty: the layer's scores are no metric's.
+// layer, without a position. Returns an empty tensor if the layer's scores are no metric's.
 struct MixingLayer;
 Tensor token_distances(const Model& model, const MixingLayer& layer, const Tensor& ids_t);
 

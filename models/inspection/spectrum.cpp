@@ -23,7 +23,7 @@ void check_matrix(const char* op, const Tensor& m_kk) {
     if (!std::isfinite(m_kk.data<double>()[i])) fail("{}: element {} is not finite", {op, i});
 }
 
-// w = a v for the part of a symmetric a from `first` on, of which the lower triangle is stored: one walk over its rows.
+// w = a v for the part of a symmetric a from `first` on, in one walk over its rows. Only the lower triangle is stored.
 void multiply(const std::vector<double>& a, int64_t k, int64_t first, const double* v, double* w) {
   std::fill(w + first, w + k, 0.0);
   for (int64_t i = first; i < k; ++i) {

@@ -47,7 +47,8 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("norm_kind", c.norm_kind, "layer norm, or RMS norm, which has no mean and no bias (preset)").decides().follows();
   field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases (preset)").follows();
   field("norm_eps", c.norm_eps, "added to the variance or the mean square of every norm").positive();
-  field("gated", c.gated, "fc makes a gate, whose activation multiplies as many other columns (with silu: SwiGLU) (preset)").follows();
+  field("gated", c.gated, "fc makes a gate, whose activation multiplies an equal number of other columns (with silu: SwiGLU) (preset)")
+      .follows();
   field(
       "fused_gelu", c.fused_gelu, "on GPUs, the products of the feed-forward layer compute gelu_tanh and its slope, too; it needs biases");
 }
@@ -113,13 +114,13 @@ template <Mixer M> struct Block {
   // The same bits, but the tape keeps only the residual before the block, and backward computes the block again. The
   // block and what mix refers to must live until then.
   template <class Mix> Residual recomputed(const Residual& r, const Mix& mix) const {
-    const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& in) {
+    const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& args) {
       const Training mode(training);
-      const Residual y = (*this)({in[0], in.size() > 1 ? in[1] : Tensor()}, mix);
+      const Residual y = (*this)({args[0], args.size() > 1 ? args[1] : Tensor()}, mix);
       return std::array{y.x, y.branch};
     };
     const std::vector<Arg> inputs = r.branch ? std::vector<Arg>{r.x, r.branch} : std::vector<Arg>{r.x};
-    if (config.norm == Norm::post) return {recompute([run](const std::vector<Tensor>& in) { return run(in)[0]; }, inputs), {}};
+    if (config.norm == Norm::post) return {recompute([run](const std::vector<Tensor>& args) { return run(args)[0]; }, inputs), {}};
     const auto [x, branch] = recompute(run, inputs);
     return {x, branch};
   }

@@ -57,7 +57,7 @@ inline void visit_fields(EmbeddingConfig& c, const Fields& field) {
   rope("rope_theta", c.rope.theta, "pair i of r columns turns by theta^(-2i/r) a position").positive();
   rope("rope_fraction", c.rope_fraction, "the part of a head's columns that turns, the first ones").within({0, 1, false});
   rope("rope_scaling", c.rope.scaling, "how angles are made smaller for contexts longer than the trained one").decides();
-  scaling("rope_factor", c.rope.factor, "what angles are divided by; for llama3 those of long wavelengths").positive();
+  scaling("rope_factor", c.rope.factor, "what angles are divided by; for llama3 the angles of long wavelengths").positive();
   llama3("rope_low", c.rope.low, "wavelengths above rope_trained_ctx / rope_low are scaled by the whole factor").positive();
   llama3("rope_high", c.rope.high, "wavelengths below rope_trained_ctx / rope_high are not scaled").positive();
   llama3("rope_trained_ctx", c.rope.trained_ctx, "the context before the scaling").in(1, kLargestSize);

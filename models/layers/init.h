@@ -1,4 +1,4 @@
-// The first weights of a model. Each module says at its construction how its parameters start; they are drawn on the CPU,
+// The first weights of a model. Each module sets at its construction how its parameters start; they are drawn on the CPU,
 // each from random numbers of its own path, so that a weight does not change when another part of the model does.
 #pragma once
 #include <array>
@@ -27,7 +27,7 @@ inline Init normal_init(double deviation) { return {Init::Kind::normal, deviatio
 inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
 
 // The first weights. In gpt and llama every weight is N(0, 0.02), divided by sqrt(2 layers) where its result is added to the residual;
-// biases are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) unless said here.
+// biases are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) except where noted here.
 struct InitialWeights {
   Preset preset = Preset::gpt;
   int64_t layers = 1;
@@ -53,10 +53,10 @@ struct InitialWeights {
   static Init uniform_bound(int64_t inputs) { return uniform_init(1 / std::sqrt(static_cast<double>(inputs))); }
 };
 
-// Draws the values of a parameter, f32 on the CPU, as its `init` says, from the random numbers of seed and path.
+// Draws the values of a parameter by its `init`, f32 on the CPU, from the random numbers of seed and path.
 void draw(Parameter& parameter, uint64_t seed);
 
-// The same for every parameter of a module, each of which has its path from now on.
+// The same for every parameter of a module. Each has its path from now on.
 template <class Module> void draw_parameters(Module& owner, uint64_t seed) {
   for (Parameter* p : parameters_of(owner)) draw(*p, seed);
 }

@@ -1,7 +1,7 @@
 // The layers every family is built from. Members are parameters, operator() is the formula.
 // A layer that is made with a seed has its first values at once, on the CPU in f32; two layers want two seeds. The layers of a Model
 // are made with an Init or a MapInit: then Model::init draws the values of all, each from random numbers of its own path.
-// A bool in the place of the seed does not compile: who writes Linear(4, 5, false), as for PyTorch, wants no bias, and would get one.
+// A bool in the place of the seed does not compile: Linear(4, 5, false) means no bias in PyTorch, and here it would get one.
 #pragma once
 #include <concepts>
 
@@ -15,19 +15,20 @@
 
 namespace ricci {
 
-// y = x W^T + bias, weight stored (out, in). An empty bias is none.
+// y = x W^T + bias, weight stored (outputs, inputs). An empty bias is none.
 struct Linear {
   Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};
   Linear() = default;
-  Linear(int64_t in, int64_t out, bool with_bias, const MapInit& init) {
-    weight = new_parameter({out, in}, Role::matrix, init.weight);
-    if (with_bias) bias = new_parameter({out}, Role::bias, init.bias);
+  Linear(int64_t inputs, int64_t outputs, bool with_bias, const MapInit& init) {
+    weight = new_parameter({outputs, inputs}, Role::matrix, init.weight);
+    if (with_bias) bias = new_parameter({outputs}, Role::bias, init.bias);
   }
-  // Weights and biases start in [-1/sqrt(in), 1/sqrt(in)), as in PyTorch.
-  Linear(int64_t in, int64_t out, uint64_t seed) : Linear(in, out, true, InitialWeights{.preset = Preset::msa}.map(in)) {
+  // Weights and biases start in [-1/sqrt(inputs), 1/sqrt(inputs)), as in PyTorch.
+  Linear(int64_t inputs, int64_t outputs, uint64_t seed)
+      : Linear(inputs, outputs, true, InitialWeights{.preset = Preset::msa}.map(inputs)) {
     draw_parameters(*this, seed);
   }
-  template <std::same_as<bool> B> Linear(int64_t in, int64_t out, B) = delete;
+  template <std::same_as<bool> B> Linear(int64_t inputs, int64_t outputs, B) = delete;
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
@@ -57,7 +58,7 @@ struct LayerNorm {
     weight.value = Tensor({d});
     if (config.bias && kind == NormKind::layer) bias.value = Tensor({d});
   }
-  explicit LayerNorm(int64_t d) : LayerNorm(d, NormConfig{}) { draw_parameters(*this, 0); }  // 1 and 0: no random numbers
+  explicit LayerNorm(int64_t d) : LayerNorm(d, NormConfig{}) { draw_parameters(*this, 0); }  // ones and zeros, without random numbers
   Tensor operator()(const Arg& x) const { return kind == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps); }
   // {x + branch, norm of it}
   std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const {

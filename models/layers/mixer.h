@@ -57,7 +57,7 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   kPacks              true: it heeds the starts of packed documents
 //   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file says otherwise
 //   check(config, shape)     throws for what cannot be
-//   warning(config, shape)   what a user should know of a config that works; empty: nothing
+//   warning(config, shape)   what a user should know of a config that works; may be empty
 //   each_visibility(f)  where it is an attention: f(first head, heads, the keys that they see) for its heads
 //   forms()             the matrices of its scores
 //   metric_maps(x_bcd)  where its scores are a metric's: {q, p}, the maps of x whose products are the scores

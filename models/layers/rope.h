@@ -34,7 +34,7 @@ class RotaryTable {
 
 struct Rope {
   double fraction = 1;
-  std::shared_ptr<RotaryTable> table{};  // empty: positions are not marked by rotation
+  std::shared_ptr<RotaryTable> table{};  // null if positions are not marked by rotation
 
   // The columns of a head of `width` that turn.
   int64_t columns(int64_t width) const { return table ? static_cast<int64_t>(fraction * static_cast<double>(width)) : 0; }

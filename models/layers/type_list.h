@@ -1,4 +1,4 @@
-// A list of types, of which one is chosen at run time by its number.
+// A list of types. One is chosen at run time by its number.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -46,8 +46,8 @@ template <class Leaf, class Module, class F> void each(const Module& owner, cons
 
 template <class Module, class F> void each_parameter(Module& owner, const F& f) { each<Parameter>(owner, "", f); }
 
-// The parameters of a module of one's own, each with its path from now on: what an Optimizer takes. They stand in the module, which
-// must stay where it is.
+// The parameters of your own module, as an Optimizer takes them; each has its path from now on. The pointers refer to the module,
+// which must not move.
 template <class Module> std::vector<Parameter*> parameters_of(Module& owner) {
   std::vector<Parameter*> all;
   each_parameter(owner, [&](const std::string& path, Parameter& p) {

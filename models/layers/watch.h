@@ -1,5 +1,5 @@
-// A view into layers for people who look at a model (models/inspection): the ops in which positions exchange information, and the
-// matrices of their scores.
+// A view into the layers of a model, for models/inspection: the ops in which positions exchange information, and the matrices of
+// their scores.
 #pragma once
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
@@ -55,7 +55,7 @@ inline Tensor watched_shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const
 // input itself.
 struct Forms {
   const char* name = "matrix of the scores";
-  Tensor m_nkK{};  // f64 on the CPU; empty: there are none, or they are the identity
+  Tensor m_nkK{};  // f64 on the CPU; empty if there are none, or they are the identity
   bool symmetric = false;
   bool positive = false;  // no p_c scores itself below 0
   bool of_input = false;  // p is the input

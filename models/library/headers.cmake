@@ -1,6 +1,6 @@
 # Copies the headers of the library, as others include them: FROM/core/tensor.h becomes TO/ricci/core/tensor.h, and includes of
 # "core/tensor.h" become <ricci/core/tensor.h>. So a program has one more folder to look for headers in, with nothing but ricci/ in it.
-# Headers are those that ricci.h and kernels.h include.
+# All headers that ricci.h and kernels.h include are copied.
 #   cmake -DFROM=... -DTO=... -P headers.cmake
 cmake_minimum_required(VERSION 3.25)
 set(waiting models/library/ricci.h models/library/kernels.h)

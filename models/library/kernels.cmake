@@ -26,7 +26,7 @@ function(ricci_add_kernels target)
       message(FATAL_ERROR "ricci_add_kernels: no file ${file}")
     endif()
     cmake_path(GET file STEM LAST_ONLY name)
-    string(SHA1 hash ${file})  # tells files of the same name apart
+    string(SHA1 hash ${file})  # distinguishes files of the same name
     string(SUBSTRING ${hash} 0 8 hash)
     set(whole ${CMAKE_CURRENT_BINARY_DIR}/${target}-kernels/${name}-${hash}.cpp)
     file(CONFIGURE OUTPUT ${whole} CONTENT "#include \"${file}\"\n")

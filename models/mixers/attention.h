@@ -87,7 +87,7 @@ template <class Projection> struct Attention : Projection {
       if (Projection::values_are_keys()) return {k_bnsk, k_bnsk};
     return {k_bnsk, room()};
   }
-  // With a window the cache holds twice the window, so that many positions can be read at once.
+  // With a window the cache holds twice the window, so that several positions can be read at once.
   int64_t slots() const { return std::min(ctx, 2 * sees.most); }
   // A longer cache grows with the positions that are read, so that a short text does not take the memory of a context of 131,072.
   static constexpr int64_t kFirstSlots = 2048;

@@ -28,7 +28,7 @@ struct DispatcherConfig {
   bool drop_level0 = true;
   bool mixer_bias = false;
 
-  // ceil(log2(positions)), at least 1: with this number the last position depends on the first.
+  // ceil(log2(positions)), at least 1. With this number the last position depends on the first.
   static int64_t levels_for(int64_t positions) {
     int64_t levels = 1;
     while (int64_t{1} << levels < positions) ++levels;
@@ -119,8 +119,8 @@ static_assert(Mixer<Dispatcher>);
 
 }  // namespace ricci
 
-// The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, as level r - 1 left it, to that of
-// position b. (0..3) are the inputs that a value depends on after the level: each level doubles their number.
+// The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, as level r - 1 left it, to the
+// value of position b. (0..3) are the inputs that a value depends on after the level: each level doubles their number.
 //
 //   r = 0   0->1     1->2     2->3     3->4     4->5     5->6     6->7        (0) (0..1) (1..2) (2..3) (3..4) (4..5) (5..6) (6..7)
 //   r = 1   0->2     1->3     2->4     3->5     4->6     5->7                 (0) (0..1) (0..2) (0..3) (1..4) (2..5) (3..6) (4..7)

@@ -1,6 +1,6 @@
 // The mixers `quad`, `p_only`, `metric` and `metric_psd`: attention whose scores are a form of one projection
 //   p = x W_in^T,   r_bncC = p_bcn M_n p_bCn^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T
-// with v = p, or v = x W_val^T where value_proj says so. M_n is a k x k matrix for every head:
+// with v = p, or v = x W_val^T with value_proj. M_n is a k x k matrix for every head:
 //   quad         any                           p_only       the identity
 //   metric       symmetric, packed             metric_psd   L L^T, L packed: no p_c scores itself below 0
 // With q = p M this is attention with p as its keys and its values: one stored tensor serves both, and decoding keeps p alone.
@@ -55,7 +55,7 @@ template <class Form> struct FormProjection {
   }
 };
 
-// A form makes queries of the projection. whole() are its matrices [n k k]; empty: the identity.
+// A form makes queries of the projection. whole() are its matrices [n k k], empty for the identity.
 struct PackedForm {
   static constexpr bool kSymmetric = true;
   Tensor queries(const Arg& p_bcd) const { return times_metric(p_bcd, m, triangle); }

@@ -1,5 +1,5 @@
-// The attention of the family retina (Subramanian et al. 2020, section 3.4): heads are divided among scales, far tokens are heard as
-// means over cells. Per scale a window says how far back its heads look. With x the input of the mixer:
+// The attention of the family retina (Subramanian et al. 2020, section 3.4): heads are divided among scales, far tokens are read as
+// means over cells. Per scale a window limits how far back its heads look. With x the input of the mixer:
 //   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (its rows),   D(x, 1) = x
 #pragma once
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The mixer `sdp`: multi-head scaled dot-product attention, causal or not, with an optional window.
 //   q | k | v = x W_qkv^T,   r_bncC = q_bcnk . k_bCmk / sqrt(k),   p = softmax_C(r | visible),   y = merge(p v) W_proj^T
-// With kv_heads = g the query head n hears the key and value head m = n div (h / g) (Ainslie et al. 2023). With qk_norm the q and k of
+// With kv_heads = g the query head n reads the key and value head m = n div (h / g) (Ainslie et al. 2023). With qk_norm the q and k of
 // every head are RMS-normalised before (Henry et al. 2020). With positions: rope they turn, after that, by the angles of their positions.
 #pragma once
 #include "models/mixers/attention.h"

@@ -1,4 +1,4 @@
-// One of several ranks in a dry run: it communicates with nobody.
+// One of several ranks in a dry run, without communication.
 #pragma once
 #include <deque>
 #include <vector>
@@ -16,9 +16,9 @@ class DryRank final : public Ranks, public MemoryHolder {
     count_ = count;
     machines_.assign(static_cast<size_t>(count), "");
   }
-  void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) override {
+  void all_to_all(const std::vector<Tensors>& outgoing, const std::vector<Tensors>& incoming) override {
     Tensors& kept = kept_.emplace_back();
-    for (const std::vector<Tensors>* lists : {&to, &from})
+    for (const std::vector<Tensors>* lists : {&outgoing, &incoming})
       for (const Tensors& list : *lists) kept.insert(kept.end(), list.begin(), list.end());
   }
   void wait_but_for(int64_t last) override {

@@ -58,9 +58,9 @@ struct Plan : StepMemory {
   double bytes() const;                     // that ops read and write
 };
 
-// On several ranks: of the one that holds the most, up to the padding of buckets, which communicates with nobody. What it sends and
-// receives is held until backward has ended, as on a GPU; on the CPU MPI may let go of some before. Errors: as for Model, Optimizer and
-// TrainStep; a context longer than the model's.
+// On several ranks the plan is for the rank that holds the most, up to the padding of buckets; nothing is communicated. What it sends
+// and receives is held until backward has ended, as on a GPU; on the CPU MPI may let go of some before. Errors: as for Model,
+// Optimizer and TrainStep; a context longer than the model's.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
 // The same memory, measured: two steps of a model with drawn weights are taken on a text of zeros. Errors also: no memory left, a device
@@ -70,7 +70,7 @@ StepMemory measure_step(const ModelConfig& model, const OptimizerConfig& optimiz
 // The tape after the forward of one micro-batch, as Tape::print writes it, from a dry run. Errors: as for plan_step.
 std::string tape_of_step(const ModelConfig& model, const StepShape& shape);
 
-// The most sequences in a micro-batch for which Plan::process is at most `bytes`; 0: not even one fits.
+// The most sequences in a micro-batch for which Plan::process is at most `bytes`; 0 if not even one fits.
 int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);
 
 }  // namespace ricci

@@ -74,8 +74,7 @@ Row sum_of(const std::string& name, const std::vector<Row>& rows, double weights
   return sum;
 }
 
-// Only positions at which every scale is present are scored: of 511 inputs 448, and of the coarser scales as many cells as those
-// read.
+// Only positions at which every scale is present are scored: 448 of 511 inputs, and at the coarser scales the cells that they read.
 std::vector<PublishedMemory> top_down(const Formula& formula, double length) {
   const auto cells = [](double finer) { return std::max(0.0, std::floor((finer - 3) / 4)); };
   const double words = std::max(0.0, length - 1 - kFirstFull);

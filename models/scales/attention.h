@@ -18,8 +18,8 @@ struct HeadRun {
   int64_t first, count;
 };
 
-// For each head the number of its scale: neighbouring heads read one scale, in the order of the scales, each as many heads as
-// the others; the rest goes to the finer ones.
+// For each head the number of its scale: neighbouring heads read one scale, in the order of the scales. Heads are divided evenly;
+// the rest goes to the finer scales.
 inline std::vector<int64_t> divided_heads(int64_t heads, int64_t scales) {
   std::vector<int64_t> scale_of_head;
   for (int64_t s = 0; s < scales; ++s)

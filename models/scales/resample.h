@@ -50,7 +50,7 @@ struct Downsample {
   struct State {
     Tensor recent_bcd;
   };
-  // The cells that the next positions complete; empty: none.
+  // The cells that the next positions complete; empty if there are none.
   Tensor advance(const Tensor& x_bcd, State& state) const {
     const int64_t b = x_bcd.shape()[0], d = x_bcd.shape()[2], history = kind == Down::conv ? kernel - size : 0;
     if (!state.recent_bcd && history) state.recent_bcd = zeros({b, history, d}, x_bcd.dtype(), x_bcd.device());
@@ -107,7 +107,7 @@ struct Upsample {
 
 // Decoding: the rows that no finer position has read yet.
 struct UpsampleState {
-  Tensor z_bmx{};  // for the cells from first_cell on; empty: none
+  Tensor z_bmx{};  // for the cells from first_cell on; empty if there are none
   int64_t first_cell = 0;
 
   void append(const Tensor& z) { z_bmx = z_bmx ? concatenate({z_bmx, z}, 1) : z; }

@@ -23,7 +23,7 @@ inline void check(const ScalesConfig& c) {
     fail("model.scales: begins with {}, expected 1", {c.scales.empty() ? "nothing" : std::to_string(c.scales[0])});
   for (size_t i = 1; i < c.scales.size(); ++i) {
     const int64_t finer = c.scales[i - 1], scale = c.scales[i];
-    if (scale <= finer) fail("model.scales: {} behind {}, expected larger ones behind smaller ones", {scale, finer});
+    if (scale <= finer) fail("model.scales: {} after {}, expected larger ones after smaller ones", {scale, finer});
     if (scale % finer) fail("model.scales: {} does not divide {}", {finer, scale});
   }
 }
@@ -37,7 +37,7 @@ struct StackLayersConfig {
 };
 
 inline void visit_fields(StackLayersConfig& c, const Fields& field) {
-  field("layers", c.layers, "blocks at each scale, in the order of scales; one number: as many at each").in(1, kMaxLayers);
+  field("layers", c.layers, "blocks at each scale, in the order of scales; one number: the same at each").in(1, kMaxLayers);
 }
 
 inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
@@ -50,7 +50,7 @@ template <Mixer M> Tensor through(const Stack<M>& stack, const Arg& x_bmd, const
   return stack(with_positions(x_bmd, stack.pos), lengths_b && scale > 1 ? whole_cells(lengths_b, scale) : lengths_b);
 }
 
-// Decoding: the next cells, as many at a time as the blocks take.
+// Decoding. The next cells pass through the blocks in pieces that these can take at once.
 template <Mixer M> Tensor through(const Stack<M>& stack, const Tensor& x_bmd, typename Stack<M>::State& state) {
   const int64_t cells = x_bmd.shape()[1], at_once = stack.positions_at_once();
   std::vector<Arg> y;

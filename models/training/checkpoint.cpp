@@ -59,7 +59,7 @@ PartedTensor parted(const std::string& name, const Shape& shape, Dtype dtype, co
   return tensor;
 }
 
-// The parameters: the f32 master stands for a bf16 value, which is its rounding.
+// The parameters. A bf16 value is saved as its f32 master.
 std::vector<PartedTensor> unrounded(Model& model, const Optimizer& optimizer, const Hands& hands) {
   std::vector<PartedTensor> all;
   model.each_parameter([&](const std::string& path, Parameter& p) {
@@ -106,7 +106,7 @@ struct Counters {
   RandomState random = {};
 };
 
-// Gives every rank the tensors, of which rank 0 has a file (null on the others), and the counters.
+// Gives every rank the tensors and the counters. Rank 0 has the file; on the others it is null.
 void spread(Ranks& ranks, const SafetensorsFile* file, Model& model, Optimizer& optimizer, const Counters& of_first) {
   std::map<std::string, Tensor> values;  // which are roundings of masters
   model.each_parameter([&](const std::string& path, Parameter& p) {

@@ -23,7 +23,7 @@ struct TrainState {
   int64_t best_step = -1;
   double best_loss = std::numeric_limits<double>::infinity();  // lowest nats per token of validation text, after best_step
   uint64_t text_hash = 0;                                      // Corpus::hash, to recognise another text
-  int64_t schedule_steps = 0;                                  // where the learning rate's schedule ends; 0: an old file, which is silent
+  int64_t schedule_steps = 0;                                  // where the learning rate's schedule ends; 0 in an old file, which lacks it
   // An interruption came before the evaluation after this step, which is made first when the training goes on.
   bool awaits_evaluation = false;
   std::string data_place = {};  // where the order of the data goes on; empty where it follows from the step
@@ -54,7 +54,7 @@ inline TrainState load_checkpoint(const FilePlace& place, Model& model, Optimize
 void hand_over_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks);
 void take_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks);
 
-// The parameters as they were before rounding, of which the optimizer may have parts.
+// The parameters as they were before rounding. Parts of them may be in the optimizer.
 std::vector<TensorSource> weights_of(Model& model);
 std::vector<TensorSource> weights_of(Model& model, Optimizer& optimizer, Ranks& ranks);
 
@@ -83,7 +83,7 @@ class Checkpoints {
 
   // The checkpoint of that step, or nothing.
   std::optional<SafetensorsFile> open(int64_t step) const;
-  // The newest whose bytes are those that were written, or nothing where there is none at all. `warn` gets one line
+  // The newest whose bytes are as they were written, or nullopt if there is no checkpoint. `warn` gets one line
   // when newer ones are damaged. Error: there are some, but none is sound.
   std::optional<SafetensorsFile> newest_sound(const std::function<void(const std::string& line)>& warn) const;
 

@@ -16,7 +16,7 @@
 
 namespace ricci {
 
-// Weight decay acts on matrices, and on tables if decay_embeddings says so. Biases and the gains of norms never decay.
+// Weight decay acts on matrices, and with decay_embeddings on tables. Biases and the gains of norms never decay.
 struct OptimizerConfig {
   enum class Kind : uint8_t {
     adamw,  // Loshchilov and Hutter 2019: weight decay apart from the gradient
@@ -54,7 +54,7 @@ class Optimizer final : public MemoryHolder {
  public:
   // The parameters must outlive the optimizer, which updates whatever values and masters they have at a step. Moments start at
   // zero, on the device of the values. A bf16 value without a master gets one, which starts as the value is now;
-  // Model::place_for_training keeps those that were not rounded. Errors: nesterov without momentum.
+  // Model::place_for_training keeps the values before rounding. Errors: nesterov without momentum.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
 
   // The same for one of several ranks, which updates these blocks alone (GradientLayout::blocks_of). Moments and masters are as large as
@@ -70,7 +70,7 @@ class Optimizer final : public MemoryHolder {
 
   // The same in two halves, for a device that is not waited for: begin_step() counts the step and writes its rates to
   // device memory; update() reads them there, so that it may be recorded (cuda/device/graph.h). It scales the
-  // gradients to a norm of at most `clip` (0: any), and does nothing but clear them where their norm or the loss is not
+  // gradients to a norm of at most `clip` (if not 0), and does nothing but clear them where their norm or the loss is not
   // finite. Returns the norm before; loss and norm are f64 scalars on the device.
   void begin_step(double learning_rate);
   Tensor update(double clip, const Tensor& loss);

@@ -13,8 +13,9 @@ int64_t length(const Range& range) { return range.hi - range.lo; }
 // Elements of a tensor on the CPU, as bytes.
 char* bytes_at(const Tensor& t, int64_t element) { return static_cast<char*>(t.raw()) + element * size_of(t.dtype()); }
 
-void copy_elements(const Tensor& to, int64_t to_first, const Tensor& from, int64_t from_first, int64_t count) {
-  if (count > 0) std::memcpy(bytes_at(to, to_first), bytes_at(from, from_first), static_cast<size_t>(count * size_of(to.dtype())));
+void copy_elements(const Tensor& target, int64_t target_first, const Tensor& source, int64_t source_first, int64_t count) {
+  if (count > 0)
+    std::memcpy(bytes_at(target, target_first), bytes_at(source, source_first), static_cast<size_t>(count * size_of(target.dtype())));
 }
 
 // Ranges of a tensor one after another; empty where there are none.
@@ -25,10 +26,10 @@ Tensor packed_like(const PartedTensor& tensor, const std::vector<Range>& ranges)
 }
 
 void unpack(const Tensor& whole, const std::vector<Range>& ranges, const Tensor& packed) {
-  int64_t at = 0;
+  int64_t offset = 0;
   for (const Range& range : ranges) {
-    copy_elements(whole, range.lo, packed, at, length(range));
-    at += length(range);
+    copy_elements(whole, range.lo, packed, offset, length(range));
+    offset += length(range);
   }
 }
 
@@ -39,10 +40,10 @@ Tensor gathered(Ranks& ranks, const PartedTensor& tensor) {
   if (tensor.of_ranks.empty()) return is_first ? to(tensor.mine[0].second.reshaped(tensor.shape), Device::cpu) : Tensor();
   const auto count = static_cast<size_t>(ranks.count()), me = static_cast<size_t>(ranks.rank());
   const Tensor mine = packed_like(tensor, tensor.of_ranks[me]), whole = is_first ? Tensor(tensor.shape, tensor.dtype) : Tensor();
-  int64_t at = 0;
+  int64_t offset = 0;
   for (const auto& [range, part] : tensor.mine) {
-    copy_elements(mine, at, to(part, Device::cpu), 0, length(range));
-    at += length(range);
+    copy_elements(mine, offset, to(part, Device::cpu), 0, length(range));
+    offset += length(range);
   }
   std::vector<Ranks::Tensors> sent(count), received(count);
   if (!is_first && mine) sent[0] = {mine};

@@ -16,7 +16,7 @@ struct PartedTensor {
   Shape shape;
   Dtype dtype = Dtype::f32;
   std::vector<std::pair<Range, Tensor>> mine;  // elements, and a tensor of that size, on any device
-  std::vector<std::vector<Range>> of_ranks;    // the same ranges of every rank; empty: every rank has all
+  std::vector<std::vector<Range>> of_ranks;    // the same ranges of every rank; empty if every rank has all
 };
 
 // Rank 0's is the tensor, on the CPU; the others' is empty.

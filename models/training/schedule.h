@@ -23,7 +23,7 @@ struct Schedule {
   double lr = 1e-3, min_lr = 1e-4;
   int64_t warmup = 100;
   double decay_fraction = 0.2;
-  std::optional<int64_t> steps = {};  // where it ends; null: at the steps that the training was first asked for
+  std::optional<int64_t> steps = {};  // where it ends; by default at the steps of the first start
 
   // True if the learning rate depends on the step at which the schedule ends.
   bool ends() const { return kind == Kind::cosine || kind == Kind::linear || kind == Kind::wsd; }
@@ -59,7 +59,7 @@ inline void visit_fields(Schedule& c, const Fields& field) {
   const Fields falling = field.when(c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
   falling("min_lr", c.min_lr, "learning rate where the schedule ends").not_negative();
   const Fields ending = field.when(c.ends(), "schedule: cosine, linear, wsd");
-  ending("schedule_steps", c.steps, "step at which the schedule ends, whatever `steps` becomes; null: steps, as the run was started first")
+  ending("schedule_steps", c.steps, "step at which the schedule ends, whatever `steps` becomes; null: steps of the first start")
       .at_least(1)
       .may_change();
   field("warmup", c.warmup, "steps of linear growth up to lr").at_least(0);

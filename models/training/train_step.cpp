@@ -185,14 +185,14 @@ double TrainStep::forward_backward(const std::vector<MicroBatch>& micro_batches,
 }
 
 StepResult TrainStep::run(
-    const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& telling) {
+    const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& for_ranks) {
   for (const Parameter* p : parameters_)
     if (p->grad) fail("train step: the gradient of {} is left from before", {p->path});
   const Share share = share_of(micro_batches.size());
   const std::vector<WeightedInputs> inputs = weighted(micro_batches, share);
   if (exchange_ || graph_) optimizer_->begin_step(learning_rate);
-  if (exchange_) return run_shared(inputs, share, step, telling);
-  told_ = telling;
+  if (exchange_) return run_shared(inputs, share, step, for_ranks);
+  from_ranks_ = for_ranks;
   const RandomState random = graph_ ? random_in_memory(step) : random_of(step);
   const auto work = [&](const std::vector<WeightedInputs>& from) {
     const Tensor loss = loss_and_gradient(from, share, random);
@@ -208,22 +208,22 @@ StepResult TrainStep::run(
 // One sum sends every number of the step to all ranks, each with one owner: the sums of the norm's chunks, the losses of the micro-batches,
 // and from each rank a hash of the parameters that it reached and its own numbers.
 StepResult TrainStep::run_shared(
-    const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& telling) {
+    const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& for_ranks) {
   exchange_->begin();
   const std::vector<Tensor> losses = gradient({inputs, share, random_of(step), &exchange_->leaves(), exchange_.get()});
   const std::vector<Tensor> gradients = exchange_->finish();
 
-  const int64_t chunks = first_chunk_.back(), all = share.all_micro_batches, told = 1 + static_cast<int64_t>(telling.size());
-  const Tensor numbers = zeros({chunks + all + told * ranks_->count()}, Dtype::f64, device_);
+  const int64_t chunks = first_chunk_.back(), all = share.all_micro_batches, per_rank = 1 + static_cast<int64_t>(for_ranks.size());
+  const Tensor numbers = zeros({chunks + all + per_rank * ranks_->count()}, Dtype::f64, device_);
   std::vector<int64_t> first;
   for (const OwnedBlock& block : exchange_->layout().blocks_of(ranks_->rank()))
     first.push_back(first_chunk_[block.parameter] + block.elements.lo / kNormChunk);
   chunk_sums(gradients, first, numbers);
   for (size_t i = 0; i < losses.size(); ++i)
     copy(numbers.rows(chunks + share.micro_batches().lo + static_cast<int64_t>(i), 1), losses[i].reshaped({1}));
-  std::vector<double> mine = telling;
+  std::vector<double> mine = for_ranks;
   mine.insert(mine.begin(), hash_of(exchange_->reached()));
-  copy(numbers.rows(chunks + all + told * ranks_->rank(), told), tensor_of(mine, {told}));
+  copy(numbers.rows(chunks + all + per_rank * ranks_->rank(), per_rank), tensor_of(mine, {per_rank}));
   ranks_->sum(numbers);
   ranks_->wait();
 
@@ -234,7 +234,7 @@ StepResult TrainStep::run_shared(
   optimizer_->update_blocks(gradients, clip_factor(norm, options_.clip, loss));
   exchange_->gather_values();
   set_random_state(random_of(step + 1));
-  take_told(to(numbers.rows(chunks + all, told * ranks_->count()), Device::cpu), step);
+  take_from_ranks(to(numbers.rows(chunks + all, per_rank * ranks_->count()), Device::cpu), step);
   return {item(loss), item(norm)};
 }
 
@@ -257,14 +257,14 @@ Tensor TrainStep::norm_of(const Tensor& numbers) const {
 }
 
 // Error: another rank reached other parameters.
-void TrainStep::take_told(const Tensor& numbers, int64_t step) {
-  const int64_t told = numbers.size() / ranks_->count();
+void TrainStep::take_from_ranks(const Tensor& numbers, int64_t step) {
+  const int64_t per_rank = numbers.size() / ranks_->count();
   const double* const from = numbers.data<double>();
-  told_.clear();
+  from_ranks_.clear();
   bool differ = false;
   for (int64_t r = 0; r < ranks_->count(); ++r) {
-    differ |= from[r * told] != from[0];
-    told_.insert(told_.end(), from + r * told + 1, from + (r + 1) * told);
+    differ |= from[r * per_rank] != from[0];
+    from_ranks_.insert(from_ranks_.end(), from + r * per_rank + 1, from + (r + 1) * per_rank);
   }
   if (!differ) return;
   const std::vector<std::string> reached = ranks_->from_all(exchange_->reached());

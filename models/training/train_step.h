@@ -29,7 +29,7 @@ class StepGraph {
   explicit StepGraph(Device device) : graph_(device) {}
 
   // Returns the results of `compute`, which does the same at every call, reads numbers that differ from step to step only from tensors
-  // that were there before, and leaves nothing behind but in such tensors. Errors: inputs of another shape, as for Graph::record.
+  // that were there before, and writes lasting results only to such tensors. Errors: inputs of another shape, as for Graph::record.
   using Compute = std::function<std::vector<Tensor>(const std::vector<WeightedInputs>&)>;
   const std::vector<Tensor>& run(const std::vector<WeightedInputs>& inputs, const Compute& compute);
   int64_t bytes() const { return graph_.bytes(); }  // the graph's block; 0 before the second step
@@ -52,7 +52,7 @@ struct StepResult {
 
 struct TrainStepOptions {
   uint64_t seed = 0;          // for dropout
-  double clip = 0;            // largest norm of the gradient; 0: any
+  double clip = 0;            // largest norm of the gradient; 0 if any is allowed
   bool cuda_graph = false;    // for a device that has graphs
   int64_t max_ranks = 1;      // groups of micro-batches, added in a fixed tree: the bits do not depend on the number of ranks (share.h)
   int64_t micro_batches = 0;  // per step, on all ranks together; 0: the number that run() gets
@@ -73,11 +73,12 @@ class TrainStep {
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks = Ranks::alone());
 
   // The gradient, its norm clipped, and the optimizer's update. Nothing is updated where loss or norm is not finite.
-  // On several ranks each has the same result, and the bits that one process has. `telling`: numbers for the other ranks, equally long.
+  // On several ranks each has the same result, and the bits that one process has. `for_ranks`: numbers that every rank gets, equally long.
   // Errors: a gradient is left from before; fewer micro-batches than leaves, or not this rank's; a parameter that one rank or leaf has a
   // gradient for and another has not; as for StepGraph::run.
-  StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& telling = {});
-  const std::vector<double>& told() const { return told_; }  // in the last run(), by all ranks in their order
+  StepResult run(
+      const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& for_ranks = {});
+  const std::vector<double>& from_ranks() const { return from_ranks_; }  // in the last run(), by all ranks in their order
 
   // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches of a leaf where they are, in f32
   // beside f32 masters.
@@ -106,10 +107,10 @@ class TrainStep {
   };
   std::vector<Tensor> gradient(const Work& work) const;
   Tensor total_of(const std::vector<Tensor>& losses) const;
-  StepResult run_shared(const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& telling);
+  StepResult run_shared(const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& for_ranks);
   Tensor loss_and_gradient(const std::vector<WeightedInputs>& inputs, const Share& share, RandomState random) const;
   Tensor norm_of(const Tensor& numbers) const;
-  void take_told(const Tensor& numbers, int64_t step);
+  void take_from_ranks(const Tensor& numbers, int64_t step);
 
   const Model& model_;
   std::vector<Parameter*> parameters_;
@@ -117,11 +118,11 @@ class TrainStep {
   TrainStepOptions options_;
   Optimizer* optimizer_ = nullptr;
   Ranks* ranks_ = &Ranks::alone();
-  std::unique_ptr<GradientExchange> exchange_ = {};  // null: one rank
+  std::unique_ptr<GradientExchange> exchange_ = {};  // null with one rank
   std::vector<int64_t> first_chunk_ = {};            // per trained parameter, in the gradient's norm; and their number
-  std::vector<double> told_ = {};
-  std::unique_ptr<LeafSums> sums_ = {};    // null: one leaf
-  std::unique_ptr<StepGraph> graph_ = {};  // null: none asked for
+  std::vector<double> from_ranks_ = {};
+  std::unique_ptr<LeafSums> sums_ = {};    // null with one leaf
+  std::unique_ptr<StepGraph> graph_ = {};  // null if none was asked for
   Tensor first_stream_ = {};               // with a graph: random_of(step).next_stream, on the device
 };
 

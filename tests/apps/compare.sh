@@ -157,7 +157,7 @@ accept 'made equal' compare pair.yaml --equal parameters --change ff --plan
 grep '^top-down ' out | tr -s ' ' >both.row
 accept 'to the first model, though that is not chosen' compare pair.yaml --equal parameters --change ff --plan --only top-down
 verdict 'as beside it' "$(grep '^top-down ' out | tr -s ' ' | diff both.row -)"
-refuse 'a seed twice' 1 '--seeds: 2 stands there twice' compare pair.yaml --seeds 2,1,2
+refuse 'a seed twice' 1 '--seeds: 2 is there twice' compare pair.yaml --seeds 2,1,2
 refuse 'nothing to make equal' 1 "--equal: expected one of nothing, parameters, flops, memory, got 'speed'" compare pair.yaml --equal speed
 refuse 'nothing to change' 1 "--change: expected one of width, ff, layers, got 'depth'" compare pair.yaml --change depth
 refuse 'a drawing of an unknown kind' 1 'both\.pdf: expected a name that ends in \.svg, \.png or \.html' compare pair.yaml -o both.pdf

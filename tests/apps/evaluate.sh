@@ -87,7 +87,7 @@ refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, and
 refuse 'a context of one cell' 1 'evaluation: the loss counts none of' eval runs/coarse --data score.txt --context 7
 refuse 'a training on contexts of one cell' 1 'context: 7, too short: the loss of model\.family: coarse counts no token of it' \
   train tiny.yaml name=bad model.family=coarse model.scale=4 model.layers=1 sample.tokens=0 context=7
-refuse 'the sorter, of which it knows no order' 1 'data: sorter, but model\.family: coarse does not say in which order tokens come' \
+refuse 'the sorter, of which it knows no order' 1 'data: sorter, but model\.family: coarse does not predict in which order tokens come' \
   train tiny.yaml name=bad data=sorter model.family=coarse sample.tokens=0 model.ctx=21
 
 # ---- A classifier

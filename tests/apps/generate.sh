@@ -24,7 +24,7 @@ for option in --prompt --prompt-file; do
   from_stdin 'the quick\nbrown' "${greedy[@]}" $option -
   same "from stdin with $option"
 done
-refuse 'an unknown escape' 1 "--prompt: unknown escape '.q' at byte 4; two backslashes stand for one" generate runs/tiny --prompt 'the \q'
+refuse 'an unknown escape' 1 "--prompt: unknown escape '.q' at byte 4; two backslashes mean one" generate runs/tiny --prompt 'the \q'
 refuse 'two prompts' 2 '--prompt' generate runs/tiny --prompt a --prompt-file prompt.txt
 refuse 'no such file' 1 'none\.txt: No such file' generate runs/tiny --prompt-file none.txt
 refuse 'an empty prompt' 1 "the prompt '' has no tokens for the char tokenizer" generate runs/tiny --prompt ''

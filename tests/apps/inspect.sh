@@ -31,7 +31,7 @@ verdict 'a matrix says that it is without the rotation' "$([ "$(grep -l 'Wq Wk^T
 sed 's/heads: 2, //' tiny.yaml >headless.yaml
 accept 'no scores at all' train headless.yaml name=none model.mixer=identity
 accept 'is told' inspect runs/none -o none.out
-verdict 'in one line' "$(head -1 out | diff - <(echo 'identity has neither scores, coefficients nor a metric: what a position hears does not depend on the text.'))"
+verdict 'in one line' "$(head -1 out | diff - <(echo 'identity has neither scores, coefficients nor a metric: what a position reads does not depend on the text.'))"
 verdict 'and a page without drawings' "$(xmllint --noout none.out/index.html 2>&1; ls none.out | diff - <(printf 'index.html\ninspect.json\n'))"
 
 # Two heads: scores, matrices and a spectrum of each layer. Bottom-up has an aggregation layer too.

@@ -102,7 +102,7 @@ short=(model.mixer=dispatcher model.levels=2 context=8)
 run train tiny.yaml name=short "${short[@]}"
 mv err train.err
 run plan tiny.yaml "${short[@]}" --json
-verdict 'a plan warns of the model' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 2 levels a layer hears 4 positions, but ctx is 8, which 3 levels would hear')"
+verdict 'a plan warns of the model' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 2 levels a layer reads 4 positions, but ctx is 8, which needs 3 levels')"
 verdict 'as the training does' "$(diff train.err err)"
 for device in cpu cuda_emulated; do
   accept "a plan of 4 ranks on $device" plan tiny.yaml accumulation=4 device=$device --ranks 4

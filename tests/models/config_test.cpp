@@ -113,7 +113,7 @@ TEST_CASE("model config: rotary positions and shared keys that cannot be") {
   const auto with_rope = [](ModelConfig& c) { c.embedding.positions = PositionKind::rope; };
   CHECK(complaint([&](ModelConfig& c) { with_rope(c); }) == "no error");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.mixer = kind_of<Dispatcher>; }) ==
-        "model.positions: rope, but mixer dispatcher hears by distance already, expected none or learned");
+        "model.positions: rope, but mixer dispatcher reads by distance already, expected none or learned");
   for (MixerKind mixer : {kind_of<Quad>, kind_of<QuadFull>, kind_of<Metric>, kind_of<AveragePool>, kind_of<Identity>})
     CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.mixer = mixer; }) ==
           "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not turn its queries and keys, only sdp does");

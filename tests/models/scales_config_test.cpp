@@ -21,8 +21,8 @@ TEST_CASE("several scales: their list") {
     };
     CHECK(of({1, 2, 6}) == "no error");
     CHECK(of({1, 4, 6}) == "model.scales: 4 does not divide 6");
-    CHECK(of({1, 4, 4}) == "model.scales: 4 behind 4, expected larger ones behind smaller ones");
-    CHECK(of({1, 16, 4}) == "model.scales: 4 behind 16, expected larger ones behind smaller ones");
+    CHECK(of({1, 4, 4}) == "model.scales: 4 after 4, expected larger ones after smaller ones");
+    CHECK(of({1, 16, 4}) == "model.scales: 4 after 16, expected larger ones after smaller ones");
     CHECK(of({2, 4}) == "model.scales: begins with 2, expected 1");
     CHECK(of({}) == "model.scales: begins with nothing, expected 1");
     CHECK(of({1, int64_t{1} << 30}) == "model.scales: 1073741824, expected 16777216 or less");
@@ -72,14 +72,12 @@ TEST_CASE("several scales: windows") {
   CHECK(of({{0, 8}, {4, 16}, {8, 26}}) == "no error");
   CHECK(of({{0, 8}, {0, 8}, {0, 8}}) == "no error");
   CHECK(of({{0, 8}, {8, 26}}) == "model.windows: 2 windows for 3 scales");
-  CHECK(of({{0, 8}, {16, 8}, {16, 26}}) == "model.windows: 16:8, expected 0 or more, and the end behind the begin");
-  CHECK(of({{-1, 8}, {8, 16}, {16, 26}}) == "model.windows: -1:8, expected 0 or more, and the end behind the begin");
-  CHECK(of({{0, 0}, {8, 16}, {16, 26}}) == "model.windows: 0:0, expected 0 or more, and the end behind the begin");
+  CHECK(of({{0, 8}, {16, 8}, {16, 26}}) == "model.windows: 16:8, expected 0 or more, and the end after the begin");
+  CHECK(of({{-1, 8}, {8, 16}, {16, 26}}) == "model.windows: -1:8, expected 0 or more, and the end after the begin");
+  CHECK(of({{0, 0}, {8, 16}, {16, 26}}) == "model.windows: 0:0, expected 0 or more, and the end after the begin");
   CHECK(of({{0, 8}, {8, 16}, {16, INT64_MAX}}) == "model.windows: 9223372036854775807, expected 2147483647 or less");
-  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) ==
-        "model.windows: 8:16 of a finer scale in front of 0:20, expected nearer ones in front of farther ones");
-  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) ==
-        "model.windows: 0:16 of a finer scale in front of 0:8, expected nearer ones in front of farther ones");
+  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale before 0:20, expected nearer ones before farther ones");
+  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale before 0:8, expected nearer ones before farther ones");
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.settings<Sdp>().window = 3; }) ==
         "model.window: 3, but a retina has windows per scale: model.windows");
 }
@@ -136,6 +134,6 @@ TEST_CASE("several scales: a context shorter than the coarsest cell is a warning
   CHECK(warned(family_of<Retina>, 15) ==
         Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: the heads of this scale give zero"});
   CHECK(warned(family_of<Coarse>, 15) ==
-        Lines{"model.scale: a cell of 16 tokens is longer than the context of 15: the model says nothing and learns nothing"});
+        Lines{"model.scale: a cell of 16 tokens is longer than the context of 15: the model predicts nothing and learns nothing"});
   CHECK(warnings(ModelConfig()).empty());
 }

@@ -23,7 +23,7 @@ namespace ricci::apps {
 struct MemoryOptions {
   std::vector<std::string> runs;  // run folders and run files; a run file has no perplexity
   std::optional<int64_t> batch = {};
-  uint64_t measured = uint64_t{2} << 30;  // bytes: a step that holds more by its plan is not taken, and its memory is that of the plan
+  uint64_t measured = uint64_t{2} << 30;  // bytes; a step that holds more by its plan is not taken, and its planned memory is shown
   bool evaluate = false;
 };
 inline void visit_fields(MemoryOptions& o, const Fields& field) {
@@ -114,7 +114,7 @@ struct NeighboursOptions {
 };
 inline void visit_fields(NeighboursOptions& o, const Fields& field) {
   field("scales", o.scales, "tokens of a chunk: 4,16; the coarse scales of the model if not given, 4 and 16 where it has none").at_least(1);
-  field("queries", o.queries, "chunks whose neighbours are told, at each scale").at_least(1);
+  field("queries", o.queries, "chunks whose neighbours are listed, at each scale").at_least(1);
   field("nearest", o.nearest, "neighbours of each").at_least(1);
   field("windows", o.windows, "windows of the text to compare, at most, spread over it").at_least(1);
 }
@@ -152,7 +152,7 @@ struct CompletionsOptions {
 inline void visit_fields(CompletionsOptions& o, const Fields& field) {
   field("text", o.given, "a text to continue; places of the run's text if not given");
   field("places", o.places, "places of the text").at_least(1);
-  field("top", o.top, "tokens to tell; as many as a cell has if not given").at_least(1);
+  field("top", o.top, "tokens to list; the tokens of a cell if not given").at_least(1);
   field("shown", o.shown, "cells of the text in front to show").at_least(1);
 }
 
@@ -178,8 +178,8 @@ struct SamplesOptions {
 inline void visit_fields(SamplesOptions& o, const Fields& field) {
   field("prompts", o.prompts, "places of the text to continue").at_least(1);
   field("prompt", o.prompt, "tokens of each prompt").at_least(1);
-  field("tokens", o.tokens, "tokens to write behind each").at_least(1);
-  field("completions", o.completions, "texts behind each prompt").at_least(1);
+  field("tokens", o.tokens, "tokens to write after each").at_least(1);
+  field("completions", o.completions, "texts after each prompt").at_least(1);
   field("timed", o.timed, "sequences to write alone, for the time").at_least(0);
   field("shown", o.shown, "prompts of which the first text is shown").at_least(0);
   field("training_tokens", o.training_tokens, "tokens of the training text that the 4-gram model learns from, at most").at_least(1);

@@ -17,7 +17,7 @@ namespace {
 using Ids = std::vector<int64_t>;
 
 struct Completion {
-  Ids before, next;  // next: the tokens of the next cell; empty: not known
+  Ids before, next;  // the tokens up to here, and of the next cell if they are known
   std::vector<Expected> expected;
 };
 
@@ -55,7 +55,7 @@ template <class List, class Text> std::string joined(const List& all, const Text
   return line;
 }
 
-// The share of the tokens of the next cells that are among those told.
+// The share of the tokens of the next cells that are in the lists.
 double found_share(const std::vector<Completion>& all) {
   double found = 0, tokens = 0;
   for (const Completion& each : all)
@@ -66,7 +66,7 @@ double found_share(const std::vector<Completion>& all) {
   return tokens > 0 ? found / tokens : 0;
 }
 
-// A row for each place, with what the text shows of it and what the JSON tells.
+// A row for each place, with the columns of the text and of the JSON.
 ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, int64_t tokens_shown) {
   const Tokenizer& tokenizer = run.tokenizer();
   const auto token = [&](int64_t id) { return shown(tokenizer, {id}, true); };

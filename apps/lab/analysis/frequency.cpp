@@ -30,7 +30,7 @@ RunBins analyse(const TextRun& run, const FrequencyOptions& options) {
     for (const int64_t id : ids_at(train, first, std::min(kChunk, result.counted - first))) ++scores[static_cast<size_t>(id)].training;
 
   // Windows overlap by half: every token has half a window before it, but for those at the start of the text. A model that does not
-  // score the first tokens of a window needs windows that overlap by as many.
+  // score the first tokens of a window needs windows that overlap by these.
   const int64_t context = run.context, skipped = first_scored(run.model, context);
   const Windows windows(
       run.tokens, rows_at_once(run.model, context), context, std::max<int64_t>(1, std::min(context / 2, context - skipped)));
@@ -150,7 +150,7 @@ Report analyse_frequency(const FrequencyOptions& options) {
   for (const RunBins& run : runs) {
     if (run.tokenizer != runs[0].tokenizer || run.training != runs[0].training)
       report.notes.push_back(
-          fmt::format("{} has another {} than {}: its bins are of its own counts. The columns of counts and kinds tell those of {} alone.",
+          fmt::format("{} has another {} than {}: its bins are of its own counts. The columns of counts and kinds are for {} alone.",
               run.name, run.tokenizer != runs[0].tokenizer ? "tokenizer" : "training text", runs[0].name, runs[0].name));
     if (run.scored != runs[0].scored)
       report.notes.push_back(

@@ -26,7 +26,7 @@ std::string heads_of(const Mask& mask) {
 std::string mask_name(const Mask& mask) {
   std::string layer = mask.layer;
   if (mask.heads) layer += fmt::format(", head{} {}", mask.heads == 1 ? "" : "s", heads_of(mask));
-  return fmt::format("{}: {} {} {}", layer, cell_name(mask.query_tokens), mask.heads ? "see" : "hear", cell_name(mask.key_tokens));
+  return fmt::format("{}: {} {} {}", layer, cell_name(mask.query_tokens), mask.heads ? "see" : "read", cell_name(mask.key_tokens));
 }
 
 std::string draw_mask(const Mask& mask, const std::string& name, double x, double y, int64_t tokens, int colour) {

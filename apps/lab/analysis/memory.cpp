@@ -136,7 +136,7 @@ Report analyse_memory(const MemoryOptions& options) {
       "recorded: the least validation loss in metrics.jsonl; evaluated: of the last weights over the whole validation text. In nats per "
       "token of the run's tokenizer."};
   if (!std::all_of(rows.begin(), rows.end(), is_of_next_token))
-    report.notes.push_back("The loss of a coarse model is that of the tokens of the next cell in whatever order, that of a classifier is "
+    report.notes.push_back("The loss of a coarse model is for the tokens of the next cell in any order, the loss of a classifier is "
                            "per document; they are not drawn.");
   return report;
 }

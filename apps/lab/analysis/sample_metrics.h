@@ -36,7 +36,7 @@ std::vector<std::string> words_of(const std::string& text);
 //   Y = n_1 / (n_1 + 2 n_2),   D_k = k - (k + 1) Y n_k+1 / n_k
 // If a text is too short to have an n_k, D is 0.5, 1, 1.5. So is a D_k that the formula puts at 0 or below: with it, a history might
 // leave nothing for the tokens that it was not seen with. A history that was never seen passes on to the shorter one; below the
-// single tokens is the uniform distribution over the vocabulary. The probabilities behind any history add up to one.
+// single tokens is the uniform distribution over the vocabulary. The probabilities after any history add up to one.
 class KneserNey {
  public:
   static constexpr size_t kMaxOrder = 5;
@@ -44,8 +44,8 @@ class KneserNey {
   // Errors: an order outside 1 .. kMaxOrder, a text shorter than the order, an id outside of the vocabulary.
   KneserNey(std::span<const int64_t> text, size_t order, int64_t vocab);
 
-  // The probability of the last token after the ones before it, of which the last order - 1 are read. Errors: no token; an id that the
-  // vocabulary does not have.
+  // The probability of the last token after the ones before it; only the last order - 1 of these are read. Errors: no token; an id that
+  // the vocabulary does not have.
   double probability(std::span<const int64_t> tokens) const;
   // The mean nats of tokens[first ..], each given all before it. Error: first is not below the number of tokens.
   double nats_per_token(std::span<const int64_t> tokens, int64_t first) const;

@@ -112,7 +112,7 @@ std::vector<Samples> write_all(const std::vector<TextRun>& runs, const SamplesOp
     for (const int64_t start : spread_over(run.tokens.size(), length, options.prompts))
       samples.places.push_back({ids_at(run.tokens, start, options.prompt), ids_at(run.tokens, start + options.prompt, options.tokens)});
     if (std::ssize(samples.places) < options.prompts)
-      fail("samples: {} has {} tokens, expected {} for {} prompts of {} with {} behind each",
+      fail("samples: {} has {} tokens, expected {} for {} prompts of {} with {} after each",
           {run.tokens.name(), run.tokens.size(), options.prompts * length, options.prompts, options.prompt, options.tokens});
   }
   Progress progress({.steps = std::ssize(runs) * (options.prompts + options.timed), .unit = "prompt", .out = stderr});

@@ -132,7 +132,7 @@ std::vector<ShuffleRow> shuffle_rows(std::span<const double> nats, std::span<con
 Report analyse_shuffle(const ShuffleOptions& options) {
   std::vector<RunNats> runs;
   for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
-  Report report{.title = "likelihood behind a shuffled half of the context", .table = table_of(runs), .json = values_of(runs, nats_json)};
+  Report report{.title = "likelihood after a shuffled half of the context", .table = table_of(runs), .json = values_of(runs, nats_json)};
   report.chart = {.title = report.title,
       .x_name = "distance from the shuffled part, in tokens",
       .log_x = true,
@@ -140,8 +140,8 @@ Report analyse_shuffle(const ShuffleOptions& options) {
   for (const RunNats& run : runs) {
     draw(*report.chart, run);
     report.notes.push_back(
-        fmt::format("{}: {} windows of {} tokens, of which the first {} are shuffled; nats per token, +- standard error of the increase",
-            run.name, run.windows, run.context, run.shuffled));
+        fmt::format("{}: {} windows of {} tokens, the first {} shuffled; nats per token, +- standard error of the increase", run.name,
+            run.windows, run.context, run.shuffled));
   }
   return report;
 }

@@ -45,7 +45,7 @@ std::string shown(const Tokenizer& tokenizer, const std::vector<int64_t>& ids, b
 // The first tokens of stretches of `length` tokens, at most `max` of them, spread over a text of `size` tokens.
 std::vector<int64_t> spread_over(int64_t size, int64_t length, int64_t max);
 
-// use(starts) for as many of the windows as the model computes at a time, with a bar.
+// Calls use(starts) for the windows, in groups that the model computes at a time, with a bar.
 void in_batches(const TextRun& run, std::span<const int64_t> starts, const std::function<void(std::span<const int64_t> starts)>& use);
 
 // The tokens [first, first + count) of a text.

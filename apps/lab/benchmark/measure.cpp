@@ -12,7 +12,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int kWarmUps = 2;  // steps before those that are measured: memory is touched for the first time, work is counted
+constexpr int kWarmUps = 2;  // steps before the measured ones: memory is touched for the first time, work is counted
 
 StepSize size_at(const BenchOptions& options, int64_t length, int64_t scale) {
   StepSize size = options.size;

@@ -20,9 +20,9 @@ namespace ricci::apps {
 struct BenchOptions {
   std::vector<MixerKind> mixers;
   std::vector<int64_t> lengths = {128, 256, 512, 1024, 2048};
-  std::vector<int64_t> scales = {};  // not empty: one pre-norm layer as in GPT-2 is measured at these, else post-norm blocks
+  std::vector<int64_t> scales = {};  // if given, one pre-norm layer as in GPT-2 is measured at these, else post-norm blocks
   int64_t tokens = 2048;
-  std::optional<int64_t> sequences = {};  // as many as hold `tokens` if not given
+  std::optional<int64_t> sequences = {};  // by default the sequences that hold `tokens`
   int64_t rounds = 5;
   bool roofline = false;
   StepSize size = {};  // without sequences and positions
@@ -39,7 +39,7 @@ inline void visit_fields(BenchOptions& o, const Fields& field) {
   field("ff", o.size.feed_forward, "width of the feed-forward layers; the width if not given").at_least(1);
   field("alone", o.size.alone, "one mixer with its maps, in place of blocks");
   field("rounds", o.rounds, "steps of each mixer and length, in turn with the other mixers'").at_least(1);
-  field("roofline", o.roofline, "tell of every op at the greatest length how close to the measured peaks of the device it is");
+  field("roofline", o.roofline, "show of every op at the greatest length how close to the measured peaks of the device it is");
 }
 
 struct MixerRow {

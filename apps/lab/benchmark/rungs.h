@@ -33,7 +33,7 @@ struct Rung {
 struct Ladder {
   LadderKind kind;
   std::string size;           // in words
-  double flops = 0, numbers;  // the work of the op: numbers are those that it must read and write
+  double flops = 0, numbers;  // the work of the op: the numbers that it must read and write
   std::vector<Rung> rungs = {};
 };
 

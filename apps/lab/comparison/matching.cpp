@@ -115,7 +115,7 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
 }
 
 // The first position that evaluations are to score, so that the losses of all models are of the same tokens. Errors: a model whose loss
-// counts no token of a window; models that count other positions of generated rows, of which evaluations leave none out.
+// counts no token of a window; models that count other positions of generated rows, where evaluations leave none out.
 int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs, int64_t vocab) {
   int64_t last = 0, first = 0;
   for (size_t i = 0; i < configs.size(); ++i) {
@@ -125,7 +125,7 @@ int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::
       fail("{}: context: {}, too short: its loss counts no token of it", {contestants[i].name, *configs[i].context});
     if (i == 0) first = counted;
     if (is_sorting(configs[i]) && counted != first)
-      fail("{}: its loss counts the positions of a row from {} on, but that of {} from {} on",
+      fail("{}: its loss counts the positions of a row from {} on, but the loss of {} from {} on",
           {contestants[i].name, counted, contestants[0].name, first});
     last = std::max({last, counted, configs[i].eval_from});
   }

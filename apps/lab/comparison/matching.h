@@ -33,7 +33,7 @@ std::vector<Contestant> with_grid(std::vector<Contestant> contestants, std::vect
 
 // The amount that is made equal to the first model's.
 enum class Equal : uint8_t {
-  nothing,     // none: each model is as its run file says
+  nothing,     // each model is as in its run file
   parameters,  // numbers that are trained
   flops,       // per step
   memory,      // the largest number of bytes of tensors at one time in a step
@@ -57,7 +57,7 @@ struct Matched {
   Plan plan = {};                                              // for a step
   double beside_first = 1;                                     // the amount divided by the amount of the file's first model
 };
-double amount_of(const Plan& plan, Equal equal);  // Equal::nothing: parameters
+double amount_of(const Plan& plan, Equal equal);  // parameters for Equal::nothing
 
 // The models whose names, or whose names in the file, are in `only`, in the order of the file; all of them if it is empty. The file's first
 // model, chosen or not, stays as it is, and the others are made as equal to it as they can be. `common` overrides hold for all of them. If

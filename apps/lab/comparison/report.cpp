@@ -18,7 +18,7 @@ namespace {
 
 const std::vector<double>& column(const RunRecords& run, const char* key) {
   const auto found = run.columns.find(key);
-  if (found == run.columns.end()) fail("{}: no record tells its {}", {run.path, key});
+  if (found == run.columns.end()) fail("{}: no record has its {}", {run.path, key});
   return found->second;
 }
 

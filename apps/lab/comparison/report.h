@@ -49,9 +49,9 @@ Outcome read_outcome(const std::string& run, uint64_t seed);
 // A line on the positions that are scored, if evaluations leave the first ones of a window out (eval_from); else empty.
 std::string scored_note(const Comparison& comparison);
 
-// A row for each model. Before training there is nothing of losses and times in any of them, and no chart. The chart has the validation
-// loss, a mean over the seeds, against tokens and against time; where there is one, the accuracy; and the best loss against memory. The
-// JSON tells the build that writes it; those that trained a run are its `builds`.
+// A row for each model. Before training the rows have no losses and times, and there is no chart. The chart has the validation loss, a
+// mean over the seeds, against tokens and against time; where there is one, the accuracy; and the best loss against memory. The JSON
+// names the build that writes it; the builds that trained a run are its `builds`.
 Report report_of(const Comparison& comparison);
 
 }  // namespace ricci::apps

@@ -1,5 +1,5 @@
-// Drawings, in the order to read: a chart is panels with curves, each of which has axes (chart.h), and svg.h draws it in the colours of
-// style.cpp. heat_map.h draws tables of numbers.
+// Drawings, in the order to read: a chart is panels with axes and curves (chart.h), and svg.h draws it in the colours of style.cpp.
+// heat_map.h draws tables of numbers.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -50,7 +50,7 @@ struct Curve {
   int colour = 0;    // number of the run or metric: index into the palette, which repeats with other patterns of dashes
   bool dashed = false;
   std::vector<Point> points = {};
-  std::vector<Point> raw = {};           // before smoothing, drawn faint; empty: not smoothed
+  std::vector<Point> raw = {};           // before smoothing, drawn faint; empty if not smoothed
   size_t raw_before = 0;                 // values of raw before the first point: points[i] is the average at raw[raw_before + i]
   bool marked = false;                   // a dot at each point
   std::vector<double> half_widths = {};  // half of the interval around each point: a band, or a bar at a single point; empty: none
@@ -61,12 +61,12 @@ struct Curve {
 struct Panel {
   std::string title, unit;
   std::vector<Curve> curves = {};
-  std::string x_name = {};  // panels of one name share an x axis; empty: the chart gives the name
+  std::string x_name = {};  // panels of one name share an x axis; if empty, the chart gives the name
 };
 
 struct LegendEntry {
   std::string name;
-  int colour;  // -1: belongs to no run, and is drawn in the colour of text
+  int colour;  // -1 for an entry of no run, which is drawn in the colour of text
   bool dashed = false;
   int round = 0;  // where it belongs to no run: the round of the curves whose dashes it shows, see round_of
 };

@@ -71,7 +71,8 @@ std::string draw_cells(const Box& box, const HeatMap& map, const ColourScale& sc
   std::vector<Colour> pixels;
   for (int64_t y = 0; y < map.rows() * side; ++y)
     for (int64_t cell = 0; cell < map.columns; ++cell)
-      pixels.insert(pixels.end(), static_cast<size_t>(side), scale.at(map.values[static_cast<size_t>(y / side * map.columns + cell)]));
+      pixels.insert(
+          pixels.end(), static_cast<size_t>(side), scale.colour_of(map.values[static_cast<size_t>(y / side * map.columns + cell)]));
   return image(box, map.columns * side, pixels);
 }
 
@@ -91,7 +92,7 @@ std::string draw_legend(const Box& box, const ColourScale& scale) {
   constexpr int64_t kSteps = 128;
   std::vector<Colour> pixels;
   for (int64_t i = 0; i < kSteps; ++i)
-    pixels.push_back(scale.at(scale.low + (scale.high - scale.low) * static_cast<double>(i) / (kSteps - 1)));
+    pixels.push_back(scale.colour_of(scale.low + (scale.high - scale.low) * static_cast<double>(i) / (kSteps - 1)));
   const double y = box.top + box.height + 30;
   return image({box.left, y, 160, 9}, kSteps, pixels) + svg_text(box.left, y + 22, "muted", "", fmt::format("{:.3g}", scale.low)) +
          svg_text(box.left + 160, y + 22, "muted", " text-anchor=\"end\"", fmt::format("{:.3g}", scale.high));
@@ -170,7 +171,7 @@ HeatMap shrunk(HeatMap map) {
   return map;
 }
 
-Colour ColourScale::at(double value) const {
+Colour ColourScale::colour_of(double value) const {
   if (!std::isfinite(value)) return kGrey;
   const double end = std::max(std::abs(low), std::abs(high));
   const double share = end > 0 ? std::sqrt(std::abs(value) / end) : 0;

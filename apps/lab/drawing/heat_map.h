@@ -19,10 +19,10 @@ std::string to_data_address(const std::string& png);
 
 struct HeatMap {
   std::string title, row_name, column_name;
-  std::vector<std::string> row_labels, column_labels;  // empty: they are counted from 0
+  std::vector<std::string> row_labels, column_labels;  // if empty, they are counted from 0
   int64_t columns = 0;
   std::vector<double> values;  // row by row
-  int64_t block = 1;           // each cell stands for a block of `block` x `block` numbers
+  int64_t block = 1;           // each cell shows a block of `block` x `block` numbers
 
   int64_t rows() const { return columns ? static_cast<int64_t>(values.size()) / columns : 0; }
 };
@@ -32,10 +32,10 @@ struct HeatMap {
 HeatMap shrunk(HeatMap map);
 
 // From the least to the greatest value that is finite, 0 included. 0 is white; values above it go to dark blue, values below it to dark
-// brown, as far on the way as the square root of their share of the largest magnitude: small values can be told apart.
+// brown, as far on the way as the square root of their share of the largest magnitude: small values can be distinguished.
 struct ColourScale {
   double low = 0, high = 0;
-  Colour at(double value) const;  // grey where the value is not finite
+  Colour colour_of(double value) const;  // grey where the value is not finite
 };
 ColourScale scale_of(const std::vector<double>& values);
 

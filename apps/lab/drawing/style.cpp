@@ -25,11 +25,12 @@ constexpr Palette kDark = {"#14171b", "#e8eaed", "#a0a9b4", "#272c33", "#5c6671"
 std::string rules(const std::string& root, const Palette& p) {
   std::string css = fmt::format(
       "{0}{{--background:{1};--ink:{2};--muted:{3};--grid:{4}}}\n", root.empty() ? ":root" : root, p.background, p.ink, p.muted, p.grid);
-  const std::string in = root.empty() ? "" : root + " ";
+  const std::string prefix = root.empty() ? "" : root + " ";
   css += fmt::format("{0}.background{{fill:{1}}} {0}.ink{{fill:{2}}} {0}.muted{{fill:{3}}} {0}.grid{{stroke:{4}}} {0}.axis{{stroke:{5}}} "
                      "{0}.plain{{stroke:{2}}} {0}.cells{{filter:{6}}}\n",  // plain: as no curve
-      in, p.background, p.ink, p.muted, p.grid, p.axis, p.cells);
-  for (int i = 0; i < kColours; ++i) css += fmt::format("{0}.c{1}{{stroke:{2}}} {0}.f{1}{{fill:{2};background:{2}}}\n", in, i, p.curves[i]);
+      prefix, p.background, p.ink, p.muted, p.grid, p.axis, p.cells);
+  for (int i = 0; i < kColours; ++i)
+    css += fmt::format("{0}.c{1}{{stroke:{2}}} {0}.f{1}{{fill:{2};background:{2}}}\n", prefix, i, p.curves[i]);
   return css;
 }
 

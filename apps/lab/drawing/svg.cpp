@@ -48,7 +48,7 @@ std::vector<Point> place_legend(const Chart& chart, const Frame& frame) {
   return places;
 }
 
-// The dashes of the curves of a round. Only curves of validation have dashes; dots tell the rounds apart: none, one, and pairs of them.
+// The dashes of the curves of a round. Only curves of validation have dashes; dots distinguish the rounds: none, one, and pairs of them.
 std::string dashes(int round, bool dashed) {
   static constexpr const char* kPatterns[kRounds][2] = {{"", "7 4"}, {"0.1 4.5", "9 5 0.1 5"}, {"0.1 4.5 0.1 10", "9 5 0.1 4.5 0.1 5"}};
   const char* const pattern = kPatterns[round][dashed];
@@ -141,7 +141,7 @@ std::string draw_labels(const PanelBox& box, const Panel& panel, const Frame& fr
 }
 
 // Curves whose y axis leaves some values out end at the border. Triangles at the upper and lower border show where those values are, and
-// words at the right of the title's line tell how many.
+// words at the right of the title's line count them.
 std::string draw_outside(const PanelBox& box, const Panel& panel) {
   constexpr double kMarkDistance = 6;  // units between two marks of a curve
   const Outside outside = outside_of(panel, box.y);
@@ -214,17 +214,17 @@ std::string path_through(const std::vector<Point>& points, const PanelBox& box) 
   const auto spot = [&](const Point& point) { return Spot{box.x_at(point.x), box.y.share(point.y)}; };
   bool pen_is_there = false;  // the path ends at the point before
   for (size_t i = 1; i < points.size(); ++i) {
-    const Spot from = spot(points[i - 1]), to = spot(points[i]);
-    const auto [first, last] = part_inside(from, to);
+    const Spot start = spot(points[i - 1]), stop = spot(points[i]);
+    const auto [first, last] = part_inside(start, stop);
     if (first > last) continue;
     // Where the line is cut it is on the border, whatever rounding made of values that are far away.
     const auto end_at = [&](const Spot& end, double along) {
       const double border = end.share > 0.5 ? 1 : 0;
-      return is_inside(end) ? end : Spot{from.x + along * (to.x - from.x), border};
+      return is_inside(end) ? end : Spot{start.x + along * (stop.x - start.x), border};
     };
-    if (!pen_is_there) add('M', end_at(from, first));
-    add('L', end_at(to, last));
-    pen_is_there = is_inside(to);
+    if (!pen_is_there) add('M', end_at(start, first));
+    add('L', end_at(stop, last));
+    pen_is_there = is_inside(stop);
   }
   if (points.size() != 1 || !is_inside(spot(points[0]))) return path;
   add('M', spot(points[0]));

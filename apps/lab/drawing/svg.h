@@ -48,8 +48,8 @@ std::string path_through(const std::vector<Point>& points, const PanelBox& box);
 // ---- The parts of all drawings (style.cpp)
 
 // The colours as rules of CSS, for the classes that the drawing uses. In a page the attribute data-theme of its root, light
-// or dark, goes before the theme. Okabe and Ito (2008) chose the first seven colours of the palette: colour-blind readers can tell them
-// apart.
+// or dark, goes before the theme. Okabe and Ito (2008) chose the first seven colours of the palette: colour-blind readers can
+// distinguish them.
 std::string style_of(Theme theme);
 
 // Text for XML and HTML: &, <, > and quotes as entities; what is no character there becomes U+FFFD.

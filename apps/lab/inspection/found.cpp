@@ -58,10 +58,10 @@ std::vector<std::string> missing_of(const Found& found) {
   std::vector<std::string> lines;
   const LayerFound& first = found.layers.front();
   if (first.seen.heads.empty() && !first.forms.m_nkK)
-    return {m + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text."};
+    return {m + " has neither scores, coefficients nor a metric: what a position reads does not depend on the text."};
   if (!first.seen.coefficients_bncr) lines.push_back(m + " has no dispatching coefficients: only the dispatcher has.");
   if (first.forms.symmetric && !first.forms.m_nkK)
-    lines.push_back(m + " has no metric tensor to be trained: its form is the identity, and distances are those of the projections.");
+    lines.push_back(m + " has no metric tensor to be trained: its form is the identity, and distances are distances of the projections.");
   else if (!first.forms.m_nkK) lines.push_back(m + " has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");
   if (first.heads.front().nearest.empty())
     lines.push_back(m + " has no distances between tokens: " + (first.forms.m_nkK ? "its form is not symmetric." : "it has no metric."));

@@ -18,13 +18,13 @@ namespace ricci::apps {
 
 struct InspectionOptions {
   std::vector<int64_t> layers, heads;
-  std::vector<std::string> tokens;  // whose distances to others are told; empty: the most frequent ones of the text
+  std::vector<std::string> tokens;  // whose distances to others are listed; if empty, the most frequent ones of the text
   int64_t nearest = 8;
 };
 inline void visit_fields(InspectionOptions& o, const Fields& field) {
   field("layers", o.layers, "numbers of layers, from 0: 0,3; all if not given").at_least(0);
   field("heads", o.heads, "numbers of heads, from 0; all if not given").at_least(0);
-  field("nearest", o.nearest, "tokens to tell of as the nearest to each").at_least(1);
+  field("nearest", o.nearest, "tokens to list as the nearest to each").at_least(1);
 }
 
 struct Neighbour {
@@ -42,7 +42,7 @@ struct HeadFound {
 struct LayerFound {
   int64_t layer = 0;
   std::string name;    // "layer 0"; where a model has several kinds of layers, "layer 3 (cells of 4)", "layer 0 (aggregation)"
-  int64_t tokens = 1;  // per cell, the positions that hear
+  int64_t tokens = 1;  // per cell, the positions that read
   Observation seen;
   Forms forms;
   std::vector<HeadFound> heads = {};
@@ -63,7 +63,7 @@ struct Found {
 // The text of its cells with `tokens` tokens each, as far as they are whole.
 std::vector<std::string> cell_texts(const Found& found, int64_t tokens);
 
-// The table of a head; empty: there is none.
+// The table of a head; empty if there is none.
 HeadTable table_of(const LayerFound& layer, int64_t head);
 
 // The numbers of one head of a tensor [n x y] or [1 n x y], row by row.
@@ -75,7 +75,7 @@ Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const
 
 // ---- The files of a report (pictures.cpp, report.cpp).
 
-// A drawing with a sentence that says what it shows.
+// A drawing with a sentence about it.
 struct Picture {
   std::string name;  // the file is NAME.svg
   std::string sentence;

@@ -15,20 +15,20 @@ void add(std::vector<Picture>& all, const LayerFound& layer, int64_t head, const
 }
 
 // "position", or "cell of 4".
-std::string hearer(int64_t tokens) { return tokens == 1 ? "position" : fmt::format("cell of {}", tokens); }
+std::string reader(int64_t tokens) { return tokens == 1 ? "position" : fmt::format("cell of {}", tokens); }
 
 void add_scores(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
   const bool dispatches = static_cast<bool>(layer.seen.coefficients_bncr);
   const std::string sentence =
-      dispatches ? "Row i tells what the value of position j is multiplied by before it is added to position i: the product of the "
+      dispatches ? "Row i shows what the value of position j is multiplied by before it is added to position i: the product of the "
                    "coefficients on its way there."
-                 : "Row i tells how much of the value of position j goes into position i: the softmax of the scores, which adds up to 1.";
+                 : "Row i shows how much of the value of position j goes into position i: the softmax of the scores, which adds up to 1.";
   for (const HeadFound& head : layer.heads) {
     const auto [table_bcC, key_scale] = table_of(layer, head.head);
     if (!table_bcC) continue;
     const int64_t key_tokens = layer.tokens * key_scale;
     add(all, layer, head.head, "scores",
-        {dispatches ? "products of coefficients" : "scores", hearer(layer.tokens) + " that hears", hearer(key_tokens) + " that is heard",
+        {dispatches ? "products of coefficients" : "scores", reader(layer.tokens) + " that reads", reader(key_tokens) + " that is read",
             cell_texts(found, layer.tokens), cell_texts(found, key_tokens), table_bcC.shape()[2], of_head(table_bcC, 0)},
         sentence);
   }
@@ -41,7 +41,7 @@ void add_coefficients(std::vector<Picture>& all, const Found& found, const Layer
     add(all, layer, head.head, "coefficients",
         {"dispatching coefficients", "level", "position", {}, found.tokens(found.text_ids), levels_bnrc.shape()[3],
             of_head(levels_bnrc, head.head)},
-        "Level r tells what each position multiplies the sum by that it hears from 2^r positions before it.");
+        "Level r shows the factor of the sum that each position reads from 2^r positions before it.");
 }
 
 void add_matrices(std::vector<Picture>& all, const Found&, const LayerFound& layer) {
@@ -54,7 +54,7 @@ void add_matrices(std::vector<Picture>& all, const Found&, const LayerFound& lay
   if (layer.forms.turned) sentence += " That is the score at distance 0: between Wq and Wk comes the rotation by the distance of the two.";
   for (const HeadFound& head : layer.heads)
     add(all, layer, head.head, "matrix",
-        {layer.forms.name, "component of the position that hears", "component of the position that is heard", {}, {},
+        {layer.forms.name, "component of the position that reads", "component of the position that is read", {}, {},
             layer.forms.m_nkK.shape()[1], of_head(layer.forms.m_nkK, head.head)},
         sentence);
 }
@@ -73,10 +73,10 @@ void add_spectrum(std::vector<Picture>& all, const Found&, const LayerFound& lay
       if (drawable(head.spectrum[n])) points.push_back({static_cast<double>(n + 1), head.spectrum[n]});
     add_curves(chart, fmt::format("head {}", head.head), {points}, false);
   }
-  const std::string sentence = layer.forms.symmetric
-                                   ? "Along the directions of large eigenvalues positions that are alike score high, along those of "
-                                     "negative ones positions that are opposite; where all are alike, every direction counts the same."
-                                   : "How many of them are large is how many directions of the input the scores depend on.";
+  const std::string sentence =
+      layer.forms.symmetric ? "Along the directions of large eigenvalues positions that are alike score high, along the directions of "
+                              "negative ones positions that are opposite; where all are alike, every direction counts the same."
+                            : "The number of large ones is the number of directions of the input that the scores depend on.";
   all.push_back({fmt::format("layer{}_spectrum", layer.layer), sentence, layer.layer,
       [chart](Theme theme, bool with_style) { return to_svg(chart, theme, with_style); }});
 }

@@ -50,7 +50,7 @@ XAxis x_axis(const std::vector<RunRecords>& runs, const std::string& key) {
   XAxis x{key, {}};
   double longest = 0;
   for (const RunRecords& run : runs) {
-    if (key != "time" && finite(run, key).empty()) fail("{}: no record tells its {}", {run.path, key});
+    if (key != "time" && finite(run, key).empty()) fail("{}: no record has its {}", {run.path, key});
     x.values.push_back(key == "time" ? training_seconds(run) : run.column(key));
     for (const double value : x.values.back()) longest = std::max(longest, value);
   }
@@ -172,7 +172,7 @@ std::vector<double> training_seconds(const RunRecords& run) {
   if (measured.empty() || !run.columns.contains("tokens")) {
     std::vector<double> times = run.column("time");
     const std::vector<double> known = finite(run, "time");
-    if (known.empty()) fail("{}: no record tells its time", {run.path});
+    if (known.empty()) fail("{}: no record has its time", {run.path});
     for (double& time : times) time -= known[0];
     return times;
   }
@@ -247,21 +247,21 @@ ResultTable summary(const std::vector<RunRecords>& runs) {
 
 std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double width) {
   std::vector<Point> result = points;
-  std::vector<double> at(points.size());  // steps from the first record on
-  for (size_t i = 1; i < points.size(); ++i) at[i] = at[i - 1] + gap_of(steps[i - 1], steps[i]);
+  std::vector<double> x(points.size());  // steps from the first record on
+  for (size_t i = 1; i < points.size(); ++i) x[i] = x[i - 1] + gap_of(steps[i - 1], steps[i]);
   const auto value = [&](size_t segment, double step) {  // on the straight line that ends at a record
-    const double along = (step - at[segment - 1]) / (at[segment] - at[segment - 1]);
+    const double along = (step - x[segment - 1]) / (x[segment] - x[segment - 1]);
     return points[segment - 1].y + along * (points[segment].y - points[segment - 1].y);
   };
   size_t first = 1;  // the segment in which the window begins; it begins further left for no later record
   for (size_t i = 1; i + 1 < points.size(); ++i) {
-    const double half = std::min({width / 2, at[i], at.back() - at[i]}), low = at[i] - half, high = at[i] + half;
+    const double half = std::min({width / 2, x[i], x.back() - x[i]}), low = x[i] - half, high = x[i] + half;
     if (low == high) continue;  // steps so large that neighbours are one number
-    while (at[first] <= low) ++first;
+    while (x[first] <= low) ++first;
     double sum = 0;
-    for (size_t segment = first; segment < points.size() && at[segment - 1] < high; ++segment) {
-      const double from = std::max(low, at[segment - 1]), to = std::min(high, at[segment]);
-      sum += (to - from) * (value(segment, from) + value(segment, to)) / 2;
+    for (size_t segment = first; segment < points.size() && x[segment - 1] < high; ++segment) {
+      const double begin = std::max(low, x[segment - 1]), end = std::min(high, x[segment]);
+      sum += (end - begin) * (value(segment, begin) + value(segment, end)) / 2;
     }
     result[i].y = sum / (high - low);
   }

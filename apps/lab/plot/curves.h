@@ -11,9 +11,9 @@
 namespace ricci::apps {
 
 struct ChartOptions {
-  std::vector<std::string> keys = {};  // empty: losses, learning rate, gradient norm and speed, as far as they were measured
+  std::vector<std::string> keys = {};  // if empty, losses, learning rate, gradient norm and speed, as far as they were measured
   std::string x = "step";              // step, tokens or time
-  double smooth = 0;                   // steps, the window over which noisy curves are averaged; 0: as measured
+  double smooth = 0;                   // steps, the window over which noisy curves are averaged; with 0 they are drawn as measured
   bool log_x = false, log_y = false;
   bool full_range = false;  // y axes show every value, however far it is from the others
   std::string title = {};

@@ -21,7 +21,7 @@ namespace {
 struct ListedRun {
   RunRecords records;
   TrainConfig config;
-  TextsByKey keys = {};  // without those that follow from others; in the end those that differ between runs
+  TextsByKey keys = {};  // without keys that follow from others; in the end the ones that differ between runs
   std::string state = {};
   double step = kNotMeasured, age = kNotMeasured;  // age: seconds since the last record
   Point best{kNotMeasured, kNotMeasured};          // step and validation loss

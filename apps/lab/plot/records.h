@@ -13,7 +13,7 @@ constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 struct RunRecords {
   std::string name;                                    // the folder's
   std::string path;                                    // leads to metrics.jsonl
-  std::map<std::string, std::vector<double>> columns;  // as many values each as there are records; kNotMeasured where there is none
+  std::map<std::string, std::vector<double>> columns;  // a value for each record; kNotMeasured where it has none
   int64_t records = 0;
   int64_t not_finite = 0;  // values NaN or infinite in the file
 
@@ -26,7 +26,7 @@ struct RunRecords {
 // and `skipped` gets a line that names it.
 // Errors: no such run, no run has a record, a line that is no JSON object, a value that is no number: FILE:LINE: what is wrong.
 std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, std::vector<std::string>* skipped = nullptr);
-// The records of one run. Where it has none yet, `nothing` gets a line that says so.
+// The records of one run. Where it has none yet, `nothing` gets a line about that.
 RunRecords read_run(const std::string& path_or_name, std::string& nothing);
 // The same. Error: it has none yet.
 RunRecords read_records(const std::string& path_or_name);

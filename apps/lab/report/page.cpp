@@ -37,7 +37,7 @@ table{border-collapse:collapse;margin:8px 0 20px;font-variant-numeric:tabular-nu
 th,td{text-align:left;vertical-align:top;padding:4px 14px 4px 0;border-bottom:1px solid var(--grid)} th{color:var(--muted);font-weight:600}
 )";
 
-// Finds the nearest point of every curve and tells its value. Points are [x, y] or [x, smoothed, measured].
+// Finds the nearest point of every curve and shows its value. Points are [x, y] or [x, smoothed, measured].
 constexpr const char* kScript = R"(
 const chart = JSON.parse(document.getElementById('chart').textContent);
 const drawings = [...document.querySelectorAll('svg')], values = document.getElementById('values'), root = document.documentElement;
@@ -62,7 +62,7 @@ const cell = (row, text, name) => { const td = row.insertCell(); td.textContent 
 function hide() { for (const each of marks) each.replaceChildren(); values.style.display = 'none'; }
 function fill(panel, found, at) {
   const table = document.createElement('table'), head = table.insertRow();
-  cell(head, panel.x_name, 'muted'); cell(head, show(at));
+  cell(head, panel.x_name, 'muted'); cell(head, show(x));
   if (found.some(([, point]) => point.length > 2)) cell(head, 'measured', 'muted');
   for (const [curve, point] of found) {
     const row = table.insertRow(), swatch = document.createElement('i');
@@ -127,7 +127,7 @@ Value json_of(const Panel& panel, const std::vector<PanelBox>& boxes, const std:
       {"curves", values_of(panel.curves, as_object)}};
 }
 
-// JSON inside of HTML: no text may end the element it stands in.
+// JSON inside of HTML: no text may end its element.
 std::string embedded(const Value& value) {
   std::string result;
   for (const char c : json_text(value, -1)) result += c == '<' ? "\\u003c" : std::string(1, c);

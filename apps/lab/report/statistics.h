@@ -23,8 +23,8 @@ inline double student_t(size_t degrees_of_freedom) {
 }
 
 // The deviation divides by n - 1. The mean of all possible values is within `half_width` of the mean with a probability of 95%, if
-// single values are normally distributed (Student's t): it is half of the width of the 95% interval. A single value tells nothing of
-// deviation and half_width: they are 0.
+// single values are normally distributed (Student's t): it is half of the width of the 95% interval. A single value has a
+// deviation and half_width of 0.
 struct MeanSpread {
   double mean = 0, deviation = 0, half_width = 0;
 };

@@ -30,7 +30,7 @@ struct Setting {
   YamlValue value;
   bool may_be_unread = false;
   std::string folder = {};  // beside which paths are; empty on the command line
-  bool takes_back = false;  // what was said of the key before
+  bool takes_back = false;  // drops the earlier settings of the key
 };
 
 // A path that a run file gives is looked for beside that file first.
@@ -99,13 +99,13 @@ struct Collector {
   }
 };
 
-// The config.yaml of a run folder that was made before the first line of such files told the version. It lists every key that there was.
+// The config.yaml of a run folder that is older than the version in the first line of such files. It lists every key that there was.
 bool lists_every_key(const std::string& text) {
   const std::vector<std::string_view> comments = comments_on_top(text);
-  return !comments.empty() && comments[0].starts_with("# commit ") && std::none_of(comments.begin(), comments.end(), tells_version);
+  return !comments.empty() && comments[0].starts_with("# commit ") && std::none_of(comments.begin(), comments.end(), has_version);
 }
 
-// The config.yaml of a run. What lies beside it is the run's own, and no file that it was trained on.
+// The config.yaml of a run. Files beside it belong to the run, and it was not trained on them.
 bool is_written_by_training(const std::string& text) {
   const std::vector<std::string_view> comments = comments_on_top(text);
   return !comments.empty() && tells_build(comments[0]);
@@ -183,7 +183,7 @@ TextsByKey defaults_of(const std::vector<Field>& fields) {
   return defaults;
 }
 
-// The keys of which the last word is a value.
+// The keys whose last setting is a value.
 std::set<std::string> keys_with_values(const std::vector<Setting>& settings) {
   std::set<std::string> keys;
   for (const Setting& setting : settings) {
@@ -203,8 +203,8 @@ std::string comment_of(const Field& field) {
   return field.by.empty() ? text : text + "; only " + field.by;
 }
 
-// The keys that are read, line by line, with their sections; all of them where those that are not read are wanted as comments.
-// value(field): what follows the key.
+// The keys that are read, line by line, with their sections. With all_keys the others follow as comments. value(field) is the text
+// after the key.
 template <class Value> std::string lines(const std::vector<Field>& fields, bool all_keys, const Value& value) {
   std::string all, section;
   for (const Field& field : fields) {

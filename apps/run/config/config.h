@@ -34,23 +34,23 @@ YamlValue parse_yaml(const std::string& text, const std::string& source, bool ha
 // ---- Keys
 using TextsByKey = std::map<std::string, std::string>;
 
-// Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
-// fields; the last word on a key counts. "~model.layers" takes back what was said of the key before it, "~model" of all its keys.
-// Keys that decide about others come first. inherited() then gives further assignments, of the lowest rank: those that nothing
-// reads are passed over. give_defaults() gives the keys that are left their defaults; what was said of deciding keys is stored again.
+// Stores the values of the fields from a file (none if the path is empty) and then from the overrides, "model.layers=6" with the value
+// in YAML. The last setting of a key counts. "~model.layers" drops the earlier settings of the key, "~model" of all its keys.
+// Keys that decide about others come first. inherited() then gives further assignments, of the lowest rank; the ones that nothing
+// reads are passed over. give_defaults() gives the keys that are left their defaults; settings of deciding keys are stored again.
 // fields_now() returns the fields, as it is known now which of them are read; then come the rest. Returns the keys that follow the choices
-// (Field::follows_choices): nothing was said of them, or null, and they have the default of the chosen preset and family. Errors: an
+// (Field::follows_choices): they are unset or null, and have the default of the chosen preset and family. Errors: an
 // unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that nothing reads as the config
 // is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
-// Only in the config.yaml of a run folder that was made before such files told the version (see below), keys that
-// nothing reads are passed over: it lists every key that there was.
+// Only in the config.yaml of a run folder that is older than the version in such files (see below), keys that nothing reads are
+// passed over: it lists every key that there was.
 std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
     const std::function<std::vector<std::string>()>& inherited, const std::function<void()>& give_defaults,
     const std::function<std::vector<Field>()>& fields_now);
 
-// As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. What was said of the
-// keys in `following` is written in the place of their values, which follow it as a comment:  ff: null  # 512
+// As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. The user's settings of
+// the keys in `following` are written in place of their values, which follow as a comment:  ff: null  # 512
 std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following);
 // Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
 // read as the config is, is a comment as a whole; one that follows the choices is null.
@@ -98,7 +98,7 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
 // ---- Comments on top of the config.yaml of a run, for the builds that trained it:
 //   # ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
 //   # after step 250: ricci 0.1.0, commit 2b3c4d5e6f, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
-// The first line of a folder that was made before lines told the version is "# commit 1a2b3c4d5e, ...".
+// In older folders the first line has no version: "# commit 1a2b3c4d5e, ...".
 
 // Line by line, without their ends.
 inline std::vector<std::string_view> comments_on_top(std::string_view text) {
@@ -110,15 +110,15 @@ inline std::vector<std::string_view> comments_on_top(std::string_view text) {
   return lines;
 }
 
-inline bool tells_version(std::string_view comment) {
+inline bool has_version(std::string_view comment) {
   return comment.starts_with("# ricci ") || (comment.starts_with("# after step ") && comment.find(": ricci ") != comment.npos);
 }
 
 inline bool tells_build(std::string_view comment) {
-  return tells_version(comment) || comment.starts_with("# commit ") || comment.starts_with("# after step ");
+  return has_version(comment) || comment.starts_with("# commit ") || comment.starts_with("# after step ");
 }
 
-// The lines that tell builds, oldest first, without their "# ".
+// The lines about builds, oldest first, without their "# ".
 inline std::vector<std::string> builds_in(std::string_view text) {
   std::vector<std::string> builds;
   for (const std::string_view comment : comments_on_top(text))

@@ -54,7 +54,7 @@ const std::vector<OtherNames> kOtherNames = {
     {"model.classes", {"num_labels"}},
 };
 
-// Empty: neither of them has such a key.
+// The key of ours that other programs call `word`, or an empty text.
 std::string_view own_name(std::string_view word) {
   for (const auto& [here, there] : kOtherNames)
     if (std::find(there.begin(), there.end(), word) != there.end()) return here;
@@ -78,7 +78,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
-// True if a word of that many letters may be a slip of the pen for another at this distance: one letter in four may be wrong.
+// True if a word of this length may be a slip of the pen for another at this distance: one letter in four may be wrong.
 bool is_near(size_t distance, size_t letters) { return distance <= (letters + 2) / 4; }
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }

@@ -55,7 +55,7 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       .decides()
       .file(names_vocabulary_file);
   const Fields ending = field.when(has_pieces(c) && !is_chat(c), "tokenizer: word, bpe, wordpiece or a file");
-  ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
+  ending("eos", c.eos, "put <eos> after every line or document; none: as in a tokenizer file");
 }
 
 // The order in which training goes through the data.
@@ -63,7 +63,7 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
   const Fields packing =
       read_by(field.when(!is_sorting(c) && !is_chat(c), ""), c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
   packing("order", c.order,
-      "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in "
+      "crops: from anywhere in the data, drawn each time; columns: the data in columns, one per sequence of a step, read in "
       "consecutive windows; shuffled: the documents in a random order, each once per epoch")
       .decides();
   const Fields streaming = field.when(is_shuffled(c), "order: shuffled");
@@ -84,10 +84,10 @@ void visit_step_fields(TrainConfig& c, const Fields& field) {
   field("batch", c.batch, "sequences that are computed together").at_least(1);
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up").at_least(1);
   field("max_ranks", c.max_ranks,
-      "the most processes that can share a step; the result depends on this number, and not on how many there are; null: those of the "
+      "the most processes that can share a step; the result depends on this number, and not on how many there are; null: the ranks of the "
       "first start")
       .in(1, 1 << 16);
-  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it asks who is missing")
+  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it asks which are missing")
       .at_least(1)
       .may_change();
   field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time")
@@ -116,14 +116,14 @@ void visit_watch_fields(TrainConfig& c, const Fields& all) {
   const Fields scoring = all.when(scores, "data that is neither generated nor messages and a family that writes text");
   scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts")
       .at_least(0);
-  field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never")
+  field("patience", c.patience, "training ends at the first evaluation that is at least this many steps after the best one; 0: never")
       .at_least(0);
   field("log_every", c.log_every, "steps between records of metrics").at_least(1);
   field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only").at_least(0);
   field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best").at_least(1);
 }
 
-// Error: a step has fewer micro-batches than the ranks that are to share it. The line tells a run of the same sequences, if there is one.
+// Error: a step has fewer micro-batches than the ranks that are to share it. The line names a run of the same sequences, if there is one.
 void check_shared(const TrainConfig& c, int64_t ranks) {
   const int64_t sequences = c.batch * c.accumulation, micro_batches = c.batch_invariant ? sequences : c.accumulation;
   if (ranks <= micro_batches) return;
@@ -155,7 +155,7 @@ void check_data(const TrainConfig& c) {
 void check_sorting(const TrainConfig& c) {
   if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
   if (c.model.traits().objective == Objective::next_cell)
-    fail("data: sorter, but model.family: {} does not say in which order tokens come", {name_of(c.model.family)});
+    fail("data: sorter, but model.family: {} does not predict in which order tokens come", {name_of(c.model.family)});
   const int64_t positions = 2 * c.sorting.length - 1, context = c.context.value_or(c.model.ctx);
   if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});
 }
@@ -272,7 +272,7 @@ void resolve(TrainConfig& config) {
 void resolve_vocab(TrainConfig& config, int64_t size) {
   if (config.model.vocab != 0) return;
   config.model.vocab = size;
-  config.following.try_emplace("model.vocab", "0");  // unless nothing was said of it, or null
+  config.following.try_emplace("model.vocab", "0");  // unless it is unset or null
 }
 
 }  // namespace ricci::apps

@@ -36,7 +36,7 @@ constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 // The text that a run writes of itself.
 struct SampleConfig {
   int64_t tokens = 200;
-  int64_t every = 0;  // steps; 0: only at the end
+  int64_t every = 0;  // steps; with 0 only at the end
   std::string prompt = "\n";
   Sampling sampling;
 };
@@ -72,7 +72,7 @@ struct TrainConfig {
 
   int64_t batch = 12;
   int64_t accumulation = 1;
-  std::optional<int64_t> max_ranks;  // null: the ranks of the first start, which writes it
+  std::optional<int64_t> max_ranks;  // by default the ranks of the first start, which writes it
   int64_t rank_timeout = 300;        // seconds
   bool batch_invariant = false;
   Recompute recompute = Recompute::none;
@@ -98,8 +98,8 @@ struct TrainConfig {
   int64_t keep_checkpoints = 2;
   SampleConfig sample;
 
-  // The words of the user on keys whose values follow from other keys, as a run file has them: "null" of model.ff, "4" of model.layers
-  // where several scales have as many each. load_config fills it in.
+  // The user's settings of keys whose values follow from other keys, as in a run file: "null" of model.ff, "4" of model.layers for
+  // several scales with 4 each. load_config fills it in.
   std::map<std::string, std::string> following = {};
 };
 

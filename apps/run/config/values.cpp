@@ -61,15 +61,15 @@ template <class T> bool parse(const YamlValue& node, std::vector<T>& values) {
 }
 // "0:8, 8:256"
 bool parse_ranges(std::string_view text, std::vector<Range>& ranges) {
-  for (size_t at = 0; at <= text.size();) {
-    const size_t comma = std::min(text.find(',', at), text.size());
-    std::string_view one = text.substr(at, comma - at);
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    std::string_view one = text.substr(begin, comma - begin);
     while (one.starts_with(' ')) one.remove_prefix(1);
     while (one.ends_with(' ')) one.remove_suffix(1);
     const size_t colon = one.find(':');
     Range& range = ranges.emplace_back();
     if (colon == one.npos || !parse_number(one.substr(0, colon), range.lo) || !parse_number(one.substr(colon + 1), range.hi)) return false;
-    at = comma + 1;
+    begin = comma + 1;
   }
   return true;
 }

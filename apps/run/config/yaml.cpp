@@ -1,4 +1,4 @@
-// yaml-cpp tells what it meets, and the tree is built here: its own reading of several documents does not end at a comma
+// yaml-cpp reports events, and the tree is built here: its own reading of several documents does not end at a comma
 // where a document should start, and its nodes take ten times the memory.
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -50,7 +50,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) reject(mark, "an alias inside of what it stands for");
+    if (found == anchors_.end()) reject(mark, "an alias inside of its own anchor");
     count(mark, found->second);
     add(mark, found->second, 0);
   }
@@ -105,7 +105,7 @@ class TreeBuilder final : public YAML::EventHandler {
   const std::string &text_, &source_;
   bool has_lines_;
   int documents_ = 0;
-  int64_t values_ = 0;  // values behind aliases count as often as these are used
+  int64_t values_ = 0;  // values of an anchor count once for each of its aliases
   YamlValue root_;
   std::vector<Open> open_;  // the outermost first
   std::map<YAML::anchor_t, YamlValue> anchors_;

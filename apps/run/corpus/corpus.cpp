@@ -59,7 +59,7 @@ std::shared_ptr<const Tokenizer> encoder_of(const TrainConfig& config, const std
   return std::make_shared<ChatTokenizer>(tokenizer, chat_template(config.chat));
 }
 
-// Null: it is made from the texts.
+// Returns null if it is made from the texts.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
   const auto place = look_for_data(config.tokenizer);
@@ -70,7 +70,7 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
 }
 
 std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const TextSource& text) {
-  return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.behind = config.eos});
+  return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.after = config.eos});
 }
 
 // From the training text of all sources as one, or from the documents that train.
@@ -102,7 +102,7 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
 
 // ---- Shards
 std::string found_or_given(const std::string& path) {
-  return look_for_data(path).value_or(path).string();  // nothing: a built-in text, or an error of the text that it is not
+  return look_for_data(path).value_or(path).string();  // not found: a built-in text, or a text whose opening reports the error
 }
 
 // True where these are shards. Error: some are and some are not.
@@ -125,7 +125,7 @@ void check_shards_do(const TrainConfig& config, const std::string& path) {
   if (config.format != DocumentFormat::text && !reads_text) reject("format", name_of(config.format), "--format");
 }
 
-// Error: the tokenizer was said, and it is another one than that of the shards.
+// Error: the config names a tokenizer, and the shards have another one.
 void check_tokenizer(const TrainConfig& config, const std::string& path, const Tokenizer& theirs) {
   if (config.tokenizer == TrainConfig().tokenizer) return;
   const auto asked = read_tokenizer(config);

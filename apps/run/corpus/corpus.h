@@ -30,7 +30,7 @@ struct Corpus {
 // Opens the data that the config names: texts, the embedded one among them, JSONL or TSV, which become shards in the cache
 // (data/shards/store.h); prepared shards, or llm.c's. Each entry of shards is a source of its own. Texts and documents are
 // sources of their own where `weights` mixes them, else joined into one.
-//   tokenizer   null: the one that the config asks for. Prepared shards bring theirs. A vocabulary is made from the training text;
+//   tokenizer   if null, the one that the config asks for. Prepared shards bring theirs. A vocabulary is made from the training text;
 //               one of characters from the validation text, too, where that was cut from the same files, as nanoGPT's is.
 // Errors: no data; a text that is missing, empty or too short to split; text with characters outside the vocabulary; shards beside texts,
 // and ShardedTokens::open's; a classifier without labels, or with more classes than the model has.
@@ -45,7 +45,7 @@ Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& pa
 // The end of the config's data, or its validation files: what a trained run is evaluated on.
 Tokens open_validation(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer);
 
-// The text behind those tokens: behind open_validation where no paths are given. Nothing: they are no plain text, or a mixture.
+// The text of these tokens, or of open_validation where no paths are given. Returns nullopt if they are no plain text, or a mixture.
 std::optional<TextSource> text_of(
     const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer);
 

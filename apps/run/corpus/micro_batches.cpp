@@ -96,7 +96,7 @@ std::optional<StepData> StepFeed::make() {
 
 StepData StepFeed::next() {
   std::optional<StepData> data = thread_->next();
-  if (!data) fail("training data: there is no step behind the last one");
+  if (!data) fail("training data: there is no step after the last one");
   return std::move(*data);
 }
 

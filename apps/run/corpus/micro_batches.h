@@ -35,7 +35,7 @@ inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const 
 
 struct StepData {
   std::vector<Batch> batches;
-  std::string place;  // in the data behind this step; empty where the number of the step tells it
+  std::string place;  // in the data after this step; empty if it follows from the number of the step
 };
 
 // The batches of a training, step by step, made by a thread of its own while the step before is computed.

@@ -55,7 +55,7 @@ ResultTable results_of(std::span<const ScoredRun> scored) {
   return table;
 }
 
-// A row for each class, and what its documents were taken for. Empty where it would not fit on a page.
+// A row for each class, with the classes that its documents were taken for. Empty if it would not fit on a page.
 std::string confusion_text(const ScoredRun& scored) {
   constexpr int64_t most = 12;  // classes
   if (!scored.result.confusion || scored.result.confusion->classes() > most) return "";
@@ -101,7 +101,7 @@ Evaluation evaluate(
     const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches, const AfterBatch& after_batch, Ranks& ranks) {
   const int64_t count = max_batches > 0 ? std::min(max_batches, batches.count) : batches.count;
   return batches.score(
-      model, count, [&](int64_t i) { return micro_batch_of(batches.at(i), device); }, after_batch, ranks);
+      model, count, [&](int64_t i) { return micro_batch_of(batches.batch_at(i), device); }, after_batch, ranks);
 }
 
 std::string line_of(const ScoredRun& s) {

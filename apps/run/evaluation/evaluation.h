@@ -1,5 +1,5 @@
-// Evaluations of a run: the batches, the scores that are counted over them, and what ricci-eval prints of those. Batches and scores are
-// chosen once, by the kind of data and model, as the feed of the training is.
+// Evaluations of a run: the batches, the scores over them, and the output of ricci-eval. Batches and scores are chosen once, by the kind
+// of data and model, as the feed of the training is.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,16 +22,16 @@ struct EvaluationBatches {
   template <class Batches>
   requires requires(const Batches& each) { each.batches(); }
   EvaluationBatches(const Batches& batches, int64_t context = 0, Score* score = ricci::evaluate, std::optional<int64_t> stride = {})
-      : at([batches](int64_t index) { return batches.at(index); }),
+      : batch_at([batches](int64_t index) { return batches.at(index); }),
         count(batches.batches()),
         sequences(batches.batch()),
         context(context),
         stride(stride),
         score(score) {}
 
-  std::function<Batch(int64_t index)> at;
+  std::function<Batch(int64_t index)> batch_at;
   int64_t count, sequences, context;  // batches; sequences in each but the last; tokens of a sequence
-  std::optional<int64_t> stride;      // tokens between windows; nothing: there are no windows
+  std::optional<int64_t> stride;      // tokens between windows, if there are windows
   Score* score;
 };
 
@@ -46,10 +46,10 @@ Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device
 struct ScoredRun {
   std::string run, text;          // names
   int64_t context = 0;            // tokens that the model reads at a time
-  std::optional<int64_t> stride;  // tokens between windows; nothing: there are no windows
+  std::optional<int64_t> stride;  // tokens between windows, if there are windows
   std::string context_note;       // RunFolder::context_note
   Evaluation result;
-  std::optional<TextSize> size;           // nothing: the text is no plain text, or not scored as a whole
+  std::optional<TextSize> size;           // only of plain text that is scored as a whole
   bool has_words = true;                  // tokens are words or parts of words: the line has the perplexity of a word
   int64_t from = 0;                       // first position of a window that is scored
   std::vector<std::string> classes = {};  // names, of a classifier that has some

@@ -11,7 +11,7 @@ namespace ricci::apps {
 // The folder in which the folders of runs are made: the key `runs`, else $RICCI_RUNS, else runs.
 std::string folder_of_runs(const TrainConfig& config = {});
 
-// A run by its folder or file, or by its name: NAME stands for the run of that name in folder_of_runs(), unless NAME itself is a file or
+// A run by its folder or file, or by its name: NAME is the run of that name in folder_of_runs(), unless NAME itself is a file or
 // the folder of a run. A path under which there is nothing comes back as it is.
 std::string find_run(const std::string& path_or_name);
 

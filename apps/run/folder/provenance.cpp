@@ -15,7 +15,7 @@
 namespace ricci::apps {
 namespace {
 
-// Bytes up to the end of the last comment on top that tells a build.
+// Bytes up to the end of the last comment on top that names a build.
 size_t end_of_builds(std::string_view text) {
   size_t end = 0, position = 0;
   for (const std::string_view line : comments_on_top(text)) {
@@ -85,7 +85,7 @@ void write_said(const Folder& folder, const Said& said) {
   const FilePlace place(folder, "overrides.yaml");
   std::vector<std::string> overrides = said.adds ? overrides_in(place) : std::vector<std::string>();
   overrides.insert(overrides.end(), said.overrides.begin(), said.overrides.end());
-  std::string list = "# what the command line said, in its order; beside it the run file, as it was given: run.yaml\n";
+  std::string list = "# the keys of the command line, in its order; beside it the run file, as it was given: run.yaml\n";
   for (const std::string& each : overrides) list += "- " + yaml_text(each) + "\n";
   if (!said.adds) replace_file({folder, "run.yaml"}, said.run_file);
   replace_file(place, overrides.empty() ? std::nullopt : std::optional(list));
@@ -131,7 +131,7 @@ TextsByKey lines_in(const Metadata& metadata, const char* name) {
   return all;
 }
 
-bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer) {
+bool fits_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer) {
   const auto told = file.metadata().find(kTokenizer);
   return told == file.metadata().end() || told->second == kAnyTokenizer || told->second == hash_of(&tokenizer);
 }
@@ -140,7 +140,7 @@ void check_provenance(const SafetensorsFile& file, const TrainConfig& config, co
     const std::function<void(const std::string&)>& warn) {
   if (!file.metadata().contains(kConfig) || !file.metadata().contains(kTokenizer))
     return warn(format_message(
-        "{}: it does not tell what it was trained with; the config and the tokenizer beside it are believed", {file.path()}));
+        "{}: it does not name what it was trained with; the config and the tokenizer beside it are believed", {file.path()}));
   TextsByKey now = values_of(config, tokenizer, what);
   // A file may be named by another path than before. What matters about it is compared by its contents.
   TrainConfig copy = config;
@@ -149,11 +149,11 @@ void check_provenance(const SafetensorsFile& file, const TrainConfig& config, co
   TextsByKey told = lines_in(file.metadata(), kConfig);
   if (what == Compare::training) told.emplace(kMaxRanks, kOneRank);
   for (const auto& [key, then] : told) {
-    const auto found = now.find(key);  // none: a key that does not count here, or is no more
+    const auto found = now.find(key);  // missing if the key does not count here, or no longer exists
     if (found != now.end() && then != found->second)
       fail("{}: it was trained with {}: {}, not {}", {file.path(), key, then, found->second});
   }
-  if (tokenizer && !tells_tokenizer(file, *tokenizer))
+  if (tokenizer && !fits_tokenizer(file, *tokenizer))
     fail("{}: it was trained with another tokenizer than the one beside it", {file.path()});
 }
 

@@ -1,7 +1,7 @@
 // The origin of a run, noted in its files.
 // The words of the user, kept as they were given, and beside them the config that was resolved:
 //   run.yaml         the run file, byte for byte, as it was given last; none where there was none
-//   overrides.yaml   what the command line said beside it, a list in its order; none where it said nothing
+//   overrides.yaml   the keys of the command line, a list in its order; none where there were none
 //   config.yaml      every key that is read, resolved; the run goes on from there
 // And in a model or a checkpoint the config and the tokenizer that it was trained with: a config.yaml or tokenizer.json that was edited
 // since then is noticed, and not believed.
@@ -31,8 +31,8 @@ void write_said(const Folder& folder, const Said& said);
 
 // Writes config.yaml for a run that goes on after `step`: on top, as comments, what its bits depend on beside the keys: version, commit,
 // compiler, device, threads, seed; one line more for every other build or device that goes on with it. Then the keys. `before`: the keys as
-// they were read from the file that is there now, as to_yaml writes them; empty in a new run. Keys that say the same as before stay as they
-// are, with the comments that were written into them. A file that was edited and is written anew is kept as config.edited.yaml.
+// they were read from the file that is there now, as to_yaml writes them; empty in a new run. Unchanged keys stay as they are, with the
+// comments that were written into them. A file that was edited and is written anew is kept as config.edited.yaml.
 void write_config(const Folder& folder, const TrainConfig& config, const std::string& before, int64_t step);
 
 // "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0": the commit ends with + where files differed from it, and is unknown outside a git checkout.
@@ -45,17 +45,17 @@ std::string config_file_text(const TrainConfig& config, const std::string& old_t
 // The keys that shape the model, or all that may not change while a run goes on, the seed among them.
 enum class Compare { model, training };
 
-// For the metadata of a model or a checkpoint: those keys, a line each; what was said of keys whose values follow from others; and the
-// tokenizer's hash, where there is one.
+// For the metadata of a model or a checkpoint: those keys, a line each; the user's settings of keys whose values follow from others; and
+// the tokenizer's hash, where there is one.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare what);
 // The lines "key: value" that it wrote, under the name "config" or "following".
 TextsByKey lines_in(const Metadata& metadata, const char* name);
 
-// True if the file was trained with this tokenizer; also true of one that does not tell.
-bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer);
+// True if the file was trained with this tokenizer, or does not name one.
+bool fits_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer);
 
 // Compares a file with the config and the tokenizer beside it: in the keys that shape the model, or in all that both
-// tell of. Error: the first key that differs, or the tokenizer. A file that tells nothing is believed, and
+// have. Error: the first key that differs, or the tokenizer. A file without these metadata is believed, and
 // `warn` gets one line.
 void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what,
     const std::function<void(const std::string& line)>& warn);

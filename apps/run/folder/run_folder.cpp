@@ -50,7 +50,7 @@ bool has_moved(const std::vector<std::string>& was) {
 
 // Error where a run of the config `before` cannot go on with the config `now`.
 void check_same_run(const std::string& path, TrainConfig before, TrainConfig now) {
-  now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file says
+  now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file has
   before = with_found_files(before, FilesOf::old_run);
   const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -227,7 +227,7 @@ void RunFolder::save_weights(const std::string& name, std::vector<TensorSource> 
   replace([&] { save_checked_safetensors_from(place(name), tensors, metadata); });
 }
 
-// Nothing: a training at work has removed what was chosen.
+// Returns nullopt if a training at work has removed the chosen checkpoint.
 std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
   const std::vector<int64_t> steps = checkpoints().steps();
   if (which == "last") {
@@ -240,7 +240,7 @@ std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which)
   if (which == "best") {
     const std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
     const int64_t best = newest ? read_train_state(*newest).best_step : -1;
-    if (best < 0) fail("{}: no checkpoint tells of an evaluation", {path()});
+    if (best < 0) fail("{}: no checkpoint holds an evaluation", {path()});
     wanted = std::to_string(best);
   }
   std::string kept;
@@ -249,7 +249,7 @@ std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which)
     kept += (kept.empty() ? "" : ", ") + std::to_string(step);
   }
   if (which == "best" && checkpoints().steps() != steps) return {};
-  fail("{}: no checkpoint '{}'; there are best, last and those of steps {}", {path(), wanted, kept.empty() ? "(none)" : kept});
+  fail("{}: no checkpoint '{}'; there are best, last and steps {}", {path(), wanted, kept.empty() ? "(none)" : kept});
 }
 
 SafetensorsFile RunFolder::weights(const std::string& which) const {

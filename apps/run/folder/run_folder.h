@@ -1,9 +1,9 @@
 // runs/NAME: the files that a run leaves and goes on from.
 //   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
-//                       Comments on top tell what its bits depend on beside the keys: version, build, device
+//                       Comments on top name what its bits depend on beside the keys: version, build, device
 //   run.yaml, overrides.yaml   the run file and the command line as they were given: apps/run/folder/provenance.h
 //   tokenizer.json      the vocabulary
-//   run_id              a random number that tells this run from another one of the same name
+//   run_id              a random number that distinguishes this run from another one of the same name
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of ricci-probe
@@ -68,7 +68,7 @@ class RunFolder {
   // Empty in a new run before begin(), or where there is none.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
   Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }
-  // Tokens of a window: the number that is asked for, or as many as in training where 0 is asked for. Error: more than the model can take.
+  // Tokens of a window: the number that is asked for, or with 0 the number of the training. Error: more than the model can take.
   int64_t context(int64_t asked = 0) const;
   // " (trained with 64)", to be printed after a context other than the training's; empty after the same.
   std::string context_note(int64_t context) const;
@@ -85,9 +85,9 @@ class RunFolder {
   std::optional<SafetensorsFile> newest_checkpoint() const;
   // Removes checkpoints that the run does not keep, and that it could not remove because it was killed after its last save.
   void prune() const;
-  // Puts that checkpoint into the model, the optimizer and the random state of this thread, and returns where it stands; without one only
-  // notes the hash of the text. The end of the learning rate's schedule comes from the config, else from the checkpoint, whose run was
-  // begun for as many steps. Errors: tensors of another shape; a text other than before. Meanwhile other ranks call take_checkpoint().
+  // Puts that checkpoint into the model, the optimizer and the random state of this thread, and returns its state; without one only
+  // notes the hash of the text. The end of the learning rate's schedule comes from the config, else from the checkpoint, which has the
+  // steps of the first start. Errors: tensors of another shape; a text other than before. Meanwhile other ranks call take_checkpoint().
   TrainState resume(const std::optional<SafetensorsFile>& newest, Model& model, Optimizer& optimizer, uint64_t text_hash,
       Ranks& ranks = Ranks::alone()) const;
 
@@ -96,8 +96,8 @@ class RunFolder {
   // and the reason.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step);
 
-  // A checkpoint of this step, and the removal of those that are not kept. Meanwhile other ranks call hand_over_checkpoint(). Error, also
-  // of save_weights: the folder was removed or is no longer this run's.
+  // Writes a checkpoint of this step, and removes the ones that are not kept. Meanwhile other ranks call hand_over_checkpoint(). Error,
+  // also of save_weights: the folder was removed or is no longer this run's.
   void save(Model& model, Optimizer& optimizer, const TrainState& state, Ranks& ranks = Ranks::alone()) const;
   // Replaces a file of weights as a whole: model.safetensors, or one that holds more tensors beside them; metadata: the step.
   void save_weights(const std::string& name, std::vector<TensorSource> tensors, int64_t step) const;
@@ -107,7 +107,7 @@ class RunFolder {
   SafetensorsFile open_weights(const std::string& which = "last") const;
   // The trained model on `device`, with weights and activations of `dtype`, also while a training is at work here: the model of the
   // `last` step saved, of the `best` evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a
-  // damaged file; one that was trained with another model or tokenizer than config.yaml and tokenizer.json tell of; missing,
+  // damaged file; one that was trained with another model or tokenizer than in config.yaml and tokenizer.json; missing,
   // surplus or misshapen tensors, each named.
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
 

@@ -21,7 +21,7 @@
 namespace ricci::apps {
 namespace {
 
-// Why a model with this tokenizer cannot go on from the prompt; empty: it can.
+// Why a model with this tokenizer cannot go on from the prompt; empty if it can.
 std::string fault_of_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
   if (prompt.empty()) return "is empty";
   try {
@@ -146,7 +146,7 @@ std::string ready_prompt(SampleConfig& sample, const Corpus& corpus) {
 std::string sample_block(const RunFolder& run, const Model& model, int64_t step) {
   const SampleConfig& sample = run.config().sample;
   const std::vector<int64_t> prompt = run.tokenizer()->encode_start(sample.prompt), ends = run.tokenizer()->marks().ends;
-  DecodeState written = run.tokenizer()->state_behind(prompt);
+  DecodeState written = run.tokenizer()->state_after(prompt);
   std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + sample.prompt;
   generate(
       model, prompt, sample.tokens, sample.sampling.among(run.tokenizer()->vocab_size()), run.config().device,

@@ -11,12 +11,12 @@ namespace ricci::apps {
 
 // runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
 // 844,515 tokens to train, 93,836 to validate; goes on after step 250 of 2,000
-// And before it, if a step takes more than a minute on this CPU or more memory than it has, a line that says so.
+// And before it a warning, if a step takes more than a minute on this CPU or more memory than it has.
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
 
 // about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
 // The time that is left of a run after `done` steps, at this speed of a step. An evaluation computes the forward alone. A token of it is
-// taken to cost a third of what a token of a step costs. Empty: less than a minute is left.
+// taken to cost a third of what a token of a step costs. Empty if less than a minute is left.
 std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);
 
 // On stderr, a line each: what a user should know of a model that is trained with this context (models/config.h).
@@ -39,7 +39,7 @@ std::string memory_line(int64_t peak_bytes, int64_t reserved_bytes);
 std::string follow_schedule(TrainConfig& config, const TrainState& state);
 
 // Checks the prompt of the samples before the training, not after it. The default prompt is the end of a line, which not every
-// vocabulary has: then the first token of the validation text takes its place, and a line that says so is returned, else nothing.
+// vocabulary has: then the first token of the validation text takes its place, and a line about that is returned, else an empty one.
 // Error: another prompt that is empty or not made of the vocabulary.
 std::string ready_prompt(SampleConfig& sample, const Corpus& corpus);
 

@@ -23,7 +23,7 @@ Written Talk::answer(std::span<const Message> messages, const std::function<void
   for (int64_t& id : ids) id %= tokenizer_.vocab_size();
   ids.insert(ids.end(), chat_.answer().begin(), chat_.answer().end());
   text_.append(ids);
-  Writing writing{tokenizer_.state_behind(chat_.answer()), StopStrings(options_.stops)};
+  Writing writing{tokenizer_.state_after(chat_.answer()), StopStrings(options_.stops)};
   const auto tell = [&](const std::string& piece) {
     if (!piece.empty()) show(piece);
   };

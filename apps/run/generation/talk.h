@@ -32,7 +32,7 @@ class Talk {
 // Error: a line that cannot be answered, with its number.
 void answer_messages(const OpenModel& open, const ChatTokenizer& chat, const WritingOptions& options, std::istream& lines);
 
-// Every line is what the user says next, after the system message, if there is one; the answers are written on lines of their own.
+// Every line is a message of the user, after the system message, if there is one; the answers are written on lines of their own.
 void converse(const OpenModel& open, const ChatTokenizer& chat, const WritingOptions& options, const std::string& system);
 
 }  // namespace ricci::apps

@@ -26,8 +26,8 @@ struct Escape {
 constexpr std::array<Escape, 17> kLetters = {{{'0', 0}, {'a', 0x07}, {'b', 0x08}, {'t', 0x09}, {'n', 0x0a}, {'v', 0x0b}, {'f', 0x0c},
     {'r', 0x0d}, {'e', 0x1b}, {' ', 0x20}, {'"', 0x22}, {'/', 0x2f}, {'\\', 0x5c}, {'N', 0x85}, {'_', 0xa0}, {'L', 0x2028}, {'P', 0x2029}}};
 
-// Number of hexadecimal digits after \x, \u and \U; 0: another letter.
-size_t digits_behind(char letter) {
+// Number of hexadecimal digits after \x, \u and \U; 0 for another letter.
+size_t digits_after(char letter) {
   if (letter == 'x') return 2;
   if (letter == 'u') return 4;
   return letter == 'U' ? 8 : 0;
@@ -35,24 +35,24 @@ size_t digits_behind(char letter) {
 
 bool is_character(uint32_t code) { return code <= kLargestCodePoint && (code < 0xd800 || code > 0xdfff); }
 
-// The character of the escape whose backslash is at byte `at`, which moves past it.
-char32_t read_escape(std::string_view text, size_t& at, const char* option) {
-  const size_t begin = at++;
-  if (at == text.size()) fail("{}: a backslash at the end; two of them stand for one", {option});
-  const char letter = text[at++];
-  if (const size_t digits = digits_behind(letter)) {
+// The character of the escape whose backslash is at byte `position`, which moves past it.
+char32_t read_escape(std::string_view text, size_t& position, const char* option) {
+  const size_t begin = position++;
+  if (position == text.size()) fail("{}: a backslash at the end; two of them mean one", {option});
+  const char letter = text[position++];
+  if (const size_t digits = digits_after(letter)) {
     uint32_t code = 0;
-    const std::string_view number = text.substr(at, digits);
+    const std::string_view number = text.substr(position, digits);
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), code, 16);
     if (number.size() < digits || error != std::errc() || end != number.data() + digits)
       fail("{}: \\{} at byte {} needs {} hexadecimal digits", {option, std::string(1, letter), begin, digits});
     if (!is_character(code)) fail("{}: {} at byte {} is no character", {option, std::string(text.substr(begin, digits + 2)), begin});
-    at += digits;
+    position += digits;
     return code;
   }
   const auto* const known = std::find_if(kLetters.begin(), kLetters.end(), [&](const Escape& each) { return each.letter == letter; });
   if (known == kLetters.end())
-    fail("{}: unknown escape '\\{}' at byte {}; two backslashes stand for one", {option, one_line(text.substr(begin + 1, 1)), begin});
+    fail("{}: unknown escape '\\{}' at byte {}; two backslashes mean one", {option, one_line(text.substr(begin + 1, 1)), begin});
   return known->code;
 }
 
@@ -69,9 +69,9 @@ std::vector<double> log_probabilities_of(const OpenModel& open, std::vector<int6
 
 std::string unescape(std::string_view text, const char* option) {
   std::string meant;
-  for (size_t at = 0; at < text.size();) {
-    if (text[at] == '\\') append_utf8(read_escape(text, at, option), meant);
-    else meant += text[at++];
+  for (size_t position = 0; position < text.size();) {
+    if (text[position] == '\\') append_utf8(read_escape(text, position, option), meant);
+    else meant += text[position++];
   }
   return meant;
 }
@@ -106,7 +106,7 @@ std::vector<Written> write_texts(const OpenModel& open, const std::string& promp
   check_samples(options.samples);
   const Tokenizer& tokenizer = *open.run.tokenizer();
   const std::vector<int64_t> ids = prompt_ids(tokenizer, prompt), ends = tokenizer.marks().ends;
-  std::vector<Writing> writings(static_cast<size_t>(options.samples), {tokenizer.state_behind(ids), StopStrings(options.stops)});
+  std::vector<Writing> writings(static_cast<size_t>(options.samples), {tokenizer.state_after(ids), StopStrings(options.stops)});
   const auto use = [&](int64_t sample, int64_t token) {
     Writing& writing = writings[static_cast<size_t>(sample)];
     ++writing.written.tokens;

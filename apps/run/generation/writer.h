@@ -22,8 +22,8 @@ std::string unescape(std::string_view text, const char* option);
 // The text that a user gives: the contents of the file, or the value of the option, with escapes; "-" for either: all of stdin.
 std::string given_text(const std::string& text, const std::string& file, const char* option);
 
-// The end of a generated text: before the string that is complete first of those given. The text comes in pieces, and a stop string may be
-// spread over several. What might be the beginning of one is held back.
+// The end of a generated text: before the stop string that is complete first. The text comes in pieces, and a stop string may be spread
+// over several. Text that might be the beginning of one is held back.
 class StopStrings {
  public:
   // Error: an empty string.

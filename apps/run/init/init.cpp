@@ -49,8 +49,8 @@ std::map<std::string, InitKey> keys_in(const Metadata& metadata) {
   return keys;
 }
 
-// Error: `levels` of a Dispatcher is null, and the context of this run needs another number than `init` has, whose coefficients are for
-// as many levels as it has.
+// Error: `levels` of a Dispatcher is null, and the context of this run needs another number than `init` has. Its coefficients fit only its
+// own number of levels.
 void check_levels(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
   const auto levels = before.find("model.levels"), ctx = before.find("model.ctx");
   if (levels == before.end() || levels->second.value != "null" || ctx == before.end()) return;
@@ -97,7 +97,7 @@ std::map<std::string, InitKey> keys_in_init(const std::string& init) {
   const RunFolder run = RunFolder::open(place.run, RunFolder::Vocabulary::optional);
   std::map<std::string, InitKey> keys = model_keys(with_found_files(run.config(), FilesOf::old_run));
   if (run.tokenizer()) return keys;
-  keys.erase(kTokenizer);  // imported without one: any with as many tokens fits
+  keys.erase(kTokenizer);  // imported without one: any with the same number of tokens fits
   keys.erase(kEos);
   return keys;
 }
@@ -265,7 +265,7 @@ Tensor InitSource::value_of(const std::string& path, const Tensor& drawn, const 
 
 std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
   const SafetensorsFile& file = *weights_;
-  if (!old_tokenizer_ && !lists_change(config_, "tokenizer") && !tells_tokenizer(file, tokenizer))
+  if (!old_tokenizer_ && !lists_change(config_, "tokenizer") && !fits_tokenizer(file, tokenizer))
     fail("{}: it was trained with another tokenizer than this run's; init_changes: [tokenizer] draws the rows of its tokens anew",
         {file.path()});
   std::map<std::string, Tensor> drawn;

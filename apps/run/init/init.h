@@ -1,5 +1,5 @@
-// The parameters before the first step: a start from another run (`init` in a run file), with its weights and the keys that say what its
-// model is, and parameters that a training leaves as they are (`freeze`).
+// The parameters before the first step: a start from another run (`init` in a run file), with its weights and the keys of its model, and
+// parameters that a training leaves as they are (`freeze`).
 #pragma once
 #include <algorithm>
 #include <map>
@@ -24,9 +24,9 @@ struct InitKey {
                      // "null" of model.ff
 };
 
-// The keys of model and tokenizer that `init` was trained with, as assignments for load_config, without those that follow from a tokenizer
-// that is listed in init_changes. What follows from the sizes of the model follows from the sizes of the new one. Empty where there is no
-// init.
+// The keys of model and tokenizer that `init` was trained with, as assignments for load_config. If init_changes lists the tokenizer, keys
+// that follow from it are left out. Keys that follow from the sizes of the model follow from the sizes of the new one. Without an init
+// the list is empty.
 std::vector<std::string> keys_of_init(const TrainConfig& config);
 
 // For plans: the size of the vocabulary that a training of this config would have. The config gives it; else the tokenizer does: the one
@@ -41,15 +41,15 @@ class InitSource {
   // and not in init_changes; a name there that is no such key. Dropout may always differ.
   explicit InitSource(const TrainConfig& config);
 
-  // The tokenizer that the new run takes over. Null: it makes its own, as the key tokenizer says.
+  // The tokenizer that the new run takes over, or null if it makes its own, by the key tokenizer.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
 
   // Gives every parameter of the model its value from `init`. What init_changes lets differ starts as the model has drawn it:
   //   model.ctx   the first rows of the position table are taken over; a longer table ends with drawn ones
   //   tokenizer   rows of tok and head are taken over for tokens that both vocabularies write alike and once; the others are drawn
   //   model.family, model.classes, model.tie   the head is drawn;   model.head_bias   its bias;   model.positions   the table
-  // Returns a line about it. Errors name the file and the tensor that is missing, surplus or misshapen; a file that tells of another
-  // tokenizer, where init_changes does not list it.
+  // Returns a line about it. Errors name the file and the tensor that is missing, surplus or misshapen; a file of another tokenizer, where
+  // init_changes does not list it.
   std::string load(Model& model, const Tokenizer& tokenizer) const;
 
  private:
@@ -64,7 +64,7 @@ class InitSource {
 };
 
 // ---- freeze
-// True if the path is the pattern, or starts with it up to a dot: tok, blocks.0.fc, blocks.*.ln1. An asterisk stands for any one part
+// True if the path is the pattern, or starts with it up to a dot: tok, blocks.0.fc, blocks.*.ln1. An asterisk fits any one part
 // between dots.
 inline bool fits_path(const std::string& pattern, const std::string& path) {
   for (size_t in_pattern = 0, in_path = 0; in_path <= path.size();) {

@@ -33,7 +33,7 @@ double unix_time() {
   return static_cast<double>(now.time_since_epoch().count()) / 1000;
 }
 
-// The step of a record. Nothing where the line is no record.
+// The step of a record, or nullopt if the line is no record.
 std::optional<int64_t> step_of(const nlohmann::json& record) {
   if (!record.contains("step") || !record["step"].is_number_integer()) return {};
   const nlohmann::json& step = record["step"];

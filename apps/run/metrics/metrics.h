@@ -42,10 +42,10 @@ Metrics read_record(const Folder& folder, int64_t step);
 
 class MetricsFile {
  public:
-  // Opens the records of the run in `folder` to go on after `step` (0: a new run). Records of later
+  // Opens the records of the run in `folder` to go on after `step` (0 for a new run). Records of later
   // steps, which a run wrote after its last checkpoint, are dropped from metrics.jsonl, as a whole or not at all, and so is
-  // a line that a crash broke. A new event file is begun that tells TensorBoard to forget the later steps.
-  // A new run tells TensorBoard its hyper-parameters, once.
+  // a line that a crash broke. A new event file is begun that makes TensorBoard forget the later steps.
+  // A new run writes its hyper-parameters for TensorBoard, once.
   // Errors: name the path and the reason.
   MetricsFile(const Folder& folder, int64_t step, std::span<const HyperParameter> parameters = {});
 

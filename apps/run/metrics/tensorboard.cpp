@@ -69,7 +69,7 @@ int64_t newest(const Folder& folder) {
 
 using HyperValue = decltype(HyperParameter::value);
 
-// True for keys that say where something is, and not how it is trained.
+// True for keys about places, not about the training.
 bool is_place(const Field& field) {
   if (field.key == "name" || field.key == "runs") return true;
   const std::string* const* const text = std::get_if<std::string*>(&field.value);
@@ -89,7 +89,7 @@ std::optional<HyperValue> hyper_value(const Field& field) {
       field.value);
 }
 
-// After the others by name, whatever the clock says.
+// After the others by name, whatever the clock shows.
 FilePlace next_place(const Folder& folder, double time) {
   const int64_t second = std::max(static_cast<int64_t>(time), newest(folder) + 1);
   return {folder, fmt::format("{}{:010}.{}", kPrefix, second, host_name())};

@@ -90,7 +90,7 @@ std::string tfrecord(std::string_view data);
 std::string version_event(double time);                      // the first record of a file
 std::string restart_event(double time, int64_t first_step);  // forget this step and later ones of older files
 std::string scalars_event(double time, int64_t step, std::span<const Scalar> scalars);
-// A summary of the hparams plugin. Its tensor is empty: its metadata holds the parameters.
+// A summary of the hparams plugin. Its tensor is empty, and its metadata holds the parameters.
 // Source: tensorboard/plugins/hparams/plugin_data.proto, summary.py.
 std::string hyper_parameters_event(double time, std::span<const HyperParameter> parameters);
 

@@ -47,10 +47,10 @@ struct Answer {
 // `lines` ends with a line end.
 void answer_lines(std::string_view lines, int64_t& number, int output, const std::function<std::string(std::string_view)>& answer) {
   std::vector<Answer> answers;
-  for (size_t at = 0; at < lines.size();) {
-    const size_t end = lines.find('\n', at);
-    answers.push_back({lines.substr(at, end - at), {}, {}});
-    at = end + 1;
+  for (size_t begin = 0; begin < lines.size();) {
+    const size_t end = lines.find('\n', begin);
+    answers.push_back({lines.substr(begin, end - begin), {}, {}});
+    begin = end + 1;
   }
   parallel_for(static_cast<int64_t>(answers.size()), 16, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) try {

@@ -31,8 +31,8 @@ void compare(Ranks& ranks, const char* what, const std::string& mine) {
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
 }
 
@@ -43,7 +43,7 @@ uint64_t hash_of(const Tensor& tensor) {
 
 }  // namespace
 
-std::string told_by_first(Ranks& ranks, const std::function<std::string()>& f) {
+std::string from_first(Ranks& ranks, const std::function<std::string()>& f) {
   const std::string text = ranks.rank() == 0 ? f() : "";
   ranks.wait_for_first();
   return ranks.from_first(text);
@@ -71,7 +71,7 @@ void compare_builds(Ranks& ranks, Device device) {
   const std::vector<std::string> all = ranks.from_all(name_of(cpu_isa()));
   for (int r = 1; r < ranks.count() && ranks.rank() == 0; ++r)
     if (const std::string& theirs = all[static_cast<size_t>(r)]; theirs != all[0]) {
-      std::fprintf(stderr, "warning: %s computes with %s, %s with %s: the bits of a run depend on who computes what\n",
+      std::fprintf(stderr, "warning: %s computes with %s, %s with %s: the bits of a run depend on which rank computes what\n",
           ranks.name(r).c_str(), theirs.c_str(), ranks.name(0).c_str(), all[0].c_str());
       return;
     }
@@ -84,7 +84,7 @@ Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<con
     if (is_my_turn) corpus = open_corpus(config, tokenizer);
   };
   const bool is_first = ranks.rank() == 0, is_first_here = ranks.local() == 0;
-  const std::string json = told_by_first(ranks, [&] {
+  const std::string json = from_first(ranks, [&] {
     open_if(true);
     return corpus->tokenizer->to_json();
   });
@@ -108,7 +108,7 @@ void weights_from_first(Ranks& ranks, Model& model) {
 
 TrainState resume(Ranks& ranks, const RunFolder* run, Model& model, Optimizer& optimizer, uint64_t text_hash) {
   std::optional<SafetensorsFile> newest;
-  const std::string told = told_by_first(ranks, [&]() -> std::string {
+  const std::string told = from_first(ranks, [&]() -> std::string {
     newest = run->newest_checkpoint();
     return newest ? "goes on" : "begins";
   });

@@ -11,19 +11,19 @@ namespace ricci::apps {
 constexpr int64_t kWatched = 100;      // steps
 constexpr double kWorthTelling = 0.2;  // share of their time
 
-std::vector<double> StepNotes::telling(bool asked_to_end, int64_t peak_bytes) {
+std::vector<double> StepNotes::numbers(bool asked_to_end, int64_t peak_bytes) {
   waited_before_ = ranks_.waited();
   return {asked_to_end ? 1.0 : 0.0, static_cast<double>(peak_bytes), waited_in_step_};
 }
 
-std::string StepNotes::take(const std::vector<double>& told, double seconds) {
+std::string StepNotes::take(const std::vector<double>& numbers, double seconds) {
   waited_in_step_ = ranks_.waited() - waited_before_;
   std::vector<double> waited;
-  for (size_t i = 0; i + 2 < told.size(); i += 3) {
-    asked_to_end_ |= told[i] > 0;
-    peak_bytes_ = std::max(peak_bytes_, static_cast<int64_t>(told[i + 1]));
-    waited.push_back(told[i + 2]);
-    waited_[i / 3] += told[i + 2];
+  for (size_t i = 0; i + 2 < numbers.size(); i += 3) {
+    asked_to_end_ |= numbers[i] > 0;
+    peak_bytes_ = std::max(peak_bytes_, static_cast<int64_t>(numbers[i + 1]));
+    waited.push_back(numbers[i + 2]);
+    waited_[i / 3] += numbers[i + 2];
   }
   if (waited.size() < 2) return "";
   const auto middle = waited.begin() + static_cast<std::ptrdiff_t>((waited.size() - 1) / 2);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kPatience = 1;   // seconds that a step may go on after a request to end
 constexpr int64_t kUntraced = 2;  // steps
-constexpr int64_t kMeasured = 3;  // steps after those, whose speed tells how long the run will take
+constexpr int64_t kMeasured = 3;  // steps after those, whose speed gives an estimate of the remaining time
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
@@ -75,7 +75,7 @@ std::vector<Batch> TrainingLoop::whole_step() const {
   return all.next().batches;
 }
 
-// Nothing: it was given up. Its gradients are dropped, and the random state is as it was before.
+// Returns nullopt if the step was given up. Its gradients are then dropped, and the random state is as it was before.
 std::optional<StepResult> TrainingLoop::run_step(const std::vector<MicroBatch>& micro_batches, double lr) {
   static double deadline = 0;  // from when on the end of a step is not waited for
   deadline = seconds_now() + kPatience;
@@ -83,7 +83,7 @@ std::optional<StepResult> TrainingLoop::run_step(const std::vector<MicroBatch>& 
   std::optional<StopWhen> stop;
   if (ranks.count() == 1 && !config.cuda_graph) stop.emplace([] { return Interrupt::requested() && seconds_now() > deadline; });
   try {
-    return train_step.run(micro_batches, state.step, lr, notes.telling(Interrupt::requested(), memory_use(config.device).peak));
+    return train_step.run(micro_batches, state.step, lr, notes.numbers(Interrupt::requested(), memory_use(config.device).peak));
   } catch (const Stopped&) {
     model.each_parameter([](const std::string&, Parameter& p) { p.grad = {}; });
     set_random_state(before);
@@ -91,7 +91,7 @@ std::optional<StepResult> TrainingLoop::run_step(const std::vector<MicroBatch>& 
   }
 }
 
-// Reads the tokens of the next step and takes it. Nothing: it takes long, and an end was asked for; nothing has changed.
+// Reads the tokens of the next step and takes it. Returns nullopt if it takes long and an end was asked for; nothing has changed then.
 std::optional<Metrics> TrainingLoop::take_step() {
   if (state.step == first + kUntraced) trace::restart();
   ranks.at(format_message("step {}", {state.step + 1}));
@@ -110,7 +110,7 @@ std::optional<Metrics> TrainingLoop::take_step() {
     each->tokens += tokens_per_step(config);
     each->seconds += seconds;
   }
-  tell_line(notes.take(train_step.told(), seconds));
+  tell_line(notes.take(train_step.from_ranks(), seconds));
   return Metrics{.step = state.step,
       .train_loss = loss,
       .lr = lr,
@@ -171,7 +171,7 @@ void TrainingLoop::save_model() {
   run->prune();
 }
 
-// Batches of an evaluation, of as many sequences as are computed together.
+// Batches of an evaluation. A batch is the sequences that are computed together.
 int64_t TrainingLoop::evaluation_batch_count() const {
   const int64_t all = validation.count, batches = std::min(config.eval_batches, all) * (config.batch / layout_of(config).sequences);
   return batches ? std::min(batches, all) : all;
@@ -187,7 +187,7 @@ void TrainingLoop::tell_time() {
   tell_line(line);
 }
 
-// Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and again after each resume from here.
+// Returns nullopt if an interruption was asked for. Error: the loss is not finite; the next step would fail, also after a resume.
 std::optional<Evaluation> TrainingLoop::evaluate_model() const {
   const StopWhen stop(Interrupt::requested);
   const auto after_batch = [](int64_t) {

@@ -45,7 +45,7 @@ inline TrainStepOptions options_of(const TrainConfig& config) {
 
 struct TrainingLoop {
   Ranks& ranks;
-  RunFolder* run;  // null: another rank than the first
+  RunFolder* run;  // null on other ranks than the first
   const TrainConfig& config;
   const Corpus& corpus;
   Model& model;

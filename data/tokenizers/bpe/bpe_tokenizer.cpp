@@ -89,11 +89,11 @@ void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vecto
 
 void BpeTokenizer::append_words(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
   const WordCaches::Loan cache(caches_);
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = options_.pattern->word_end(text, at);
-    const auto encode = [&] { append_word(text.substr(at, end - at), offset + static_cast<int64_t>(at), ids); };
-    cache->append(text.substr(at), end - at, ids, encode);
-    at = end;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = options_.pattern->word_end(text, begin);
+    const auto encode = [&] { append_word(text.substr(begin, end - begin), offset + static_cast<int64_t>(begin), ids); };
+    cache->append(text.substr(begin), end - begin, ids, encode);
+    begin = end;
   }
 }
 
@@ -106,17 +106,17 @@ void BpeTokenizer::append_plain(std::string_view text, int64_t offset, std::vect
 }
 
 // Every pattern divides a letter or digit from a space or line end after it, and looks no further.
-bool BpeTokenizer::may_cut(std::string_view text, size_t at) const {
-  const char before = text[at - 1];
+bool BpeTokenizer::may_cut(std::string_view text, size_t position) const {
+  const char before = text[position - 1];
   const bool word = (before >= '0' && before <= '9') || ((before | 0x20) >= 'a' && (before | 0x20) <= 'z');
-  return word && (text[at] == ' ' || (text[at] == '\n' && !options_.add_prefix_space));
+  return word && (text[position] == ' ' || (text[position] == '\n' && !options_.add_prefix_space));
 }
 
 size_t BpeTokenizer::complete_prefix_by_splitting(std::string_view text) const {
   if (!options_.compose && !options_.add_prefix_space) return certain_split(*options_.pattern, text);
   // Words are found in the normal form, and what follows must begin with a blank where it would be given one.
-  return last_word_end(text, [&](char32_t before, char32_t behind) {
-    return (!options_.add_prefix_space || behind == ' ') && (!options_.compose || composes_apart(before, behind));
+  return last_word_end(text, [&](char32_t before, char32_t after) {
+    return (!options_.add_prefix_space || after == ' ') && (!options_.compose || composes_apart(before, after));
   });
 }
 
@@ -182,11 +182,11 @@ std::string bytes_to_letters(std::string_view bytes) {
 
 std::optional<std::string> letters_to_bytes(std::string_view letters) {
   std::string bytes;
-  for (size_t at = 0; at < letters.size();) {
-    const Utf8Character letter = decode_utf8(letters, at);
+  for (size_t position = 0; position < letters.size();) {
+    const Utf8Character letter = decode_utf8(letters, position);
     if (letter.bytes == 0 || letter.code >= kPastLetters || kBytes[letter.code] < 0) return {};
     bytes += static_cast<char>(kBytes[letter.code]);
-    at += letter.bytes;
+    position += letter.bytes;
   }
   return bytes;
 }

@@ -18,9 +18,9 @@ struct BpeOptions {
   bool add_prefix_space = false;    // a text that does not begin with a space is given one
   bool ignore_merges = false;       // a word that is a piece is taken whole, whether merges lead to it or not
   bool compose = false;             // the text is brought into normal form C first, and must be valid UTF-8
-  std::string unknown = {};         // the piece for bytes that have none; empty: they are an error
-  std::string post_processor = {};  // JSON of a file, kept for those who read the file again
-  std::string first = {};           // the piece that starts every text (Marks::first), as a template in post_processor says; empty: none
+  std::string unknown = {};         // the piece for bytes that have none; if empty, they are an error
+  std::string post_processor = {};  // JSON of a file, kept for programs that read the file again
+  std::string first = {};           // the piece that starts every text (Marks::first), from a template in post_processor; may be empty
 };
 
 class BpeTokenizer final : public PieceTokenizer {
@@ -40,7 +40,7 @@ class BpeTokenizer final : public PieceTokenizer {
 
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
-  bool may_cut(std::string_view text, size_t at) const override;
+  bool may_cut(std::string_view text, size_t position) const override;
   size_t complete_prefix_by_splitting(std::string_view text) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 
@@ -61,7 +61,7 @@ class BpeTokenizer final : public PieceTokenizer {
 // UTF-8.
 std::string bytes_to_letters(std::string_view bytes);
 
-// The bytes of the characters; nothing where one of them stands for no byte.
+// The bytes of the characters, or nullopt if one of them means no byte.
 std::optional<std::string> letters_to_bytes(std::string_view letters);
 
 }  // namespace ricci

@@ -31,83 +31,83 @@ constexpr std::array<uint8_t, 128> kAscii = [] {
   return kinds;
 }();
 
-inline Character character_at(std::string_view text, size_t at) {
-  const auto byte = static_cast<unsigned char>(text[at]);
-  if (byte < 128) return {kAscii[byte], at + 1};
-  const Utf8Character character = decode_utf8(text, at);
-  if (character.bytes == 0) return {0, at + 1};
-  return {static_cast<uint8_t>(unicode_classes()[character.code] & kWordClasses), at + character.bytes};
+inline Character character_at(std::string_view text, size_t position) {
+  const auto byte = static_cast<unsigned char>(text[position]);
+  if (byte < 128) return {kAscii[byte], position + 1};
+  const Utf8Character character = decode_utf8(text, position);
+  if (character.bytes == 0) return {0, position + 1};
+  return {static_cast<uint8_t>(unicode_classes()[character.code] & kWordClasses), position + character.bytes};
 }
 
-// The end of the run of one class that goes on at `at`.
-inline size_t run_end(std::string_view text, size_t at, uint8_t kind) {
-  while (at < text.size()) {
-    const Character next = character_at(text, at);
+// The end of the run of one class that goes on at `position`.
+inline size_t run_end(std::string_view text, size_t position, uint8_t kind) {
+  while (position < text.size()) {
+    const Character next = character_at(text, position);
     if (next.kind != kind) break;
-    at = next.end;
+    position = next.end;
   }
-  return at;
+  return position;
 }
 
-// The end of a contraction whose apostrophe is at `at`, or `at` itself.
-size_t contraction_end(std::string_view text, size_t at, bool any_case) {
+// The end of a contraction whose apostrophe is at `position`, or `position` itself.
+size_t contraction_end(std::string_view text, size_t position, bool any_case) {
   const auto letter = [&](size_t i) {
     const char c = i < text.size() ? text[i] : ' ';
     return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   };
-  const char first = letter(at + 1), second = letter(at + 2);
-  if (first == 's' || first == 't' || first == 'm' || first == 'd') return at + 2;
-  if ((first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l')) return at + 3;
-  const bool long_s = any_case && text.substr(at + 1, 2) == "\xc5\xbf";  // its capital is an S
-  return long_s ? at + 3 : at;
+  const char first = letter(position + 1), second = letter(position + 2);
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return position + 2;
+  if ((first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l')) return position + 3;
+  const bool long_s = any_case && text.substr(position + 1, 2) == "\xc5\xbf";  // its capital is an S
+  return long_s ? position + 3 : position;
 }
 
 // \s+(?!\S)|\s+ : white space leaves its last character to the word that follows.
-size_t space_end(std::string_view text, size_t at) {
-  size_t last = at, end = character_at(text, at).end;
+size_t space_end(std::string_view text, size_t position) {
+  size_t last = position, end = character_at(text, position).end;
   while (end < text.size()) {
     const Character next = character_at(text, end);
-    if (next.kind != unicode::space) return last > at ? last : end;
+    if (next.kind != unicode::space) return last > position ? last : end;
     last = end;
     end = next.end;
   }
   return end;
 }
 
-size_t gpt2_end(std::string_view text, size_t at) {
-  if (text[at] == '\'')
-    if (const size_t end = contraction_end(text, at, false); end > at) return end;
-  Character first = character_at(text, at);
-  if (text[at] == ' ' && first.end < text.size()) {
+size_t gpt2_end(std::string_view text, size_t position) {
+  if (text[position] == '\'')
+    if (const size_t end = contraction_end(text, position, false); end > position) return end;
+  Character first = character_at(text, position);
+  if (text[position] == ' ' && first.end < text.size()) {
     const Character second = character_at(text, first.end);
     if (second.kind != unicode::space) first = second;
   }
-  return first.kind == unicode::space ? space_end(text, at) : run_end(text, first.end, first.kind);
+  return first.kind == unicode::space ? space_end(text, position) : run_end(text, first.end, first.kind);
 }
 
-size_t smollm_end(std::string_view text, size_t at) {
-  const Character first = character_at(text, at);
+size_t smollm_end(std::string_view text, size_t position) {
+  const Character first = character_at(text, position);
   if (first.kind == unicode::number) return first.end;
   if (first.kind == unicode::space) {
     const size_t run = run_end(text, first.end, unicode::space);
     if (run < text.size() && character_at(text, run).kind == unicode::number) return run;
   }
-  return gpt2_end(text, at);
+  return gpt2_end(text, position);
 }
 
 bool ends_line(char byte) { return byte == '\r' || byte == '\n'; }
 
-size_t llama3_space_end(std::string_view text, size_t at) {
-  const size_t run = run_end(text, at, unicode::space);
-  for (size_t end = run; end > at; --end)
+size_t llama3_space_end(std::string_view text, size_t position) {
+  const size_t run = run_end(text, position, unicode::space);
+  for (size_t end = run; end > position; --end)
     if (ends_line(text[end - 1])) return end;
-  return space_end(text, at);
+  return space_end(text, position);
 }
 
-size_t llama3_end(std::string_view text, size_t at, int most_digits) {
-  if (text[at] == '\'')
-    if (const size_t end = contraction_end(text, at, true); end > at) return end;
-  Character first = character_at(text, at);
+size_t llama3_end(std::string_view text, size_t position, int most_digits) {
+  if (text[position] == '\'')
+    if (const size_t end = contraction_end(text, position, true); end > position) return end;
+  Character first = character_at(text, position);
   if (first.kind == unicode::letter) return run_end(text, first.end, unicode::letter);
   if (first.kind == unicode::number) {
     for (int digits = 1; digits < most_digits && first.end < text.size(); ++digits) {
@@ -117,12 +117,12 @@ size_t llama3_end(std::string_view text, size_t at, int most_digits) {
     }
     return first.end;
   }
-  if (first.end < text.size() && !ends_line(text[at])) {
+  if (first.end < text.size() && !ends_line(text[position])) {
     const Character second = character_at(text, first.end);
     if (second.kind == unicode::letter) return run_end(text, second.end, unicode::letter);
-    if (text[at] == ' ' && second.kind == 0) first = second;
+    if (text[position] == ' ' && second.kind == 0) first = second;
   }
-  if (first.kind == unicode::space) return llama3_space_end(text, at);
+  if (first.kind == unicode::space) return llama3_space_end(text, position);
   size_t end = run_end(text, first.end, 0);
   while (end < text.size() && ends_line(text[end])) ++end;
   return end;
@@ -151,9 +151,9 @@ std::string names() {
 
 }  // namespace
 
-size_t SplitPattern::word_end(std::string_view text, size_t at) const {
-  if (kind == Kind::gpt2) return gpt2_end(text, at);
-  return kind == Kind::smollm ? smollm_end(text, at) : llama3_end(text, at, most_digits);
+size_t SplitPattern::word_end(std::string_view text, size_t position) const {
+  if (kind == Kind::gpt2) return gpt2_end(text, position);
+  return kind == Kind::smollm ? smollm_end(text, position) : llama3_end(text, position, most_digits);
 }
 
 std::span<const SplitPattern> split_patterns() { return kPatterns; }
@@ -167,30 +167,30 @@ const SplitPattern& split_pattern_of_name(std::string_view name) {
 const SplitPattern& split_pattern_of_regex(std::string_view regex) {
   for (const SplitPattern& pattern : kPatterns)
     if (regex == pattern.regex) return pattern;
-  fail("split pattern: {} is not one of those that are known: {}", {one_line(regex), names()});
+  fail("split pattern: {} is not known; known are: {}", {one_line(regex), names()});
 }
 
 size_t certain_split(const SplitPattern& pattern, std::string_view text) {
   constexpr size_t longest_character = 4;
   size_t certain = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = pattern.word_end(text, at);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = pattern.word_end(text, begin);
     if (end + longest_character > text.size()) break;
     if (!ends_in_space(text, end)) certain = end;  // a run of white space may go on, and then leaves another last character
-    at = end;
+    begin = end;
   }
   return certain;
 }
 
-size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t behind)>& may_divide) {
+size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t after)>& may_divide) {
   constexpr uint8_t in_words = unicode::letter | unicode::number;
-  for (size_t at = text.size(); at-- > 1;) {
-    const Utf8Character behind = decode_utf8(text, at), before = decode_utf8_before(text, at);
-    if (behind.bytes == 0 || before.bytes == 0) continue;
-    const uint8_t kind_before = unicode_classes()[before.code], kind_behind = unicode_classes()[behind.code];
-    const bool word_ends = (kind_before & in_words) && !(kind_behind & in_words);
-    const bool word_begins = behind.code == ' ' && !(kind_before & unicode::space);
-    if ((word_ends || word_begins) && may_divide(before.code, behind.code)) return at;
+  for (size_t position = text.size(); position-- > 1;) {
+    const Utf8Character after = decode_utf8(text, position), before = decode_utf8_before(text, position);
+    if (after.bytes == 0 || before.bytes == 0) continue;
+    const uint8_t kind_before = unicode_classes()[before.code], kind_after = unicode_classes()[after.code];
+    const bool word_ends = (kind_before & in_words) && !(kind_after & in_words);
+    const bool word_begins = after.code == ' ' && !(kind_before & unicode::space);
+    if ((word_ends || word_begins) && may_divide(before.code, after.code)) return position;
   }
   return 0;
 }

@@ -17,14 +17,14 @@ struct SplitPattern {
   Kind kind;
   int most_digits;  // in a number, for the kind llama3
 
-  // The end of the word that starts at byte `at` of the text, which is inside.
-  size_t word_end(std::string_view text, size_t at) const;
+  // The end of the word that starts at byte `position` of the text, which is inside.
+  size_t word_end(std::string_view text, size_t position) const;
 };
 
 // All that are known; the first is GPT-2's.
 std::span<const SplitPattern> split_patterns();
 
-// Errors: unknown, with those that are known.
+// Errors: an unknown one; the message lists the known ones.
 const SplitPattern& split_pattern_of_name(std::string_view name);
 const SplitPattern& split_pattern_of_regex(std::string_view regex);
 
@@ -32,7 +32,7 @@ const SplitPattern& split_pattern_of_regex(std::string_view regex);
 size_t certain_split(const SplitPattern& pattern, std::string_view text);
 
 // The same by two neighbouring characters alone, whatever the pattern: a word ends after a letter or number that none of the two
-// follows, and between anything but white space and a blank. may_divide is asked about the two. 0: there is no such place.
-size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t behind)>& may_divide);
+// follows, and between anything but white space and a blank. may_divide is asked about the two. Returns 0 if there is no such place.
+size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t after)>& may_divide);
 
 }  // namespace ricci

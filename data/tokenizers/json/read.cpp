@@ -14,10 +14,10 @@ namespace ricci {
 namespace {
 
 // A member of a type. Error: it is of another type.
-template <class T> T at(const JsonValue& object, const char* key, const T& otherwise) {
+template <class T> T value_or(const JsonValue& object, const char* key, const T& otherwise) {
   return object.member<T>(key, "tokenizer: '", "' in the JSON is not ").value_or(otherwise);
 }
-std::string text_at(const JsonValue& object, const char* key, const std::string& otherwise) { return at(object, key, otherwise); }
+std::string text_at(const JsonValue& object, const char* key, const std::string& otherwise) { return value_or(object, key, otherwise); }
 
 // The type of a component, such as the pre_tokenizer; empty where it is null.
 std::string type_of(const JsonValue& component) { return text_at(component, "type", ""); }
@@ -41,15 +41,15 @@ Vocabulary vocabulary_of(const JsonValue& model) {
 std::vector<AddedToken> added_tokens_of(const JsonValue& root) {
   std::vector<AddedToken> tokens;
   for (const JsonValue& each : root["added_tokens"].items())
-    tokens.push_back({.id = at<int64_t>(each, "id", -1),
+    tokens.push_back({.id = value_or<int64_t>(each, "id", -1),
         .content = text_at(each, "content", ""),
-        .single_word = at(each, "single_word", false),
-        .lstrip = at(each, "lstrip", false),
-        .rstrip = at(each, "rstrip", false),
-        .normalized = at(each, "normalized", true),
-        .special = at(each, "special", false),
-        .bos = at(each, "bos", false),
-        .eos = at(each, "eos", false)});
+        .single_word = value_or(each, "single_word", false),
+        .lstrip = value_or(each, "lstrip", false),
+        .rstrip = value_or(each, "rstrip", false),
+        .normalized = value_or(each, "normalized", true),
+        .special = value_or(each, "special", false),
+        .bos = value_or(each, "bos", false),
+        .eos = value_or(each, "eos", false)});
   return tokens;
 }
 
@@ -65,7 +65,7 @@ BpeTokenizer::Pair merge_of(const JsonValue& merge, size_t rank) {
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
-// The piece that a template alone, or in a sequence of components, puts before every text; empty: there is no such template.
+// The piece that a template alone, or in a sequence of components, puts before every text; empty if there is no such template.
 std::string first_of(const JsonValue& post_processor) {
   for (const JsonValue& each : post_processor["processors"].items())
     if (const std::string piece = first_of(each); !piece.empty()) return piece;
@@ -84,28 +84,28 @@ void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
   expect(parts.size() == 1 || parts.size() == 2, "pre_tokenizer", type_of(component), supported);
   const JsonValue& last = parts.back();
   expect(type_of(last) == "ByteLevel", "pre_tokenizer", type_of(last), supported);
-  options.add_prefix_space = at(last, "add_prefix_space", true);
+  options.add_prefix_space = value_or(last, "add_prefix_space", true);
   if (parts.size() == 1) {
-    expect(at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false", supported);
+    expect(value_or(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false", supported);
     return;
   }
   const JsonValue& split = parts.front();
   if (type_of(split) == "Digits") {
-    expect(at(split, "individual_digits", false), "pre_tokenizer", "Digits without individual_digits", supported);
-    expect(at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false behind Digits", supported);
-    expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space behind Digits", supported);
+    expect(value_or(split, "individual_digits", false), "pre_tokenizer", "Digits without individual_digits", supported);
+    expect(value_or(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false after Digits", supported);
+    expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space after Digits", supported);
     options.pattern = &split_pattern_of_name("smollm");
     return;
   }
   expect(type_of(split) == "Split", "pre_tokenizer", type_of(split), supported);
-  expect(!at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex behind Split", supported);
-  expect(text_at(split, "behavior", "") == "Isolated" && !at(split, "invert", false), "pre_tokenizer",
+  expect(!value_or(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex after Split", supported);
+  expect(text_at(split, "behavior", "") == "Isolated" && !value_or(split, "invert", false), "pre_tokenizer",
       "Split with behavior " + text_at(split, "behavior", ""), "supported is Isolated");
   const JsonValue& regex = split["pattern"]["Regex"];
   expect(regex.is_text(), "pre_tokenizer", "Split without a regular expression", supported);
   options.pattern = &split_pattern_of_regex(regex.text());
   // The space is put before every word then, which no known tokenizer does.
-  expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space behind Split", supported);
+  expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space after Split", supported);
 }
 
 std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<AddedToken> added) {
@@ -113,7 +113,7 @@ std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<Add
   BpeOptions options;
   for (const char* suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
     expect(text_at(model, suffix, "").empty(), "model", std::string("BPE with ") + suffix, "supported is byte-level BPE");
-  expect(!at(model, "byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
+  expect(!value_or(model, "byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
   expect(model["dropout"].is_null() || model["dropout"].to_json() == "0.0", "model", "BPE with dropout", "supported is BPE without");
   read_pre_tokenizer(root["pre_tokenizer"], options);
   const std::string normalizer = type_of(root["normalizer"]);
@@ -122,9 +122,9 @@ std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<Add
   const std::string decoder = type_of(root["decoder"]);
   expect(decoder.empty() || decoder == "ByteLevel", "decoder", decoder, "supported for BPE is ByteLevel");
   options.compose = normalizer == "NFC";
-  options.ignore_merges = at(model, "ignore_merges", false);
+  options.ignore_merges = value_or(model, "ignore_merges", false);
   options.unknown = text_at(model, "unk_token", "");
-  expect(options.unknown.empty() || !at(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
+  expect(options.unknown.empty() || !value_or(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
   options.post_processor = kept_json(root["post_processor"]);
   options.first = first_of(root["post_processor"]);
   std::vector<BpeTokenizer::Pair> merges;
@@ -140,14 +140,14 @@ std::shared_ptr<const Tokenizer> read_wordpiece(const JsonValue& root, std::vect
   expect(pre_tokenizer == "BertPreTokenizer", "pre_tokenizer", pre_tokenizer, "supported for WordPiece is BertPreTokenizer");
   expect(decoder.empty() || decoder == "WordPiece", "decoder", decoder, "supported for WordPiece is WordPiece");
   WordPieceOptions options;
-  options.text.lowercase = at(normalizer, "lowercase", true);
-  options.text.clean = at(normalizer, "clean_text", true);
-  options.text.ideographs = at(normalizer, "handle_chinese_chars", true);
-  options.text.strip_accents = at(normalizer, "strip_accents", options.text.lowercase);
+  options.text.lowercase = value_or(normalizer, "lowercase", true);
+  options.text.clean = value_or(normalizer, "clean_text", true);
+  options.text.ideographs = value_or(normalizer, "handle_chinese_chars", true);
+  options.text.strip_accents = value_or(normalizer, "strip_accents", options.text.lowercase);
   options.unknown = text_at(model, "unk_token", options.unknown);
   options.prefix = text_at(model, "continuing_subword_prefix", options.prefix);
-  options.longest_word = at(model, "max_input_chars_per_word", options.longest_word);
-  options.cleanup = at(root["decoder"], "cleanup", true);
+  options.longest_word = value_or(model, "max_input_chars_per_word", options.longest_word);
+  options.cleanup = value_or(root["decoder"], "cleanup", true);
   options.post_processor = kept_json(root["post_processor"]);
   expect(text_at(root["decoder"], "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model",
       "supported is the same");
@@ -179,8 +179,8 @@ std::shared_ptr<const Tokenizer> read_hugging_face(const JsonValue& root, const 
 std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::string& piece);
 
 std::shared_ptr<const Tokenizer> read_eos(const JsonValue& root) {
-  const Eos behind = choice_of<Eos>("tokenizer: behind", text_at(root, "behind", ""));
-  return std::make_shared<EosTokenizer>(read_any(root["tokenizer"], ""), behind, text_at(root, "piece", ""));
+  const Eos after = choice_of<Eos>("tokenizer: behind", text_at(root, "behind", ""));
+  return std::make_shared<EosTokenizer>(read_any(root["tokenizer"], ""), after, text_at(root, "piece", ""));
 }
 
 std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::string& piece) {

@@ -13,8 +13,8 @@ namespace ricci {
 
 WordCounter::Slot& WordCounter::place(uint64_t hash, std::string_view word) {
   const size_t mask = slots_.size() - 1;
-  for (size_t at = hash & mask;; at = (at + 1) & mask) {
-    Slot& slot = slots_[at];
+  for (size_t index = hash & mask;; index = (index + 1) & mask) {
+    Slot& slot = slots_[index];
     if (slot.count == 0 || (slot.hash == hash && text_of(slot) == word)) return slot;
   }
 }

@@ -26,7 +26,7 @@ class WordCounter {
   struct Slot {
     uint64_t hash = 0;
     uint64_t begin = 0;  // in texts_
-    int64_t count = 0;   // 0: an empty slot
+    int64_t count = 0;   // 0 in an empty slot
     uint32_t bytes = 0;
   };
   std::string_view text_of(const Slot& slot) const { return std::string_view(texts_).substr(slot.begin, slot.bytes); }
@@ -52,7 +52,7 @@ struct WordDivision {
 // Counted by all threads, and sorted by the bytes of the words.
 std::vector<CountedWord> count_words(const TextSource& text, const WordDivision& division);
 
-// The special pieces that a vocabulary begins with, each once: its kind's, then those that were asked for.
+// The special pieces that a vocabulary begins with, each once: its kind's, then the requested ones.
 std::vector<std::string> special_pieces(const std::vector<std::string>& of_kind, const std::vector<std::string>& asked);
 
 // They are found in texts as they are written; their ids are their places.

@@ -137,7 +137,7 @@ class Learner {
   std::unordered_map<std::string, uint32_t> ids_;
   std::priority_queue<Candidate> heap_;
   std::vector<Merges::Merge> merges_;
-  std::vector<Pair> grown_;  // pairs of which the present merge made more
+  std::vector<Pair> grown_;  // pairs that the present merge made more frequent
 };
 
 }  // namespace

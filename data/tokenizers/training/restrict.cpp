@@ -86,7 +86,7 @@ std::shared_ptr<const Tokenizer> restrict_words(const WordTokenizer& tokenizer, 
 std::shared_ptr<const Tokenizer> restricted(const Tokenizer& tokenizer, std::vector<bool> kept) {
   if (const auto* const eos = dynamic_cast<const EosTokenizer*>(&tokenizer)) {
     kept[static_cast<size_t>(eos->find(eos->piece()))] = true;
-    return std::make_shared<EosTokenizer>(restricted(eos->without_eos(), std::move(kept)), eos->behind(), eos->piece());
+    return std::make_shared<EosTokenizer>(restricted(eos->without_eos(), std::move(kept)), eos->after(), eos->piece());
   }
   const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
   if (!pieces)

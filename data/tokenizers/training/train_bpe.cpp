@@ -36,10 +36,10 @@ std::vector<CountedWord> count_bpe_words(const TextSource& text, const TrainingO
   const BpeTokenizer bytes(Vocabulary(byte_pieces({})), {}, {}, {.pattern = options.pattern});
   const auto count = [&](std::string_view part, int64_t, WordCounter& counter) {
     for_each_unit(part, options, [&](std::string_view unit) {
-      for (size_t at = 0; at < unit.size();) {
-        const size_t end = options.pattern->word_end(unit, at);
-        counter.add(unit.substr(at, end - at));
-        at = end;
+      for (size_t begin = 0; begin < unit.size();) {
+        const size_t end = options.pattern->word_end(unit, begin);
+        counter.add(unit.substr(begin, end - begin));
+        begin = end;
       }
     });
   };

@@ -20,10 +20,10 @@ struct Letters {
 
 std::u32string codes_of(std::string_view word) {
   std::u32string codes;
-  for (size_t at = 0; at < word.size();) {
-    const Utf8Character character = decode_utf8(word, at);
+  for (size_t position = 0; position < word.size();) {
+    const Utf8Character character = decode_utf8(word, position);
     codes += character.code;
-    at += character.bytes;
+    position += character.bytes;
   }
   return codes;
 }
@@ -31,10 +31,10 @@ std::u32string codes_of(std::string_view word) {
 std::vector<Letters> count_letters(const TextSource& text, const WordPieceTokenizer& plain) {
   const auto count = [&](std::string_view part, int64_t offset, WordCounter& counter) {
     const std::string normal = plain.options().text.normalize(part, offset);
-    for (size_t at = 0, space_end = 0; at < normal.size();) {
-      const size_t end = bert_word_end(normal, at, space_end);
-      if (end > at) counter.add(std::string_view(normal).substr(at, end - at));
-      at = end > at ? end : space_end;
+    for (size_t begin = 0, space_end = 0; begin < normal.size();) {
+      const size_t end = bert_word_end(normal, begin, space_end);
+      if (end > begin) counter.add(std::string_view(normal).substr(begin, end - begin));
+      begin = end > begin ? end : space_end;
     }
   };
   std::vector<Letters> words;
@@ -113,8 +113,9 @@ std::shared_ptr<const Tokenizer> train_words(const TextSource& text, const Train
   const WordTokenizer plain(Vocabulary(pieces), {}, unknown);
   const auto count = [](std::string_view part, int64_t offset, WordCounter& counter) {
     check_utf8("word tokenizer", part, offset);
-    size_t at = 0;
-    for (std::string_view word = next_spaced_word(part, at); !word.empty(); word = next_spaced_word(part, at)) counter.add(word);
+    size_t position = 0;
+    for (std::string_view word = next_spaced_word(part, position); !word.empty(); word = next_spaced_word(part, position))
+      counter.add(word);
   };
   std::vector<CountedWord> words = count_words(text, {[&](std::string_view part) { return plain.complete_prefix(part); }, count});
   std::stable_sort(words.begin(), words.end(), [](const CountedWord& a, const CountedWord& b) { return a.count > b.count; });

@@ -9,24 +9,24 @@ namespace {
 
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Bytes of the white space at `at`, 0 where none is there.
-size_t space_bytes(std::string_view text, size_t at) {
-  if (static_cast<unsigned char>(text[at]) < 0x80) return is_ascii_space(text[at]) ? 1 : 0;
-  const Utf8Character character = decode_utf8(text, at);
+// Bytes of the white space at `position`, 0 where none is there.
+size_t space_bytes(std::string_view text, size_t position) {
+  if (static_cast<unsigned char>(text[position]) < 0x80) return is_ascii_space(text[position]) ? 1 : 0;
+  const Utf8Character character = decode_utf8(text, position);
   return character.bytes > 0 && (unicode_classes()[character.code] & unicode::space) ? character.bytes : 0;
 }
 
 }  // namespace
 
-std::string_view next_spaced_word(std::string_view text, size_t& at) {
-  while (at < text.size()) {
-    const size_t space = space_bytes(text, at);
+std::string_view next_spaced_word(std::string_view text, size_t& position) {
+  while (position < text.size()) {
+    const size_t space = space_bytes(text, position);
     if (space == 0) break;
-    at += space;
+    position += space;
   }
-  const size_t begin = at;
-  while (at < text.size() && space_bytes(text, at) == 0) ++at;
-  return text.substr(begin, at - begin);
+  const size_t begin = position;
+  while (position < text.size() && space_bytes(text, position) == 0) ++position;
+  return text.substr(begin, position - begin);
 }
 
 WordTokenizer::WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, std::string unknown)
@@ -38,14 +38,14 @@ WordTokenizer::WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> adde
 
 void WordTokenizer::append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
   check_utf8("word tokenizer", text, offset);
-  size_t at = 0;
-  for (std::string_view word = next_spaced_word(text, at); !word.empty(); word = next_spaced_word(text, at)) {
+  size_t position = 0;
+  for (std::string_view word = next_spaced_word(text, position); !word.empty(); word = next_spaced_word(text, position)) {
     const int32_t id = vocabulary().find(word);
     ids.push_back(id >= 0 ? id : unknown_id_);
   }
 }
 
-bool WordTokenizer::may_cut(std::string_view text, size_t at) const { return is_ascii_space(text[at]); }
+bool WordTokenizer::may_cut(std::string_view text, size_t position) const { return is_ascii_space(text[position]); }
 
 void WordTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
   if (!state.at_start) text += ' ';

@@ -15,7 +15,7 @@ class WordTokenizer final : public PieceTokenizer {
 
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
-  bool may_cut(std::string_view text, size_t at) const override;
+  bool may_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 
  private:
@@ -23,7 +23,7 @@ class WordTokenizer final : public PieceTokenizer {
   int32_t unknown_id_;
 };
 
-// The next word after byte `at`, which moves after it; empty: there is none. The text must be valid UTF-8.
-std::string_view next_spaced_word(std::string_view text, size_t& at);
+// The next word after byte `byte`, which moves after it; empty if there is none. The text must be valid UTF-8.
+std::string_view next_spaced_word(std::string_view text, size_t& position);
 
 }  // namespace ricci

@@ -66,17 +66,17 @@ void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>
 
 void WordPieceTokenizer::append_plain(std::string_view text, int64_t, std::vector<int64_t>& ids) const {
   const WordCaches::Loan cache(caches_);
-  for (size_t at = 0; at < text.size();) {
+  for (size_t begin = 0; begin < text.size();) {
     size_t space_end = 0;
-    const size_t end = bert_word_end(text, at, space_end);
-    if (end > at) cache->append(text.substr(at), end - at, ids, [&] { append_word(text.substr(at, end - at), ids); });
-    at = end > at ? end : space_end;
+    const size_t end = bert_word_end(text, begin, space_end);
+    if (end > begin) cache->append(text.substr(begin), end - begin, ids, [&] { append_word(text.substr(begin, end - begin), ids); });
+    begin = end > begin ? end : space_end;
   }
 }
 
 // ASCII's blanks, line ends and signs end a word, whatever is around them.
-bool WordPieceTokenizer::may_cut(std::string_view text, size_t at) const {
-  const char c = text[at];
+bool WordPieceTokenizer::may_cut(std::string_view text, size_t position) const {
+  const char c = text[position];
   const bool letter = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
   return c == ' ' || c == '\n' || c == '\t' || c == '\r' || (c > ' ' && c < 0x7f && !letter);
 }
@@ -84,10 +84,10 @@ bool WordPieceTokenizer::may_cut(std::string_view text, size_t at) const {
 // So do the others, and Chinese characters that are words of their own. Accents do not wander past them.
 size_t WordPieceTokenizer::complete_prefix_by_splitting(std::string_view text) const {
   const uint8_t ends = unicode::space | unicode::punctuation | (options_.text.ideographs ? unicode::ideograph : 0);
-  for (size_t at = text.size(); at-- > 1;) {
-    const Utf8Character character = decode_utf8(text, at);
+  for (size_t position = text.size(); position-- > 1;) {
+    const Utf8Character character = decode_utf8(text, position);
     const uint8_t kind = character.bytes > 0 ? unicode_classes()[character.code] : 0;
-    if ((kind & ends) && !(kind & unicode::other)) return at;  // control characters may be left out of the normal form
+    if ((kind & ends) && !(kind & unicode::other)) return position;  // control characters may be left out of the normal form
   }
   return 0;
 }
@@ -121,10 +121,10 @@ bool is_ascii(std::string_view text) {
 // Calls use(code, bytes, class) for every character of valid UTF-8.
 template <class Use> void for_each_character(std::string_view text, const Use& use) {
   const uint8_t* const classes = unicode_classes();
-  for (size_t at = 0; at < text.size();) {
-    const Utf8Character character = decode_utf8(text, at);
-    use(character.code, text.substr(at, character.bytes), classes[character.code]);
-    at += character.bytes;
+  for (size_t position = 0; position < text.size();) {
+    const Utf8Character character = decode_utf8(text, position);
+    use(character.code, text.substr(position, character.bytes), classes[character.code]);
+    position += character.bytes;
   }
 }
 
@@ -177,21 +177,21 @@ std::string BertText::normalize(std::string_view text, int64_t offset) const {
   return lowercase ? lower_case(result) : result;
 }
 
-size_t bert_word_end(std::string_view text, size_t at, size_t& space_end) {
+size_t bert_word_end(std::string_view text, size_t position, size_t& space_end) {
   const uint8_t* const classes = unicode_classes();
-  const size_t begin = at;
-  while (at < text.size()) {
-    const Utf8Character character = decode_utf8(text, at);
+  const size_t begin = position;
+  while (position < text.size()) {
+    const Utf8Character character = decode_utf8(text, position);
     const uint8_t kind = classes[character.code];
-    if (at == begin && (kind & unicode::space)) {
-      space_end = at + character.bytes;
+    if (position == begin && (kind & unicode::space)) {
+      space_end = position + character.bytes;
       return begin;
     }
     if (kind & unicode::space) break;
-    if (kind & unicode::punctuation) return at == begin ? at + character.bytes : at;
-    at += character.bytes;
+    if (kind & unicode::punctuation) return position == begin ? position + character.bytes : position;
+    position += character.bytes;
   }
-  return at;
+  return position;
 }
 
 }  // namespace ricci

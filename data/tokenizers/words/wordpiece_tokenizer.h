@@ -21,9 +21,9 @@ struct BertText {
   std::string normalize(std::string_view text, int64_t offset) const;
 };
 
-// The end of the word that starts at byte `at` of a text in normal form: a punctuation character, or all up to the next one or
-// white space. `at` itself where white space is there, whose end is then in `space_end`.
-size_t bert_word_end(std::string_view text, size_t at, size_t& space_end);
+// The end of the word that starts at byte `position` of a text in normal form: a punctuation character, or all up to the next one or
+// white space. `position` itself where white space is there, whose end is then in `space_end`.
+size_t bert_word_end(std::string_view text, size_t position, size_t& space_end);
 
 struct WordPieceOptions {
   BertText text = {};
@@ -31,7 +31,7 @@ struct WordPieceOptions {
   std::string prefix = "##";        // pieces that go on with a word have it
   int64_t longest_word = 100;       // characters; a longer one is unknown
   bool cleanup = true;              // decoding writes no blank before . ? ! , and the ends of contractions
-  std::string post_processor = {};  // JSON of a file, kept for those who read the file again; not used here
+  std::string post_processor = {};  // JSON of a file, kept for programs that read the file again; not used here
 };
 
 class WordPieceTokenizer final : public PieceTokenizer {
@@ -45,7 +45,7 @@ class WordPieceTokenizer final : public PieceTokenizer {
 
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
-  bool may_cut(std::string_view text, size_t at) const override;
+  bool may_cut(std::string_view text, size_t position) const override;
   size_t complete_prefix_by_splitting(std::string_view text) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 

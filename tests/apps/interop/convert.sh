@@ -100,7 +100,7 @@ attention=$models/attention/theirs.safetensors
 accept 'a file of weights' convert import "$attention" runs/attention --heads 2 --context 16
 verdict 'it tells what it made' "$(grep -qE '^runs/attention: [0-9,]+ parameters from .*theirs\.safetensors, no tokenizer, vocabulary 11, context 16$' out || shown out)"
 accept 'is trained further' train init=runs/attention name=attention_tuned tokenizer=with/tokenizer.json "${small[@]}"
-refuse 'attention without a context' 1 'attention does not tell its context; choose it with --context' convert import "$attention" runs/bad
+refuse 'attention without a context' 1 'attention does not record its context; choose it with --context' convert import "$attention" runs/bad
 refuse 'another file' 1 'has neither .* nor .*; it is no model of the Dispatcher repository' convert import runs/with/model.safetensors runs/bad
 refuse 'no tokenizer of a file' 1 '--without-tokenizer: .*theirs\.safetensors is a file of weights, which has none' convert import "$attention" runs/bad --heads 2 --context 16 --without-tokenizer
 refuse 'heads of a folder' 1 '--heads and --context: with is no file of weights' convert import with runs/bad --heads 2

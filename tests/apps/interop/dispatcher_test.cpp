@@ -57,12 +57,12 @@ TEST_CASE("Dispatcher repository: the stored dispatcher has the stored logits") 
   CHECK(run.config().model.ctx == 16);
   CHECK(largest_error(run.load_model(Device::cpu), stored) < 1e-5);
   CHECK(contains(error_of([&] { import_dispatcher(stored + "/theirs.safetensors", folder / "other", {.heads = 2}); }),
-      "a dispatcher of 2 heads; those of that repository with more than one mix heads and positions up"));
+      "a dispatcher of 2 heads; with more than one the models of that repository mix heads and positions up"));
 }
 
 TEST_CASE("Dispatcher repository: what cannot be imported is named") {
   const auto as_is = [](auto&) {};
-  CHECK(refused(as_is, {.heads = 2}) == "a.safetensors: attention does not tell its context; choose it with --context");
+  CHECK(refused(as_is, {.heads = 2}) == "a.safetensors: attention does not record its context; choose it with --context");
   CHECK(refused(as_is, {.heads = 3, .context = 16}) == "a.safetensors: model.heads: 3 does not divide d = 8");
   CHECK(refused([](auto& t) { remove_ending_in(t, "in_proj_weight"); }) ==
         "a.safetensors: has neither transformer_encoder.layers.0.self_attn.in_proj_weight nor "

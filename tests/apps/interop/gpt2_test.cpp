@@ -136,7 +136,7 @@ TEST_CASE("GPT-2: weights that do not fit") {
         "FOLDER/model.safetensors: tensor 'transformer.ln_f.bias' is F64; F32, BF16 and F16 can be read as f32");
   CHECK(refused([&](auto& t) {
     t.emplace_back("lm_head.weight", zeros({11, 8}, Dtype::f32, Device::cpu));
-  }) == "FOLDER: lm_head.weight is not transformer.wte.weight, though tie_word_embeddings says so");
+  }) == "FOLDER: lm_head.weight is not transformer.wte.weight, though tie_word_embeddings is true");
 }
 
 TEST_CASE("GPT-2: the tokenizer of a folder") {

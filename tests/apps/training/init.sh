@@ -129,7 +129,7 @@ longer=(train next.yaml name=levels init=runs/dispatcher model.ctx=43)
 refuse 'a context that needs more levels' 1 'has 5 levels, but model\.levels: null gives 6 in model\.ctx: 43; model\.levels=5 with init_changes: \[model\.ctx, model\.levels\] keeps them' \
   "${longer[@]}" name=bad 'init_changes=[model.ctx]'
 run "${longer[@]}" model.levels=5 'init_changes=[model.ctx, model.levels]'
-verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 5 levels a layer hears 32 positions, but ctx is 43, which 6 levels would hear')"
+verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 5 levels a layer reads 32 positions, but ctx is 43, which needs 6 levels')"
 accept 'a context that needs as many' train next.yaml name=as_many init=runs/dispatcher model.ctx=32 'init_changes=[model.ctx]'
 accept 'without a table of positions' train next.yaml name=sinusoidal init=runs/scales model.positions=sinusoidal 'init_changes=[model.positions]'
 accept 'and with one again' train next.yaml name=learned init=runs/sinusoidal model.positions=learned 'init_changes=[model.positions]'

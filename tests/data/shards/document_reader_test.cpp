@@ -150,14 +150,14 @@ TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
       read_file(write_tar(folder, "x.tar", {{"one", text}, {long_name, text}, {"zeros", std::string(512, '\0')}}, ARCHIVE_FILTER_NONE));
   const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // where the last member ends
   const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
-  int behind_members = 0;
+  int after_members = 0;
   for (size_t bytes = 512; bytes <= end; bytes += 512) {
     const std::string error = error_of([&] { documents_of(cut_at(bytes), {.encoding = Encoding::bytes}); });
     CAPTURE(bytes);
     CHECK(contains(error, "data: cannot read cut.tar: "));
-    behind_members += error == "data: cannot read cut.tar: it has no end, and was cut short behind a member";
+    after_members += error == "data: cannot read cut.tar: it has no end, and was cut short after a member";
   }
-  CHECK(behind_members >= 3);
+  CHECK(after_members >= 3);
   for (const size_t blocks : {1, 2, 3}) CHECK(documents_of(cut_at(end + 512 * blocks), {.encoding = Encoding::bytes}).size() == 3);
 }
 

@@ -163,9 +163,9 @@ TEST_CASE("labels come with their documents, each of which is in one shard") {
 TEST_CASE("<eos> behind every document, and behind every line") {
   const ScratchFolder folder;
   const TextSource text(folder.write("a.txt", "b a b\na a\n\nb"));
-  const auto ids_with = [&](Eos behind, const DocumentOptions& options) {
-    const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), text, {}, {.behind = behind});
-    const std::string name = std::string(name_of(behind)) + options.documents;
+  const auto ids_with = [&](Eos after, const DocumentOptions& options) {
+    const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), text, {}, {.after = after});
+    const std::string name = std::string(name_of(after)) + options.documents;
     make_folders(folder / name);
     prepare_shards(text, *tokenizer, Folder(folder / name), {.documents = options});
     const Tokens tokens = ShardedTokens::open(folder / name, *tokenizer);

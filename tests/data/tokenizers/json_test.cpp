@@ -107,7 +107,7 @@ TEST_CASE("tokenizer.json: what is not supported is named") {
   const std::string split =
       R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Isolated","invert":false},)"
       R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
-  CHECK(fault(file(bpe(), split)) == "split pattern: \\d is not one of those that are known: gpt2, llama3, qwen2, smollm");
+  CHECK(fault(file(bpe(), split)) == "split pattern: \\d is not known; known are: gpt2, llama3, qwen2, smollm");
   CHECK(fault(file(kWordPiece, R"({"type":"Whitespace"})", R"("normalizer":{"type":"BertNormalizer"})")) ==
         "tokenizer.json: the pre_tokenizer 'Whitespace' is not supported, supported for WordPiece is BertPreTokenizer");
   CHECK(fault(file(kWordPiece, R"({"type":"BertPreTokenizer"})")) ==

@@ -79,7 +79,7 @@ TEST_CASE("opening: errors name the file") {
   CHECK(error_of([&] { open_tokenizer(json); }) ==
         json + ": tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
   CHECK(error_of([&] { open_tokenizer(json, {.lowercase = true}); }) ==
-        json + ": lower case is for a vocab.txt; other files say themselves what becomes of a text");
+        json + ": lower case is for a vocab.txt; other files define themselves what becomes of a text");
   folder.write("empty/readme", "");
   CHECK(error_of([&] { open_tokenizer(folder / "empty"); }) ==
         folder / "empty" + ": there is no tokenizer.json, vocab.bpe, merges.txt or vocab.txt in this folder");

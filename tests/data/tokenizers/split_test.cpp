@@ -79,6 +79,5 @@ TEST_CASE("split: patterns are known by name and by their text, others are error
   for (const SplitPattern& pattern : split_patterns())
     CHECK(&split_pattern_of_regex(pattern.regex) == &split_pattern_of_name(pattern.name));
   CHECK(error_of([] { split_pattern_of_name("gpt5"); }) == "split pattern: unknown name gpt5, known are gpt2, llama3, qwen2, smollm");
-  CHECK(error_of([] { split_pattern_of_regex("\\w+"); }) ==
-        "split pattern: \\w+ is not one of those that are known: gpt2, llama3, qwen2, smollm");
+  CHECK(error_of([] { split_pattern_of_regex("\\w+"); }) == "split pattern: \\w+ is not known; known are: gpt2, llama3, qwen2, smollm");
 }

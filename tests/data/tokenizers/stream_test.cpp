@@ -53,7 +53,7 @@ std::vector<std::shared_ptr<const Tokenizer>> tokenizers() {
   for (const TokenizerKind& kind : tokenizer_kinds()) {
     const TrainingOptions options{.vocab = kind.needs_size ? 400 : 0, .special = {"<s>"}};
     made.push_back(train_tokenizer(kind, text, options, {}));
-    if (kind.has_pieces) made.push_back(train_tokenizer(kind, text, options, {.behind = Eos::line}));
+    if (kind.has_pieces) made.push_back(train_tokenizer(kind, text, options, {.after = Eos::line}));
   }
   for (const char* name : {"llama3", "qwen2"}) {
     const SplitPattern& pattern = split_pattern_of_name(name);

@@ -85,7 +85,7 @@ TEST_CASE("char tokenizer: what the vocabulary cannot say is an error") {
   const std::vector<int64_t> negative = {-1};
   CHECK(error_of([&] { tokenizer.decode(negative); }) == "char tokenizer: id -1 at index 0 is outside the vocabulary of 4");
   CHECK(error_of([] { CharTokenizer(""); }) == "char tokenizer: the vocabulary is empty");
-  CHECK(error_of([] { CharTokenizer("aba"); }) == "char tokenizer: 'a' (U+0061) stands twice in the vocabulary");
+  CHECK(error_of([] { CharTokenizer("aba"); }) == "char tokenizer: 'a' (U+0061) is twice in the vocabulary");
 }
 
 TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middle and at the end") {
@@ -136,7 +136,7 @@ TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
   CHECK(test::bounded_error([] { tokenizer_from_json(std::string((64 << 20) + 1, ' ')); }) ==
         "tokenizer: 67108865 bytes, at most 67108864 are read");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":")" + std::string(5'000'000, 'a') + "\"}"); }) ==
-        "char tokenizer: 'a' (U+0061) stands twice in the vocabulary");
+        "char tokenizer: 'a' (U+0061) is twice in the vocabulary");
 }
 
 TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {

@@ -145,7 +145,7 @@ TEST_CASE("training: wordpiece") {
 TEST_CASE("training: words, the most frequent first") {
   const ScratchFolder folder;
   const TextSource text(folder.write("text", "b a c b\nb a <unk> d\n"));
-  const auto all = train_tokenizer(*find_tokenizer_kind("word"), text, {.min_count = 1}, {.behind = Eos::line});
+  const auto all = train_tokenizer(*find_tokenizer_kind("word"), text, {.min_count = 1}, {.after = Eos::line});
   CHECK(all->vocab_size() == 6);
   CHECK(all->encode("b a c d\n") == Ids{2, 3, 4, 5, 1});
   const auto few = train_words(text, {.vocab = 2, .min_count = 1});
@@ -158,7 +158,7 @@ TEST_CASE("training: errors") {
   const TextSource text(folder.write("text", "a b"));
   CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("bpe"), text, {}, {}); }) ==
         "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
-  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("char"), text, {}, {.behind = Eos::line}); }) ==
+  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("char"), text, {}, {.after = Eos::line}); }) ==
         "char tokenizer: its vocabulary has no place for '<eos>'");
   CHECK(find_tokenizer_kind("morse") == nullptr);
   CHECK(list_of_tokenizers() == "char, byte, word, bpe, wordpiece");
@@ -207,8 +207,8 @@ TEST_CASE("restricting: a piece behind every line or document stays, also where 
   const ScratchFolder folder;
   const TextSource large(folder.write("large", random_words(20'000, 1))), small(folder.write("small", "ab cd"));
   for (const char* name : {"bpe", "wordpiece", "word"}) {
-    for (const Eos behind : {Eos::line, Eos::document}) {
-      const auto full = train_tokenizer(*find_tokenizer_kind(name), large, {.vocab = 300}, {.behind = behind});
+    for (const Eos after : {Eos::line, Eos::document}) {
+      const auto full = train_tokenizer(*find_tokenizer_kind(name), large, {.vocab = 300}, {.after = after});
       const auto fewer = restrict_to(small, *full);
       INFO(name);
       CHECK(fewer->vocab_size() < full->vocab_size());

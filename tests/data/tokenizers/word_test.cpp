@@ -65,5 +65,5 @@ TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without writ
   CHECK(error_of([] { with_eos(std::make_shared<ByteTokenizer>(), Eos::line, "<eos>"); }) ==
         "byte tokenizer: no piece can be added to its vocabulary");
   CHECK(error_of([] { EosTokenizer(words(), Eos::line, "<end>"); }) ==
-        "word tokenizer: its vocabulary has no piece '<end>' to put behind every line");
+        "word tokenizer: its vocabulary has no piece '<end>' to put after every line");
 }

@@ -67,8 +67,8 @@ TEST_CASE("wordpiece tokenizer: blanks between words, at once and as a stream") 
   for (const int64_t id : {1, 2, 5, 6, 11}) shown.push_back(tokenizer.decode_next(id, state));
   CHECK(shown == Words{"un", "aff", "!", " i", "s"});
   CHECK(tokenizer.decode(Ids{2}) == "##aff");  // there is nothing to go on with
-  DecodeState behind = tokenizer.state_behind(Ids{1});
-  CHECK(tokenizer.decode_next(6, behind) == " i");
+  DecodeState after = tokenizer.state_after(Ids{1});
+  CHECK(tokenizer.decode_next(6, after) == " i");
 }
 
 TEST_CASE("wordpiece tokenizer: errors") {

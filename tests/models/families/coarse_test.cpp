@@ -69,5 +69,5 @@ TEST_CASE("coarse: no targets are needed, no text is written") {
   CHECK(model.logits({ids(2, 2, Device::cpu)}).shape() == Shape{2, 0, 11});
   const std::vector<int64_t> prompt{1};
   CHECK(message_of([&] { generate(model, prompt, 1, {}, Device::cpu, [](int64_t) { return true; }); }) ==
-        "generate: a coarse model says which tokens come next, but not in which order");
+        "generate: a coarse model predicts which tokens come next, but not in which order");
 }

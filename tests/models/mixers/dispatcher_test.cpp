@@ -105,7 +105,7 @@ TEST_CASE("dispatcher: what its keys may be") {
   CHECK(complaint([](ModelConfig& c) { c.settings<Dispatcher>().levels = 0; }) == "model.levels: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.settings<Dispatcher>().levels = 31; }) == "model.levels: 31, expected 30 or less");
   CHECK(complaint([](ModelConfig& c) { c.block.dropout = -0.1; }) == "model.dropout: -0.1, expected 0 or more and less than 1");
-  CHECK(complaint([](ModelConfig& c) { c.causal = false; }) == "model.causal: false, but the dispatcher hears earlier positions only");
+  CHECK(complaint([](ModelConfig& c) { c.causal = false; }) == "model.causal: false, but the dispatcher reads earlier positions only");
 }
 
 TEST_CASE("dispatcher: a warning says how far too few levels hear") {
@@ -113,11 +113,11 @@ TEST_CASE("dispatcher: a warning says how far too few levels hear") {
   CHECK(warnings(c).empty());
   c.settings<Dispatcher>().levels = 8;
   REQUIRE(warnings(c).size() == 1);
-  CHECK(warnings(c)[0] == "model.levels: with 8 levels a layer hears 256 positions, but ctx is 500, which 9 levels would hear");
+  CHECK(warnings(c)[0] == "model.levels: with 8 levels a layer reads 256 positions, but ctx is 500, which needs 9 levels");
   c.settings<Dispatcher>().levels = 9;
   CHECK(warnings(c).empty());
   c.settings<Dispatcher>().levels = 10;
-  CHECK(warnings(c) == std::vector<std::string>{"model.levels: 10 levels, but with ctx: 500 all is heard after 9"});
+  CHECK(warnings(c) == std::vector<std::string>{"model.levels: 10 levels, but with ctx: 500 all is reached after 9"});
   c.mixer = kind_of<Sdp>;
   CHECK(warnings(c).empty());
   c.settings<Sdp>().window = 500;

@@ -96,7 +96,7 @@ TEST_CASE("every mixer: a padded sequence has the logits of the short one, whate
       ModelConfig config = small(mixer);
       config.causal = causal;
       if (const std::string refusal = message_of([&] { check(config); }); refusal != "no error") {
-        CHECK(refusal == "model.causal: false, but the dispatcher hears earlier positions only");
+        CHECK(refusal == "model.causal: false, but the dispatcher reads earlier positions only");
         continue;
       }
       const Model model = built(config, Device::cpu);

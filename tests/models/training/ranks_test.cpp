@@ -64,8 +64,8 @@ void take_steps(Model& model, Optimizer& optimizer, const Case& c, int64_t max_r
   for (int64_t i = 0; i < kSteps; ++i) {
     const auto [loss, norm] = step.run(mine, i, 1e-2, {double(ranks.rank()), 0.5});
     numbers.insert(numbers.end(), {loss, norm});
-    CHECK(step.told().size() == static_cast<size_t>(2 * ranks.count()));
-    for (size_t r = 0; r < step.told().size(); ++r) CHECK(step.told()[r] == (r % 2 ? 0.5 : double(r / 2)));
+    CHECK(step.from_ranks().size() == static_cast<size_t>(2 * ranks.count()));
+    for (size_t r = 0; r < step.from_ranks().size(); ++r) CHECK(step.from_ranks()[r] == (r % 2 ? 0.5 : double(r / 2)));
   }
 }
 

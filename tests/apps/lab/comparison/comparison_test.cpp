@@ -149,7 +149,7 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
     });
   };
   CHECK(sorter("\"model.scales=[1, 4]\"") == "no error");
-  CHECK(sorter("\"model.scales=[1, 8]\"") == "b: its loss counts the positions of a row from 7 on, but that of a from 6 on");
+  CHECK(sorter("\"model.scales=[1, 8]\"") == "b: its loss counts the positions of a row from 7 on, but the loss of a from 6 on");
 }
 
 TEST_CASE("comparison: the file's first model is what others are made equal to, chosen or not") {

@@ -50,13 +50,13 @@ TEST_CASE("heat map: colours go with the root of the share, from white; what is 
   const ColourScale scale = scale_of({-4, 1, 0.5, std::nan(""), INFINITY});
   CHECK(scale.low == -4);
   CHECK(scale.high == 1);
-  CHECK(scale.at(0) == Colour{255, 255, 255});
-  CHECK(scale.at(-4) == Colour{0x4a, 0x1d, 0x00});
-  CHECK(ColourScale{0, 9}.at(9) == Colour{0x08, 0x24, 0x40});
-  CHECK(ColourScale{0, 9}.at(1) == Colour{0x9a, 0xd4, 0xf5});  // a third of the way is the second of four colours
-  CHECK(scale.at(std::nan("")) == scale.at(-INFINITY));
+  CHECK(scale.colour_of(0) == Colour{255, 255, 255});
+  CHECK(scale.colour_of(-4) == Colour{0x4a, 0x1d, 0x00});
+  CHECK(ColourScale{0, 9}.colour_of(9) == Colour{0x08, 0x24, 0x40});
+  CHECK(ColourScale{0, 9}.colour_of(1) == Colour{0x9a, 0xd4, 0xf5});  // a third of the way is the second of four colours
+  CHECK(scale.colour_of(std::nan("")) == scale.colour_of(-INFINITY));
   CHECK(scale_of({3, 5}).low == 0);
-  CHECK(ColourScale{}.at(0) == Colour{255, 255, 255});
+  CHECK(ColourScale{}.colour_of(0) == Colour{255, 255, 255});
 }
 
 TEST_CASE("heat map: a large table keeps the number of largest magnitude of each block") {

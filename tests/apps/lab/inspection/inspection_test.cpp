@@ -219,7 +219,7 @@ TEST_CASE("inspect: what mixers do not have") {
     const json found = found_in(Run(mixer), kText);
     REQUIRE(found["missing"].size() == 1);
     CHECK(found["missing"][0] ==
-          std::string(mixer) + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text.");
+          std::string(mixer) + " has neither scores, coefficients nor a metric: what a position reads does not depend on the text.");
   }
   CHECK(found_in(Run("p_only", ", heads: 2"), kText)["missing"][1].get<std::string>().starts_with(
       "p_only has no metric tensor to be trained: "));

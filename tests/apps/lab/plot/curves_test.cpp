@@ -217,7 +217,7 @@ TEST_CASE("curves: the time of training where a speed, tokens or all of them wer
   CHECK(std::isnan(gap[1]));
   CHECK(gap[2] == 30);
   CHECK(seconds("{\"time\":1000}\n{\"time\":1060}\n") == std::vector<double>{0, 60});
-  CHECK(contains(error_of([&] { seconds("{\"tokens\":100}\n"); }), "a/metrics.jsonl: no record tells its time"));
+  CHECK(contains(error_of([&] { seconds("{\"tokens\":100}\n"); }), "a/metrics.jsonl: no record has its time"));
 }
 
 TEST_CASE("curves: runs without a record are left out and named; an error only where none has one") {

@@ -205,7 +205,7 @@ TEST_CASE("plot: messages") {
   const auto refusal = [&](const ChartOptions& options) { return test::bounded_error([&] { make_chart(runs, options); }); };
   CHECK(refusal({.keys = {"train_los"}}) == "no run has 'train_los' among its metrics, the nearest is 'train_loss'");
   CHECK(refusal({.x = "steps"}) == "no run has 'steps' among its metrics, the nearest is 'step'");
-  CHECK(refusal({.x = "time"}) == folder / "a/metrics.jsonl: no record tells its time");
+  CHECK(refusal({.x = "time"}) == folder / "a/metrics.jsonl: no record has its time");
   CHECK(refusal({.keys = {"val_loss"}}) == "val_loss: no value of it can be drawn");
   CHECK(error_of([] { parse_theme("blue"); }) == "theme: expected auto, light or dark, got 'blue'");
 }

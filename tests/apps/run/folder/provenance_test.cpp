@@ -63,7 +63,7 @@ TEST_CASE("provenance: every key that may not change while a run goes on") {
 TEST_CASE("provenance: what other versions tell, and what is no text") {
   const ByteTokenizer tokenizer;
   CHECK(compared({{"format", "ricci"}}, {}, tokenizer, Compare::model) ==
-        "warning: FILE: it does not tell what it was trained with; the config and the tokenizer beside it are believed");
+        "warning: FILE: it does not name what it was trained with; the config and the tokenizer beside it are believed");
   Metadata told = provenance(config_of({}), &tokenizer, Compare::model);
   told["config"] += "model.of_the_future: 3\nno key\n";
   CHECK(compared(told, {}, tokenizer, Compare::model) == "no error");

@@ -72,7 +72,7 @@ rm runs/damaged/model.safetensors
 accept 'without the model the newest checkpoint is read' eval runs/damaged
 accept 'a finished run without its model' train tiny.yaml name=damaged steps=8
 verdict 'the model is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
-refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and those of steps 4, 8" eval runs/damaged --checkpoint 5
+refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and steps 4, 8" eval runs/damaged --checkpoint 5
 rm -rf runs/damaged/checkpoints
 refuse 'a model without checkpoints' 1 'runs/damaged: holds a trained model but no checkpoint' train tiny.yaml name=damaged
 
@@ -116,7 +116,7 @@ rm -rf runs/edited
 # ---- A folder that was made before config.yaml told the version: it lists keys that nothing reads
 for number in {1..20}; do echo "abba cab $number"; done >old.txt
 cp -r "$old_run" runs/old
-untold='^warning: runs/old/[^:]*: it does not tell what it was trained with; the config and the tokenizer beside it are believed$'
+untold='^warning: runs/old/[^:]*: it does not name what it was trained with; the config and the tokenizer beside it are believed$'
 # told NAME CODE: exit code 0, the line about what the file does not tell, and nothing else on stderr.
 told() { verdict "$1" "$([ "$2" = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "$untold" err || echo "exit code $2")"; }
 run eval runs/old

@@ -50,7 +50,7 @@ TEST_CASE("said: the run file byte for byte, and the command line") {
   const std::string yaml = "lr: 1e-2 # \xff, not UTF-8\r\n\n  \t#\n";
   write_said(folder, {yaml, {"model.layers=6", "~lr", "sample.prompt=\"a\\n\"", "name=a b\n"}});
   CHECK(read_text(scratch / "run.yaml") == yaml);
-  const std::string head = "# what the command line said, in its order; beside it the run file, as it was given: run.yaml\n";
+  const std::string head = "# the keys of the command line, in its order; beside it the run file, as it was given: run.yaml\n";
   const std::string list = "- \"model.layers=6\"\n- \"~lr\"\n- \"sample.prompt=\\\"a\\\\n\\\"\"\n- \"name=a b\\n\"\n";
   CHECK(read_text(scratch / "overrides.yaml") == head + list);
   write_said(folder, {{}, {"steps=9"}, true});  // it goes on by its folder

@@ -22,8 +22,8 @@ TEST_CASE("escapes: each stands for its character, and other text for itself") {
 }
 
 TEST_CASE("escapes: messages") {
-  CHECK(message_of([] { meant(R"(ab\q)"); }) == "--prompt: unknown escape '\\q' at byte 2; two backslashes stand for one");
-  CHECK(message_of([] { meant("ab\\"); }) == "--prompt: a backslash at the end; two of them stand for one");
+  CHECK(message_of([] { meant(R"(ab\q)"); }) == "--prompt: unknown escape '\\q' at byte 2; two backslashes mean one");
+  CHECK(message_of([] { meant("ab\\"); }) == "--prompt: a backslash at the end; two of them mean one");
   CHECK(message_of([] { meant(R"(\x4)"); }) == "--prompt: \\x at byte 0 needs 2 hexadecimal digits");
   CHECK(message_of([] { meant(R"(\u00g0)"); }) == "--prompt: \\u at byte 0 needs 4 hexadecimal digits");
   CHECK(message_of([] { meant(R"(\u-123)"); }) == "--prompt: \\u at byte 0 needs 4 hexadecimal digits");
