@@ -92,8 +92,8 @@ Mask mask_of_join(const MixingLayer& layer, int64_t tokens) {
 }  // namespace
 
 Tensor columns_of(const Rows& rows) {
-  const int64_t width = rows.width ? rows.width : rows.of.shape()[2] - rows.offset;
-  return slice(rows.of, 2, rows.offset, width);
+  const int64_t width = rows.width ? rows.width : rows.tensor.shape()[2] - rows.offset;
+  return slice(rows.tensor, 2, rows.offset, width);
 }
 
 Tensor Observing::attend(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {

@@ -37,8 +37,8 @@ WeightDropout draw_dropout(double p, int64_t heads) {
   return {take_stream(), static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p), static_cast<int64_t>(random_state().micro_batch) * heads};
 }
 
-Outputs forward(const Problem& problem, const Views& in) {
-  const Tensor& q = in.q.of;
+Outputs forward(const Problem& problem, const Views& inputs) {
+  const Tensor& q = inputs.q.tensor;
   const Outputs out{like(q, {problem.batches, problem.queries, problem.d()}),
       like(q, {problem.batches, problem.heads, problem.queries}, sums_of(q.dtype()))};
   if (no_pairs(problem)) {
@@ -47,17 +47,17 @@ Outputs forward(const Problem& problem, const Views& in) {
     return out;
   }
   if (trace::enabled) trace::flops(flops_of(problem, 2));
-  (q.device() == Device::cpu ? forward_cpu : forward_gpu)(problem, in, out);
+  (q.device() == Device::cpu ? forward_cpu : forward_gpu)(problem, inputs, out);
   return out;
 }
 
-void backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
+void backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
   if (no_pairs(problem)) {
-    for (const Rows* rows : {&gradients.q, &gradients.k, &gradients.v}) fill(rows->of, 0);
+    for (const Rows* rows : {&gradients.q, &gradients.k, &gradients.v}) fill(rows->tensor, 0);
     return;
   }
   if (trace::enabled) trace::flops(flops_of(problem, 5));
-  (dy.device() == Device::cpu ? backward_cpu : backward_gpu)(problem, dy, in, out, gradients);
+  (dy.device() == Device::cpu ? backward_cpu : backward_gpu)(problem, dy, inputs, out, gradients);
 }
 
 }  // namespace attention_kernels
@@ -73,10 +73,10 @@ Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& 
   // problem.lengths and .starts are raw pointers: keeping the tensors, which the backward does not name, keeps their memory alive.
   return record("attention", checked.inputs, out.y_bcd,
       keep(tensors, out.y_bcd, out.lse_bnc, options.lengths_b, options.starts_bc, problem, checked.layout),
-      [](const Tensor& dy, const std::vector<Tensor>& of, const Tensor& y, const Tensor& lse, const Tensor&, const Tensor&,
+      [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& y, const Tensor& lse, const Tensor&, const Tensor&,
           const Problem& kept, const Layout& layout) -> Grads {
-        const Grads gradients = layout.gradients(of);
-        attention_kernels::backward(kept, dy, layout.views(of), {y, lse}, layout.views(gradients));
+        const Grads gradients = layout.gradients(tensors);
+        attention_kernels::backward(kept, dy, layout.views(tensors), {y, lse}, layout.views(gradients));
         return gradients;
       });
 }

@@ -21,7 +21,7 @@ namespace ricci {
 // A slice of columns: `width` columns of a tensor [b, c, x], from column `offset` on. Queries, keys and values are given
 // so, the heads one after the other, k = width / heads columns each.
 struct Rows {
-  Arg of;
+  Arg tensor;
   int64_t offset = 0, width = 0;  // width 0: all columns from offset on
   int64_t group = 1;              // neighbouring query heads that share a head of this view; attention sets it
 };

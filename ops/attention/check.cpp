@@ -29,9 +29,9 @@ void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
   Layout& layout = checked.layout;
   for (int i = 0; i < 3; ++i) {
     const Rows& rows = *views[i];
-    const int64_t x = rows.of.shape()[2], width = rows.width ? rows.width : x - rows.offset;
+    const int64_t x = rows.tensor.shape()[2], width = rows.width ? rows.width : x - rows.offset;
     if (rows.offset < 0 || width < 1 || rows.offset > x - width)
-      fail("{}: {}{} does not have the columns {}", {op, kNames[i], show(rows.of.shape()), columns(rows.offset, width)});
+      fail("{}: {}{} does not have the columns {}", {op, kNames[i], show(rows.tensor.shape()), columns(rows.offset, width)});
     layout.width[i] = width;
     if (const int64_t wanted = layout.width[0] / (i == 0 ? 1 : layout.group); width != wanted && layout.group == 1)
       fail("{}: q has {} columns, {} has {}, expected the same", {op, wanted, kNames[i], width});
@@ -40,8 +40,8 @@ void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
           {op, layout.width[0], kNames[i], width, wanted, layout.group});
     layout.offset[i] = rows.offset;
     size_t n = 0;
-    while (n < checked.inputs.size() && !checked.inputs[n].same_as(rows.of)) ++n;
-    if (n == checked.inputs.size()) checked.inputs.push_back(rows.of);
+    while (n < checked.inputs.size() && !checked.inputs[n].same_as(rows.tensor)) ++n;
+    if (n == checked.inputs.size()) checked.inputs.push_back(rows.tensor);
     layout.tensor[i] = static_cast<int>(n);
   }
   for (int a = 0; a < 3; ++a)
@@ -69,7 +69,7 @@ Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const
   check_options(op, sees, options);
   Dims dims;
   dims.bind(op, "q_bcx, k_bCy, v_bCz, lengths_b, starts_bc",
-      {q.of, k.of, v.of, optional(i64(options.lengths_b)), optional(i64(options.starts_bc))});
+      {q.tensor, k.tensor, v.tensor, optional(i64(options.lengths_b)), optional(i64(options.starts_bc))});
   if (options.starts_bc && (dims['c'] != dims['C'] || sees.scale != 1 || sees.least < 0))
     fail("{}: starts of documents, expected keys that are the tokens of the queries, and causal attention", {op});
   Checked checked{};

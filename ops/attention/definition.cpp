@@ -40,8 +40,8 @@ Problem on_cpu(Problem problem, const Tensor& lengths_b, const Tensor& starts_bc
 struct Vectors {
   const Problem& problem;
   HeadRows<double> rows;
-  Vectors(const Problem& of, const Rows& view) : problem(of), rows(attention_kernels::head_rows<double>(view)) {}
-  double* at(int64_t head, int64_t t) const { return rows.of(problem, head) + t * rows.row; }
+  Vectors(const Problem& tensors, const Rows& view) : problem(tensors), rows(attention_kernels::head_rows<double>(view)) {}
+  double* at(int64_t head, int64_t t) const { return rows.of_head(problem, head) + t * rows.row; }
 };
 
 double dot(const double* a, const double* b, int64_t n) {
@@ -82,8 +82,8 @@ Tensor weights(const Problem& problem, const Vectors& q, const Vectors& k) {
 }
 
 // The gradients of the views add up in `gradients`, which begin as zeros.
-void add_gradients(const Problem& problem, const Tensor& dy_bcd, const Tensor& p_bncC, const Views& in, const Views& gradients) {
-  const Vectors q(problem, in.q), k(problem, in.k), v(problem, in.v), dy(problem, {dy_bcd});
+void add_gradients(const Problem& problem, const Tensor& dy_bcd, const Tensor& p_bncC, const Views& inputs, const Views& gradients) {
+  const Vectors q(problem, inputs.q), k(problem, inputs.k), v(problem, inputs.v), dy(problem, {dy_bcd});
   const Vectors dq(problem, gradients.q), dk(problem, gradients.k), dv(problem, gradients.v);
   each_query(problem, [&](int64_t head, int64_t t, int64_t row) {
     const double *p = p_bncC.data<double>() + row * problem.keys, *dy_t = dy.at(head, t);
@@ -120,26 +120,27 @@ Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibi
   const auto [lengths_b, starts_bc] = bounds_of(options);
   const Problem problem = on_cpu(checked.problem, lengths_b, starts_bc);
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
-  const Views in = checked.layout.views(as_f64_on_cpu(tensors));
+  const Views inputs = checked.layout.views(as_f64_on_cpu(tensors));
   const Tensor y_bcd = zeros({problem.batches, problem.queries, problem.d()}, Dtype::f64, Device::cpu);
-  const Vectors v_of(problem, in.v), y(problem, {y_bcd});
-  const Tensor p_bncC = weights(problem, {problem, in.q}, {problem, in.k});
+  const Vectors v_of(problem, inputs.v), y(problem, {y_bcd});
+  const Tensor p_bncC = weights(problem, {problem, inputs.q}, {problem, inputs.k});
   each_query(problem, [&](int64_t head, int64_t t, int64_t row) {
     const double* const p = p_bncC.data<double>() + row * problem.keys;
     for (int64_t j = 0; j < problem.keys; ++j)
       for (int64_t x = 0; x < problem.width && p[j] != 0; ++x) y.at(head, t)[x] += factor(problem, head, t, j) * p[j] * v_of.at(head, j)[x];
   });
-  return record("naive_attention", checked.inputs, as(y_bcd, q.of), keep(tensors, p_bncC, problem, lengths_b, starts_bc, checked.layout),
-      [](const Tensor& dy, const std::vector<Tensor>& of, const Tensor& p, const Problem& kept, const Tensor& lengths, const Tensor& starts,
-          const Layout& layout) { return naive_backward(dy, of, p, kept, lengths, starts, layout); });
+  return record("naive_attention", checked.inputs, as(y_bcd, q.tensor),
+      keep(tensors, p_bncC, problem, lengths_b, starts_bc, checked.layout),
+      [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& p, const Problem& kept, const Tensor& lengths,
+          const Tensor& starts, const Layout& layout) { return naive_backward(dy, tensors, p, kept, lengths, starts, layout); });
 }
 
 Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, const AttentionOptions& options) {
   const auto checked = attention_kernels::check("attention_weights", q, k, k, sees, options);
   const auto [lengths_b, starts_bc] = bounds_of(options);
   const Problem problem = on_cpu(checked.problem, lengths_b, starts_bc);
-  const Views in = checked.layout.views(as_f64_on_cpu({checked.inputs.begin(), checked.inputs.end()}));
-  return weights(problem, {problem, in.q}, {problem, in.k});
+  const Views inputs = checked.layout.views(as_f64_on_cpu({checked.inputs.begin(), checked.inputs.end()}));
+  return weights(problem, {problem, inputs.q}, {problem, inputs.k});
 }
 
 }  // namespace ricci

@@ -21,8 +21,8 @@ struct Outputs {
 };
 
 template <class T> HeadRows<T> head_rows(const Rows& rows) {
-  const Shape& shape = rows.of.shape();
-  T* const data = rows.of.data<std::remove_const_t<T>>();
+  const Shape& shape = rows.tensor.shape();
+  T* const data = rows.tensor.data<std::remove_const_t<T>>();
   return {data ? data + rows.offset : data, shape[2], shape[1] * shape[2], rows.group};  // an empty tensor has no memory
 }
 

@@ -58,7 +58,7 @@ template <class T> struct HeadRows {
   bool operator==(const HeadRows&) const = default;
 
   // Position 0 of what query head `head` reads.
-  HD T* of(const Problem& problem, int64_t head) const {
+  HD T* of_head(const Problem& problem, int64_t head) const {
     const int64_t n = head % problem.heads, shared = group == 1 ? n : n / group;
     return data + head / problem.heads * sequence + shared * problem.width;
   }

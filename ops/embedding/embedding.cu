@@ -59,9 +59,9 @@ template <class T> struct Forward {
 
 struct Within {
   const int64_t* starts;
-  int64_t* to;
+  int64_t* result;
   int64_t context;
-  HD void operator()(int64_t i) const { to[i] = i % context - starts[i]; }
+  HD void operator()(int64_t i) const { result[i] = i % context - starts[i]; }
 };
 
 // The rows that bucket_rows found for each id.

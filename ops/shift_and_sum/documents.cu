@@ -14,13 +14,13 @@ namespace ricci {
 namespace shift_and_sum_kernels {
 
 template <class T> struct Within {
-  const T* from;
-  T* to;
+  const T* source;
+  T* target;
   const int64_t* starts;
   int64_t positions, coefficients, levels;  // coefficients: of a position
   HD void operator()(int64_t i) const {
     const int64_t row = i / coefficients, r = i % levels, position = row % positions;
-    to[i] = position - (int64_t{1} << r) >= starts[row] ? from[i] : T(0);
+    target[i] = position - (int64_t{1} << r) >= starts[row] ? source[i] : T(0);
   }
 };
 

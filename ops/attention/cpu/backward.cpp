@@ -35,10 +35,10 @@ template <class T, class E> class BackwardTask {
   using A = Accumulator<T>;
 
  public:
-  BackwardTask(const Problem& problem, const Share& share, const Tensors<T>& of)
+  BackwardTask(const Problem& problem, const Share& share, const Tensors<T>& tensors)
       : problem_(problem),
         share_(share),
-        of_(of),
+        tensors_(tensors),
         gaps_(std::is_same_v<E, A> && problem.sees.most - problem.sees.least < problem.sees.scale),
         row_(packed_row<E>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
@@ -63,8 +63,8 @@ template <class T, class E> class BackwardTask {
     ds_ = take(kBlock * kBlock);
     f_ = take(kBlock * kBlock);
     delta_ = take(queries_);
-    if (of.one_load_of_k_and_v()) v_xj_ = k_xj_;
-    if (of.one_sum_of_k_and_v()) dv_ = dk_;
+    if (tensors.one_load_of_k_and_v()) v_xj_ = k_xj_;
+    if (tensors.one_sum_of_k_and_v()) dv_ = dk_;
   }
 
   // Some queries of the heads of task `number`, and some keys: all that share_ wants of them.
@@ -85,7 +85,8 @@ template <class T, class E> class BackwardTask {
       if (share_.want_kv) store_key_gradients(head, j0, n);
     }
     for (int64_t n = 0; n < heads && share_.want_q; ++n)
-      store(of_.dq, head + n, queries.begin, queries.end - queries.begin, dq_ + n * share_.queries * row_, A(problem_.scale), of_.add_dq());
+      store(tensors_.dq, head + n, queries.begin, queries.end - queries.begin, dq_ + n * share_.queries * row_, A(problem_.scale),
+          tensors_.add_dq());
   }
 
  private:
@@ -106,32 +107,34 @@ template <class T, class E> class BackwardTask {
     if (dv_ != dk_) clear(dv_, rows);
   }
 
-  // Into the rows from `at` on.
-  void load_queries(int64_t head, Interval queries, int64_t at) {
+  // Into the rows from `first_row` on.
+  void load_queries(int64_t head, Interval queries, int64_t first_row) {
     const int64_t width = problem_.width, rows = queries.end - queries.begin;
-    const T *dy = of_.dy.of(problem_, head) + queries.begin * of_.dy.row, *y = of_.y.of(problem_, head) + queries.begin * of_.y.row;
-    pack_rows(of_.q.of(problem_, head) + queries.begin * of_.q.row, of_.q.row, rows, width, A(problem_.scale), q_ + at * row_, row_);
-    pack_rows(dy, of_.dy.row, rows, width, A(1), dy_ + at * row_, row_);
-    dot_rows(dy, of_.dy.row, y, of_.y.row, rows, width, delta_ + at);
-    if (share_.want_q) clear(dq_ + at * row_, rows);
+    const T *dy = tensors_.dy.of_head(problem_, head) + queries.begin * tensors_.dy.row,
+            *y = tensors_.y.of_head(problem_, head) + queries.begin * tensors_.y.row;
+    pack_rows(tensors_.q.of_head(problem_, head) + queries.begin * tensors_.q.row, tensors_.q.row, rows, width, A(problem_.scale),
+        q_ + first_row * row_, row_);
+    pack_rows(dy, tensors_.dy.row, rows, width, A(1), dy_ + first_row * row_, row_);
+    dot_rows(dy, tensors_.dy.row, y, tensors_.y.row, rows, width, delta_ + first_row);
+    if (share_.want_q) clear(dq_ + first_row * row_, rows);
   }
 
   void load_keys(int64_t head, int64_t j0, int64_t keys) {
     const int64_t width = problem_.width;
-    const T *k = of_.k.of(problem_, head) + j0 * of_.k.row, *v = of_.v.of(problem_, head) + j0 * of_.v.row;
-    pack_columns(k, of_.k.row, keys, width, k_xj_);
-    if (v_xj_ != k_xj_) pack_columns(v, of_.v.row, keys, width, v_xj_);
-    if (share_.want_q) pack_rows(k, of_.k.row, keys, width, A(1), k_, row_);
+    const T *k = tensors_.k.of_head(problem_, head) + j0 * tensors_.k.row, *v = tensors_.v.of_head(problem_, head) + j0 * tensors_.v.row;
+    pack_columns(k, tensors_.k.row, keys, width, k_xj_);
+    if (v_xj_ != k_xj_) pack_columns(v, tensors_.v.row, keys, width, v_xj_);
+    if (share_.want_q) pack_rows(k, tensors_.k.row, keys, width, A(1), k_, row_);
   }
 
   // Query t is row t + at of q_, dy_ and dq_.
-  void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t at, Interval queries) {
+  void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t first_row, Interval queries) {
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
-      if (Tile::visible(problem_, head, all_keys, t0, j0)) add_block(Tile(problem_, head, all_keys, t0, j0), head, t0 + at);
+      if (Tile::visible(problem_, head, all_keys, t0, j0)) add_block(Tile(problem_, head, all_keys, t0, j0), head, t0 + first_row);
   }
 
-  void add_block(const Tile& tile, int64_t head, int64_t at) {
-    const E *q = q_ + at * row_, *dy = dy_ + at * row_;
+  void add_block(const Tile& tile, int64_t head, int64_t first_row) {
+    const E *q = q_ + first_row * row_, *dy = dy_ + first_row * row_;
     const int64_t width = problem_.width;
     const A scale(problem_.scale);
     if (gaps_) clear_weights();
@@ -142,8 +145,8 @@ template <class T, class E> class BackwardTask {
       weight_factors(tile, problem_, head, f_);
       multiply_weights(tile, f_, ds_);
     }
-    backward_softmax(tile, p_, ds_, of_.lse + head * problem_.queries + tile.t0, delta_ + at);
-    if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
+    backward_softmax(tile, p_, ds_, tensors_.lse + head * problem_.queries + tile.t0, delta_ + first_row);
+    if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + first_row * row_);
     if (!share_.want_kv) return;
     if (dropping) multiply_weights(tile, f_, p_);
     add_over_queries(tile, p_, A(1), dy, row_, width, dv_);
@@ -155,16 +158,17 @@ template <class T, class E> class BackwardTask {
   }
 
   void store_key_gradients(int64_t head, int64_t first, int64_t rows) const {
-    store(of_.dk, head, first, rows, dk_, A(1), false);
-    if (dv_ != dk_) store(of_.dv, head, first, rows, dv_, A(1), false);
+    store(tensors_.dk, head, first, rows, dk_, A(1), false);
+    if (dv_ != dk_) store(tensors_.dv, head, first, rows, dv_, A(1), false);
   }
-  void store(const HeadRows<T>& to, int64_t head, int64_t first, int64_t rows, const A* from, A factor, bool add) const {
-    unpack(from, row_, rows, problem_.width, static_cast<const A*>(nullptr), factor, to.of(problem_, head) + first * to.row, to.row, add);
+  void store(const HeadRows<T>& target, int64_t head, int64_t first, int64_t rows, const A* source, A factor, bool add) const {
+    unpack(source, row_, rows, problem_.width, static_cast<const A*>(nullptr), factor, target.of_head(problem_, head) + first * target.row,
+        target.row, add);
   }
 
   Problem problem_;
   Share share_;
-  Tensors<T> of_;
+  Tensors<T> tensors_;
   // In a window narrower than a cell, a query may see nothing between two keys that its neighbours see. Its weights are then
   // not computed, but the sums over queries read them: they must be 0. (Products in bf16 leave out what is not visible by themselves.)
   bool gaps_;
@@ -178,7 +182,7 @@ template <class T, class E> class BackwardTask {
 // Part n of 0 .. all - 1, `size` long.
 Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, min(all, (n + 1) * size)}; }
 
-template <class E, class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& of) {
+template <class E, class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& tensors) {
   const int64_t by_queries = (problem.queries + share.queries - 1) / share.queries, by_keys = (problem.keys + share.keys - 1) / share.keys;
   const int64_t heads = share.heads(problem);
   const int64_t multiplications = 5 * heads * min(share.queries, problem.queries) * min(share.keys, problem.keys) * problem.width;
@@ -186,7 +190,7 @@ template <class E, class T> void run_share(const Problem& problem, const Share& 
   parallel_for_with_scratch(
       problem.batches * problem.heads / heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
         const SignalsHeld held;  // once for all products of the chunk
-        BackwardTask<T, E> task(problem, share, of);
+        BackwardTask<T, E> task(problem, share, tensors);
         for (int64_t i = begin; i < end; ++i) {
           const int64_t n = i % tasks;
           task.run(i / tasks, part(n / by_keys, share.queries, problem.queries), part(n % by_keys, share.keys, problem.keys));
@@ -196,18 +200,18 @@ template <class E, class T> void run_share(const Problem& problem, const Share& 
 
 }  // namespace
 
-void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
+void backward_cpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
   const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
   const int64_t heads = problem.batches * problem.heads / problem.group, threads = thread_count(), rounds = (heads + threads - 1) / threads;
   with_products(dy, problem, [&]<class T, class E>(T, E) {
-    const Tensors<T> of{head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<const T>({out.y_bcd}),
-        head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q), head_rows<T>(gradients.k),
-        head_rows<T>(gradients.v)};
+    const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
+        head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q),
+        head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
     // Five products per block when a task has a whole head of keys. With few heads for the threads there are two rounds of smaller
     // tasks, the first for dk and dv, the second for dq, with seven products in all.
-    if (7 * heads >= 5 * rounds * threads) return run_share<E>(problem, {all_queries, all_keys, true, true}, of);
-    run_share<E>(problem, {all_queries, kBlock, false, true}, of);
-    run_share<E>(problem, {kBlock, all_keys, true, false}, of);
+    if (7 * heads >= 5 * rounds * threads) return run_share<E>(problem, {all_queries, all_keys, true, true}, tensors);
+    run_share<E>(problem, {all_queries, kBlock, false, true}, tensors);
+    run_share<E>(problem, {kBlock, all_keys, true, false}, tensors);
   });
 }
 

@@ -41,13 +41,13 @@ template <class T, class E> class ForwardTask {
   // The queries first .. end - 1 of a head.
   void run(int64_t head, int64_t first, int64_t end) const {
     const int64_t width = problem_.width, n = end - first;
-    pack_rows(tensors_.q.of(problem_, head) + first * tensors_.q.row, tensors_.q.row, n, width, A(problem_.scale), q_, row_);
+    pack_rows(tensors_.q.of_head(problem_, head) + first * tensors_.q.row, tensors_.q.row, n, width, A(problem_.scale), q_, row_);
     for (int64_t i = 0; i < n * row_; ++i) o_[i] = 0;
     for (int64_t i = 0; i < n; ++i) {
       m_[i] = -A(__builtin_huge_val());
       l_[i] = 0;
     }
-    const T *k = tensors_.k.of(problem_, head), *v = tensors_.v.of(problem_, head);
+    const T *k = tensors_.k.of_head(problem_, head), *v = tensors_.v.of_head(problem_, head);
     const int64_t all_keys = problem_.keys_of(head), end_key = problem_.sees.end_key(end - 1, all_keys);
     const int64_t first_key = problem_.documents(head).first_key(first, problem_.sees.first_key(first));
     for (int64_t j0 = first_key / kBlock * kBlock; j0 < end_key; j0 += kBlock) {
@@ -58,7 +58,7 @@ template <class T, class E> class ForwardTask {
         if (Tile::visible(problem_, head, all_keys, t0, j0)) add_block(Tile(problem_, head, all_keys, t0, j0), head, t0 - first);
     }
     finish(tensors_.lse + head * problem_.queries + first, n);
-    unpack(o_, row_, n, width, l_, A(1), tensors_.y.of(problem_, head) + first * tensors_.y.row, tensors_.y.row);
+    unpack(o_, row_, n, width, l_, A(1), tensors_.y.of_head(problem_, head) + first * tensors_.y.row, tensors_.y.row);
   }
 
  private:

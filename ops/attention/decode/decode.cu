@@ -138,7 +138,7 @@ HOST Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor
   check_caches(checked, k_cache_bnsk, v_cache_bnsk, past, options);
   const Problem& problem = checked.problem;
   const Views inputs = checked.views();
-  const Tensor y = past == 0 ? forward(problem, inputs).y_bcd : like(q.of, {problem.batches, problem.queries, problem.d()});
+  const Tensor y = past == 0 ? forward(problem, inputs).y_bcd : like(q.tensor, {problem.batches, problem.queries, problem.d()});
   if (y.size() > 0)
     with_dtype(y, [&]<class T>(T) {
       const CachedQueries<T> queries{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),

@@ -17,7 +17,7 @@ template <class T> struct CachedQueries {
   HD int64_t slot(int64_t head, int64_t t) const { return (head / problem.group * capacity + t % capacity) * problem.width; }
   // Row r of these positions.
   template <class E> HD E* at(const HeadRows<E>& rows, int64_t head, int64_t r) const {
-    return rows.of(problem, head) + (row + r) * rows.row;
+    return rows.of_head(problem, head) + (row + r) * rows.row;
   }
   // Position t sees the keys of the positions first_key .. end_key - 1.
   HD int64_t first_key(int64_t t) const { return problem.sees.first_key(t); }

@@ -56,11 +56,11 @@ HOST bool flash_takes(const Problem& problem, Device device) {
 HOST bool flash_fits(const Problem& problem, std::initializer_list<Rows> views) {
   constexpr int64_t kBytes = 16, kElements = flash::kChunk;
   for (const Rows& view : views)
-    if (const Arg& tensor = view.of; tensor.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(tensor.raw()) % kBytes ||
-                                     view.offset % kElements || tensor.shape()[2] % kElements || tensor.shape()[2] >= 1 << 22 ||
-                                     tensor.size() / kElements >= int64_t{1} << 30)
+    if (const Arg& tensor = view.tensor; tensor.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(tensor.raw()) % kBytes ||
+                                         view.offset % kElements || tensor.shape()[2] % kElements || tensor.shape()[2] >= 1 << 22 ||
+                                         tensor.size() / kElements >= int64_t{1} << 30)
       return false;
-  return flash_takes(problem, views.begin()->of.device());
+  return flash_takes(problem, views.begin()->tensor.device());
 }
 
 HOST void flash_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {

@@ -61,15 +61,15 @@ struct Part {
 template <class T, int kWidth, bool packed = false> struct QueryGradientKernel {
   static constexpr int kThreads = kGpuThreads;
   using A = Accumulator<T>;
-  BackwardTensors<T> of;
+  BackwardTensors<T> tensors;
 
-  HD int64_t column_groups() const { return (of.problem.width + kWidth - 1) / kWidth; }
-  HD int64_t query_blocks() const { return (of.problem.queries + kGpuBlock - 1) / kGpuBlock; }
-  HD int64_t blocks() const { return of.problem.batches * of.problem.heads * query_blocks() * column_groups(); }
+  HD int64_t column_groups() const { return (tensors.problem.width + kWidth - 1) / kWidth; }
+  HD int64_t query_blocks() const { return (tensors.problem.queries + kGpuBlock - 1) / kGpuBlock; }
+  HD int64_t blocks() const { return tensors.problem.batches * tensors.problem.heads * query_blocks() * column_groups(); }
 
   __device__ void operator()() const {
     const auto shared = SharedBlocks<A>::get();
-    const Problem& problem = of.problem;
+    const Problem& problem = tensors.problem;
     const auto [head, t0, x0] = Part(query_blocks(), column_groups(), kWidth, true);
     const int64_t last = t0 + kGpuBlock < problem.queries ? t0 + kGpuBlock - 1 : problem.queries - 1;
     const int64_t keys = problem.keys_of(head), end_key = problem.sees.end_key(last, keys);
@@ -78,29 +78,29 @@ template <class T, int kWidth, bool packed = false> struct QueryGradientKernel {
     if constexpr (packed) first_key = problem.documents(head).first_key(t0, first_key);
     for (int64_t j0 = first_key / kGpuBlock * kGpuBlock; j0 < end_key; j0 += kGpuBlock) {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];
-      scores<T>(of.q(head, t0), of.k(head, j0, keys), problem.width, shared, p);
-      scores<T>(of.dy(head, t0), of.v(head, j0, keys), problem.width, shared, ds);
+      scores<T>(tensors.q(head, t0), tensors.k(head, j0, keys), problem.width, shared, p);
+      scores<T>(tensors.dy(head, t0), tensors.v(head, j0, keys), problem.width, shared, ds);
       if (problem.dropout.active()) stage_factors(problem, head, t0, j0, kScorePitch, 1, shared.weights);
       __syncthreads();
       differentiate(head, t0, j0, keys, shared, p, ds);
       store_weights(ds, shared);
-      add_weighted<kWidth, T>(of.k(head, j0, keys).columns_from(x0), problem.width - x0, shared, dq);
+      add_weighted<kWidth, T>(tensors.k(head, j0, keys).columns_from(x0), problem.width - x0, shared, dq);
     }
-    T* to = of.dq.of(problem, head) + t0 * of.dq.row + x0;
-    const bool add = of.dq.data == of.dk.data || of.dq.data == of.dv.data;  // those were stored by the other kernel
+    T* target = tensors.dq.of_head(problem, head) + t0 * tensors.dq.row + x0;
+    const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // those were stored by the other kernel
     store<kWidth>(
-        dq, to, of.dq.row, problem.queries - t0, problem.width - x0, [&](int) { return A(problem.scale); }, add);
+        dq, target, tensors.dq.row, problem.queries - t0, problem.width - x0, [&](int) { return A(problem.scale); }, add);
   }
 
   // ds, from dy . v in its place.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       const A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
-    const bool dropping = of.problem.dropout.active();
-    const MaskOf<packed> mask(of.problem, head, t0, j0, keys);
+    const bool dropping = tensors.problem.dropout.active();
+    const MaskOf<packed> mask(tensors.problem, head, t0, j0, keys);
     UNROLL(8)
     for (int i = 0; i < kThreadRows; ++i) {
       const int64_t t = t0 + thread_row(i);
-      const A lse = of.lse_of(head, t), delta = of.delta_of(head, t);
+      const A lse = tensors.lse_of(head, t), delta = tensors.delta_of(head, t);
       UNROLL(4)
       for (int j = 0; j < kThreadColumns; ++j) {
         const A factor = dropping ? shared.weight(i, j) : A(1);
@@ -113,15 +113,15 @@ template <class T, int kWidth, bool packed = false> struct QueryGradientKernel {
 template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
   static constexpr int kThreads = kGpuThreads;
   using A = Accumulator<T>;
-  BackwardTensors<T> of;
+  BackwardTensors<T> tensors;
 
-  HD int64_t column_groups() const { return (of.problem.width + kWidth - 1) / kWidth; }
-  HD int64_t key_blocks() const { return (of.problem.keys + kGpuBlock - 1) / kGpuBlock; }
-  HD int64_t blocks() const { return of.problem.batches * of.problem.of_key_heads().heads * key_blocks() * column_groups(); }
+  HD int64_t column_groups() const { return (tensors.problem.width + kWidth - 1) / kWidth; }
+  HD int64_t key_blocks() const { return (tensors.problem.keys + kGpuBlock - 1) / kGpuBlock; }
+  HD int64_t blocks() const { return tensors.problem.batches * tensors.problem.of_key_heads().heads * key_blocks() * column_groups(); }
 
   __device__ void operator()() const {
     const auto shared = SharedBlocks<A>::get();
-    const Problem& problem = of.problem;
+    const Problem& problem = tensors.problem;
     const auto [number, j0, x0] = Part(key_blocks(), column_groups(), kWidth, false);
     const int64_t first_head = number * problem.group, keys = problem.keys_of(first_head),
                   last = j0 + kGpuBlock < keys ? j0 + kGpuBlock - 1 : keys - 1;
@@ -132,16 +132,16 @@ template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
     for (int64_t head = first_head; head < first_head + problem.group; ++head) UNROLL(1)
     for (int64_t t0 = problem.sees.first_query(j0) / kGpuBlock * kGpuBlock; t0 < end_query; t0 += kGpuBlock) {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];  // transposed: rows are keys, columns queries
-      scores<T>(of.k(head, j0, keys), of.q(head, t0), problem.width, shared, p);
-      scores<T>(of.v(head, j0, keys), of.dy(head, t0), problem.width, shared, ds);
+      scores<T>(tensors.k(head, j0, keys), tensors.q(head, t0), problem.width, shared, p);
+      scores<T>(tensors.v(head, j0, keys), tensors.dy(head, t0), problem.width, shared, ds);
       if (problem.dropout.active()) stage_factors(problem, head, t0, j0, 1, kScorePitch, shared.weights);
       __syncthreads();
       differentiate(head, t0, j0, keys, shared, p, ds);
       store_weights(p, shared);
-      add_weighted<kWidth, T>(of.dy(head, t0).columns_from(x0), problem.width - x0, shared, dv);
+      add_weighted<kWidth, T>(tensors.dy(head, t0).columns_from(x0), problem.width - x0, shared, dv);
       __syncthreads();  // p has been read
       store_weights(ds, shared);
-      add_weighted<kWidth, T>(of.q(head, t0).columns_from(x0), problem.width - x0, shared, dk);
+      add_weighted<kWidth, T>(tensors.q(head, t0).columns_from(x0), problem.width - x0, shared, dk);
     }
     store_gradients(first_head, j0, x0, dk, dv);
   }
@@ -149,15 +149,15 @@ template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
   // ds, from dy . v in its place, and p, from the scores, times what dropout multiplies it by.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
-    const bool dropping = of.problem.dropout.active();
-    const MaskOf<packed> mask(of.problem, head, t0, j0, keys);
+    const bool dropping = tensors.problem.dropout.active();
+    const MaskOf<packed> mask(tensors.problem, head, t0, j0, keys);
     UNROLL(4)
     for (int j = 0; j < kThreadColumns; ++j) {
       const int64_t t = t0 + thread_column(j);
-      const A lse = of.lse_of(head, t), delta = of.delta_of(head, t);
+      const A lse = tensors.lse_of(head, t), delta = tensors.delta_of(head, t);
       UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) {
-        const bool visible = t < of.problem.queries && mask.visible(thread_column(j), thread_row(i));
+        const bool visible = t < tensors.problem.queries && mask.visible(thread_column(j), thread_row(i));
         const A factor = dropping ? shared.weight(i, j) : A(1);
         p[i][j] = visible ? math::exp(p[i][j] - lse) : A(0);
         ds[i][j] = visible ? p[i][j] * (ds[i][j] * factor - delta) : A(0);
@@ -169,39 +169,42 @@ template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
   // Keys of padding have gradients too: zeros.
   __device__ void store_gradients(
       int64_t head, int64_t j0, int64_t x0, A (&dk)[kThreadRows][kWidth / 16], const A (&dv)[kThreadRows][kWidth / 16]) const {
-    const Problem& problem = of.problem;
+    const Problem& problem = tensors.problem;
     const int64_t rows = problem.keys - j0, columns = problem.width - x0;
-    const bool one_sum = of.dk.data == of.dv.data;
+    const bool one_sum = tensors.dk.data == tensors.dv.data;
     if (one_sum)
       for (int i = 0; i < kThreadRows; ++i)
         for (int x = 0; x < kWidth / 16; ++x) dk[i][x] += dv[i][x];
-    store<kWidth>(dk, of.dk.of(problem, head) + j0 * of.dk.row + x0, of.dk.row, rows, columns, [](int) { return A(1); });
-    if (!one_sum) store<kWidth>(dv, of.dv.of(problem, head) + j0 * of.dv.row + x0, of.dv.row, rows, columns, [](int) { return A(1); });
+    store<kWidth>(
+        dk, tensors.dk.of_head(problem, head) + j0 * tensors.dk.row + x0, tensors.dk.row, rows, columns, [](int) { return A(1); });
+    if (!one_sum)
+      store<kWidth>(
+          dv, tensors.dv.of_head(problem, head) + j0 * tensors.dv.row + x0, tensors.dv.row, rows, columns, [](int) { return A(1); });
   }
 };
 
-template <class T, int kWidth> void launch_backward(const BackwardTensors<T>& of, Device device) {
+template <class T, int kWidth> void launch_backward(const BackwardTensors<T>& tensors, Device device) {
   constexpr int kBytes = SharedBlocks<Accumulator<T>>::kBytes;
-  with_packing(of.problem, [&]<bool packed>(std::bool_constant<packed>) {
-    const KeyGradientKernel<T, kWidth, packed> of_keys{of};
+  with_packing(tensors.problem, [&]<bool packed>(std::bool_constant<packed>) {
+    const KeyGradientKernel<T, kWidth, packed> of_keys{tensors};
     launch("attention' dk dv", device, {of_keys.blocks(), kGpuThreads, kBytes}, of_keys);
-    const QueryGradientKernel<T, kWidth, packed> of_queries{of};
+    const QueryGradientKernel<T, kWidth, packed> of_queries{tensors};
     launch("attention' dq", device, {of_queries.blocks(), kGpuThreads, kBytes}, of_queries);
   });
 }
 
-HOST void blocks_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
+HOST void blocks_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
   const Tensor delta_bnc = like(out.lse_bnc);
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;
     const Delta<T> of_rows{problem, dy.data<T>(), out.y_bcd.data<T>(), delta_bnc.data<A>()};
     for_rows("attention' delta", dy.device(), problem.batches * problem.queries * problem.heads, problem.width, of_rows);
-    const BackwardTensors<T> of{problem, head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v),
+    const BackwardTensors<T> tensors{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<const T>({dy}), out.lse_bnc.data<A>(), delta_bnc.data<A>(), head_rows<T>(gradients.q), head_rows<T>(gradients.k),
         head_rows<T>(gradients.v)};
     // f64 has no registers for more.
-    if (problem.width <= 32 || dtype_of<T> == Dtype::f64) return launch_backward<T, 32>(of, dy.device());
-    if constexpr (dtype_of<T> != Dtype::f64) launch_backward<T, 64>(of, dy.device());
+    if (problem.width <= 32 || dtype_of<T> == Dtype::f64) return launch_backward<T, 32>(tensors, dy.device());
+    if constexpr (dtype_of<T> != Dtype::f64) launch_backward<T, 64>(tensors, dy.device());
   });
 }
 

@@ -53,7 +53,7 @@ template <class T> struct Matrix {
 template <class T>
 __device__ inline Matrix<T> matrix(
     const Problem& problem, const HeadRows<const T>& rows, int64_t head, int64_t first, int64_t end, Accumulator<T> factor) {
-  return {rows.of(problem, head) + first * rows.row, rows.row, end - first, factor};
+  return {rows.of_head(problem, head) + first * rows.row, rows.row, end - first, factor};
 }
 
 // The visible pairs among the 64 queries from t0 on and the 64 keys from j0 on, both counted from there; only the first `keys` keys exist.

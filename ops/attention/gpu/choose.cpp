@@ -27,32 +27,32 @@ bool all_fit(const Problem& problem, const std::vector<Rows>& views) {
 }  // namespace
 
 GpuPath gpu_path(const Problem& problem, const std::vector<Rows>& views) {
-  if (views[0].of.dtype() != Dtype::bf16) return GpuPath::blocks;
+  if (views[0].tensor.dtype() != Dtype::bf16) return GpuPath::blocks;
   if (!problem.starts && all_fit(problem, views)) return GpuPath::flash;
-  if (!problem.starts && padding_fits(problem, views[0].of.device())) return GpuPath::padded;
+  if (!problem.starts && padding_fits(problem, views[0].tensor.device())) return GpuPath::padded;
   return products_fit(problem) ? GpuPath::products : GpuPath::blocks;
 }
 
-void forward_gpu(const Problem& problem, const Views& in, const Outputs& out) {
-  switch (gpu_path(problem, {in.q, in.k, in.v, {out.y_bcd}})) {
-    case GpuPath::flash: return flash_forward(problem, in, out);
-    case GpuPath::padded: return padded_forward(problem, in, out);
-    case GpuPath::products: return products_forward(problem, in, out);
+void forward_gpu(const Problem& problem, const Views& inputs, const Outputs& out) {
+  switch (gpu_path(problem, {inputs.q, inputs.k, inputs.v, {out.y_bcd}})) {
+    case GpuPath::flash: return flash_forward(problem, inputs, out);
+    case GpuPath::padded: return padded_forward(problem, inputs, out);
+    case GpuPath::products: return products_forward(problem, inputs, out);
     case GpuPath::blocks: break;
   }
   if (out.y_bcd.dtype() == Dtype::bf16) say_slow(problem);
-  blocks_forward(problem, in, out);
+  blocks_forward(problem, inputs, out);
 }
 
-void backward_gpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
-  switch (gpu_path(problem, {in.q, in.k, in.v, {out.y_bcd}, {dy}, gradients.q, gradients.k, gradients.v})) {
-    case GpuPath::flash: return flash_backward(problem, dy, in, out, gradients);
-    case GpuPath::padded: return padded_backward(problem, dy, in, out, gradients);
-    case GpuPath::products: return products_backward(problem, dy, in, out, gradients);
+void backward_gpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
+  switch (gpu_path(problem, {inputs.q, inputs.k, inputs.v, {out.y_bcd}, {dy}, gradients.q, gradients.k, gradients.v})) {
+    case GpuPath::flash: return flash_backward(problem, dy, inputs, out, gradients);
+    case GpuPath::padded: return padded_backward(problem, dy, inputs, out, gradients);
+    case GpuPath::products: return products_backward(problem, dy, inputs, out, gradients);
     case GpuPath::blocks: break;
   }
   if (dy.dtype() == Dtype::bf16) say_slow(problem);
-  blocks_backward(problem, dy, in, out, gradients);
+  blocks_backward(problem, dy, inputs, out, gradients);
 }
 
 }  // namespace ricci::attention_kernels

@@ -60,7 +60,7 @@ template <class T, int kWidth, bool packed = false> struct ForwardKernel {
       add_weighted<kWidth, T>(matrix(problem, v, head, j0, keys, A(1)).columns_from(x0), problem.width - x0, shared, state.o);
     }
     // A query that sees no key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
-    store<kWidth>(state.o, y.of(problem, head) + t0 * y.row + x0, y.row, end - t0, problem.width - x0,
+    store<kWidth>(state.o, y.of_head(problem, head) + t0 * y.row + x0, y.row, end - t0, problem.width - x0,
         [&](int i) { return state.l[i] == 0 ? A(0) : 1 / state.l[i]; });
     if (x0 == 0 && threadIdx.x % 16 == 0)
       for (int i = 0; i < kThreadRows; ++i)
@@ -93,23 +93,23 @@ template <class T, int kWidth, bool packed = false> struct ForwardKernel {
   }
 };
 
-template <class T, int kWidth> void launch_forward(const Problem& problem, const Views& in, const Outputs& out) {
+template <class T, int kWidth> void launch_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
   using A = Accumulator<T>;
   with_packing(problem, [&]<bool packed>(std::bool_constant<packed>) {
-    const ForwardKernel<T, kWidth, packed> kernel{problem, head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v),
-        head_rows<T>({out.y_bcd}), out.lse_bnc.data<A>()};
+    const ForwardKernel<T, kWidth, packed> kernel{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k),
+        head_rows<const T>(inputs.v), head_rows<T>({out.y_bcd}), out.lse_bnc.data<A>()};
     const int64_t blocks = problem.batches * problem.heads * kernel.query_blocks() * kernel.column_groups();
     launch("attention", out.y_bcd.device(), {blocks, kGpuThreads, SharedBlocks<A>::kBytes}, kernel);
   });
 }
 
-HOST void blocks_forward(const Problem& problem, const Views& in, const Outputs& out) {
+HOST void blocks_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
   with_dtype(out.y_bcd, [&]<class T>(T) {
-    if (problem.width <= 32) return launch_forward<T, 32>(problem, in, out);
+    if (problem.width <= 32) return launch_forward<T, 32>(problem, inputs, out);
     if constexpr (dtype_of<T> != Dtype::f64) {  // f64 has no registers for more
-      if (problem.width > 64) return launch_forward<T, 128>(problem, in, out);
+      if (problem.width > 64) return launch_forward<T, 128>(problem, inputs, out);
     }
-    launch_forward<T, 64>(problem, in, out);
+    launch_forward<T, 64>(problem, inputs, out);
   });
 }
 

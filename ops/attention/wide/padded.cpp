@@ -11,40 +11,40 @@ Problem widened(Problem problem) {
   return problem;
 }
 
-bool same(const Rows& a, const Rows& b) { return a.of.raw() == b.of.raw() && a.offset == b.offset; }
+bool same(const Rows& a, const Rows& b) { return a.tensor.raw() == b.tensor.raw() && a.offset == b.offset; }
 
 // The elements of a view, `positions` rows for each sequence, [sequence and position] [head] [column], beside the elements of its copy
 // with wider heads.
 Strided<2> elements(const Problem& problem, const Rows& view, int64_t positions) {
   const int64_t wide = widened(problem).width;
   Strided<2> s;
-  s.push(problem.batches * positions, {view.of.shape()[2], problem.heads / view.group * wide});
+  s.push(problem.batches * positions, {view.tensor.shape()[2], problem.heads / view.group * wide});
   s.push(problem.heads / view.group, {problem.width, wide});
   s.push(problem.width, {1, 1});
   return s;
 }
 
 Tensor room(const Problem& problem, const Rows& view) {
-  const Tensor& tensor = view.of;
+  const Tensor& tensor = view.tensor;
   const Shape shape{tensor.shape()[0], tensor.shape()[1], widened(problem).d() / view.group};
   return widened(problem).width == problem.width ? like(tensor, shape) : zeros(shape, tensor.dtype(), tensor.device());
 }
 
 Tensor copied(const Problem& problem, const Rows& view) {
   const Tensor copy = room(problem, view);
-  copy_strided("attention: pad", view.of, view.offset, copy, 0, elements(problem, view, view.of.shape()[1]));
+  copy_strided("attention: pad", view.tensor, view.offset, copy, 0, elements(problem, view, view.tensor.shape()[1]));
   return copy;
 }
 
 // The columns of the heads, back from a copy into a view.
 void give_back(const Problem& problem, const Tensor& copy, const Rows& view) {
-  const Strided<2> there = elements(problem, view, view.of.shape()[1]);
+  const Strided<2> there = elements(problem, view, view.tensor.shape()[1]);
   Strided<2> back = there;
   for (int d = 0; d < back.rank; ++d) {
     back.stride[0][d] = there.stride[1][d];
     back.stride[1][d] = there.stride[0][d];
   }
-  copy_strided("attention: unpad", copy, 0, view.of, view.offset, back);
+  copy_strided("attention: unpad", copy, 0, view.tensor, view.offset, back);
 }
 
 // make(view) for q, k and v; views of the same columns share what is made.
@@ -75,9 +75,9 @@ void padded_backward(const Problem& problem, const Tensor& dy, const Views& inpu
   const Views wide_in = each_view(inputs, copy);
   const Views wide_gradients = each_view(gradients, [&](const Rows& view) { return room(problem, view); });
   flash_backward(widened(problem), copy({dy}), wide_in, {copy({out.y_bcd}), out.lse_bnc}, wide_gradients);
-  give_back(problem, wide_gradients.q.of, gradients.q);
-  if (!same(gradients.k, gradients.q)) give_back(problem, wide_gradients.k.of, gradients.k);
-  if (!same(gradients.v, gradients.q) && !same(gradients.v, gradients.k)) give_back(problem, wide_gradients.v.of, gradients.v);
+  give_back(problem, wide_gradients.q.tensor, gradients.q);
+  if (!same(gradients.k, gradients.q)) give_back(problem, wide_gradients.k.tensor, gradients.k);
+  if (!same(gradients.v, gradients.q) && !same(gradients.v, gradients.k)) give_back(problem, wide_gradients.v.tensor, gradients.v);
 }
 
 }  // namespace ricci::attention_kernels

@@ -106,7 +106,7 @@ struct Existing {
 // Keys or values as products may read them.
 HOST Rows existing(const Problem& problem, const Rows& view) {
   if (!problem.lengths) return view;
-  const Tensor& tensor = view.of;
+  const Tensor& tensor = view.tensor;
   const int64_t columns = problem.of_key_heads().d();
   const Tensor copy = like(tensor, Shape{problem.batches, problem.keys, columns});
   for_rows("attention: keys", tensor.device(), problem.batches * problem.keys, columns,
@@ -121,7 +121,7 @@ struct Matrices {
   Matrices transposed() const { return {data, {strides.column_stride, strides.row_stride, strides.batch_stride}}; }
 };
 template <class T> Matrices matrices(const Problem& problem, const Group& group, const HeadRows<T>& rows) {
-  return {rows.of(problem, group.first * problem.heads + group.head), {rows.row, 1, rows.sequence}};
+  return {rows.of_head(problem, group.first * problem.heads + group.head), {rows.row, 1, rows.sequence}};
 }
 HOST Matrices scores(const Problem& problem, const Tensor& t) { return {t.raw(), {problem.keys, 1, problem.queries * problem.keys}}; }
 

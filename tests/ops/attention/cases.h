@@ -145,9 +145,9 @@ inline bool same_bits(const ForwardAndBackward& a, const ForwardAndBackward& b) 
 struct ViewElement {
   Rows rows;
   Values values;
-  explicit ViewElement(const Rows& view) : rows(view), values(values_of(view.of)) {}
+  explicit ViewElement(const Rows& view) : rows(view), values(values_of(view.tensor)) {}
   double operator()(int64_t b, int64_t t, int64_t x) const {
-    const Shape& shape = rows.of.shape();
+    const Shape& shape = rows.tensor.shape();
     return values[static_cast<size_t>((b * shape[1] + t) * shape[2] + rows.offset + x)];
   }
 };
@@ -159,8 +159,8 @@ inline ForwardAndBackward run_padded(const Case& of, Dtype dtype, Device device,
   for (size_t i : {1, 2})
     for (int64_t b = 0; b < of.b; ++b)
       for (int64_t j = of.keys_of(b); j < of.key_count(); ++j) {
-        const int64_t x = views[i].of.shape()[2];
-        std::fill_n(views[i].of.data<double>() + (b * of.key_count() + j) * x + views[i].offset, of.d(), padding);
+        const int64_t x = views[i].tensor.shape()[2];
+        std::fill_n(views[i].tensor.data<double>() + (b * of.key_count() + j) * x + views[i].offset, of.d(), padding);
       }
   return run(attention, of, as(inputs, dtype, device), to(convert(of.dy(), dtype), device));
 }

@@ -34,7 +34,7 @@ template <class S> class LowPrecision {
   Vectors vectors(const Rows& rows, int64_t head, int64_t group = 1) const {
     auto view = attention_kernels::head_rows<float>(rows);
     view.group = group;
-    return {view.of(problem_, head), view.row};
+    return {view.of_head(problem_, head), view.row};
   }
 
   ForwardAndBackward all(const std::vector<Tensor>& inputs, const Tensor& dy) const {
