@@ -69,7 +69,7 @@ Activation activation_of(const JsonFile& config) {
   fail("{}: activation_function: {} has no equivalent here; there are {}", {config.path(), one_line(name), known});
 }
 
-// Null: GPT-2 has no such activation.
+// Null if GPT-2 has no such activation.
 const char* their_name(Activation activation) {
   for (const auto& [theirs, ours] : kActivations)
     if (ours == activation) return theirs;

@@ -55,7 +55,7 @@ std::vector<Job> jobs_of(const Options& options, const std::string& name, const 
   return jobs;
 }
 
-// Trains what is not trained yet. False: interrupted.
+// Trains what is not trained yet. Returns false if interrupted.
 bool train_all(const std::vector<Job>& jobs) {
   const Interrupt interrupt;
   for (size_t i = 0; i < jobs.size(); ++i) {

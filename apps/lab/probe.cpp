@@ -68,7 +68,7 @@ Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
 }
 
 // Where the document of each position begins, of tensor documents, in which neighbours of one document have the same number; empty when
-// the file does not say.
+// the file has none.
 Tensor load_starts(const SafetensorsFile& file, const Shape& ids) {
   if (!file.contains("documents")) return {};
   const Tensor documents_bc = load_integers(file, "documents", 2, "[batch position]"), starts_bc(ids, Dtype::i64);

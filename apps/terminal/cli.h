@@ -20,7 +20,7 @@ namespace ricci::apps {
 struct AppText {
   const char* name;             // before every error
   const char* summary;          // the first line of --help
-  bool prints_result = true;    // its output is its result; false: its results are files, and its output may stay unread
+  bool prints_result = true;    // its output is its result; otherwise its results are files, and its output may stay unread
   bool may_be_several = false;  // a launcher may start several processes of it (cuda/ranks/ranks.h)
 };
 
@@ -46,11 +46,11 @@ std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
 // The arguments [FILE] [KEY=VALUE ...] of programs that read a run file, or several. A word with a slash before its equals sign is a file;
-// --KEY=VALUE is KEY=VALUE. ~KEY removes a key that the file sets. Error: a key is given with dashes and without, of which the last
-// one is not known.
+// --KEY=VALUE is KEY=VALUE. ~KEY removes a key that the file sets. Error: a key is given with dashes and without: it is not known which of
+// the two came last.
 class RunOptions {
  public:
-  const std::string& file() const { return files_[0]; }  // empty: none given
+  const std::string& file() const { return files_[0]; }  // empty if none was given
   const std::vector<std::string>& files() const { return files_; }
   const std::vector<std::string>& overrides() const { return overrides_; }
 

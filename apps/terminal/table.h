@@ -25,7 +25,7 @@ class Value {
  public:
   using List = std::vector<Value>;
 
-  Value() = default;                          // nothing: JSON leaves the member out
+  Value() = default;                          // JSON leaves such a member out
   Value(std::nullptr_t) : value_(nullptr) {}  // not known: null in JSON
   Value(bool value) : value_(value) {}
   Value(double value) : value_(value) {}  // null in JSON where it is not finite

@@ -17,7 +17,7 @@ class Buffer {
  public:
   Buffer(DocumentOrder& documents, const PackingOptions& options) : documents_(documents), options_(options) {}
 
-  // Takes documents from the order until the buffer is full. False: there is none.
+  // Takes documents from the order until the buffer is full. Returns false if there is none.
   bool fill() {
     for (; number_ < options_.documents && std::ssize(waiting_) < options_.buffer; ++number_) {
       waiting_.insert({documents_.rest().size(), number_, documents_.place()});
@@ -54,12 +54,12 @@ class Buffer {
 // Writes the tokens of one document from a position of a row on; the last token of a full row is no input.
 void add_document(Batch& batch, int64_t row, int64_t start, const std::vector<int64_t>& ids, int64_t vocab) {
   for (int64_t i = 0; i < std::min(std::ssize(ids), batch.context - start); ++i) {
-    const auto at = static_cast<size_t>(row * batch.context + start + i);
+    const auto element = static_cast<size_t>(row * batch.context + start + i);
     const int64_t id = ids[static_cast<size_t>(i)], next = i + 1 < std::ssize(ids) ? ids[static_cast<size_t>(i + 1)] : kNoTarget;
-    batch.ids_bc[at] = vocab ? id % vocab : id;
-    batch.starts_bc[at] = start;
+    batch.ids_bc[element] = vocab ? id % vocab : id;
+    batch.starts_bc[element] = start;
     if (next < vocab) continue;  // there is no target, or it does not count
-    batch.targets_bc[at] = next - vocab;
+    batch.targets_bc[element] = next - vocab;
     ++batch.scored;
   }
 }

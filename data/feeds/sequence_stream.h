@@ -40,7 +40,7 @@ class ShuffledSequences {
   void skip() { next(); }
 
   struct Place {
-    int64_t taken = 0;  // sequences; where documents are packed, of those that were packed together
+    int64_t taken = 0;  // sequences; where documents are packed, the ones that were packed together
     StreamPlace block;  // stream position from which the shuffle buffer was, or will be, filled
   };
   Place place() const { return {taken_, block_}; }
@@ -59,7 +59,7 @@ class ShuffledSequences {
   uint64_t seed_;
   int64_t taken_ = 0;
   StreamPlace block_;
-  std::vector<PackedRow> sequences_;  // in the buffer, in the order of the stream; empty: it is to be filled
+  std::vector<PackedRow> sequences_;  // in the buffer, in the order of the stream; empty until it is filled
   Permutation order_;                 // in which they are taken
 };
 

@@ -40,7 +40,7 @@ class PieceTokenizer : public Tokenizer {
   // normal form.
   virtual size_t complete_prefix_by_splitting(std::string_view) const { return 0; }
 
-  // Appends the text of a token that was added; false: the id is another's.
+  // Appends the text of a token that was added. Returns false if the id is another's.
   bool append_added(int64_t id, std::string& text) const;
 
  private:

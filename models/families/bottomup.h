@@ -17,7 +17,7 @@ struct BottomUpConfig {
 };
 
 // Tokens attend to the complete cells of the coarse scales, each head to one scale. No feed-forward map. The keys of sdp for shared and
-// normalised keys, widths and rotation are those of the stacks: here queries are tokens and keys are cells.
+// normalised keys, widths and rotation are the stacks' keys: here queries are tokens and keys are cells.
 struct Aggregation {
   // z of the tokens.
   Tensor operator()(const Arg& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {

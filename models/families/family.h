@@ -25,7 +25,7 @@ enum class Objective : uint8_t {
 struct FamilyTraits {
   const char* name;  // in run files: `family: topdown`
   Objective objective = Objective::next_token;
-  bool mixes = false;  // its blocks are built around the mixer that a run file names; false: it has an attention of its own
+  bool mixes = false;  // its blocks are built around the mixer that a run file names, not around an attention of its own
   // The keys shared by several families that it reads.
   bool reads_layers = false;  // one number of blocks
   bool reads_stacks = false;  // a number of blocks per scale

@@ -52,7 +52,7 @@ struct Retina {
     if (windows.size() != scales) fail("model.windows: {} windows for {} scales", {windows.size(), scales});
     for (size_t i = 0; i < scales; ++i) {
       const Range& w = windows[i];
-      if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end behind the begin", {w.lo, w.hi});
+      if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end after the begin", {w.lo, w.hi});
       if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
       if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
         fail("model.windows: {}:{} of a finer scale in front of {}:{}, expected nearer ones in front of farther ones",

@@ -61,9 +61,9 @@ class Ranking {
   double max_, temperature_;
 };
 
-// The token at which `uniform` of the weight is, among those that together have the share top_p, and of these the ones with a weight of
-// min_p at least: the most probable token weighs 1. `total` is the sum of all weights; where it is wrong by up to `error` and the token
-// depends on that: none.
+// The token at which `uniform` of the weight is. The tokens that together have the share top_p count, as far as their weight is min_p at
+// least: the most probable token weighs 1. `total` is the sum of all weights; where it is wrong by up to `error` and the token depends on
+// that, there is no result.
 std::optional<int64_t> draw_from(Ranking& ranking, const Sampling& s, double uniform, double total, double error) {
   const auto is_near = [&](double a, double b) { return error > 0 && !(std::abs(a - b) > error); };
   size_t count = ranking.size();

@@ -11,7 +11,7 @@
 
 namespace ricci {
 
-// The order is that of transformers: temperature, top_k, top_p, min_p, each among the tokens that the one before left.
+// The order is the one of transformers: temperature, top_k, top_p, min_p, each among the tokens that the one before left.
 struct Sampling {
   double temperature = 1;  // at 0 the most probable token is chosen
   int64_t top_k = 0;       // only the k most probable tokens, or with 0 all

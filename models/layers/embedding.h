@@ -74,7 +74,7 @@ inline Tensor embed_documents(
   return positions_Cd ? x_bcd + embedding(positions_within(starts_bc), positions_Cd, Tensor()) : x_bcd;
 }
 
-// Token embeddings of positions from `first` on, each with its row of positions_Cd added; empty: no positions.
+// Token embeddings of positions from `first` on, each with its row of positions_Cd added, unless that is empty.
 inline Tensor embed(const Arg& ids_bc, const Table& tok, const Arg& positions_Cd, const EmbeddingConfig& config, int64_t first = 0) {
   return embedding(ids_bc, tok.weight, positions_Cd, embedding_scale(config, tok), first);
 }

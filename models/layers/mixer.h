@@ -53,9 +53,9 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   Config              its keys of a run file, listed by visit_fields; NoKeys: none
 //   M(shape, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
 // and may have
-//   kTurns              true: its queries and keys turn as MixerShape::rope says. kWhyNotTurns: why `positions: rope` cannot be
+//   kTurns              true: its queries and keys turn as in MixerShape::rope. kWhyNotTurns: why `positions: rope` cannot be
 //   kPacks              true: it heeds the starts of packed documents
-//   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file says otherwise
+//   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file sets it to false
 //   check(config, shape)     throws for what cannot be
 //   warning(config, shape)   what a user should know of a config that works; may be empty
 //   each_visibility(f)  where it is an attention: f(first head, heads, the keys that they see) for its heads

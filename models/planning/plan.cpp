@@ -80,8 +80,7 @@ struct Setup {
   }
 };
 
-// Notes the peaks; those of gradients, and of activations and buffers, from begin_steps() on, since what is being made before has no
-// holder yet.
+// Notes the peaks. Gradients, activations and buffers count from begin_steps() on, since what is being made before has no holder yet.
 class PeakNotes {
  public:
   PeakNotes(Device device, StepMemory& memory) : device_(device), before_(memory_use(device).current), memory_(memory) {}

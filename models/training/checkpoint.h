@@ -28,7 +28,7 @@ struct TrainState {
   bool awaits_evaluation = false;
   std::string data_place = {};  // where the order of the data goes on; empty where it follows from the step
 
-  // Notes an evaluation after this step. True: it is the best so far.
+  // Notes an evaluation after this step. Returns true if it is the best so far.
   bool improves(double val_loss);
 };
 

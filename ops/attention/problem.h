@@ -30,7 +30,7 @@ struct Problem {
   WeightDropout dropout{};
   const int64_t* lengths = nullptr;  // how many keys of each sequence exist, on the device; all if it is null
   int64_t group = 1;                 // neighbouring query heads that share a head of keys and values
-  const int64_t* starts = nullptr;   // [b c], where the document of each position begins, on the device; null: one document each
+  const int64_t* starts = nullptr;   // [b c], where the document of each position begins, on the device; null without documents
 
   HD int64_t d() const { return heads * width; }
   // Counted in heads of keys and values: number h of them is shared by the query heads group h .. group h + group - 1.

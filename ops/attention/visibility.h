@@ -52,7 +52,7 @@ struct Visibility {
   }
 };
 
-// Several documents in one sequence of tokens, each of which sees itself alone: start_t[t] is where the document of position t begins,
+// Several documents in one sequence of tokens, each read as if it were alone: start_t[t] is where the document of position t begins,
 // and null is one document. Query t sees key j only if j >= start_t[t], beside the rule above, which must be causal. As start_t never
 // falls, both ends of the intervals still never go back:
 //   first key of t = max(first key, start_t[t]),   end query of j = min(end query, end of the document of j)

@@ -1,7 +1,7 @@
-// Packed documents: position i hears position i - 2^r only where that belongs to its document, which begins at start_i.
+// Packed documents: position i depends on position i - 2^r only where that belongs to its document, which begins at start_i.
 //   y[i, r] = c[i, r] if i - 2^r >= start_i, else 0;   dc[i, r] likewise of dy[i, r]
 // The kernels of the sum then add 0 times what another document holds: they need no further condition, and are the same without packing.
-// (0 times what is not finite is not finite: such a value reaches the documents behind it.)
+// (0 times what is not finite is not finite: such a value reaches the documents after it.)
 //   bytes   2 s b c heads R, numbers of s bytes, each way
 //   floor   65,536 positions of 12 heads and 10 levels in bf16 on an H200: 31 MB at 4.8 TB/s 0.007 ms each way
 #include "autograd/record.h"

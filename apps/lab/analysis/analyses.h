@@ -163,7 +163,7 @@ struct Expected {
 // The most probable tokens by their logits, the most probable first; equal ones in the order of their ids.
 std::vector<Expected> most_probable(std::span<const double> logits, int64_t count);
 
-// Errors: as for open_text_runs; a text shorter than a cell, and one more where the next one is told.
+// Errors: as for open_text_runs; a text shorter than a cell, and one more where the next one is given.
 Report analyse_completions(const CompletionsOptions& options);
 
 // ---- samples.cpp. What models write, in numbers (Subramanian et al. 2020, table 5): repeated n-grams, BLEU, the perplexity of what they

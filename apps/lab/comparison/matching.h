@@ -53,7 +53,7 @@ struct Matched {
   TrainConfig config = {};                                     // with all overrides
   std::vector<std::string> overrides = {};                     // all that follow the run file
   std::vector<std::pair<std::string, std::string>> grid = {};  // as in Contestant
-  std::string changed = {};                                    // "model.d=132"; empty: nothing
+  std::string changed = {};                                    // "model.d=132"; empty if nothing changed
   Plan plan = {};                                              // for a step
   double beside_first = 1;                                     // the amount divided by the amount of the file's first model
 };

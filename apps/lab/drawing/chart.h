@@ -54,7 +54,7 @@ struct Curve {
   size_t raw_before = 0;                 // values of raw before the first point: points[i] is the average at raw[raw_before + i]
   bool marked = false;                   // a dot at each point
   std::vector<double> half_widths = {};  // half of the interval around each point: a band, or a bar at a single point; empty: none
-  std::vector<std::string> labels = {};  // beside the dots, one for each point; empty: none
+  std::vector<std::string> labels = {};  // beside the dots, one for each point, or none at all
   std::vector<double> steps = {};        // one for each point, where the curve is to be averaged
 };
 

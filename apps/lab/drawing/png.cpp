@@ -49,8 +49,8 @@ std::string rasterized(const std::string& svg) {
   const auto context = owned(LOADED(cairo_create)(surface.get()), LOADED(cairo_destroy));
   if (!LOADED(rsvg_handle_render_document)(drawing.get(), context.get(), &all, &error)) fail("png: {}", {error->message});
   std::string png;
-  const auto append = [](void* to, const unsigned char* data, unsigned size) {
-    static_cast<std::string*>(to)->append(reinterpret_cast<const char*>(data), size);
+  const auto append = [](void* result, const unsigned char* data, unsigned size) {
+    static_cast<std::string*>(result)->append(reinterpret_cast<const char*>(data), size);
     return CAIRO_STATUS_SUCCESS;
   };
   if (const cairo_status_t status = LOADED(cairo_surface_write_to_png_stream)(surface.get(), append, &png); status != CAIRO_STATUS_SUCCESS)

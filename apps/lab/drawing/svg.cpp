@@ -32,7 +32,7 @@ std::string fitting(const std::string& text, size_t most) {
   return text.substr(0, head) + "…" + text.substr(tail);
 }
 
-// Entries from left to right, in as many rows as they need.
+// Entries from left to right, in the rows that they need.
 std::vector<Point> place_legend(const Chart& chart, const Frame& frame) {
   std::vector<Point> places;
   double x = frame.edge, y = kTitle + 10;

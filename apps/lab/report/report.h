@@ -25,7 +25,7 @@ struct Report {
   ResultTable table = {};
   std::vector<std::string> notes = {};  // what a reader should know of the numbers, a line each
   std::vector<Passage> passages = {};
-  Value json = {};  // nothing: the rows of the table
+  Value json = {};  // the rows of the table if it is not set
   // At most one of these two. Without one there is no drawing, and the page has only the table.
   std::optional<Chart> chart = {};
   Drawing drawing = {};
@@ -33,7 +33,7 @@ struct Report {
 
 struct ReportOptions {
   std::string json;  // a file; -: stdout, in place of the table; empty: none
-  std::string out;   // .svg, .png or .html; empty: none
+  std::string out;   // .svg, .png or .html; empty without a picture
   std::string theme = "auto";
 };
 

@@ -48,10 +48,10 @@ bool lock_patiently(const Folder& folder) {
 void add_run_files(std::vector<fs::path>& files, const fs::path& folder, bool with_inner) {
   std::vector<fs::path> found;
   std::error_code fault;
-  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, fault);
-  for (; !fault && at != fs::end(at); at.increment(fault)) {
-    if (!with_inner) at.disable_recursion_pending();
-    if (at->path().extension() == ".yaml") found.push_back(folder == "." ? at->path().filename() : at->path());
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, fault);
+  for (; !fault && entry != fs::end(entry); entry.increment(fault)) {
+    if (!with_inner) entry.disable_recursion_pending();
+    if (entry->path().extension() == ".yaml") found.push_back(folder == "." ? entry->path().filename() : entry->path());
   }
   std::sort(found.begin(), found.end());
   files.insert(files.end(), found.begin(), found.end());

@@ -18,7 +18,7 @@ std::string find_run(const std::string& path_or_name);
 // "; runs has a, b, c": the runs that a user may have meant by a name, the nearest as it; nothing where there are none, or for a path.
 std::string runs_note(const std::string& name);
 
-// Error: there is nothing under the path of a run file. The run file whose name is nearest is named, or some of those that there are:
+// Error: there is nothing under the path of a run file. The run file whose name is nearest is named, or some of the present ones:
 // beside it, in apps/configs and where the programs are installed.
 void check_run_file(const std::string& path);
 

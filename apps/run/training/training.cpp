@@ -121,7 +121,7 @@ std::optional<Metrics> TrainingLoop::take_step() {
       .ranks = ranks.count()};
 }
 
-// Does all that is due after a step: evaluation, sample, record and checkpoint. False: the training ends here.
+// Does all that is due after a step: evaluation, sample, record and checkpoint. Returns false if the training ends here.
 bool TrainingLoop::conclude(Metrics record) {
   const bool last = record.step == config.steps, awaited = state.awaits_evaluation;
   const bool evaluates = last || awaited || is_due(record.step, config.eval_every);
