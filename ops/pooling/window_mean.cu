@@ -138,7 +138,7 @@ HOST Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, c
   const Extent extent = extent_of(window, lengths_b, n['c']);
   if (starts_bc) for_rows_of<DocumentForward>(name, n['b'] * n['c'], n['d'], x_bcd, y_bcd, within(extent, starts_bc));
   else for_rows_of<Forward>(name, n['b'] * n['c'], n['d'], x_bcd, y_bcd, extent);
-  return record(name, {x_bcd}, y_bcd, keep(window, Tensor(lengths_b), starts_bc),
+  return record("window_mean_difference", {x_bcd}, y_bcd, keep(window, Tensor(lengths_b), starts_bc),
       [](const Tensor& dy_bcd, const MeanWindow& window, const Tensor& lengths_b, const Tensor& starts_bc) -> Grads {
         const char* const name = "window_mean_difference'";
         const Tensor dx_bcd = like(dy_bcd);
