@@ -20,7 +20,7 @@ struct Retina {
     const size_t count = keys.scales.scales.size();
     const auto heads = static_cast<size_t>(attention.heads);
     if (attention.window) fail("model.window: {}, but a retina has windows per scale: model.windows", {*attention.window});
-    check_hears_cells(attention, keys.embedding.positions);
+    check_reads_cells(attention, keys.embedding.positions);
     if (count > heads) fail("model.scales: {} scales, but only {} heads to divide among them", {count, heads});
     check_windows(c.windows, count);
     if (!c.head_groups.empty() && c.head_groups.size() != heads)
@@ -29,12 +29,12 @@ struct Retina {
       if (group < 0 || group >= static_cast<int64_t>(count)) fail("model.head_groups: {}, expected 0 .. {}", {group, count - 1});
   }
   // Error: keys of sdp that an attention of tokens to cells does not know.
-  static void check_hears_cells(const SdpConfig& c, PositionKind positions) {
+  static void check_reads_cells(const SdpConfig& c, PositionKind positions) {
     const char* const layer = "but the attention of a retina has";
     if (c.qk_norm) fail("model.qk_norm: true, {} no such norms", {layer});
-    if (c.kv_heads) fail("model.kv_heads: {}, {} as many key heads as heads", {*c.kv_heads, layer});
+    if (c.kv_heads) fail("model.kv_heads: {}, {} one key head per head", {*c.kv_heads, layer});
     if (c.head_width) fail("model.head_width: {}, {} heads of d / heads columns", {*c.head_width, layer});
-    if (c.qkv_bias) fail("model.qkv_bias: {}, {} separate maps, with biases as model.bias says", {*c.qkv_bias ? "true" : "false", layer});
+    if (c.qkv_bias) fail("model.qkv_bias: {}, {} separate maps, with biases by model.bias", {*c.qkv_bias ? "true" : "false", layer});
     if (positions == PositionKind::rope)
       fail("model.positions: rope, but in the attention of a retina queries are tokens and keys are cells");
   }
@@ -55,7 +55,7 @@ struct Retina {
       if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end after the begin", {w.lo, w.hi});
       if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
       if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
-        fail("model.windows: {}:{} of a finer scale in front of {}:{}, expected nearer ones in front of farther ones",
+        fail("model.windows: {}:{} of a finer scale before {}:{}, expected nearer ones before farther ones",
             {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
     }
   }

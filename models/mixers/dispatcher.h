@@ -89,7 +89,7 @@ struct Dispatcher {
   int64_t positions_at_once() const { return ctx; }
 
   static constexpr const char* kName = "dispatcher";
-  static constexpr const char* kWhyNotTurns = "hears by distance already";
+  static constexpr const char* kWhyNotTurns = "reads by distance already";
   static constexpr bool kOnlyCausal = true, kPacks = true;
   template <class V> void visit(V&& v) { v("value", value, "coef", coef, "out", out); }
 };
@@ -98,20 +98,20 @@ inline void visit_fields(DispatcherConfig& c, const Fields& field) {
   field("heads", c.heads, "slices of the width with coefficients of their own; they divide d").in(1, kLargestSize);
   field("share_heads", c.share_heads, "all heads have the same weights, and each reads its own slice alone");
   field("coef_act", c.coef_act, "what makes coefficients of the map's results");
-  field("levels", c.levels, "a layer hears 2^levels positions; null: as many levels as ctx needs").in(1, 30);
-  field("drop_level0", c.drop_level0, "dropout may skip the level that hears the position before");
+  field("levels", c.levels, "a layer reads 2^levels positions; null: what ctx needs").in(1, 30);
+  field("drop_level0", c.drop_level0, "dropout may skip the level that reads the position before");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }
 
 inline void check(const DispatcherConfig& c, const MixerShape& shape) {
   check_heads(c.heads, shape.d);
-  if (!shape.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
+  if (!shape.causal) fail("model.causal: false, but the dispatcher reads earlier positions only");
 }
 
 inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
   const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
   if (!c.levels || *c.levels >= needed) return {};
-  return format_message("model.levels: with {} levels a layer hears {} positions, but ctx is {}, which {} levels would hear",
+  return format_message("model.levels: with {} levels a layer reads {} positions, but ctx is {}, which needs {} levels",
       {*c.levels, int64_t{1} << *c.levels, shape.ctx, needed});
 }
 

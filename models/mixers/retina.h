@@ -89,8 +89,8 @@ constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
 
 inline void visit_fields(RetinaConfig& c, const Fields& field) {
   field("windows", c.windows, "per scale how many tokens back its heads look, from lo to hi, the token itself being 0; null: everything");
-  field("cell_rule", c.cell_rule, "a window holds the cells that lie inside it, or those that end in it");
-  field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: as many heads for each, in their order");
+  field("cell_rule", c.cell_rule, "a window holds the cells that are inside it, or all that end in it");
+  field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: the same number for each, in their order");
 }
 
 static_assert(Mixer<RetinaAttention>);

@@ -19,7 +19,7 @@ void check_name(const std::string& name, const std::string& place, const std::ve
   if (name.empty() || name.size() > 60 || name.find('/') != name.npos || name.starts_with('.') || one_line(name) != name)
     fail("{}: '{}' cannot be a part of the name of a run", {place, one_line(name)});
   if (std::any_of(before.begin(), before.end(), [&](const Contestant& other) { return other.name == name; }))
-    fail("{}: {} stands there twice", {place, name});
+    fail("{}: {} is there twice", {place, name});
 }
 
 bool takes_list(const Field& field) {

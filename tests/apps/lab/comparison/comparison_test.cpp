@@ -63,7 +63,7 @@ TEST_CASE("comparison: a list for a key that takes one value is a grid") {
       {"model.scales=[1, 4]", "data=[a, b]", "freeze=[tok, pos]", "model.windows=[[0, 4], [4, 16]]", "lrr=[1, 2]", "lr=[]"})
     CHECK(rows("a: run.yaml\n", {word}) == Names{"a: " + std::string(word)});
   const auto refused = [&](const std::vector<std::string>& words) { return error_of([&] { rows("a: run.yaml\n", words); }); };
-  CHECK(refused({"lr=[1, 1]"}) == "lr=[1, 1]: a_lr_1 stands there twice");
+  CHECK(refused({"lr=[1, 1]"}) == "lr=[1, 1]: a_lr_1 is there twice");
   CHECK(refused({"lr=[1, [2]]"}) == "lr=[1, [2]]: lr: expected a list of values");
   CHECK(refused({"lr=[1, 2]", "lr=3"}) == "a: lr: a list of values, and then lr=3");
   CHECK(refused({"init=[runs/x, y]"}) == "init=[runs/x, y]: 'a_init_runs/x' cannot be a part of the name of a run");
