@@ -124,7 +124,7 @@ sample.prompt          the
 sample.temperature     0.5
 sample.top_k           1
 sample.top_p           0.1
-sample.min_p           0.5
+sample.min_p           1
 sample.seed            5
 '
 sed 's/fox/cat/; s/quick/slow/' text.txt >other.txt

@@ -77,7 +77,9 @@ refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny 
 # ---- Plans
 accept 'a plan' plan tiny.yaml --memory 64MiB
 verdict 'tells peak and largest batch' "$(grep -q '^held at the peak' out && grep -q 'largest batch$' out || shown out)"
-verdict 'and the gradients of all parameters' "$(grep -qE "^most of gradients +$(awk '/trained parameters/ { printf "%.1f KiB", $1 * 4 / 1024 }' out)\$" out || shown out)"
+accept 'the same as JSON' plan tiny.yaml --json
+verdict 'with the gradients of all parameters at one time' "$(tr -d ' ,' <out | awk -F: '/^"parameters"/ { least = 4 * $2 } /^"gradient_bytes"/ { if ($2 < least || $2 > 1.5 * least) print; ++rows } END { if (rows != 2) print rows }')"
+verdict 'which the text has, too' "$(run plan tiny.yaml; grep -qE '^most of gradients +[0-9.]+ KiB$' out || shown out)"
 accept 'a tape' plan tiny.yaml --tape
 verdict 'is that of one micro-batch' "$([ "$(grep -cE '^%[0-9].* keeps [0-9]+ bytes$' out)" = "$(wc -l <out)" ] && grep -qE '^%[0-9]+\[.* embedding +<- constant tok.weight' out &&
   grep -qE '^%[0-9]+\[\] +classifier_loss +<- ' <(tail -n 1 out) || echo 'expected a line per op')"

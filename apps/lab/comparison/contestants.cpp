@@ -29,14 +29,17 @@ bool takes_list(const Field& field) {
   return !std::holds_alternative<std::string*>(field.value) && std::visit(has_elements, field.value);
 }
 
-// The models with one more word each; a list for a key that takes one value makes a model for each of its values. `place`: of the word,
+// The models with one more word each; a list for a key that takes one value makes a model for each of its values. A key such as
+// model.layers, which takes a list in some families, keeps it. `place`: of the word,
 // for errors.
 std::vector<Contestant> with_word(const std::vector<Contestant>& models, const std::string& word, const std::string& place) {
   const std::string key = word.substr(0, word.find('=')), text = word.substr(std::min(word.size(), key.size() + 1));
   TrainConfig config;
   const std::vector<Field> fields = fields_of(config);
-  const auto field = std::find_if(fields.begin(), fields.end(), [&](const Field& each) { return each.key == key; });
-  const bool may_be_grid = text.starts_with('[') && field != fields.end() && !takes_list(*field);
+  const auto is_it = [&](const Field& field) { return field.key == key; };
+  const bool may_be_grid =
+      text.starts_with('[') && std::any_of(fields.begin(), fields.end(), is_it) &&
+      std::none_of(fields.begin(), fields.end(), [&](const Field& field) { return is_it(field) && takes_list(field); });
   const YamlValue value = may_be_grid ? parse_yaml(text, place, false) : YamlValue();
   std::vector<Contestant> all;
   for (const Contestant& model : models) {

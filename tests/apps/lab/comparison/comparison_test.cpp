@@ -54,13 +54,13 @@ TEST_CASE("comparison: a list for a key that takes one value is a grid") {
   CHECK(rows("a: run.yaml\nb: [run.yaml, lr=1]\n", {"steps=4", "lr=[1e-3, 3e-4]"}) ==
         Names{"a_lr_1e-3: lr=1e-3 steps=4", "a_lr_3e-4: lr=3e-4 steps=4", "b_lr_1e-3: lr=1 lr=1e-3 steps=4",
             "b_lr_3e-4: lr=1 lr=3e-4 steps=4"});
-  CHECK(rows("a: run.yaml\n", {"model.layers=[1, 2]", "model.mixer=[sdp, metric]"}) ==
-        Names{"a_layers_1_mixer_sdp: model.layers=1 model.mixer=sdp", "a_layers_1_mixer_metric: model.layers=1 model.mixer=metric",
-            "a_layers_2_mixer_sdp: model.layers=2 model.mixer=sdp", "a_layers_2_mixer_metric: model.layers=2 model.mixer=metric"});
+  CHECK(rows("a: run.yaml\n", {"model.d=[8, 16]", "model.mixer=[sdp, metric]"}) ==
+        Names{"a_d_8_mixer_sdp: model.d=8 model.mixer=sdp", "a_d_8_mixer_metric: model.d=8 model.mixer=metric",
+            "a_d_16_mixer_sdp: model.d=16 model.mixer=sdp", "a_d_16_mixer_metric: model.d=16 model.mixer=metric"});
   CHECK(rows("a: run.yaml\nb: [run.yaml, 'clip=[1, null]']\n", {}) == Names{"a:", "b_clip_1: clip=1", "b_clip_null: clip=null"});
   // Keys that take lists, unknown ones and empty lists stay as they are.
-  for (const char* word :
-      {"model.scales=[1, 4]", "data=[a, b]", "freeze=[tok, pos]", "model.windows=[[0, 4], [4, 16]]", "lrr=[1, 2]", "lr=[]"})
+  for (const char* word : {"model.scales=[1, 4]", "model.layers=[2, 2]", "data=[a, b]", "freeze=[tok, pos]",
+           "model.windows=[[0, 4], [4, 16]]", "lrr=[1, 2]", "lr=[]"})
     CHECK(rows("a: run.yaml\n", {word}) == Names{"a: " + std::string(word)});
   const auto refused = [&](const std::vector<std::string>& words) { return error_of([&] { rows("a: run.yaml\n", words); }); };
   CHECK(refused({"lr=[1, 1]"}) == "lr=[1, 1]: a_lr_1 is there twice");
