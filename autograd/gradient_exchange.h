@@ -102,9 +102,9 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   GradientLayout layout_;
   LeafSums leaves_;
   std::unordered_map<const Parameter*, size_t> number_of_;
-  std::vector<std::vector<std::vector<GradientLayout::Part>>> shares_;  // [bucket][owner]
-  std::vector<std::vector<size_t>> parameters_in_;                      // [bucket]
-  std::vector<std::vector<size_t>> buckets_of_;                         // [parameter], rising
+  std::vector<std::vector<std::vector<GradientLayout::PlacedBlock>>> shares_;  // [bucket][owner]
+  std::vector<std::vector<size_t>> parameters_in_;                             // [bucket]
+  std::vector<std::vector<size_t>> buckets_of_;                                // [parameter], rising
 
   // State of the current step:
   std::string reached_;                    // 0, 1; - where that is not known yet

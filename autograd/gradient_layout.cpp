@@ -42,8 +42,8 @@ Range GradientLayout::owned(size_t bucket, int64_t rank) const {
   return {lo + rank * share, lo + (rank + 1) * share};
 }
 
-std::vector<GradientLayout::Part> GradientLayout::parts(const Range& range) const {
-  std::vector<Part> all;
+std::vector<GradientLayout::PlacedBlock> GradientLayout::parts(const Range& range) const {
+  std::vector<PlacedBlock> all;
   for (size_t i = places_.size(); i-- > 0;) {
     const auto [begin, end] = places_[i];
     const int64_t lo = std::max(begin, range.lo), hi = std::min(end, range.hi);
@@ -55,7 +55,7 @@ std::vector<GradientLayout::Part> GradientLayout::parts(const Range& range) cons
 std::vector<OwnedBlock> GradientLayout::blocks_of(int64_t rank) const {
   std::vector<OwnedBlock> all;
   for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    const std::vector<Part> share = parts(owned(bucket, rank));
+    const std::vector<PlacedBlock> share = parts(owned(bucket, rank));
     for (size_t part = 0; part < share.size(); ++part) all.push_back({share[part].block, bucket, part});
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.parameter < b.parameter; });

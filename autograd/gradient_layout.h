@@ -45,11 +45,11 @@ class GradientLayout {
   Range owned(size_t bucket, int64_t rank) const;  // elements of the layout
 
   // The parts of a range of the layout, in its order, that hold elements of parameters, and where they start in the range.
-  struct Part {
+  struct PlacedBlock {
     ParameterBlock block;
     int64_t offset;
   };
-  std::vector<Part> parts(const Range& range) const;
+  std::vector<PlacedBlock> parts(const Range& range) const;
   // The blocks that a rank owns, in the order of the parameters and rising in each.
   std::vector<OwnedBlock> blocks_of(int64_t rank) const;
 

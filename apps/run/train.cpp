@@ -3,6 +3,11 @@
 //   ricci-train runs/NAME
 //   ricci-train runs/NAME --replay
 //   mpirun -n 4 ricci-train run.yaml accumulation=4
+// Training itself is a short loop (apps/examples/small_gpt.cpp):
+//   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
+//   for (int64_t step = 0; step < steps; ++step) train.run({batch(ids, step)}, step, schedule.rate(step, steps));
+// This program adds run files, texts, folders of runs that go on after an interruption, evaluation, and several processes. Its loop is
+// TrainingLoop::take_steps in apps/run/training/.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

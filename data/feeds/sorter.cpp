@@ -11,9 +11,9 @@ namespace ricci {
 
 namespace {
 
-constexpr int64_t kFewest = 1024;  // sequences, so that there are some of both parts
+constexpr int64_t kMinSequences = 1024;  // so that there are some in both subsets
 
-const char* name_of(SortingRows::Part part) { return part == SortingRows::Part::training ? "training" : "held out"; }
+const char* name_of(SortingRows::Subset subset) { return subset == SortingRows::Subset::training ? "training" : "held out"; }
 
 bool is_held_out(const std::vector<int64_t>& sequence) {
   std::string bytes;
@@ -23,25 +23,26 @@ bool is_held_out(const std::vector<int64_t>& sequence) {
 
 }  // namespace
 
-SortingRows::SortingRows(int64_t symbols, int64_t length, Part part, int64_t rows)
-    : symbols_(symbols), length_(length), rows_(rows), part_(part), name_(format_message("sorter ({})", {name_of(part)})) {
+SortingRows::SortingRows(int64_t symbols, int64_t length, Subset subset, int64_t rows)
+    : symbols_(symbols), length_(length), rows_(rows), subset_(subset), name_(format_message("sorter ({})", {name_of(subset)})) {
   if (symbols < 2 || symbols > 26) fail("sorter: {} symbols, expected 2 to 26", {symbols});
   if (length < 3 || length > 4096) fail("sorter: sequences of {} symbols, expected 3 to 4096", {length});
   int64_t sequences = 1;
-  for (int64_t i = 0; i < length && sequences < kFewest; ++i) sequences *= symbols;
-  if (sequences < kFewest) fail("sorter: {} symbols make {} sequences of {}, expected {} or more", {symbols, sequences, length, kFewest});
+  for (int64_t i = 0; i < length && sequences < kMinSequences; ++i) sequences *= symbols;
+  if (sequences < kMinSequences)
+    fail("sorter: {} symbols make {} sequences of {}, expected {} or more", {symbols, sequences, length, kMinSequences});
   if (rows < 1) fail("sorter: {} rows, expected 1 or more", {rows});
 }
 
 uint64_t SortingRows::hash() const { return hash_bytes(format_message("{} {} {} {}", {name_, symbols_, length_, rows_})); }
 
-// Sequences are drawn for the row until one belongs to the part.
+// Sequences are drawn for the row until one belongs to the subset.
 std::vector<int64_t> SortingRows::row(int64_t number) const {
   std::vector<int64_t> ids(static_cast<size_t>(length_));
   for (int64_t attempt = 0;; ++attempt) {
     const Philox random{0, hash_bytes(format_message("{} {} {}", {name_, number, attempt}))};
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(index_below(static_cast<uint64_t>(symbols_), random, i));
-    if (is_held_out(ids) == (part_ == Part::held_out)) break;
+    if (is_held_out(ids) == (subset_ == Subset::held_out)) break;
   }
   ids.insert(ids.end(), ids.begin(), ids.end());
   std::sort(ids.begin() + length_, ids.end());

@@ -14,10 +14,10 @@ namespace ricci {
 // Rows one after another. About one sequence of eight is held out: no row for training has it.
 class SortingRows final : public TokenSource {
  public:
-  enum class Part : uint8_t { training, held_out };
+  enum class Subset : uint8_t { training, held_out };
 
   // Errors: fewer than 2 symbols or more than 26, a length outside 3 .. 4096, fewer than 1024 different sequences, no row.
-  SortingRows(int64_t symbols, int64_t length, Part part, int64_t rows);
+  SortingRows(int64_t symbols, int64_t length, Subset subset, int64_t rows);
 
   int64_t size() const override { return rows_ * 2 * length_; }
   int64_t vocab_size() const override { return symbols_; }
@@ -29,7 +29,7 @@ class SortingRows final : public TokenSource {
  private:
   std::vector<int64_t> row(int64_t number) const;
   int64_t symbols_, length_, rows_;
-  Part part_;
+  Subset subset_;
   std::string name_;
 };
 

@@ -64,7 +64,7 @@ namespace {
 constexpr size_t kPart = 32 << 10;                      // bytes that one thread encodes at a time
 constexpr int64_t kFewParts = 1024, kGrainOfMany = 16;  // many parts are short ones
 
-struct Part {
+struct PassagePart {
   std::string_view text;
   int64_t first_byte;
   size_t passage;
@@ -72,7 +72,7 @@ struct Part {
 };
 
 // The passage in parts of about kPart bytes.
-void append_parts(const Tokenizer& tokenizer, const Passage& passage, size_t number, std::vector<Part>& parts) {
+void append_parts(const Tokenizer& tokenizer, const Passage& passage, size_t number, std::vector<PassagePart>& parts) {
   const std::string_view text = passage.text;
   const auto append = [&](size_t begin, size_t bytes, bool ends) {
     parts.push_back({text.substr(begin, bytes), passage.first_byte + static_cast<int64_t>(begin), number, begin == 0, ends});
@@ -87,7 +87,7 @@ void append_parts(const Tokenizer& tokenizer, const Passage& passage, size_t num
   append(begin, text.size() - begin, passage.ends);
 }
 
-void append_ids(const Tokenizer& tokenizer, const Part& part, std::string_view place, std::vector<int64_t>& ids) {
+void append_ids(const Tokenizer& tokenizer, const PassagePart& part, std::string_view place, std::vector<int64_t>& ids) {
   ids.reserve(part.text.size() / 3);
   try {
     tokenizer.append_ids(part.text, part.first_byte, ids);
@@ -101,11 +101,11 @@ void append_ids(const Tokenizer& tokenizer, const Part& part, std::string_view p
 }  // namespace
 
 std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const Passage> passages) {
-  std::vector<Part> parts;
+  std::vector<PassagePart> parts;
   for (size_t i = 0; i < passages.size(); ++i) append_parts(tokenizer, passages[i], i, parts);
   std::vector<EncodedPart> encoded;
   const int64_t first = tokenizer.marks().first;
-  for (const Part& part : parts) {
+  for (const PassagePart& part : parts) {
     encoded.push_back({part.passage, part.is_first, {}});
     if (first >= 0 && part.is_first && passages[part.passage].starts) encoded.back().ids.push_back(first);
   }

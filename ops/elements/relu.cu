@@ -1,7 +1,5 @@
 // relu(x) = max(x, 0),   dx = dy where y > 0 and 0 elsewhere
 // relu2(x) = max(x, 0)^2,   dx = 2 dy max(x, 0)
-//   bytes   8 N for N numbers in f32, 12 N backward, half in bf16
-//   floor   65,536 rows of 3072 in bf16 on an H200: 0.81 GB at 4.8 TB/s 0.17 ms, 0.25 ms backward
 #include "ops/elements/activations.h"
 #include "ops/elements/unary.h"
 
@@ -26,3 +24,7 @@ CUDA_UNARY(Relu);
 CUDA_UNARY_WITH_SLOPE(Relu2);
 
 }  // namespace ricci
+
+// Cost on a GPU:
+//   bytes   8 N for N numbers in f32, 12 N backward, half in bf16
+//   floor   65,536 rows of 3072 in bf16 on an H200: 0.81 GB at 4.8 TB/s 0.17 ms, 0.25 ms backward

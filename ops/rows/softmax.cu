@@ -1,7 +1,5 @@
 // softmax over the last index:   p_rc = exp(x_rc - max_c x_rc) / sum_c exp(x_rc - max_c x_rc)
 //                               dx_rc = p_rc (dp_rc - sum_c dp_rc p_rc)
-//   bytes   8 N for N numbers in f32, 12 N backward, half in bf16: a row is read again from the cache
-//   floor   65,536 rows of 1024 in f32 on an H200: 0.54 GB at 4.8 TB/s 0.11 ms forward, 0.17 ms backward
 #include "ops/rows/softmax.h"
 
 #include "autograd/record.h"
@@ -69,3 +67,7 @@ CUDA_ROWS(Forward);
 CUDA_ROWS(Backward);
 
 }  // namespace ricci
+
+// Cost on a GPU:
+//   bytes   8 N for N numbers in f32, 12 N backward, half in bf16: a row is read again from the cache
+//   floor   65,536 rows of 1024 in f32 on an H200: 0.54 GB at 4.8 TB/s 0.11 ms forward, 0.17 ms backward

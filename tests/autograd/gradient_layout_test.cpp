@@ -67,7 +67,7 @@ TEST_CASE("gradient layout: each element has one owner, tensors start at blocks,
         CHECK((end - layout.buckets()[b].lo) % (ranks * kBlock) == 0);
       }
       size_t before = sizes().size();
-      for (const GradientLayout::Part& part : layout.parts({0, end})) {
+      for (const GradientLayout::PlacedBlock& part : layout.parts({0, end})) {
         CHECK(part.block.parameter + 1 == before);
         CHECK(part.offset % kBlock == 0);
         CHECK(part.block.elements == Range{0, sizes()[part.block.parameter]});

@@ -222,10 +222,10 @@ std::string kept_conversations(const TrainConfig& config, std::vector<Tokens>& t
 // ---- The sorter
 Corpus generated(const TrainConfig& config) {
   constexpr int64_t kTraining = 1 << 20, kHeldOut = 1024;  // rows
-  const auto rows = [&](SortingRows::Part part, int64_t count) {
-    return SortingRows(config.sorting.symbols, config.sorting.length, part, count);
+  const auto rows = [&](SortingRows::Subset subset, int64_t count) {
+    return SortingRows(config.sorting.symbols, config.sorting.length, subset, count);
   };
-  const Tokens train = rows(SortingRows::Part::training, kTraining), held_out = rows(SortingRows::Part::held_out, kHeldOut);
+  const Tokens train = rows(SortingRows::Subset::training, kTraining), held_out = rows(SortingRows::Subset::held_out, kHeldOut);
   const std::string_view letters = "abcdefghijklmnopqrstuvwxyz";
   return {std::make_shared<CharTokenizer>(letters.substr(0, static_cast<size_t>(config.sorting.symbols))), {train}, train, held_out};
 }

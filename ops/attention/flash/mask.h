@@ -30,13 +30,13 @@ struct Visible {
   __device__ Visible(const Bounds& bounds, const Problem& problem, int head)
       : bounds(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
 
-  // t - scale j is least in the corner (t0, j1 - 1) and greatest in the corner (t1 - 1, j0). (The width j1 - j0 is known when
-  // compiling: written with it, both corners cost a single product.)
+  // The distance t - scale j is smallest in the corner (t0, j1 - 1) and largest in the corner (t1 - 1, j0). (The width j1 - j0 is known
+  // when compiling: written with it, both corners cost a single product.)
   __device__ bool all(int t0, int t1, int j0, int j1) const {
-    return greatest(t1, j0) < bounds.most && least(t0, j0, j1) >= bounds.least && j1 <= keys;
+    return max_distance(t1, j0) < bounds.most && min_distance(t0, j0, j1) >= bounds.least && j1 <= keys;
   }
   __device__ bool none(int t0, int t1, int j0, int j1) const {
-    return least(t0, j0, j1) >= bounds.most || greatest(t1, j0) < bounds.least || j0 >= keys || t0 >= bounds.queries;
+    return min_distance(t0, j0, j1) >= bounds.most || max_distance(t1, j0) < bounds.least || j0 >= keys || t0 >= bounds.queries;
   }
   // All keys that the queries t0 .. t1 - 1 see are in first_key .. end_key - 1; all queries that see the keys j0 .. j1 - 1 are in
   // first_query .. end_query - 1. Of one query, or one key, these are exactly the visible ones.
@@ -48,8 +48,8 @@ struct Visible {
   }
 
  private:
-  __device__ int greatest(int t1, int j0) const { return t1 - 1 - bounds.scale * j0; }
-  __device__ int least(int t0, int j0, int j1) const { return t0 - bounds.scale * j0 - bounds.scale * (j1 - 1 - j0); }
+  __device__ int max_distance(int t1, int j0) const { return t1 - 1 - bounds.scale * j0; }
+  __device__ int min_distance(int t0, int j0, int j1) const { return t0 - bounds.scale * j0 - bounds.scale * (j1 - 1 - j0); }
   __device__ int whole_cells(int tokens) const {  // tokens / scale, rounded down
     if (bounds.scale == 1) return tokens;
     return tokens >= 0 ? tokens / bounds.scale : -((bounds.scale - 1 - tokens) / bounds.scale);

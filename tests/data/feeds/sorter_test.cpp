@@ -11,7 +11,7 @@ using namespace ricci;
 namespace {
 
 constexpr int64_t kSymbols = 3, kLength = 11, kRow = 2 * kLength;
-using Part = SortingRows::Part;
+using Subset = SortingRows::Subset;
 
 std::vector<int64_t> read(const SortingRows& rows, int64_t first, int64_t count) {
   std::vector<int64_t> ids(static_cast<size_t>(count));
@@ -28,7 +28,7 @@ std::set<std::vector<int64_t>> sequences_of(const SortingRows& rows) {
 }  // namespace
 
 TEST_CASE("sorter: a row is a sequence and its symbols in order") {
-  const SortingRows rows(kSymbols, kLength, Part::training, 50);
+  const SortingRows rows(kSymbols, kLength, Subset::training, 50);
   CHECK(rows.size() == 50 * kRow);
   CHECK(rows.vocab_size() == kSymbols);
   const std::vector<int64_t> all = read(rows, 0, rows.size());
@@ -43,21 +43,21 @@ TEST_CASE("sorter: a row is a sequence and its symbols in order") {
 }
 
 TEST_CASE("sorter: training never sees what is held out") {
-  const auto training = sequences_of({kSymbols, kLength, Part::training, 3000}),
-             held_out = sequences_of({kSymbols, kLength, Part::held_out, 1000});
+  const auto training = sequences_of({kSymbols, kLength, Subset::training, 3000}),
+             held_out = sequences_of({kSymbols, kLength, Subset::held_out, 1000});
   CHECK(training.size() > 2900);
   CHECK(held_out.size() > 950);
   CHECK(std::none_of(held_out.begin(), held_out.end(), [&](const auto& sequence) { return training.contains(sequence); }));
   // With few sequences, training sees about seven eighths of them all.
-  const auto few = sequences_of({2, kLength, Part::training, 40'000}), others = sequences_of({2, kLength, Part::held_out, 20'000});
+  const auto few = sequences_of({2, kLength, Subset::training, 40'000}), others = sequences_of({2, kLength, Subset::held_out, 20'000});
   CHECK(few.size() + others.size() == 2048);
   CHECK(others.size() > 192);
   CHECK(others.size() < 320);
-  CHECK(SortingRows(kSymbols, kLength, Part::training, 9).hash() != SortingRows(kSymbols, kLength, Part::held_out, 9).hash());
+  CHECK(SortingRows(kSymbols, kLength, Subset::training, 9).hash() != SortingRows(kSymbols, kLength, Subset::held_out, 9).hash());
 }
 
 TEST_CASE("sorter: batches predict the sorted symbols alone") {
-  const SortingRows rows(kSymbols, kLength, Part::held_out, 7);
+  const SortingRows rows(kSymbols, kLength, Subset::held_out, 7);
   const SortingBatches batches(rows, kLength, 3, 1);
   CHECK(batches.batches() == 3);
   CHECK(batches.context() == 21);
@@ -78,7 +78,7 @@ TEST_CASE("sorter: batches predict the sorted symbols alone") {
 
 TEST_CASE("sorter: micro-batches of a step are the rows of the whole step, and seeds and steps differ") {
   for (const int64_t count : {1000, 4}) {  // rows; a step may have more than there are
-    const SortingRows rows(kSymbols, kLength, Part::training, count);
+    const SortingRows rows(kSymbols, kLength, Subset::training, count);
     const SortingBatches halves(rows, kLength, 5, 7), whole(rows, kLength, 10, 7), other(rows, kLength, 5, 8);
     std::vector<int64_t> both = halves.at(3, 0).ids_bc;
     const Batch second = halves.at(3, 1);
@@ -94,14 +94,14 @@ TEST_CASE("sorter: micro-batches of a step are the rows of the whole step, and s
 
 TEST_CASE("sorter: what cannot be is said") {
   const auto complaint = [](int64_t symbols, int64_t length, int64_t rows) {
-    return message_of([&] { SortingRows(symbols, length, Part::training, rows); });
+    return message_of([&] { SortingRows(symbols, length, Subset::training, rows); });
   };
   CHECK(complaint(1, 11, 5) == "sorter: 1 symbols, expected 2 to 26");
   CHECK(complaint(27, 11, 5) == "sorter: 27 symbols, expected 2 to 26");
   CHECK(complaint(3, 2, 5) == "sorter: sequences of 2 symbols, expected 3 to 4096");
   CHECK(complaint(3, 6, 5) == "sorter: 3 symbols make 729 sequences of 6, expected 1024 or more");
   CHECK(complaint(3, 11, 0) == "sorter: 0 rows, expected 1 or more");
-  const SortingRows rows(3, 11, Part::training, 5);
+  const SortingRows rows(3, 11, Subset::training, 5);
   CHECK(
       message_of([&] { SortingBatches(rows, 10, 1, 1); }) == "sorter: sorter (training) has 110 tokens, which are no rows of two times 10");
   CHECK(message_of([&] { SortingBatches(rows, INT64_MAX, 1, 1); }).starts_with("sorter: sorter (training) has 110 tokens"));
