@@ -5,27 +5,14 @@
 
 #include "apps/run/config/train_config.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/parts.h"
 
 using namespace ricci;
 using namespace ricci::apps;
 
-namespace {
-
-std::vector<std::string> parts_of(std::string_view bytes) {
-  std::vector<std::string> parts;
-  for (size_t at = 0;;) {
-    const size_t end = bytes.find('\0', at);
-    parts.emplace_back(bytes.substr(at, end - at));
-    if (end == bytes.npos) return parts;
-    at = end + 1;
-  }
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static fuzz::InputFile input, printed;
-  std::vector<std::string> overrides = parts_of({reinterpret_cast<const char*>(data), size});
+  std::vector<std::string> overrides = fuzz::parts_of({reinterpret_cast<const char*>(data), size});
   const std::string text = overrides.front();
   overrides.erase(overrides.begin());
   fuzz::attempt([&] {

@@ -122,6 +122,15 @@ TEST_CASE("model config: rotary positions and shared keys that cannot be") {
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 6, c.embedding.rope_fraction = 0.7; }) == "no error");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.embedding.rope.scaling = RopeScaling::llama3, c.embedding.rope.low = 4; }) ==
         "model.rope_low: 4, expected less than rope_high = 4");
+  for (const double number : {0.0, -0.5, 1.5, static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
+    CAPTURE(number);
+    CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.embedding.rope_fraction = number; }).starts_with("model.rope_fraction: "));
+    if (number == 1.5) continue;
+    CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.embedding.rope.theta = number; }).starts_with("model.rope_theta: "));
+    CHECK(complaint([&](ModelConfig& c) {
+      with_rope(c), c.embedding.rope.scaling = RopeScaling::linear, c.embedding.rope.factor = number;
+    }).starts_with("model.rope_factor: "));
+  }
   CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().kv_heads = 3; }) == "model.kv_heads: 3 does not divide heads = 4");
   CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().kv_heads = 0; }) == "model.kv_heads: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().head_width = 7, c.settings<Sdp>().heads = 3; }) == "no error");

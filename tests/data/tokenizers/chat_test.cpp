@@ -11,6 +11,7 @@
 #include "data/feeds/conversations.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/training/training.h"
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 #include "tests/data/ids.h"
 
@@ -151,6 +152,21 @@ TEST_CASE("chat: lines that are no conversations are errors") {
   const int64_t before = resident_bytes();
   CHECK(contains(refused(many + "]}"), "values"));
   CHECK(resident_bytes() - before < 1'000'000'000 * kSanitizerFactor);
+}
+
+TEST_CASE("chat: a million messages, and deep or long ones, end in one line under a bound") {
+  const ChatTokenizer chat = chatml();
+  const auto error = [&](const std::string& line) {
+    return test::bounded_error([&] { encoded(chat, line); }, {.seconds = 10, .mebibytes = 768});
+  };
+  std::string many;
+  for (int64_t i = 0; i < 1'000'000; ++i) many += R"({"role":"user","content":"a"},)";
+  many.back() = ']';
+  CHECK(error(R"({"messages":[)" + many + "}") == "JSON: more than 1048576 values");
+  CHECK(error(R"({"messages":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}") ==
+        "JSON: the JSON is nested 100001 levels deep, at most 64 are read");
+  CHECK(error(std::string((64 << 20) + 1, ' ')) == "JSON: 67108865 bytes, at most 67108864 are read");
+  CHECK(error(R"({"messages":[{"role":"user","content":")" + std::string(1 << 20, 'a') + "\"}]}") == "no error");
 }
 
 TEST_CASE("conversations: what does not count is no target, long ones are cut, those without an answer left out") {
