@@ -5,7 +5,6 @@
 
 #include "apps/run/config/train_config.h"
 #include "tests/fuzz/input.h"
-#include "tests/fuzz/parts.h"
 
 using namespace ricci;
 using namespace ricci::apps;

@@ -9,10 +9,11 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 
-// Called by libFuzzer, and by replay.cpp. An input may end in a ricci::Error of one line, and in nothing else.
+// Called by libFuzzer, and by replay/replay.cpp. An input may end in a ricci::Error of one line, and in nothing else.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace fuzz {
@@ -35,6 +36,17 @@ inline void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", what);
   std::abort();
+}
+
+// The texts between the zero bytes of an input; at least one.
+inline std::vector<std::string> parts_of(std::string_view bytes) {
+  std::vector<std::string> parts;
+  for (size_t at = 0;;) {
+    const size_t end = bytes.find('\0', at);
+    parts.emplace_back(bytes.substr(at, end - at));
+    if (end == bytes.npos) return parts;
+    at = end + 1;
+  }
 }
 
 // Runs f, which may throw a ricci::Error.

@@ -5,7 +5,6 @@
 
 #include "data/tokenizers/chat.h"
 #include "tests/fuzz/input.h"
-#include "tests/fuzz/parts.h"
 
 using namespace ricci;
 
