@@ -12,7 +12,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr Row kGpt2Rows[] = {
+constexpr Row kGpt2GgufRows[] = {
     {"token_embd.weight", "tok.weight"},
     {"position_embd.weight", "pos.weight"},
     {"blk.{i}.attn_norm.weight", "blocks.{i}.ln1.weight"},
@@ -31,7 +31,7 @@ constexpr Row kGpt2Rows[] = {
     {"output_norm.bias", "ln_f.bias"},
     {"output.weight", "head.weight"},
 };
-constexpr Row kLlamaRows[] = {
+constexpr Row kLlamaGgufRows[] = {
     {"token_embd.weight", "tok.weight"},
     {"blk.{i}.attn_norm.weight", "blocks.{i}.ln1.weight"},
     {"blk.{i}.attn_{q,k,v}.weight", "blocks.{i}.mixer.qkv.weight"},
@@ -63,7 +63,7 @@ GgufModel as_gpt2(Model& model) {
   GgufModel theirs{.type = "gpt2", .note = "llama.cpp computes GELU in its tanh form, from a table in f16"};
   add_sizes(theirs, c);
   theirs.keys.emplace_back("attention.layer_norm_epsilon", static_cast<float>(c.block.norm_eps));
-  theirs.tensors = as_theirs(full, {"GGUF", kGpt2Rows, {}});
+  theirs.tensors = as_theirs(full, {"GGUF", kGpt2GgufRows, {}});
   return theirs;
 }
 
@@ -106,7 +106,7 @@ GgufModel as_llama(Model& model) {
   add_size(theirs, "vocab_size", c.vocab);
   theirs.keys.emplace_back("attention.layer_norm_rms_epsilon", static_cast<float>(c.block.norm_eps));
   Architecture rows = llama_rows(c);
-  rows = {"GGUF", kLlamaRows, {}, "", "", rows.key_rows};
+  rows = {"GGUF", kLlamaGgufRows, {}, "", "", rows.key_rows};
   theirs.tensors = as_theirs(model, rows);
   if (theirs.type == "llama")
     for (auto& [name, value] : theirs.tensors)
