@@ -40,6 +40,7 @@ build/ricci-train() {
 build/ricci-compare() { command build/ricci-compare "$@" steps=2 warmup=1 eval_every=0 eval_batches=1; }
 build/ricci-bench() {
   local words=(--lengths 8,16 --width 16 --layers 1 --rounds 1) tokens=(--tokens 16)
+  [[ $* != *--rungs* ]] || words=(--width 16 --heads 2 --rounds 1)
   while [ $# -gt 0 ]; do
     case $1 in
       --lengths | --tokens | --width | --layers | --rounds) shift ;;
