@@ -1,8 +1,7 @@
-// Ranks whose tensors may be on a device: tensors of the cpu are carried by the ranks within, tensors of a device by its table. A device
-// has a
-// stream for its exchanges. It waits for the main one where an exchange is begun, and the host for it in wait(): so packing, sums and
-// updates are on the main stream, and what is sent overlaps with the backward of what is not complete yet. The host waits because a rank
-// that is stuck is noticed there, and not in a queue of launches that has become full.
+// Ranks whose tensors may be on a device: tensors of the cpu are carried by the ranks within, tensors of a device by its table. A
+// device has a stream for its exchanges. It waits for the main one where an exchange is begun, and the host for it in wait(): so packing,
+// sums and updates are on the main stream, and what is sent overlaps with the backward of what is not complete yet. The host waits because
+// a rank that is stuck is noticed there, and not in a queue of launches that has become full.
 #pragma once
 #include <functional>
 #include <map>

@@ -83,9 +83,8 @@ template <int kPieces> struct ForwardKernel {
 };
 
 // A block goes over some rows, one at a time for each of its warps, or pairs of warps where a row is too long for the registers of one.
-// They
-// add up what their rows give to dgain and dbias in registers: dy and s are read once. They stay in registers as bf16, which takes half of
-// them.
+// They add up what their rows give to dgain and dbias in registers: dy and s are read once. They stay in registers as bf16, which takes
+// half of them.
 template <int kPiecesOfRow> struct BackwardKernel {
   static constexpr int kWarpsOfRow = kPiecesOfRow > 4 ? 2 : 1, kPieces = kPiecesOfRow / kWarpsOfRow;
   static constexpr int kThreads = 256, kWarps = kThreads / 32, kRows = kWarps / kWarpsOfRow;
