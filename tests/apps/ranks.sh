@@ -215,8 +215,10 @@ refuses 'a replay on several' 2 '--replay: runs as one process, but 2 were start
 refuses 'a mistake is told once' 3 'lr: -1, expected .*' four.yaml lr=-1
 refuses 'a word that is no option, too' 3 '.*--nonsense.*' --nonsense
 
+# Rank 0 sends an absolute path; this one leads every process to its own folder.
 mkdir -p other && sed 's/the/a/' text.txt >other/text.txt
-timeout -k 5 60 mpirun "${spread[@]}" -n 1 "$build/ricci-train" four.yaml name=texts : -n 1 bash -c 'cd other && exec "$@"' - "$build/ricci-train" four.yaml name=texts >out 2>all_err </dev/null
+words=("$build/ricci-train" four.yaml name=texts data=/proc/self/cwd/text.txt)
+timeout -k 5 60 mpirun "${spread[@]}" -n 1 "${words[@]}" : -n 1 bash -c 'cd other && exec "$@"' - "${words[@]}" >out 2>all_err </dev/null
 code=$?
 grep -E '^(ricci-train|warning): ' all_err >err
 verdict 'rank 1 has another text' "$([ $code != 0 ] && [ $code != 124 ] && nobody_left && [ "$(wc -l <err)" = 1 ] &&
