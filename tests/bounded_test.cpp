@@ -19,7 +19,7 @@ TEST_CASE("bounded: too much processor time, waiting or memory") {
   const std::string late = ricci::format_message("more than {} s", {0.05 * test::kSanitizerShare});
   CHECK(bounded_error(
             [] {
-              for (volatile int i = 0;;) {
+              for (volatile unsigned i = 0;;) {
                 i = i + 1;
               }
             },
