@@ -14,7 +14,7 @@ enum class Role : uint8_t {
   table,   // rows are picked: embeddings
 };
 
-// The entries of its first values to which 1 is added: the diagonals of matrices [.. k k], or of triangles of such matrices that are
+// Where 1 is added to its first values: the diagonals of matrices [.. k k], or of triangles of such matrices that are
 // packed row by row.
 enum class Diagonal : uint8_t { none, of_matrices, of_packed_upper, of_packed_lower };
 

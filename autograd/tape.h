@@ -72,7 +72,8 @@ class Tape final : public MemoryHolder, private RecordingScope {
 
   // For record() and Arg.
   Tensor leaf(const Parameter& p);
-  // `integers` as an input that makes its op one that uses p, as recompute does for what its function reads.
+  // Puts `integers` on the tape in the name of p, so that an op which reads p inside itself (recompute) is recorded though p is not among
+  // its inputs.
   Tensor stand_in(const Tensor& integers, const Parameter& p) { return add_slot(integers, Dtype::i64, &p); }
   const Parameter* parameter_at(int slot) const { return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].parameter; }
   bool has(const Tensor& t) const { return t.tape_ == id_; }

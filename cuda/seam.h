@@ -3,7 +3,7 @@
 //         vocabulary, every kernel for cuda_emulated.
 //   nvcc  compiles the same file for its kernels only: HOST turns the public functions into templates that nothing
 //         instantiates, and CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel that is missing
-//         from this list is a link error.
+//         from this list is a link error in a build with nvcc; a build without it notices nothing.
 #pragma once
 #include "core/host_device.h"
 

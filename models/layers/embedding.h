@@ -67,7 +67,7 @@ inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {
   return config.scale_embedding ? std::sqrt(static_cast<double>(tok.weight.value.shape()[1])) : 1.0;
 }
 
-// The same where documents are packed, whose positions begin with 0: row t - starts_bc[b][t] is added.
+// As embed() below, for packed documents, whose positions begin with 0: row t - starts_bc[b][t] is added.
 inline Tensor embed_documents(
     const Arg& ids_bc, const Table& tok, const Arg& positions_Cd, const EmbeddingConfig& config, const Tensor& starts_bc) {
   const Tensor x_bcd = embedding(ids_bc, tok.weight, Tensor(), embedding_scale(config, tok));

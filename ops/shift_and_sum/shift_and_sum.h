@@ -32,7 +32,7 @@ struct ShiftAndSumOptions {
 // v_bcd are the values V^0, d / heads neighbouring columns for each head; coef_bcx are the coefficients, x = heads R, with the
 // coefficients of a head together. Returns V^R [b c d]. A position depends on the 2^R - 1 before it.
 // With dropout each level is skipped with that probability, for the whole batch and all heads at once; the call takes one random
-// stream. Nothing is scaled for it. A skipped level saves its multiplications. The pass over memory, which three levels share, stays.
+// stream. Nothing is scaled for it. A skipped level saves its multiplications, but no pass over memory, since three levels share one.
 // The backward keeps v and coef only and computes the V^r again. The result has the same bits for any number of CPU threads.
 // Errors: batches, positions, dtypes or devices that differ; widths that are no multiple of the heads; no level, or more than 30;
 // a dropout outside [0, 1); starts of another shape, dtype or device, or that cannot be (on cuda, where reading them would mean to wait, a
