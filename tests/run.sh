@@ -17,7 +17,7 @@ case ${1:-} in
 esac
 cd "$(dirname "$0")/.."
 apps/install_packages.sh doctest-dev zstd libxml2-utils clang-format python3 libopenmpi-dev openmpi-bin procps libbz2-dev liblzma-dev \
-  liblz4-dev libzstd-dev || exit 1
+  liblz4-dev libzstd-dev librsvg2-dev || exit 1
 presets=(test)
 has_libfuzzer() {
   echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
