@@ -87,7 +87,7 @@ ResultTable table_of(const std::vector<Mask>& masks) {
 }
 
 struct MaskedModel {
-  std::string title;
+  std::string title = {};
   std::vector<Mask> masks;
   int64_t tokens = 1;  // the longest side of a mask
 };

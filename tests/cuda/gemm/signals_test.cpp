@@ -29,7 +29,8 @@ void answer(int) {
 class Handler {
  public:
   explicit Handler(int signal) : signal_(signal) {
-    count = outside = 0;
+    count = 0;
+    outside = 0;
     struct sigaction action = {};
     action.sa_handler = answer;
     ::sigaction(signal, &action, &before_);
