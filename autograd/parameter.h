@@ -28,7 +28,7 @@ struct Init {
 // `path` is its name in a checkpoint: blocks.0.mixer.qkv.weight.
 struct Parameter {
   Tensor value{};
-  mutable Tensor grad{};  // what backward has added up since it was last cleared, f32 beside a master; empty if nothing reached it
+  mutable Tensor grad{};  // the sum of gradients since it was last cleared, f32 beside a master; empty if none arrived
   std::string path{};
   Role role = Role::matrix;
   Init init{};

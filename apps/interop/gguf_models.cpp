@@ -88,7 +88,7 @@ void add_rope(GgufModel& theirs, const RotaryFrequencies& rope, int64_t width) {
   }
   if (rope.scaling != RopeScaling::llama3) return;
   if (theirs.type != "llama") fail("model.rope_scaling: llama3 has no equivalent in GGUF's {}", {theirs.type});
-  const Tensor divisors({width / 2}, Dtype::f32);  // what llama.cpp divides the frequencies by
+  const Tensor divisors({width / 2}, Dtype::f32);  // llama.cpp divides the frequencies by them
   for (int64_t i = 0; i < width / 2; ++i)
     divisors.data<float>()[i] = static_cast<float>(rotary_frequency(i, width, {.theta = rope.theta}) / rotary_frequency(i, width, rope));
   theirs.tensors.emplace_back("rope_freqs.weight", divisors);
@@ -105,9 +105,7 @@ GgufModel as_llama(Model& model) {
   add_size(theirs, "attention.value_length", width);
   add_size(theirs, "vocab_size", c.vocab);
   theirs.keys.emplace_back("attention.layer_norm_rms_epsilon", static_cast<float>(c.block.norm_eps));
-  Architecture rows = llama_rows(c);
-  rows = {"GGUF", kLlamaGgufRows, {}, "", "", rows.key_rows};
-  theirs.tensors = as_theirs(model, rows);
+  theirs.tensors = as_theirs(model, {"GGUF", kLlamaGgufRows, {}, "", "", llama_rows(c).key_rows});
   if (theirs.type == "llama")
     for (auto& [name, value] : theirs.tensors)
       if (name.ends_with("attn_q.weight") || name.ends_with("attn_k.weight")) value = with_neighbours(value, width);

@@ -12,7 +12,7 @@ namespace ricci::apps {
 
 struct GgufModel {
   std::string type;
-  std::string note = {};  // what llama.cpp does in another way
+  std::string note = {};  // a difference in the arithmetic of llama.cpp
   // After the type and a dot.
   std::vector<std::pair<std::string, std::variant<uint32_t, float, std::string>>> keys = {};
   std::vector<std::pair<std::string, Tensor>> tensors = {};  // on the CPU, in f32

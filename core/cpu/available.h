@@ -8,8 +8,8 @@ namespace ricci {
 // for: a container with the time of one and a half processors has 2. At least 1.
 int available_processors();
 
-// The quota alone, or 0 if there is none: the least of the groups that `list` (/proc/self/cgroup) names below `mount` (/sys/fs/cgroup) and
-// of the groups around them, in versions 1 and 2 of control groups.
+// The quota alone, or 0 if there is none: the least among the groups that `list` (/proc/self/cgroup) names below `mount`
+// (/sys/fs/cgroup) and the groups that contain them, in versions 1 and 2 of control groups.
 int quota_of_processors(const std::string& list, const std::string& mount);
 
 }  // namespace ricci

@@ -107,8 +107,8 @@ Report nearest_in(const TextRun& run, const NeighboursOptions& options) {
                        : "what the blocks of this scale make of the cell",
         with_commas(chunks.count()), starts.size()));
   }
-  report.notes.push_back(
-      "The cosine is that of the vectors without their mean over all chunks. Chunks of the query's own window are left out.");
+  report.notes.push_back("The cosine is computed after the mean over all chunks is subtracted from the vectors. Chunks of the query's own "
+                         "window are left out.");
   report.json = Object{{"run", run.name}, {"scales", scales}};
   return report;
 }

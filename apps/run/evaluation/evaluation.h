@@ -1,5 +1,5 @@
-// Evaluations of a run: the batches, the scores over them, and the output of ricci-eval. Batches and scores are chosen once, by the kind
-// of data and model, as the feed of the training is.
+// Evaluations of a run: the batches, the scores over them, and the output of ricci-eval. As the feed of
+// the training, batches and scores are chosen once, by the kind of data and model.
 #pragma once
 #include <cstdint>
 #include <functional>

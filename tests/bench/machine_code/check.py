@@ -38,7 +38,6 @@ ALLOWED = [
     ),
     (r"^attention::flash::KeyGradientKernel", r"\b(8|16) bytes of stack", "two to four numbers, read once per tile of 400 instructions"),
     (r"^attention::ForwardKernel<bf16, 32, false>", r"\b16 bytes of stack", "the place of shared keys, read once per 64 keys; flash takes nearly all such heads"),
-    (r"^attention::ForwardKernel<double, 64, true>", r"\b13\d KB of code", "unrolled products in f64; it checks gradients of packed documents"),
     (r"SumRows<float, RegularRows, float>", r"\b8 bytes of stack", "one number, kept aside once per row"),
 ]
 

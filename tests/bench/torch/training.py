@@ -3,10 +3,10 @@
 
     torch/training.py [name ...] [--steps N] [--dtype f32|bf16] [--compile] [--threads N] [--profile]
 
-gpt2, nano: pre-norm blocks around scaled_dot_product_attention, tied head. msa: nn.TransformerEncoderLayer, untied head with
-a bias. smollm2: LlamaForCausalLM of transformers with nine heads of three keys. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT": the median and the fastest step, the
-processor time of a step, and the most memory the process ever held. --profile adds "op NAME OP MS" for every op of a step,
-without the ops it calls.
+gpt2, nano: pre-norm blocks around scaled_dot_product_attention, tied head. msa: nn.TransformerEncoderLayer, untied head
+with a bias. smollm2: LlamaForCausalLM of transformers with nine heads of three keys. bf16 is autocast over f32 weights.
+Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, and the most memory the
+process ever held. --profile adds "op NAME OP MS" for every op of a step, without the ops it calls.
 """
 import math
 
