@@ -38,25 +38,23 @@ refuse 'samples' 2 '--chat' generate runs/talks --chat --samples 2
 
 # ---- Killed at drawn moments
 short=("${small[@]}" steps=40 checkpoint_every=5 eval_every=20)
-accept 'a short training' train "${short[@]}" name=whole
-for kill in {1..4}; do
-  { RICCI_SIGNAL_AT="9 $((20 + RANDOM % 60))" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" "${short[@]}" name=killed >out 2>err </dev/null; } 2>/dev/null
-  [ $? = 137 ] || verdict "kill $kill" 'it survived'
-done
-accept 'killed 4 times, it runs to the end' train "${short[@]}" name=killed threads=1
-verdict 'with the same model' "$(cmp runs/{whole,killed}/model.safetensors 2>&1)"
-verdict 'the run keeps its template' "$(grep -q '^chat: .*chatml' runs/whole/config.yaml || grep chat runs/whole/config.yaml)"
+# killed_and_whole NAME WORD ...: a training in one piece as run NAME; the same as NAME_killed, killed 4 times.
+killed_and_whole() {
+  accept "a training, $1" train "${@:2}" "name=$1"
+  for kill in {1..4}; do
+    { RICCI_SIGNAL_AT="9 $((20 + RANDOM % 60))" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" "${@:2}" "name=$1_killed" >out 2>err </dev/null; } 2>/dev/null
+    [ $? = 137 ] || verdict "kill $kill of $1" 'it survived'
+  done
+  accept 'killed 4 times, it runs to the end' train "${@:2}" "name=$1_killed" threads=1
+  verdict 'with the same model' "$(cmp "runs/$1/model.safetensors" "runs/$1_killed/model.safetensors" 2>&1)"
+}
+killed_and_whole whole "${short[@]}"
+verdict 'the run keeps its template' "$(grep -q '^chat: .*chatml' runs/whole/config.yaml || instead grep chat runs/whole/config.yaml)"
 
 # ---- Several conversations in a sequence
 packed=("${short[@]}" pack=best batch=2)
-accept 'a packed training' train "${packed[@]}" name=packed
-verdict 'it keeps the key' "$(grep -q '^pack: best' runs/packed/config.yaml || grep pack runs/packed/config.yaml)"
-for kill in {1..4}; do
-  { RICCI_SIGNAL_AT="9 $((20 + RANDOM % 60))" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" "${packed[@]}" name=packed_killed >out 2>err </dev/null; } 2>/dev/null
-  [ $? = 137 ] || verdict "kill $kill of packed training" 'it survived'
-done
-accept 'killed 4 times, it runs to the end' train "${packed[@]}" name=packed_killed threads=1
-verdict 'with the same model' "$(cmp runs/{packed,packed_killed}/model.safetensors 2>&1)"
+killed_and_whole packed "${packed[@]}"
+verdict 'it keeps the key' "$(grep -q '^pack: best' runs/packed/config.yaml || instead grep pack runs/packed/config.yaml)"
 accept 'a mixer that hears by distance' train "${packed[@]}" name=dispatcher steps=3 model.mixer=dispatcher model.heads=1
 accept 'its plan' plan "${packed[@]}" model.vocab=400
 verdict 'has the starts in embeddings' "$(run plan "${packed[@]}" model.vocab=400 --tape; grep -c ' embedding ' out | diff - <(echo 2))"
@@ -66,7 +64,7 @@ refuse 'conversations in a stream' 1 'pack: stream, but format: messages has who
 refuse 'texts one by one' 1 'pack: none, but format: text has no conversations, expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
 
 accept 'short contexts' train "${small[@]}" context=14 steps=2 name=cut
-verdict 'cut conversations are counted' "$(head -1 out | grep -qE '^[0-9,]+ conversations, [0-9,]+ of them cut to a context of 14; [1-9][0-9,]* left out' || head -1 out)"
+verdict 'cut conversations are counted' "$(head -1 out | grep -qE '^[0-9,]+ conversations, [0-9,]+ of them cut to a context of 14; [1-9][0-9,]* left out' || instead head -1 out)"
 
 # ---- What is refused
 # refuse_line NAME PATTERN LINE

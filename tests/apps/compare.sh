@@ -30,7 +30,7 @@ verdict 'each run tells the build that trained it' "$(grep -cE '^ *"ricci [^,]+,
 sed -i '1s/commit [^,]*/commit 0123456789/' runs/pair_vanilla_1/config.yaml
 accept 'a run that another build trained' compare "${small[@]}" --equal parameters --change ff --seeds 1,2 --json
 verdict 'tells that one, the others their own' "$(diff <(grep '^ *"ricci ' first.json | sed '1s/commit [^,]*/commit 0123456789/') <(grep '^ *"ricci ' out))"
-verdict 'the report tells the build that made it' "$([ "$(grep '^ "build": "ricci' out)" = "$(grep '^ "build"' first.json)" ] || grep '"build' first.json out)"
+verdict 'the report tells the build that made it' "$([ "$(grep '^ "build": "ricci' out)" = "$(grep '^ "build"' first.json)" ] || instead grep '"build' first.json out)"
 verdict 'the drawing is XML' "$(xmllint --noout both.svg 2>&1)"
 run compare "${small[@]}" --equal parameters --change ff --seeds 1,2,3
 verdict 'one seed more: two trainings more' "$(grep -c '^run [56] of 6' err | diff - <(echo 2))"
@@ -70,7 +70,7 @@ verdict 'which is not forgotten' "$([ ! -e runs/forked_vanilla_1/metrics.jsonl ]
 RICCI_SIGNAL_ENDING=2 LD_PRELOAD=$build/libricci-signal-at.so start compare "${small[@]}" --name between
 ended 300
 verdict 'and one between two trainings' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted before run 2 of 2; the same command goes on$' || shown background.err)"
-verdict 'does not begin the next' "$([ -e runs/between_vanilla_1/model.safetensors ] && [ ! -e runs/between_top-down_1 ] || ls runs)"
+verdict 'does not begin the next' "$([ -e runs/between_vanilla_1/model.safetensors ] && [ ! -e runs/between_top-down_1 ] || instead ls runs)"
 
 # ---- The child and the terminal
 # ignores PROCESS SIGNAL, is_in PROCESS STATE (R, S, T: stopped), child_of PROCESS.
@@ -96,10 +96,10 @@ await '[ -s runs/stopped_vanilla_1/run_id ] && grep -q "^runs/stopped_vanilla_1:
 child=$(child_of "$background")
 kill -TSTP "$background"
 await "is_in $background T"
-verdict 'Ctrl-Z stops the comparison and its training' "$(is_in "$background" T && is_in "$child" T || grep State "/proc/$background/status" "/proc/$child/status")"
+verdict 'Ctrl-Z stops the comparison and its training' "$(is_in "$background" T && is_in "$child" T || instead grep State "/proc/$background/status" "/proc/$child/status")"
 kill -CONT "$background"
 await "! is_in $child T"
-verdict 'both go on' "$(! is_in "$background" T && ! is_in "$child" T || grep State "/proc/$background/status" "/proc/$child/status")"
+verdict 'both go on' "$(! is_in "$background" T && ! is_in "$child" T || instead grep State "/proc/$background/status" "/proc/$child/status")"
 ended 1200
 verdict 'to the end' "$([ $? = 0 ] && grep -q '^top-down ' background.out || shown background.err)"
 verdict 'and to the same bits' "$([ "$(tensors runs/stopped_vanilla_1/model.safetensors | sha256sum)" = "$(tensors runs/whole_vanilla_1/model.safetensors | sha256sum)" ] || echo no)"

@@ -73,7 +73,7 @@ refuse 'a length of 0' 2 '--length: .*0' inspect runs/metric --length 0
 refuse 'a layer that is no number' 2 '--layers' inspect runs/metric --layers x
 touch file.out
 refuse 'a file in the place of the folder' 1 'file\.out' inspect runs/metric -o file.out
-verdict 'nothing was written for those' "$([ ! -e inspection ] || ls inspection)"
+verdict 'nothing was written for those' "$([ ! -e inspection ] || instead ls inspection)"
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -173,11 +173,11 @@ done <<<"$keys"
 accept 'a name with a number sign' train tiny.yaml 'name=exp #1' steps=1
 accept 'and another one' train tiny.yaml 'name=exp #2' steps=1
 verdict 'are two runs' "$(ls -d runs/exp* | diff - <(printf 'runs/exp #1\nruns/exp #2\n'))"
-verdict 'with their names' "$(grep -x 'name: "exp #1"' "runs/exp #1/config.yaml" >out || head -3 "runs/exp #1/config.yaml")"
+verdict 'with their names' "$(grep -x 'name: "exp #1"' "runs/exp #1/config.yaml" >out || instead head -3 "runs/exp #1/config.yaml")"
 accept 'a name that begins with one' train tiny.yaml 'name=#3' steps=1
-verdict 'is a name' "$([ -e 'runs/#3/config.yaml' ] || ls runs)"
+verdict 'is a name' "$([ -e 'runs/#3/config.yaml' ] || instead ls runs)"
 accept 'a text with one' train tiny.yaml 'name="a # b"' steps=1
-verdict 'in quotes' "$([ -e 'runs/a # b/config.yaml' ] || ls runs)"
+verdict 'in quotes' "$([ -e 'runs/a # b/config.yaml' ] || instead ls runs)"
 refuse 'a comment behind a number' 1 "lr: expected .*, got '1e-3 #x'" train tiny.yaml 'lr=1e-3 #x'
 refuse 'a comment behind quotes' 1 "'#x' follows the value; a text with # in it needs quotes around all of it" train tiny.yaml 'name="a" #x'
 refuse 'a comment behind a list' 1 "'# two' follows the value" train tiny.yaml 'data=[text.txt] # two'

@@ -26,10 +26,10 @@ refuse 'another text is no moved text' 1 'the text changed since step 8' train r
 mkdir -p files/deep
 sed 's/fox/owl/' corpora/again/text.txt >files/deep/text.txt
 RICCI_DATA=$PWD/corpora accept 'a text beside the run file comes first' train files/run.yaml name=beside
-verdict 'it is that text' "$(grep -qx "data: $PWD/files/deep/text.txt" runs/beside/config.yaml || grep data: runs/beside/config.yaml)"
+verdict 'it is that text' "$(grep -qx "data: $PWD/files/deep/text.txt" runs/beside/config.yaml || instead grep data: runs/beside/config.yaml)"
 cp files/deep/text.txt text.txt
 accept 'a path on the command line is that of the folder one is in' train files/run.yaml name=here data=text.txt
-verdict 'that text' "$(grep -qx "data: $PWD/text.txt" runs/here/config.yaml || grep data: runs/here/config.yaml)"
+verdict 'that text' "$(grep -qx "data: $PWD/text.txt" runs/here/config.yaml || instead grep data: runs/here/config.yaml)"
 accept 'a vocabulary' tokenize train text.txt --kind word --min-count 1 -o files/words.json
 accept 'beside the run file' train files/run.yaml name=words tokenizer=byte
 printf 'tokenizer: words.json\n' | cat files/run.yaml - >files/words.yaml
@@ -46,7 +46,7 @@ accept 'from another folder' train ../runs/named steps=5
 cd ..
 sed -i "s|^tokenizer: .*|tokenizer: tokenizer.json|" runs/named/config.yaml
 accept 'as it was written before paths were complete' train runs/named steps=6
-verdict 'is complete now' "$(grep -qx "tokenizer: $PWD/tokenizer.json" runs/named/config.yaml || grep tokenizer: runs/named/config.yaml)"
+verdict 'is complete now' "$(grep -qx "tokenizer: $PWD/tokenizer.json" runs/named/config.yaml || instead grep tokenizer: runs/named/config.yaml)"
 cd files && cp ../runs/named/model.safetensors . && printf 'init: model.safetensors\ndata: deep/text.txt\n' | cat - <(grep -vE '^(data|model):' ../tiny.yaml) >init.yaml && cd ..
 accept 'weights beside the run file' train files/init.yaml name=started tokenizer=tokenizer.json
 verdict 'are what it starts from' "$(grep -q "^starts from $PWD/files/model.safetensors" out || shown out)"
@@ -70,7 +70,7 @@ mv moved.txt text.txt
 
 # ---- Runs
 accept 'runs elsewhere' train tiny.yaml name=far runs=elsewhere/runs
-verdict 'the run is there' "$([ -f elsewhere/runs/far/model.safetensors ] || ls elsewhere)"
+verdict 'the run is there' "$([ -f elsewhere/runs/far/model.safetensors ] || instead ls elsewhere)"
 RICCI_RUNS=$PWD/many accept 'runs under $RICCI_RUNS' train tiny.yaml name=third
 RICCI_RUNS=$PWD/many accept 'a run by its name' eval third
 verdict 'that run' "$(grep -q 'nats per token' out || shown out)"
@@ -80,7 +80,7 @@ accept 'a run in runs by its name' eval found --data text.txt
 accept 'drawn by its name' plot found -o found.svg
 refuse 'no run of this name' 1 'fourth: no such run folder' eval fourth
 HOME=$PWD/home RICCI_CACHE=$PWD/cache accept 'the cache elsewhere' train tiny.yaml name=cached
-verdict 'holds the tokens' "$(ls cache | grep -q '^shards-' || ls cache)"
+verdict 'holds the tokens' "$(ls cache | grep -q '^shards-' || instead ls cache)"
 
 # ---- Every program takes the name of a run for its folder, and no exception of C++ reaches a user
 cd elsewhere && mkdir -p runs && cp -r ../runs/named runs/ && cp ../{text.txt,tiny.yaml} . || exit 1

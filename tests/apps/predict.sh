@@ -11,7 +11,7 @@ tsv=(data=reviews.tsv format=tsv label_field=1)
 
 # ---- Labels that are words
 accept 'words as labels' train "${small[@]}" "${tsv[@]}" name=words
-verdict 'the run keeps them' "$(grep -qx 'labels: \[negative, positive\]' runs/words/config.yaml || grep labels runs/words/config.yaml)"
+verdict 'the run keeps them' "$(grep -qx 'labels: \[negative, positive\]' runs/words/config.yaml || instead grep labels runs/words/config.yaml)"
 accept 'it goes on' train "${small[@]}" "${tsv[@]}" name=words steps=61
 accept 'JSONL' train "${small[@]}" name=jsonl data=reviews.jsonl format=jsonl text_field=body label_field=stars
 sed 's/^negative/0/; s/^positive/1/' reviews.tsv >numbers.tsv
@@ -57,7 +57,7 @@ count() { paste <(cut -f 1 reviews.tsv) <(cut -d ' ' -f 1 out) | grep -cx "$1	$2
 verdict 'the confusion matrix' "$(diff <(awk '{ $1 = $1; print }' matrix | cut -d ' ' -f 1-3) <(
   echo 'documents of class'
   for label in negative positive; do echo "$label $(count $label negative) $(count $label positive)"; done))"
-verdict 'its headings' "$(head -1 matrix | grep -qE '^documents of class +as negative +as positive +precision +recall$' || head -1 matrix)"
+verdict 'its headings' "$(head -1 matrix | grep -qE '^documents of class +as negative +as positive +precision +recall$' || instead head -1 matrix)"
 accept 'evaluation as JSON' eval words --data reviews.tsv --json
 verdict 'with the names' "$(tr -d '\n ' <out | grep -q '"classes":\["negative","positive"\]' || shown out)"
 

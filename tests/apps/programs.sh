@@ -21,11 +21,12 @@ verdict() {
   failures=$((failures + 1))
 }
 
-# shown FILE ...: a fault to read, also where the files are empty or missing.
-shown() {
+# instead COMMAND: a fault to read, what the command prints, also where that is nothing. shown FILE ...: the files, also missing ones.
+instead() {
   echo 'there is:'
-  cat "$@"
+  "$@"
 }
+shown() { instead cat "$@"; }
 
 # needs WHAT: ends a script that cannot run here. ctest counts it as skipped.
 needs() {

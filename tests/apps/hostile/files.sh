@@ -115,7 +115,7 @@ verdict 'and is another text' "$(! cmp -s runs/{before,letters}/model.safetensor
 cp -p other.txt text.txt
 chmod 777 cache/ricci
 accept 'a cache folder that was open to others' train tiny.yaml name=opened
-verdict 'is closed' "$([ "$(stat -c %a cache/ricci)" = 755 ] || stat -c %a cache/ricci)"
+verdict 'is closed' "$([ "$(stat -c %a cache/ricci)" = 755 ] || instead stat -c %a cache/ricci)"
 without() { (unset XDG_CACHE_HOME HOME; export TMPDIR=$1; accept "$2" train tiny.yaml data=embedded name="$3" eval_batches=1; exit $failures) || failures=$((failures + 1)); }
 mkdir -m 1777 shared_tmp
 accept 'the embedded text' train tiny.yaml data=embedded name=embedded eval_batches=1

@@ -41,7 +41,7 @@ verdict 'without characters, which transformers has no tokenizer of' "$([ ! -e t
 accept 'and a step by its number' convert export runs/tuned step --checkpoint 100
 verdict 'which is the same' "$(cmp tuned/model.safetensors step/model.safetensors 2>&1)"
 refuse 'a step that is not kept' 1 "no checkpoint '7'; there are best, last" convert export runs/tuned bad --checkpoint 7
-verdict 'leaves no folder' "$([ ! -e bad ] || ls bad)"
+verdict 'leaves no folder' "$([ ! -e bad ] || instead ls bad)"
 
 accept 'a run with pieces' train tiny.yaml name=pieces tokenizer=bpe model.vocab=280
 accept 'goes out' convert export runs/pieces pieces
@@ -55,11 +55,11 @@ verdict 'one file, with its tokenizer' "$([ "$(head -c 4 pieces.gguf)" = GGUF ] 
 refuse 'a file that is there' 1 'pieces\.gguf: is there already' convert export runs/pieces pieces.gguf --gguf q8_0
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
 refuse 'characters' 1 'the char tokenizer has no equivalent in GGUF; --without-tokenizer leaves it out' convert export runs/with bad.gguf --gguf f32
-verdict 'which leaves no file' "$([ ! -e bad.gguf ] || ls bad.gguf)"
+verdict 'which leaves no file' "$([ ! -e bad.gguf ] || instead ls bad.gguf)"
 accept 'without them' convert export runs/with with.gguf --gguf f32 --without-tokenizer
 accept 'a run with rotary positions' train tiny.yaml name=turning model.preset=llama model.kv_heads=1 model.window=8
 refuse 'a window' 1 'model\.window: 8 has no equivalent in llama' convert export runs/turning bad.gguf --gguf f32
-verdict 'which leaves no file either' "$([ ! -e bad.gguf ] || ls bad.gguf)"
+verdict 'which leaves no file either' "$([ ! -e bad.gguf ] || instead ls bad.gguf)"
 accept 'without one' train tiny.yaml name=llama model.preset=llama model.kv_heads=1
 accept 'it goes out' convert export runs/llama llama.gguf --gguf bf16 --without-tokenizer
 verdict 'as llama' "$(grep -q '^llama\.gguf: .* GGUF of llama, bf16, no tokenizer, vocabulary [0-9]*, context [0-9]*$' out || shown out)"

@@ -14,7 +14,7 @@ verdict 'the loss grows somewhere' "$([ -n "${last:-}" ] && [ "$last" -lt 40 ] |
 run "${early[@]}" name=never steps=2 patience=6 eval_every=0
 verdict 'patience without evaluations' "$(diff err - <<<'warning: patience: it ends no training, as eval_every: 0 evaluates at the end alone')"
 accept 'training with patience' "${early[@]}" name=patient steps=40 patience=6
-verdict 'it ends there' "$(tail -1 out | grep -qE "^no better validation loss since step $best, saved after $last steps, .*: runs/patient/model.safetensors" || tail -1 out)"
+verdict 'it ends there' "$(tail -1 out | grep -qE "^no better validation loss since step $best, saved after $last steps, .*: runs/patient/model.safetensors" || instead tail -1 out)"
 verdict 'with the checkpoints of the end and of the best' "$(ls runs/patient/checkpoints | xargs | diff - <(printf 'step-%08d.safetensors step-%08d.safetensors\n' $best $last))"
 accept 'called again' train runs/patient
 verdict 'it is finished' "$(diff out - <<<"runs/patient: finished after $last steps already; a larger patience=... goes on")"
@@ -22,7 +22,7 @@ accept 'it goes on where there is more patience' train runs/patient patience=100
 verdict 'to the bits of a training without' "$([ "$(tensors runs/patient/model.safetensors | sha256sum)" = "$(tensors runs/whole/model.safetensors | sha256sum)" ] || echo no)"
 accept 'steps at first' "${early[@]}" name=divided steps=$((last - 1)) patience=6
 accept 'and the rest' train runs/divided steps=40
-verdict 'the end is the same' "$(tail -1 out | grep -q "since step $best, saved after $last steps" || tail -1 out)"
+verdict 'the end is the same' "$(tail -1 out | grep -q "since step $best, saved after $last steps" || instead tail -1 out)"
 
 # ---- A step that is not finite
 place='step ([0-9]+): the loss is -?(nan|inf): [a-z_]+ \([a-z][^ ]*:[0-9]+\): [0-9]+ of [0-9]+ elements'

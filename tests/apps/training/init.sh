@@ -175,7 +175,7 @@ verdict 'gives the same bits, too' "$([ "$(tensors runs/recomputed/model.safeten
 for more in recompute=none recompute=blocks precision=bf16; do
   accept "only the last norm, $more" train tiny.yaml "name=norm-$more" 'freeze=[tok, pos, blocks]' $more
 done
-verdict 'the frozen parameters are told' "$(grep -q ' parameters (4,' out || head -1 out)"
+verdict 'the frozen parameters are told' "$(grep -q ' parameters (4,' out || instead head -1 out)"
 refuse 'frozen parameters that are not there' 1 "freeze: 'blocks\.0\.fcc' fits no parameter, the nearest is 'blocks\.0\.fc'" train tiny.yaml 'freeze=[blocks.0.fcc]'
 refuse 'nothing to train' 1 'freeze: no parameter is left to train' train tiny.yaml 'freeze=[tok, pos, blocks, ln_f]'
 exit $((failures > 0))

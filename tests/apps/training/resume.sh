@@ -59,7 +59,7 @@ verdict 'every file is synced before it is renamed, and its folder after' "$(awk
   last == "rename" && $1 != "fsync" || $1 == "rename" && last != "fsync" { bad++ } $1 == "rename" { renamed++ } { last = $1 }
   END { if (bad || renamed < 80) print bad + 0 " of " renamed + 0 " are not" }' calls)"
 accept 'its best checkpoint is kept' eval runs/whole --checkpoint best
-verdict 'as many checkpoints as asked for' "$([ "$(ls runs/whole/checkpoints | wc -l)" -le 3 ] || ls runs/whole/checkpoints)"
+verdict 'as many checkpoints as asked for' "$([ "$(ls runs/whole/checkpoints | wc -l)" -le 3 ] || instead ls runs/whole/checkpoints)"
 killed one_thread 1
 killed two_threads 2
 

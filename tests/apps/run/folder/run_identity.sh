@@ -113,7 +113,7 @@ verdict 'what the command line says is added' "$(tail -1 runs/said/overrides.yam
 accept 'it goes on by another file' train tiny.yaml name=said steps=8
 verdict 'which takes the place of the first' "$(cmp tiny.yaml runs/said/run.yaml 2>&1; overrides '- "name=said"' '- "steps=8"')"
 accept 'a run without a file' train name=unsaid data=text.txt model.d=16 model.layers=1 model.ctx=16 steps=1 eval_every=0 sample.tokens=0 threads=1
-verdict 'has none' "$([ ! -e runs/unsaid/run.yaml ] && grep -qx -- '- "steps=1"' runs/unsaid/overrides.yaml || ls runs/unsaid)"
+verdict 'has none' "$([ ! -e runs/unsaid/run.yaml ] && grep -qx -- '- "steps=1"' runs/unsaid/overrides.yaml || instead ls runs/unsaid)"
 
 # ---- What somebody wrote into config.yaml
 accept 'a run to be commented' train tiny.yaml name=noted steps=4
