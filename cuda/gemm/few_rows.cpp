@@ -1,5 +1,6 @@
 // c_mn = sum_k a_mk b_kn for one row m, or a few, as in decoding: bound by reading b. Where b is along k, a few of its
-// columns at a time are multiplied by all rows; where it is along n, a strip of columns is summed in registers.
+// columns at a time are multiplied by all rows, and the next ones are fetched meanwhile; where it is along n, a strip of
+// columns is summed in registers.
 #include <algorithm>
 
 #include "core/cpu/isa.h"
@@ -51,11 +52,13 @@ template <int M, class T> struct AlongK {
     int64_t k = 0;
     for (; k + kLanes <= p.k; k += kLanes)
 #pragma GCC unroll 4
-      for (int n = 0; n < N; ++n)
+      for (int n = 0; n < N; ++n) {
+        __builtin_prefetch(b + (n + N) * step + k);
 #pragma GCC unroll 4
         for (int m = 0; m < M; ++m)
 #pragma omp simd
           for (int j = 0; j < kLanes; ++j) lane[n][m][j] += p.a[m * p.k + k + j] * static_cast<A>(b[n * step + k + j]);
+      }
     for (int n = 0; n < N; ++n)
       for (int m = 0; m < M; ++m) {
         for (int64_t rest = k; rest < p.k; ++rest) lane[n][m][0] += p.a[m * p.k + rest] * static_cast<A>(b[n * step + rest]);

@@ -11,12 +11,6 @@
 namespace ricci {
 namespace {
 
-// The rows of a matrix as f64, one after the other.
-std::vector<double> values_of(const Tensor& logits_sv) {
-  const Tensor host = to(convert(logits_sv, Dtype::f64), Device::cpu);
-  return {host.data<double>(), host.data<double>() + host.size()};
-}
-
 using Texts = std::vector<std::vector<int64_t>>;  // the same number of ids in each
 
 // The last `count` ids of every text.
@@ -65,15 +59,15 @@ void Continuation::draw(int64_t count, const std::function<bool(int64_t sample, 
       state_ = model_.init_state(static_cast<int64_t>(texts_s_.size()));
       read_ = 0;
     }
-    const std::vector<double> logits_sv = values_of(model_.advance(last_ids(texts_s_, unread_, device_), *state_));
+    const Tensor logits_sv = to(convert(model_.advance(last_ids(texts_s_, unread_, device_), *state_), Dtype::f64), Device::cpu);
     read_ += unread_;
     unread_ = 1;
-    const size_t vocab = logits_sv.size() / texts_s_.size(),
+    const size_t vocab = static_cast<size_t>(logits_sv.size()) / texts_s_.size(),
                  pieces = sampling_.pieces > 0 ? std::min(vocab, static_cast<size_t>(sampling_.pieces)) : vocab;
     for (size_t s = 0; s < texts_s_.size(); ++s) {
       // A text that has ended goes on in silence, beside the others.
       const auto index = static_cast<uint64_t>(drawn_);
-      texts_s_[s].push_back(draw_token({logits_sv.data() + s * vocab, pieces}, sampling_, index, s));
+      texts_s_[s].push_back(draw_token({logits_sv.data<double>() + s * vocab, pieces}, sampling_, index, s));
       if (goes_on_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back())) {
         goes_on_s[s] = false;
         --going;

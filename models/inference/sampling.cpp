@@ -12,6 +12,8 @@
 namespace ricci {
 namespace {
 
+constexpr const char* kNoLogit = "sampling: every logit is NaN";
+
 struct Candidate {
   int64_t token;
   double logit;
@@ -21,12 +23,13 @@ struct Candidate {
 // asked for: a draw mostly ends among the first.
 class Ranking {
  public:
-  Ranking(std::span<const double> logits_v, const Sampling& s) : temperature_(s.temperature > 0 ? s.temperature : 1) {
+  Ranking(std::span<const double> logits_v, const Sampling& s) : temperature_(s.temperature) {
+    all_.reserve(logits_v.size());
     for (size_t v = 0; v < logits_v.size(); ++v)
       if (!std::isnan(logits_v[v])) all_.push_back({static_cast<int64_t>(v), logits_v[v]});
-    if (all_.empty()) fail("sampling: every logit is NaN");
+    if (all_.empty()) fail(kNoLogit);
     max_ = std::max_element(all_.begin(), all_.end(), [](const Candidate& a, const Candidate& b) { return a.logit < b.logit; })->logit;
-    const size_t k = s.temperature == 0 ? 1 : static_cast<size_t>(s.top_k);
+    const auto k = static_cast<size_t>(s.top_k);
     if (k == 0 || k >= all_.size()) return;
     sort_to(k);
     all_.resize(k);
@@ -60,6 +63,15 @@ class Ranking {
   size_t sorted_ = 0;
   double max_, temperature_;
 };
+
+// The first of equals.
+int64_t most_probable(std::span<const double> logits_v) {
+  size_t best = logits_v.size();
+  for (size_t v = 0; v < logits_v.size(); ++v)
+    if (best == logits_v.size() ? !std::isnan(logits_v[v]) : logits_v[v] > logits_v[best]) best = v;
+  if (best == logits_v.size()) fail(kNoLogit);
+  return static_cast<int64_t>(best);
+}
 
 // The token at which `uniform` of the weight is. The tokens that together have the share top_p count, as far as their weight is min_p at
 // least: the most probable token weighs 1. `total` is the sum of all weights; where it is wrong by up to `error` and the token depends on
@@ -99,6 +111,7 @@ void check(const Sampling& s) {
 
 // The weights are summed as they are, which needs no order, and only where rounding may decide, from the largest on.
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample) {
+  if (sampling.temperature == 0) return most_probable(logits_v);
   Ranking ranking(logits_v, sampling);
   const double uniform = Philox{sampling.seed, sample}.uniform_f64(index), total = ranking.sum_of_weights();
   constexpr double kRoundingsOfTerm = 8;  // two sums of n terms and n differences are each wrong by up to n roundings
