@@ -22,8 +22,8 @@ import compare
 GROUPS = {
     "products": (r"linear|classifier_loss (logits|dx|dw)", r"aten::(addmm|mm|bmm|linear|mkldnn_linear|_mkl_linear|sum)|mkldnn::"),
     "attention": (r"attention", r".*(scaled_dot_product|flash_attention)"),
-    "activation": (r"gelu|relu", r"aten::(gelu|relu|threshold|clamp_min)"),
-    "norms": (r"layer_norm|residual_layer_norm", r"aten::native_layer_norm|aten::add$"),
+    "activation": (r"gelu|relu|gated|silu", r"aten::(gelu|relu|silu|threshold|clamp_min)"),
+    "norms": (r"layer_norm|residual_layer_norm|rms_norm|residual_rms_norm|rotary", r"aten::native_layer_norm|aten::add$"),
     "cross-entropy": (r"classifier_loss", r"aten::(_?log_softmax|_log_softmax_backward|nll_loss|cross_entropy)"),
     "optimizer": (r"optimizer|gradient_norm", r"aten::(_fused_adam|_foreach|linalg_vector_norm|stack)|Optimizer"),
     "rest": (r"", r""),

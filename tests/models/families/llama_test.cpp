@@ -2,6 +2,8 @@
 // alone.
 #include <utility>
 
+#include "autograd/tape.h"
+#include "core/memory/memory.h"
 #include "models/model.h"
 #include "ops/attention/attention.h"
 #include "ops/rotary/rotary.h"
@@ -33,6 +35,25 @@ TEST_CASE("llama: decoding with a cache gives the logits of the full forward at 
         if (device != Device::cpu) config.ctx = 8;
         check_decoding(config, device);
       }
+}
+
+TEST_CASE("llama: the cache of 4,096 positions is as small as the number of key heads") {
+  const auto cache_bytes = [](int64_t kv_heads) {
+    ModelConfig config = llama(kv_heads, 2, 0);
+    config.ctx = 4096;
+    const Model model = built(config, Device::cpu);
+    const Tensor ids_bc = ids(1, 4096, Device::cpu);
+    const NoTape unrecorded;
+    const auto state = model.init_state(1);
+    const int64_t before = memory_use(Device::cpu).current;
+    model.advance(ids_bc, *state);
+    return memory_use(Device::cpu).current - before;
+  };
+  constexpr int64_t kColumn = int64_t{2} * 4096 * 4;  // one number of f32 for each position, in both layers
+  for (int64_t kv_heads : {1, 2, 4}) {
+    CAPTURE(kv_heads);
+    CHECK(cache_bytes(kv_heads) == (kv_heads * 4 + 2) * kColumn);  // 2 columns of keys and 2 of values for a head; the rotation has 2
+  }
 }
 
 TEST_CASE("llama: no position sees a later token") {
