@@ -37,10 +37,20 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
+// Error: the family of the model writes no text.
+OpenModel open_writer(const Options& options) {
+  OpenModel open = open_model(options.run, options.model);
+  const ModelConfig& config = open.model.config();
+  if (config.traits().writes_text()) return open;
+  const char* const shows =
+      is_classifier(open.run.config()) ? "ricci-predict prints the class of a text" : "ricci-analyze completions shows what it predicts";
+  fail("{}: model.family: {} writes no text; {}", {open.run.path(), name_of(config.family), shows});
+}
+
 // Continues prompts, and knows how long it took.
 class Generator {
  public:
-  explicit Generator(const Options& options) : options_(options), open_(open_model(options.run, options.model)) {
+  explicit Generator(const Options& options) : options_(options), open_(open_writer(options)) {
     if (const std::string note = open_.run.context_note(open_.context); !note.empty())
       std::fputs(format_message("context {}{}\n", {open_.context, note}).c_str(), stderr);
   }
@@ -118,7 +128,7 @@ void answer_json_lines(Generator& generator) {
 
 // Conversations by the template of the run, or by another one.
 int talk(const Options& options) {
-  const OpenModel open = open_model(options.run, options.model);
+  const OpenModel open = open_writer(options);
   const TrainConfig& config = open.run.config();
   if (!is_chat(config) && options.form.empty())
     fail("--chat: {} did not learn conversations; --template names the template of a model that did elsewhere", {options.run});

@@ -115,9 +115,10 @@ std::string nearest_option(const CLI::App& app, const std::string& word) {
   };
   for (const CLI::App* each : app.get_subcommands()) add(*each);
   add(app);
+  std::string meant;
   for (const std::string& each : known)
-    if (each.starts_with(word) || word.ends_with(each.substr(1))) return ", the nearest is '" + each + "'";
-  return nearest_note(word, known);
+    if (each.starts_with(word) || word.ends_with(each.substr(1))) meant += (meant.empty() ? "" : " or ") + ("'" + each + "'");
+  return meant.empty() ? nearest_note(word, known) : ", the nearest is " + meant;
 }
 
 // The message about words that no option takes.

@@ -73,7 +73,10 @@ refuse 'in an evaluation, too' 1 'reviews\.tsv:401: label 7 is out of range' eva
 accept 'shards of more classes' prepare reviews.tsv --format tsv --label-field 1 --classes 8 --tokenizer words.json --output more
 refuse 'than the model has' 1 'data: more \(train\) has labels of 8 classes, but model\.classes: 2' train "${small[@]}" data=more
 refuse 'a sample of a classifier' 1 'sample\.tokens: 5, but model\.family: classifier writes no text' train "${small[@]}" "${tsv[@]}" sample.tokens=5
-refuse 'text of a classifier' 1 'a classifier does not write text' generate runs/tsv --prompt film
+refuse 'text of a classifier' 1 'runs/tsv: model\.family: classifier writes no text; ricci-predict prints the class of a text' generate runs/tsv --prompt film
+verdict 'is refused before the prompt is printed' "$(cat out)"
+accept 'a coarse model' train tiny.yaml name=coarse model.family=coarse model.scale=4
+refuse 'text of a coarse model' 1 'model\.family: coarse writes no text; ricci-analyze completions shows what it predicts' generate runs/coarse --prompt film
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -9,6 +9,7 @@ accept 'another' train tiny.yaml name=yours
 
 # ---- Options
 refuse 'the start of an option' 2 "no option --temperat, the nearest is '--temperature' " generate mine --prompt x --temperat 0.5
+refuse 'the start of two options' 2 "no option --temp, the nearest is '--template' or '--temperature' " generate mine --prompt x --temp 0.5
 refuse 'the name elsewhere' 2 "no option --max-tokens, the nearest is '--tokens' " generate mine --prompt x --max-tokens 5
 refuse 'with an equals sign' 2 "no option --stride-, the nearest is '--stride' " eval mine --stride-=5
 refuse 'an option of an analysis' 2 "no option --bin, the nearest is '--bins' " analyze frequency mine --bin 5
