@@ -1,6 +1,6 @@
 #include "apps/terminal/cli.h"
 
-#include <fcntl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,60 +8,19 @@
 #include <cerrno>
 #include <charconv>
 #include <concepts>
-#include <csignal>
 #include <cstdio>
-#include <exception>
 #include <memory>
-#include <new>
-#include <stdexcept>
-#include <system_error>
 
 #include "apps/run/config/nearest.h"
 #include "apps/terminal/manual.h"
 #include "apps/terminal/streams.h"
 #include "core/error.h"
 #include "cuda/ranks/launcher.h"
-#include "cuda/ranks/ranks.h"
 
 namespace ricci::apps {
 namespace {
 
 constexpr size_t kLongestMessage = 1000;  // bytes
-
-// One line, whatever the message holds: control characters, which could move the cursor of a terminal, become blanks,
-// and what is too long loses its middle.
-std::string printable(std::string message) {
-  if (message.size() > kLongestMessage)
-    message = message.substr(0, kLongestMessage / 2) + " ... " + message.substr(message.size() - kLongestMessage / 2);
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
-  std::replace_if(message.begin(), message.end(), control, ' ');
-  return message;
-}
-
-int report(const AppText& text, const std::string& message, int exit_code) {
-  std::fflush(stdout);
-  const bool red = has_colours(STDERR_FILENO);
-  std::fprintf(stderr, "%s%s: %s%s\n", red ? "\x1b[31m" : "", text.name, printable(message).c_str(), red ? "\x1b[0m" : "");
-  return exit_code;
-}
-
-int report_exception(const AppText& text, const std::string& message) {
-  Ranks& ranks = Ranks::joined();
-  if (ranks.count() > 1) ranks.end_all(printable(ranks.as_told_here(message)));
-  return report(text, message, 1);
-}
-
-// Error: a launcher started several processes, which would all do the same.
-void run_as_one_process() {
-  const Launcher launcher = find_launcher();
-  if (launcher.count > 1) fail("runs as one process, but {} started {}", {launcher.name, launcher.count});
-  forget_launcher();
-}
-
-std::string version_of(const AppText& text) {
-  const std::string transport = transport_version();
-  return std::string(text.name) + " " + RICCI_VERSION + (transport.empty() ? "" : ", " + transport);
-}
 
 // A folder may have an equals sign in its name, as runs/lr=0.1 has; no key has a slash. ~KEY takes a key back.
 bool is_override(const std::string& word) {
@@ -89,21 +48,6 @@ void check_one_way(const std::vector<std::string>& with_dashes, const std::vecto
       if (are_about_one(key_of(dashed), key_of(plain)))
         throw CLI::ValidationError("--" + one_line(dashed) + " and " + one_line(plain) +
                                    " are about the same key: write both without dashes, so that the last one counts");
-}
-
-// Started without a stdin, stdout or stderr, the next file that is opened would take the free number, and what is printed
-// would go into that file.
-void open_standard_streams() {
-  for (int descriptor = 0; descriptor <= 2; ++descriptor)
-    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
-}
-
-// A result that did not reach its reader is no success.
-int after_output(const AppText& text, int exit_code) {
-  errno = 0;
-  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
-  const std::string reason = errno ? ": " + system_reason() : "";
-  return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
 }
 
 // The option that a user may have meant by an unknown one: --temp for --temperature, --max-tokens for --tokens, or a slip of the pen.
@@ -141,58 +85,81 @@ std::string hint_for(const CLI::App& app, const std::string& word) {
   return "; keys of a run file are given as " + key + (key.starts_with('~') ? "" : "=VALUE");
 }
 
+// CLI11 takes the next word for the value of "--name=", and so the value is a word of its own here.
+bool takes_value(const CLI::App& app, const std::string& name) {
+  if (const CLI::Option* option = app.get_option_no_throw(name)) return option->get_items_expected_max() > 0;
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) { return takes_value(*command, name); });
+}
+
+// The words in reverse, as CLI11 wants them.
+std::vector<std::string> reversed_words(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  bool only_words = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    only_words |= word == "--";
+    const bool ends = !only_words && word.starts_with("--") && word.ends_with('=') && word.find('=') + 1 == word.size();
+    const bool is_empty = ends && takes_value(app, word.substr(0, word.size() - 1));
+    if (is_empty) word.pop_back();
+    words.push_back(word);
+    if (is_empty) words.emplace_back();
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
+// CLI11 reads 010 as 8, and so a number has no zeros before it.
 template <class Integer> bool is_integer(const std::string& text, Integer least, Integer most) {
+  if (const size_t digits = text.starts_with('-'); text.size() > digits + 1 && text[digits] == '0') return false;
   Integer value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
 }
 
-// run_app, but where there is not even memory for a message: std::bad_alloc.
-int parse_and_run(
-    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
-  CLI::App app(text.summary, text.name);
-  app.set_version_flag(
-      "--version", [&] { return version_of(text); }, "Print the version and exit");
+}  // namespace
+
+std::string printable(std::string message) {
+  if (message.size() > kLongestMessage)
+    message = message.substr(0, kLongestMessage / 2) + " ... " + message.substr(message.size() - kLongestMessage / 2);
+  return one_line(message, message.size());
+}
+
+int report(const AppText& text, const std::string& message, int exit_code) {
+  std::fflush(stdout);
+  const bool red = has_colours(STDERR_FILENO);
+  std::fprintf(stderr, "%s%s: %s%s\n", red ? "\x1b[31m" : "", text.name, printable(message).c_str(), red ? "\x1b[0m" : "");
+  return exit_code;
+}
+
+int after_output(const AppText& text, int exit_code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
+  const std::string reason = errno ? ": " + system_reason() : "";
+  return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
+}
+
+std::optional<int> parse_arguments(
+    CLI::App& app, int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup) {
   app.get_formatter()->column_width(36);
   add_text_flag(app, "--man", "", [&] { return man_page(app); });
   add_text_flag(app, "--complete", "", [&] { return offered_words(app); });
   for (const char* const hidden : {"--man", "--complete"}) app.get_option(hidden)->group("");
   try {
-    try {
-      setup(app);
-      app.parse(argc, argv);
-    } catch (const CLI::Success& request) {  // --help, --version
-      return after_output(text, app.exit(request));
-    } catch (const CLI::Error& mistake) {
-      if (find_launcher().rank > 0) return 2;  // rank 0 prints it
-      const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&mistake);
-      return report(text, (extras ? unexpected(app, *extras) : mistake.what()) + " (--help lists the options)", 2);
-    }
-    if (!text.may_be_several) run_as_one_process();
-    const int exit_code = main();
-    Ranks::leave();
-    return text.prints_result ? after_output(text, exit_code) : exit_code;
-  } catch (const std::bad_alloc&) {
-    return report_exception(text, "out of memory");
-  } catch (const std::length_error&) {  // more elements than any memory holds
-    return report_exception(text, "out of memory");
-  } catch (const std::exception& error) {
-    return report_exception(text, error.what());
+    setup(app);
+    app.parse(reversed_words(app, argc, argv));
+    return {};
+  } catch (const CLI::Success& request) {  // --help, --version
+    return after_output(text, app.exit(request));
+  } catch (const CLI::Error& mistake) {
+    if (find_launcher().rank > 0) return 2;  // rank 0 prints it
+    const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&mistake);
+    return report(text, (extras ? unexpected(app, *extras) : mistake.what()) + " (--help lists the options)", 2);
   }
 }
 
-}  // namespace
-
-int run_app(
-    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
-  open_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
-  try {
-    return parse_and_run(argc, argv, text, setup, main);
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: out of memory\n", text.name);
-    return 1;
-  }
+std::string any_integer(const std::string& text) {
+  return is_integer<int64_t>(text, INT64_MIN, INT64_MAX) ? "" : "expected an integer, got " + text;
 }
 
 std::string at_least_one(const std::string& text) {
@@ -216,7 +183,8 @@ void add_field_options(CLI::App& app, const std::vector<Field>& fields) {
       CLI::Option* const option = app.add_option(flag, member, description);
       const bool is_whole = !std::same_as<Member, double>;
       if (is_whole && field.bounds.low == 1) option->check(at_least_one);
-      if (std::same_as<Member, uint64_t> || (is_whole && field.bounds.low == 0)) option->check(at_least_zero);
+      else if (std::same_as<Member, uint64_t> || (is_whole && field.bounds.low == 0)) option->check(at_least_zero);
+      else if (is_whole && !std::same_as<Member, std::string>) option->check(any_integer);
       return option;
     };
     if (bool* const* const flagged = std::get_if<bool*>(&field.value)) app.add_flag(flag, **flagged, description);

@@ -5,6 +5,7 @@
 //   }
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,18 @@ int run_app(int argc, const char* const* argv, const AppText& text, const Setup&
       argc, argv, text, [&](CLI::App& app) { setup(app, options); }, [&] { return main(options); });
 }
 
-// For ->check(): an integer of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 0 (all) to 1024.
+// The parts of run_app, without processes and work. parse_arguments() declares the options and reads the words: nothing where main may run,
+// else the exit code. report() prints "NAME: message" on stderr and returns the code. printable(): one line, whatever the message holds.
+// Control characters, which could move the cursor of a terminal, become blanks, and what is too long loses its middle. after_output(): a
+// result that did not reach its reader is no success.
+std::optional<int> parse_arguments(
+    CLI::App& app, int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup);
+int report(const AppText& text, const std::string& message, int exit_code);
+std::string printable(std::string message);
+int after_output(const AppText& text, int exit_code);
+
+// For ->check(): an integer; one of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 0 (all) to 1024.
+std::string any_integer(const std::string& text);
 std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);

@@ -50,8 +50,8 @@ const Mark* find_mark(std::string_view bytes) {
   return found == std::end(kMarks) ? nullptr : found;
 }
 
-// POSIX and GNU archives have this word in the header of their first member.
-bool is_tar(std::string_view start) { return start.size() >= kTarBlock && start.substr(257, 5) == "ustar"; }
+// POSIX and GNU archives have this word in the header of their first member, which may be cut.
+bool is_tar(std::string_view start) { return start.size() >= 262 && start.substr(257, 5) == "ustar"; }
 
 // A hidden file, or one in a hidden folder.
 bool is_hidden(std::string_view path) {
@@ -209,6 +209,7 @@ struct MemberStream::Tar {
 
   explicit Tar(MemberStream& members) : from(members) {
     archive_read_support_format_tar(handle.get());
+    archive_read_set_option(handle.get(), "tar", "read_concatenated_archives", "1");  // and so the file to its end, with its checksum
     if (archive_read_open(handle.get(), this, nullptr, read, nullptr) != ARCHIVE_OK) reject();
   }
   Tar(const Tar&) = delete;

@@ -4,7 +4,13 @@
 # before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
 #   faults.sh build-folder [--all [name ...]]
 # Without --all every fault is tried once on half of the programs, at a drawn call, and at every opening of a folder that has just been
-# made. With it every call is tried, of all programs or those named.
+# made. With it every call is tried, of all programs or those named, as many programs at a time as there are processors.
+programs='train resume shards prepare tokenize import export compare plot'
+if [ "${2:-}" = --all ] && [ $# != 3 ]; then
+  [ $# -gt 3 ] && programs=${*:3}
+  xargs -n 1 -P "$(nproc)" "$0" "$1" --all <<<"$programs"
+  exit
+fi
 models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
 . "$(dirname "$0")/../programs.sh" "$@"
 all=${2:-} names=" ${*:3} "
@@ -63,9 +69,8 @@ faulty() {
 }
 again() { (cd work && "$build/ricci-bounded" 60 2048 "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null); }
 unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/description" ] || echo "$store"; done; }
-# Files of before that are neither as they were nor as they are to be.
+# Files of before that are neither as they were nor as they are to be, by the list now.
 spoilt() {
-  tree work >now
   awk -v files=1 'FILENAME == "now" { now[$2] = $1; next } FILENAME == "expected" { after[$2] = $1; next }
     now[$2] != $1 && now[$2] != after[$2] && $2 !~ /metrics.jsonl/ { print $2 }' now expected original
 }
@@ -75,8 +80,9 @@ fault_of() {
   local left first=$(head -1 err) may_leave=
   # A killed program cleans nothing up, nor does one that can remove, list or open nothing: then the next call does.
   case "$3 $1 $2" in die* | *unlink* | *list*+ | *open*+) may_leave=1 ;; esac
+  tree work >now
   if [ $code = 0 ]; then
-    [ "$may_leave" ] || tree work | diff expected - >difference || echo "exit code 0, but $(head -3 difference | xargs)"
+    [ "$may_leave" ] || diff expected now >difference || echo "exit code 0, but $(head -3 difference | xargs)"
     [ "$(grep -c '^ricci-' err)" -le 1 ] || echo "more than one line: $(head -3 err | xargs)"
   elif [ $code = 1 ]; then
     [ "$(told)" = 1 ] && grep -qE '^ricci-[a-z]+: ' err || echo "not one line: $(head -3 err | xargs)"
@@ -88,8 +94,10 @@ fault_of() {
   left=$(spoilt)
   [ -z "$left" ] || echo "spoilt: $left"
   [ $code$may_leave = 0 ] && return
-  again || tree work | diff -q expected - >/dev/null || echo "later: exit code $?, $(head -1 err) (first: $first)"
-  tree work | diff expected - >difference || echo "later: $(head -3 difference | xargs) (first: $first)"
+  again
+  local later=$?
+  tree work >now
+  diff expected now >difference || echo "later: exit code $later, $(head -1 err), $(head -3 difference | xargs) (first: $first)"
   left=$(unfinished)
   [ -z "$left" ] || echo "later left over: $left (first: $first)"
 }
@@ -100,7 +108,7 @@ attempt() {
   faulty "$@" || return 1
   fault=$(fault_of "$@")
   tried=$((tried + 1))
-  [ -z "$fault" ] || faults+=$'\n          '"$name: $*: ${fault//$'\n'/; }"
+  [ -z "$fault" ] || { faults+=$'\n          '"$name: $*: ${fault//$'\n'/; }" && missed=$((missed + 1)); }
 }
 
 # each_call KIND WAY: every call of that kind, once and from there on. There are thousands of malloc, of which some are tried.
@@ -115,8 +123,10 @@ each_call() {
     malloc_step=1
   done
 }
-# one_call KIND WAY: a drawn call of that kind, once or from there on, on half of the programs.
+# one_call KIND WAY: a drawn call of that kind, once or from there on, on half of the programs; and the first malloc, which is before
+# anything could catch its error.
 one_call() {
+  [ "$1" != malloc ] || attempt malloc 1 "$2"
   [ $((RANDOM % 2)) = 0 ] || return
   local at=$((1 + RANDOM % 24)) stays=
   case $2 in EINTR | die) ;; *) [ $((RANDOM % 2)) = 0 ] || stays=+ ;; esac
@@ -151,7 +161,7 @@ traced() {
 
 total=0
 tree before >original
-for name in train resume shards prepare tokenize import export compare plot; do
+for name in $programs; do
   [ "$names" = '  ' ] || [[ $names == *" $name "* ]] || continue
   read -ra command <<<"${commands[$name]}"
   order=$(traced none)
@@ -159,10 +169,11 @@ for name in train resume shards prepare tokenize import export compare plot; do
   verdict "$name: $(grep -c '' calls) calls that change files, in an order that a power failure does not harm" "$order"
   tried=0 faults=
   for kind in $kinds; do
+    begun=$tried missed=0
     for way in ${ways[$kind]}; do
       if [ "$all" ] || [ $kind = enter ]; then each_call $kind $way; else one_call $kind $way; fi
     done
-    [ -z "$all" ] || echo "        $name: $tried faults up to those of $kind$faults"
+    [ -z "$all" ] || echo "        $name: $kind: $((tried - begun)) faults, $((tried - begun - missed)) held$faults"
   done
   : >out && : >err
   verdict "$name: $tried faults" "$faults"

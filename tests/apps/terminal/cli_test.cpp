@@ -11,44 +11,13 @@
 
 #include "apps/run/config/train_config.h"
 #include "core/error.h"
+#include "tests/apps/terminal/outcome.h"
 #include "tests/data/files.h"
 
 using namespace ricci::apps;
 using namespace test_data;
 
 namespace {
-
-// Everything that goes to a descriptor while f runs.
-template <class F> std::string captured(int descriptor, std::FILE* stream, const F& f) {
-  const ScratchFolder folder;
-  const std::string path = folder.write("out", "");
-  std::fflush(stream);
-  const int old = ::dup(descriptor);
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  ::dup2(::fileno(file), descriptor);
-  f();
-  std::fflush(stream);
-  ::dup2(old, descriptor);
-  ::close(old);
-  std::fclose(file);
-  return read_file(path);
-}
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-Outcome run(std::vector<const char*> words, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
-  words.insert(words.begin(), "build/ricci-train");
-  Outcome outcome;
-  outcome.err = captured(STDERR_FILENO, stderr, [&] {
-    outcome.out = captured(STDOUT_FILENO, stdout, [&] {
-      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."}, setup, main);
-    });
-  });
-  return outcome;
-}
 
 const auto no_options = [](CLI::App&) {};
 
@@ -157,6 +126,10 @@ TEST_CASE("cli: options for the members of a struct") {
   CHECK(parse({"--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "18446744073709551615"}) ==
         "0.5 3 0.9 18446744073709551615");
   CHECK(parse({"--seed", "-1"}).starts_with("ricci-train: --seed: expected an integer of 0 or more, got -1"));
+  for (const char* number : {"010", "0x10", "-01", "00", "1e3", ""})  // some of which CLI11 would read as others
+    CHECK(parse({"--top-k", number}).starts_with(std::string("ricci-train: --top-k: expected an integer, got ") + number));
+  CHECK(parse({"--top-k", "-1", "--seed", "0"}) == "1 -1 1 0");
+  CHECK(parse({"--seed", "010"}).starts_with("ricci-train: --seed: expected an integer of 0 or more, got 010"));
   CHECK(parse({"--top_k", "3"}).starts_with("ricci-train: no option --top_k, the nearest is '--top-k'"));
   const std::string help = parse({"--help"});
   for (const char* text :

@@ -143,6 +143,21 @@ TEST_CASE("what is packed in another way is not taken for a text") {
   CHECK(error_of([&] { documents_of(tar, {}); }) == "data: x.tar: b.txt.gz is compressed as gzip; members of an archive are not unpacked");
 }
 
+TEST_CASE("archives that were joined are read to their end, and so is the checksum of a compressed one") {
+  const ScratchFolder folder;
+  for (const int filter : {ARCHIVE_FILTER_NONE, ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_ZSTD}) {
+    const std::string one = read_file(write_tar(folder, "one.tar", {{"a", "one"}, {"b", "two"}}, filter)),
+                      other = read_file(write_tar(folder, "other.tar", {{"c", "three"}}, filter));
+    CAPTURE(filter);
+    CHECK(documents_of(folder.write("both.tar", one + other), {}) == Texts{"one", "two", "three"});
+    const std::string error = error_of([&] { documents_of(folder.write("both.tar", one + other.substr(0, other.size() / 4)), {}); });
+    CHECK(contains(error, "both.tar: "));
+  }
+  std::string gzip = read_file(write_tar(folder, "x.tar.gz", {{"a", mixed_text(300'000, 4)}}, ARCHIVE_FILTER_GZIP));
+  gzip[gzip.size() - 8] = static_cast<char>(gzip[gzip.size() - 8] ^ 1);
+  CHECK(contains(error_of([&] { documents_of(folder.write("x.tar.gz", gzip), {}); }), "x.tar.gz: incorrect data check"));
+}
+
 TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
   const ScratchFolder folder;
   const std::string long_name(300, 'n'), text(600, 'x');  // a long name has headers of its own
@@ -150,6 +165,8 @@ TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
       read_file(write_tar(folder, "x.tar", {{"one", text}, {long_name, text}, {"zeros", std::string(512, '\0')}}, ARCHIVE_FILTER_NONE));
   const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // where the last member ends
   const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
+  for (const size_t bytes : {262, 300, 511})  // in its first header
+    CHECK(contains(error_of([&] { documents_of(cut_at(bytes), {.encoding = Encoding::bytes}); }), "data: cannot read cut.tar: "));
   int after_members = 0;
   for (size_t bytes = 512; bytes <= end; bytes += 512) {
     const std::string error = error_of([&] { documents_of(cut_at(bytes), {.encoding = Encoding::bytes}); });

@@ -1,5 +1,5 @@
 // Fuzzes JSONL. The first byte chooses how it is read.
-#include "tests/fuzz/records.h"
+#include "tests/fuzz/texts/records.h"
 
 using namespace ricci;
 

@@ -1,5 +1,5 @@
 // Fuzzes TSV, and text of which a separator makes documents. The first byte chooses how it is read.
-#include "tests/fuzz/records.h"
+#include "tests/fuzz/texts/records.h"
 
 using namespace ricci;
 

@@ -1,0 +1,97 @@
+// Programs as processes: their parts before and after main, and ranks.
+#include <fcntl.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "apps/terminal/cli.h"
+#include "core/error.h"
+#include "cuda/ranks/launcher.h"
+#include "cuda/ranks/ranks.h"
+
+namespace ricci::apps {
+namespace {
+
+std::terminate_handler otherwise = nullptr;
+
+// Memory may end where no exception may leave, as in the destructors of libraries, and before run_app.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
+    std::_Exit(1);
+  } catch (...) {
+    otherwise();
+  }
+  std::abort();
+}
+const bool is_set = (otherwise = std::set_terminate(end_without_memory)) != nullptr;
+
+int report_exception(const AppText& text, const std::string& message) {
+  Ranks& ranks = Ranks::joined();
+  if (ranks.count() > 1) ranks.end_all(printable(ranks.as_told_here(message)));
+  return report(text, message, 1);
+}
+
+// Error: a launcher started several processes, which would all do the same.
+void run_as_one_process() {
+  const Launcher launcher = find_launcher();
+  if (launcher.count > 1) fail("runs as one process, but {} started {}", {launcher.name, launcher.count});
+  forget_launcher();
+}
+
+std::string version_of(const AppText& text) {
+  const std::string transport = transport_version();
+  return std::string(text.name) + " " + RICCI_VERSION + (transport.empty() ? "" : ", " + transport);
+}
+
+// Started without a stdin, stdout or stderr, the next file that is opened would take the free number, and what is printed
+// would go into that file.
+void open_standard_streams() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+}
+
+// run_app, but where there is not even memory for a message: std::bad_alloc.
+int parse_and_run(
+    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
+  CLI::App app(text.summary, text.name);
+  app.set_version_flag(
+      "--version", [&] { return version_of(text); }, "Print the version and exit");
+  try {
+    if (const auto ended = parse_arguments(app, argc, argv, text, setup)) return *ended;
+    if (!text.may_be_several) run_as_one_process();
+    const int exit_code = main();
+    Ranks::leave();
+    return text.prints_result ? after_output(text, exit_code) : exit_code;
+  } catch (const std::bad_alloc&) {
+    return report_exception(text, "out of memory");
+  } catch (const std::length_error&) {  // more elements than any memory holds
+    return report_exception(text, "out of memory");
+  } catch (const std::exception& error) {
+    return report_exception(text, error.what());
+  }
+}
+
+}  // namespace
+
+int run_app(
+    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
+  try {
+    return parse_and_run(argc, argv, text, setup, main);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: out of memory\n", text.name);
+    return 1;
+  }
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,198 @@
+// Fuzzes command lines. The first byte chooses the program, and zero bytes divide the words. The programs are compiled with their main
+// under another name and with parse_only in the place of run_app (CMakeLists.txt), so that they declare their options and do no work.
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
+#include <sstream>
+
+#include "apps/run/config/train_config.h"
+#include "apps/terminal/cli.h"
+#include "tests/fuzz/input.h"
+
+int prepare_main(int, char**);
+int tokenize_main(int, char**);
+
+using namespace ricci;
+using namespace ricci::apps;
+using Words = std::vector<std::string>;
+
+namespace {
+
+// What is printed while it lives, through streams that a sanitizer does not use for its report.
+class Printed {
+ public:
+  Printed() {
+    stdout = ::open_memstream(&text_[0], &size_[0]);
+    stderr = ::open_memstream(&text_[1], &size_[1]);
+  }
+  ~Printed() {
+    std::fclose(std::exchange(stdout, out_));
+    std::fclose(std::exchange(stderr, err_));
+    std::cout.rdbuf(help_);
+    for (char* text : text_) std::free(text);
+  }
+  std::string errors() {
+    std::fflush(stderr);
+    return {text_[1], size_[1]};
+  }
+
+ private:
+  FILE *const out_ = stdout, *const err_ = stderr;
+  char* text_[2] = {};
+  size_t size_[2] = {};
+  std::ostringstream help_text_;
+  std::streambuf* const help_ = std::cout.rdbuf(help_text_.rdbuf());
+};
+
+void check_line(const std::string& line) {
+  constexpr size_t kMost = 1100;
+  fuzz::require(
+      line.size() > 1 && line.size() <= kMost && one_line(line, kMost) == line, "a mistake is one line without control characters");
+}
+
+// True if the words were accepted. Mistakes are one line; after --help and the like there is none.
+bool accepts(CLI::App& app, const AppText& text, const std::function<void(CLI::App&)>& setup, const Words& words) {
+  std::vector<const char*> argv{text.name};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  std::optional<int> code;
+  std::string errors, thrown;
+  {
+    Printed printed;
+    try {
+      code = parse_arguments(app, static_cast<int>(argv.size()), argv.data(), text, setup);
+    } catch (const Error& error) {
+      thrown = printable(error.what());
+    }
+    errors = printed.errors();
+  }
+  if (!thrown.empty()) {
+    check_line(thrown);
+    return false;
+  }
+  fuzz::require(!code || *code == 0 || *code == 2, "an exit code is 0 or 2");
+  fuzz::require(errors.empty() == (code.value_or(0) == 0), "there is a message where there is a mistake");
+  if (errors.empty()) return !code;
+  fuzz::require(errors.starts_with(std::string(text.name) + ": ") && errors.ends_with('\n'), "a line begins with the program");
+  errors.pop_back();
+  check_line(errors);
+  return false;
+}
+
+// The values that the options took, as words that give the same values.
+Words words_of(const CLI::App& app) {
+  Words words, positional;
+  for (const CLI::Option* option : app.get_options()) {
+    const bool is_flag = option->get_items_expected_max() == 0;
+    for (const std::string& value : option->results()) {
+      if (!option->nonpositional()) {
+        positional.push_back(value);
+        continue;
+      }
+      const std::string name = "--" + option->get_lnames().at(0);
+      words.push_back(is_flag || !value.empty() ? name + "=" + value : name);
+      if (!is_flag && value.empty()) words.push_back("");
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    words.push_back(command->get_name());
+    const Words more = words_of(*command);
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  if (positional.empty()) return words;
+  words.push_back("--");
+  words.insert(words.end(), positional.begin(), positional.end());
+  return words;
+}
+
+// ---- The options of ricci-train, and those that structs of numbers have
+struct Trained {
+  RunOptions run;
+  Sampling sampling;
+  std::vector<int64_t> list;
+};
+const AppText kTrain{"ricci-train", "Trains."};
+
+// The integers of an option as they are written.
+template <class Integer> std::vector<Integer> written(const CLI::App& app, const char* option, std::vector<Integer> otherwise) {
+  std::vector<Integer> numbers;
+  for (const std::string& text : app.get_option(option)->results()) {
+    const char* const end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, numbers.emplace_back());
+    fuzz::require(error == std::errc() && read == end, "an integer is decimal");
+  }
+  return numbers.empty() ? otherwise : numbers;
+}
+
+bool accepts(Trained& options, const Words& words) {
+  CLI::App app(kTrain.summary, kTrain.name);
+  const bool accepted = accepts(
+      app, kTrain,
+      [&](CLI::App& declared) {
+        add_run_options<TrainConfig>(declared, options.run);
+        add_field_options(declared, options.sampling);
+        declared.add_option("--list", options.list)->delimiter(',')->allow_extra_args(false)->check(at_least_zero);
+      },
+      words);
+  if (!accepted) return false;
+  const Sampling& sampling = options.sampling;
+  fuzz::require(written(app, "--top-k", std::vector{sampling.top_k}) == std::vector{sampling.top_k} &&
+                    written(app, "--seed", std::vector{sampling.seed}) == std::vector{sampling.seed} &&
+                    written(app, "--list", options.list) == options.list,
+      "a number is what is written");
+  return true;
+}
+
+// The settings of the keys that do not follow from others, and the numbers, as words.
+Words words_of(const TrainConfig& config, Trained options) {
+  Words words;
+  TrainConfig copy = config;
+  for (const auto& [key, value] : value_texts(fields_of(copy)))
+    if (!config.following.contains(key)) words.push_back(key + "=" + value);
+  for (const Field& field : fields_of(options.sampling)) {
+    std::string name = "--" + field.key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    words.push_back(name + "=" + value_text(field));
+  }
+  for (const int64_t number : options.list) words.push_back("--list=" + std::to_string(number));
+  return words;
+}
+
+void train(const Words& words) {
+  Trained options, printed;
+  if (!accepts(options, words)) return;
+  fuzz::attempt([&] {
+    const auto config = load_config<TrainConfig>("", options.run.overrides());
+    const Words same = words_of(config, options);
+    fuzz::require(accepts(printed, same), "what is printed is accepted");
+    const auto again = load_config<TrainConfig>("", printed.run.overrides());
+    fuzz::require(to_yaml(again) == to_yaml(config) && words_of(again, printed) == same, "what is printed reads back to the same");
+  });
+}
+
+const Words* given = nullptr;  // to parse_only
+
+}  // namespace
+
+namespace ricci::apps {
+
+// run_app, as the programs call it.
+int parse_only(int, const char* const*, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>&) {
+  CLI::App app(text.summary, text.name), other(text.summary, text.name);
+  if (!accepts(app, text, setup, *given)) return 0;
+  const Words words = words_of(app);
+  fuzz::require(accepts(other, text, setup, words) && words_of(other) == words, "values as words give the same values");
+  return 0;
+}
+
+}  // namespace ricci::apps
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool is_plain = ::setenv("NO_COLOR", "1", 1) == 0;
+  if (size < 2 || size > 4096 || !is_plain) return 0;
+  Words words = fuzz::parts_of({reinterpret_cast<const char*>(data) + 1, size - 1});
+  given = &words;
+  if (data[0] % 3 == 0) train(words);
+  else if (data[0] % 3 == 1) tokenize_main(0, nullptr);
+  else prepare_main(0, nullptr);
+  return 0;
+}
