@@ -281,6 +281,7 @@ bool MemberStream::next_member() {
     const char* const path = archive_entry_pathname(entry);
     if (archive_entry_filetype(entry) != AE_IFREG || !path || is_hidden(path)) continue;
     name_ = file_name_ + ": " + one_line(path);
+    if (archive_entry_sparse_count(entry) > 0) fail("data: {} is packed with holes, which are not read; pack it without --sparse", {name_});
     in_member_ = false;
     return true;
   }

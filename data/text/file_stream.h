@@ -67,8 +67,8 @@ class MemberStream {
   ~MemberStream();
   MemberStream(const MemberStream&) = delete;
 
-  // Goes to the next member that is a regular file, neither hidden nor in a hidden folder; false at the end. Error: a damaged or cut
-  // archive.
+  // Goes to the next member that is a regular file, neither hidden nor in a hidden folder; false at the end. Archives that were joined are
+  // one. Errors: a damaged or cut archive, a member that is packed without its zeros (tar --sparse).
   bool next_member();
   // "corpus.txt", or "corpus.tar: a/b.txt"
   const std::string& name() const { return name_; }

@@ -48,6 +48,7 @@ std::string write_tar(
     archive_entry_set_filetype(entry, file.ends_with('/') ? AE_IFDIR : AE_IFREG);
     archive_entry_set_perm(entry, 0644);
     archive_entry_set_size(entry, static_cast<la_int64_t>(text.size()));
+    if (file.ends_with(".sparse")) archive_entry_sparse_add_entry(entry, 1024, 512);
     REQUIRE(archive_write_header(out, entry) == ARCHIVE_OK);
     archive_write_data(out, text.data(), text.size());
     archive_entry_free(entry);
@@ -141,6 +142,9 @@ TEST_CASE("what is packed in another way is not taken for a text") {
   const std::string gzip = read_file(write_compressed(folder, "a.gz", "text", ARCHIVE_FILTER_GZIP));
   const std::string tar = write_tar(folder, "x.tar", {{"a.txt", "text"}, {"b.txt.gz", gzip}}, ARCHIVE_FILTER_NONE);
   CHECK(error_of([&] { documents_of(tar, {}); }) == "data: x.tar: b.txt.gz is compressed as gzip; members of an archive are not unpacked");
+  const std::string holes = write_tar(folder, "x.tar", {{"a.sparse", std::string(4'096, 'x')}}, ARCHIVE_FILTER_NONE);
+  CHECK(error_of([&] { documents_of(holes, {}); }) ==
+        "data: x.tar: a.sparse is packed with holes, which are not read; pack it without --sparse");
 }
 
 TEST_CASE("archives that were joined are read to their end, and so is the checksum of a compressed one") {
