@@ -115,8 +115,8 @@ int main(int argc, char** argv) {
         CLI::Option* const runs = app.add_option(
             "runs", options.runs, "Folders or names of runs, such as runs/quickstart; --list and --watch take all by default");
         add_output_options(app, options.report, "The file to write, .svg, .png or .html; plot.svg if not given");
-        CLI::Option* const list = app.add_flag(
-            "--list", options.list, "Print a table of the runs: state, step, best loss, age of the last record, and differing keys");
+        CLI::Option* const list = app.add_flag("--list", options.list,
+            "Print a table of the runs: state, step, best loss, age of the last record, and values that most runs do not have");
         add_json_flag(app, options.report);
         app.get_option("--json")->needs(list);
         CLI::Option* const watched =

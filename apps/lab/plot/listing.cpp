@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "apps/lab/plot/curves.h"
 #include "apps/run/config/config.h"
@@ -21,7 +21,7 @@ namespace {
 struct ListedRun {
   RunRecords records;
   TrainConfig config;
-  TextsByKey keys = {};  // without keys that follow from others; in the end the ones that differ between runs
+  TextsByKey keys = {};  // without keys that follow from others; in the end the ones whose values differ from those of most runs
   std::string state = {};
   double step = kNotMeasured, age = kNotMeasured;  // age: seconds since the last record
   Point best{kNotMeasured, kNotMeasured};          // step and validation loss
@@ -50,21 +50,24 @@ ListedRun read_listed(const std::string& path_or_name) {
   run.step = last_of(run.records, "step");
   run.best = best_evaluation(run.records);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  run.age = std::max(0.0, now.count() - last_of(run.records, "time"));
+  run.age = std::max(now.count() - last_of(run.records, "time"), 0.0);  // NaN stays
   if (!Folder(path).lock()) run.state = "running";
   else if (run.records.records == 0) run.state = "new";
   else run.state = is_finished(run) ? "finished" : "interrupted";
   return run;
 }
 
-// Keeps the keys whose values differ between the runs that have them.
+// Leaves out the value that most runs with the key have. If several values are the most frequent ones, all values stay.
 void keep_differing(std::vector<ListedRun>& runs) {
-  TextsByKey first;
-  std::set<std::string> differ;
+  std::map<std::string, std::map<std::string, int>> counts;  // of the runs, by key and value
   for (const ListedRun& run : runs)
-    for (const auto& [key, value] : run.keys)
-      if (first.try_emplace(key, value).first->second != value) differ.insert(key);
-  for (ListedRun& run : runs) std::erase_if(run.keys, [&](const auto& each) { return !differ.contains(each.first); });
+    for (const auto& [key, value] : run.keys) ++counts[key][value];
+  const auto is_usual = [&](const auto& each) {
+    const auto& of_key = counts.at(each.first);
+    const int count = of_key.at(each.second);
+    return std::count_if(of_key.begin(), of_key.end(), [&](const auto& other) { return other.second >= count; }) == 1;
+  };
+  for (ListedRun& run : runs) std::erase_if(run.keys, is_usual);
 }
 
 std::string words_of(const TextsByKey& keys) {

@@ -20,8 +20,8 @@ button:hover{color:var(--ink);border-color:var(--muted)}
 .muted{color:var(--muted)}
 .wide table{border-collapse:collapse;margin:8px 28px 28px;font-variant-numeric:tabular-nums}
 .wide th{font-weight:600;color:var(--muted);text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--muted)}
-.wide td{text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--grid)}
-.wide th:first-child,.wide td:first-child{text-align:left;padding-left:0;white-space:nowrap}
+.wide td{text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--grid);white-space:nowrap}
+.wide .left,.wide th:first-child,.wide td:first-child{text-align:left} .wide th:first-child,.wide td:first-child{padding-left:0}
 .wide{overflow-x:auto;background:linear-gradient(to right,var(--background) 40%,transparent),linear-gradient(to left,var(--background) 40%,transparent) 100% 0,linear-gradient(to right,var(--grid),transparent),linear-gradient(to left,var(--grid),transparent) 100% 0;background-repeat:no-repeat;background-size:60px 100%,60px 100%,24px 100%,24px 100%;background-attachment:local,local,scroll,scroll}
 .phone{display:none}
 p{margin:6px 28px}
@@ -143,12 +143,18 @@ std::string page(const std::string& title, const std::string& style, const std::
          "</style>\n</head>\n<body>\n<main>\n" + body + "</body>\n</html>\n";
 }
 
+// The first column needs no class: names are always to the left.
 std::string html_table(const ResultTable& table) {
   std::string html = "<table>\n";
   const std::vector<Cells> rows = cells_of(table);
+  std::vector<const char*> classes;
+  for (const Column& column : table.columns)
+    if (!column.heading.empty()) classes.push_back(column.left && !classes.empty() ? " class=\"left\"" : "");
   for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string name = i ? "td" : "th";
     html += "<tr>";
-    for (const std::string& cell : rows[i]) html += (i ? "<td>" : "<th>") + escaped(cell) + (i ? "</td>" : "</th>");
+    for (size_t j = 0; j < rows[i].size(); ++j)
+      html.append("<" + name).append(classes[j]).append(">" + escaped(rows[i][j]) + "</" + name + ">");
     html += "</tr>\n";
   }
   return html + "</table>\n";

@@ -14,11 +14,19 @@ mkdir runs/weights runs/fresh && cp runs/wide/config.yaml runs/fresh/
 accept 'the list' plot --list
 cp out list
 # state NAME STATE STEPS DIFFERENCES
-state() { verdict "$1 is $2" "$(grep -qE "^$1 +$2 +[0-9,-]+ +$3 .* $4$" list || shown list)"; }
+state() { verdict "$1 is $2" "$(grep -qE "^$1 +$2 +[0-9,-]+ +$3 [^=]* $4$" list || shown list)"; }
+# Two runs have 6 steps, and the other two one number each. Of the other keys each value is in two runs.
+state short interrupted 60 'lr=0\.001 model\.d=16 steps=60'
+state wide finished 6 'lr=0\.002 model\.d=32'
+state long running 1,000,000 'lr=0\.001 model\.d=16 steps=1000000'
+state fresh new 6 'lr=0\.002 model\.d=32'
+accept 'a list without the one of two wide runs' plot --list short wide long
+cp out list
 state short interrupted 60 'steps=60'
 state wide finished 6 'lr=0\.002 model\.d=32 steps=6'
-state long running 1,000,000 'steps=1000000'
-state fresh new 6 'lr=0\.002 model\.d=32 steps=6'
+accept 'the list' plot --list
+cp out list
+verdict 'a run without a record has no age' "$(grep -qE '^fresh +new +- +6 +- +- +- +- +lr=' list || shown list)"
 verdict 'nothing else is a run' "$([ "$(grep -c '' list)" = 6 ] && grep -qx '4 runs' list || shown list)"
 "$build/ricci" runs wide --json >out 2>err
 verdict 'ricci runs' "$(python3 -c '
@@ -42,6 +50,7 @@ await '! cmp -s page.html first.html'
 kill -INT $background
 ended 50
 verdict 'a watched page ends with Ctrl-C' "$([ $? = 0 ] && [ "$(grep -c '' out)" = 1 ] && [ ! -s err ] || shown out err)"
+verdict 'words of its table are to the left' "$(grep -q '<th>run</th><th class="left">state</th><th>step</th>' first.html && grep -q '<td>short</td><td class="left">interrupted</td><td>4</td>' first.html || echo no)"
 verdict 'it loads itself again' "$(grep -q 'http-equiv="refresh" content="5"' first.html && grep -q 'class="curve' first.html && grep -q running first.html || echo no)"
 verdict 'and the last one does not' "$(grep -c 'http-equiv="refresh"' page.html | grep -vx 0; grep -q 'class="curve' page.html || echo no curve)"
 background=$trainer
