@@ -42,7 +42,7 @@ checks_of() {  # part: its rows as check|bar
     sanitize) printf '%s\n' 'memcheck, ops|0 errors' 'racecheck, ops|0 hazards' 'memcheck, training|0 errors' ;;
     trace) echo 'GPT-2 64 x 1024, traced|ends' ;;
     attention)
-      echo 'attention|runs'
+      printf '%s\n' 'attention|runs' 'attention, packed|runs'
       for check in "${!bar_of[@]}"; do echo "$check|${bar_of[$check]} x PyTorch"; done | sort
       ;;
     bench) for check in $(other_benches); do echo "$check|runs"; done ;;

@@ -8,7 +8,7 @@
 //   cpu/                    the same blocks on CPU threads, as vectorised loops, or in bf16 where the processor has instructions for it
 //   flash/                  bf16 on tensor cores: scores and weights never leave the registers
 //   wide/                   bf16 heads of other widths: padded for flash/, or as matrix products and a softmax of whole rows; the latter
-//                           for packed documents too
+//                           for packed documents with dropout too
 //   decode/                 new positions against the cached keys and values of the earlier ones
 #pragma once
 #include <array>

@@ -81,7 +81,10 @@ STUB
 program bench-attention <<'STUB'
 echo "attention libraries $LD_LIBRARY_PATH without ${RICCI_WITHOUT_CUBLAS:-no}" >> "$CALLS"
 sleep "${STUB_SECONDS:-0}"
-echo "measure forward_hd64_causal 200000 GFLOP/s"
+case $* in
+  *--documents*) echo "measure forward_hd64_packed 50000 GFLOP/s" ;;
+  *) echo "measure forward_hd64_causal 200000 GFLOP/s" ;;
+esac
 STUB
 program bench-mixers <<'STUB'
 case $1 in
@@ -108,7 +111,7 @@ stub "$tree/python" <<'STUB'
 [ "$1" = -c ] && exit 0
 echo "torch $*" >> "$CALLS"
 case $1 in
-  *attention.py) echo "measure forward_hd64_causal 100000 GFLOP/s" ;;
+  *attention.py) printf 'measure forward_hd64_%s GFLOP/s\n' 'causal 100000' 'packed 100000' ;;
   *train.py)
     [ -n "${STUB_PLAIN:-}" ] || printf 'measure compiled_speed 450000 tokens/s\nmeasure compiled_memory 30000 MB\n'
     printf 'measure plain_speed 300000 tokens/s\nmeasure plain_memory 40000 MB\n'
@@ -139,6 +142,7 @@ STUB_SECONDS=8 RICCI_TOTAL_SECONDS=6 gpu attention > "$work/cut.txt" 2>&1
 check 'a part that is cut says so' has "$work/cut.txt" 'did not end, run it again'
 gpu attention > "$work/whole.txt" 2>&1
 check 'called again it goes on' has "$work/whole.txt" '200000 GFLOP/s, 2.000 x PyTorch, 25.0 % of peak'
+check 'packed documents are measured, too' has "$work/whole.txt" 'attention: forward_hd64_packed +50000 GFLOP/s, 0.500 x PyTorch'
 ran=$(calls '^attention')
 gpu attention > "$work/again.txt" 2>&1
 check 'what was measured is not measured again' test "$(calls '^attention')" = "$ran"
@@ -204,7 +208,7 @@ check 'programs of other sources are not used' has "$work/sources.txt" 'other so
 rm "$tree/tests/changed.cpp"
 sed -i '$d' "$bin/programs/ricci-bench-attention"
 gpu attention > "$work/changed.txt" 2>&1
-check 'a changed program is measured again' test "$(calls '^attention')" = $((ran + 1))
+check 'a changed program is measured again' test "$(calls '^attention')" = $((ran + 2))
 check 'the rows of other programs stay' has "$work/changed.txt" 'batch 64, PyTorch +1.111 x PyTorch compiled'
 
 # ---- cuBLASLt

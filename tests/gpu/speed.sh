@@ -79,7 +79,10 @@ bench_as() {  # row name option...
   done < <(measures "$ours")
 }
 
-part_attention() { step attention bench_one attention; }
+part_attention() {
+  step attention bench_one attention
+  step 'attention, packed' bench_as 'attention, packed' attention --documents 8
+}
 
 # The op of the Dispatcher alone, which no peer has: half the bandwidth of a copy is the bar.
 measure_shift_and_sum() {

@@ -1,6 +1,8 @@
 // The weights that the flash attention kernels compute and keep: the visibility of whole tiles, the weights that dropout keeps,
 // and the order in which thread blocks take their work.
 #pragma once
+#include <type_traits>
+
 #include "ops/attention/flash/tile.h"
 #include "ops/attention/problem.h"
 
@@ -46,6 +48,8 @@ struct Visible {
   __device__ int end_query(int j0, int j1) const {
     return j0 < keys ? min(bounds.scale * (min(j1, keys) - 1) + bounds.most, bounds.queries) : 0;
   }
+  // scale j - scale j0 of the first key j that query t may see; it may be below 0.
+  __device__ int shown_from(int t, int j0) const { return t - bounds.most + 1 - bounds.scale * j0; }
 
  private:
   __device__ int max_distance(int t1, int j0) const { return t1 - 1 - bounds.scale * j0; }
@@ -55,6 +59,31 @@ struct Visible {
     return tokens >= 0 ? tokens / bounds.scale : -((bounds.scale - 1 - tokens) / bounds.scale);
   }
 };
+
+// The same where documents are packed: query t sees key j only if j >= start_t, beside the rule above; scale is 1. Starts never fall.
+// Therefore
+//   first_key(t0)       is at least the start of t0: none of the queries t0 .. t1 - 1 sees an earlier key
+//   all                 needs j0 to be no earlier than the start of t1 - 1
+//   end_query(j0, j1)   is at most the end of the document of key j1 - 1
+struct VisibleInDocuments : Visible {
+  const Problem& problem;
+  int sequence;  // the place of its first position in `starts`
+  __device__ VisibleInDocuments(const Bounds& bounds_, const Problem& problem_, int head)
+      : Visible(bounds_, problem_, head), problem(problem_), sequence(head / static_cast<int>(problem.heads) * bounds.queries) {}
+
+  // For any t: queries after the last one have its start. Starts are limited to the sequence, since on cuda nobody has checked them.
+  __device__ int start(int t) const {
+    return static_cast<int>(between<int64_t>(0, problem.starts[sequence + min(t, bounds.queries - 1)], bounds.queries));
+  }
+  __device__ bool all(int t0, int t1, int j0, int j1) const { return Visible::all(t0, t1, j0, j1) && j0 >= start(t1 - 1); }
+  __device__ bool none(int t0, int t1, int j0, int j1) const { return Visible::none(t0, t1, j0, j1) || j1 <= start(t0); }
+  __device__ int first_key(int t0) const { return max(Visible::first_key(t0), start(t0)); }
+  __device__ int end_query(int j0, int j1) const {
+    return static_cast<int>(Documents{problem.starts + sequence}.end_query(min(j1, keys) - 1, Visible::end_query(j0, j1)));
+  }
+  __device__ int shown_from(int t, int j0) const { return max(Visible::shown_from(t, j0), start(t) - j0); }
+};
+template <bool packed> using VisibleOf = std::conditional_t<packed, VisibleInDocuments, Visible>;
 
 // Sets a lane's part of row 16 i + 8 half + g to `hidden` in the columns x with step x < first or step x >= end.
 template <int kTiles, int kColumnTiles>
@@ -69,14 +98,14 @@ __device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, 
 
 // Sets what is not visible to `hidden`: rows are the queries from t0 on, columns the keys from j0 on. Key j is visible to query
 // t iff t - most < scale j <= t - least, which needs no division.
-template <int kTiles, int kColumnTiles>
-__device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
+template <int kTiles, int kColumnTiles, class Seen>
+__device__ inline void hide_keys(const Seen& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
   const Bounds& bounds = visible.bounds;
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
       const int t = t0 + 16 * i + 8 * half + lane_row(), end = min(t - bounds.least + 1, bounds.scale * visible.keys);
-      hide_outside(c, i, half, bounds.scale, t - bounds.most + 1 - bounds.scale * j0, end - bounds.scale * j0, hidden);
+      hide_outside(c, i, half, bounds.scale, visible.shown_from(t, j0), end - bounds.scale * j0, hidden);
     }
 }
 

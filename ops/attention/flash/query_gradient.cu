@@ -14,7 +14,8 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientKernel {
+template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct QueryGradientKernel {
+  using Visible = VisibleOf<packed>;
   static constexpr int kQueries = 128, kKeys = 64, kPart = 32, kPartTiles = kPart / 8;
   static constexpr int kTiles = kWidth <= (dropping ? 32 : 96) ? 2 : 1, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kStage = keys_are_values ? kKeys : 2 * kKeys;  // rows of a stage: keys, then values

@@ -28,8 +28,8 @@ bool all_fit(const Problem& problem, const std::vector<Rows>& views) {
 
 GpuPath gpu_path(const Problem& problem, const std::vector<Rows>& views) {
   if (views[0].tensor.dtype() != Dtype::bf16) return GpuPath::blocks;
-  if (!problem.starts && all_fit(problem, views)) return GpuPath::flash;
-  if (!problem.starts && padding_fits(problem, views[0].tensor.device())) return GpuPath::padded;
+  if (all_fit(problem, views)) return GpuPath::flash;
+  if (padding_fits(problem, views[0].tensor.device())) return GpuPath::padded;
   return products_fit(problem) ? GpuPath::products : GpuPath::blocks;
 }
 

@@ -97,20 +97,15 @@ TEST_CASE("packed documents: the bits do not depend on the number of threads, an
   set_thread_count(before);
 }
 
-TEST_CASE("packed documents in bf16: products of matrices, whatever the width of the heads") {
+TEST_CASE("packed documents in bf16, whatever the width of the heads") {
   on_every_device([](Device device) {
-    for (int64_t width : {32, 64, 12})
+    for (int64_t width : {32, 136, 12})
       for (const Case& plain : std::vector<Case>{{0, 0, 2, width}, {0, 0, 4, width, tokens(true, 20), 0.2, {}, Place::thirds, -1, 0, 2}}) {
         const Case of = packed(kLong, plain);
         CAPTURE(of.text());
         const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
         const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
         check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
-        if (device == Device::cpu) continue;
-        const auto [q, k, v] = of.views(inputs);
-        const AttentionOptions options = of.options(device);
-        const auto problem = attention_kernels::check("attention", q, k, v, of.sees, options).problem;
-        CHECK(attention_kernels::gpu_path(problem, {q, k, v, {dy}}) == attention_kernels::GpuPath::products);
       }
   });
 }

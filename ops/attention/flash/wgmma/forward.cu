@@ -17,7 +17,8 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwardKernel {
+template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct WarpgroupForwardKernel {
+  using Visible = VisibleOf<packed>;
   static constexpr int kQueries = 128, kOfWarpgroup = 64, kKeys = 64, kThreads = 2 * kQueries;
   using Queries = Panels<kQueries, kWidth>;
   using Keys = Panels<kKeys, kWidth>;
