@@ -20,7 +20,7 @@ namespace attention_kernels {
 namespace flash {
 
 template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct ForwardKernel {
-  using Visible = VisibleOf<packed>;
+  using Visible = VisibleToQueries<packed>;
   static constexpr int kQueries = 128, kKeys = 64;
   static constexpr int kTiles = dropping && kWidth > 96 ? 1 : 2, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kPart = kWidth <= 64 && !dropping ? 64 : 32, kPartTiles = kPart / 8;                 // keys at once
@@ -42,8 +42,8 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct F
 
   __device__ void operator()() const {
     const Place place(problem, problem.keys, blocks(), true);
-    const Visible visible(bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
+    const Visible visible(bounds, problem, place.head, t, t);
     begin_rows<kQueries, kThreads>(queries(), q, chunk_of(q, problem, place.head), t0, bounds.queries);
     ptx::cp_async_commit();
     const int k_chunk = chunk_of(k, problem, place.head), v_chunk = chunk_of(v, problem, place.head);

@@ -19,7 +19,7 @@ namespace attention_kernels {
 namespace flash {
 
 template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct KeyGradientKernel {
-  using Visible = VisibleOf<packed>;
+  using Visible = VisibleToKeys<packed>;
   static constexpr int kKeys = 128, kQueries = 64, kPart = 32, kPartTiles = kPart / 8;
   static constexpr int kTiles = kWidth <= (dropping ? 32 : 64) ? 2 : 1, kThreads = kKeys / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kOwn = keys_are_values ? kKeys : 2 * kKeys, kGradients = keys_are_values ? 1 : 2;

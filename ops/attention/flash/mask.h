@@ -29,6 +29,8 @@ struct Bounds {
 struct Visible {
   const Bounds& bounds;
   int keys;  // that exist
+  // As QueriesInDocuments.
+  __device__ Visible(const Bounds& bounds_, const Problem& problem, int head, int, int) : Visible(bounds_, problem, head) {}
   __device__ Visible(const Bounds& bounds, const Problem& problem, int head)
       : bounds(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
 
@@ -48,8 +50,6 @@ struct Visible {
   __device__ int end_query(int j0, int j1) const {
     return j0 < keys ? min(bounds.scale * (min(j1, keys) - 1) + bounds.most, bounds.queries) : 0;
   }
-  // scale j - scale j0 of the first key j that query t may see; it may be below 0.
-  __device__ int shown_from(int t, int j0) const { return t - bounds.most + 1 - bounds.scale * j0; }
 
  private:
   __device__ int max_distance(int t1, int j0) const { return t1 - 1 - bounds.scale * j0; }
@@ -81,9 +81,19 @@ struct VisibleInDocuments : Visible {
   __device__ int end_query(int j0, int j1) const {
     return static_cast<int>(Documents{problem.starts + sequence}.end_query(min(j1, keys) - 1, Visible::end_query(j0, j1)));
   }
-  __device__ int shown_from(int t, int j0) const { return max(Visible::shown_from(t, j0), start(t) - j0); }
 };
-template <bool packed> using VisibleOf = std::conditional_t<packed, VisibleInDocuments, Visible>;
+// The same for a warp that asks about its own queries from t on, again and again: each lane holds the start of one of them. Warps that skip
+// keys together ask `none` about the queries from `group` on.
+struct QueriesInDocuments : VisibleInDocuments {
+  int of_lane, of_group;
+  __device__ QueriesInDocuments(const Bounds& bounds_, const Problem& problem_, int head, int t, int group)
+      : VisibleInDocuments(bounds_, problem_, head), of_lane(start(t + lane())), of_group(start(group)) {}
+  __device__ int start_of_row(int row) const { return __shfl_sync(~0u, of_lane, row); }
+  __device__ bool all(int t0, int t1, int j0, int j1) const { return Visible::all(t0, t1, j0, j1) && j0 >= start_of_row(t1 - 1 - t0); }
+  __device__ bool none(int t0, int t1, int j0, int j1) const { return Visible::none(t0, t1, j0, j1) || j1 <= of_group; }
+};
+template <bool packed> using VisibleToKeys = std::conditional_t<packed, VisibleInDocuments, Visible>;
+template <bool packed> using VisibleToQueries = std::conditional_t<packed, QueriesInDocuments, Visible>;
 
 // Sets a lane's part of row 16 i + 8 half + g to `hidden` in the columns x with step x < first or step x >= end.
 template <int kTiles, int kColumnTiles>
@@ -98,14 +108,26 @@ __device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, 
 
 // Sets what is not visible to `hidden`: rows are the queries from t0 on, columns the keys from j0 on. Key j is visible to query
 // t iff t - most < scale j <= t - least, which needs no division.
-template <int kTiles, int kColumnTiles, class Seen>
-__device__ inline void hide_keys(const Seen& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
+template <int kTiles, int kColumnTiles>
+__device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
   const Bounds& bounds = visible.bounds;
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
       const int t = t0 + 16 * i + 8 * half + lane_row(), end = min(t - bounds.least + 1, bounds.scale * visible.keys);
-      hide_outside(c, i, half, bounds.scale, visible.shown_from(t, j0), end - bounds.scale * j0, hidden);
+      hide_outside(c, i, half, bounds.scale, t - bounds.most + 1 - bounds.scale * j0, end - bounds.scale * j0, hidden);
+    }
+}
+template <int kTiles, int kColumnTiles>
+__device__ inline void hide_keys(const QueriesInDocuments& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
+  static_assert(16 * kTiles <= 32);
+  const Bounds& bounds = visible.bounds;
+  UNROLL(4)
+  for (int i = 0; i < kTiles; ++i)
+    for (int half = 0; half < 2; ++half) {
+      const int row = 16 * i + 8 * half + lane_row(), t = t0 + row;
+      hide_outside(
+          c, i, half, 1, max(visible.start_of_row(row), t - bounds.most + 1) - j0, min(t - bounds.least + 1, visible.keys) - j0, hidden);
     }
 }
 

@@ -37,6 +37,11 @@ ALLOWED = [
         "two or three warpgroups whose sums and scores stay in registers",
     ),
     (r"^attention::flash::KeyGradientKernel", r"\b(8|16) bytes of stack", "two to four numbers, read once per tile of 400 instructions"),
+    (
+        r"^attention::flash::(Warpgroup)?QueryGradientKernel<64, false, false, true>",
+        r"\b(8|48) bytes of stack",
+        "packed documents: one number, or eight, read once per tile; three more where a document begins in the tile",
+    ),
     (r"^attention::ForwardKernel<bf16, 32, false>", r"\b16 bytes of stack", "the place of shared keys, read once per 64 keys; flash takes nearly all such heads"),
     (r"SumRows<float, RegularRows, float>", r"\b8 bytes of stack", "one number, kept aside once per row"),
 ]

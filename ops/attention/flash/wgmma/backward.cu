@@ -17,7 +17,7 @@ namespace attention_kernels {
 namespace flash {
 
 template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct WarpgroupKeyGradientKernel {
-  using Visible = VisibleOf<packed>;
+  using Visible = VisibleToKeys<packed>;
   static constexpr int kWarpgroups = kWidth == 64 && !dropping ? 3 : 2, kThreads = 128 * kWarpgroups;  // as the registers allow
   static constexpr int kOfWarpgroup = 64, kKeys = kOfWarpgroup * kWarpgroups, kQueries = 64;
   static constexpr int kLoading = 256;  // threads that load queries and dy
@@ -135,7 +135,7 @@ HOST void wgmma_key_gradient(const BackwardTensors& tensors, Device device) {
 //           cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 155 GFLOP at 989 TFLOP/s 0.16 ms; the exponentials 0.10 ms
 template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct WarpgroupQueryGradientKernel {
-  using Visible = VisibleOf<packed>;
+  using Visible = VisibleToQueries<packed>;
   static constexpr int kQueries = 128, kOfWarpgroup = 64, kKeys = 64, kThreads = 2 * kQueries;
   static constexpr int kMinBlocks = kWidth == 64 && !dropping ? 2 : 0;
   using Queries = Panels<kQueries, kWidth>;
@@ -162,8 +162,8 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct W
   __device__ void operator()() const {
     const Problem& problem = tensors.problem;
     const Place place(problem, problem.keys, blocks(), true);
-    const Visible visible(tensors.bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16;
+    const Visible visible(tensors.bounds, problem, place.head, t0 + row, t0 + row / kOfWarpgroup * kOfWarpgroup);
     queries().template begin<kThreads>(tensors.q, chunk_of(tensors.q, problem, place.head), t0, tensors.bounds.queries);
     gradients().template begin<kThreads>(tensors.dy, chunk_of(tensors.dy, problem, place.head), t0, tensors.bounds.queries);
     const int k_chunk = chunk_of(tensors.k, problem, place.head), v_chunk = chunk_of(tensors.v, problem, place.head);

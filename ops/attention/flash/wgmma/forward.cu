@@ -18,7 +18,7 @@ namespace attention_kernels {
 namespace flash {
 
 template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct WarpgroupForwardKernel {
-  using Visible = VisibleOf<packed>;
+  using Visible = VisibleToQueries<packed>;
   static constexpr int kQueries = 128, kOfWarpgroup = 64, kKeys = 64, kThreads = 2 * kQueries;
   using Queries = Panels<kQueries, kWidth>;
   using Keys = Panels<kKeys, kWidth>;
@@ -40,8 +40,8 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct W
 
   __device__ void operator()() const {
     const Place place(problem, problem.keys, blocks(), true);
-    const Visible visible(bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16, t = t0 + row;
+    const Visible visible(bounds, problem, place.head, t, t - warp() % 4 * 16);
     queries().template begin<kThreads>(q, chunk_of(q, problem, place.head), t0, bounds.queries);
     ptx::cp_async_commit();
     const int k_chunk = chunk_of(k, problem, place.head), v_chunk = chunk_of(v, problem, place.head);
