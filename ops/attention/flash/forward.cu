@@ -42,8 +42,9 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct F
 
   __device__ void operator()() const {
     const Place place(problem, problem.keys, blocks(), true);
+    Visible visible(bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
-    const Visible visible(bounds, problem, place.head, t, t);
+    visible.hold(t, t);
     begin_rows<kQueries, kThreads>(queries(), q, chunk_of(q, problem, place.head), t0, bounds.queries);
     ptx::cp_async_commit();
     const int k_chunk = chunk_of(k, problem, place.head), v_chunk = chunk_of(v, problem, place.head);

@@ -29,10 +29,10 @@ struct Bounds {
 struct Visible {
   const Bounds& bounds;
   int keys;  // that exist
-  // As QueriesInDocuments.
-  __device__ Visible(const Bounds& bounds_, const Problem& problem, int head, int, int) : Visible(bounds_, problem, head) {}
   __device__ Visible(const Bounds& bounds, const Problem& problem, int head)
       : bounds(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
+
+  __device__ void hold(int, int) {}  // see QueriesInDocuments
 
   // The distance t - scale j is smallest in the corner (t0, j1 - 1) and largest in the corner (t1 - 1, j0). (The width j1 - j0 is known
   // when compiling: written with it, both corners cost a single product.)
@@ -82,12 +82,15 @@ struct VisibleInDocuments : Visible {
     return static_cast<int>(Documents{problem.starts + sequence}.end_query(min(j1, keys) - 1, Visible::end_query(j0, j1)));
   }
 };
-// The same for a warp that asks about its own queries from t on, again and again: each lane holds the start of one of them. Warps that skip
-// keys together ask `none` about the queries from `group` on.
+// The same for a warp that asks about its own queries from t on, again and again: each lane holds the start of one of them (hold). Warps
+// that skip keys together ask `none` about the queries from `group` on.
 struct QueriesInDocuments : VisibleInDocuments {
-  int of_lane, of_group;
-  __device__ QueriesInDocuments(const Bounds& bounds_, const Problem& problem_, int head, int t, int group)
-      : VisibleInDocuments(bounds_, problem_, head), of_lane(start(t + lane())), of_group(start(group)) {}
+  int of_lane = 0, of_group = 0;
+  using VisibleInDocuments::VisibleInDocuments;
+  __device__ void hold(int t, int group) {
+    of_lane = start(t + lane());
+    of_group = start(group);
+  }
   __device__ int start_of_row(int row) const { return __shfl_sync(~0u, of_lane, row); }
   __device__ bool all(int t0, int t1, int j0, int j1) const { return Visible::all(t0, t1, j0, j1) && j0 >= start_of_row(t1 - 1 - t0); }
   __device__ bool none(int t0, int t1, int j0, int j1) const { return Visible::none(t0, t1, j0, j1) || j1 <= of_group; }

@@ -40,8 +40,9 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct Q
   __device__ void operator()() const {
     const Problem& problem = tensors.problem;
     const Place place(problem, problem.keys, blocks(), true);
+    Visible visible(tensors.bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
-    const Visible visible(tensors.bounds, problem, place.head, t, t);
+    visible.hold(t, t);
     begin_rows<kQueries, kThreads>(queries(), tensors.q, chunk_of(tensors.q, problem, place.head), t0, tensors.bounds.queries);
     begin_rows<kQueries, kThreads>(gradients(), tensors.dy, chunk_of(tensors.dy, problem, place.head), t0, tensors.bounds.queries);
     ptx::cp_async_commit();

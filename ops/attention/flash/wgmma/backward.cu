@@ -162,8 +162,9 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct W
   __device__ void operator()() const {
     const Problem& problem = tensors.problem;
     const Place place(problem, problem.keys, blocks(), true);
+    Visible visible(tensors.bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16;
-    const Visible visible(tensors.bounds, problem, place.head, t0 + row, t0 + row / kOfWarpgroup * kOfWarpgroup);
+    visible.hold(t0 + row, t0 + row / kOfWarpgroup * kOfWarpgroup);
     queries().template begin<kThreads>(tensors.q, chunk_of(tensors.q, problem, place.head), t0, tensors.bounds.queries);
     gradients().template begin<kThreads>(tensors.dy, chunk_of(tensors.dy, problem, place.head), t0, tensors.bounds.queries);
     const int k_chunk = chunk_of(tensors.k, problem, place.head), v_chunk = chunk_of(tensors.v, problem, place.head);

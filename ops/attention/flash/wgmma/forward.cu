@@ -40,8 +40,9 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct W
 
   __device__ void operator()() const {
     const Place place(problem, problem.keys, blocks(), true);
+    Visible visible(bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16, t = t0 + row;
-    const Visible visible(bounds, problem, place.head, t, t - warp() % 4 * 16);
+    visible.hold(t, t - warp() % 4 * 16);
     queries().template begin<kThreads>(q, chunk_of(q, problem, place.head), t0, bounds.queries);
     ptx::cp_async_commit();
     const int k_chunk = chunk_of(k, problem, place.head), v_chunk = chunk_of(v, problem, place.head);
