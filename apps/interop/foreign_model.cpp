@@ -177,13 +177,15 @@ std::vector<std::pair<std::string, Tensor>> as_theirs(Model& model, const Archit
   return tensors;
 }
 
-std::string write_imported_run(const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin) {
+std::string write_imported_run(
+    const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin, const TheirTalks& talks) {
   std::string folder = path;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   TrainConfig config;
   config.name = std::filesystem::path(folder).filename();
   config.model = model.config();
   config.data.clear();
+  config.chat = talks.chat;
   // Models that turn by positions take contexts that no machine trains with.
   if (model.config().embedding.positions == PositionKind::rope) config.context = std::min<int64_t>(model.config().ctx, 2048);
   if (tokenizer) config.tokenizer = folder + "/tokenizer.json";
@@ -191,11 +193,11 @@ std::string write_imported_run(const std::string& path, Model& model, const Toke
   resolve(config);
   RunFolder run = RunFolder::to_train({folder, config});
   if (!run.checkpoints().steps().empty()) fail("{}: holds a run already", {folder});
-  run.begin(config, tokenizer, 0);
+  run.begin(config, tokenizer, 0, talks.kept);
   run.save_model(model, 0);
-  return format_message("{}: {} parameters from {}, {}, vocabulary {}, context {}",
+  return format_message("{}: {} parameters from {}, {}, vocabulary {}, context {}{}",
       {folder, with_commas(model.parameter_count()), origin, tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer",
-          config.model.vocab, config.model.ctx});
+          config.model.vocab, config.model.ctx, talks.note});
 }
 
 }  // namespace ricci::apps

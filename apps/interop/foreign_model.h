@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/run/folder/imported_template.h"
 #include "core/files/safetensors.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/model.h"
@@ -59,10 +60,18 @@ void load_theirs(Model& model, const Architecture& architecture, const WeightFil
 // Every parameter of the model, on the CPU and in f32, as the other side calls and stores it. Error: a parameter that no row has.
 std::vector<std::pair<std::string, Tensor>> as_theirs(Model& model, const Architecture& architecture);
 
+// The template of conversations of a folder (apps/interop/their_tokenizer.h).
+struct TheirTalks {
+  ImportedTemplate kept = {};
+  std::vector<std::string> chat = {};  // as in a run file, by the markers in the template: chatml, llama3, or an empty list
+  std::string note = {};               // a line about them, after the end of a line; empty without a template
+};
+
 // Makes the folder, which is named after its last part: config.yaml with the keys of the model, no data, as the text of its training
-// is elsewhere, and defaults for the rest; tokenizer.json unless null; model.safetensors. Returns a line about it. `origin`: where the
-// weights came from, for that line.
+// is elsewhere, and defaults for the rest; tokenizer.json unless null; the template of conversations; model.safetensors. Returns a line
+// about it, and the note about the template. `origin`: where the weights came from, for that line.
 // Error: the folder holds a model or checkpoints already, or cannot be written.
-std::string write_imported_run(const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin);
+std::string write_imported_run(
+    const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin, const TheirTalks& talks = {});
 
 }  // namespace ricci::apps

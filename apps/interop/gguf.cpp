@@ -195,7 +195,7 @@ std::string export_gguf(
   pairs.add("general.file_type", kFileTypes[static_cast<size_t>(numbers)]);
   for (const auto& [key, value] : theirs.keys) std::visit([&](const auto& each) { pairs.add(theirs.type + "." + key, each); }, value);
   add_tokenizer(pairs, tokenizer, config.vocab);
-  if (tokenizer && is_chat(run.config())) pairs.add("tokenizer.chat_template", chat_jinja(chat_template(run.config().chat)));
+  if (const std::string talks = tokenizer ? talks_of(run).text(path) : ""; !talks.empty()) pairs.add("tokenizer.chat_template", talks);
   if (is_there(file)) fail("{}: is there already", {file});
   write_file_atomically(file, [&](FileWriter& out) {
     out.write(header_of(pairs, theirs.tensors, numbers));

@@ -151,6 +151,11 @@ bool holds(const SafetensorsFile& file, const NamedTensors& tensors) {
   return file.names().size() == tensors.size() && std::all_of(tensors.begin(), tensors.end(), is_there);
 }
 
+// The end of an answer also ends a text.
+void add_end(Marks& marks, int64_t id) {
+  if (std::find(marks.ends.begin(), marks.ends.end(), id) == marks.ends.end()) marks.ends.push_back(id);
+}
+
 // Writes those files that are not there yet. Error: the folder holds another file that would be read with them, or in their place.
 void write_folder(const Folder& place, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
   const auto refuse = [&](const char* name) { fail("{}: holds a model already ({})", {place.path(), name}); };
@@ -208,22 +213,25 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
   if (tokenizer && tokenizer->vocab_size() > config.vocab)
     fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; --without-tokenizer leaves it out",
         {folder, tokenizer->vocab_size(), config.vocab});
+  const TheirTalks talks = options.without_tokenizer ? TheirTalks() : read_their_talks(folder, tokenizer);
   Model model(config);
   load(model, turns(config) ? llama_rows(config) : gpt2_rows(), files);
-  return write_imported_run(run, model, tokenizer.get(), folder);
+  return write_imported_run(run, model, tokenizer.get(), folder, talks);
 }
 
 std::string export_hugging_face(const std::string& path, const std::string& which, const std::string& folder) {
   const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
   Model model = run.load_model(Device::cpu, which);
   const bool llama = turns(model.config());
-  const Marks marks = text_marks(run.tokenizer().get());
+  const ImportedTemplate talks = talks_of(run);
+  Marks marks = text_marks(run.tokenizer().get());
+  if (is_chat(run.config()) && run.tokenizer()) add_end(marks, run.tokenizer()->find(chat_template(run.config().chat).end));
   const std::string config = llama ? llama_config_json(model.config(), marks) : gpt2_config_json(model.config(), marks),
                     tokenizer = their_tokenizer(run.tokenizer().get());
   make_folders(folder);
   write_folder(Folder(folder),
-      {{"tokenizer.json", tokenizer},
-          {"tokenizer_config.json", tokenizer.empty() ? "" : tokenizer_config(*run.tokenizer(), model.config().ctx)},
+      {{"tokenizer.json", tokenizer}, {kTemplateFile, tokenizer.empty() ? "" : talks.file},
+          {"tokenizer_config.json", tokenizer.empty() ? "" : tokenizer_config(*run.tokenizer(), model.config().ctx, talks.member)},
           {"config.json", config}},
       llama ? as_theirs(model, llama_rows(model.config())) : gpt2_weights(model));
   return format_message("{}: {} parameters from {}, {}, {}, vocabulary {}, context {}",

@@ -1,8 +1,13 @@
 #include "apps/interop/their_tokenizer.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "apps/interop/json_file.h"
 #include "core/error.h"
 #include "core/json/value.h"
+#include "data/text/utf8.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/piece_tokenizer.h"
 
@@ -13,6 +18,30 @@ namespace {
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merges.txt"};
 // The end of a text, as vocabularies write it.
 constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
+
+// Templates of conversations, and the markers that name one of ours. Phi's has the markers of chatml and one more.
+constexpr int64_t kMaxTemplate = 16 << 20;
+constexpr const char *kOthers = "additional_chat_templates", *kOfPhi = "<|im_sep|>";
+constexpr std::pair<const char*, std::array<const char*, 3>> kMarkers[] = {
+    {"chatml", {"<|im_start|>", "<|im_end|>", ""}}, {"llama3", {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}}};
+
+// Returns an empty text where it is none of ours.
+std::string ours_by_markers(const std::string& text) {
+  const auto has = [&](const char* marker) { return text.find(marker) != text.npos; };
+  for (const auto& [ours, markers] : kMarkers)
+    if (std::all_of(markers.begin(), markers.end(), has) && !has(kOfPhi)) return ours;
+  return "";
+}
+
+// True if the markers are added tokens of the tokenizer.
+bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& tokenizer) {
+  try {
+    const ChatTokenizer checked(tokenizer, chat_template({ours}));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 // The ids that a config has for a key, one, several or none; ids without a piece are left out.
 std::vector<int64_t> ids_of(const JsonValue& value, const Tokenizer& tokenizer) {
@@ -57,13 +86,44 @@ std::string their_tokenizer(const Tokenizer* tokenizer) {
   return json.empty() || parse_json(json, "tokenizer")["model"].is_null() ? "" : json;
 }
 
-std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context) {
+std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context, const std::string& talks) {
   Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
   const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
   const Marks marks = tokenizer.marks();
   if (pieces && marks.begin >= 0) config.emplace_back("bos_token", std::string(pieces->vocabulary().piece(marks.begin)));
   if (pieces && !marks.ends.empty()) config.emplace_back("eos_token", std::string(pieces->vocabulary().piece(marks.ends[0])));
-  return json_text(config, 2) + "\n";
+  std::string json = json_text(config, 2) + "\n";
+  if (!talks.empty()) json.replace(json.rfind("\n}"), 1, ",\n  " + quoted_json(kTemplateMember) + ": " + talks + "\n");
+  return json;
+}
+
+TheirTalks read_their_talks(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer) {
+  const std::string file = folder + "/" + kTemplateFile, config = folder + "/tokenizer_config.json";
+  TheirTalks talks;
+  try {
+    if (is_there(file)) check_utf8(file, talks.kept.file = read_text(file, kMaxTemplate), 0);
+    if (const JsonValue member = is_there(config) ? JsonFile(config).value(kTemplateMember) : JsonValue(); !member.is_null())
+      talks.kept.member = member.to_json();
+    if (talks.kept.empty()) return talks;
+    const std::string from = talks.kept.file.empty() ? config : file;
+    if (!tokenizer) return {.note = format_message("\n{}: its template is left out, as the folder has no tokenizer", {from})};
+    const std::string ours = ours_by_markers(talks.kept.text(config));
+    const bool has_markers = !ours.empty() && can_write(ours, tokenizer);
+    if (has_markers) talks.chat = {ours};
+    std::string why = ours.empty() ? "neither chatml nor llama3" : ours;
+    if (!ours.empty() && !has_markers) why += ", which its tokenizer lacks";
+    talks.note = format_message("\nchat: {}: {} has the markers of {}; the run keeps this template for exports{}",
+        {has_markers ? ours : "none", from, why, is_there(folder + "/" + kOthers) ? std::string(", and not ") + kOthers : ""});
+  } catch (const Error& error) {
+    fail("{}; --without-tokenizer leaves it out", {error.what()});
+  }
+  return talks;
+}
+
+ImportedTemplate talks_of(const RunFolder& run) {
+  ImportedTemplate talks = read_template(run.folder());
+  if (talks.empty() && has_chat(run.config())) talks.file = chat_jinja(chat_template(run.config().chat));
+  return talks;
 }
 
 std::string chat_jinja(const ChatTemplate& form) {
@@ -73,8 +133,10 @@ std::string chat_jinja(const ChatTemplate& form) {
            quoted_json(text.substr(place + kContent.size())) + " }}";
   };
   return "{{ " + quoted_json(form.start) + R"( }}{% for message in messages %}{% if message["role"] == "system" %})" +
-         message(form.system) + R"({% elif message["role"] == "user" %})" + message(form.user) + "{% else %}" + message(form.assistant) +
-         "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ " + quoted_json(form.answer) + " }}{% endif %}";
+         message(form.system) + R"({% elif message["role"] == "user" %})" + message(form.user) +
+         R"({% elif message["role"] == "assistant" %})" + message(form.assistant) +
+         R"({% else %}{{ raise_exception("a role other than system, user and assistant") }}{% endif %}{% endfor %})" +
+         "{% if add_generation_prompt %}{{ " + quoted_json(form.answer) + " }}{% endif %}";
 }
 
 Marks text_marks(const Tokenizer* tokenizer) {

@@ -3,7 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "apps/interop/foreign_model.h"
 #include "apps/interop/json_file.h"
+#include "apps/run/folder/run_folder.h"
 #include "apps/terminal/table.h"
 #include "data/tokenizers/chat.h"
 
@@ -15,10 +17,18 @@ std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder,
 
 // tokenizer.json as transformers reads it. Empty where it has none for this tokenizer: none for characters, bytes, or an <eos> per line.
 std::string their_tokenizer(const Tokenizer* tokenizer);
-// tokenizer_config.json.
-std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context);
+// tokenizer_config.json. `talks`: its member chat_template, as JSON, or empty.
+std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context, const std::string& talks);
 
-// A template of conversations in Jinja, as the key chat_template of other programs has it.
+// ---- Templates of conversations
+// Reads chat_template.jinja and the member chat_template of tokenizer_config.json. They are left out without a tokenizer. Errors: not
+// UTF-8, more than 16 MiB, a member of another type.
+TheirTalks read_their_talks(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer);
+
+// The template that a run was imported with, or `chat` of the run in Jinja as chat_template.jinja; empty where it has none.
+ImportedTemplate talks_of(const RunFolder& run);
+
+// In Jinja. All text is in its strings, whose escapes are those of JSON. A role other than system, user and assistant is an error.
 std::string chat_jinja(const ChatTemplate& form);
 
 // The tokens that mark a text, for other programs: where the tokenizer has no such marks its <|endoftext|> or <eos> is both. A null

@@ -61,7 +61,8 @@ void add_options(CLI::App& app, Options& options) {
         const bool is_rate = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 0.999;  // NaN is none
         return is_rate ? "" : "expected a number from 0 to 0.999, got " + text;
       });
-  importing->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
+  importing->add_flag(
+      "--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder, and its template of conversations");
   importing->add_option("--heads", options.heads, "Heads of the attention in a file of weights; 1 if not given")->check(at_least_one);
   importing->add_option("--context", options.context, "Tokens that the model in a file of weights takes")->check(at_least_one);
   importing->callback([&] { options.command = import; });

@@ -130,7 +130,7 @@ void answer_json_lines(Generator& generator) {
 int talk(const Options& options) {
   const OpenModel open = open_writer(options);
   const TrainConfig& config = open.run.config();
-  if (!is_chat(config) && options.form.empty())
+  if (!has_chat(config) && options.form.empty())
     fail("--chat: {} did not learn conversations; --template names the template of a model that did elsewhere", {options.run});
   const ChatTokenizer chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
   if (options.json_lines) answer_messages(open, chat, options.writing, std::cin);

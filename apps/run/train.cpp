@@ -165,7 +165,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   feed.start(state.step, state.data_place);
 
   const std::string told = from_first(ranks, [&] {
-    run->begin(config, corpus.tokenizer.get(), state.step);
+    run->begin(config, corpus.tokenizer.get(), state.step, init ? init->talks() : ImportedTemplate());
     return std::string(begun.finished ? "finished" : "");
   });
   if (config.tune_products) tune_products(TunedProducts(run->place("products.txt")));

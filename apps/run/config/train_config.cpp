@@ -40,10 +40,11 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   const Fields splitting = given.when(c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
   given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs; messages: a conversation per line").decides();
-  const Fields talking = field.when(is_chat(c), "format: messages");
+  const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
       "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "
-      "place of a text");
+      "place of a text; default for messages: that of init, or chatml")
+      .decides();
   const Fields fields = field.when(c.format == DocumentFormat::jsonl || c.format == DocumentFormat::tsv, "format: tsv or jsonl");
   fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
   const Fields labels = field.when(is_classifier(c), "family: classifier");
@@ -174,7 +175,6 @@ void check_classifier(const TrainConfig& c) {
 void check_chat(const TrainConfig& c) {
   if (is_sorting(c)) fail("format: messages, but data: sorter is generated");
   if (!c.model.traits().writes_text()) fail("format: messages, but model.family: {} writes no text", {name_of(c.model.family)});
-  chat_template(c.chat);
 }
 
 void check_packing(const TrainConfig& c) {
@@ -222,6 +222,7 @@ void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
   if (!config.model.traits().writes_text()) config.sample.tokens = 0;
   if (is_chat(config)) config.pack = Pack::none;
+  if (is_chat(config)) config.chat = {"chatml"};
 }
 
 void check(const TrainConfig& config) {
@@ -236,6 +237,7 @@ void check(const TrainConfig& config) {
   check_data(config);
   if (is_sorting(config)) check_sorting(config);
   if (is_chat(config)) check_chat(config);
+  if (is_chat(config) || has_chat(config)) chat_template(config.chat);
   check_packing(config);
   if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");
   const Schedule& schedule = config.schedule;

@@ -58,7 +58,7 @@ struct TrainConfig {
   DocumentFormat format = DocumentFormat::text;
   std::string text_field, label_field;
   std::vector<std::string> labels;
-  std::vector<std::string> chat = {"chatml"};  // data/tokenizers/chat.h
+  std::vector<std::string> chat;  // data/tokenizers/chat.h; may be empty
   Order order = Order::crops;
   std::vector<double> weights;
   int64_t shuffle_buffer = 1024;
@@ -113,6 +113,10 @@ inline bool is_classifier(const TrainConfig& config) { return config.model.trait
 // The names of a classifier's classes; their numbers where they have no names.
 std::vector<std::string> class_names(const TrainConfig& config);
 inline bool is_chat(const TrainConfig& config) { return config.format == DocumentFormat::messages; }
+// True if the run knows a template of conversations: it learns them, or starts from a model that did, or is an imported one.
+inline bool has_chat(const TrainConfig& c) {
+  return !c.chat.empty() && c.model.traits().writes_text() && (is_chat(c) || !c.init.empty() || c.data.empty());
+}
 // True if training goes through the documents in a random order; a classifier always does, and so do conversations.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || is_chat(config); }
 

@@ -175,12 +175,13 @@ TrainState RunFolder::resume(
   return state;
 }
 
-void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step) {
+void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step, const ImportedTemplate& talks) {
   lock_->begin();
   remove_abandoned_files(folder_);
   remove_abandoned_files(folder_.make("checkpoints"));
   remove_file(place(kNonfiniteFile));
   config_ = config;
+  if (!tokenizer_) write_template(folder_, talks);
   if (!tokenizer_ && tokenizer) {
     write_file_atomically(place("tokenizer.json"), tokenizer->to_json());
     tokenizer_ = tokenizer_from_json(tokenizer->to_json());

@@ -3,6 +3,7 @@
 //                       Comments on top name what its bits depend on beside the keys: version, build, device
 //   run.yaml, overrides.yaml   the run file and the command line as they were given: apps/run/folder/provenance.h
 //   tokenizer.json      the vocabulary
+//   chat_template.jinja, chat_template.json   the template of an imported model: apps/run/folder/imported_template.h
 //   run_id              a random number that distinguishes this run from another one of the same name
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "apps/run/config/train_config.h"
+#include "apps/run/folder/imported_template.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
 #include "data/tokenizers/tokenizer.h"
@@ -92,9 +94,9 @@ class RunFolder {
       Ranks& ranks = Ranks::alone()) const;
 
   // Makes the folder of a new run, or readies the folder of one that goes on after `step`: removes what an interrupted write left, and
-  // nonfinite.safetensors, which belongs to the training before this one. `tokenizer`: null where there is none. Error: names the path
-  // and the reason.
-  void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step);
+  // nonfinite.safetensors, which belongs to the training before this one. `tokenizer`: null where there is none; `talks`: of a new run.
+  // Error: names the path and the reason.
+  void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step, const ImportedTemplate& talks = {});
 
   // Writes a checkpoint of this step, and removes the ones that are not kept. Meanwhile other ranks call hand_over_checkpoint(). Error,
   // also of save_weights: the folder was removed or is no longer this run's.

@@ -22,12 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kTokenizer = "tokenizer", *kEos = "eos", *kVocab = "model.vocab", *kDropout = "model.dropout";
+constexpr const char *kTokenizer = "tokenizer", *kEos = "eos", *kVocab = "model.vocab", *kDropout = "model.dropout", *kChat = "chat";
+
+bool is_of_tokenizer(const std::string& key) { return key == kTokenizer || key == kEos || key == kVocab || key == kChat; }
 
 // True for the keys that define a model: its own, and those by which text becomes ids.
-bool says_what_a_model_is(const std::string& key) { return key.starts_with("model.") || key == kTokenizer || key == kEos; }
-
-bool is_of_tokenizer(const std::string& key) { return key == kTokenizer || key == kEos || key == kVocab; }
+bool says_what_a_model_is(const std::string& key) { return key.starts_with("model.") || is_of_tokenizer(key); }
 
 std::map<std::string, InitKey> model_keys(TrainConfig config) {
   std::map<std::string, InitKey> keys;
@@ -108,7 +108,7 @@ bool lists_change(const TrainConfig& config, const std::string& key) {
 
 // Error: the first key of this run that is not as in `init`, and not in init_changes, the end of documents (eos) being a part of the
 // tokenizer; a name in init_changes that is no such key; a Dispatcher whose number of levels follows a context that needs another number.
-// Dropout may always differ: it changes how a model is trained, and not what it computes.
+// Dropout and the template of conversations may always differ: they change how a model is trained, and not what it computes.
 void check_changes(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
   const std::map<std::string, InitKey> now = model_keys(config);
   std::vector<std::string> known;
@@ -124,9 +124,10 @@ void check_changes(const TrainConfig& config, const std::map<std::string, InitKe
     // A tokenizer is taken over with its end of documents.
     const bool is_listed = key != kEos && lists_change(config, key),
                has_other_tokenizer = is_of_tokenizer(key) && lists_change(config, kTokenizer);
-    const bool is_allowed = key == kDropout || is_listed || has_other_tokenizer;
+    const bool is_allowed = key == kDropout || key == kChat || is_listed || has_other_tokenizer;
     if (is_same || is_allowed) continue;
-    if (found == now.end() && lists_change(config, "model.family")) continue;  // the other family has no such key
+    if (found == now.end() && lists_change(config, "model.family")) continue;            // the other family has no such key
+    if (found == now.end() && key == kEos && was.value == name_of(Eos::none)) continue;  // conversations have none either
     fail("init: {} has {}: {}, not {}; init_changes: [{}] allows that",
         {config.init, key, was.value, found == now.end() ? "none" : found->second.value, key == kEos ? kTokenizer : key});
   }
@@ -208,6 +209,11 @@ InitSource::InitSource(const TrainConfig& config) : config_(config), before_(key
     const RunFolder run = RunFolder::open(place.run, RunFolder::Vocabulary::optional);
     old_tokenizer_ = run.tokenizer();
     weights_ = std::make_shared<const SafetensorsFile>(run.open_weights(place.which));
+    talks_ = read_template(run.folder());
+    const bool is_kept =
+        config.model.traits().writes_text() && !is_chat(config) && config.chat == run.config().chat && !lists_change(config, kTokenizer);
+    if (!is_kept && !talks_.empty()) note_ = "; its imported template of conversations is not taken over";
+    if (!is_kept) talks_ = {};
   } else {
     weights_ = std::make_shared<const SafetensorsFile>(place.file);
     weights_->verify_if_checked();
@@ -275,7 +281,7 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
   for (const std::string& name : file.names())
     if (!drawn.contains(name) && !name.starts_with(kOptimizerPrefix) && !drawn_anew(name))
       fail("{}: tensor {} {} is no parameter of this model", {file.path(), name, show(file.shape(name))});
-  return format_message("starts from {}{}", {file.path(), notes});
+  return format_message("starts from {}{}", {file.path(), notes + note_});
 }
 
 }  // namespace ricci::apps

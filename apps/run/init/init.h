@@ -10,6 +10,7 @@
 
 #include "apps/run/config/nearest.h"
 #include "apps/run/config/train_config.h"
+#include "apps/run/folder/imported_template.h"
 #include "core/error.h"
 #include "core/files/safetensors.h"
 #include "data/tokenizers/tokenizer.h"
@@ -43,6 +44,8 @@ class InitSource {
 
   // The tokenizer that the new run takes over, or null if it makes its own, by the key tokenizer.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
+  // The imported template of conversations that it takes over with the tokenizer. A run that learns conversations learns ours instead.
+  const ImportedTemplate& talks() const { return talks_; }
 
   // Gives every parameter of the model its value from `init`. What init_changes lets differ starts as the model has drawn it:
   //   model.ctx   the first rows of the position table are taken over; a longer table ends with drawn ones
@@ -61,6 +64,8 @@ class InitSource {
   std::map<std::string, InitKey> before_;  // the keys of init
   std::shared_ptr<const Tokenizer> old_tokenizer_, kept_tokenizer_;
   std::shared_ptr<const SafetensorsFile> weights_;
+  ImportedTemplate talks_;
+  std::string note_;  // about talks_
 };
 
 // ---- freeze

@@ -211,8 +211,9 @@ TEST_CASE("GGUF: the template of conversations in Jinja") {
   CHECK(chat_jinja(chat_template({"chatml"})) ==
         R"j({{ "" }}{% for message in messages %}{% if message["role"] == "system" %})j"
         R"j({{ "<|im_start|>system\n" + message["content"] + "<|im_end|>\n" }}{% elif message["role"] == "user" %})j"
-        R"j({{ "<|im_start|>user\n" + message["content"] + "<|im_end|>\n" }}{% else %})j"
-        R"j({{ "<|im_start|>assistant\n" + message["content"] + "<|im_end|>\n" }}{% endif %}{% endfor %})j"
+        R"j({{ "<|im_start|>user\n" + message["content"] + "<|im_end|>\n" }}{% elif message["role"] == "assistant" %})j"
+        R"j({{ "<|im_start|>assistant\n" + message["content"] + "<|im_end|>\n" }})j"
+        R"j({% else %}{{ raise_exception("a role other than system, user and assistant") }}{% endif %}{% endfor %})j"
         R"j({% if add_generation_prompt %}{{ "<|im_start|>assistant\n" }}{% endif %})j");
   const std::string llama3 = chat_jinja(chat_template({"llama3"}));
   CHECK(llama3.starts_with(R"j({{ "<|begin_of_text|>" }})j"));
