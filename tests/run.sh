@@ -4,28 +4,33 @@
 #                          ThreadSanitizer, a search of ten seconds by each fuzz target, and five of the mistakes that
 #                          tests/mutants/mutants.py plants in kernels, each of which the tests must notice
 #   tests/run.sh --quick   the tests alone, without the mistakes that tests/cuda/stub/mutants.sh plants
+#   tests/run.sh --clang   the same, built by clang 16
 # Skipped, each named with what it needs before the last line: tests on real corpora without RICCI_DATA, a folder with them;
 # the reading of TensorBoard files without the tensorboard package, which Debian has not ($RICCI_PYTHON or python3 with
 # "pip install tensorboard"); GPUs, oneDNN, AVX-512, AMX, the right to mount a disk, to make a PID namespace or to change the root folder;
-# clang with libFuzzer, which is not installed for that alone; machine code of kernels, and what reads it
+# clang with libFuzzer and clang 16, which are not installed for that alone; machine code of kernels, and what reads it
 # (tests/bench/machine_code/sass.py). What else Debian has is installed.
 set -uo pipefail
 case ${1:-} in
-  '' | --quick) ;;
+  '' | --quick | --clang) ;;
   -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
-  *) echo "tests/run.sh: expected --quick or nothing, got '$1'" >&2; exit 2 ;;
+  *) echo "tests/run.sh: expected --quick, --clang or nothing, got '$1'" >&2; exit 2 ;;
 esac
 cd "$(dirname "$0")/.."
 apps/install_packages.sh doctest-dev zstd libxml2-utils clang-format python3 libopenmpi-dev openmpi-bin procps libbz2-dev liblzma-dev \
   liblz4-dev libzstd-dev librsvg2-dev || exit 1
 presets=(test)
+if [ "${1:-}" = --clang ]; then
+  apps/install_packages.sh clang-16 || exit 1
+  presets=(clang)
+fi
 has_libfuzzer() {
   echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
     clang++ -fsanitize=fuzzer,address -x c++ - -o "/tmp/ricci-$$-fuzzer" 2>/dev/null && rm -f "/tmp/ricci-$$-fuzzer"
 }
 without=() left_out=()
-[ "${1:-}" != --quick ] || left_out=(-LE mutants)
-if [ "${1:-}" != --quick ]; then
+[ -z "${1:-}" ] || left_out=(-LE mutants)
+if [ -z "${1:-}" ]; then
   presets+=(address thread)
   if has_libfuzzer; then presets+=(fuzz); else without+=('skipped: fuzz/search needs clang with libFuzzer'); fi
 fi
@@ -61,7 +66,7 @@ for preset in "${presets[@]}"; do
   code=$?
   if [ -e "$report" ]; then count "$report" $code && reports+=("$report"); else failed=$((failed + 1)); fi
 done
-if [ "${1:-}" != --quick ] && [ -x build-test/ricci-tests ]; then
+if [ -z "${1:-}" ] && [ -x build-test/ricci-tests ]; then
   echo '== mutants'
   if tests/mutants/mutants.py build-test --only 1 11 21 31 41; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 fi

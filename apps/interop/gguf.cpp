@@ -193,7 +193,8 @@ std::string export_gguf(
   pairs.add("general.architecture", theirs.type);
   pairs.add("general.name", run.config().name);
   pairs.add("general.file_type", kFileTypes[static_cast<size_t>(numbers)]);
-  for (const auto& [key, value] : theirs.keys) std::visit([&](const auto& each) { pairs.add(theirs.type + "." + key, each); }, value);
+  for (const auto& pair : theirs.keys)
+    std::visit([&](const auto& value) { pairs.add(theirs.type + "." + pair.first, value); }, pair.second);
   add_tokenizer(pairs, tokenizer, config.vocab);
   if (const std::string talks = tokenizer ? talks_of(run).text(path) : ""; !talks.empty()) pairs.add("tokenizer.chat_template", talks);
   if (is_there(file)) fail("{}: is there already", {file});

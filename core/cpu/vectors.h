@@ -11,25 +11,33 @@
 
 namespace ricci {
 
+// In a tensor, a vector has no more than its elements' alignment. Clang forgets that wherever a template takes the type or a function
+// returns it, so values have another type there than what is in tensors, and pass through load() and store(). g++ remembers it.
+#ifdef __clang__
+constexpr bool kAlignedValues = true;
+#else
+constexpr bool kAlignedValues = false;
+#endif
+
 template <class A, int Bytes> struct Vectors {
   static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A));
   static constexpr int kRows = Bytes == 64 ? 8 : 4;  // rows of two vectors that the registers hold
-  typedef A Vector __attribute__((vector_size(Bytes), aligned(sizeof(A))));
-
-  HD static const Vector& at(const A* p) { return *reinterpret_cast<const Vector*>(p); }
-  HD static Vector& at(A* p) { return *reinterpret_cast<Vector*>(p); }
+  typedef A Vector __attribute__((vector_size(Bytes), aligned(kAlignedValues ? Bytes : sizeof(A))));
+  typedef A Stored __attribute__((vector_size(Bytes), aligned(sizeof(A))));  // in a tensor
 
   // Loads elements of any storage type.
   template <class T> HD static void load(const T* from, Vector& v) {
     if constexpr (std::is_same_v<T, A>) {
-      v = at(from);
+      v = *reinterpret_cast<const Stored*>(from);
     } else {
       A values[kLanes];
 #pragma omp simd
       for (int i = 0; i < kLanes; ++i) values[i] = A(from[i]);
-      v = at(values);
+      v = *reinterpret_cast<const Stored*>(values);
     }
   }
+
+  HD static void store(A* to, const Vector& v) { *reinterpret_cast<Stored*>(to) = v; }
 
   // The sum over the lanes: first lanes i and i + n/2 are added, then the lanes of each half, and so on.
   HD static A sum(const Vector& v) {

@@ -10,7 +10,8 @@ namespace ricci {
 constexpr int kTransposed = 16;  // lines that are transposed together, each with this number of words of 4 bytes
 constexpr int kAhead = 8;        // terms that are fetched ahead where a line's terms are apart
 
-typedef uint32_t Vec16 __attribute__((vector_size(64), aligned(2), may_alias));
+typedef uint32_t Vec16 __attribute__((vector_size(64), aligned(kAlignedValues ? 64 : 2), may_alias));
+typedef uint32_t Stored16 __attribute__((vector_size(64), aligned(2), may_alias));
 
 // One stage of a transposition. Two rows that are `Distance` apart become two others: one has the words low(j) of both (the second row's
 // words are 16 ..), the other the words that are `Offset` further.
@@ -82,7 +83,7 @@ template <class Kind, int Lines, int Stride, bool kVectors> struct Pack {
 
   static HD void load(const T* line, Vec16& words) {
     if constexpr (sizeof(Packed) == Kind::kTerms * sizeof(T)) {
-      words = *reinterpret_cast<const Vec16*>(line);
+      words = *reinterpret_cast<const Stored16*>(line);
     } else {
       Packed terms[kTransposed];
 #pragma omp simd
@@ -98,7 +99,7 @@ template <class Kind, int Lines, int Stride, bool kVectors> struct Pack {
     for (int i = 0; i < kTransposed; ++i) load(from + (i < Lines ? i : 0) * line_stride + k, row[i]);
     transpose(row);
 #pragma GCC unroll 16
-    for (int j = 0; j < kTransposed - 1; ++j) *reinterpret_cast<Vec16*>(panel + j * Stride) = row[row_of_column(j)];
+    for (int j = 0; j < kTransposed - 1; ++j) *reinterpret_cast<Stored16*>(panel + j * Stride) = row[row_of_column(j)];
     std::memcpy(panel + (kTransposed - 1) * Stride, &row[row_of_column(kTransposed - 1)], Lines * sizeof(Packed));
   }
 };

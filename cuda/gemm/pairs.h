@@ -10,7 +10,8 @@ namespace ricci {
 #define RICCI_AVX512_BF16 RICCI_AVX512 ",avx512bf16"
 
 // Two terms that follow each other in one word, the first in its lower half. The instructions are in assembly, as a compiler
-// takes their intrinsics only in functions for this instruction set, and the tile is one for all.
+// takes their intrinsics only in functions for this instruction set, and the tile is one for all. `?` changes nothing where there is one
+// alternative. Without it, clang refuses a vector of 64 bytes in such a function.
 struct Pairs {
   using Element = bf16;
   using Sum = float;
@@ -23,18 +24,18 @@ struct Pairs {
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) {
     typedef Packed Words __attribute__((vector_size(sizeof(Vec))));
     const Words all = Words{} + a;
-    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(b), "v"(all));
+    asm("vdpbf16ps %2, %1, %0" : "+?v"(sum) : "?v"(b), "?v"(all));
   }
 
   // sum += c; and c = sum
   template <class Vec> static HD void add(Vec& sum, const bf16* c) {
     Vec old;
-    asm("vpmovzxwd %1, %0\n\tvpslld $16, %0, %0" : "=v"(old) : "m"(*reinterpret_cast<const char(*)[sizeof(Vec) / 2]>(c)));
+    asm("vpmovzxwd %1, %0\n\tvpslld $16, %0, %0" : "=?v"(old) : "m"(*reinterpret_cast<const char(*)[sizeof(Vec) / 2]>(c)));
     sum = sum + old;
   }
   template <class Vec> static HD void put(const Vec& sum, bf16* c) {
     Vec rounded;
-    asm("vcvtneps2bf16 %1, %t0" : "=v"(rounded) : "v"(sum));
+    asm("vcvtneps2bf16 %1, %t0" : "=?v"(rounded) : "?v"(sum));
     std::memcpy(c, &rounded, sizeof(Vec) / 2);
   }
 };

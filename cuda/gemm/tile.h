@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/cpu/vectors.h"
 #include "core/tensor.h"
 
 namespace ricci {
@@ -58,7 +59,8 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
   using Sum = typename Kind::Sum;
   using Packed = typename Kind::Packed;
   static constexpr int kVector = Bytes / sizeof(Sum), kColumns = 2 * kVector;
-  typedef Sum Vec __attribute__((vector_size(Bytes), aligned(sizeof(Sum)), may_alias));
+  typedef Sum Vec __attribute__((vector_size(Bytes), aligned(kAlignedValues ? Bytes : sizeof(Sum)), may_alias));
+  typedef Sum Stored __attribute__((vector_size(Bytes), aligned(sizeof(Sum)), may_alias));
   int64_t ks;
   const Packed *a, *b;
   TileTo<Sum, C> target;
@@ -73,7 +75,7 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
     }
     const Packed *a_k = a, *b_k = b;
     for (int64_t k = 0; k < ks; ++k, a_k += Rows, b_k += kColumns) {
-      const Vec b_left = *reinterpret_cast<const Vec*>(b_k), b_right = *reinterpret_cast<const Vec*>(b_k + kVector);
+      const Vec b_left = *reinterpret_cast<const Stored*>(b_k), b_right = *reinterpret_cast<const Stored*>(b_k + kVector);
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
         Kind::multiply_add(left[i], a_k[i], b_left);
@@ -102,8 +104,8 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
   }
 
   HD void store(Vec& sum, int i, int j) const {
-    Vec* const stored = reinterpret_cast<Vec*>(target.sums + i * target.sum_stride + j);
-    if (target.bias) sum += *reinterpret_cast<const Vec*>(target.bias + j);
+    Stored* const stored = reinterpret_cast<Stored*>(target.sums + i * target.sum_stride + j);
+    if (target.bias) sum += *reinterpret_cast<const Stored*>(target.bias + j);
     if (target.add) sum += *stored;
     if constexpr (!std::is_same_v<C, Sum> && Kind::kTerms > 1)
       if (target.c) {

@@ -68,8 +68,11 @@ void spread(Ranks& carrier, void* data, size_t bytes) {
   emu::copy_in(data, t.raw(), bytes);
 }
 
-int queue(std::function<void()> work) {
-  emu::queue_or_run(std::move(work));
+// Where the table ended with an error, what still waits on a stream has no ranks to carry it, and does nothing.
+int queue(std::weak_ptr<Group> table, std::function<void()> work) {
+  emu::queue_or_run([table = std::move(table), work = std::move(work)] {
+    if (!table.expired()) work();
+  });
   return 0;
 }
 
@@ -87,7 +90,7 @@ DeviceTable emulated_table(Ranks& ranks) {
             *group = {};
             return 0;
           },
-      .end_group = [=] { return queue([=, pieces = *group] { exchange(*carrier, pieces); }); },
+      .end_group = [=] { return queue(group, [=, pieces = *group] { exchange(*carrier, pieces); }); },
       .send =
           [=](const void* data, size_t bytes, int receiver) {
             group->sent.push_back({const_cast<void*>(data), bytes, receiver});
@@ -99,9 +102,9 @@ DeviceTable emulated_table(Ranks& ranks) {
             return 0;
           },
       .all_gather = [=](void* shares, size_t bytes,
-                        int rank) { return queue([=] { gather(*carrier, static_cast<char*>(shares), bytes, rank); }); },
-      .sum = [=](double* numbers, size_t count) { return queue([=] { add(*carrier, numbers, count); }); },
-      .from_first = [=](void* data, size_t bytes) { return queue([=] { spread(*carrier, data, bytes); }); },
+                        int rank) { return queue(group, [=] { gather(*carrier, static_cast<char*>(shares), bytes, rank); }); },
+      .sum = [=](double* numbers, size_t count) { return queue(group, [=] { add(*carrier, numbers, count); }); },
+      .from_first = [=](void* data, size_t bytes) { return queue(group, [=] { spread(*carrier, data, bytes); }); },
       .state =
           [](int& state) {
             state = 0;

@@ -22,7 +22,7 @@ Tensor ids_from(int64_t first, int64_t count, Device device) {
 // (q_i - q_j) . (p_i - p_j) for the tokens i of `maps` and j of `others`, the vocabulary from `first` on.
 void write_distances(
     const std::array<Tensor, 2>& maps, const std::array<Tensor, 2>& others, int64_t heads, int64_t first, const Tensor& distances_ntv) {
-  const auto& [q, p] = maps;
+  const Tensor &q = maps[0], &p = maps[1];
   const int64_t tokens = q.shape()[1], count = others[0].shape()[1], d = q.shape()[2], k = d / heads, vocab = distances_ntv.shape()[2];
   parallel_for(heads * tokens, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

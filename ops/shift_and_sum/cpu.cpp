@@ -34,6 +34,7 @@ template <class T, int Bytes> struct WalkRows {
   using A = Accumulator<T>;
   using Of = Vectors<A, Bytes>;
   using V = typename Of::Vector;
+  using Stored = typename Of::Stored;
   Rows<const A> of_values;
   Rows<A> result;
   const T* c;
@@ -42,24 +43,20 @@ template <class T, int Bytes> struct WalkRows {
   Rows<const A> of_gradients{};
   Rows<A> dc{};
 
-  HD const V& values(int64_t i) const { return row_at(of_values.first + i * of_values.row); }
-  HD const V& gradients(int64_t i) const { return row_at(of_gradients.first + i * of_gradients.row); }
+  HD const A* values(int64_t i) const { return fetched(of_values.first + i * of_values.row); }
+  HD const A* gradients(int64_t i) const { return fetched(of_gradients.first + i * of_gradients.row); }
   HD A coefficient(int64_t i, int l) const { return A(c[i * c_row + l]); }
   HD bool active(int l) const { return active_levels >> l & 1; }
-  HD void store(int64_t i, const V& v) const { row_at(result.first + i * result.row) = v; }
+  HD void store(int64_t i, const V& v) const { Of::store(fetched(result.first + i * result.row), v); }
   HD void add(int64_t i, int l, const V& g, const V& v) const {
     if (active(l)) dc.first[i * dc.row + l] += Of::sum(g * v);
   }
 
  private:
   // In a tensor the next strip is beside this one. It is fetched now: its rows are too far apart for the processor to guess.
-  HD static const V& row_at(const A* row) {
+  template <class Row> HD static Row* fetched(Row* row) {
     __builtin_prefetch(row + Of::kLanes);
-    return Of::at(row);
-  }
-  HD static V& row_at(A* row) {
-    __builtin_prefetch(row + Of::kLanes);
-    return Of::at(row);
+    return row;
   }
 };
 

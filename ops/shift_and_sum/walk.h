@@ -10,7 +10,7 @@
 // begins within a class first goes through the block before it, without storing.
 //
 // `Io` is where rows come from and go to. Its type V is one row of some columns, a vector on the CPU:
-//   V values(i), V gradients(i)     rows of v0 and g3; asked for inside the class only
+//   const A* values(i), gradients(i)   rows of v0 and g3, each a V in a tensor (Stored); asked for inside the class only
 //   A coefficient(i, l)             of level q + l
 //   bool active(l)                  not if the level is skipped
 //   void store(i, v)                of v3, or of g0
@@ -22,6 +22,7 @@ namespace ricci::shift_and_sum_kernels {
 
 template <class Io> struct ForwardWalk {
   using V = typename Io::V;
+  using Stored = typename Io::Stored;
   V v0[kWalkRows], v1[kWalkRows], v2[kWalkRows];
 
   // Before the first row of a class: no value is there.
@@ -39,7 +40,7 @@ template <class Io> struct ForwardWalk {
     if constexpr (u < kWalkRows) {
       if (!kWhole && u >= rows) return;
       const int64_t i = base + u;
-      V v = io.values(i);
+      V v = *reinterpret_cast<const Stored*>(io.values(i));
       v0[u] = v;
       if (io.active(0)) v += io.coefficient(i, 0) * v0[(u + 7) % 8];
       v1[u] = v;
@@ -55,6 +56,7 @@ template <class Io> struct ForwardWalk {
 // The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and v2 at i - 4.
 template <class Io> struct BackwardWalk {
   using V = typename Io::V;
+  using Stored = typename Io::Stored;
   V v0[kWalkRows], v1[kWalkRows], v2[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];
 
   HD void begin() {
@@ -73,7 +75,7 @@ template <class Io> struct BackwardWalk {
   template <int u, bool kWhole, bool kStore> HD void step(const Io& io, int64_t base, int64_t end) {
     if constexpr (u >= 0) {
       const int64_t i = base + u;
-      V v = kWhole || (i >= 7 && i - 7 < end) ? io.values(i - 7) : V{};
+      V v = kWhole || (i >= 7 && i - 7 < end) ? *reinterpret_cast<const Stored*>(io.values(i - 7)) : V{};
       v0[(u + 1) % 8] = v;
       v = v0[(u + 2) % 8];
       if (io.active(0)) v += coefficient<kWhole>(io, i - 6, 0, end) * v0[(u + 1) % 8];
@@ -83,7 +85,7 @@ template <class Io> struct BackwardWalk {
       v2[(u + 4) % 8] = v;
 
       const bool exists = kWhole || i < end;
-      V g = exists ? io.gradients(i) : V{};
+      V g = exists ? *reinterpret_cast<const Stored*>(io.gradients(i)) : V{};
       g3[u] = g;
       if (kStore && exists) io.add(i, 2, g, v2[(u + 4) % 8]);
       if (io.active(2)) g += coefficient<kWhole>(io, i + 4, 2, end) * g3[(u + 4) % 8];

@@ -105,7 +105,8 @@ TEST_CASE("moving leaves an empty tensor, copying does not") {
   const Tensor c = std::move(a);
   CHECK_FALSE(static_cast<bool>(a));
   CHECK(b.raw() == c.raw());
-  b = b;
+  const Tensor& same = b;
+  b = same;
   CHECK(static_cast<bool>(b));
 }
 

@@ -36,7 +36,7 @@ if [ "$image" = "$(. /etc/os-release && echo "$ID:${VERSION_ID:-}")" ] && [ -n "
   for package in $packages; do [ -n "$(apt-cache show "$package" 2>/dev/null)" ] || fault "$workflow: $image has no package $package"; done
 fi
 
-[ "$(wc -l <<<"$commands")" -ge 4 ] && [ "$(wc -w <<<"$scripts")" -ge 3 ] && [ "$(wc -w <<<"$presets")" = 4 ] && [ "$(wc -w <<<"$packages")" -ge 30 ] ||
+[ "$(wc -l <<<"$commands")" -ge 4 ] && [ "$(wc -w <<<"$scripts")" -ge 3 ] && [ "$(wc -w <<<"$presets")" = 5 ] && [ "$(wc -w <<<"$packages")" -ge 30 ] ||
   fault "only $(wc -l <<<"$commands") lines of commands, $(wc -w <<<"$scripts") scripts, $(wc -w <<<"$presets") presets, $(wc -w <<<"$packages") packages were found"
 echo "$(wc -w <<<"$scripts") scripts, $(wc -w <<<"$presets") presets, $(wc -w <<<"$packages") packages, $failures faults"
 exit $((failures > 0))

@@ -93,7 +93,8 @@ Chart chart_of(std::vector<MemoryRow> rows, const std::string& title) {
     if (std::none_of(chart.legend.begin(), chart.legend.end(), is_of_family)) add_curves(chart, row.family, {});
   }
   for (const auto& [panel, bytes] : {std::pair{0, &StepMemory::working}, {1, &StepMemory::peak}}) {
-    std::stable_sort(rows.begin(), rows.end(), [&](const MemoryRow& a, const MemoryRow& b) { return a.memory.*bytes < b.memory.*bytes; });
+    const auto uses_less = [bytes = bytes](const MemoryRow& a, const MemoryRow& b) { return a.memory.*bytes < b.memory.*bytes; };
+    std::stable_sort(rows.begin(), rows.end(), uses_less);
     for (const LegendEntry& family : chart.legend) {
       Curve curve{.name = family.name, .colour = family.colour, .marked = true};
       for (const MemoryRow& row : rows) {

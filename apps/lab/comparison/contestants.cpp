@@ -110,8 +110,9 @@ std::vector<Contestant> with_grid(std::vector<Contestant> contestants, std::vect
   for (const Contestant& each : contestants) {
     const std::vector<std::string> words = each.overrides_and(common);
     for (const auto& [key, value] : each.grid) {
-      const auto last = std::find_if(words.rbegin(), words.rend(), [&](const std::string& word) { return word.starts_with(key + "="); });
-      if (*last != key + "=" + value) fail("{}: {}: a list of values, and then {}", {each.model, key, *last});
+      const std::string begin = key + "=";
+      const auto last = std::find_if(words.rbegin(), words.rend(), [&](const std::string& word) { return word.starts_with(begin); });
+      if (*last != begin + value) fail("{}: {}: a list of values, and then {}", {each.model, key, *last});
     }
   }
   return contestants;

@@ -20,7 +20,7 @@ struct Round {
 #pragma omp simd
       for (int j = 0; j < kBlock; ++j) {
         const float value = w[i * kBlock + j] * factor;
-        store(target + i * kBlock + j, (j >= first) & (j < last) ? value : 0.0f);
+        store(target + i * kBlock + j, ((j >= first) & (j < last)) ? value : 0.0f);
       }
     }
   }

@@ -98,7 +98,7 @@ template <class T, class A, int Bytes> struct Transpose {
       for (int r = 0; r < n; ++r) rows[r] = next[r];
     }
 #pragma GCC unroll 16
-    for (int r = 0; r < n; ++r) V::at(target + r * kBlock) = rows[r];
+    for (int r = 0; r < n; ++r) V::store(target + r * kBlock, rows[r]);
   }
 };
 

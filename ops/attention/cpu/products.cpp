@@ -27,12 +27,12 @@ template <class R, int n, class A> HD void add_tile(const Factors<A>& factors, i
 #pragma GCC unroll 2
     for (int v = 0; v < n; ++v) {
       sum[r][v] = Vector{};
-      if (add) sum[r][v] = R::at(c + r * factors.c_row + v * R::kLanes);
+      if (add) R::load(c + r * factors.c_row + v * R::kLanes, sum[r][v]);
     }
   for (int64_t q = p.begin; q < p.end; ++q) {
     Vector b_q[n];
 #pragma GCC unroll 2
-    for (int v = 0; v < n; ++v) b_q[v] = R::at(b + q * factors.b_p + v * R::kLanes);
+    for (int v = 0; v < n; ++v) R::load(b + q * factors.b_p + v * R::kLanes, b_q[v]);
 #pragma GCC unroll 8
     for (int r = 0; r < R::kRows; ++r)
 #pragma GCC unroll 2
@@ -41,7 +41,7 @@ template <class R, int n, class A> HD void add_tile(const Factors<A>& factors, i
 #pragma GCC unroll 8
   for (int r = 0; r < R::kRows; ++r)
 #pragma GCC unroll 2
-    for (int v = 0; v < n; ++v) R::at(c + r * factors.c_row + v * R::kLanes) = sum[r][v];
+    for (int v = 0; v < n; ++v) R::store(c + r * factors.c_row + v * R::kLanes, sum[r][v]);
 }
 
 enum class Form : uint8_t { visible, over_keys, over_queries };

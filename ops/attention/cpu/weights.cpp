@@ -51,8 +51,11 @@ template <class A, int Bytes> struct ForwardSoftmax {
     for (int j = columns.begin; j < columns.end; ++j) s_j[j] = columns.sees(j) ? math::exp(s_j[j] - shift) : A(0);
   }
   HD static A sum(const A* p_j, Columns columns) {
-    typename V::Vector total{};
-    for (int j = columns.begin; j < columns.end; j += V::kLanes) total += V::at(p_j + j);
+    typename V::Vector total{}, next;
+    for (int j = columns.begin; j < columns.end; j += V::kLanes) {
+      V::load(p_j + j, next);
+      total += next;
+    }
     return V::sum(total);
   }
   HD void rescale(int64_t i, A factor) const {

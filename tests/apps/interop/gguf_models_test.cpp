@@ -111,7 +111,8 @@ TEST_CASE("GGUF: Llama and Qwen have the tensors of Hugging Face, and llama alon
 TEST_CASE("GGUF: the keys of Llama and Qwen") {
   for (const auto& [name, heads, width, theta] :
       {std::tuple("llama", 1u, 4u, 500.0f), {"qwen2_bf16", 1u, 4u, 10000.0f}, {"qwen3", 1u, 6u, 10000.0f}}) {
-    CAPTURE(name);
+    const char* const model = name;
+    CAPTURE(model);
     const ScratchFolder scratch;
     GgufFile file = exported(scratch, name);
     const std::string type = std::string(name).substr(0, 5);

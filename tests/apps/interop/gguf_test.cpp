@@ -64,8 +64,9 @@ TEST_CASE("GGUF: GPT-2 has its keys, and its tensors in each kind of numbers") {
   const ScratchFolder scratch;
   const std::string run = imported(scratch, "gpt2");
   const SafetensorsFile weights(run + "/model.safetensors");
-  for (const auto& [numbers, type, file_type] : {std::tuple(GgufNumbers::f32, 0, 0), {GgufNumbers::f16, 1, 1}, {GgufNumbers::bf16, 30, 32},
+  for (const auto& [kind, type, file_type] : {std::tuple(GgufNumbers::f32, 0, 0), {GgufNumbers::f16, 1, 1}, {GgufNumbers::bf16, 30, 32},
            {GgufNumbers::q8_0, 1, 7}}) {  // rows of 8 are no multiple of 32
+    const GgufNumbers numbers = kind;
     CAPTURE(name_of(numbers));
     const std::string path = scratch / (std::string(name_of(numbers)) + ".gguf");
     CHECK(contains(export_gguf(run, "last", path, numbers, false), "GGUF of gpt2, " + std::string(name_of(numbers)) + ", no tokenizer"));

@@ -62,9 +62,10 @@ void replace_number(const Copy& copy, const std::string& key, const std::string&
 }  // namespace
 
 TEST_CASE("a config.json with numbers that cannot be ends in one line, soon, and leaves no run") {
-  for (const auto& [model, key, value, error] : kCases) {
-    CAPTURE(key);
-    CAPTURE(value);
+  for (const Case& one : kCases) {
+    CAPTURE(one.key);
+    CAPTURE(one.value);
+    const auto& [model, key, value, error] = one;
     const Copy copy(model);
     replace_number(copy, key, value);
     const std::string found = test::bounded_error([&] { import_hugging_face(copy.theirs(), copy.folder / "run", {}); });

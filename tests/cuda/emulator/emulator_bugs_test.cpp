@@ -177,7 +177,8 @@ TEST_CASE("launches that cannot run") {
       {"no room for huge of 65536 bytes: 48 KiB of shared memory may be static, 227 in all"});
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which map so much that many a number is an address
+// Sanitizers map so much that many a number is an address.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && __has_builtin(__builtin_clear_padding)
 TEST_CASE("a pointer to memory of the CPU as an argument") {
   struct Store {
     int64_t n;

@@ -159,7 +159,8 @@ TEST_CASE("every call of the runtime that fails is named") {
       {"cudaGraphInstantiateWithFlags", records_a_copy}, {"cudaGraphLaunch", records_a_copy}, {"cudaMemPoolTrimTo", records_a_copy},
       {"cudaDeviceGetPCIBusId", [] { gpu_in_use(); }}};
   for (const auto& [name, work] : calls) {
-    CAPTURE(std::string(name));
+    const std::string call(name);
+    CAPTURE(call);
     stub::fail_call(name, 1, kFailed);
     CHECK(message_of(work).find(": stub error 999") != std::string::npos);
     stub::forgive();

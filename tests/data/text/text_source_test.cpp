@@ -169,8 +169,8 @@ TEST_CASE("text source: nothing behind a compressed stream is lost without a wor
   const std::string text = mixed_text(3'000, 11), zeros(1'000, '\0');
   const std::pair<const char*, int> formats[] = {
       {"gzip", ARCHIVE_FILTER_GZIP}, {"bzip2", ARCHIVE_FILTER_BZIP2}, {"xz", ARCHIVE_FILTER_XZ}, {"zstd", ARCHIVE_FILTER_ZSTD}};
-  for (const auto& [format, filter] : formats) {
-    const std::string packed = read_file(write_compressed(folder, "packed", text, filter));
+  for (const auto& [name, filter] : formats) {
+    const std::string format = name, packed = read_file(write_compressed(folder, "packed", text, filter));
     const auto behind = [&](const std::string& rest) { return folder.write("file", packed + rest); };
     CAPTURE(format);
     CHECK((read_all(TextSource(behind(packed))) == text + text));

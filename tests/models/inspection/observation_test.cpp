@@ -29,7 +29,7 @@ std::vector<ModelConfig> configs() {
     }
   };
   add(kind_of<Sdp>, [](ModelConfig& c) { c.settings<Sdp>().heads = kHeads; });
-  add(kind_of<Sdp>, [](ModelConfig& c) { c.settings<Sdp>() = {kHeads, 3}, c.causal = false; });
+  add(kind_of<Sdp>, [](ModelConfig& c) { c.settings<Sdp>() = {{kHeads}, 3}, c.causal = false; });
   add(kind_of<Dispatcher>, [](ModelConfig& c) { c.settings<Dispatcher>().heads = kHeads; });
   add(kind_of<Dispatcher>,
       [](ModelConfig& c) { c.settings<Dispatcher>() = {.heads = kHeads, .share_heads = true, .levels = 2, .mixer_bias = true}; });

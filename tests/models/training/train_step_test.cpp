@@ -116,7 +116,8 @@ TEST_CASE("train step: bag losses of whole windows are the same in micro-batches
   std::map<std::string, Values> expected;
   double without = 0, expected_loss = 0;
   for (const auto& [weight, rows] : {std::pair{0.0, 6}, {0.5, 6}, {0.5, 2}, {0.5, 1}}) {
-    CAPTURE(rows);
+    const int64_t micro_batch = rows;
+    CAPTURE(micro_batch);
     ModelConfig config = small(0.3);
     config.family = family_of<TopDown>, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
     config.settings<TopDown>().bag_weights = {weight};

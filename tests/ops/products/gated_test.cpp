@@ -35,7 +35,8 @@ TEST_CASE("gated: values and gradients are those of act(gate) up, rounded once, 
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       CAPTURE(name_of(form.activation));
       for (const auto& [rows, f] : {std::pair<int64_t, int64_t>{1, 1}, {7, 5}, {3, 64}, {2, 301}, {0, 3}}) {
-        CAPTURE(f);
+        const int64_t width = f;
+        CAPTURE(width);
         const Tensor x = drawn({rows, 2 * f}, dtype, device, 1), dy = drawn({rows, f}, dtype, device, 2);
         const auto op = [&](const std::vector<Tensor>& in) { return gated(form.activation, in[0]); };
         const Naive naive(form, values_of(x), values_of(dy), static_cast<size_t>(f));

@@ -190,7 +190,8 @@ TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
   for (const Equal equal : {Equal::parameters, Equal::flops, Equal::memory})
     for (const auto& [change, close] : {std::pair{Change::width, 0.1}, {Change::ff, 0.02}, {Change::layers, 0.3}}) {
       CAPTURE(std::string(name_of(equal)));
-      CAPTURE(std::string(name_of(change)));
+      const std::string changed(name_of(change));
+      CAPTURE(changed);
       const std::vector<Matched> models = matched(all, {"model.heads=1"}, equal, change);
       const std::vector<Matched> as_they_are = matched(all, {"model.heads=1"}, Equal::nothing, change);
       CHECK(models[0].changed.empty());

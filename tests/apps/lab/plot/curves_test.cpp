@@ -114,7 +114,7 @@ TEST_CASE("curves: two equal runs with other log_every have the same average") {
 TEST_CASE("curves: noise is averaged, the more the wider the window") {
   std::mt19937 random(1);
   const auto [points, steps] = measure(1, 20'000, 1, [&](int) { return std::normal_distribution<double>()(random); });
-  const auto deviation = [&](double width) {
+  const auto deviation = [&points = points, &steps = steps](double width) {
     double squares = 0;
     const std::vector<Point> average = smoothed(points, steps, width);
     for (size_t i = 1000; i < average.size(); ++i) squares += average[i].y * average[i].y;
