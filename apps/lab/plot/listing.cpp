@@ -59,7 +59,7 @@ ListedRun read_listed(const std::string& path_or_name) {
 
 // Leaves out the value that most runs with the key have. If several values are the most frequent ones, all values stay.
 void keep_differing(std::vector<ListedRun>& runs) {
-  std::map<std::string, std::map<std::string, int>> counts;  // of the runs, by key and value
+  std::map<std::string, std::map<std::string, int>> counts;  // runs by key and value
   for (const ListedRun& run : runs)
     for (const auto& [key, value] : run.keys) ++counts[key][value];
   const auto is_usual = [&](const auto& each) {
