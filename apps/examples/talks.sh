@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
 # Talks for a small model: a fact is asked for, answered, and followed up by a question that names nothing. Each fact about 40 things, or
 # fewer, is in many talks, but no talk is there twice.
-#   talks.sh make FOLDER [THINGS]    2,000 talks in talks.jsonl, the same as plain texts in plain.jsonl, 100 others in held_out.txt; for
-#                                    fewer things as few in proportion
+#   talks.sh make FOLDER [THINGS [DIGITS]]   2,000 talks in talks.jsonl, the same as plain texts in plain.jsonl, 100 others in
+#                                    held_out.txt; for fewer things as few in proportion. With DIGITS every question begins with a
+#                                    number of so many random digits, which nothing can predict
 #   talks.sh score BUILD RUN FOLDER [COUNT]   how many of the held-out talks the run answers exactly, turn by turn
 set -eu
 case ${1:-} in
 make)
   mkdir -p "$2"
-  awk -v folder="$2" -v things="${3:-40}" '
+  awk -v folder="$2" -v things="${3:-40}" -v digits="${4:-0}" '
     function list(text, into) { return split(text, into, " ") }
     function json(role, text) { return "{\"role\": \"" role "\", \"content\": \"" text "\"}" }
     function plain(role, text) { return "<|im_start|>" role "\\n" text "<|im_end|>\\n" }
+    function number(  text, i) {
+      for (i = 0; i < digits; ++i) text = text int((drawn = drawn * 16807 % 2147483647) / 214748365)
+      return digits ? "Ticket " text ": " : ""
+    }
     BEGIN {
+      drawn = 1
       list("kite drum lamp boat bell coat vase harp sled tent rug fan cup hat key map net pan rope saw bowl cart desk flag gong hoop iron jug kettle loom mask nail oven pipe quilt ring shelf toy urn whip", thing)
       list("red blue green gray pink", colour); list("hall attic yard cellar shed garden kitchen", place); list("Ann Bob Carl Dora Emil Fay Gus Ida Jack", owner)
       list("colour place owner", kind)
@@ -28,7 +34,7 @@ make)
         then["colour"] = q == 0 ? "And its colour?" : q == 1 ? "What colour is it?" : "Which colour has it?"
         then["place"] = q == 0 ? "And its place?" : q == 1 ? "Where is it?" : "In which place is it?"
         then["owner"] = q == 0 ? "And its owner?" : q == 1 ? "Who has it?" : "To whom does it belong?"
-        u = ask[kind[a]]; v = fact[kind[a]]; w = then[kind[b]]; x = fact[kind[b]]
+        u = number() ask[kind[a]]; v = fact[kind[a]]; w = number() then[kind[b]]; x = fact[kind[b]]
         if (i < 50 * things) {
           print "{\"messages\": [" json("user", u) ", " json("assistant", v) ", " json("user", w) ", " json("assistant", x) "]}" >(folder "/talks.jsonl")
           print "{\"text\": \"" plain("user", u) plain("assistant", v) plain("user", w) plain("assistant", x) "\"}" >(folder "/plain.jsonl")
@@ -45,5 +51,5 @@ score)
   done <"$4/held_out.txt"
   echo "$right of $count talks"
   ;;
-*) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 1 ;;
+*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 1 ;;
 esac

@@ -8,6 +8,8 @@ RANDOM=2
 
 "$examples/talks.sh" make talks 10
 verdict 'talks are made' "$([ "$(sort -u talks/talks.jsonl | grep -c '')" = 500 ] && [ "$(grep -c '' talks/held_out.txt)" = 100 ] || echo 'other numbers')"
+"$examples/talks.sh" make tickets 10 32
+verdict 'questions may begin with numbers' "$(grep -oE 'Ticket [0-9]{32}: ' tickets/talks.jsonl | sort -u | grep -c '' | diff - <(echo 1000); for file in talks.jsonl plain.jsonl held_out.txt; do diff <(sed -E 's/Ticket [0-9]{32}: //g' tickets/$file) talks/$file; done)"
 accept 'a vocabulary with the markers' tokenize train talks/talks.jsonl --vocab 400 --special '<|im_start|>' --special '<|im_end|>' -o talks/tokenizer.json
 
 # ---- Learning
