@@ -32,7 +32,13 @@ offers 'values are left to bash' '' ricci-train data = te
 offers 'nothing of an unknown program' '' ricci nosuch --x
 : >out
 ! command -v zsh >/dev/null || verdict 'zsh reads its completion' "$(zsh -n "$root/apps/terminal/completion.zsh" 2>&1)"
-! command -v fish >/dev/null || verdict 'fish reads its completion' "$(fish -n "$root/apps/terminal/completion.fish" 2>&1)"
+if command -v fish >/dev/null; then
+  mkdir -p home share/fish/vendor_completions.d
+  for name in ricci ricci-train; do cp "$root/apps/terminal/completion.fish" share/fish/vendor_completions.d/$name.fish; done
+  offered() { HOME=$folder/home XDG_DATA_DIRS=$folder/share PATH=$build:$PATH fish -c "complete -C '$1'" 2>&1; }
+  verdict 'fish offers a key' "$(diff <(echo model.layers=) <(offered 'ricci-train run.yaml model.la'))"
+  verdict 'and a program' "$(diff <(echo analyze) <(offered 'ricci analy' | cut -f 1))"
+fi
 
 echo "$failures failed"
 exit $((failures > 0))
