@@ -77,6 +77,21 @@ std::string unexpected(const CLI::App& app, const CLI::ExtrasError& mistake) {
   return "no option " + one_line(name) + nearest_option(app, name);
 }
 
+// The message about a missing or unknown command of a program that has some: frequncy of ricci-analyze. Empty for other mistakes.
+std::string wrong_command(const CLI::App& app) {
+  std::vector<std::string> known;
+  std::string list;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(each->get_name());
+    list += (list.empty() ? "" : ", ") + each->get_name();
+  }
+  if (known.empty() || !app.get_subcommands().empty()) return "";
+  const std::vector<std::string> words = app.remaining();
+  const auto word = std::find_if(words.begin(), words.end(), [](const std::string& any) { return !any.starts_with('-'); });
+  if (word == words.end()) return "a command is required: " + list;
+  return "no command '" + one_line(*word) + "'" + nearest_note(*word, known) + "; there are " + list;
+}
+
 // The right way to give a key that was meant by a word with dashes: --lr, --~lr.
 std::string hint_for(const CLI::App& app, const std::string& word) {
   if (!word.starts_with("--")) return "";
@@ -154,7 +169,8 @@ std::optional<int> parse_arguments(
   } catch (const CLI::Error& mistake) {
     if (find_launcher().rank > 0) return 2;  // rank 0 prints it
     const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&mistake);
-    return report(text, (extras ? unexpected(app, *extras) : mistake.what()) + " (--help lists the options)", 2);
+    const std::string command = wrong_command(app), other = extras ? unexpected(app, *extras) : mistake.what();
+    return report(text, (command.empty() ? other : command) + " (--help lists the options)", 2);
   }
 }
 

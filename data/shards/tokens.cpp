@@ -202,7 +202,11 @@ ShardedTokens ShardedTokens::part(const char* label, int64_t first, int64_t end)
 std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split(double fraction) const {
   const int64_t documents = all_documents();
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
-  if (train < 1 || train >= documents) fail("{}: has {} documents, too few for a training fraction of {}", {name(), documents, fraction});
+  if (train < 1 || train >= documents)
+    fail("{}: has {} documents, too few for a training fraction of {}; validation=... names another text, and ricci-prepare --documents "
+         "line "
+         "makes more of a text",
+        {name(), documents, fraction});
   return {part("train", 0, train), part("validation", train, documents)};
 }
 

@@ -17,12 +17,16 @@ refuse 'an option beside keys' 2 "not expected: --memry, the nearest is '--memor
 refuse 'a text without its option' 2 "not expected: 'The licence'; a text to continue is given as --prompt 'The licence' " generate mine 'The licence'
 refuse 'a list does not take the next word' 1 "pair\.yaml: No such file" compare --seeds 1,2 pair.yaml threads=1
 refuse 'an unknown mixer' 1 "no mixer is called 'attention'; there are sdp, .*dispatcher.*metric" bench attention
+refuse 'an unknown command' 2 "no command 'frequncy', the nearest is 'frequency'; there are memory, frequency, .*, masks " analyze frequncy mine
+refuse 'a command that is far from all' 2 "no command 'mine'; there are train, .*encode.* " tokenize mine --eos line
+refuse 'an unknown metric' 1 "no run has 'loss' among its metrics; there are step, .*train_loss, val_loss" plot mine --keys loss
 refuse 'blanks around an equals sign' 2 '=: a key and its value have no blanks around the equals sign, as data=my\.txt ' train data = my.txt
 
 # ---- Runs, run files and tokenizers
 refuse 'no such run' 1 'nosuch: no such run folder; runs has mine, yours$' generate nosuch
 refuse 'one that is near' 1 "mien: no such run folder, the nearest is 'mine'; runs has mine, yours$" eval mien
 for ((i = 0; i < 10; ++i)); do mkdir -p runs/run$i && cp runs/mine/config.yaml runs/run$i; done
+refuse 'in a drawing' 1 "mien: no such run, the nearest is 'mine'; runs has mine, run0, .* and 2 more$" plot mien
 refuse 'many runs' 1 'nosuch: no such run folder; runs has mine, run0, .*, run8 and 2 more$' generate nosuch
 refuse 'no such run file' 1 'shakespeare_char: no such run file, and no run of this name; runs has mine' train shakespeare_char
 refuse 'the files that there are' 1 'cannot read nothing\.yaml: No such file or directory; run files are tiny\.yaml$' train nothing.yaml

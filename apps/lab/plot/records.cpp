@@ -91,7 +91,7 @@ RunRecords read_run(const std::string& path_or_name, std::string& nothing) {
   RunRecords run;
   std::error_code error;
   const auto status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) fail("{}: no such run", {path});
+  if (status.type() == fs::file_type::not_found) fail("{}: no such run{}", {path, runs_note(path)});
   if (error) fail("cannot read {}: {}", {path, error.message()});
   run.path = fs::is_directory(status) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
   run.name = run_name_of(run.path);
@@ -144,8 +144,11 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
   std::vector<std::string> known(metrics_keys().begin(), metrics_keys().end());
   for (const RunRecords& run : runs)
     for (const auto& [name, column] : run.columns) known.push_back(name);
-  if (std::find(known.begin(), known.end(), key) == known.end())
-    fail("no run has '{}' among its metrics{}", {one_line(key), nearest_note(key, known)});
+  if (std::find(known.begin(), known.end(), key) != known.end()) return;
+  const std::string nearest = nearest_note(key, known);
+  std::string list;
+  for (const char* const each : metrics_keys()) list += std::string(list.empty() ? "; there are " : ", ") + each;
+  fail("no run has '{}' among its metrics{}", {one_line(key), nearest.empty() ? list : nearest});
 }
 
 }  // namespace ricci::apps

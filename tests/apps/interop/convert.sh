@@ -112,7 +112,7 @@ head -c 3000 "$models/gpt2/model.safetensors" >broken/model.safetensors
 refuse 'a file that was cut' 1 'broken/model\.safetensors: ' convert import broken runs/bad
 accept 'a run of another kind' train tiny.yaml name=other model.norm=post
 refuse 'a run that GPT-2 cannot be' 1 'model\.norm: post has no equivalent in GPT-2' convert export runs/other bad
-refuse 'no command' 2 'subcommand is required' convert
+refuse 'no command' 2 'a command is required: import, export ' convert
 refuse 'no folder to make' 2 'folder is required' convert export runs/bare
 refuse 'a dropout of 1' 2 '--dropout: ' convert import "$models/gpt2" runs/bad --dropout 1
 refuse 'a dropout that is no number' 2 '--dropout: .*got nan' convert import "$models/gpt2" runs/bad --dropout nan
