@@ -1,4 +1,5 @@
 // Programs as processes: their parts before and after main, and ranks.
+#include <cxxabi.h>
 #include <fcntl.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <typeinfo>
 
 #include "apps/terminal/cli.h"
 #include "core/error.h"
@@ -20,16 +22,15 @@ namespace {
 
 std::terminate_handler otherwise = nullptr;
 
-// Memory may end where no exception may leave, as in the destructors of libraries, and before run_app.
+// Memory may end where no exception may leave, as in the destructors of libraries, and before run_app. The exception is asked for its type
+// alone: throwing it again would need memory.
 [[noreturn]] void end_without_memory() {
-  try {
-    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
-  } catch (const std::bad_alloc&) {
+  const std::type_info* const thrown = abi::__cxa_current_exception_type();
+  if (thrown && *thrown == typeid(std::bad_alloc)) {
     std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
     std::_Exit(1);
-  } catch (...) {
-    otherwise();
   }
+  otherwise();
   std::abort();
 }
 const bool is_set = (otherwise = std::set_terminate(end_without_memory)) != nullptr;

@@ -97,7 +97,8 @@ struct Output {
   // Mean nats over targets other than -1, f64 [].
   Tensor loss(const Arg& x_bcd, const Table& tok, const Tensor& targets_bc) const {
     const int64_t rows = targets_bc.size();
-    return classifier_loss(reshape(x_bcd, {rows, x_bcd.shape()[2]}), weight(tok), head.bias, targets_bc.reshaped({rows}));
+    const Arg bias_v = head.bias, w_vd = weight(tok);  // compilers evaluate the arguments of a call in orders of their own
+    return classifier_loss(reshape(x_bcd, {rows, x_bcd.shape()[2]}), w_vd, bias_v, targets_bc.reshaped({rows}));
   }
 
   Linear head;  // weight is empty when tied to tok
