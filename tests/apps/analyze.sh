@@ -105,8 +105,8 @@ drawn k.html
 accept 'JSON on stdout' analyze masks runs/topdown --json -
 expect 'and nothing else' out 'd["masks"][1]["rows"][3] == [0, 1]'
 
-refuse 'no analysis' 2 'subcommand' analyze
-refuse 'an unknown analysis' 2 'nothing|subcommand' analyze perplexity runs/decoder
+refuse 'no analysis' 2 'a command is required: memory, frequency, .*, masks ' analyze
+refuse 'an unknown analysis' 2 "no command 'perplexity'; there are memory, frequency, .*, masks " analyze perplexity runs/decoder
 refuse 'a run that is not there' 1 'runs/none' analyze frequency runs/none
 refuse 'the wrong family' 1 'runs/coarse: model.family: coarse, expected decoder, topdown, bottomup, retina' analyze shuffle runs/coarse
 refuse 'completions of a decoder' 1 'runs/decoder: model.family: decoder, expected coarse' analyze completions runs/decoder

@@ -61,6 +61,14 @@ accept 'evaluation on shards' eval runs/tsv --data shards
 verdict 'is the same' "$(diff <(sed 's/^[^:]*//' expected) <(sed 's/^[^:]*//' out))"
 refuse 'windows of documents' 1 '--stride: runs/tsv reads whole documents, not windows' eval runs/tsv --stride 3
 
+# ---- Documents without text
+printf '0\t\n1\tgood\n0\tpoor film\n' >gaps.tsv
+run eval runs/tsv --data gaps.tsv && fault= || fault="exit code $?"
+[ "$(cat err)" = 'gaps.tsv: 1 of 3 documents have no text and are left out' ] && grep -q '^gaps\.tsv: 2 documents' out || fault+=$(shown out err)
+verdict 'a document without text is told' "$fault"
+accept 'a training with one' train "${small[@]}" "${tsv[@]}" data=gaps.tsv validation=reviews.tsv batch=2 steps=1 name=gaps
+verdict 'tells it, too' "$(grep -qx 'gaps.tsv: 1 of 3 documents have no text and are left out' out && ! grep -q 'reviews.tsv: .* left out' out || shown out)"
+
 # ---- What is wrong, in one line
 refuse 'a text without labels' 1 'data: words\.txt \(train\) has no labels, but model\.family: classifier learns from them' train "${small[@]}" data=words.txt
 accept 'shards without labels' prepare words.txt --documents line --tokenizer words.json --output plain

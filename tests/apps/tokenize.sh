@@ -37,7 +37,7 @@ verdict 'ten words and <eos> in each of 60 lines' "$(grep -q '^text.txt: 660 tok
 refuse 'no size' 1 'bpe tokenizer: the size of the vocabulary that is to be trained is not given' tokenize train text.txt
 refuse 'unknown kind' 1 '--kind: expected one of char, byte, word, bpe, wordpiece, got morse' tokenize train text.txt --kind morse
 refuse 'unknown pattern' 1 'split pattern: unknown name gpt9, known are gpt2, llama3, qwen2, smollm' tokenize train text.txt --vocab 300 --split gpt9
-refuse 'no command' 2 'subcommand' tokenize
+refuse 'no command' 2 'a command is required: train, encode, decode, chat, count ' tokenize
 printf 'caf\xe9\n' >latin1.txt
 refuse 'text that is not UTF-8' 1 'latin1\.txt: wordpiece tokenizer: byte 3 \(value 0xe9\) is not valid UTF-8' tokenize train latin1.txt --kind wordpiece --vocab 60
 

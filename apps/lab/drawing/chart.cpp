@@ -117,6 +117,13 @@ Axis axis_around(std::span<const double> values, bool log, bool with_margin) {
 }
 
 std::vector<Tick> ticks(const Axis& axis, int count) {
+  bool fits = !axis.at.empty();
+  for (size_t i = 1; i < axis.at.size(); ++i) fits &= axis.share(axis.at[i]) - axis.share(axis.at[i - 1]) > 0.6 / count;
+  if (fits) {
+    std::vector<Tick> given;
+    for (const double value : axis.at) given.push_back({value, with_commas(std::llround(value))});
+    return given;
+  }
   return axis.log && axis.high / 10 >= axis.low ? log_ticks(axis, count) : linear_ticks(axis, count);
 }
 
@@ -193,6 +200,10 @@ Axis x_axis_of(const Chart& chart, const std::string& x_name) {
   if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
   Axis x = axis_around(values, chart.log_x, scattered);
   x.whole = chart.whole_x;
+  if (!chart.given_x) return x;
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  x.at = values;
   return x;
 }
 

@@ -14,7 +14,8 @@ namespace ricci::apps {
 struct Axis {
   double low = 0, high = 1;  // low < high; both above 0 on a logarithmic axis
   bool log = false;
-  bool whole = false;  // a linear axis with ticks at whole numbers only
+  bool whole = false;           // a linear axis with ticks at whole numbers only
+  std::vector<double> at = {};  // ascending whole numbers that have a tick each, where there is room for all
 
   // 0 at low, 1 at high.
   double share(double value) const;
@@ -36,7 +37,8 @@ struct Tick {
 };
 
 // About `count` ticks, from 4 on: on a linear axis at least 2 and at most one more than asked for, at multiples of 1, 2 or 5
-// times a power of ten; on a logarithmic axis of a decade and more at 1, 2 and 5 times powers of ten, or at powers alone.
+// times a power of ten; on a logarithmic axis of a decade and more at 1, 2 and 5 times powers of ten, or at powers alone. Where axis.at
+// is given, and its labels do not touch, there.
 std::vector<Tick> ticks(const Axis& axis, int count);
 
 // ---- Charts
@@ -80,6 +82,7 @@ struct Chart {
   std::string title = {}, x_name = {};
   bool log_x = false, log_y = false;
   bool whole_x = false;    // ticks at whole numbers of x only
+  bool given_x = false;    // ticks at the values of x that the curves have, which are whole numbers
   bool scattered = false;  // the x axis is drawn around the points, and not from 0 on
   bool clipped = false;    // a few values far from all others do not widen a y axis, see without_outliers
   std::vector<Panel> panels = {};

@@ -121,7 +121,7 @@ void draw(const Report& report, const std::string& file, const std::string& them
 }
 
 Chart chart_of(const Report& report, const std::string& curves, const std::string& x, const std::string& x_name) {
-  Chart chart{.title = report.title, .x_name = x_name, .log_x = true, .log_y = true};
+  Chart chart{.title = report.title, .x_name = x_name, .log_x = true, .log_y = true, .given_x = true};
   const Column& names = column_of(report.table, curves);
   std::vector<const Column*> drawn;
   for (const Column& column : report.table.columns) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "apps/run/corpus/source.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
@@ -16,36 +17,6 @@
 
 namespace ricci::apps {
 namespace {
-
-TextSource open_text(const std::vector<std::string>& paths) {
-  const BuiltInText built_in[] = {{"embedded", embedded_corpus()}};
-  const bool list = paths.size() != 1 || paths[0] == built_in[0].name;  // one path may be several, with commas between them
-  return list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0]);
-}
-
-// The files as the config reads them: a text, or documents. is_cut: the end of it is validation.
-StoreSource source_of(const TrainConfig& config, const std::vector<std::string>& paths, bool is_cut) {
-  StoreSource source{.files = open_text(paths)};
-  if (config.format != DocumentFormat::text)
-    source.documents = {.format = config.format,
-        .text_field = config.text_field,
-        .label_field = config.label_field,
-        .classes = is_classifier(config) ? config.model.settings<Classifier>().classes : 0,
-        .labels = is_classifier(config) ? config.labels : std::vector<std::string>()};
-  if (is_cut) source.train_fraction = config.train_fraction;
-  return source;
-}
-
-// The names of a classifier's classes: as given, or the words that are labels in the data.
-std::vector<std::string> labels_of(const TrainConfig& config) {
-  if (!is_classifier(config) || config.format == DocumentFormat::text || !config.labels.empty()) return config.labels;
-  const StoreSource source = source_of(config, config.data, false);
-  std::vector<std::string> labels = word_labels(source.files, source.documents);
-  if (const int64_t classes = source.documents.classes; !labels.empty() && std::ssize(labels) != classes)
-    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
-        {classes, source.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
-  return labels;
-}
 
 bool is_cut(const TrainConfig& config) { return config.validation.empty(); }
 bool is_mixed(const TrainConfig& config) { return is_shuffled(config) && !config.weights.empty(); }
@@ -101,19 +72,6 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
 }
 
 // ---- Shards
-std::string found_or_given(const std::string& path) {
-  return look_for_data(path).value_or(path).string();  // not found: a built-in text, or a text whose opening reports the error
-}
-
-// True where these are shards. Error: some are and some are not.
-bool are_shards(const std::vector<std::string>& paths) {
-  const auto is = [](const std::string& path) { return about_data([&] { return names_shards(found_or_given(path)); }); };
-  const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);
-  if (shards != paths.end() && text != paths.end())
-    fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});
-  return shards != paths.end();
-}
-
 // Error: a key asks for what shards do not do, whether they bring their tokenizer or not.
 void check_shards_do(const TrainConfig& config, const std::string& path) {
   const auto reject = [&](const char* key, const std::string& value, const char* option) {
@@ -252,6 +210,10 @@ Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> to
   const Tokens validation = join(std::move(parts.validation));
   if (is_chat(config)) note += kept_conversations(config, parts.train, validation);
   const Tokens train = join(parts.train);
+  if (!shards) {
+    note += empty_documents_note(config, config.data, is_cut(config) ? std::vector{train, validation} : std::vector{train});
+    if (!is_cut(config)) note += empty_documents_note(config, config.validation, {validation});
+  }
   return {tokenizer, std::move(parts.train), train, validation, note, config.labels};
 }
 

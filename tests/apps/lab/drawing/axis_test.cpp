@@ -75,3 +75,9 @@ TEST_CASE("axis: ranges hold all values, one alone or none too") {
   CHECK(around({1, 100}, true).low == doctest::Approx(std::pow(100, -0.04)));
   CHECK(axis_around(std::vector<double>{0, 300}, false, false).high == 300);
 }
+
+TEST_CASE("axis: ticks at given places, where their labels have room") {
+  CHECK(labels({.low = 32, .high = 64, .log = true, .at = {32, 64}}, 6) == "32 64");
+  CHECK(labels({.low = 128, .high = 16384, .log = true, .at = {128, 512, 1024, 16384}}, 6) == "128 512 1,024 16,384");
+  CHECK(labels({.low = 100, .high = 1000, .log = true, .at = {100, 101, 1000}}, 10) == "100 200 500 1,000");
+}

@@ -1,0 +1,63 @@
+#include "apps/run/corpus/source.h"
+
+#include <algorithm>
+
+#include "apps/run/corpus/corpus.h"
+#include "core/error.h"
+#include "data/shards/document_reader.h"
+
+namespace ricci::apps {
+
+std::string found_or_given(const std::string& path) {
+  return look_for_data(path).value_or(path).string();  // not found: a built-in text, or a text whose opening reports the error
+}
+
+bool are_shards(const std::vector<std::string>& paths) {
+  const auto is = [](const std::string& path) { return about_data([&] { return names_shards(found_or_given(path)); }); };
+  const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);
+  if (shards != paths.end() && text != paths.end())
+    fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});
+  return shards != paths.end();
+}
+
+TextSource open_text(const std::vector<std::string>& paths) {
+  const BuiltInText built_in[] = {{"embedded", embedded_corpus()}};
+  const bool list = paths.size() != 1 || paths[0] == built_in[0].name;  // one path may be several, with commas between them
+  return list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0]);
+}
+
+StoreSource source_of(const TrainConfig& config, const std::vector<std::string>& paths, bool is_cut) {
+  StoreSource source{.files = open_text(paths)};
+  if (config.format != DocumentFormat::text)
+    source.documents = {.format = config.format,
+        .text_field = config.text_field,
+        .label_field = config.label_field,
+        .classes = is_classifier(config) ? config.model.settings<Classifier>().classes : 0,
+        .labels = is_classifier(config) ? config.labels : std::vector<std::string>()};
+  if (is_cut) source.train_fraction = config.train_fraction;
+  return source;
+}
+
+std::vector<std::string> labels_of(const TrainConfig& config) {
+  if (!is_classifier(config) || config.format == DocumentFormat::text || !config.labels.empty()) return config.labels;
+  const StoreSource source = source_of(config, config.data, false);
+  std::vector<std::string> labels = word_labels(source.files, source.documents);
+  if (const int64_t classes = source.documents.classes; !labels.empty() && std::ssize(labels) != classes)
+    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
+        {classes, source.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
+  return labels;
+}
+
+std::string empty_documents_note(const TrainConfig& config, const std::vector<std::string>& paths, const std::vector<Tokens>& read) {
+  if (!is_classifier(config) || are_shards(paths)) return "";
+  int64_t all = 0, kept = 0;
+  const StoreSource source = source_of(config, paths, false);
+  DocumentReader reader(source.files, source.documents, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) all += piece.starts;
+  for (const Tokens& part : read)
+    for (int64_t shard = 0; shard < part.shards(); ++shard) kept += part.documents(shard);
+  return kept == all ? ""
+                     : format_message("{}: {} of {} documents have no text and are left out\n", {source.files.name(), all - kept, all});
+}
+
+}  // namespace ricci::apps
