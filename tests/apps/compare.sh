@@ -142,6 +142,10 @@ refuse 'no such file' 1 'none\.yaml: No such file' compare none.yaml
 refuse 'nothing of a model' 1 'tiny\.yaml:[0-9]+: model: expected a run file, or a list of a run file and KEY=VALUE' compare tiny.yaml
 echo 'a: nowhere.yaml' >lost.yaml
 refuse 'a run file that is not there' 1 'nowhere\.yaml: No such file' compare lost.yaml
+printf '"a\\x1b[31mb": tiny.yaml\n' >names.yaml
+refuse 'a name with an escape sequence' 1 "names\.yaml:1: 'a \[31mb' cannot be a part of the name of a run" compare names.yaml
+printf '"a\\nb": tiny.yaml\n' >names.yaml
+refuse 'a name of two lines' 1 "names\.yaml:1: 'a b' cannot be a part of the name of a run" compare names.yaml
 refuse 'a key that no run has' 1 "unknown key 'lrr'" compare pair.yaml lrr=1
 printf 'a: tiny.yaml\nb: [tiny.yaml, batch=3]\n' >batches.yaml
 refuse 'another batch' 1 'b: batch: 3, but a has 2: they would not read the same tokens' compare batches.yaml
