@@ -4,7 +4,8 @@
 # before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
 #   faults.sh build-folder [--all [name ...]]
 # Without --all every fault is tried once on half of the programs, at a drawn call, and at every opening of a folder that has just been
-# made. With it every call is tried, of all programs or those named, as many programs at a time as there are processors.
+# made. With it every call is tried, of all programs or those named, as many programs at a time as there are processors. There are thousands
+# of allocations: the distance of those that are tried grows by an eighth.
 programs='train resume shards prepare tokenize import export compare plot'
 if [ "${2:-}" = --all ] && [ $# != 3 ]; then
   [ $# -gt 3 ] && programs=${*:3}
