@@ -17,7 +17,7 @@ else
 fi
 build/ricci-eval runs/quickstart
 echo
-build/ricci-generate runs/quickstart --prompt "// " --tokens 400 --temperature 0.8
+build/ricci-generate runs/quickstart --prompt "// " --tokens 400 --temperature 0.8 --seed 2
 cat <<'TEXT'
 
 What to try next:

@@ -14,6 +14,7 @@
 #include "apps/terminal/table.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/files/folder.h"
 #include "core/json/value.h"
 
 namespace ricci::apps {
@@ -203,6 +204,7 @@ std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model) {
 }
 
 std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options) {
+  if (is_there(folder + "/config.yaml")) fail("{}: is a run already; import reads folders of Hugging Face", {folder});
   const JsonFile json(folder + "/config.json");
   const std::string type = json.text("model_type").value_or("(none)");
   if (type != "gpt2" && !is_llama(type))

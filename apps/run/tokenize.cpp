@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/shards/pieces.h"
+#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
@@ -32,7 +33,8 @@ struct Options {
 };
 
 std::shared_ptr<const Tokenizer> open(const Options& options) {
-  return with_eos(open_tokenizer(options.tokenizer, options.open), options.end.after, options.end.piece);
+  const auto tokenizer = options.tokenizer == "byte" ? std::make_shared<ByteTokenizer>() : open_tokenizer(options.tokenizer, options.open);
+  return with_eos(tokenizer, options.end.after, options.end.piece);
 }
 
 const TokenizerKind& kind_of(const Options& options) {
@@ -210,7 +212,7 @@ void add_options(CLI::App& app, Options& options) {
   counting->add_option("texts", options.texts, "Files or folders with text")->required();
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.tokenizer,
-            "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, or a folder with one of them")
+            "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, a folder with one of them, or byte")
         ->required();
     add_common(*each, options);
   }

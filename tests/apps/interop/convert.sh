@@ -23,6 +23,7 @@ verdict 'bit for bit' "$([ "$(tensors runs/again/model.safetensors | sha256sum)"
 cp -r "$models/gpt2" with
 echo '{"name":"char","characters":"\nabcdefghi "}' >with/tokenizer.json
 accept 'a folder with a tokenizer' convert import with runs/with
+refuse 'an import of a run' 1 'runs/bare: is a run already; import reads folders of Hugging Face' convert import runs/bare runs/again
 refuse 'an evaluation of an imported run without a text' 1 '--data: runs/with was imported and has no text of its own; name one to score' eval runs/with
 refuse 'a look at an imported run without a text' 1 '--text: runs/with was imported and has no text of its own; give one' inspect runs/with
 refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to go on from; init=runs/with name=\.\.\. trains it further' train runs/with
