@@ -22,11 +22,19 @@ namespace {
 
 std::terminate_handler otherwise = nullptr;
 
-// Memory may end where no exception may leave, as in the destructors of libraries, and before run_app. The exception is asked for its type
-// alone: throwing it again would need memory.
+// True if the program ends here because it got no memory. The exception is asked for its type alone: throwing it again would need memory.
+// oneDNN ends the program without an exception; then there is none left for others either.
+bool memory_ended() {
+  if (const std::type_info* const thrown = abi::__cxa_current_exception_type()) return *thrown == typeid(std::bad_alloc);
+  constexpr size_t kLittle = 4096;
+  void* volatile const some = std::malloc(kLittle);
+  std::free(some);
+  return some == nullptr;
+}
+
+// Memory may end where no exception may leave, as in the destructors of libraries, and before run_app.
 [[noreturn]] void end_without_memory() {
-  const std::type_info* const thrown = abi::__cxa_current_exception_type();
-  if (thrown && *thrown == typeid(std::bad_alloc)) {
+  if (memory_ended()) {
     std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
     std::_Exit(1);
   }
