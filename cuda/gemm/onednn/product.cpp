@@ -4,9 +4,9 @@
 
 #include <array>
 #include <dnnl.hpp>
+#include <mutex>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -55,19 +55,42 @@ memory::desc describe(const Gemm& g, int64_t matrices, int64_t rows, int64_t col
 }
 
 // The library writes code for a product when it is made and when it first runs. That takes address space, and the library crashes where
-// there is none left, as under ulimit -v.
-void check_room() {
+// there is none left, as under ulimit -v. One thread does this at a time: room that it found is not taken by the search of another.
+std::unique_lock<std::mutex> wait_for_room() {
+  static std::mutex one_at_a_time;
+  std::unique_lock lock(one_at_a_time);
   constexpr size_t room = size_t{32} << 20;
   void* const found = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (found == MAP_FAILED) fail("out of memory: matrix products need {} MiB of address space", {room >> 20});
   ::munmap(found, room);
+  return lock;
 }
 
 // A product of one shape, ready to run on one thread.
 class Prepared {
  public:
-  explicit Prepared(const Gemm& g) : Prepared((check_room(), g), dnnl::engine(dnnl::engine::kind::cpu, 0)) {}
-  Prepared(const Gemm& g, const dnnl::engine& engine) : engine_(engine), stream_(engine_) {
+  explicit Prepared(const Gemm& g) : Prepared(wait_for_room(), g) {}
+
+  // False if the library has no such product, or only its reference loops.
+  explicit operator bool() const { return static_cast<bool>(product_); }
+
+  void run(const Gemm& g) {
+    std::unique_lock<std::mutex> first;
+    if (!has_run_) first = wait_for_room();
+    a_.set_data_handle(const_cast<void*>(g.a));
+    b_.set_data_handle(const_cast<void*>(g.b));
+    c_.set_data_handle(g.c);
+    if (g.bias_n) bias_.set_data_handle(const_cast<void*>(g.bias_n));
+    const dnnl_exec_arg_t arguments[] = {
+        {DNNL_ARG_SRC, a_.get()}, {DNNL_ARG_WEIGHTS, b_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_BIAS, bias_.get(true)}};
+    const dnnl_status_t status = dnnl_primitive_execute(product_.get(), stream_.get(), g.bias_n ? 4 : 3, arguments);
+    if (status == dnnl_out_of_memory) fail("out of memory in a matrix product");
+    if (status != dnnl_success) fail("gemm: oneDNN reports status {}", {static_cast<int>(status)});
+    has_run_ = true;
+  }
+
+ private:
+  Prepared(const std::unique_lock<std::mutex>&, const Gemm& g) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     const bool f32 = g.dtype == Dtype::f32;
     const memory::desc a = describe(g, g.batch, g.m, g.k, g.a_at, f32), b = describe(g, g.batch, g.k, g.n, g.b_at, f32);
     const memory::desc c = describe(g, g.batch, g.m, g.n, g.c_at, f32 || g.c_f32);
@@ -89,23 +112,6 @@ class Prepared {
     if (g.bias_n) bias_ = memory(bias, engine_, nullptr);
   }
 
-  // False if the library has no such product, or only its reference loops.
-  explicit operator bool() const { return static_cast<bool>(product_); }
-
-  void run(const Gemm& g) {
-    if (!std::exchange(has_run_, true)) check_room();
-    a_.set_data_handle(const_cast<void*>(g.a));
-    b_.set_data_handle(const_cast<void*>(g.b));
-    c_.set_data_handle(g.c);
-    if (g.bias_n) bias_.set_data_handle(const_cast<void*>(g.bias_n));
-    const dnnl_exec_arg_t arguments[] = {
-        {DNNL_ARG_SRC, a_.get()}, {DNNL_ARG_WEIGHTS, b_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_BIAS, bias_.get(true)}};
-    const dnnl_status_t status = dnnl_primitive_execute(product_.get(), stream_.get(), g.bias_n ? 4 : 3, arguments);
-    if (status == dnnl_out_of_memory) fail("out of memory in a matrix product");
-    if (status != dnnl_success) fail("gemm: oneDNN reports status {}", {static_cast<int>(status)});
-  }
-
- private:
   void make(const memory::desc& a, const memory::desc& b, const memory::desc& bias, const memory::desc& c,
       const dnnl::primitive_attr& attributes) {
 #if DNNL_VERSION_MAJOR >= 3

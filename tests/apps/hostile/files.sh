@@ -174,15 +174,28 @@ for variable in ORDER=x SEED=-1 WORKERS=0 LAZY=2; do
   refuse "RICCI_EMULATOR_$variable" 1 "RICCI_EMULATOR_${variable%=*}: expected " check --op gelu --device cuda_emulated
 done
 run() { "$build/ricci-bounded" $seconds $mebibytes bash -c "ulimit -v $limit; exec \"\$@\"" - "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
-faults=
-for limit in {90000..260000..10000}; do
+faults= enough=
+# limited KIBIBYTES: a run under that limit of address space, whose end is success, one line, or that of the loader; code is its exit code.
+limited() {
+  limit=$1
   rm -rf runs/limited
   run train tiny.yaml name=limited model.d=64 batch=8 threads=2
   code=$?
   [ $code -le 1 ] || [ $code = 127 ] || faults+=" $limit: exit code $code"  # 127: there is no room for the program's libraries
   [ $code != 1 ] || [ "$(grep -c '' err)" = 1 ] || faults+=" $limit: $(cat err)"
+}
+for kibibytes in {90000..260000..10000}; do
+  limited $kibibytes
+  [ $code != 0 ] || enough=${enough:-$kibibytes}
 done
 verdict 'under limits of address space' "$faults"
+faults=
+[ -n "$enough" ] || faults=' no limit was enough'
+for step in {1..40}; do
+  limited $((${enough:-260000} + step * 1000))
+  [ $code = 0 ] || faults+=" $limit: exit code $code"
+done
+verdict 'whatever is more than enough is enough: threads take no room from one another' "$faults"
 run() { "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
 
 # ---- Names
