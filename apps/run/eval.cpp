@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "apps/run/corpus/corpus.h"
-#include "apps/run/corpus/source.h"
 #include "apps/run/evaluation/evaluation.h"
 #include "apps/terminal/model_options.h"
 #include "apps/terminal/progress.h"
@@ -53,8 +52,6 @@ ScoredRun score(const std::string& path, const Options& options) {
   config.eval_from = options.from.value_or(config.eval_from);
   const Tokens tokens =
       options.data.empty() ? open_validation(config, run.tokenizer()) : open_tokens(config, options.data, run.tokenizer());
-  if (const auto& paths = options.data.empty() ? config.validation : options.data; !paths.empty())
-    std::fputs(empty_documents_note(config, paths, {tokens}).c_str(), stderr);
   const EvaluationBatches batches =
       evaluation_batches(config, tokens, options.batch, opened.context, options.stride ? options.stride : opened.context);
   Progress progress({.steps = batches.count, .out = stderr});

@@ -91,22 +91,6 @@ void check_shard_body(const OpenFile& file, const ShardHeader& header) {
     fail("{}: the shard was altered or damaged: its checksum is another", {file.path()});
 }
 
-namespace {
-
-// Appends ids as a shard holds them.
-template <class Id> void pack(std::span<const int64_t> ids, std::string& packed) {
-  const size_t before = packed.size();
-  packed.resize(before + ids.size() * sizeof(Id));
-  char* target = packed.data() + before;
-  for (const int64_t id : ids) {
-    const auto narrow = static_cast<Id>(id);
-    std::memcpy(target, &narrow, sizeof narrow);
-    target += sizeof narrow;
-  }
-}
-
-}  // namespace
-
 std::string shard_name(int64_t number) { return format_message("shard-{:05}.tokens", {number}); }
 
 bool is_shard_name(std::string_view name) { return name.starts_with("shard-") && name.ends_with(".tokens"); }
@@ -130,6 +114,18 @@ ShardHeader header_of(const Tokenizer& tokenizer, uint64_t source_hash, int64_t 
 
 namespace {
 
+// Appends ids as a shard holds them.
+template <class Id> void pack(std::span<const int64_t> ids, std::string& packed) {
+  const size_t before = packed.size();
+  packed.resize(before + ids.size() * sizeof(Id));
+  char* target = packed.data() + before;
+  for (const int64_t id : ids) {
+    const auto narrow = static_cast<Id>(id);
+    std::memcpy(target, &narrow, sizeof narrow);
+    target += sizeof narrow;
+  }
+}
+
 // Collects packed ids and documents until a shard is full, and writes it.
 class ShardWriter {
  public:
@@ -145,12 +141,14 @@ class ShardWriter {
       all_.first_shards = all_.shards;
     }
     starts_document_ |= starts;
+    all_.empty_documents += starts;
     if (!ids.empty()) {
       if (!starts_document_ && ids_.empty()) next_.goes_on = 1;
       if (starts_document_ || ids_.empty()) {
         starts_.push_back(static_cast<uint64_t>(held()));
         labels_.push_back(piece.label);
       }
+      all_.empty_documents -= starts_document_;
       starts_document_ = false;
       next_.bytes_per_token == 2 ? pack<uint16_t>(ids, ids_) : pack<uint32_t>(ids, ids_);
     }

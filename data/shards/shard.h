@@ -90,8 +90,9 @@ bool is_shard_name(std::string_view name);
 
 struct Prepared {
   int64_t shards = 0, tokens = 0, documents = 0, text_bytes = 0;
-  int64_t found = 0;         // shards that were there already
-  int64_t first_shards = 0;  // shards of ShardOptions::first_documents
+  int64_t found = 0;            // shards that were there already
+  int64_t first_shards = 0;     // shards of ShardOptions::first_documents
+  int64_t empty_documents = 0;  // documents without tokens, which no shard holds; of the shards written now
   void add(const ShardHeader& written);
 };
 

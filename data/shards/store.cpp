@@ -66,12 +66,13 @@ StoreKey key_of(const StoreSource& source, const std::string& tokenizer, const s
 // The file that describes a store.
 struct Description {
   uint64_t stamp = 0, shards = 0;  // its files'; ShardedTokens::hash
-  int64_t first_shards = 0, cut = 0;
+  int64_t first_shards = 0, cut = 0, empty_documents = 0;
   uint64_t train = 0, validation = 0;  // hashes of their tokens
 };
 
 std::string text_of(const Description& d) {
-  const std::string text = format_message("3 {} {} {} {} {} {}", {d.stamp, d.shards, d.first_shards, d.cut, d.train, d.validation});
+  const std::string text =
+      format_message("4 {} {} {} {} {} {} {}", {d.stamp, d.shards, d.first_shards, d.cut, d.empty_documents, d.train, d.validation});
   return text + format_message(" {}\n", {hash_bytes(text)});
 }
 
@@ -80,7 +81,7 @@ std::optional<Description> read_description(const std::string& folder) {
   std::istringstream words(text);
   int version = 0;
   Description d;
-  words >> version >> d.stamp >> d.shards >> d.first_shards >> d.cut >> d.train >> d.validation;
+  words >> version >> d.stamp >> d.shards >> d.first_shards >> d.cut >> d.empty_documents >> d.train >> d.validation;
   return words && text == text_of(d) ? std::optional(d) : std::nullopt;
 }
 
@@ -93,10 +94,10 @@ StoredSource stored(
     hash = opened.hash();
     return opened;
   };
-  if (description.cut == 0) return {tokenizer, open(all, source.files, description.train), {}, 0};
+  if (description.cut == 0) return {tokenizer, open(all, source.files, description.train), {}, 0, description.empty_documents};
   const auto [train, validation] = all.split_files(description.first_shards);
   return {tokenizer, open(train, source.files.as("train"), description.train),
-      open(validation, source.files.as("validation"), description.validation), description.cut};
+      open(validation, source.files.as("validation"), description.validation), description.cut, description.empty_documents};
 }
 
 // Nothing where the folder holds no sound store of this stamp and tokenizer; any tokenizer where none is given.
@@ -182,7 +183,7 @@ StoredSource make_store(const std::string& cache_folder, const StoreKey& key, co
   write_shards(*reader, source.files, *tokenizer, folder, header_of(*tokenizer, key.stamp, source.documents.classes),
       {shard_tokens, !is_text(source), first_documents}, made);
   const ShardedTokens all = ShardedTokens::hold(folder.path(), *tokenizer);
-  Description description{key.settled ? key.stamp : 0, all.hash(), made.first_shards, cut};
+  Description description{key.settled ? key.stamp : 0, all.hash(), made.first_shards, cut, made.empty_documents};
   StoredSource result = stored(all, source, tokenizer, description);
   if (!draft.is_in_cache()) return result;
   write_file_atomically(FilePlace(folder, kDescription), text_of(description));

@@ -30,6 +30,7 @@ struct StoredSource {
   Tokens train;                      // all of the source where it is not cut
   std::optional<Tokens> validation;  // only where the source is cut
   int64_t cut = 0;                   // characters, or documents, that train; 0 if not cut
+  int64_t empty_documents = 0;       // documents without tokens, which neither part holds
   std::string full_disk = {};        // message if its files are not in the cache folder because the disk is full; else empty
 };
 

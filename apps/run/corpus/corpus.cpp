@@ -8,6 +8,7 @@
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "cuda/ranks/launcher.h"
 #include "data/feeds/conversations.h"
 #include "data/feeds/sorter.h"
 #include "data/shards/store.h"
@@ -131,12 +132,23 @@ Parts open_shards(const TrainConfig& config, const std::shared_ptr<const Tokeniz
   return parts;
 }
 
-// The sources in the cache, or with a warning elsewhere, where its disk is full.
+// Warns of the documents of a classifier that have no text, which its shards lack. All ranks read the same files; rank 0 says it.
+void tell_empty_documents(const StoreSource& source, int64_t count) {
+  if (count > 0 && source.documents.classes > 0 && find_launcher().rank == 0)
+    std::fputs(
+        format_message("warning: {}: documents without text, which are left out: {}\n", {one_line(source.files.name()), count}).c_str(),
+        stderr);
+}
+
+// The sources in the cache, or elsewhere if its disk is full. Prints the warnings about them.
 std::vector<StoredSource> open_cached(
     const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& tokenizer, const TokenizerRequest& request) {
   std::vector<StoredSource> all = open_sources(sources, tokenizer, request, default_cache_folder());
-  for (const StoredSource& stored : all)
+  for (size_t i = 0; i < all.size(); ++i) {
+    const StoredSource& stored = all[i];
     if (!stored.full_disk.empty()) std::fprintf(stderr, "warning: %s: the next start encodes the text again\n", stored.full_disk.c_str());
+    tell_empty_documents(sources[i], stored.empty_documents);
+  }
   return all;
 }
 
@@ -210,10 +222,6 @@ Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> to
   const Tokens validation = join(std::move(parts.validation));
   if (is_chat(config)) note += kept_conversations(config, parts.train, validation);
   const Tokens train = join(parts.train);
-  if (!shards) {
-    note += empty_documents_note(config, config.data, is_cut(config) ? std::vector{train, validation} : std::vector{train});
-    if (!is_cut(config)) note += empty_documents_note(config, config.validation, {validation});
-  }
   return {tokenizer, std::move(parts.train), train, validation, note, config.labels};
 }
 

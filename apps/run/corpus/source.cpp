@@ -48,16 +48,4 @@ std::vector<std::string> labels_of(const TrainConfig& config) {
   return labels;
 }
 
-std::string empty_documents_note(const TrainConfig& config, const std::vector<std::string>& paths, const std::vector<Tokens>& read) {
-  if (!is_classifier(config) || are_shards(paths)) return "";
-  int64_t all = 0, kept = 0;
-  const StoreSource source = source_of(config, paths, false);
-  DocumentReader reader(source.files, source.documents, complete_utf8_prefix);
-  for (DocumentPiece piece; reader.next(piece);) all += piece.starts;
-  for (const Tokens& part : read)
-    for (int64_t shard = 0; shard < part.shards(); ++shard) kept += part.documents(shard);
-  return kept == all ? ""
-                     : format_message("{}: {} of {} documents have no text and are left out\n", {source.files.name(), all - kept, all});
-}
-
 }  // namespace ricci::apps

@@ -21,8 +21,4 @@ StoreSource source_of(const TrainConfig& config, const std::vector<std::string>&
 // The names of a classifier's classes: as given, or the words that are labels in the data.
 std::vector<std::string> labels_of(const TrainConfig& config);
 
-// A line with the number of a classifier's documents in these files that are not in their tokens `read`, because they have no text. It is
-// empty if there are none, and for shards, which were made without them.
-std::string empty_documents_note(const TrainConfig& config, const std::vector<std::string>& paths, const std::vector<Tokens>& read);
-
 }  // namespace ricci::apps

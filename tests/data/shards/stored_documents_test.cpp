@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "core/cpu/parallel.h"
 #include "core/files/checksum.h"
@@ -94,10 +95,42 @@ TEST_CASE("store: documents are cut by their number, those without tokens too") 
     CHECK(opened.validation->documents(0) == 5);
     CHECK(opened.validation->document(0, 1).first == 1);
     CHECK(opened.validation->label(0, 0) == 1);
+    CHECK(opened.empty_documents == 1);
   }
   CHECK(stores(folder / "cache") == 1);
   CHECK(
       error_of([] { open_source(labelled("0\tab\n", 0.5), bytes(), ""); }) == "a: has 1 documents, too few for a training fraction of 0.5");
+}
+
+TEST_CASE("store: documents without tokens are counted, and the number is kept with the store") {
+  const ScratchFolder folder;
+  const std::string text = "0\t\n1\t\n2\tab\n3\t\n0\tc\n1\t" + std::string(700'000, 'd') + "\n2\t\n3\t\n";
+  std::set<std::string> names;
+  for (int opening = 0; opening < 2; ++opening) {
+    CHECK(open_source(labelled(text), bytes(), folder / "cache").empty_documents == 5);
+    CHECK(open_source(labelled(text, 0.5), bytes(), folder / "cache").empty_documents == 5);
+    for (const auto& store : std::filesystem::directory_iterator(folder / "cache")) names.insert(store.path().filename());
+  }
+  CHECK(names.size() == 2);  // the second openings have made none
+  CHECK(open_source(labelled("0\tab\n1\tc\n"), bytes(), "").empty_documents == 0);
+  CHECK(open_source(labelled(tsv()), bytes(), "").empty_documents == kDocuments / 50);
+}
+
+TEST_CASE("store: a store whose description is of an earlier version is made again") {
+  const ScratchFolder folder;
+  const StoreSource source = labelled("0\tab\n1\t\n2\tc\n");
+  open_source(source, bytes(), folder / "cache");
+  const std::filesystem::path first = std::filesystem::directory_iterator(folder / "cache")->path();
+  std::istringstream words(read_file(first / "description"));
+  std::string version, stamp, shards, first_shards, cut, empty, train, validation;
+  words >> version >> stamp >> shards >> first_shards >> cut >> empty >> train >> validation;
+  CHECK(version == "4");
+  CHECK(empty == "1");
+  const std::string earlier = "3 " + stamp + " " + shards + " " + first_shards + " " + cut + " " + train + " " + validation;
+  std::ofstream(first / "description") << earlier << format_message(" {}\n", {hash_bytes(earlier)});
+  CHECK(open_source(source, bytes(), folder / "cache").empty_documents == 1);
+  CHECK(stores(folder / "cache") == 1);
+  CHECK(!std::filesystem::exists(first));
 }
 
 TEST_CASE("store: the hash of documents is another when a token, a boundary or a label is") {
