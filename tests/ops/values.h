@@ -108,6 +108,13 @@ inline void on_every_device(const std::function<void(Device)>& f) {
   }
 }
 
+// Calls f for the GPU, where there is one, and for the emulated one.
+inline void on_gpus(const std::function<void(Device)>& f) {
+  on_every_device([&](Device device) {
+    if (device != Device::cpu) f(device);
+  });
+}
+
 // The gradients of the inputs, given the gradient of the one output of f(inputs).
 template <class F> std::vector<Tensor> gradients_of(const F& f, std::vector<Tensor> inputs, const Tensor& dy) {
   Tape tape;

@@ -7,7 +7,7 @@
 
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/mask.h"
-#include "tests/cuda/emulator/emulator_fixture.h"
+#include "tests/ops/attention/flash/thread_orders.h"
 #include "tests/ops/attention/low_precision.h"
 
 using namespace ricci;
@@ -27,7 +27,7 @@ Case packed(const Packing& rows, Case of) {
 
 GpuPath path_of(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
   const auto [q, k, v] = of.views(inputs);
-  const AttentionOptions options = of.options(dy.device());  // which the problem has pointers into
+  const AttentionOptions options = of.options(dy.device());  // the problem points into them
   auto problem = attention_kernels::check("attention", q, k, v, of.sees, options).problem;
   problem.dropout = attention_kernels::draw_dropout(of.dropout, of.b * of.heads);
   return attention_kernels::gpu_path(problem, {q, k, v, {dy}});
@@ -41,11 +41,9 @@ void check(const Case& of, Device device, GpuPath path = GpuPath::flash) {
   check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
 }
 
-// On every GPU, and on an emulated one that has no wgmma.
-void on_gpus(const std::function<void(Device)>& f) {
-  on_every_device([&](Device device) {
-    if (device != Device::cpu) f(device);
-  });
+// Calls f for every GPU, and for an emulated one without wgmma.
+void with_wgmma_and_without(const std::function<void(Device)>& f) {
+  on_gpus(f);
   WithOptions options;
   options->wgmma = false;
   f(Device::cuda_emulated);
@@ -66,7 +64,7 @@ ForwardAndBackward document_of(const ForwardAndBackward& of, int64_t row, int64_
 }  // namespace
 
 TEST_CASE("flash attention of packed documents is as exact as bf16 allows") {
-  on_gpus([](Device device) {
+  with_wgmma_and_without([](Device device) {
     for (int64_t width : {32, 64, 96, 128}) check(packed(kOdd, {0, 0, 1, width}), device);
     for (int64_t width : {64, 128}) check(packed(kLong, {0, 0, 1, width}), device);
     check(packed(kOnes, {0, 0, 2, 64}), device);
@@ -74,7 +72,7 @@ TEST_CASE("flash attention of packed documents is as exact as bf16 allows") {
 }
 
 TEST_CASE("flash attention of packed documents: windows, groups, padding and views") {
-  on_gpus([](Device device) {
+  with_wgmma_and_without([](Device device) {
     for (int64_t window : {1, 40, 100}) check(packed(kOdd, {0, 0, 1, 64, tokens(true, window)}), device);
     check(packed(kLong, {0, 0, 1, 128, tokens(true, 90)}), device);
     for (int64_t width : {32, 64, 128}) check(packed(kOdd, {0, 0, 4, width, tokens(true), 0, {}, Place::thirds, -1, 0, 2}), device);
@@ -86,7 +84,7 @@ TEST_CASE("flash attention of packed documents: windows, groups, padding and vie
 }
 
 TEST_CASE("bf16 attention of packed documents: heads of other widths are padded, with dropout matrices are multiplied") {
-  on_gpus([](Device device) {
+  with_wgmma_and_without([](Device device) {
     check(packed(kOdd, {0, 0, 2, 12}), device, GpuPath::padded);
     check(packed(kOdd, {0, 0, 4, 40, tokens(true, 20), 0, {}, Place::keys_are_values, -1, 0, 2}), device, GpuPath::padded);
     check(packed(kOdd, {0, 0, 1, 64, tokens(true), 0, {}, Place::odd_columns}), device, GpuPath::padded);
@@ -96,7 +94,7 @@ TEST_CASE("bf16 attention of packed documents: heads of other widths are padded,
   });
 }
 
-// Asked of a rectangle of queries and keys, or of its first query or last key: what is seen, no more and no less.
+// The bounds of a rectangle of queries and keys, of its first query and of its last key are compared with a count of what is seen.
 TEST_CASE("flash attention of packed documents: the bounds of tiles are exact") {
   using namespace attention_kernels;
   const std::vector<int64_t> starts = starts_of({{40}, {1, 7, 30, 2}});
@@ -126,7 +124,7 @@ TEST_CASE("flash attention of packed documents: the bounds of tiles are exact") 
       }
 }
 
-// Documents that share no tile: then packing changes neither the tiles nor the order of the sums.
+// These documents share no tile, so packing changes neither the tiles nor the order of the sums.
 TEST_CASE("flash attention of packed documents has the bits of the documents alone") {
   WithOptions options;
   for (bool wgmma : {true, false})
@@ -146,7 +144,7 @@ TEST_CASE("flash attention of packed documents has the bits of the documents alo
 }
 
 TEST_CASE("flash attention of packed documents skips the tiles that no document shares") {
-  on_gpus([](Device device) {
+  with_wgmma_and_without([](Device device) {
     for (int64_t width : {32, 64, 128}) {
       const Case of = packed(kTiles, {0, 0, 1, width});
       const std::vector<Tensor> inputs = of.inputs();
@@ -164,22 +162,13 @@ TEST_CASE("flash attention of packed documents skips the tiles that no document 
 }
 
 TEST_CASE("flash attention of packed documents has the same bits in every order of threads") {
-  for (const Case& of :
-      std::vector<Case>{packed(kOdd, {0, 0, 1, 32}), packed(kOdd, {0, 0, 2, 64, tokens(true, 70), 0, {}, Place::thirds, -1, 0, 1}),
-          packed({{65, 3}}, {0, 0, 1, 128, tokens(true), 0, {}, Place::all_the_same})}) {
-    CAPTURE(of.text());
-    const ForwardAndBackward expected = run(attention, of, Dtype::bf16, Device::cuda_emulated);
-    for (emu::Options::Order order : {emu::Options::Order::reverse, emu::Options::Order::random}) {
-      WithOptions options;
-      options->order = order;
-      CHECK(same_bits(run(attention, of, Dtype::bf16, Device::cuda_emulated), expected));
-    }
-  }
+  check_thread_orders({packed(kOdd, {0, 0, 1, 32}), packed(kOdd, {0, 0, 2, 64, tokens(true, 70), 0, {}, Place::thirds, -1, 0, 1}),
+      packed({{65, 3}}, {0, 0, 1, 128, tokens(true), 0, {}, Place::all_the_same})});
 }
 
-// On cuda nobody looks at the starts before the kernels do.
+// Nothing looks at the starts on cuda before the kernels do.
 TEST_CASE("flash attention of wrong starts: after the sequence nothing is seen, before it everything") {
-  on_gpus([](Device device) {
+  with_wgmma_and_without([](Device device) {
     using namespace attention_kernels;
     const Case of{1, 70, 1, 64};
     const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);

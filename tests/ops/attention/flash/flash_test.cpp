@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/attention/flash/tile.h"
-#include "tests/cuda/emulator/emulator_fixture.h"
+#include "tests/ops/attention/flash/thread_orders.h"
 #include "tests/ops/attention/low_precision.h"
 
 using namespace ricci;
@@ -27,12 +27,6 @@ void check(const Case& of, Device device) {
   const auto [q, k, v] = of.views(inputs);
   REQUIRE(attention_kernels::flash_fits(problem_of(of, inputs), {q, k, v, {dy}}));
   check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
-}
-
-void on_gpus(const std::function<void(Device)>& f) {
-  on_every_device([&](Device device) {
-    if (device != Device::cpu) f(device);
-  });
 }
 
 }  // namespace
@@ -182,17 +176,9 @@ TEST_CASE("flash attention does not read what padding holds, and a query without
 }
 
 TEST_CASE("flash attention has the same bits in every order of threads") {
-  for (const Case& of : std::vector<Case>{{1, 140, 2, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
-           {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same}, {1, 200, 1, 64, tokens(true)},
-           {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}}) {
-    CAPTURE(of.text());
-    const ForwardAndBackward expected = run(attention, of, Dtype::bf16, Device::cuda_emulated);
-    for (emu::Options::Order order : {emu::Options::Order::reverse, emu::Options::Order::random}) {
-      WithOptions options;
-      options->order = order;
-      CHECK(same_bits(run(attention, of, Dtype::bf16, Device::cuda_emulated), expected));
-    }
-  }
+  check_thread_orders({{1, 140, 2, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
+      {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same}, {1, 200, 1, 64, tokens(true)},
+      {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}});
 }
 
 TEST_CASE("bf16 attention of what flash attention does not take") {

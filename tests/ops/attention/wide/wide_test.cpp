@@ -42,12 +42,6 @@ ForwardAndBackward in_blocks(const Case& of, const std::vector<Tensor>& inputs, 
   return {out.y_bcd, gradients};
 }
 
-void on_gpus(const std::function<void(Device)>& f) {
-  on_every_device([&](Device device) {
-    if (device != Device::cpu) f(device);
-  });
-}
-
 }  // namespace
 
 TEST_CASE("attention in bf16: heads of any width up to 128 are padded for flash attention") {
