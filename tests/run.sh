@@ -8,7 +8,7 @@
 # Skipped, each named with what it needs before the last line: tests on real corpora without RICCI_DATA, a folder with them;
 # the reading of TensorBoard files without the tensorboard package, which Debian has not ($RICCI_PYTHON or python3 with
 # "pip install tensorboard"); GPUs, oneDNN, AVX-512, AMX, the right to mount a disk, to make a PID namespace or to change the root folder;
-# clang with libFuzzer and clang 16, which are not installed for that alone; machine code of kernels, and what reads it
+# clang with libFuzzer and clang 16, which this does not install; machine code of kernels, and the programs that read it
 # (tests/bench/machine_code/sass.py). What else Debian has is installed.
 set -uo pipefail
 case ${1:-} in

@@ -64,7 +64,7 @@ std::vector<std::pair<std::string, Tensor>> as_theirs(Model& model, const Archit
 struct TheirTalks {
   ImportedTemplate kept = {};
   std::vector<std::string> chat = {};  // as in a run file, by the markers in the template: chatml, llama3, or an empty list
-  std::string note = {};               // a line about them, after the end of a line; empty without a template
+  std::string note = {};               // a line about them, which begins with a line end; empty without a template
 };
 
 // Makes the folder, which is named after its last part: config.yaml with the keys of the model, no data, as the text of its training

@@ -11,13 +11,13 @@
 
 namespace ricci::apps {
 
-// Reads tokenizer.json, or vocab.json with merges.txt. Null if the folder has none. The model's config.json names the marks of the
+// Reads tokenizer.json, or vocab.json with merges.txt. Returns null if the folder has none. The model's config.json names the marks of the
 // tokenizer; generation_config.json and tokenizer_config.json may complete them. Error: one of these files cannot be read.
 std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder, const JsonFile& config);
 
-// tokenizer.json as transformers reads it. Empty where it has none for this tokenizer: none for characters, bytes, or an <eos> per line.
+// The text of tokenizer.json as transformers reads it. It is empty for characters, bytes and an <eos> per line, which transformers lacks.
 std::string their_tokenizer(const Tokenizer* tokenizer);
-// tokenizer_config.json. `talks`: its member chat_template, as JSON, or empty.
+// The text of tokenizer_config.json. `talks` is its member chat_template, as JSON, or empty.
 std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context, const std::string& talks);
 
 // ---- Templates of conversations
@@ -28,13 +28,13 @@ TheirTalks read_their_talks(const std::string& folder, const std::shared_ptr<con
 // The template that a run was imported with, or `chat` of the run in Jinja as chat_template.jinja; empty where it has none.
 ImportedTemplate talks_of(const RunFolder& run);
 
-// In Jinja. All text is in its strings, whose escapes are those of JSON. A role other than system, user and assistant is an error.
+// The template in Jinja. All text is in its strings, with the escapes of JSON. It rejects roles other than system, user and assistant.
 std::string chat_jinja(const ChatTemplate& form);
 
 // The tokens that mark a text, for other programs: where the tokenizer has no such marks its <|endoftext|> or <eos> is both. A null
 // tokenizer has none.
 Marks text_marks(const Tokenizer* tokenizer);
-// bos_token_id and eos_token_id of a config.json.
+// Adds bos_token_id and eos_token_id to a config.json.
 void add_marks(Object& config, const Marks& marks);
 
 }  // namespace ricci::apps

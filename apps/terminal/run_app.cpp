@@ -24,8 +24,8 @@ namespace {
 
 std::terminate_handler otherwise = nullptr;
 
-// True if the program ends here because it got no memory. The exception is asked for its type alone: throwing it again would need memory.
-// oneDNN ends the program without an exception; then there is none left for others either.
+// True if the program ends here because it got no memory. Only the type of the exception is read: throwing it again would need memory.
+// oneDNN ends the program without an exception. Then malloc finds no memory either.
 bool memory_ended() {
   if (const std::type_info* const thrown = abi::__cxa_current_exception_type()) return *thrown == typeid(std::bad_alloc);
   constexpr size_t kLittle = 4096;
@@ -34,7 +34,7 @@ bool memory_ended() {
   return some == nullptr;
 }
 
-// Memory may end where no exception may leave, as in the destructors of libraries, and before run_app.
+// A program may run out of memory where no exception may leave, as in the destructors of libraries, and before run_app.
 [[noreturn]] void end_without_memory() {
   if (memory_ended()) {
     std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
@@ -43,7 +43,7 @@ bool memory_ended() {
   otherwise();
   std::abort();
 }
-const bool is_set = (otherwise = std::set_terminate(end_without_memory)) != nullptr;
+const bool handler_is_set = (otherwise = std::set_terminate(end_without_memory)) != nullptr;
 
 int report_exception(const AppText& text, const std::string& message) {
   Ranks& ranks = Ranks::joined();
@@ -63,7 +63,7 @@ std::string version_of(const AppText& text) {
   return std::string(text.name) + " " + RICCI_VERSION + (transport.empty() ? "" : ", " + transport);
 }
 
-// Started without a stdin, stdout or stderr, the next file that is opened would take the free number, and what is printed
+// A program may be started without a stdin, stdout or stderr. The next file that it opens would then take the free number, and its output
 // would go into that file.
 void open_standard_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
@@ -76,7 +76,7 @@ void spare_address_space() {
   if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
 }
 
-// run_app, but where there is not even memory for a message: std::bad_alloc.
+// Does the work of run_app. Throws std::bad_alloc where there is not even memory for a message.
 int parse_and_run(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
   CLI::App app(text.summary, text.name);

@@ -11,8 +11,8 @@
 
 namespace ricci {
 
-// In a tensor, a vector has no more than its elements' alignment. Clang forgets that wherever a template takes the type or a function
-// returns it, so values have another type there than what is in tensors, and pass through load() and store(). g++ remembers it.
+// A vector in a tensor has no more than its elements' alignment. Clang forgets that wherever a template takes the type or a function
+// returns it, so values there have another type than vectors in tensors, and pass through load() and store(). g++ remembers it.
 #ifdef __clang__
 constexpr bool kAlignedValues = true;
 #else

@@ -68,7 +68,7 @@ void spread(Ranks& carrier, void* data, size_t bytes) {
   emu::copy_in(data, t.raw(), bytes);
 }
 
-// Where the table ended with an error, what still waits on a stream has no ranks to carry it, and does nothing.
+// Work that still waits on a stream after the table ended with an error has no ranks to carry it, and does nothing.
 int queue(std::weak_ptr<Group> table, std::function<void()> work) {
   emu::queue_or_run([table = std::move(table), work = std::move(work)] {
     if (!table.expired()) work();

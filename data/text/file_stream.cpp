@@ -1,5 +1,5 @@
-// .gz through zlib, because libarchive does not compare the length and CRC-32 of its members (RFC 1952); everything else through
-// libarchive. It reads tar archives out of a FileStream, so that every compression works for them as well.
+// zlib reads .gz, because libarchive does not compare the length and CRC-32 of its members (RFC 1952). libarchive reads everything else.
+// It reads tar archives out of a FileStream, so that every compression works for them as well.
 #include "data/text/file_stream.h"
 
 #include <archive.h>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr size_t kBlock = 256 * 1024, kTarBlock = 512;
+constexpr size_t kBlock = 256 * 1024, kTarBlock = 512, kTarWordPlace = 257;
 
 // The first bytes of compressed files. A file that ends inside a mark, after at least `enough` of its bytes, was cut there.
 constexpr struct Mark {
@@ -50,8 +50,9 @@ const Mark* find_mark(std::string_view bytes) {
   return found == std::end(kMarks) ? nullptr : found;
 }
 
-// POSIX and GNU archives have this word in the header of their first member, which may be cut.
-bool is_tar(std::string_view start) { return start.size() >= 262 && start.substr(257, 5) == "ustar"; }
+// POSIX and GNU archives have this word at this place in the header of their first member, which may be cut.
+constexpr std::string_view kTarWord = "ustar";
+bool is_tar(std::string_view start) { return start.size() > kTarWordPlace && start.substr(kTarWordPlace).starts_with(kTarWord); }
 
 // A hidden file, or one in a hidden folder.
 bool is_hidden(std::string_view path) {
@@ -209,7 +210,7 @@ struct MemberStream::Tar {
 
   explicit Tar(MemberStream& members) : from(members) {
     archive_read_support_format_tar(handle.get());
-    archive_read_set_option(handle.get(), "tar", "read_concatenated_archives", "1");  // and so the file to its end, with its checksum
+    archive_read_set_option(handle.get(), "tar", "read_concatenated_archives", "1");  // this reads the file to its end, with its checksum
     if (archive_read_open(handle.get(), this, nullptr, read, nullptr) != ARCHIVE_OK) reject();
   }
   Tar(const Tar&) = delete;

@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-// What is printed while it lives, through streams that a sanitizer does not use for its report.
+// Collects everything that is printed while it lives. Sanitizers print their reports through other streams.
 class Printed {
  public:
   Printed() {
@@ -50,7 +50,7 @@ void check_line(const std::string& line) {
       line.size() > 1 && line.size() <= kMost && one_line(line, kMost) == line, "a mistake is one line without control characters");
 }
 
-// True if the words were accepted. Mistakes are one line; after --help and the like there is none.
+// True if the words were accepted. A mistake is one line; --help and the like print none.
 bool accepts(CLI::App& app, const AppText& text, const std::function<void(CLI::App&)>& setup, const Words& words) {
   std::vector<const char*> argv{text.name};
   for (const std::string& word : words) argv.push_back(word.c_str());
@@ -104,7 +104,7 @@ Words words_of(const CLI::App& app) {
   return words;
 }
 
-// ---- The options of ricci-train, and those that structs of numbers have
+// ---- The options of ricci-train, and the options that structs of numbers have
 struct Trained {
   RunOptions run;
   Sampling sampling;
@@ -169,13 +169,13 @@ void train(const Words& words) {
   });
 }
 
-const Words* given = nullptr;  // to parse_only
+const Words* given = nullptr;  // the words that parse_only reads
 
 }  // namespace
 
 namespace ricci::apps {
 
-// run_app, as the programs call it.
+// Takes the place of run_app, which the programs call.
 int parse_only(int, const char* const*, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>&) {
   CLI::App app(text.summary, text.name), other(text.summary, text.name);
   if (!accepts(app, text, setup, *given)) return 0;

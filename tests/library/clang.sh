@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Clang 16 or newer, where it is installed, compiles some files of each floor, also the ones with vectors and assembly. It builds everything
-# for tests/run.sh --clang, which runs all tests.
+# Clang 16 or newer compiles some files of each floor, among them the ones with vectors and assembly. tests/run.sh --clang builds everything
+# with it and runs all tests.
 #   clang.sh build-folder
 . "$(dirname "$0")/../apps/programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")

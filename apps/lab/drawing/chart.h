@@ -15,7 +15,7 @@ struct Axis {
   double low = 0, high = 1;  // low < high; both above 0 on a logarithmic axis
   bool log = false;
   bool whole = false;           // a linear axis with ticks at whole numbers only
-  std::vector<double> at = {};  // ascending whole numbers that have a tick each, where there is room for all
+  std::vector<double> at = {};  // ascending whole numbers; each has a tick if there is room for all
 
   // 0 at low, 1 at high.
   double share(double value) const;
@@ -36,9 +36,9 @@ struct Tick {
   std::string label;  // 0.25, 1,500, 20k, 5e-4
 };
 
-// About `count` ticks, from 4 on: on a linear axis at least 2 and at most one more than asked for, at multiples of 1, 2 or 5
-// times a power of ten; on a logarithmic axis of a decade and more at 1, 2 and 5 times powers of ten, or at powers alone. Where axis.at
-// is given, and its labels do not touch, there.
+// About `count` ticks, from 4 on. A linear axis has at least 2 and at most one more than asked for, at multiples of 1, 2 or 5 times a power
+// of ten. A logarithmic axis of a decade and more has them at 1, 2 and 5 times powers of ten, or at powers alone. If axis.at is given and
+// the labels of its numbers do not touch, the ticks are at these.
 std::vector<Tick> ticks(const Axis& axis, int count);
 
 // ---- Charts

@@ -21,7 +21,7 @@ namespace {
 struct ListedRun {
   RunRecords records;
   TrainConfig config;
-  TextsByKey keys = {};  // without keys that follow from others; in the end the ones whose values differ from those of most runs
+  TextsByKey keys = {};  // without keys that follow from others; after keep_differing, the ones whose values differ from most runs
   std::string state = {};
   double step = kNotMeasured, age = kNotMeasured;  // age: seconds since the last record
   Point best{kNotMeasured, kNotMeasured};          // step and validation loss
@@ -50,7 +50,7 @@ ListedRun read_listed(const std::string& path_or_name) {
   run.step = last_of(run.records, "step");
   run.best = best_evaluation(run.records);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  run.age = std::max(now.count() - last_of(run.records, "time"), 0.0);  // NaN stays
+  run.age = std::max(now.count() - last_of(run.records, "time"), 0.0);  // NaN where there is no record
   if (!Folder(path).lock()) run.state = "running";
   else if (run.records.records == 0) run.state = "new";
   else run.state = is_finished(run) ? "finished" : "interrupted";

@@ -43,7 +43,7 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
       "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "
-      "place of a text; default for messages: that of init, or chatml")
+      "place of a text; default for messages: the template of init, or chatml")
       .decides();
   const Fields fields = field.when(c.format == DocumentFormat::jsonl || c.format == DocumentFormat::tsv, "format: tsv or jsonl");
   fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");

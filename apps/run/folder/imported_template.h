@@ -12,17 +12,16 @@ struct ImportedTemplate {
   std::string member = {};  // chat_template of an older tokenizer_config.json, as JSON: a text, or a list of {"name", "template"}
 
   bool empty() const { return file.empty() && member.empty(); }
-  // The template that is used where none is asked for by its name: the file, else the member, in a list the one named default or else the
-  // first, as in transformers. Returns an empty text where there is none. Error: the member, which is from `origin`, is neither text nor
-  // such a list.
+  // The template that transformers uses if none is asked for by its name: the file, else the member. A list has one named default, or its
+  // first counts. Returns an empty text where there is none. Error: the member, which is from `origin`, is neither text nor such a list.
   std::string text(const std::string& origin) const;
 };
 
 inline constexpr const char *kTemplateFile = "chat_template.jinja", *kTemplateMember = "chat_template";
 
-// In a run folder they are chat_template.jinja and chat_template.json, an object with the member. Errors: as for reading; not such JSON.
+// Reads both from a run folder: chat_template.jinja, and chat_template.json, an object with the member. Errors: unreadable, or other JSON.
 ImportedTemplate read_template(const Folder& run);
-// Removes what another import left where one of them is empty.
+// Writes these files. Where one of them is empty, the file that another import left is removed.
 void write_template(const Folder& run, const ImportedTemplate& kept);
 
 }  // namespace ricci::apps

@@ -94,7 +94,7 @@ class RunFolder {
       Ranks& ranks = Ranks::alone()) const;
 
   // Makes the folder of a new run, or readies the folder of one that goes on after `step`: removes what an interrupted write left, and
-  // nonfinite.safetensors, which belongs to the training before this one. `tokenizer`: null where there is none; `talks`: of a new run.
+  // nonfinite.safetensors, which belongs to the training before this one. `tokenizer`: null where there is none; `talks`: a new run's.
   // Error: names the path and the reason.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step, const ImportedTemplate& talks = {});
 

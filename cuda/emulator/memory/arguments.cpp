@@ -1,7 +1,7 @@
 // The arguments of a launch: pointers must be to device memory. A kernel is a struct of bytes, so every word of eight of them is
 // looked at: one that is an address of this process, but not of device memory, is taken for a pointer to memory of the CPU. Sanitizers map
-// a part of the address space for themselves that is so large that many a number is such an address: there nothing is looked at. Nor is it
-// where the compiler cannot clear padding, whose chance values may look like a pointer (cuda/launch.h).
+// so large a part of the address space for themselves that many a number is such an address. Their builds check nothing, and neither do
+// compilers that cannot clear padding, whose chance values may look like a pointer (cuda/launch.h).
 #include <sys/mman.h>
 #include <unistd.h>
 

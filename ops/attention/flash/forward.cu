@@ -4,7 +4,7 @@
 //   s = q k^T,   o and l times 2^((m - m') z) where m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
 // and at the end y = o / l,  lse = m scale + log l. Scores and weights never leave the registers. The next keys and values are
 // copied while these are worked on. Only tiles that an edge of the mask crosses pay for the mask. Keys that are values, as those
-// of a metric, are copied once. With packed documents the keys begin at the tile with the start of the first query's document (mask.h).
+// of a metric, are copied once. The keys of packed documents begin at the tile in which the first query's document starts (mask.h).
 // GPUs with wgmma take wgmma/forward.cu for widths 64 and 128.
 //
 // With b sequences, n heads of width k, c queries and c keys, N = b n c:

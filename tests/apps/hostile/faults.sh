@@ -4,8 +4,8 @@
 # before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
 #   faults.sh build-folder [--all [name ...]]
 # Without --all every fault is tried once on half of the programs, at a drawn call, and at every opening of a folder that has just been
-# made. With it every call is tried, of all programs or those named, as many programs at a time as there are processors. There are thousands
-# of allocations: the distance of those that are tried grows by an eighth.
+# made. With it every call is tried, of all programs or the named ones, as many programs at a time as there are processors. There are
+# thousands of allocations, so only some are tried; the distance from one to the next grows by an eighth.
 programs='train resume shards prepare tokenize import export compare plot'
 if [ "${2:-}" = --all ] && [ $# != 3 ]; then
   [ $# -gt 3 ] && programs=${*:3}
@@ -70,7 +70,7 @@ faulty() {
 }
 again() { (cd work && "$build/ricci-bounded" 60 2048 "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null); }
 unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/description" ] || echo "$store"; done; }
-# Files of before that are neither as they were nor as they are to be, by the list now.
+# The earlier files that are neither as they were nor as they are to be; the file now lists how they are.
 spoilt() {
   awk -v files=1 'FILENAME == "now" { now[$2] = $1; next } FILENAME == "expected" { after[$2] = $1; next }
     now[$2] != $1 && now[$2] != after[$2] && $2 !~ /metrics.jsonl/ { print $2 }' now expected original
@@ -124,8 +124,8 @@ each_call() {
     malloc_step=1
   done
 }
-# one_call KIND WAY: a drawn call of that kind, once or from there on, on half of the programs; and the first malloc, which is before
-# anything could catch its error.
+# one_call KIND WAY: a drawn call of that kind fails, once or from there on, on half of the programs. So does the first malloc, which is
+# before anything could catch its error.
 one_call() {
   [ "$1" != malloc ] || attempt malloc 1 "$2"
   [ $((RANDOM % 2)) = 0 ] || return

@@ -77,7 +77,7 @@ verdict 'takes its template with it' "$(tail -n +2 out; ls runs/left_out | grep 
 accept 'an imported run goes out as GGUF' convert export runs/list list.gguf --gguf f32
 verdict 'with their template' "$(grep -qaF 'tokenizer.chat_template' list.gguf && grep -qaF '<|im_start|>a<|im_end|>' list.gguf || echo no)"
 
-# ---- What cannot be
+# ---- Mistakes
 rm -rf bad && theirs bad "a\\377"
 refuse 'no UTF-8' 1 'bad/chat_template\.jinja: byte 1 \(value 0xff\) .*; --without-tokenizer leaves it out' convert import bad runs/bad
 theirs bad && truncate -s 17M bad/chat_template.jinja

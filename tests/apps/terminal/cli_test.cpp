@@ -126,7 +126,7 @@ TEST_CASE("cli: options for the members of a struct") {
   CHECK(parse({"--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "18446744073709551615"}) ==
         "0.5 3 0.9 18446744073709551615");
   CHECK(parse({"--seed", "-1"}).starts_with("ricci-train: --seed: expected an integer of 0 or more, got -1"));
-  for (const char* number : {"010", "0x10", "-01", "00", "1e3", ""})  // some of which CLI11 would read as others
+  for (const char* number : {"010", "0x10", "-01", "00", "1e3", ""})  // CLI11 would read some of them as other numbers
     CHECK(parse({"--top-k", number}).starts_with(std::string("ricci-train: --top-k: expected an integer, got ") + number));
   CHECK(parse({"--top-k", "-1", "--seed", "0"}) == "1 -1 1 0");
   CHECK(parse({"--seed", "010"}).starts_with("ricci-train: --seed: expected an integer of 0 or more, got 010"));

@@ -11,13 +11,13 @@ using namespace ricci;
 namespace {
 
 constexpr size_t kMost = 4 << 20;    // bytes that are read of one file: a small one may hold gigabytes
-constexpr size_t kBlock = 1 << 20;   // bytes in a block, at most
-constexpr size_t kRecognised = 262;  // bytes of a tar archive, before which it looks like a text
-constexpr size_t kMark = 2;          // the same of a compressed file
+constexpr size_t kBlock = 1 << 20;   // the most bytes in a block
+constexpr size_t kRecognised = 262;  // a tar archive of fewer bytes looks like a text
+constexpr size_t kMark = 2;          // a compressed file of fewer bytes does so, too
 
 struct Reading {
-  std::vector<std::string> names, texts;  // of the members
-  bool is_whole = false;                  // its end was read, without an error
+  std::vector<std::string> names, texts;  // one of each member
+  bool is_whole = false;                  // read to its end without an error
   std::string joined() const {
     std::string all;
     for (const std::string& text : texts) all += text;
@@ -50,7 +50,7 @@ Reading read(std::string_view bytes) {
 // ---- Packed texts
 struct Way {
   int filter;
-  bool is_tar, is_several;  // several: each text is compressed alone, and the files are joined
+  bool is_tar, is_several;  // is_several: each text is compressed alone, and the files are joined
 };
 constexpr Way kWays[] = {{ARCHIVE_FILTER_GZIP, false, false}, {ARCHIVE_FILTER_GZIP, false, true}, {ARCHIVE_FILTER_ZSTD, false, false},
     {ARCHIVE_FILTER_NONE, true, false}, {ARCHIVE_FILTER_GZIP, true, false}, {ARCHIVE_FILTER_ZSTD, true, false},
@@ -82,7 +82,7 @@ std::string packed(const std::vector<std::string>& texts, const Way& way) {
   return bytes.substr(0, used);
 }
 
-// The texts of an input, of which none looks packed itself.
+// The texts of an input. None of them looks packed itself.
 std::vector<std::string> texts_of(std::string_view bytes) {
   constexpr size_t kTexts = 8;
   std::vector<std::string> texts;
@@ -91,7 +91,7 @@ std::vector<std::string> texts_of(std::string_view bytes) {
     else texts.push_back("t" + part);
   }
   for (std::string& text : texts)
-    if (text.size() > 257) text[257] = '.';  // where a tar archive has its mark
+    if (text.size() > 257) text[257] = '.';  // a tar archive has its mark here
   return texts;
 }
 
