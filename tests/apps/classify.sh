@@ -17,7 +17,7 @@ for ((i = 0; i < 400; ++i)); do
 done >reviews.tsv
 awk -F'\t' '{ printf "{\"stars\":%d,\"body\":\"%s\"}\n", $1, $2 }' reviews.tsv | gzip >reviews.jsonl.gz
 head -c 3000 reviews.tsv | cut -f 2 >words.txt
-printf '0\t\n1\tgood\n0\tpoor film\n1\tgreat\n0\t\n1\tgood film\n' >gaps.tsv && touch -d '1 hour ago' gaps.tsv  # the cache takes files that are some seconds old
+printf '0\t\n1\tgood\n0\tpoor film\n1\tgreat\n0\t\n1\tgood film\n' >gaps.tsv
 accept 'a vocabulary' tokenize train words.txt --kind word -o words.json
 
 small=(model.family=classifier model.layers=1 model.heads=2 model.d=16 model.ctx=32 tokenizer=words.json batch=8 steps=60 eval_every=20 checkpoint_every=5 lr=1e-2 model.dropout=0.1)
@@ -71,6 +71,7 @@ tells() {
   verdict "$1" "$fault"
 }
 gaps=("${small[@]}" "${tsv[@]}" data=gaps.tsv batch=2 steps=1)
+await '[ $(($(date +%s) - $(stat -c %Z gaps.tsv))) -gt 5 ]'  # the cache takes no file that was changed in the last seconds
 before=$(ls cache/ricci)
 tells 'a training tells how many there are' train "${gaps[@]}" train_fraction=0.5 name=gaps
 stores=$(ls cache/ricci)
