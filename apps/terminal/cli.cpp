@@ -167,7 +167,10 @@ std::optional<int> parse_arguments(
   } catch (const CLI::Success& request) {  // --help, --version
     return after_output(text, app.exit(request));
   } catch (const CLI::Error& mistake) {
-    if (find_launcher().rank > 0) return 2;  // rank 0 prints it
+    if (find_launcher().rank > 0) {  // rank 0 prints it; a launcher ends all processes when the first has ended
+      sleep(2);
+      return 2;
+    }
     const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&mistake);
     const std::string command = wrong_command(app), other = extras ? unexpected(app, *extras) : mistake.what();
     return report(text, (command.empty() ? other : command) + " (--help lists the options)", 2);
