@@ -1,7 +1,6 @@
 // The line that is shown when there is no memory left, with the holders of the memory in use.
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -67,17 +66,18 @@ const char* name_of(HeldFor use) {
 }
 
 HeldBytes held_on(Device device) {
-  std::map<const Storage*, HeldFor> use_of;
+  std::vector<std::pair<const Storage*, HeldFor>> held;  // sorted, and not a map: ricci-plan asks at each tensor that a step makes
   for (const MemoryHolder* holder : holders()) {
     holder->each_held([&](const Tensor& t, HeldFor use) {
-      if (!t || t.device() != device) return;
-      const auto [found, is_new] = use_of.emplace(t.storage(), use);
-      if (!is_new) found->second = std::min(found->second, use);
+      if (t && t.device() == device) held.emplace_back(t.storage(), use);
     });
   }
+  std::sort(held.begin(), held.end());
   HeldBytes bytes{};
   int64_t known = 0;
-  for (const auto& [storage, use] : use_of) {
+  const Storage* last = nullptr;
+  for (const auto& [storage, use] : held) {
+    if (storage == std::exchange(last, storage)) continue;  // its first use counts
     bytes[static_cast<size_t>(use)] += storage->bytes;
     known += storage->bytes;
   }
