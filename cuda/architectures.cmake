@@ -1,8 +1,11 @@
 # ricci_find_architectures(VARIABLE): for which GPUs kernels are built where nobody says so by CMAKE_CUDA_ARCHITECTURES. Those of this
 # machine, when nvidia-smi tells of them and both ricci and nvcc know them all: so each kernel is compiled once. Else A100 and H100, and
-# newer ones by way of PTX.
+# newer ones by way of PTX. Tests without a GPU need no machine code of two GPUs.
 function(ricci_find_architectures result)
   set(architectures 80-real 90-real 90-virtual)
+  if(RICCI_TESTS)
+    set(architectures 80-virtual 90-real)
+  endif()
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE seen ERROR_QUIET RESULT_VARIABLE failed)
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
   string(REGEX MATCHALL "[0-9]+\\.[0-9]" seen "${seen}")

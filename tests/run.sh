@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs the tests. The last line is "N passed, N failed, N skipped".
-#   tests/run.sh           everything: the tests, again under AddressSanitizer + UndefinedBehaviorSanitizer and under
-#                          ThreadSanitizer, a search of ten seconds by each fuzz target, and five of the mistakes that
-#                          tests/mutants/mutants.py plants in kernels, each of which the tests must notice
+#   tests/run.sh           everything: the tests, again under AddressSanitizer + UndefinedBehaviorSanitizer, those of rooms in which
+#                          threads run under ThreadSanitizer, a search of ten seconds by each fuzz target, and five of the mistakes
+#                          that tests/mutants/mutants.py plants in kernels, each of which the tests must notice
 #   tests/run.sh --quick   the tests alone, without the mistakes that tests/cuda/stub/mutants.sh plants
 #   tests/run.sh --clang   the same, built by clang 16
 # Skipped, each named with what it needs before the last line: tests on real corpora without RICCI_DATA, a folder with them;

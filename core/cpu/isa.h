@@ -15,6 +15,11 @@ const char* name_of(Isa isa);
 // True where this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does. False where RICCI_ISA is less than avx512_bf16.
 bool cpu_has_bf16_tiles();
 
+// Sanitizers see as much of a loop in the narrowest instruction set, and three take three times as long to compile.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define RICCI_WIDE_LOOPS
+#endif
+
 #if defined(__x86_64__)
 #ifdef __clang__  // takes the widest vectors by itself; it ignores the whole list if it does not know one entry
 #define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt"
@@ -34,7 +39,7 @@ template <class Body> __attribute__((flatten, noinline)) void run_baseline(Body 
 
 // body(begin, end), passed by value: the compiler then knows that no store through a pointer changes the body itself.
 template <class Body> void run_vectorized(const Body& body, int64_t begin, int64_t end) {
-#if defined(__x86_64__)
+#ifdef RICCI_WIDE_LOOPS
   switch (cpu_isa()) {
     case Isa::avx512_bf16:
     case Isa::avx512: return run_avx512(body, begin, end);

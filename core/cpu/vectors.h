@@ -56,10 +56,12 @@ template <class A, int Bytes> struct Vectors {
 // f(the length of this CPU's vectors in bytes, as a constant)
 template <class F> void with_vectors(F f) {
   switch (cpu_isa()) {
+#ifdef RICCI_WIDE_LOOPS
     case Isa::avx512_bf16:
     case Isa::avx512: return f(std::integral_constant<int, 64>());
     case Isa::avx2: return f(std::integral_constant<int, 32>());
-    case Isa::baseline: return f(std::integral_constant<int, 16>());
+#endif
+    default: return f(std::integral_constant<int, 16>());
   }
 }
 

@@ -14,8 +14,8 @@ struct Variant {
   bool on_emulator = true;  // it is also run there, which is slow
 };
 
-// On the emulator ThreadSanitizer takes minutes for a model; it has seen the kernels in ops/gradients.
-inline bool runs_on(Device device, const Variant& v) { return device == Device::cpu || (v.on_emulator && !test::kThreadSanitizer); }
+// On the emulator a sanitizer takes minutes for a model; it has seen the kernels in ops/gradients.
+inline bool runs_on(Device device, const Variant& v) { return device == Device::cpu || (v.on_emulator && !test::kSanitized); }
 
 inline ModelConfig small_scales(Family family, Preset preset = Preset::gpt) {
   ModelConfig c;

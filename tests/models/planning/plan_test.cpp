@@ -221,7 +221,7 @@ TEST_CASE("plan: the largest batch that fits, into what the process holds") {
 
 TEST_CASE("plan: a model far larger than the machine") {
   ModelConfig config = small_model();
-  config.d = 16384, config.layers = 100, config.ctx = 4096, config.block.ff = 4 * config.d;
+  config.d = 32768, config.layers = 25, config.ctx = 4096, config.block.ff = 4 * config.d;
   const Plan plan = plan_step(config, {}, {64, 4096, 1, Dtype::bf16});
   CHECK(plan.peak > int64_t{4} << 40);
 }

@@ -165,7 +165,7 @@ TEST_CASE("ranks: the bits of one process, for every number of ranks and leaves 
   for (int64_t max_ranks = 1; max_ranks <= 16; ++max_ranks) {
     const Outcome one = alone(c, max_ranks);
     for (int ranks = 1; ranks <= max_ranks; ++ranks) {
-      if (test::kThreadSanitizer && max_ranks > 5 && (max_ranks * ranks) % 7) continue;
+      if (test::kSanitized && max_ranks > 5 && (max_ranks * ranks) % 7) continue;
       CAPTURE(max_ranks);
       CAPTURE(ranks);
       Outcome several;

@@ -79,7 +79,7 @@ Outcome trained(Device device, bool graph, const Variant& v) {
   const RandomCrops crops = crops_of(config.batch);
   const Windows validation(small_text(), 2, kContext, kContext);
   Outcome outcome;
-  for (int64_t step = 0; step < (test::kThreadSanitizer ? 3 : 6); ++step) {
+  for (int64_t step = 0; step < (test::kSanitized ? 3 : 6); ++step) {
     const StepResult result = trainer.step.run(some_targets(crops, config, step, device), step, 1e-2 / static_cast<double>(step + 1));
     outcome.numbers.insert(outcome.numbers.end(), {result.loss, result.gradient_norm});
     if (step % 2) outcome.numbers.push_back(evaluate(trainer.model, validation, device, 1).nats_per_token);
@@ -109,7 +109,7 @@ TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps
         {.accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd}, {.dropout = 0.2}, {.dropout = 0.2, .recompute = true},
         {.accumulation = 1, .optimizer = OptimizerConfig::Kind::adam},
         {.dropout = 0.2, .accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd, .momentum = 0}};
-    if (test::kThreadSanitizer) variants.resize(2);
+    if (test::kSanitized) variants.resize(2);
     for (const Variant& v : variants) {
       CAPTURE(std::string(name_of(v.optimizer)));
       CAPTURE(v.dropout);

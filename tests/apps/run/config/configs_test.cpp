@@ -11,6 +11,7 @@
 #include "models/model.h"
 #include "models/planning/plan.h"
 #include "tests/data/files.h"
+#include "tests/sanitized.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -55,7 +56,9 @@ TEST_CASE("configs: each can be read and built, and a run is named after its fil
   CHECK(files >= 44);
 }
 
-TEST_CASE("configs: every model of a comparison can be planned, and has the layers of its name, which lists them from coarse to fine") {
+// It takes minutes under a sanitizer, which sees a plan of every kind in models/planning.
+TEST_CASE("configs: every model of a comparison can be planned, and has the layers of its name, which lists them from coarse to fine" *
+          doctest::skip(test::kSanitized)) {
   int models = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(kConfigs / "comparisons")) {
     CAPTURE(entry.path().filename().string());
