@@ -82,7 +82,7 @@ std::string packed(const std::vector<std::string>& texts, const Way& way) {
   return bytes.substr(0, used);
 }
 
-// The texts of an input. None of them looks packed itself.
+// The texts of an input. None of them looks packed itself, nor do all together.
 std::vector<std::string> texts_of(std::string_view bytes) {
   constexpr size_t kTexts = 8;
   std::vector<std::string> texts;
@@ -90,8 +90,12 @@ std::vector<std::string> texts_of(std::string_view bytes) {
     if (texts.size() == kTexts) texts.back() += part;
     else texts.push_back("t" + part);
   }
-  for (std::string& text : texts)
-    if (text.size() > 257) text[257] = '.';  // a tar archive has its mark here
+  constexpr size_t kTarMark = 257;  // the place of a tar archive's mark
+  size_t before = 0;
+  for (std::string& text : texts) {
+    if (before <= kTarMark && kTarMark < before + text.size()) text[kTarMark - before] = '.';
+    before += text.size();
+  }
   return texts;
 }
 
