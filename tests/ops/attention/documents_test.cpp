@@ -4,6 +4,7 @@
 #include "core/cpu/parallel.h"
 #include "ops/attention/visibility.h"
 #include "tests/ops/attention/low_precision.h"
+#include "tests/sanitized.h"
 
 using namespace ricci;
 
@@ -61,8 +62,9 @@ TEST_CASE("packed documents: the keys of a query and the queries of a key are in
 }
 
 TEST_CASE("packed documents: values and gradients are those of the documents alone, on every device, with groups and without") {
-  on_every_device([](Device device) {
-    for (const Packing& rows : {kShort, kLong})
+  const std::vector<Packing> all = test::kSanitized ? std::vector<Packing>{kShort} : std::vector<Packing>{kShort, kLong};
+  on_every_device([&](Device device) {
+    for (const Packing& rows : all)
       for (const Case& plain : std::vector<Case>{{0, 0, 2, 5}, {0, 0, 1, 3, tokens(true, 4)}, {0, 0, 1, 36},
                {0, 0, 4, 3, tokens(true), 0, {}, Place::thirds, -1, 0, 2},
                {0, 0, 3, 4, tokens(true, 70), 0, {}, Place::thirds, -1, 0.3, 1}}) {
