@@ -1,6 +1,7 @@
 # ricci_find_architectures(VARIABLE): for which GPUs kernels are built where nobody says so by CMAKE_CUDA_ARCHITECTURES. Those of this
 # machine, when nvidia-smi tells of them and both ricci and nvcc know them all: so each kernel is compiled once. Else A100 and H100, and
-# newer ones by way of PTX. Tests without a GPU need no machine code of two GPUs.
+# newer ones by way of PTX. A build with tests on a machine without a GPU runs none of
+# this code. It has machine code for H100 alone, which is checked, and PTX for A100.
 function(ricci_find_architectures result)
   set(architectures 80-real 90-real 90-virtual)
   if(RICCI_TESTS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the tests. The last line is "N passed, N failed, N skipped".
-#   tests/run.sh           everything: the tests, again under AddressSanitizer + UndefinedBehaviorSanitizer, those of rooms in which
-#                          threads run under ThreadSanitizer, a search of ten seconds by each fuzz target, and five of the mistakes
+#   tests/run.sh           everything: the tests, again under AddressSanitizer + UndefinedBehaviorSanitizer, those of rooms that
+#                          use several threads under ThreadSanitizer, a search of ten seconds by each fuzz target, and five of the mistakes
 #                          that tests/mutants/mutants.py plants in kernels, each of which the tests must notice
 #   tests/run.sh --quick   the tests alone, without the mistakes that tests/cuda/stub/mutants.sh plants
 #   tests/run.sh --clang   the same, built by clang 16
@@ -53,7 +53,7 @@ count() {
   failed=$((failed + fail))
 }
 
-# late MINUTES PART: true if so much time has passed. A slow machine, too, is to end within an hour and a half, and skips the part.
+# late MINUTES PART: true if MINUTES have passed. The part is then skipped, so that slow machines end within an hour and a half, too.
 late() {
   [ $((SECONDS / 60)) -ge "$1" ] || return
   without+=("skipped: $2 needs a machine that begins with it within $1 minutes")

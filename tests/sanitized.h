@@ -1,14 +1,21 @@
-// Whether this build runs under a sanitizer. The emulator, whose every thread is a fiber, takes ten times as long there, and a sanitizer
-// shows a race or an overrun whenever a kernel runs at all: under one a kernel runs once or twice where other builds run it hundreds of
-// times, with other numbers.
+// kThreadSanitizer and kSanitized are true in builds with ThreadSanitizer, and with it or AddressSanitizer. Emulated kernels are slow
+// there, slowest under ThreadSanitizer. A sanitizer reports a race or an overrun the first time that a kernel runs, so tests run each
+// kernel once or twice there, and not with hundreds of inputs. AddressSanitizer has every shape and view of attention, as an overrun
+// depends on them.
 #pragma once
 
 namespace test {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true;
 #else
-inline constexpr bool kSanitized = false;
+inline constexpr bool kSanitized = kThreadSanitizer;
 #endif
 
 }  // namespace test

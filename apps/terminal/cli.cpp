@@ -167,7 +167,7 @@ std::optional<int> parse_arguments(
   } catch (const CLI::Success& request) {  // --help, --version
     return after_output(text, app.exit(request));
   } catch (const CLI::Error& mistake) {
-    if (find_launcher().rank > 0) {  // rank 0 prints it; a launcher ends all processes when the first has ended
+    if (find_launcher().rank > 0) {  // rank 0 prints it. A launcher ends all processes when one has ended, so the others wait
       sleep(2);
       return 2;
     }

@@ -15,7 +15,8 @@ const char* name_of(Isa isa);
 // True where this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does. False where RICCI_ISA is less than avx512_bf16.
 bool cpu_has_bf16_tiles();
 
-// Sanitizers see as much of a loop in the narrowest instruction set, and three take three times as long to compile.
+// Builds with a sanitizer have these loops in the narrowest instruction set alone: the source is the same, and three sets take three times
+// as long to compile.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define RICCI_WIDE_LOOPS
 #endif

@@ -66,7 +66,8 @@ const char* name_of(HeldFor use) {
 }
 
 HeldBytes held_on(Device device) {
-  std::vector<std::pair<const Storage*, HeldFor>> held;  // sorted, and not a map: ricci-plan asks at each tensor that a step makes
+  std::vector<std::pair<const Storage*, HeldFor>>
+      held;  // sorting is faster than a map, and ricci-plan calls this for each tensor of a step
   for (const MemoryHolder* holder : holders()) {
     holder->each_held([&](const Tensor& t, HeldFor use) {
       if (t && t.device() == device) held.emplace_back(t.storage(), use);
@@ -77,7 +78,7 @@ HeldBytes held_on(Device device) {
   int64_t known = 0;
   const Storage* last = nullptr;
   for (const auto& [storage, use] : held) {
-    if (storage == std::exchange(last, storage)) continue;  // its first use counts
+    if (storage == std::exchange(last, storage)) continue;  // held for several uses: the first counts
     bytes[static_cast<size_t>(use)] += storage->bytes;
     known += storage->bytes;
   }

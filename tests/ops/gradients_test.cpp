@@ -1,5 +1,6 @@
-// Every op on every device here: its backward is the derivative of its forward, and a GPU has what the CPU has. The second is what the
-// tests in other orders of threads, on narrower vectors and under sanitizers run: it runs each kernel once, not hundreds of times.
+// Two tests of every op. The first compares its backward with finite differences of its forward, on every device here. The second compares
+// its results and gradients on a GPU with those on the CPU. It runs each kernel once instead of hundreds of times, so it is also run in
+// other orders of threads, on narrower vectors and under sanitizers.
 #include <doctest/doctest.h>
 
 #include "autograd/tape.h"
@@ -12,7 +13,7 @@ using namespace ricci;
 
 namespace {
 
-// What a check returns, then the gradients of its inputs, given drawn ones of its outputs.
+// The results of a check, followed by the gradients of its inputs. The gradients of the results are random.
 std::vector<Values> results_and_gradients(const OpCheck& check, Device device) {
   std::vector<Parameter> inputs = draw_inputs(check, device);
   Tape tape;
@@ -49,7 +50,7 @@ TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test
   }
 }
 
-TEST_CASE("every op has on the GPU what it has on the CPU, and so has its backward") {
+TEST_CASE("every op has the results and gradients of the CPU on a GPU") {
   for (Device device : {Device::cuda_emulated, Device::cuda}) {
     if (!available(device)) continue;  // said above
     for (const OpCheck& check : op_checks()) {

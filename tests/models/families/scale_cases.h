@@ -14,7 +14,7 @@ struct Variant {
   bool on_emulator = true;  // it is also run there, which is slow
 };
 
-// On the emulator a sanitizer takes minutes for a model; it has seen the kernels in ops/gradients.
+// Models on the emulator take minutes under a sanitizer. Their kernels run under it in ops/gradients.
 inline bool runs_on(Device device, const Variant& v) { return device == Device::cpu || (v.on_emulator && !test::kSanitized); }
 
 inline ModelConfig small_scales(Family family, Preset preset = Preset::gpt) {

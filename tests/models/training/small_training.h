@@ -32,7 +32,7 @@ inline std::vector<MicroBatch> on_device(const std::vector<Batch>& batches, Devi
   return all;
 }
 
-// Steps on the emulator take minutes under a sanitizer, which has seen its kernels in ops/gradients and a step in step_graph.
+// Steps on the emulator take minutes under a sanitizer. Their kernels run under it in ops/gradients, and a step in step_graph.
 inline void on_training_devices(const std::function<void(Device)>& f) {
   on_every_device([&](Device device) {
     if (!test::kSanitized || device != Device::cuda_emulated) f(device);

@@ -62,7 +62,7 @@ TEST_CASE("packed documents: the keys of a query and the queries of a key are in
 }
 
 TEST_CASE("packed documents: values and gradients are those of the documents alone, on every device, with groups and without") {
-  const std::vector<Packing> all = test::kSanitized ? std::vector<Packing>{kShort} : std::vector<Packing>{kShort, kLong};
+  const std::vector<Packing> all = test::kThreadSanitizer ? std::vector<Packing>{kShort} : std::vector<Packing>{kShort, kLong};
   on_every_device([&](Device device) {
     for (const Packing& rows : all)
       for (const Case& plain : std::vector<Case>{{0, 0, 2, 5}, {0, 0, 1, 3, tokens(true, 4)}, {0, 0, 1, 36},
@@ -99,7 +99,7 @@ TEST_CASE("packed documents: the bits do not depend on the number of threads, an
   set_thread_count(before);
 }
 
-TEST_CASE("packed documents in bf16, whatever the width of the heads" * doctest::skip(test::kSanitized)) {
+TEST_CASE("packed documents in bf16, whatever the width of the heads" * doctest::skip(test::kThreadSanitizer)) {
   on_every_device([](Device device) {
     for (int64_t width : {32, 136, 12})
       for (const Case& plain : std::vector<Case>{{0, 0, 2, width}, {0, 0, 4, width, tokens(true, 20), 0.2, {}, Place::thirds, -1, 0, 2}}) {

@@ -56,7 +56,7 @@ TEST_CASE("configs: each can be read and built, and a run is named after its fil
   CHECK(files >= 44);
 }
 
-// It takes minutes under a sanitizer, which sees a plan of every kind in models/planning.
+// This takes minutes under a sanitizer, and models/planning makes plans of every kind there.
 TEST_CASE("configs: every model of a comparison can be planned, and has the layers of its name, which lists them from coarse to fine" *
           doctest::skip(test::kSanitized)) {
   int models = 0;

@@ -72,7 +72,7 @@ TEST_CASE("flash attention of packed documents is as exact as bf16 allows") {
   });
 }
 
-TEST_CASE("flash attention of packed documents: windows, groups, padding and views" * doctest::skip(test::kSanitized)) {
+TEST_CASE("flash attention of packed documents: windows, groups, padding and views" * doctest::skip(test::kThreadSanitizer)) {
   with_wgmma_and_without([](Device device) {
     for (int64_t window : {1, 40, 100}) check(packed(kOdd, {0, 0, 1, 64, tokens(true, window)}), device);
     check(packed(kLong, {0, 0, 1, 128, tokens(true, 90)}), device);
@@ -126,7 +126,7 @@ TEST_CASE("flash attention of packed documents: the bounds of tiles are exact") 
 }
 
 // These documents share no tile, so packing changes neither the tiles nor the order of the sums.
-TEST_CASE("flash attention of packed documents has the bits of the documents alone" * doctest::skip(test::kSanitized)) {
+TEST_CASE("flash attention of packed documents has the bits of the documents alone" * doctest::skip(test::kThreadSanitizer)) {
   WithOptions options;
   for (bool wgmma : {true, false})
     for (int64_t width : {32, 64, 96, 128}) {
@@ -162,7 +162,7 @@ TEST_CASE("flash attention of packed documents skips the tiles that no document 
   });
 }
 
-TEST_CASE("flash attention of packed documents has the same bits in every order of threads" * doctest::skip(test::kSanitized)) {
+TEST_CASE("flash attention of packed documents has the same bits in every order of threads" * doctest::skip(test::kThreadSanitizer)) {
   check_thread_orders({packed(kOdd, {0, 0, 1, 32}), packed(kOdd, {0, 0, 2, 64, tokens(true, 70), 0, {}, Place::thirds, -1, 0, 1}),
       packed({{65, 3}}, {0, 0, 1, 128, tokens(true), 0, {}, Place::all_the_same})});
 }

@@ -45,7 +45,7 @@ TEST_CASE("flash attention and its backward are as exact as bf16 allows") {
   });
 }
 
-TEST_CASE("flash attention of views in one tensor, in two and in three, also as the same columns" * doctest::skip(test::kSanitized)) {
+TEST_CASE("flash attention of views in one tensor, in two and in three, also as the same columns" * doctest::skip(test::kThreadSanitizer)) {
   on_gpus([](Device device) {
     for (Place place : all_places()) {
       if (place == Place::odd_columns) continue;
@@ -176,7 +176,7 @@ TEST_CASE("flash attention does not read what padding holds, and a query without
   });
 }
 
-TEST_CASE("flash attention has the same bits in every order of threads" * doctest::skip(test::kSanitized)) {
+TEST_CASE("flash attention has the same bits in every order of threads" * doctest::skip(test::kThreadSanitizer)) {
   check_thread_orders({{1, 140, 2, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
       {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same}, {1, 200, 1, 64, tokens(true)},
       {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}});

@@ -56,7 +56,7 @@ TEST_CASE("attention in bf16: heads of any width up to 128 are padded for flash 
 
 TEST_CASE("attention in bf16: wider heads are matrix products and a softmax of whole rows") {
   on_gpus([](Device device) {
-    if (!test::kSanitized) check({3, 65, 1, 512}, GpuPath::products, device);  // several groups of sequences
+    if (!test::kThreadSanitizer) check({3, 65, 1, 512}, GpuPath::products, device);  // several groups of sequences
     check({1, 40, 2, 136, tokens(false)}, GpuPath::products, device);
     check({2, 33, 2, 160, tokens(true, 9), 0.2}, GpuPath::products, device);
     for (Place place : all_places()) check({2, 24, 1, 144, tokens(true), 0, {}, place}, GpuPath::products, device);
