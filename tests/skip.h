@@ -5,12 +5,16 @@
 #pragma once
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace test {
 
 inline constexpr int kAllSkipped = 77;
 inline int skipped = 0;
+
+// True in the long test run (tests/run.sh --all), in which a test may try every shape instead of some.
+inline bool everything() { return std::getenv("RICCI_TEST_ALL") != nullptr; }
 
 // Once per test case, which then returns.
 inline void skip(const std::string& why) {
