@@ -25,5 +25,5 @@ What to try next:
   build/ricci-train apps/configs/quickstart.yaml name=mine data=my.txt    your own text
   build/ricci-train --help                                                every option; --help-config every key
   build/ricci-check                                                       the gradient of every op, on every device
-  tests/run.sh --quick                                                    the tests
+  tests/run.sh                                                            the tests
 TEXT

@@ -1,29 +1,34 @@
-# ricci_find_architectures(VARIABLE): for which GPUs kernels are built where nobody says so by CMAKE_CUDA_ARCHITECTURES. Those of this
-# machine, when nvidia-smi tells of them and both ricci and nvcc know them all: so each kernel is compiled once. Else A100 and H100, and
-# newer ones by way of PTX. A build with tests on a machine without a GPU runs none of
-# this code. It has machine code for H100 alone, which is checked, and PTX for A100.
-function(ricci_find_architectures result)
-  set(architectures 80-real 90-real 90-virtual)
-  if(RICCI_TESTS)
-    set(architectures 80-virtual 90-real)
-  endif()
+# ricci_find_gpus(VARIABLE): the architectures of this machine's GPUs, such as 90-real; empty if nvidia-smi lists none, or one that ricci or
+# nvcc does not know.
+function(ricci_find_gpus result)
+  set(${result} "" PARENT_SCOPE)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE seen ERROR_QUIET RESULT_VARIABLE failed)
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
   string(REGEX MATCHALL "[0-9]+\\.[0-9]" seen "${seen}")
-  if(NOT failed AND seen)
-    list(REMOVE_DUPLICATES seen)
-    set(found)
-    foreach(capability IN LISTS seen)
-      string(REPLACE . "" number ${capability})
-      if(number LESS 80 OR NOT known MATCHES "sm_${number}(\n|$)")
-        set(found)
-        break()
-      endif()
-      list(APPEND found ${number}-real)
-    endforeach()
-    if(found)
-      set(architectures ${found})
+  if(failed)
+    return()
+  endif()
+  list(REMOVE_DUPLICATES seen)
+  set(found)
+  foreach(capability IN LISTS seen)
+    string(REPLACE . "" number ${capability})
+    if(number LESS 80 OR NOT known MATCHES "sm_${number}(\n|$)")
+      return()
     endif()
+    list(APPEND found ${number}-real)
+  endforeach()
+  set(${result} "${found}" PARENT_SCOPE)
+endfunction()
+
+# ricci_choose_architectures(GPUS VARIABLE): the architectures to build for if nobody names them by CMAKE_CUDA_ARCHITECTURES. Those of the
+# machine, so that each kernel is compiled once. Without a GPU: A100 and H100, and newer ones by way of PTX. Tests without a GPU compile for
+# H100 only, because its machine code is checked, and because nothing else runs there.
+function(ricci_choose_architectures gpus result)
+  set(architectures 80-real 90-real 90-virtual)
+  if(gpus)
+    set(architectures ${gpus})
+  elseif(RICCI_TESTS)
+    set(architectures 90-real)
   endif()
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE version ERROR_QUIET)
   if(version MATCHES "release ([0-9]+)" AND NOT CMAKE_MATCH_1 LESS 12)  # the same GPUs, with wgmma
