@@ -34,7 +34,12 @@ needs() {
   exit 77
 }
 
-# Every call of a program is bounded: seconds, and mebibytes of memory. as_user: a command in front of it.
+# True in the long test run (tests/run.sh --all), in which a script may try every case instead of some. few_or_all FEW ALL: a number.
+everything() { [ -n "${RICCI_TEST_ALL:-}" ]; }
+few_or_all() { if everything; then echo "$2"; else echo "$1"; fi; }
+
+# Every call of a program is bounded: seconds of processor time, ten times as many of waiting, and mebibytes of memory. as_user: a command
+# in front of it.
 seconds=60 mebibytes=1024 as_user=()
 
 # run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; the exit code is that of ricci-PROGRAM.
@@ -47,24 +52,23 @@ start() {
   "$build/ricci-$1" "${@:2}" >background.out 2>background.err </dev/null &
   background=$!
 }
-# ended WAIT: the exit code of $background, which is killed (137) where it is still there after WAIT tenths of a second.
+# ended: the exit code of $background. It is killed (137) if it is still there after ten minutes: it hangs.
 ended() {
-  local code tenth
-  for ((tenth = 0; tenth < $1; ++tenth)); do kill -0 "$background" 2>/dev/null && sleep 0.1; done
-  kill -KILL "$background" 2>/dev/null
+  local code
+  await '! kill -0 "$background" 2>/dev/null' || kill -KILL "$background"
   wait "$background" 2>/dev/null
   code=$?
   background=
   return $code
 }
-# await CONDITION: until the shell command is true, for a minute at most.
+# await CONDITION: waits until the shell command is true. The limit of ten minutes is there for a program that hangs: a busy machine does
+# not reach it.
 await() {
-  local tenth
-  for ((tenth = 0; tenth < 1200; ++tenth)); do
-    eval "$1" && return
-    sleep 0.05
+  local end=$((SECONDS + 600))
+  until eval "$1"; do
+    [ $SECONDS -lt $end ] || return
+    sleep 0.02
   done
-  return 1
 }
 
 leftovers() { find . -name '*.tmp-*' -o -path './runs/bad/model.safetensors' -o -name 'probe.safetensors'; }
