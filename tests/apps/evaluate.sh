@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ricci-eval of one run and of several, as a line, a table and JSON; and what ricci-probe tells of a classifier.
 #   evaluate.sh build-folder
-cases=$(cd "$(dirname "$0")/../golden/probe_cases" && pwd) || exit 1
+golden=$(cd "$(dirname "$0")/../golden" && pwd) || exit 1
 . "$(dirname "$0")/programs.sh" "$@"
 
 # value KEY [NUMBER]: a number out of the JSON in the file out, of the first run or of a later one.
@@ -91,13 +91,14 @@ refuse 'the sorter, of which it knows no order' 1 'data: sorter, but model\.fami
   train tiny.yaml name=bad data=sorter model.family=coarse sample.tokens=0 model.ctx=21
 
 # ---- A classifier
-probe=(probe --config "$cases/classifier_avgpool/model.yaml" --weights "$cases/classifier_avgpool/weights.safetensors" --input "$cases/classifier_avgpool/in.safetensors" --output probe.out)
-accept 'the scores of a classifier' "${probe[@]}" --scores
+# probed CASE [WORD...]: the words of a call of ricci-probe on a stored case.
+probed() { python3 "$golden/stored.py" "$1" "$1" && words=(probe --config "$1/model.yaml" --weights "$1/weights.safetensors" --input "$1/in.safetensors" --output probe.out "${@:2}"); }
+probed classifier_avgpool
+accept 'the scores of a classifier' "${words[@]}" --scores
 # It predicts 0, 1 and 1; the targets are 1, none and 1.
 verdict 'by hand' "$(sed -E 's/"nats_per_sequence":0\.83277164507[0-9]*,//' out | diff - <(echo '{"sequences":2,"accuracy":0.5,"macro_precision":0.5,"macro_recall":0.25,"macro_f1":0.3333333333333333,"confusion":[[0,0],[1,1]]}'))"
-accept 'without them' "${probe[@]}"
+accept 'without them' "${words[@]}"
 verdict 'nothing is printed' "$([ ! -s out ] || shown out)"
-gpt=$cases/gpt
-refuse 'the scores of another family' 1 '--scores: the scores of a classifier, but model\.family is decoder' \
-  probe --config "$gpt/model.yaml" --weights "$gpt/weights.safetensors" --input "$gpt/in.safetensors" --output probe.out --scores
+probed gpt --scores
+refuse 'the scores of another family' 1 '--scores: the scores of a classifier, but model\.family is decoder' "${words[@]}"
 exit $((failures > 0))

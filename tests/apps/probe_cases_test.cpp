@@ -1,14 +1,18 @@
-// Golden values of an independent implementation (tests/golden/reference.py): logits, loss and every gradient.
+// Golden values of an independent implementation (tests/golden/reference.py): logits, loss and every gradient. tests/golden/stored.py says
+// how the files of the cases belong together.
+#include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <map>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "apps/run/config/config.h"
 #include "autograd/tape.h"
 #include "core/files/safetensors.h"
 #include "cuda/device/device.h"
 #include "models/model.h"
-#include "models/training/checkpoint.h"
+#include "tests/data/files.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -34,41 +38,57 @@ void check_close(const Tensor& got, const Tensor& expected) {
   CHECK(worst < 1e-9);
 }
 
-void check_case(const std::string& folder, Device device) {
-  const SafetensorsFile input(folder + "/in.safetensors"), expected(folder + "/expected.safetensors");
-  Model model(apps::load_config<CaseConfig>(folder + "/model.yaml").model);
-  load_weights(model, folder + "/weights.safetensors");
+const std::string kFolder = RICCI_TESTS_FOLDER "/golden/probe_cases/";
+
+// The settings of each case.
+std::map<std::string, std::vector<std::string>> stored_cases() {
+  std::map<std::string, std::vector<std::string>> cases;
+  std::istringstream lines(test_data::read_file(kFolder + "cases.yaml"));
+  std::vector<std::string>* settings = nullptr;
+  for (std::string line; std::getline(lines, line);) {
+    if (const size_t colon = line.find(": "); line.starts_with("  "))
+      settings->push_back("model." + line.substr(2, colon - 2) + "=" + line.substr(colon + 2));
+    else if (line.ends_with(':')) settings = &cases[line.substr(0, line.size() - 1)];
+  }
+  return cases;
+}
+
+void check_case(const std::string& name, const std::vector<std::string>& settings, Device device) {
+  Model model(apps::load_config<CaseConfig>("", settings).model);
+  const SafetensorsFile file(kFolder + std::string(name_of(model.config().family)) + ".safetensors");
+  const auto stored = [&](const std::string& tensor) { return file.load(name + "/" + tensor); };
+  model.load([&](const std::string& path, const Shape&) { return stored("weights." + path); });
   model.place(Dtype::f64, device);
-  const Tensor ids = to(input.load("ids"), device), targets = to(input.load("targets"), device);
-  const Tensor lengths = input.contains("lengths") ? to(input.load("lengths"), device) : Tensor();
-  check_close(model.logits({.ids_bc = ids, .lengths_b = lengths}), expected.load("logits"));
+  const Tensor ids = to(stored("in.ids"), device), targets = to(stored("in.targets"), device);
+  const Tensor lengths = file.contains(name + "/in.lengths") ? to(stored("in.lengths"), device) : Tensor();
+  check_close(model.logits({.ids_bc = ids, .lengths_b = lengths}), stored("expected.logits"));
   Tape tape;
   const Tensor loss = model.loss({ids, targets, lengths});
-  check_close(loss, expected.load("loss"));
+  check_close(loss, stored("expected.loss"));
   tape.backward(loss);
-  size_t gradients = 0;
+  int64_t gradients = 0;
   model.each_parameter([&](const std::string& path, Parameter& p) {
     CAPTURE(path);
-    check_close(p.grad ? p.grad : zeros_like(p.value), expected.load("grad." + path));
+    check_close(p.grad ? p.grad : zeros_like(p.value), stored("expected.grad." + path));
     ++gradients;
   });
-  CHECK(gradients + 2 == expected.names().size());
+  const auto is_gradient = [&](const std::string& tensor) { return tensor.starts_with(name + "/expected.grad."); };
+  CHECK(std::count_if(file.names().begin(), file.names().end(), is_gradient) == gradients);
 }
 
 }  // namespace
 
 TEST_CASE("logits, loss and gradients are those of the reference") {
-  int cases = 0, padded = 0;
-  const auto folder = std::filesystem::path(RICCI_TESTS_FOLDER) / "golden" / "probe_cases";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (!entry.is_directory()) continue;
+  int padded = 0;
+  const auto cases = stored_cases();
+  for (const auto& [name, settings] : cases) {
     for (Device device : {Device::cpu, Device::cuda_emulated}) {
-      CAPTURE(entry.path().filename().string());
+      CAPTURE(name);
       CAPTURE(std::string(name_of(device)));
-      check_case(entry.path().string(), device);
+      check_case(name, settings, device);
     }
-    ++cases, padded += entry.path().filename().string().find("padded") != std::string::npos;
+    padded += name.ends_with("_padded");
   }
-  CHECK(cases >= 4);
-  CHECK(padded > 0);
+  CHECK(cases.size() >= 38);
+  CHECK(padded >= 12);
 }

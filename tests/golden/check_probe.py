@@ -13,50 +13,20 @@ stderr that names it.
 Prints a table; exit code 1 when anything fails.
 """
 import argparse
-import array
-import json
 import math
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
 
 import live_cases
-
-TYPE_CODES = {"F64": "d", "F32": "f", "I64": "q"}
-STORED = pathlib.Path(__file__).parent / "probe_cases"
+import stored
 
 
-def read_safetensors(path):
-    """{name: (dtype, shape, array of values)}"""
-    raw = path.read_bytes()
-    (size,) = struct.unpack("<Q", raw[:8])
-    header = json.loads(raw[8:8 + size])
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        values = array.array(TYPE_CODES[entry["dtype"]], raw[8 + size + begin:8 + size + end])
-        tensors[name] = (entry["dtype"], entry["shape"], values)
-    return tensors
-
-
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, (dtype, shape, values) in tensors.items():
-        end = len(data) + len(values.tobytes())
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), end]}
-        data += values.tobytes()
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
-def call_probe(args, config, weights, given, output):
-    command = [args.probe, "--config", config, "--weights", weights, "--input", given, "--output", output,
-               "--dtype", args.dtype, "--device", args.device]
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=args.timeout)
+def call_probe(args, folder):
+    command = [args.probe, "--config", folder / "model.yaml", "--weights", folder / "weights.safetensors", "--input", folder / "in.safetensors",
+               "--output", folder / "out.safetensors", "--dtype", args.dtype, "--device", args.device]
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True)
 
 
 def largest_error(ours, expected):
@@ -73,32 +43,26 @@ def compare(ours, expected, dtype):
     for name, (_, shape, values) in expected.items():
         if name not in ours:
             continue
-        stored, ours_shape, ours_values = ours[name]
+        ours_dtype, ours_shape, ours_values = ours[name]
         wanted = "F64" if name == "loss" or dtype == "f64" else "F32"
-        if (stored, ours_shape) != (wanted, shape):
-            complaints.append(f"{name} is {stored} {ours_shape}, expected {wanted} {shape}")
+        if (ours_dtype, ours_shape) != (wanted, shape):
+            complaints.append(f"{name} is {ours_dtype} {ours_shape}, expected {wanted} {shape}")
             continue
         group = name.split(".")[0]
         errors[group] = max(errors[group], (largest_error(ours_values, values), name))
     return errors, complaints
 
 
-def check_case(args, name, folder, limits):
-    """Runs one case folder, prints its row, returns True when it holds."""
-    output = pathlib.Path(args.scratch) / "out.safetensors"
+def check_case(args, name, model, tensors, limits):
+    """Runs one case, prints its row, returns True when it holds."""
+    stored.write_inputs(args.scratch, model, tensors)
+    output = args.scratch / "out.safetensors"
     output.unlink(missing_ok=True)
-    try:
-        run = call_probe(args, folder / "model.yaml", folder / "weights.safetensors", folder / "in.safetensors", output)
-        problem = f"exit code {run.returncode}: {run.stderr.strip()[-300:]}" if run.returncode else None
-    except subprocess.TimeoutExpired:
-        problem = f"no answer after {args.timeout} s"
-    if problem is None and not output.exists():
-        problem = "no output file"
-    if problem:
-        print(f"{name:34} {args.device:14} FAIL {problem}")
+    run = call_probe(args, args.scratch)
+    if run.returncode or not output.exists():
+        print(f"{name:34} {args.device:14} FAIL exit code {run.returncode}: {run.stderr.strip()[-300:] or 'no output file'}")
         return False
-    expected = read_safetensors(folder / "expected.safetensors")
-    errors, complaints = compare(read_safetensors(output), expected, args.dtype)
+    errors, complaints = compare(stored.read_safetensors(output), stored.part(tensors, "expected."), args.dtype)
     complaints += [f"{where}: error {error:.1e}, limit {limits[group]:.1e}"
                    for group, (error, where) in errors.items() if not error <= limits[group]]
     numbers = " ".join(f"{error:9.1e}" for error, _ in errors.values())
@@ -106,7 +70,7 @@ def check_case(args, name, folder, limits):
     return not complaints
 
 
-def reduced_limits(folder, case, dtype, lengths, drawn):
+def reduced_limits(case, dtype, drawn, expected):
     """Twice the reference's own error in this dtype, plus n eps of f32 for the longest sum.
 
     One run can be right by luck (a single loss, a ReLU on the right side of 0), so the reference's error is the largest
@@ -115,16 +79,15 @@ def reduced_limits(folder, case, dtype, lengths, drawn):
     import make_cases
     import torch
     _, config, batch, length, *_ = case
-    weights, ids, targets = drawn
+    weights, *batch_of = drawn
     kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
-    expected = read_safetensors(folder / "expected.safetensors")
     longest = max(config.get("ff", 4 * config["d"]), config["vocab"], batch * length)
     limits = dict.fromkeys(("logits", "loss", "grad"), 0.0)
     generator = torch.Generator().manual_seed(0)
     for _ in range(8):
         rounded = {name: (w * (1 + torch.finfo(kind).eps * (torch.rand(w.shape, generator=generator) - 0.5))).to(kind)
                    for name, w in weights.items()}
-        result = make_cases.definition_of(config).evaluate(config, rounded, ids, targets, lengths)
+        result = make_cases.definition_of(config).evaluate(config, rounded, *batch_of)
         values = {name: ("F64" if name == "loss" else "F32", list(t.shape), t.double().flatten().tolist())
                   for name, t in result.items()}
         errors, _ = compare(values, expected, dtype)
@@ -132,53 +95,41 @@ def reduced_limits(folder, case, dtype, lengths, drawn):
     return {**limits, "loss": max(limits["loss"], limits["logits"])}
 
 
-def check_generated(args, scratch):
-    import torch
+def check_generated(args):
     import make_cases
     held = []
     for seed, case in enumerate(live_cases.sweep() if args.sweep else live_cases.QUICK if args.quick else live_cases.FULL):
         if args.only not in case[0]:
             continue
-        lengths = torch.tensor(case[4]) if len(case) > 4 else None
-        folder = scratch / f"case_{seed}"
-        drawn = make_cases.write_case(folder, *case[1:4], 1000 + 10 * seed, lengths)
+        model, tensors, drawn = make_cases.make_case(*case[1:4], 1000 + 10 * seed, *case[4:])
         limits = dict.fromkeys(("logits", "loss", "grad"), 1e-9)
         if args.dtype != "f64":
-            limits = reduced_limits(folder, case, args.dtype, lengths, drawn)
-        held.append(check_case(args, case[0], folder, limits))
+            limits = reduced_limits(case, args.dtype, drawn, stored.part(tensors, "expected."))
+        held.append(check_case(args, case[0], model, tensors, limits))
     return held
 
 
 def check_stored(args):
     limits = dict.fromkeys(("logits", "loss", "grad"), 1e-9)
-    return [check_case(args, path.name, path, limits) for path in sorted(STORED.iterdir()) if path.is_dir() and args.only in path.name]
+    return [check_case(args, case, model, stored.tensors_of(case), limits) for case, model in stored.models().items() if args.only in case]
 
 
-def broken_inputs(folder, scratch):
-    """Yields (what, name that the message must hold, config path, weights path). The folder is that of a model with attention."""
-    config, weights = folder / "model.yaml", read_safetensors(folder / "weights.safetensors")
-    missing, surplus, misshapen = "blocks.0.mixer.proj.weight", "blocks.7.fc.weight", "blocks.0.fc.weight"
-    dtype, shape, values = weights[misshapen]
-    changes = {"missing tensor": (missing, {name: w for name, w in weights.items() if name != missing}),
-               "surplus tensor": (surplus, {**weights, surplus: weights[misshapen]}),
-               "misshapen tensor": (misshapen, {**weights, misshapen: (dtype, shape[::-1], values)})}
-    for what, (name, changed) in changes.items():
-        path = scratch / "broken.safetensors"
-        write_safetensors(path, changed)
-        yield what, name, config, path
-    path = scratch / "broken.yaml"
-    path.write_text(config.read_text() + "  windwo: 3\n")
-    yield "unknown key", "windwo", path, folder / "weights.safetensors"
-
-
-def check_errors(args, folder, scratch):
+def check_errors(args):
+    """The messages about a model with attention whose files are wrong name what is wrong."""
+    model, tensors = stored.models()["gpt"], stored.tensors_of("gpt")
+    missing, surplus, misshapen = (f"weights.blocks.{name}" for name in ("0.mixer.proj.weight", "7.fc.weight", "0.fc.weight"))
+    dtype, shape, values = tensors[misshapen]
+    broken = {"missing tensor": (missing, model, {name: w for name, w in tensors.items() if name != missing}),
+              "surplus tensor": (surplus, model, {**tensors, surplus: tensors[misshapen]}),
+              "misshapen tensor": (misshapen, model, {**tensors, misshapen: (dtype, shape[::-1], values)}),
+              "unknown key": ("windwo", model + "  windwo: 3\n", tensors)}
     held = []
-    for what, name, config, weights in broken_inputs(folder, scratch):
-        run = call_probe(args, config, weights, folder / "in.safetensors", scratch / "out.safetensors")
+    for what, (name, *files) in broken.items():
+        stored.write_inputs(args.scratch, *files)
+        run = call_probe(args, args.scratch)
         lines = run.stderr.splitlines()
-        good = run.returncode > 0 and len(lines) == 1 and name in lines[0]
-        held.append(good)
-        print(f"{what:34} {args.device:14} exit {run.returncode}, {len(lines)} line(s)  {'ok' if good else 'FAIL'}"
+        held.append(run.returncode > 0 and len(lines) == 1 and name.removeprefix("weights.") in lines[0])
+        print(f"{what:34} {args.device:14} exit {run.returncode}, {len(lines)} line(s)  {'ok' if held[-1] else 'FAIL'}"
               f"  {lines[0][:160] if lines else ''}")
     return held
 
@@ -192,7 +143,6 @@ def parse_arguments():
     parser.add_argument("--sweep", action="store_true", help="every variant of the families of several scales at lengths 1 to 40")
     parser.add_argument("--stored", action="store_true", help="use probe_cases/ (f64 only, no PyTorch needed)")
     parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose names hold it")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds per call of the probe")
     args = parser.parse_args()
     if args.stored and args.dtype != "f64":
         parser.error("the stored cases are f64")
@@ -205,9 +155,9 @@ def main():
     args = parse_arguments()
     print(f"{'case':34} {'device':14} {'logits':>9} {'loss':>9} {'grad':>9}")
     with tempfile.TemporaryDirectory() as scratch:
-        args.scratch = scratch
-        held = check_stored(args) if args.stored else check_generated(args, pathlib.Path(scratch))
-        held += check_errors(args, STORED / "gpt", pathlib.Path(scratch))
+        args.scratch = pathlib.Path(scratch)
+        held = check_stored(args) if args.stored else check_generated(args)
+        held += check_errors(args)
     print(f"{sum(held)} of {len(held)} hold ({args.dtype}, {args.device})")
     return 0 if all(held) else 1
 

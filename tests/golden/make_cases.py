@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the golden cases of tests/golden/probe_cases/ from reference.py, so that a machine without PyTorch can check
-ricci-probe: `check_probe.py --probe build/ricci-probe --stored`.
-
-A case is a folder: model.yaml, weights.safetensors, in.safetensors (ids, targets and, with padding, lengths),
-expected.safetensors (logits, loss and grad.<parameter name>), all in float64. The same seed gives the same bytes.
+"""Writes the golden cases of tests/golden/probe_cases/ from reference.py and scales.py, because the machines that check a build have no
+PyTorch. stored.py describes the files. The same seed gives the same bytes.
 """
-import pathlib
+import array
+import collections
 
-import safetensors.torch
 import torch
 
 import reference
 import scales
+import stored
 
 GPT = {"preset": "gpt", "vocab": 11, "ctx": 20, "layers": 1}
 MSA = {"preset": "msa", "vocab": 11, "ctx": 20, "layers": 1}
@@ -78,29 +76,34 @@ def yaml_text(config):
     return "model:\n" + "".join(f"  {key}: {value}\n" for key, value in words.items())
 
 
-def write_case(folder, config, batch, length, seed, lengths=None):
-    """Writes the four files and returns (weights, ids, targets)."""
-    folder.mkdir(parents=True, exist_ok=True)
+def to_stored(tensor):
+    """As stored.py has it: in f64 and i64, which it keeps exactly."""
+    kind, code = ("F64", "d") if tensor.is_floating_point() else ("I64", "q")
+    return kind, list(tensor.shape), array.array(code, tensor.flatten().tolist())
+
+
+def make_case(config, batch, length, seed, lengths=None):
+    """(model as a run file has it, {in.NAME, weights.NAME, expected.NAME: tensor}, (weights, ids, targets, lengths))"""
     config = {"family": "decoder", "mixer": "sdp", **config}
     definition = definition_of(config)
     weights = definition.random_weights(config, seed)
     ids, targets = definition.random_batch(config, batch, length, seed + 1)
-    inputs = {"ids": ids, "targets": targets}
-    if lengths is not None:
-        inputs["lengths"] = lengths
-    (folder / "model.yaml").write_text(yaml_text(config))
-    safetensors.torch.save_file(weights, folder / "weights.safetensors")
-    safetensors.torch.save_file(inputs, folder / "in.safetensors")
-    expected = definition.evaluate(config, weights, ids, targets, lengths)
-    safetensors.torch.save_file(expected, folder / "expected.safetensors")
-    return weights, ids, targets
+    lengths = None if lengths is None else torch.tensor(lengths)
+    inputs = {"ids": ids, "targets": targets, **({} if lengths is None else {"lengths": lengths})}
+    parts = {"in": inputs, "weights": weights, "expected": definition.evaluate(config, weights, ids, targets, lengths)}
+    tensors = {f"{part}.{name}": to_stored(tensor) for part, named in parts.items() for name, tensor in named.items()}
+    return yaml_text(config), tensors, (weights, ids, targets, lengths)
 
 
 def main():
-    root = pathlib.Path(__file__).parent / "probe_cases"
-    for seed, (name, (config, batch, length, *lengths)) in enumerate(STORED.items(), start=1):
-        write_case(root / name, config, batch, length, 100 * seed, torch.tensor(*lengths) if lengths else None)
-        print(f"{name}: {sum(path.stat().st_size for path in (root / name).iterdir())} bytes")
+    text, files = "# The model of each stored case; stored.py says how the files here belong together.\n", collections.defaultdict(dict)
+    for seed, (name, (config, *given)) in enumerate(STORED.items(), start=1):
+        model, tensors, _ = make_case(config, *given[:2], 100 * seed, *given[2:])
+        text += model.replace("model:", f"{name}:")
+        files[config.get("family", "decoder")] |= {f"{name}/{tensor}": value for tensor, value in tensors.items()}
+    (stored.FOLDER / "cases.yaml").write_text(text)
+    for family, tensors in files.items():
+        stored.write_safetensors(stored.FOLDER / f"{family}.safetensors", tensors)
 
 
 if __name__ == "__main__":

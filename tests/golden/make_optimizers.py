@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Writes optimizer_cases/NAME.safetensors from torch.optim: what the optimizers must do to three parameters in f64.
+"""Writes optimizers.safetensors from torch.optim: what the optimizers must do to three parameters in f64.
 
-Each file holds p0..p2 (the values at the start), g0..g2 (K steps of gradients, step first) and x0..x2 (the values after
-each step). p0 decays, p1 and p2 do not. The settings are the metadata.
+Each case has CASE/p0..p2 (the values at the start), g0..g2 (K steps of gradients, step first) and x0..x2 (the values after
+each step). p0 decays, p1 and p2 do not. The settings are the metadata, CASE/lr and so on.
 
-    python3 tests/golden/make_optimizers.py        # needs torch and safetensors
+    python3 tests/golden/make_optimizers.py        # needs torch
 """
 import pathlib
 
 import torch
-from safetensors.torch import save_file
+
+import make_cases
+import stored
 
 STEPS = 12
 SHAPES = [(3, 4), (4,), (2,)]
@@ -52,8 +54,8 @@ def run(make, options, weight_decay):
 
 
 if __name__ == "__main__":
-    folder = pathlib.Path(__file__).parent / "optimizer_cases"
-    folder.mkdir(exist_ok=True)
+    tensors, metadata = {}, {}
     for name, (make, options, weight_decay) in CASES.items():
-        save_file(run(make, options, weight_decay), folder / f"{name}.safetensors", settings(options, weight_decay))
-        print(folder / name, torch.__version__)
+        tensors |= {f"{name}/{key}": make_cases.to_stored(tensor) for key, tensor in run(make, options, weight_decay).items()}
+        metadata |= {f"{name}/{key}": value for key, value in settings(options, weight_decay).items()}
+    stored.write_safetensors(pathlib.Path(__file__).parent / "optimizers.safetensors", tensors, metadata)

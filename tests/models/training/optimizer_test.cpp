@@ -19,28 +19,28 @@ std::vector<Parameter*> pointers(std::vector<Parameter>& parameters) {
 }
 
 // Three parameters as the golden files have them: a matrix, a bias and a gain.
-std::vector<Parameter> golden_parameters(const SafetensorsFile& file, Device device) {
+std::vector<Parameter> golden_parameters(const SafetensorsFile& file, const std::string& name, Device device) {
   std::vector<Parameter> parameters;
   for (Role role : {Role::matrix, Role::bias, Role::gain}) {
     const std::string number = std::to_string(parameters.size());
-    parameters.push_back({.value = to(file.load("p" + number), device), .path = "p" + number, .role = role});
+    parameters.push_back({.value = to(file.load(name + "/p" + number), device), .path = "p" + number, .role = role});
   }
   return parameters;
 }
 
-double setting(const SafetensorsFile& file, const char* key, double otherwise) {
+double setting(const SafetensorsFile& file, const std::string& key, double otherwise) {
   const auto found = file.metadata().find(key);
   return found == file.metadata().end() ? otherwise : found->second == "True" ? 1 : std::stod(found->second);
 }
 
 OptimizerConfig golden_config(const SafetensorsFile& file, const std::string& name) {
   return {.kind = choice_of<Kind>("optimizer", name.substr(0, name.find('_'))),
-      .beta1 = setting(file, "beta1", 0.9),
-      .beta2 = setting(file, "beta2", 0.999),
-      .eps = setting(file, "eps", 1e-8),
-      .momentum = setting(file, "momentum", 0),
-      .nesterov = setting(file, "nesterov", 0) != 0,
-      .weight_decay = setting(file, "weight_decay", 0)};
+      .beta1 = setting(file, name + "/beta1", 0.9),
+      .beta2 = setting(file, name + "/beta2", 0.999),
+      .eps = setting(file, name + "/eps", 1e-8),
+      .momentum = setting(file, name + "/momentum", 0),
+      .nesterov = setting(file, name + "/nesterov", 0) != 0,
+      .weight_decay = setting(file, name + "/weight_decay", 0)};
 }
 
 std::vector<Parameter> drawn_parameters(Dtype dtype) {
@@ -72,19 +72,19 @@ const OptimizerConfig kEvery[] = {{.kind = Kind::adamw, .weight_decay = 0.1}, {.
 
 TEST_CASE("optimizers: step by step the values of torch.optim") {
   on_every_device([](Device device) {
-    for (const char* name : {"adamw", "adam", "sgd", "sgd_momentum", "sgd_nesterov"}) {
+    const SafetensorsFile file(RICCI_TESTS_FOLDER "/golden/optimizers.safetensors");
+    for (const std::string name : {"adamw", "adam", "sgd", "sgd_momentum", "sgd_nesterov"}) {
       CAPTURE(name);
-      const SafetensorsFile file(std::string(RICCI_TESTS_FOLDER) + "/golden/optimizer_cases/" + name + ".safetensors");
-      std::vector<Parameter> parameters = golden_parameters(file, device);
+      std::vector<Parameter> parameters = golden_parameters(file, name, device);
       Optimizer optimizer(pointers(parameters), golden_config(file, name));
-      for (int64_t step = 0; step < file.shape("g0")[0]; ++step) {
+      for (int64_t step = 0; step < file.shape(name + "/g0")[0]; ++step) {
         std::vector<Tensor> expected;
         for (Parameter& p : parameters) {
           const std::string number = p.path.substr(1);
-          p.grad = to(file.load("g" + number).rows(step, 1).reshaped(p.value.shape()), device);
-          expected.push_back(file.load("x" + number).rows(step, 1).reshaped(p.value.shape()));
+          p.grad = to(file.load(name + "/g" + number).rows(step, 1).reshaped(p.value.shape()), device);
+          expected.push_back(file.load(name + "/x" + number).rows(step, 1).reshaped(p.value.shape()));
         }
-        optimizer.step(setting(file, "lr", 0));
+        optimizer.step(setting(file, name + "/lr", 0));
         for (size_t i = 0; i < parameters.size(); ++i) CHECK(error_of(parameters[i].value, values_of(expected[i])) < 1e-13);
       }
     }
