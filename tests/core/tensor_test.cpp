@@ -1,16 +1,48 @@
+// Tensors, their memory and shapes; the dims that names of arguments give; numbers in messages.
 #include "core/tensor.h"
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "core/dims.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
 #include "core/view.h"
+#include "cuda/device/device.h"
 
 using namespace ricci;
+
+namespace {
+
+// The message of a tensor that cannot be made.
+std::string complaint(const Shape& shape, Dtype dtype) {
+  try {
+    const Tensor t(shape, dtype);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "made";
+}
+
+Dims matmul(const Tensor& a_mk, const Tensor& b_kn) { return DIMS(a_mk, b_kn); }
+Dims square(const Tensor& a_mm) { return DIMS(a_mm); }
+Dims any_shape(const Tensor& x, const Tensor& y) { return DIMS(x, y); }
+Dims grid(const Tensor& x_b12ac) { return DIMS(x_b12ac); }
+Dims linear(const Tensor& x_rd, const Tensor& w_fd, const Tensor& bias_f) { return DIMS(merged(x_rd), w_fd, optional(bias_f)); }
+Dims pick(const Tensor& x_rd, const Tensor& y_r) { return DIMS(merged(x_rd), merged(y_r)); }
+Dims add_rows(const Tensor& x_rd, const Tensor& y_rd) { return DIMS(merged(x_rd), merged(y_rd)); }
+Dims pick(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& lengths_b) {
+  return DIMS(i64(ids_bc), table_vd, optional(i64(lengths_b)));
+}
+Dims view_of(const Tensor& x) { return DIMS(any_dtype(x)); }
+
+Tensor ids(const Shape& shape, Device device = Device::cpu) { return Tensor(shape, Dtype::i64, device); }
+
+}  // namespace
 
 TEST_CASE("bytes are accounted for while tensors live") {
   const int64_t before = memory_use(Device::cpu).current;
@@ -35,20 +67,6 @@ TEST_CASE("a released block is used again") {
 #endif
   CHECK(asked > 0);
 }
-
-namespace {
-
-// The message of a tensor that cannot be made.
-std::string complaint(const Shape& shape, Dtype dtype) {
-  try {
-    const Tensor t(shape, dtype);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "made";
-}
-
-}  // namespace
 
 TEST_CASE("a tensor that no memory could hold is an error, not a small block") {
   const int64_t large = int64_t{1} << 30;
@@ -129,4 +147,103 @@ TEST_CASE("bf16 rounds to nearest even and keeps NaN and infinity") {
   CHECK(static_cast<float>(bf16(infinity)) == infinity);
   const float nan = static_cast<float>(bf16(std::numeric_limits<float>::quiet_NaN()));
   CHECK(nan != nan);
+}
+
+TEST_CASE("letters of the suffix are bound to extents") {
+  const Dims n = matmul(Tensor({2, 3}), Tensor({3, 5}));
+  CHECK(n['m'] == 2);
+  CHECK(n['k'] == 3);
+  CHECK(n['n'] == 5);
+  CHECK(n['z'] == 0);
+}
+
+TEST_CASE("a letter with two extents names both tensors") {
+  CHECK_THROWS_WITH_AS(matmul(Tensor({2, 3}), Tensor({4, 5})), "matmul: index k is 3 in a_mk[2 3] but 4 in b_kn[4 5]", Error);
+  CHECK_THROWS_WITH_AS(matmul(Tensor({2, 0}), Tensor({4, 5})), "matmul: index k is 0 in a_mk[2 0] but 4 in b_kn[4 5]", Error);
+  CHECK(square(Tensor({4, 4}))['m'] == 4);
+  CHECK_THROWS_WITH_AS(square(Tensor({2, 3})), "square: index m is 3 in a_mm[2 3] but 2 in a_mm[2 3]", Error);
+}
+
+TEST_CASE("a tensor of another rank is named, and an empty one") {
+  CHECK_THROWS_WITH_AS(matmul(Tensor({2, 3, 4}), Tensor({4, 5})), "matmul: a_mk[2 3 4] does not have the indices 'mk'", Error);
+  CHECK_THROWS_WITH_AS(matmul(Tensor({2, 3}), Tensor({3})), "matmul: b_kn[3] does not have the indices 'kn'", Error);
+  CHECK_THROWS_WITH_AS(matmul(Tensor(), Tensor({4, 5})), "matmul: a_mk is empty", Error);
+}
+
+TEST_CASE("a number in the suffix is a fixed extent") {
+  const Dims n = grid(Tensor({7, 12, 2, 3}));
+  CHECK(n['b'] == 7);
+  CHECK(n['a'] == 2);
+  CHECK(n['c'] == 3);
+  CHECK_THROWS_WITH_AS(grid(Tensor({7, 11, 2, 3})), "grid: index 1 of x_b12ac[7 11 2 3] must be 12", Error);
+}
+
+TEST_CASE("a name without a suffix may have any shape") {
+  any_shape(Tensor({2, 3}), Tensor(Shape{}));
+  CHECK_THROWS_WITH_AS(any_shape(Tensor({2}), Tensor()), "any_shape: y is empty", Error);
+  CHECK_THROWS_WITH_AS(any_shape(Tensor({2}), ids({2})), "any_shape: y[2] is i64, expected f32, f64 or bf16", Error);
+}
+
+TEST_CASE("merged: the first letter stands for all leading indices") {
+  for (const Shape& shape : {Shape{10, 3}, Shape{2, 5, 3}, Shape{1, 2, 5, 3}}) {
+    const Dims n = linear(Tensor(shape), Tensor({7, 3}), Tensor());
+    CHECK(n['r'] == 10);
+    CHECK(n['d'] == 3);
+    CHECK(n['f'] == 7);
+  }
+  CHECK(linear(Tensor({3}), Tensor({7, 3}), Tensor())['r'] == 1);
+  CHECK_THROWS_WITH_AS(linear(Tensor({2, 5, 3}), Tensor({7, 4}), Tensor()), "linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]", Error);
+  CHECK_THROWS_WITH_AS(linear(Tensor(Shape{}), Tensor({7, 4}), Tensor()), "linear: x_rd[] does not have the indices 'rd'", Error);
+  add_rows(Tensor({2, 5, 3}), Tensor({2, 5, 3}));
+  CHECK_THROWS_WITH_AS(add_rows(Tensor({4, 8}), Tensor({2, 8})), "add_rows: index r is 4 in x_rd[4 8] but 2 in y_rd[2 8]", Error);
+  CHECK_THROWS_WITH_AS(
+      add_rows(Tensor({2, 4, 8}), Tensor({4, 2, 8})), "add_rows: x_rd[2 4 8] and y_rd[4 2 8] differ in the indices merged into r", Error);
+  CHECK(pick(Tensor({2, 4, 8}), Tensor({2, 4}))['r'] == 8);
+  CHECK_THROWS_WITH_AS(pick(Tensor({2, 4, 8}), Tensor({8})), "pick: x_rd[2 4 8] and y_r[8] differ in the indices merged into r", Error);
+  CHECK_THROWS_WITH_AS(
+      add_rows(Tensor({8, 8}), Tensor({4, 2, 8})), "add_rows: x_rd[8 8] and y_rd[4 2 8] differ in the indices merged into r", Error);
+}
+
+TEST_CASE("optional: what is empty is not checked, what is there is") {
+  CHECK(linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({7}))['f'] == 7);
+  CHECK_THROWS_WITH_AS(linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({8})), "linear: index f is 7 in w_fd[7 3] but 8 in bias_f[8]", Error);
+  CHECK_THROWS_WITH_AS(
+      linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({7}, Dtype::f64)), "linear: x_rd is f32 on cpu, bias_f f64 on cpu", Error);
+  CHECK_THROWS_WITH_AS(linear(Tensor({10, 3}), Tensor(), Tensor()), "linear: w_fd is empty", Error);
+}
+
+TEST_CASE("dtypes: floating-point inputs agree, integers are where they belong") {
+  CHECK_THROWS_WITH_AS(matmul(Tensor({2, 3}, Dtype::bf16), Tensor({3, 5})), "matmul: a_mk is bf16 on cpu, b_kn f32 on cpu", Error);
+  CHECK(pick(ids({2, 5}), Tensor({9, 3}, Dtype::bf16), ids({2}))['b'] == 2);
+  CHECK(pick(ids({2, 5}), Tensor({9, 3}, Dtype::f64), Tensor())['v'] == 9);
+  CHECK_THROWS_WITH_AS(pick(Tensor({2, 5}), Tensor({9, 3}), Tensor()), "pick: ids_bc[2 5] is f32, expected i64", Error);
+  CHECK_THROWS_WITH_AS(pick(ids({2, 5}), ids({9, 3}), Tensor()), "pick: table_vd[9 3] is i64, expected f32, f64 or bf16", Error);
+  CHECK_THROWS_WITH_AS(pick(ids({2, 5}), Tensor({9, 3}), Tensor({2})), "pick: lengths_b[2] is f32, expected i64", Error);
+  for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16, Dtype::i64}) view_of(Tensor({2}, dtype));
+  CHECK_THROWS_WITH_AS(view_of(Tensor()), "view_of: x is empty", Error);
+}
+
+TEST_CASE("all inputs are on one device") {
+  const Device other = Device::cuda_emulated;
+  require(other);
+  CHECK_THROWS_WITH_AS(
+      matmul(Tensor({2, 3}), Tensor({3, 5}, Dtype::f32, other)), "matmul: a_mk is f32 on cpu, b_kn f32 on cuda_emulated", Error);
+  CHECK_THROWS_WITH_AS(
+      pick(ids({2, 5}), Tensor({9, 3}, Dtype::f32, other), Tensor()), "pick: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated", Error);
+  CHECK_THROWS_WITH_AS(pick(ids({2, 5}, other), Tensor({9, 3}, Dtype::f32, other), ids({2})),
+      "pick: ids_bc is i64 on cuda_emulated, lengths_b i64 on cpu", Error);
+}
+
+TEST_CASE("numbers in messages are printed as they are, the largest and the smallest too") {
+  CHECK(format_message("{} {}", {std::numeric_limits<uint64_t>::max(), std::numeric_limits<size_t>::max()}) ==
+        "18446744073709551615 18446744073709551615");
+  CHECK(format_message("{} {}", {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) ==
+        "-9223372036854775808 9223372036854775807");
+  CHECK(format_message("{} {} {}", {-1, uint32_t{4294967295}, uint8_t{200}}) == "-1 4294967295 200");
+  CHECK(format_message("{:#x} {:>4}", {std::numeric_limits<uint64_t>::max(), 7u}) == "0xffffffffffffffff    7");
+}
+
+TEST_CASE("letters, texts and real numbers in messages") {
+  CHECK(format_message("{} {} {:.3g} {}", {'k', "text", 2.0f / 3, std::string("string")}) == "k text 0.667 string");
+  CHECK_THROWS_WITH_AS(fail("op: {} is wrong", {uint64_t{1} << 63}), "op: 9223372036854775808 is wrong", Error);
 }

@@ -1,17 +1,26 @@
-// The file format: bytes written here by hand are read, and bytes written by the code are compared with the definition.
+// The file format: bytes written here by hand are read, bytes written by the code are compared with the definition, headers that break the
+// format are rejected with a message each, in time and memory in proportion to their length, and checksums notice damage.
 #include "core/files/safetensors.h"
 
 #include <doctest/doctest.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <functional>
 #include <limits>
+#include <string>
 
+#include "core/files/checksum.h"
+#include "core/memory/memory.h"
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
 using namespace test_data;
+using ricci::xxh64;
 
 namespace {
 
@@ -52,6 +61,26 @@ std::vector<std::pair<std::string, Tensor>> samples() {
       {"half", tensor_of<bf16>({3, 1, 1}, halves)}, {"ids", tensor_of<int64_t>({2}, {INT64_MIN, INT64_MAX})},
       {"loss", tensor_of<double>({}, {0.1})}, {"none", tensor_of<float>({0, 5}, {})},
       {"odd \"name\" \n é", tensor_of<double>({1, 1, 1, 1, 1, 1}, {std::nan("7")})}};
+}
+
+// The complaint of opening a file of these bytes, without the path in front.
+std::string complaint(const std::string& bytes) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.safetensors", bytes);
+  const std::string error = test::bounded_error([&] { SafetensorsFile file(path); });
+  CHECK(error.find('\n') == error.npos);
+  return error.starts_with(path + ": ") ? error.substr(path.size() + 2) : error;
+}
+
+std::string one(const std::string& shape, const std::string& offsets, size_t data_bytes = 24) {
+  return complaint(file_of(R"({"w":)" + tensor_json("F32", shape, offsets) + "}", data_bytes));
+}
+
+std::vector<std::pair<std::string, Tensor>> some_tensors() {
+  Tensor w({2, 3}, Dtype::f32), n({2}, Dtype::i64);
+  for (int i = 0; i < 6; ++i) w.data<float>()[i] = static_cast<float>(i) - 3.5f;
+  n.data<int64_t>()[0] = INT64_MAX, n.data<int64_t>()[1] = -1;
+  return {{"w", w}, {"none", Tensor({0, 5}, Dtype::f32)}, {"n", n}};
 }
 
 }  // namespace
@@ -187,4 +216,252 @@ TEST_CASE("safetensors: F16 and BF16 are read as f32") {
   check_same(others.load_f32("b"), tensor_of<float>({3}, {1.5f, -0.25f, static_cast<float>(bf16(3e38f))}));
   check_same(others.load_f32("f"), tensor_of<float>({2}, {7, -1}));
   CHECK(error_of([&] { others.load_f32("i"); }) == path + ": tensor 'i' is I64; F32, BF16 and F16 can be read as f32");
+}
+
+TEST_CASE("safetensors: a file that is not of this format") {
+  CHECK(complaint("") == "not a safetensors file: it has 0 bytes, fewer than 8");
+  CHECK(complaint("1234567") == "not a safetensors file: it has 7 bytes, fewer than 8");
+  CHECK(complaint(length_bytes(100) + "{}") == "cut off: the header has 100 bytes, but only 2 follow its length");
+  CHECK(complaint("%PDF-1.7 and so on") == "not a safetensors file: a header of 3976169591536898085 bytes, at most 100000000 are allowed");
+  CHECK(
+      complaint(std::string(8, '\xff')) == "not a safetensors file: a header of 18446744073709551615 bytes, at most 100000000 are allowed");
+  CHECK(complaint(length_bytes(100'000'000)) == "cut off: the header has 100000000 bytes, but only 0 follow its length");
+}
+
+TEST_CASE("safetensors: a header that is not a JSON object") {
+  CHECK(complaint(file_of("", 0)) == "the header is not JSON: fault at byte 1 of 0");
+  CHECK(complaint(file_of(R"({"w":)", 0)) == "the header is not JSON: fault at byte 6 of 5");
+  CHECK(complaint(file_of("{\"\xff\":1}", 0)) == "the header is not JSON: fault at byte 3 of 7");
+  CHECK(complaint(file_of(std::string("{}\0\0", 4), 0)) == "the header is not JSON: fault at byte 3 of 4");
+  CHECK(complaint(file_of("{} x", 0)) == "the header is not JSON: fault at byte 4 of 4");
+  for (const char* text : {"7", "null", "\"w\"", "[]", "[{}]"}) CHECK(complaint(file_of(text, 0)) == "the header is not a JSON object");
+  CHECK(complaint(file_of(R"({"w":{"shape":[[)" + std::string(100'000, '['), 0)) == "the header is nested too deeply");
+  CHECK(complaint(file_of(R"({"w":{"shape":{"a":{}}}})", 0)) == "the header is nested too deeply");
+}
+
+TEST_CASE("safetensors: a header takes time and memory in proportion to its length, whatever it holds") {
+  constexpr int kTensors = 20'000;
+  std::string many = "{";
+  for (int i = 0; i < kTensors; ++i)
+    many +=
+        format_message(R"({}"blocks.{}.weight":{{"dtype":"F32","shape":[1],"data_offsets":[{},{}]}})", {i ? "," : "", i, i * 4, i * 4 + 4});
+  const ScratchFolder folder;
+  const std::string path = folder.write("many", file_of(many + "}", kTensors * 4));
+  CHECK(test::bounded_error([&] { SafetensorsFile(path).names().size() == kTensors ? void() : fail("some are missing"); },
+            {.mebibytes = 64}) == "no error");
+
+  const auto repeated = [](const std::string& text, size_t bytes) {
+    std::string all;
+    while (all.size() < bytes) all += text;
+    return all;
+  };
+  constexpr size_t large = 200'000;
+  for (const std::string& text :
+      {repeated("[", large), repeated("{\"a\":", large), repeated("\"", large), repeated("{", large), repeated("1", large)}) {
+    CHECK(complaint(file_of(text, 0)) != "no error");
+    CHECK(complaint(file_of(R"({"w":)" + text, 0)).size() < 300);
+    CHECK(complaint(file_of(R"({"w":{"shape":)" + text, 0)).size() < 300);
+    CHECK(complaint(file_of(R"({"__metadata__":{"a":)" + text, 0)).size() < 300);
+  }
+  CHECK(complaint(file_of(R"({"w":{"shape":[)" + repeated("1,", large) + "1]}}", 0)) == R"("w": more than 65536 values)");
+}
+
+TEST_CASE("safetensors: names and keys given twice") {
+  const std::string w = tensor_json("F32", "[1]", "[0,4]");
+  CHECK(complaint(file_of(R"({"w":)" + w + R"(,"w":)" + w + "}", 4)) == R"(the header has "w" twice)");
+  CHECK(complaint(file_of(R"({"w":{"dtype":"F32","dtype":"F64","shape":[1],"data_offsets":[0,8]}})", 8)) ==
+        R"(the header has "dtype" twice)");
+  CHECK(complaint(file_of(R"({"__metadata__":{"a":"1","a":"2"}})", 0)) == R"(the header has "a" twice)");
+}
+
+TEST_CASE("safetensors: malformed entries") {
+  CHECK(complaint(file_of(R"({"w":3})", 0)) == R"(tensor "w": expected an object, got 3)");
+  CHECK(complaint(file_of(R"({"w":{"shape":[1],"data_offsets":[0,4]}})", 4)) == R"(tensor "w": no dtype)");
+  CHECK(complaint(file_of(R"({"w":{"dtype":"F32","data_offsets":[0,4]}})", 4)) == R"(tensor "w": no shape)");
+  CHECK(complaint(file_of(R"({"w":{"dtype":"F32","shape":[1]}})", 4)) == R"(tensor "w": no data_offsets)");
+  CHECK(complaint(file_of(R"({"w":)" + tensor_json("F31", "[1]", "[0,4]") + "}", 4)) == R"(tensor "w": unknown dtype "F31")");
+  CHECK(complaint(file_of(R"({"w":{"dtype":5,"shape":[1],"data_offsets":[0,4]}})", 4)) == R"(tensor "w": unknown dtype 5)");
+  CHECK(complaint(file_of(R"({"a\nb":3})", 0)) == R"(tensor "a\nb": expected an object, got 3)");
+}
+
+TEST_CASE("safetensors: malformed shapes") {
+  const std::string range = ", expected an integer from 0 to 2^63 - 1";
+  CHECK(one("6", "[0,24]") == R"(tensor "w": shape is 6, expected a list of integers)");
+  CHECK(one("[-2,3]", "[0,24]") == R"(tensor "w": shape has -2)" + range);
+  CHECK(one("[2.0,3]", "[0,24]") == R"(tensor "w": shape has 2.0)" + range);
+  CHECK(one(R"(["2",3])", "[0,24]") == R"(tensor "w": shape has "2")" + range);
+  CHECK(one("[true]", "[0,24]") == R"(tensor "w": shape has true)" + range);
+  CHECK(one("[9223372036854775808]", "[0,24]") == R"(tensor "w": shape has 9223372036854775808)" + range);
+  CHECK(one("[99999999999999999999]", "[0,24]") == R"(tensor "w": shape has 1e+20)" + range);
+  CHECK(one("[1e999]", "[0,24]") == "the header has a number beyond the range of f64");
+  CHECK(one("[4294967296,4294967296]", "[0,24]") == R"(tensor "w": shape [4294967296, 4294967296] overflows)");
+  CHECK(one("[4611686018427387904,4,0]", "[0,0]", 0) == R"(tensor "w": shape [4611686018427387904, 4, 0] overflows)");
+  CHECK(one("[9223372036854775807]", "[0,24]") == R"(tensor "w": shape [9223372036854775807] overflows)");
+  CHECK(one("[1,1,1,1,1,1,6]", "[0,24]") == R"(tensor "w": shape has 7 extents, at most 6 are supported)");
+  CHECK(one("[2,4]", "[0,24]") == R"(tensor "w": F32 of shape [2, 4] takes 32 bytes, but data_offsets has 24)");
+  CHECK(one("[]", "[0,24]") == R"(tensor "w": F32 of shape [] takes 4 bytes, but data_offsets has 24)");
+  CHECK(one("[6]", "[0,24]") == "no error");
+}
+
+TEST_CASE("safetensors: malformed offsets") {
+  const std::string two = ", expected two integers", range = ", expected an integer from 0 to 2^63 - 1";
+  CHECK(one("[6]", "24") == R"(tensor "w": data_offsets is 24)" + two);
+  CHECK(one("[6]", "[24]") == R"(tensor "w": data_offsets is [24])" + two);
+  CHECK(one("[6]", "[0,12,24]") == R"(tensor "w": data_offsets is [0,12,24])" + two);
+  CHECK(one("[6]", "[-1,23]") == R"(tensor "w": data_offsets has -1)" + range);
+  CHECK(one("[6]", "[0,24.5]") == R"(tensor "w": data_offsets has 24.5)" + range);
+  CHECK(one("[6]", "[4,28]") == R"(tensor "w": data_offsets is [4,28], outside the 24 bytes of data)");
+  CHECK(one("[6]", "[0,9223372036854775807]") == R"(tensor "w": data_offsets is [0,9223372036854775807], outside the 24 bytes of data)");
+  CHECK(one("[6]", "[24,0]") == R"(tensor "w": data_offsets is [24,0], outside the 24 bytes of data)");
+}
+
+TEST_CASE("safetensors: data with holes and overlaps") {
+  CHECK(one("[6]", "[4,28]", 28) == "bytes 0 to 4 of the data belong to no tensor");
+  CHECK(one("[6]", "[0,24]", 29) == "bytes 24 to 29 of the data belong to no tensor");
+  CHECK(complaint(file_of("{}", 1)) == "bytes 0 to 1 of the data belong to no tensor");
+  const auto two = [](const std::string& a, const std::string& b, size_t bytes) {
+    return complaint(file_of(R"({"a":)" + tensor_json("F32", "[2]", a) + R"(,"b":)" + tensor_json("F32", "[2]", b) + "}", bytes));
+  };
+  CHECK(two("[0,8]", "[8,16]", 16) == "no error");
+  CHECK(two("[8,16]", "[0,8]", 16) == "no error");
+  CHECK(two("[0,8]", "[0,8]", 8) == R"(tensor "b": its data overlaps the data of another tensor)");
+  CHECK(two("[4,12]", "[0,8]", 12) == R"(tensor "a": its data overlaps the data of another tensor)");
+  CHECK(two("[0,8]", "[12,20]", 20) == "bytes 8 to 12 of the data belong to no tensor");
+  CHECK(complaint(file_of(R"({"a":)" + tensor_json("F32", "[0]", "[4,4]") + R"(,"b":)" + tensor_json("F32", "[2]", "[0,8]") + "}", 8)) ==
+        R"(tensor "a": its data overlaps the data of another tensor)");
+}
+
+TEST_CASE("safetensors: malformed metadata") {
+  CHECK(complaint(file_of(R"({"__metadata__":[]})", 0)) == "__metadata__ is [], expected an object");
+  CHECK(complaint(file_of(R"({"__metadata__":{"step":3}})", 0)) == R"(__metadata__: "step" is 3, expected a string)");
+  CHECK(complaint(file_of(R"({"__metadata__":{"step":null}})", 0)) == R"(__metadata__: "step" is null, expected a string)");
+  CHECK(complaint(file_of(
+            R"({"__metadata__":)" + std::string(R"(["a long list of values that goes on and on and on for more)") + R"( than a line"]})",
+            0)) == R"(__metadata__ is ["a long list of values that goes on and on and on for mo..., expected an object)");
+}
+
+TEST_CASE("safetensors: a checksum notices every damaged byte, and a file without one") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a.safetensors";
+  save_checked_safetensors(path, some_tensors(), {{"step", "12"}, {"z", "\"checksum\":\"0000000000000000\""}});
+  const std::string sound = read_file(path);
+  const SafetensorsFile file(path);
+  file.verify();
+  CHECK(file.metadata().at("step") == "12");
+  CHECK(file.metadata().at("checksum") != "0000000000000000");
+  CHECK(file.load("w").data<float>()[5] == 1.5f);
+
+  for (size_t i = 0; i < sound.size(); ++i) {
+    std::string damaged = sound;
+    for (const int change : {1, 0x80}) {
+      damaged[i] = static_cast<char>(sound[i] ^ change);
+      folder.write("b.safetensors", damaged);
+      CAPTURE(i);
+      CHECK(error_of([&] { SafetensorsFile(folder / "b.safetensors").verify(); }) != "no error");
+    }
+  }
+  std::string last = sound;
+  last.back() = static_cast<char>(last.back() ^ 1);
+  CHECK(error_of([&] { SafetensorsFile(folder.write("b.safetensors", last)).verify(); }) ==
+        folder / "b.safetensors" + ": damaged: its bytes do not match its checksum");
+  save_safetensors(path, some_tensors());
+  CHECK(error_of([&] { SafetensorsFile(path).verify(); }) == path + ": it has no checksum");
+}
+
+TEST_CASE("safetensors: a file that is written to while it is read is an error, whatever is read of it next") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a.safetensors";
+  save_checked_safetensors(path, some_tensors());
+  const std::string sound = read_file(path), error = path + ": it was overwritten or cut short while it was read";
+  const std::function<void()> changes[] = {[&] { std::filesystem::resize_file(path, sound.size() - 20); },
+      [&] { folder.write("a.safetensors", ""); }, [&] { folder.write("a.safetensors", sound + "more"); },
+      [&] { folder.write("a.safetensors", std::string(sound.size(), 'x')); }};
+  for (const auto& change : changes) {
+    folder.write("a.safetensors", sound);
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+    const SafetensorsFile file(path);
+    CHECK_NOTHROW(file.verify());
+    CHECK_NOTHROW(file.load("w"));
+    change();
+    CHECK(error_of([&] { file.verify(); }) == error);
+    CHECK(error_of([&] { file.load("w"); }) == error);
+    CHECK(error_of([&] { file.load_f32("w"); }) == error);
+  }
+}
+
+TEST_CASE("safetensors: tensors that are loaded one at a time make the same file") {
+  const ScratchFolder folder;
+  const auto tensors = some_tensors();
+  save_checked_safetensors(folder / "a", tensors, {{"step", "12"}});
+  std::vector<std::string> order;
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors)
+    sources.push_back({name, tensor.shape(), tensor.dtype(), [&, name = name, tensor = tensor] {
+                         order.push_back(name);
+                         return tensor;
+                       }});
+  save_checked_safetensors_from(folder / "b", sources, {{"step", "12"}});
+  CHECK(read_file(folder / "a") == read_file(folder / "b"));
+  CHECK(order == SafetensorsFile(folder / "b").names());  // each once
+  sort_in_file_order(sources);
+  CHECK(sources[0].name == "n");
+
+  const std::string before = read_file(folder / "b");
+  const auto fault = [&](const TensorSource& wrong) {
+    std::vector<TensorSource> with = sources;
+    with.push_back(wrong);
+    const std::string error = error_of([&] { save_checked_safetensors_from(folder / "b", with); });
+    CHECK(read_file(folder / "b") == before);
+    return error.substr((folder / "b: ").size());
+  };
+  const auto empty = [] { return Tensor(); };
+  const auto two = [] { return Tensor({2}, Dtype::f32); };
+  CHECK(fault({"x", {2}, Dtype::f32, empty}) == "tensor 'x' is empty");
+  CHECK(fault({"x", {3}, Dtype::f32, two}) == "tensor 'x' is f32 [2], expected f32 [3]");
+  CHECK(fault({"x", {2}, Dtype::f64, two}) == "tensor 'x' is f32 [2], expected f64 [2]");
+  CHECK(fault({"w", {2}, Dtype::f32, two}) == "tensor 'w' is given twice");
+}
+
+TEST_CASE("safetensors: no more than one loaded tensor is in memory at a time") {
+  const ScratchFolder folder;
+  const int64_t before = memory_use(Device::cpu).current;
+  std::vector<TensorSource> sources;
+  for (const char* name : {"a", "b", "c"})
+    sources.push_back({name, {1 << 18}, Dtype::f32, [&] {
+                         CHECK(memory_use(Device::cpu).current == before);
+                         return Tensor({1 << 18}, Dtype::f32);
+                       }});
+  save_checked_safetensors_from(folder / "a", sources);
+  SafetensorsFile(folder / "a").verify();
+}
+
+TEST_CASE("xxh64: the values of the reference implementation") {
+  CHECK(xxh64("") == 0xef46db3751d8e999u);
+  CHECK(xxh64("abc") == 0x44bc2cf5ad770999u);
+  std::string bytes(200, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i * 7 + i * 13 + 5);
+  struct Case {
+    size_t length;
+    uint64_t seed, hash;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {0, 0x0u, 0xef46db3751d8e999u},
+           {1, 0x0u, 0x50ff15a81340970fu},
+           {3, 0x7u, 0xbbdba65e54839df1u},
+           {4, 0x0u, 0x56ad15c35c9774fdu},
+           {7, 0x9e3779b185ebca87u, 0xcb8b8825798d19bbu},
+           {8, 0x0u, 0x8e94d1fc5ae68313u},
+           {12, 0x1u, 0x53d7847abde87a48u},
+           {15, 0x0u, 0x477c43cf9858c4dbu},
+           {31, 0x0u, 0x18e187606ddc662cu},
+           {32, 0x0u, 0xfb5a878e50332551u},
+           {33, 0x2u, 0xfc5824d3c03ce6a7u},
+           {63, 0x0u, 0xb9a05dbdec8770deu},
+           {64, 0xffffffffffffffffu, 0x2da0220e26bf836cu},
+           {100, 0x0u, 0xf38896434bdcd7acu},
+           {200, 0x9e3779b185ebca87u, 0x80b459a2d3512a10u},
+       }) {
+    CAPTURE(c.length);
+    CHECK(xxh64(std::string_view(bytes).substr(0, c.length), c.seed) == c.hash);
+  }
 }

@@ -1,0 +1,290 @@
+// Threads and processors: loops that share their work, values made ahead, vectors of every width, and the number of threads where a process
+// may not use all processors. Control groups are folders of their files.
+#include <doctest/doctest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/cpu/available.h"
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
+#include "core/cpu/prefetch.h"
+#include "core/error.h"
+#include "tests/data/files.h"
+#include "tests/skip.h"
+
+using namespace ricci;
+using test_data::ScratchFolder;
+
+namespace {
+
+// Restores the number of threads at the end of a test.
+struct Threads {
+  int before = thread_count();
+  explicit Threads(int count) { set_thread_count(count); }
+  ~Threads() { set_thread_count(before); }
+};
+
+// Waits until every other thread of this process sleeps.
+void wait_until_others_sleep() {
+  const auto is_awake = [](const std::filesystem::path& thread) {
+    const std::string status = test_data::read_file(thread / "stat");
+    const size_t state = status.rfind(')') + 2;
+    return thread.filename() != std::to_string(::gettid()) && state < status.size() && status[state] == 'R';
+  };
+  const auto any_is_awake = [&] {
+    const std::filesystem::directory_iterator threads("/proc/self/task");
+    return std::any_of(begin(threads), end(threads), is_awake);
+  };
+  while (any_is_awake()) std::this_thread::yield();
+}
+
+// The number of times that one call visited each index.
+std::vector<int> visits(int64_t n, int64_t grain) {
+  std::vector<std::atomic<int>> counts(static_cast<size_t>(n));
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) ++counts[static_cast<size_t>(i)];
+  });
+  return {counts.begin(), counts.end()};
+}
+
+struct Square {
+  const float* x;
+  float* y;
+  void operator()(int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) y[i] = x[i] * x[i];
+  }
+};
+
+// The squares of 0, 1, .. 102 but for the first and the last two, which stay -1.
+std::vector<float> squares(void (*run)(Square, int64_t, int64_t)) {
+  std::vector<float> x, y(103, -1);
+  for (int i = 0; i < 103; ++i) x.push_back(static_cast<float>(i));
+  run(Square{x.data(), y.data()}, 1, 101);
+  return y;
+}
+
+void check_squares(const std::vector<float>& y) {
+  for (int i = 0; i < 103; ++i) CHECK(y[static_cast<size_t>(i)] == static_cast<float>(i < 1 || i > 100 ? -1 : i * i));
+}
+
+// Sets the affinity mask of this thread to one processor of it.
+class OneProcessor {
+ public:
+  OneProcessor() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
+      if (CPU_ISSET(i, &before_)) CPU_SET(i, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OneProcessor() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+int quota_of(const ScratchFolder& folder, const std::string& list) {
+  folder.write("list", list);
+  return quota_of_processors(folder / "list", folder.path());
+}
+
+}  // namespace
+
+TEST_CASE("of several errors the first in order reaches the caller, and the other chunks run all the same") {
+  for (const int threads : {1, 2, 7}) {
+    const Threads count(threads);
+    for (int round = 0; round < 50; ++round) {
+      std::atomic<int> ran = 0;
+      std::string told;
+      try {
+        parallel_for_first_error(1000, 8, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            ++ran;
+            if (i % 50 == 13) fail("{}", {i});
+          }
+        });
+      } catch (const Error& error) {
+        told = error.what();
+      }
+      CHECK(told == "13");
+      CHECK(ran > 800);
+    }
+  }
+  CHECK_NOTHROW(parallel_for_first_error(0, 8, [](int64_t, int64_t) { fail("no"); }));
+}
+
+TEST_CASE("every index is visited once, whatever the threads and the grain") {
+  for (int threads : {1, 2, 3, 8}) {
+    const Threads set(threads);
+    for (int64_t n : {0, 1, 2, 7, 64, 1000})
+      for (int64_t grain : {0, 1, 3, 64, 5000}) CHECK(visits(n, grain) == std::vector<int>(static_cast<size_t>(n), 1));
+  }
+}
+
+TEST_CASE("chunks begin where the grain says, not where the number of threads would have it") {
+  for (int threads : {1, 4}) {
+    const Threads set(threads);
+    std::vector<std::atomic<int64_t>> ends(100);
+    parallel_for(100, 8, [&](int64_t begin, int64_t end) { ends[static_cast<size_t>(begin)] = end; });
+    for (int64_t i = 0; i < 100; ++i) CHECK(ends[static_cast<size_t>(i)] == (i % 8 ? 0 : std::min<int64_t>(i + 8, 100)));
+  }
+}
+
+TEST_CASE("many short calls in a row, with sleeping and with waking threads") {
+  const Threads set(4);
+  int64_t total = 0;
+  for (int call = 0; call < 3000; ++call) {
+    std::atomic<int64_t> sum{0};
+    parallel_for(call % 9, 1, [&](int64_t begin, int64_t) { sum += begin; });
+    total += sum;
+    if (call % 1000 == 0) wait_until_others_sleep();
+  }
+  int64_t expected = 0;
+  for (int call = 0; call < 3000; ++call) expected += (call % 9) * (call % 9 - 1) / 2;
+  CHECK(total == expected);
+}
+
+TEST_CASE("an exception reaches the caller, and the next call works") {
+  const Threads set(3);
+  auto bad = [] {
+    parallel_for(100, 1, [](int64_t begin, int64_t) {
+      if (begin == 41) fail("chunk {}", {begin});
+    });
+  };
+  CHECK_THROWS_WITH_AS(bad(), "chunk 41", Error);
+  CHECK(visits(50, 1) == std::vector<int>(50, 1));
+}
+
+TEST_CASE("calls within a call, and from several threads at once") {
+  const Threads set(4);
+  std::atomic<int64_t> inner{0};
+  parallel_for(10, 1, [&](int64_t, int64_t) { parallel_for(10, 1, [&](int64_t begin, int64_t) { inner += begin; }); });
+  CHECK(inner == 450);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i)
+    callers.emplace_back([&] {
+      for (int call = 0; call < 200; ++call) wrong += visits(20, 1) != std::vector<int>(20, 1);
+    });
+  for (std::thread& caller : callers) caller.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("less than one thread is an error") { CHECK_THROWS_WITH_AS(set_thread_count(0), "threads: expected at least 1, got 0", Error); }
+
+TEST_CASE("parallel: work that is not wanted any more is given up at its next parallel_for") {
+  static bool unwanted = false;
+  unwanted = false;
+  int calls = 0;
+  const auto work = [&] { parallel_for(10, 10, [&](int64_t, int64_t) { ++calls; }); };
+  {
+    const StopWhen stop([] { return unwanted; });
+    work();
+    unwanted = true;
+    CHECK_THROWS_AS(work(), Stopped);
+    {
+      const StopWhen inner([] { return false; });
+      work();
+    }
+    CHECK_THROWS_AS(work(), Stopped);
+  }
+  work();
+  CHECK(calls == 3);
+}
+
+TEST_CASE("values come in their order, and then nothing") {
+  int made = 0;
+  Prefetch<int> values([&]() -> std::optional<int> { return made < 1000 ? std::optional(made++) : std::nullopt; }, 3);
+  for (int i = 0; i < 1000; ++i) CHECK(values.next() == i);
+  CHECK(values.next() == std::nullopt);
+  CHECK(values.next() == std::nullopt);
+}
+
+TEST_CASE("no more values are made than asked for ahead, and so many are") {
+  constexpr int kAhead = 4;
+  std::atomic<int> made = 0, asked = 0, most = 0;
+  Prefetch<int> values(
+      [&]() -> std::optional<int> {
+        most = std::max<int>(most, made + 1 - asked);
+        return made++;
+      },
+      kAhead);
+  for (int i = 0; i < 300; ++i) {
+    while (made < i + kAhead) std::this_thread::yield();
+    ++asked;
+    CHECK(values.next() == i);
+  }
+  CHECK(most == kAhead);
+}
+
+TEST_CASE("an error comes after the values before it, every time it is asked for") {
+  int made = 0;
+  Prefetch<int> values([&]() -> std::optional<int> { return made == 2 ? (fail("value {}", {made}), 0) : made++; }, 5);
+  CHECK(values.next() == 0);
+  CHECK(values.next() == 1);
+  CHECK_THROWS_WITH_AS(values.next(), "value 2", Error);
+  CHECK_THROWS_WITH_AS(values.next(), "value 2", Error);
+}
+
+TEST_CASE("a loop covers its range, and nothing else") {
+  check_squares(squares(run_baseline<Square>));
+  check_squares(squares([](Square f, int64_t begin, int64_t end) { run_vectorized(f, begin, end); }));
+}
+
+TEST_CASE("the widest loops run here" * doctest::test_suite("needs AVX-512")) {
+  if (cpu_isa() < Isa::avx512) return test::skip(std::string("needs AVX-512, the widest here is ") + name_of(cpu_isa()));
+#if defined(__x86_64__)
+  check_squares(squares(run_avx2<Square>));
+  check_squares(squares(run_avx512<Square>));
+#endif
+}
+
+TEST_CASE("available processors: those of the affinity mask") {
+  const int all = available_processors();
+  CHECK(all >= 1);
+  CHECK(all <= static_cast<int>(std::thread::hardware_concurrency()));
+  const OneProcessor one;
+  CHECK(available_processors() == 1);
+}
+
+TEST_CASE("available processors: the quota of control groups, version 2") {
+  const ScratchFolder folder;
+  CHECK(quota_of_processors(folder / "none", folder.path()) == 0);
+  CHECK(quota_of(folder, "0::/a/b\n") == 0);
+  folder.write("a/b/cpu.max", "max 100000\n");
+  CHECK(quota_of(folder, "0::/a/b\n") == 0);
+  folder.write("a/b/cpu.max", "350000 100000\n");
+  CHECK(quota_of(folder, "0::/a/b\n") == 4);
+  folder.write("a/cpu.max", "150000 100000\n");
+  CHECK(quota_of(folder, "0::/a/b\n") == 2);
+  CHECK(quota_of(folder, "0::/a\n") == 2);
+  CHECK(quota_of(folder, "0::/\n") == 0);
+  folder.write("cpu.max", "20000 100000\n");  // a container, whose list may name a folder of its host
+  CHECK(quota_of(folder, "0::/\n") == 1);
+  CHECK(quota_of(folder, "0::/host/pod\n") == 1);
+  folder.write("cpu.max", "nothing\n");
+  CHECK(quota_of(folder, "0::/\n") == 0);
+}
+
+TEST_CASE("available processors: the quota of control groups, version 1") {
+  const ScratchFolder folder;
+  const std::string list = "12:memory:/a\n4:cpu,cpuacct:/a\n1:name=systemd:/a\n";
+  CHECK(quota_of(folder, list) == 0);
+  folder.write("cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n");
+  folder.write("cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
+  CHECK(quota_of(folder, list) == 0);
+  folder.write("cpu,cpuacct/a/cpu.cfs_quota_us", "250000\n");
+  CHECK(quota_of(folder, list) == 3);
+  folder.write("cpu/cpu.cfs_quota_us", "50000\n");
+  folder.write("cpu/cpu.cfs_period_us", "50000\n");
+  CHECK(quota_of(folder, list) == 1);
+  CHECK(quota_of(folder, "3:cpuset:/a\n") == 0);
+}
