@@ -3,10 +3,11 @@
 # program. The program then says so in one line with a code other than 0, or it does without and ends with the right bytes. The files of
 # before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
 #   faults.sh build-folder [--all [name ...]]
-# Without --all every fault is tried once on half of the programs, at a drawn call, and at every opening of a folder that has just been
-# made. With it every call is tried, of all programs or the named ones, as many programs at a time as there are processors. There are
+# Without --all each fault of each kind of call is tried once, at a drawn call of one of the programs, which take turns. With it, or with
+# RICCI_TEST_ALL, every call is tried, of all programs or the named ones, as many programs at a time as there are processors. There are
 # thousands of allocations, so only some are tried; the distance from one to the next grows by an eighth.
 programs='train resume shards prepare tokenize import export compare plot'
+[ $# != 1 ] || [ -z "${RICCI_TEST_ALL:-}" ] || set -- "$1" --all
 if [ "${2:-}" = --all ] && [ $# != 3 ]; then
   [ $# -gt 3 ] && programs=${*:3}
   xargs -n 1 -P "$(nproc)" "$0" "$1" --all <<<"$programs"
@@ -14,7 +15,7 @@ if [ "${2:-}" = --all ] && [ $# != 3 ]; then
 fi
 models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
 . "$(dirname "$0")/../programs.sh" "$@"
-all=${2:-} names=" ${*:3} "
+all=${2:-}
 RANDOM=1
 export TMPDIR=$folder/tmp OMP_NUM_THREADS=1
 mkdir tmp work
@@ -124,14 +125,16 @@ each_call() {
     malloc_step=1
   done
 }
-# one_call KIND WAY: a drawn call of that kind fails, once or from there on, on half of the programs. So does the first malloc, which is
-# before anything could catch its error.
+# one_call KIND WAY: a drawn call of that kind fails, once or from there on. False: the program has no such call.
 one_call() {
-  [ "$1" != malloc ] || attempt malloc 1 "$2"
-  [ $((RANDOM % 2)) = 0 ] || return
   local at=$((1 + RANDOM % 24)) stays=
   case $2 in EINTR | die) ;; *) [ $((RANDOM % 2)) = 0 ] || stays=+ ;; esac
-  while [ $at -gt 0 ] && ! attempt "$1" $at$stays "$2"; do at=$((at / 3)); done
+  [ "$1" != malloc ] || at=1 # the first is before anything could catch its error
+  while [ $at -gt 0 ]; do
+    attempt "$1" $at$stays "$2" && return
+    at=$((at / 3))
+  done
+  return 1
 }
 for kind in $kinds; do declare "${kind}_step=1"; done
 
@@ -160,30 +163,53 @@ traced() {
   out_of_order calls
 }
 
-total=0
-tree before >original
-for name in $programs; do
-  [ "$names" = '  ' ] || [[ $names == *" $name "* ]] || continue
+# choose NAME: the program that is tried next, and how its folder is to be after it.
+choose() {
+  name=$1
   read -ra command <<<"${commands[$name]}"
+  [ ! -e "expected.$name" ] || cp "expected.$name" expected
+}
+tree before >original
+[ $# -lt 3 ] || programs=${*:3}
+for name in $programs; do
+  choose $name
   order=$(traced none)
-  tree work >expected
+  tree work >"expected.$name"
   verdict "$name: $(grep -c '' calls) calls that change files, in an order that a power failure does not harm" "$order"
-  tried=0 faults=
-  for kind in $kinds; do
-    begun=$tried missed=0
-    for way in ${ways[$kind]}; do
-      if [ "$all" ] || [ $kind = enter ]; then each_call $kind $way; else one_call $kind $way; fi
+done
+total=0
+if [ "$all" ]; then
+  for name in $programs; do
+    choose $name
+    tried=0 faults=
+    for kind in $kinds; do
+      begun=$tried missed=0
+      for way in ${ways[$kind]}; do each_call $kind $way; done
+      echo "        $name: $kind: $((tried - begun)) faults, $((tried - begun - missed)) held$faults"
     done
-    [ -z "$all" ] || echo "        $name: $kind: $((tried - begun)) faults, $((tried - begun - missed)) held$faults"
+    : >out && : >err
+    verdict "$name: $tried faults" "$faults"
+    total=$((total + tried))
+  done
+else
+  tried=0 faults= missed=0 turns=($programs)
+  for kind in $kinds; do
+    for way in ${ways[$kind]}; do
+      for _ in $programs; do
+        choose "${turns[0]}"
+        turns=("${turns[@]:1}" "${turns[0]}")
+        one_call $kind $way && break
+      done
+    done
   done
   : >out && : >err
-  verdict "$name: $tried faults" "$faults"
-  total=$((total + tried))
-done
+  verdict "$tried faults, one of each kind" "$faults"
+  total=$tried
+fi
 echo "        $total faults"
 
 # ---- The same on programs with planted bugs, which must be seen
-read -ra command <<<"${commands[prepare]}"
+choose prepare
 for planted in no_sync late_sync no_folder_sync; do
   verdict "a planted bug, $planted, is seen" "$([ -n "$(traced $planted)" ] || echo no)"
 done

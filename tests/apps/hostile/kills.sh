@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Each family and feed of ricci-train, and the other programs that write, are killed at drawn calls that change files and started again
 # each time. They leave the bytes of a call in one piece.
-#   kills.sh build-folder [kills [seed]]      2 kills of each command if no number is given
+#   kills.sh build-folder [kills [seed]]
+# Without a number some of the commands are killed once; with RICCI_TEST_ALL all of them, 14 times.
 models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
 . "$(dirname "$0")/../programs.sh" "$@"
-kills=${2:-2}
+kills=${2:-$(few_or_all 1 14)}
 RANDOM=${3:-1}
 
 mkdir before
@@ -26,6 +27,7 @@ rm -rf before/runs/old/events.out.*
 
 train='train small.yaml name=new checkpoint_every=2'
 names='decoder llama topdown bottomup retina coarse classifier messages sorter columns shuffled compare prepare tokenize import export'
+[ $# -gt 1 ] || everything || names='decoder messages shuffled prepare import'
 declare -A commands=(
   [decoder]="$train model.dropout=0.1 tokenizer=bpe model.vocab=270"
   [llama]="$train model.preset=llama precision=bf16"
