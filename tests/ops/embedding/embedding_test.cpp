@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "core/cpu/parallel.h"
 #include "ops/embedding/row_buckets.h"
 #include "tests/ops/values.h"
 
@@ -58,22 +57,18 @@ TEST_CASE("embedding: values and gradients, with and without positions") {
 }
 
 TEST_CASE("embedding: gradients have the same bits for any number of threads, on every device") {
-  const int before = thread_count();
   const std::vector<int64_t> ids = drawn_ids(3 * 211, 500, 5);
-  std::vector<Tensor> grads;
-  auto run = [&](Device device) {
+  const auto gradients = [&](Device device) {
     const Tensor ids_bc = ids_of(ids, {3, 211}, device), dy_bcd = drawn({3, 211, 67}, Dtype::f32, device, 6);
-    auto f = [&](const std::vector<Tensor>& in) { return embedding(ids_bc, in[0], in[1], 3.0); };
-    const auto both = gradients_of(f, {drawn({500, 67}, Dtype::f32, device, 7), drawn({211, 67}, Dtype::f32, device, 8)}, dy_bcd);
-    grads.insert(grads.end(), both.begin(), both.end());
+    const auto f = [&](const std::vector<Tensor>& in) { return embedding(ids_bc, in[0], in[1], 3.0); };
+    return gradients_of(f, {drawn({500, 67}, Dtype::f32, device, 7), drawn({211, 67}, Dtype::f32, device, 8)}, dy_bcd);
   };
-  for (int threads : {1, 2, 5}) {
-    set_thread_count(threads);
-    run(Device::cpu);
-  }
-  set_thread_count(before);
-  on_every_device(run);
-  for (size_t i = 2; i < grads.size(); ++i) CHECK(same_bits(grads[i], grads[i % 2]));
+  check_threads([&] { return gradients(Device::cpu); });
+  const std::vector<Tensor> expected = gradients(Device::cpu);
+  on_gpus([&](Device device) {
+    const std::vector<Tensor> got = gradients(device);
+    for (size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));
+  });
 }
 
 TEST_CASE("embedding: fixed positions, and a table that is not trained") {
@@ -151,4 +146,30 @@ TEST_CASE("rows are bucketed by id as a stable sort does it, strange ids left ou
       }
     });
   }
+}
+
+TEST_CASE("sinusoidal positions are the formula, of odd widths too") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (int64_t width : {1, 2, 7, 64}) {
+      const Tensor pe = sinusoidal_positions(33, width, dtype, device);
+      CHECK(pe.shape() == Shape({33, width}));
+      CHECK(pe.dtype() == dtype);
+      CHECK(pe.device() == device);
+      Values expected;
+      for (int64_t t = 0; t < 33; ++t) {
+        for (int64_t d = 0; d < width; ++d) {
+          const double angle = static_cast<double>(t) / std::pow(10000.0, 2.0 * static_cast<double>(d / 2) / static_cast<double>(width));
+          expected.push_back(d % 2 ? std::cos(angle) : std::sin(angle));
+        }
+      }
+      CHECK(error_of(pe, expected) <= unit(dtype) + 64 * 0x1p-53);  // an angle of up to 32, rounded a few times
+    }
+  });
+}
+
+TEST_CASE("sinusoidal positions: values known from the paper's formula") {
+  const Values pe = values_of(sinusoidal_positions(2, 4, Dtype::f64, Device::cpu));
+  const Values expected{0, 1, 0, 1, std::sin(1.0), std::cos(1.0), std::sin(0.01), std::cos(0.01)};
+  for (size_t i = 0; i < expected.size(); ++i) CHECK(std::abs(pe[i] - expected[i]) <= 0x1p-52);
+  CHECK(sinusoidal_positions(0, 4, Dtype::f32, Device::cpu).size() == 0);
 }

@@ -4,7 +4,6 @@
 #include <complex>
 #include <numbers>
 
-#include "core/cpu/parallel.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -168,19 +167,14 @@ TEST_CASE("rotary: the scalings of the frequencies") {
 }
 
 TEST_CASE("rotary: the same bits for any number of threads") {
-  const int before = thread_count();
   const Tensor x = drawn({3, 71, 24}, Dtype::f32, Device::cpu, 1), gain = drawn({8}, Dtype::f32, Device::cpu, 2);
   const Tensor dy = drawn({3, 71, 24}, Dtype::f32, Device::cpu, 3), table = rotary_table(71, 8, {}, Dtype::f32, Device::cpu);
   const auto op = [&](const std::vector<Tensor>& in) { return rotary(in[0], {2, 1, 8}, in[1], in[1], table); };
-  std::vector<Tensor> first;
-  for (int threads : {1, 2, 5}) {
-    set_thread_count(threads);
-    std::vector<Tensor> now = gradients_of(op, {x, gain}, dy);
-    now.push_back(op({x, gain}));
-    if (first.empty()) first = now;
-    for (size_t i = 0; i < now.size(); ++i) CHECK(same_bits(first[i], now[i]));
-  }
-  set_thread_count(before);
+  check_threads([&] {
+    std::vector<Tensor> all = gradients_of(op, {x, gain}, dy);
+    all.push_back(op({x, gain}));
+    return all;
+  });
 }
 
 TEST_CASE("rotary: messages") {

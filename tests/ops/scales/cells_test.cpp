@@ -1,4 +1,5 @@
-// Cells of a coarser scale against the formulas spelled out: mean, maximum, windows of a convolution.
+// A coarser scale against the formulas spelled out: mean and maximum of cells, windows of a convolution, an upsampled sequence next to a
+// finer one, and the cross-entropy against the tokens of the next cell.
 #include "ops/scales/cells.h"
 
 #include "ops/products/products.h"
@@ -37,6 +38,36 @@ double mean(const Values& v) {
 
 const std::vector<std::pair<Extents, int64_t>> kCases = {
     {{2, 11, 5}, 4}, {{3, 8, 300}, 2}, {{1, 3, 4}, 1}, {{2, 3, 4}, 5}, {{1, 70, 33}, 64}, {{2, 11, 264}, 4}};
+
+struct Bag {
+  int64_t b, c, v, size;
+  std::vector<int64_t> lengths;
+};
+
+std::vector<int64_t> some_ids(const Bag& of) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < of.b * of.c; ++i) ids.push_back((i * 7 + i / 3) % of.v);
+  return ids;
+}
+
+double naive_bag(const Values& l, const std::vector<int64_t>& ids, const Bag& of) {
+  double total = 0, counted = 0;
+  for (int64_t b = 0; b < of.b; ++b)
+    for (int64_t j = 0; j < of.c / of.size; ++j) {
+      if ((j + 2) * of.size > (of.lengths.empty() ? of.c : of.lengths[static_cast<size_t>(b)])) continue;
+      const double* const row = l.data() + (b * (of.c / of.size) + j) * of.v;
+      double sum = 0;
+      for (int64_t v = 0; v < of.v; ++v) sum += std::exp(row[v]);
+      for (int64_t w = 0; w < of.size; ++w)
+        total -= (row[ids[static_cast<size_t>(b * of.c + (j + 1) * of.size + w)]] - std::log(sum)) / static_cast<double>(of.size);
+      ++counted;
+    }
+  return counted > 0 ? total / counted : 0;
+}
+
+struct Join {
+  int64_t b, c, d, cells, ratio, shift;
+};
 
 }  // namespace
 
@@ -86,22 +117,21 @@ TEST_CASE("cell_windows: windows that end with their cells, zero before the sequ
 }
 
 TEST_CASE("cells: gradients have the bits of the CPU, 16 bytes at a time or not, also after the last cell") {
-  for (int64_t size : {1, 2, 3, 4, 8})
-    for (int64_t d : {24, 264, 5})
-      on_every_device_and_dtype([&](Device device, Dtype dtype) {
-        CAPTURE(size);
-        CAPTURE(d);
-        const std::vector<std::function<Tensor(const Tensor&)>> ops = {[&](const Tensor& x) { return cell_max(x, size); },
-            [&](const Tensor& x) { return cell_windows(x, size, size); },
-            [&](const Tensor& x) { return cell_windows(x, size, 2 * size, size); }};
-        for (const auto& op : ops) {
-          const auto gradient = [&](Device on) {
-            const Tensor x = drawn({2, 2 * size + 1, d}, dtype, on, 1);
-            return gradients_of([&](const std::vector<Tensor>& in) { return op(in[0]); }, {x}, drawn(op(x).shape(), dtype, on, 4))[0];
-          };
-          CHECK(same_bits(gradient(device), gradient(Device::cpu)));
-        }
-      });
+  for (const auto& [size, d] : {std::pair<int64_t, int64_t>{1, 24}, {2, 264}, {3, 5}, {3, 24}, {4, 24}, {8, 264}, {8, 5}})
+    on_every_device_and_dtype([&, size = size, d = d](Device device, Dtype dtype) {
+      CAPTURE(size);
+      CAPTURE(d);
+      const std::vector<std::function<Tensor(const Tensor&)>> ops = {[&](const Tensor& x) { return cell_max(x, size); },
+          [&](const Tensor& x) { return cell_windows(x, size, size); },
+          [&](const Tensor& x) { return cell_windows(x, size, 2 * size, size); }};
+      for (const auto& op : ops) {
+        const auto gradient = [&](Device on) {
+          const Tensor x = drawn({2, 2 * size + 1, d}, dtype, on, 1);
+          return gradients_of([&](const std::vector<Tensor>& in) { return op(in[0]); }, {x}, drawn(op(x).shape(), dtype, on, 4))[0];
+        };
+        CHECK(same_bits(gradient(device), gradient(Device::cpu)));
+      }
+    });
 }
 
 TEST_CASE("cell_windows and linear are a causal strided convolution") {
@@ -135,6 +165,72 @@ TEST_CASE("text_lengths: up to the token that the last target is") {
   });
 }
 
+TEST_CASE("join_upsampled: with contract a shifted transposed convolution beside a, on every device and dtype") {
+  for (const Join& of : std::vector<Join>{{2, 11, 3, 2, 4, 3}, {2, 10, 3, 4, 2, 2}, {1, 5, 40, 3, 3, -2}, {2, 4, 5, 4, 1, 0},
+           {1, 3, 2, 1, 4, 3}, {2, 9, 264, 2, 4, 1}, {1, 7, 16, 3, 2, -1}, {2, 11, 24, 1, 8, 2}})
+    on_every_device_and_dtype([&](Device device, Dtype dtype) {
+      const Tensor a = drawn({of.b, of.c, of.d}, dtype, device, 1), h = drawn({of.b, of.cells, of.d}, dtype, device, 2);
+      const Tensor w = drawn({of.d, of.d, of.ratio}, dtype, device, 3), bias = drawn({of.d}, dtype, device, 4);
+      const Tensor z = contract("bmi,ix->bmx", h, w.reshaped({of.d, of.d * of.ratio}));
+      const Values av = values_of(a), hv = values_of(h), wv = values_of(w), bv = values_of(bias);
+      Values expected, size;
+      for (int64_t b = 0; b < of.b; ++b)
+        for (int64_t c = 0; c < of.c; ++c) {
+          for (int64_t i = 0; i < of.d; ++i)
+            expected.push_back(av[static_cast<size_t>((b * of.c + c) * of.d + i)]), size.push_back(std::abs(expected.back()));
+          const int64_t from = c - of.shift;
+          for (int64_t o = 0; o < of.d; ++o) {
+            double sum = 0, absolute = 0;
+            const bool covered = from >= 0 && from < of.cells * of.ratio;
+            for (int64_t i = 0; i < of.d && covered; ++i) {
+              const double term = hv[static_cast<size_t>((b * of.cells + from / of.ratio) * of.d + i)] *
+                                  wv[static_cast<size_t>((i * of.d + o) * of.ratio + from % of.ratio)];
+              sum += term, absolute += std::abs(term);
+            }
+            expected.push_back(covered ? sum + bv[static_cast<size_t>(o)] : 0),
+                size.push_back(covered ? absolute + std::abs(bv[static_cast<size_t>(o)]) : 0);
+          }
+        }
+      const Tensor y = join_upsampled(a, z, bias, of.shift);
+      CHECK(y.shape() == Shape{of.b, of.c, 2 * of.d});
+      CHECK(error_of(y, expected, size) <= 3 * unit(dtype) + static_cast<double>(of.d + 2) * sum_unit(dtype));
+    });
+}
+
+TEST_CASE("join_upsampled: the gradients of a and z have the bits of the CPU, 16 bytes at a time or not") {
+  for (const auto& [ratio, d] : {std::pair<int64_t, int64_t>{1, 24}, {2, 264}, {3, 5}, {3, 24}, {4, 24}, {8, 264}, {8, 5}})
+    on_every_device_and_dtype([&, ratio = ratio, d = d](Device device, Dtype dtype) {
+      CAPTURE(ratio);
+      CAPTURE(d);
+      const auto gradients = [&](Device on) {
+        const std::vector<Tensor> in{drawn({2, 11, d}, dtype, on, 1), drawn({2, 3, d * ratio}, dtype, on, 2), drawn({d}, dtype, on, 3)};
+        return gradients_of(
+            [](const std::vector<Tensor>& x) { return join_upsampled(x[0], x[1], x[2], -1); }, in, drawn({2, 11, 2 * d}, dtype, on, 4));
+      };
+      const auto got = gradients(device), expected = gradients(Device::cpu);
+      CHECK(same_bits(got[0], expected[0]));
+      CHECK(same_bits(got[1], expected[1]));
+    });
+}
+
+TEST_CASE("bag_cross_entropy: the formula, on every device and dtype") {
+  for (const Bag& of : std::vector<Bag>{
+           {2, 14, 5, 3, {}}, {1, 40, 300, 4, {}}, {3, 6, 7, 2, {6, 5, 1}}, {2, 5, 4, 1, {}}, {2, 3, 4, 2, {}}, {1, 3, 4, 5, {}}})
+    on_every_device_and_dtype([&](Device device, Dtype dtype) {
+      const Tensor logits = drawn({of.b, of.c / of.size, of.v}, dtype, device, 5);
+      const std::vector<int64_t> ids = some_ids(of);
+      const Tensor lengths = of.lengths.empty() ? Tensor() : ids_of(of.lengths, {of.b}, device);
+      const double got = values_of(bag_cross_entropy(logits, ids_of(ids, {of.b, of.c}, device), of.size, lengths))[0];
+      CHECK(std::abs(got - naive_bag(values_of(logits), ids, of)) <= static_cast<double>(of.v + 8) * 8 * sum_unit(dtype));
+    });
+}
+
+TEST_CASE("bag_cross_entropy: an id that the vocabulary does not have is NaN off the cpu") {
+  const Tensor loss =
+      bag_cross_entropy(drawn({1, 2, 3}, Dtype::f32, Device::cuda_emulated, 1), ids_of({0, 1, 2, 3}, {1, 4}, Device::cuda_emulated), 2);
+  CHECK(std::isnan(values_of(loss)[0]));
+}
+
 TEST_CASE("cells: messages") {
   const Tensor x({2, 7, 3});
   CHECK(message_of([&] { cell_mean(x, 0); }) == "cell_mean: cells of 0 positions, expected 1 or more");
@@ -148,4 +244,29 @@ TEST_CASE("cells: messages") {
   CHECK(message_of([&] { whole_cells(ids_of({4}, {1}, Device::cpu), 0); }) == "whole_cells: cells of 0 positions, expected 1 or more");
   CHECK(message_of([&] { text_lengths(x); }) == "text_lengths: targets_bc[2 7 3] is f32, expected i64");
   CHECK(message_of([&] { whole_cells(x, 2); }) == "whole_cells: lengths_b[2 7 3] is f32, expected i64");
+}
+
+TEST_CASE("join_upsampled: messages") {
+  const Tensor a({2, 7, 3}), bias({3});
+  CHECK(message_of([&] {
+    join_upsampled(a, Tensor({2, 2, 8}), bias, 0);
+  }) == "join_upsampled: the 8 columns of z_bmx[2 2 8] are no multiple of the 3 of a_bcd[2 7 3]");
+  CHECK(message_of([&] {
+    join_upsampled(a, Tensor({2, 2, 0}), bias, 0);
+  }) == "join_upsampled: the 0 columns of z_bmx[2 2 0] are no multiple of the 3 of a_bcd[2 7 3]");
+  CHECK(message_of([&] {
+    join_upsampled(a, Tensor({1, 2, 6}), bias, 0);
+  }) == "join_upsampled: index b is 2 in a_bcd[2 7 3] but 1 in z_bmx[1 2 6]");
+}
+
+TEST_CASE("bag_cross_entropy: messages") {
+  const Tensor logits({1, 2, 3}), ids = ids_of({0, 1, 2, 1}, {1, 4}, Device::cpu);
+  CHECK(message_of([&] { bag_cross_entropy(logits, ids, 0); }) == "bag_cross_entropy: cells of 0 tokens, expected 1 or more");
+  CHECK(message_of([&] { bag_cross_entropy(logits, ids, 3); }) ==
+        "bag_cross_entropy: logits_bmv[1 2 3] of 2 cells, but ids_bc[1 4] have 1 of 3 tokens");
+  CHECK(message_of([&] {
+    bag_cross_entropy(logits, ids_of({0, 1, 3, 1}, {1, 4}, Device::cpu), 2);
+  }) == "bag_cross_entropy: id 3 at [0 2] is outside the vocabulary of 3");
+  CHECK(message_of([&] { bag_cross_entropy(logits, ids, 2, ids_of({5}, {1}, Device::cpu)); }) ==
+        "bag_cross_entropy: length 5 at [0] of lengths_b is outside 0 .. 4");
 }

@@ -1,7 +1,10 @@
-#include "core/cpu/parallel.h"
+// The shift-and-sum against its definition; its dropout of levels; decoding; sequences that do not fit into the shared memory of a GPU.
+#include "ops/shapes/shape_ops.h"
+#include "ops/shift_and_sum/kernels.h"
 #include "tests/ops/shift_and_sum/cases.h"
 
 using namespace ricci;
+using namespace ricci::shift_and_sum_kernels;
 
 namespace {
 
@@ -26,13 +29,39 @@ double weight(const Values& coef, const ShiftCase& of, int64_t b, int64_t head, 
 // The errors of the values, dv and dcoef of `f` at the given precision, relative to the definition in f64.
 std::vector<double> errors(ShiftAndSum f, const ShiftCase& of, Device device, Dtype dtype) {
   const Tensor v = of.v(dtype, device), coef = of.coef(dtype, device), dy = of.dy(dtype, device);
-  const auto wide = [](const Tensor& t) { return to(convert(t, Dtype::f64), Device::cpu); };
-  const auto expected = outcome_of(naive_shift_and_sum, of, {wide(v), wide(coef)}, wide(dy));
+  const auto expected = outcome_of(naive_shift_and_sum, of, {exactly(v), exactly(coef)}, exactly(dy));
   const auto got = outcome_of(f, of, {v, coef}, dy);
   std::vector<double> all;
   for (size_t i = 0; i < got.size(); ++i) all.push_back(error_of(got[i], values_of(expected[i])));
   return all;
 }
+
+// The number of times that each level was skipped in `calls` calls: position 2^r hears the first value through level r alone.
+std::vector<int> skipped(const ShiftCase& of, int calls) {
+  Values v(static_cast<size_t>(of.c * of.d()));
+  v[0] = 1;
+  const Tensor first = tensor_of(v, {1, of.c, of.d()}, Dtype::f32, Device::cpu), ones({1, of.c, of.heads * of.levels});
+  fill(ones, 1);
+  std::vector<int> counts(static_cast<size_t>(of.levels));
+  set_random_state({11, 0});
+  for (int call = 0; call < calls; ++call) {
+    const Tensor y = shift_and_sum(first, ones, of.options());
+    for (int64_t r = 0; r < of.levels; ++r) counts[static_cast<size_t>(r)] += item(y, (int64_t{1} << r) * of.d()) == 0;
+  }
+  return counts;
+}
+
+// Positions first .. first + count of a tensor [b c x].
+Tensor positions(const Tensor& t, int64_t first, int64_t count) { return slice(t, 1, first, count).detached(); }
+
+struct Divided {
+  ShiftCase of;
+  int64_t bytes;
+  size_t parts;  // that the backward has
+};
+
+// Room for that many rows of the backward, with so many levels, of f64.
+int64_t bytes_of(int64_t rows, int levels) { return rows * 8 * numbers_of_row(levels, true); }
 
 }  // namespace
 
@@ -73,16 +102,8 @@ TEST_CASE("shift_and_sum: the backward keeps the values and the coefficients alo
 
 TEST_CASE("shift_and_sum: the bits do not depend on the number of threads") {
   const ShiftCase of{1, 300, 1, 100, 9};
-  const int before = thread_count();
-  std::vector<std::vector<Tensor>> outcomes;
-  for (int threads : {1, 2, 5}) {
-    set_thread_count(threads);
-    outcomes.push_back(
-        outcome_of(shift_and_sum, of, {of.v(Dtype::f32, Device::cpu), of.coef(Dtype::f32, Device::cpu)}, of.dy(Dtype::f32, Device::cpu)));
-  }
-  set_thread_count(before);
-  for (const auto& outcome : outcomes)
-    for (size_t i = 0; i < outcome.size(); ++i) CHECK(same_bits(outcome[i], outcomes[0][i]));
+  const std::vector<Tensor> inputs{of.v(Dtype::f32, Device::cpu), of.coef(Dtype::f32, Device::cpu)};
+  check_threads([&] { return outcome_of(shift_and_sum, of, inputs, of.dy(Dtype::f32, Device::cpu)); });
 }
 
 TEST_CASE("shift_and_sum: what is not finite stays on the paths that it takes") {
@@ -96,12 +117,124 @@ TEST_CASE("shift_and_sum: what is not finite stays on the paths that it takes") 
   });
 }
 
-TEST_CASE("shift_and_sum: no elements") {
-  CHECK(shift_and_sum(Tensor({0, 3, 4}), Tensor({0, 3, 2}), {}).shape() == Shape({0, 3, 4}));
-  CHECK(shift_and_sum(Tensor({2, 0, 4}), Tensor({2, 0, 2}), {}).shape() == Shape({2, 0, 4}));
-  const auto sum = [](const std::vector<Tensor>& in) { return shift_and_sum(in[0], in[1], {}); };
-  const auto gradients = gradients_of(sum, {Tensor({2, 3, 0}), Tensor({2, 3, 2})}, Tensor({2, 3, 0}));
-  CHECK(values_of(gradients[1]) == Values(12));
+TEST_CASE("shift_and_sum: with dropout values and gradients are those of the definition with the same levels left out") {
+  on_every_device([](Device device) {
+    for (const ShiftCase& of : {ShiftCase{2, 13, 2, 5, 4, 0.5}, ShiftCase{1, 40, 1, 20, 6, 0.7}, ShiftCase{1, 33, 1, 3, 6, 0.3, false}})
+      for (uint64_t stream = 0; stream < 4; ++stream) {
+        const Tensor v = of.v(Dtype::f64, device), coef = of.coef(Dtype::f64, device), dy = of.dy(Dtype::f64, device);
+        const auto expected = outcome_of(naive_shift_and_sum, of, {exactly(v), exactly(coef)}, exactly(dy), stream);
+        const auto got = outcome_of(shift_and_sum, of, {v, coef}, dy, stream);
+        for (size_t i = 0; i < got.size(); ++i) CHECK(error_of(got[i], values_of(expected[i])) < 1e-13);
+      }
+  });
+}
+
+TEST_CASE("shift_and_sum: dropout skips each level as often as it says, level 0 only where it may") {
+  for (bool drops_level_0 : {true, false}) {
+    const auto counts = skipped({1, 33, 1, 1, 6, 0.25, drops_level_0}, 2000);
+    for (size_t r = 0; r < counts.size(); ++r)
+      CHECK(std::abs(counts[r] - (r > 0 || drops_level_0 ? 500 : 0)) <= (r > 0 || drops_level_0 ? 80 : 0));
+  }
+}
+
+TEST_CASE("shift_and_sum: one draw is for the whole batch and all heads, and a call without dropout draws nothing") {
+  const ShiftCase of{3, 5, 2, 1, 3, 0.5};
+  Values v(30);
+  for (size_t b = 0; b < 3; ++b) v[b * 10] = v[b * 10 + 1] = 1;
+  const Tensor first = tensor_of(v, {3, 5, 2}, Dtype::f32, Device::cpu), ones({3, 5, 6});
+  fill(ones, 1);
+  set_random_state({2, 0});
+  for (int call = 0; call < 20; ++call) {
+    const Values y = values_of(shift_and_sum(first, ones, of.options()));
+    for (size_t i = 0; i < 5; ++i)
+      for (size_t b = 0; b < 3; ++b)
+        for (size_t x = 0; x < 2; ++x) CHECK(y[b * 10 + i * 2 + x] == y[i * 2]);
+  }
+  CHECK(random_state().next_stream == 20);
+  shift_and_sum(first, ones, {.heads = 2});
+  CHECK(random_state().next_stream == 20);
+}
+
+TEST_CASE("shift_and_sum_cached: positions read in any portions give what they give at once") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (const ShiftCase& of : {ShiftCase{2, 13, 2, 5, 4}, ShiftCase{1, 20, 1, 3, 2}, ShiftCase{1, 9, 1, 130, 5}}) {
+      const Tensor v = of.v(dtype, device), coef = of.coef(dtype, device), full = shift_and_sum(v, coef, of.options());
+      for (int64_t portion : {1, 3, 7, 100}) {
+        Tensor rings = zeros({of.b, (int64_t{1} << of.levels) - 1, of.d()}, dtype, device);
+        for (int64_t past = 0; past < of.c; past += portion) {
+          const int64_t count = std::min(portion, of.c - past);
+          const Tensor y = shift_and_sum_cached(positions(v, past, count), positions(coef, past, count), rings, past, of.options());
+          CHECK(error_of(y, values_of(positions(full, past, count))) <= 16 * unit(dtype));
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("shift_and_sum_cached: rings of fewer levels leave out those that no position reaches") {
+  const ShiftCase of{1, 4, 1, 3, 6};
+  const Tensor v = of.v(Dtype::f64, Device::cpu), coef = of.coef(Dtype::f64, Device::cpu);
+  Tensor rings = zeros({1, 3, 3}, Dtype::f64, Device::cpu);
+  const Tensor y = shift_and_sum_cached(v, coef, rings, 0, of.options());
+  CHECK(error_of(y, values_of(shift_and_sum(v, coef, of.options()))) < 1e-15);
+}
+
+TEST_CASE("shift_and_sum: divided into parts it gives the same values and gradients") {
+  on_gpus([](Device device) {
+    for (const Divided& divided : {Divided{{1, 37, 1, 4, 6}, bytes_of(40, 6), 1}, {{1, 37, 1, 4, 6}, bytes_of(12, 2), 3},
+             {{2, 61, 2, 6, 6}, bytes_of(24, 2), 2}, {{1, 64, 1, 3, 3}, bytes_of(20, 3), 2}, {{1, 100, 1, 9, 7}, bytes_of(50, 6), 2},
+             {{1, 29, 1, 4, 9}, bytes_of(8, 1), 3}, {{1, 150, 1, 3, 8}, bytes_of(80, 6), 2}, {{1, 230, 1, 3, 8}, bytes_of(230, 8), 1},
+             {{1, 90, 1, 40, 7, 0.4}, bytes_of(33, 4), 2}}) {
+      const ShiftCase& of = divided.of;
+      CAPTURE(of.c);
+      CAPTURE(divided.bytes);
+      const Tensor v = of.v(Dtype::f64, device), coef = of.coef(Dtype::f64, device), dy = of.dy(Dtype::f64, device);
+      const auto expected = outcome_of(naive_shift_and_sum, of, {exactly(v), exactly(coef)}, exactly(dy));
+      set_random_state({3, 7});
+      const Problem problem = check("test", v, coef, of.options());
+      const Tensor y = like(v), dv = like(v), dcoef = like(coef);
+      forward_gpu(problem, plan(problem, false, 8, divided.bytes), v, coef, y);
+      const Plan backward = plan(problem, true, 8, divided.bytes);
+      CHECK(backward.parts.size() == divided.parts);
+      const Tensor partial({gradient_slices_gpu(problem), of.b, of.c, of.heads, problem.used}, Dtype::f64, device);
+      backward_gpu(problem, backward, dy, v, coef, dv, partial);
+      sum_slices(problem, partial, dcoef);
+      CHECK(error_of(y, values_of(expected[0])) < 1e-13);
+      CHECK(error_of(dv, values_of(expected[1])) < 1e-13);
+      CHECK(error_of(dcoef, values_of(expected[2])) < 1e-13);
+    }
+  });
+}
+
+TEST_CASE("shift_and_sum: plans keep to the memory, and name every level once") {
+  for (int64_t positions : {1, 2, 100, 512, 1024, 4096, 100'000, 10'000'000})
+    for (int64_t width : {1, 8, 20, 64, 512})
+      for (bool backward : {false, true}) {
+        int levels = 1;
+        while (int64_t{1} << levels < positions) ++levels;
+        const int used = positions > 1 ? levels : 0;
+        const Problem problem{1, positions, 1, width, levels, used};
+        constexpr int64_t kBytes = 227 * 1024;  // that a block of an H100 can have
+        const Plan made = plan(problem, backward, 4, kBytes);
+        int next = 0;
+        for (const Part& part : made.parts) {
+          CHECK(part.first == next);
+          CHECK(part.bytes <= kBytes);
+          next += part.levels;
+          for (int64_t m : {int64_t{0}, part.step() - 1}) {
+            int64_t covered = 0;
+            for (int64_t t = 0; t < part.tiles; ++t) {
+              const Tile tile = tile_of(part, static_cast<uint32_t>(m * part.tiles + t), positions, backward);
+              if (tile.begin >= tile.end) continue;
+              CHECK(tile.begin == covered);
+              covered = tile.end;
+              CHECK((tile.held_end - tile.held_first) * 4 * numbers_of_row(part.levels, backward) <= part.bytes);
+            }
+            CHECK(covered == (m < positions ? part.rows_of_class(m, positions) : 0));
+          }
+        }
+        CHECK(next == used);
+      }
 }
 
 TEST_CASE("shift_and_sum: messages") {
@@ -116,4 +249,18 @@ TEST_CASE("shift_and_sum: messages") {
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.heads = 0}) == "shift_and_sum: heads is 0, expected at least 1");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.dropout = -0.1}) == "shift_and_sum: dropout is -0.1, expected 0 or more and less than 1");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.dropout = 1}) == "shift_and_sum: dropout is 1, expected 0 or more and less than 1");
+}
+
+TEST_CASE("shift_and_sum_cached: messages") {
+  const auto said = [](Shape v, Shape rings, int64_t past, ShiftAndSumOptions options = {}, int64_t levels = 3) {
+    return message_of([&] {
+      Tensor memory(rings);
+      shift_and_sum_cached(Tensor(v), Tensor({v[0], v[1], levels}), memory, past, options);
+    });
+  };
+  CHECK(said({2, 1, 4}, {2, 0, 4}, 0, {}, 0) == "shift_and_sum_cached: 0 levels, expected 1 .. 30");
+  CHECK(said({2, 1, 4}, {2, 6, 4}, 0) == "shift_and_sum_cached: rings of 6 slots, expected one less than a power of two");
+  CHECK(said({2, 1, 4}, {1, 7, 4}, 0) == "shift_and_sum_cached: index b is 2 in v_bcd[2 1 4] but 1 in rings_bsd[1 7 4]");
+  CHECK(said({2, 1, 4}, {2, 7, 4}, -1) == "shift_and_sum_cached: past is -1, expected 0 or more");
+  CHECK(said({2, 1, 4}, {2, 7, 4}, 0, {.dropout = 0.5}) == "shift_and_sum_cached: dropout is 0.5, expected none");
 }

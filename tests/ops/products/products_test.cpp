@@ -1,8 +1,10 @@
-// Contractions against their definition: a loop over every combination of the indices.
+// Contractions against their definition, a loop over every combination of the indices; linear maps and the feed-forward map on top of them.
+#include "ops/products/products.h"
+
 #include <map>
 
-#include "core/cpu/parallel.h"
-#include "ops/products/products.h"
+#include "core/dims.h"
+#include "ops/elements/activations.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -77,6 +79,49 @@ void check(const Formula& f, Device device, Dtype dtype) {
   CHECK(error_of(grads[1], expected.db, expected.db_size) <= bound);
 }
 
+// y_rf = sum_d x_rd w_fd + bias_f, and the gradients.
+void check_linear(const Shape& shape, int64_t f, bool with_bias, Device device, Dtype dtype) {
+  const int64_t d = shape[-1];
+  int64_t rows = 1;
+  for (int i = 0; i < shape.rank() - 1; ++i) rows *= shape[i];
+  CAPTURE(show(shape));
+  CAPTURE(f);
+  CAPTURE(with_bias);
+  Shape out = shape;
+  out.set(-1, f);
+  const Tensor x = drawn(shape, dtype, device, 1), w = drawn({f, d}, dtype, device, 2), dy = drawn(out, dtype, device, 4);
+  const Tensor bias = with_bias ? drawn({f}, dtype, device, 3) : Tensor();
+  const Values dyv = values_of(dy), biases = with_bias ? values_of(bias) : Values(static_cast<size_t>(f));
+  Expected e = Formula{"rd", "fd", "rf", {{'r', rows}, {'d', d}, {'f', f}}}.naive(values_of(x), values_of(w), dyv);
+  Values dbias(biases.size()), dbias_size(biases.size());
+  for (size_t i = 0; i < dyv.size(); ++i) {
+    const size_t at = i % biases.size();
+    e.y[i] += biases[at], e.y_size[i] += std::abs(biases[at]);
+    dbias[at] += dyv[i], dbias_size[at] += std::abs(dyv[i]);
+  }
+  const auto bound = [&](int64_t terms) { return 1.01 * unit(dtype) + static_cast<double>(terms + 2) * sum_unit(dtype); };
+  const Tensor y = linear(x, w, bias);
+  CHECK(y.shape() == out);
+  CHECK(error_of(y, e.y, e.y_size) <= bound(d));
+  std::vector<Tensor> inputs = {x, w};
+  if (with_bias) inputs.push_back(bias);
+  const auto map = [&](const std::vector<Tensor>& in) { return linear(in[0], in[1], with_bias ? in[2] : Tensor()); };
+  const auto grads = gradients_of(map, inputs, dy);
+  CHECK(error_of(grads[0], e.da, e.da_size) <= bound(f));
+  CHECK(error_of(grads[1], e.db, e.db_size) <= bound(rows));
+  if (with_bias) CHECK(error_of(grads[2], dbias, dbias_size) <= bound(rows));
+}
+
+Tensor three_ops(const std::vector<Tensor>& in) { return linear(gelu_tanh(linear(in[0], in[1], in[2])), in[3], in[4]); }
+Tensor one_op(const std::vector<Tensor>& in) { return feed_forward(in[0], in[1], in[2], in[3], in[4]); }
+
+// The result and the gradients of a feed-forward map.
+std::vector<Tensor> results_of(Tensor (*map)(const std::vector<Tensor>&), const std::vector<Tensor>& inputs, const Tensor& dy) {
+  std::vector<Tensor> all = gradients_of(map, inputs, dy);
+  all.push_back(map(inputs));
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("formulas: the result and both gradients") {
@@ -108,24 +153,35 @@ TEST_CASE("formulas: the result and both gradients") {
   });
 }
 
-TEST_CASE("sizes that are cut up, on the CPU") {
+TEST_CASE("linear: odd sizes, one row, one column, no rows, no width") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (bool bias : {true, false}) {
+      check_linear({2, 3, 5}, 7, bias, device, dtype);
+      check_linear({33}, 17, bias, device, dtype);
+      check_linear({1, 65}, 33, bias, device, dtype);
+      check_linear({3, 2, 2, 4}, 1, bias, device, dtype);
+      check_linear({17, 1}, 5, bias, device, dtype);
+      check_linear({0, 3}, 4, bias, device, dtype);
+      check_linear({3, 0}, 4, bias, device, dtype);
+    }
+  });
+}
+
+TEST_CASE("contract and linear: sizes that are cut up, on the CPU, the same bits for any number of threads") {
   for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     check({"bcnk", "bCnk", "bncC", {{'b', 3}, {'c', 40}, {'C', 37}, {'n', 4}, {'k', 32}}}, Device::cpu, dtype);
     check({"bcd", "fd", "bcf", {{'b', 5}, {'c', 33}, {'d', 70}, {'f', 65}}}, Device::cpu, dtype);
   }
-}
-
-TEST_CASE("the bits of a contraction do not depend on the number of threads") {
-  const int threads = thread_count();
-  const Tensor a = drawn({3, 70, 4, 32}, Dtype::f32, Device::cpu, 1), b = drawn({3, 64, 4, 32}, Dtype::f32, Device::cpu, 2);
-  Tensor first;
-  for (int count : {1, 2, 5}) {
-    set_thread_count(count);
-    const Tensor y = contract("bcnk,bCnk->bncC", a, b);
-    if (!first) first = y;
-    CHECK(same_bits(first, y));
+  for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
+    check_linear({12, 33, 70}, 65, true, Device::cpu, dtype);
+    check_linear({1, 300}, 700, true, Device::cpu, dtype);
+    check_linear({3, 300}, 130, false, Device::cpu, dtype);
   }
-  set_thread_count(threads);
+  const auto f32 = [](const Shape& shape, uint64_t stream) { return drawn(shape, Dtype::f32, Device::cpu, stream); };
+  const Tensor a = f32({3, 70, 4, 32}, 1), b = f32({3, 64, 4, 32}, 2);
+  check_threads([&] { return std::vector<Tensor>{contract("bcnk,bCnk->bncC", a, b)}; });
+  const auto map = [](const std::vector<Tensor>& in) { return linear(in[0], in[1], in[2]); };
+  check_threads([&] { return results_of(map, {f32({300, 130}, 1), f32({390, 130}, 2), f32({390}, 3)}, f32({300, 390}, 4)); });
 }
 
 TEST_CASE("a contraction with a constant is one op on the tape") {
@@ -152,4 +208,44 @@ TEST_CASE("errors of contract name the values") {
   CHECK(error("m k,kn->mn", {2, 3}, {3, 5}) == "contract: ' ' in 'm k,kn->mn' is no index");
   CHECK(error("mk,kn,no->mo", {2, 3}, {3, 5}) == "contract: 'mk,kn,no->mo' is not 'p,q->o'");
   CHECK(message_of([&] { contract("m,m->m", Tensor({2}), Tensor({2}, Dtype::f64)); }) == "contract: a is f32 on cpu, b f64 on cpu");
+}
+
+TEST_CASE("feed_forward is linear, gelu_tanh, linear, and so are its gradients; on the CPU in f32 to the bit") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (const int64_t f : {7, 16, 48})
+      for (const Shape& shape : {Shape{2, 3, 5}, Shape{1, 33}, Shape{0, 3}, Shape{3, 0}, Shape{40, 24}}) {
+        if (device != Device::cpu && shape.size() > 100) continue;
+        const int64_t d = shape[-1], e = 6;
+        Shape out = shape;
+        out.set(-1, e);
+        const std::vector<Tensor> in = {drawn(shape, dtype, device, 1), drawn({f, d}, dtype, device, 2), drawn({f}, dtype, device, 3),
+            drawn({e, f}, dtype, device, 4), drawn({e}, dtype, device, 5)};
+        const Tensor dy = drawn(out, dtype, device, 6);
+        const std::vector<Tensor> expected = results_of(three_ops, in, dy), got = results_of(one_op, in, dy);
+        CAPTURE(f);
+        CHECK(got.back().shape() == out);
+        const bool same = device == Device::cpu && dtype == Dtype::f32;
+        for (size_t i = 0; i < got.size(); ++i)  // bf16 rounds the slope once more in three ops
+          CHECK(error_of(got[i], values_of(expected[i])) <= (same ? 0 : 40 * unit(dtype)));
+      }
+  });
+}
+
+TEST_CASE("errors of linear name the values") {
+  const auto error = [](const Tensor& x, const Tensor& w, const Tensor& bias) { return message_of([&] { linear(x, w, bias); }); };
+  CHECK(error(Tensor({2, 5, 3}), Tensor({7, 4}), Tensor()) == "linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]");
+  CHECK(error(Tensor({5, 3}), Tensor({7, 3}), Tensor({6})) == "linear: index f is 7 in w_fd[7 3] but 6 in bias_f[6]");
+  CHECK(error(Tensor({5, 3}), Tensor({7, 3}, Dtype::f64), Tensor()) == "linear: x_rd is f32 on cpu, w_fd f64 on cpu");
+  CHECK(error(Tensor({5, 3}), Tensor({7, 3}), Tensor({7}, Dtype::bf16)) == "linear: x_rd is f32 on cpu, bias_f bf16 on cpu");
+  const Tensor elsewhere({7, 3}, Dtype::f32, Device::cuda_emulated);
+  CHECK(error(Tensor({5, 3}), elsewhere, Tensor()) == "linear: x_rd is f32 on cpu, w_fd f32 on cuda_emulated");
+  CHECK(error(Tensor(Shape{}), Tensor({7, 1}), Tensor()) == "linear: x_rd[] does not have the indices 'rd'");
+}
+
+TEST_CASE("errors of feed_forward name the values") {
+  const Tensor x({5, 3}), w({7, 3}), bias({7}), v({4, 7}), out_bias({4});
+  CHECK(message_of([&] {
+    feed_forward(x, w, bias, Tensor({4, 6}), out_bias);
+  }) == "feed_forward: index f is 7 in w_fd[7 3] but 6 in v_ef[4 6]");
+  CHECK(message_of([&] { feed_forward(x, w, Tensor(), v, out_bias); }) == "feed_forward: bias_f is empty");
 }
