@@ -77,6 +77,7 @@ def reduced_limits(case, dtype, drawn, expected):
     of several runs whose weights are rounded at random; the loss gets the limit of the logits, which move it at most
     by twice their error."""
     import make_cases
+    import reference
     import torch
     _, config, batch, length, *_ = case
     weights, *batch_of = drawn
@@ -87,7 +88,7 @@ def reduced_limits(case, dtype, drawn, expected):
     for _ in range(8):
         rounded = {name: (w * (1 + torch.finfo(kind).eps * (torch.rand(w.shape, generator=generator) - 0.5))).to(kind)
                    for name, w in weights.items()}
-        result = make_cases.definition_of(config).evaluate(config, rounded, *batch_of)
+        result = reference.evaluate(make_cases.definition_of(config)(config, rounded), *batch_of)
         values = {name: ("F64" if name == "loss" else "F32", list(t.shape), t.double().flatten().tolist())
                   for name, t in result.items()}
         errors, _ = compare(values, expected, dtype)

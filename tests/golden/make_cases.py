@@ -67,7 +67,7 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
 
 
 def definition_of(config):
-    return scales if config.get("family") in scales.FAMILIES else reference
+    return (scales if config.get("family") in scales.FAMILIES else reference).Model
 
 
 def yaml_text(config):
@@ -86,11 +86,11 @@ def make_case(config, batch, length, seed, lengths=None):
     """(model as a run file has it, {in.NAME, weights.NAME, expected.NAME: tensor}, (weights, ids, targets, lengths))"""
     config = {"family": "decoder", "mixer": "sdp", **config}
     definition = definition_of(config)
-    weights = definition.random_weights(config, seed)
-    ids, targets = definition.random_batch(config, batch, length, seed + 1)
+    weights = definition.random(config, seed)
+    ids, targets = reference.random_batch(config, batch, length, seed + 1)
     lengths = None if lengths is None else torch.tensor(lengths)
     inputs = {"ids": ids, "targets": targets, **({} if lengths is None else {"lengths": lengths})}
-    parts = {"in": inputs, "weights": weights, "expected": definition.evaluate(config, weights, ids, targets, lengths)}
+    parts = {"in": inputs, "weights": weights, "expected": reference.evaluate(definition(config, weights), ids, targets, lengths)}
     tensors = {f"{part}.{name}": to_stored(tensor) for part, named in parts.items() for name, tensor in named.items()}
     return yaml_text(config), tensors, (weights, ids, targets, lengths)
 

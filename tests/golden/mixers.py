@@ -153,7 +153,7 @@ def turned(c, x_bhtk):
     w = torch.tensor([frequency(c, i, r) for i in range(r // 2)], dtype=torch.float64)
     angle = torch.arange(x_bhtk.shape[2], dtype=torch.float64)[:, None] * w
     z = torch.complex(x_bhtk[..., :r // 2], x_bhtk[..., r // 2:r]) * torch.polar(torch.ones_like(angle), angle)
-    return torch.cat([z.real, z.imag, x_bhtk[..., r:]], -1)
+    return torch.cat([z.real, z.imag, x_bhtk[..., r:]], -1).to(x_bhtk.dtype)
 
 
 def form_attention(c, table, x_btd, keep):
