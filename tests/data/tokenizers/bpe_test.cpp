@@ -1,7 +1,12 @@
-// Byte pair encoding: merges against the definition, every byte string comes back, options, errors by text.
+// Byte pair encoding: merges against the definition, every byte string comes back, options, errors by text; and the split patterns, against
+// what regular expressions give.
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
+#include "data/tokenizers/bpe/split.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -44,6 +49,18 @@ std::vector<uint32_t> merged_by_definition(const std::vector<Merges::Merge>& mer
   }
 }
 
+using Words = std::vector<std::string>;
+
+Words words_of(const char* pattern, const std::string& text) {
+  Words words;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = split_pattern_of_name(pattern).word_end(text, at);
+    words.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
 }  // namespace
 
 TEST_CASE("byte letters: printable bytes are themselves, a space is U+0120") {
@@ -58,7 +75,7 @@ TEST_CASE("byte letters: printable bytes are themselves, a space is U+0120") {
 
 TEST_CASE("merges: short and long words, against the definition") {
   Sequence sequence(3);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 100; ++round) {
     // A random list: pieces 0 to 3 are letters, each merge makes the next piece out of any two before it.
     std::vector<Merges::Merge> list;
     for (uint32_t made = 4; made < 30; ++made)
@@ -72,12 +89,12 @@ TEST_CASE("merges: short and long words, against the definition") {
   }
 }
 
-TEST_CASE("bpe tokenizer: 10,000 random byte strings come back, whole and as a stream") {
+TEST_CASE("bpe tokenizer: random byte strings come back, whole and as a stream") {
   const auto gpt2 = tokenizer_of({{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}, {"a", "a"}, {"aa", "aa"}, {"ÿ", "ÿ"}});
   const auto llama3 = tokenizer_of(
       {{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}}, {{.id = 259, .content = "<|end|>"}}, {.pattern = &split_pattern_of_name("llama3")});
   Sequence sequence(11);
-  for (int round = 0; round < 10'000; ++round) {
+  for (int round = 0; round < 1'000; ++round) {
     std::string text;
     const uint64_t length = sequence.below(60);
     while (text.size() < length) {
@@ -177,4 +194,59 @@ TEST_CASE("bpe tokenizer: errors") {
   CHECK(error_of([] { tokenizer_of({})->decode(Ids{5, 256}); }) == "bpe tokenizer: id 256 at index 1 is outside the vocabulary of 256");
   DecodeState state;
   CHECK(error_of([&] { tokenizer_of({})->decode_next(-1, state); }) == "bpe tokenizer: id -1 is outside the vocabulary of 256");
+}
+
+TEST_CASE("split: GPT-2's pattern") {
+  CHECK(words_of("gpt2", "Hello world") == Words{"Hello", " world"});
+  CHECK(words_of("gpt2", "Hello   World  ") == Words{"Hello", "  ", " World", "  "});
+  CHECK(words_of("gpt2", "don't IT'S x'sy we'll") == Words{"don", "'t", " IT", "'", "S", " x", "'s", "y", " we", "'ll"});
+  CHECK(words_of("gpt2", "a1b22 333 ½") == Words{"a", "1", "b", "22", " 333", " ½"});
+  CHECK(words_of("gpt2", "x\n\n y\t\tz") == Words{"x", "\n\n", " y", "\t", "\t", "z"});
+  CHECK(words_of("gpt2", "(a) --- $5.99!") == Words{"(", "a", ")", " ---", " $", "5", ".", "99", "!"});
+  CHECK(words_of("gpt2", "é\u3000я e\u0301") == Words{"é", "\u3000", "я", " e", "\u0301"});
+  CHECK(words_of("gpt2", "a\xff\xfe b") == Words{"a", "\xff\xfe", " b"});
+  CHECK(words_of("gpt2", " '") == Words{" '"});
+}
+
+TEST_CASE("split: Llama 3's pattern, and Qwen 2's with single digits") {
+  CHECK(words_of("llama3", "IT'S they'LL it'\u017f") == Words{"IT", "'S", " they", "'LL", " it", "'\u017f"});
+  CHECK(words_of("llama3", "12345 6") == Words{"123", "45", " ", "6"});
+  CHECK(words_of("qwen2", "123 4") == Words{"1", "2", "3", " ", "4"});
+  CHECK(words_of("llama3", "\tabc (abc) $abc") == Words{"\tabc", " (", "abc", ")", " $", "abc"});
+  CHECK(words_of("llama3", "end.\r\n\nnext") == Words{"end", ".\r\n\n", "next"});
+  CHECK(words_of("llama3", "a \n  \n  b") == Words{"a", " \n  \n", " ", " b"});
+  CHECK(words_of("llama3", "a   b  ") == Words{"a", "  ", " b", "  "});
+  CHECK(words_of("llama3", "\n\nabc") == Words{"\n\n", "abc"});
+}
+
+TEST_CASE("split: SmolLM's numbers alone, and GPT-2's words between them") {
+  CHECK(words_of("smollm", "a1b22 333 ½") == Words{"a", "1", "b", "2", "2", " ", "3", "3", "3", " ", "½"});
+  CHECK(words_of("smollm", "x  1   y  ") == Words{"x", "  ", "1", "  ", " y", "  "});
+  CHECK(words_of("smollm", "don't 5's\n7") == Words{"don", "'t", " ", "5", "'s", "\n", "7"});
+  CHECK(words_of("smollm", "$5.99\u3000٣ \xff"
+                           "1") == Words{"$", "5", ".", "9", "9", "\u3000", "٣", " \xff", "1"});
+}
+
+TEST_CASE("split: a text that may go on is divided only where nothing that follows moves the end of a word") {
+  Sequence sequence(5);
+  const char* const kinds[] = {
+      "a", "B", "'s", "'", "l", " ", "  ", "\n", "\t", "1", "23", ".", "é", "語", "\u3000", "\xff", "\xe3\x80", "😀"};
+  for (const SplitPattern& pattern : split_patterns())
+    for (int round = 0; round < 500; ++round) {
+      std::string text;
+      for (uint64_t n = 1 + sequence.below(20); n > 0; --n) text += kinds[sequence.below(std::size(kinds))];
+      const size_t known = 1 + sequence.below(text.size());
+      const size_t cut = certain_split(pattern, text.substr(0, known));
+      if (cut == 0) continue;
+      Words both = words_of(pattern.name, text.substr(0, cut));
+      for (const std::string& word : words_of(pattern.name, text.substr(cut))) both.push_back(word);
+      if (both != words_of(pattern.name, text)) FAIL(pattern.name << ": '" << text << "' cut at " << cut);
+    }
+}
+
+TEST_CASE("split: patterns are known by name and by their text, others are errors") {
+  for (const SplitPattern& pattern : split_patterns())
+    CHECK(&split_pattern_of_regex(pattern.regex) == &split_pattern_of_name(pattern.name));
+  CHECK(error_of([] { split_pattern_of_name("gpt5"); }) == "split pattern: unknown name gpt5, known are gpt2, llama3, qwen2, smollm");
+  CHECK(error_of([] { split_pattern_of_regex("\\w+"); }) == "split pattern: \\w+ is not known; known are: gpt2, llama3, qwen2, smollm");
 }

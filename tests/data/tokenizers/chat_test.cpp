@@ -147,20 +147,15 @@ TEST_CASE("chat: lines that are no conversations are errors") {
   CHECK(one(R"({"role": "assistant", "content": "a", "tool_calls": [{}]})") ==
         "message 2: \"tool_calls\": conversations with tools are not read");
   CHECK(contains(refused(std::string(100, '[') + std::string(100, ']')), "nested 100 levels deep"));
-  std::string many = R"({"messages": [{"role": "user", "content": "a"})";
-  for (int i = 0; i < 1'000'000; ++i) many += R"(,{"role": "user", "content": "a"})";
-  const int64_t before = resident_bytes();
-  CHECK(contains(refused(many + "]}"), "values"));
-  CHECK(resident_bytes() - before < 1'000'000'000 * kSanitizerFactor);
 }
 
-TEST_CASE("chat: a million messages, and deep or long ones, end in one line under a bound") {
+TEST_CASE("chat: half a million messages, and deep or long ones, end in one line under a bound") {
   const ChatTokenizer chat = chatml();
   const auto error = [&](const std::string& line) {
-    return test::bounded_error([&] { encoded(chat, line); }, {.seconds = 10, .mebibytes = 768});
+    return test::bounded_error([&] { encoded(chat, line); }, {.seconds = 10, .mebibytes = 512});
   };
   std::string many;
-  for (int64_t i = 0; i < 1'000'000; ++i) many += R"({"role":"user","content":"a"},)";
+  for (int64_t i = 0; i < 500'000; ++i) many += R"({"role":"user","content":"a"},)";
   many.back() = ']';
   CHECK(error(R"({"messages":[)" + many + "}") == "JSON: more than 1048576 values");
   CHECK(error(R"({"messages":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}") ==

@@ -1,4 +1,5 @@
-// UTF-8 against the standard's tables, character and byte ids against sets and loops, errors by text.
+// UTF-8 and Unicode against the tables and examples of the standard; character, byte, word and WordPiece ids, and <eos> behind lines and
+// documents; errors by text.
 #include "data/tokenizers/tokenizer.h"
 
 #include <doctest/doctest.h>
@@ -8,12 +9,58 @@
 #include "data/text/utf8.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/unicode.h"
+#include "data/tokenizers/words/word_tokenizer.h"
+#include "data/tokenizers/words/wordpiece_tokenizer.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
 
 using namespace ricci;
 using namespace test_data;
+
+namespace {
+
+using Ids = std::vector<int64_t>;
+
+std::shared_ptr<const Tokenizer> words() {
+  return std::make_shared<WordTokenizer>(Vocabulary(std::vector<std::string>{"<unk>", "the", "cat", "<eos>"}), std::vector<AddedToken>());
+}
+
+Ids with_end(const Tokenizer& tokenizer, const std::string& text) {
+  Ids ids = tokenizer.encode(text);
+  tokenizer.append_end(text, ids);
+  return ids;
+}
+
+using Words = std::vector<std::string>;
+
+Words bert_words(const std::string& text) {
+  Words words;
+  for (size_t at = 0, space_end = 0; at < text.size();) {
+    const size_t end = bert_word_end(text, at, space_end);
+    if (end > at) words.push_back(text.substr(at, end - at));
+    at = end > at ? end : space_end;
+  }
+  return words;
+}
+
+const Words kPieces = {"[UNK]", "un", "##aff", "##able", "##a", "!", "i", "do", "n", "'", "t", "##s", "語", "[MASK]", "want"};
+
+WordPieceTokenizer wordpiece(WordPieceOptions options = {}, std::vector<AddedToken> added = {{.id = 13, .content = "[MASK]"}}) {
+  return WordPieceTokenizer(Vocabulary(kPieces), std::move(added), std::move(options));
+}
+
+uint8_t class_of(char32_t code) { return unicode_classes()[code]; }
+
+std::string lower(char32_t code) {
+  std::string text;
+  append_lower_case(code, text);
+  return text;
+}
+
+}  // namespace
 
 TEST_CASE("utf8: every code point survives, and nothing else is accepted") {
   for (char32_t code = 0; code <= kLargestCodePoint; ++code) {
@@ -53,7 +100,7 @@ TEST_CASE("utf8: cutting, counting, describing") {
 
 TEST_CASE("char tokenizer: ids are ranks in the sorted set of characters") {
   const ScratchFolder folder;
-  const std::string text = "hé\nworld 語 𝄞😀" + mixed_text(300'000, 6);
+  const std::string text = "hé\nworld 語 𝄞😀" + mixed_text(100'000, 6);
   const auto tokenizer = CharTokenizer::of_text(TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD)));
   std::set<char32_t> sorted;
   std::vector<char32_t> codes;
@@ -135,8 +182,6 @@ TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
         "tokenizer: unknown name a b, known are byte, char and eos");
   CHECK(test::bounded_error([] { tokenizer_from_json(std::string((64 << 20) + 1, ' ')); }) ==
         "tokenizer: 67108865 bytes, at most 67108864 are read");
-  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":")" + std::string(5'000'000, 'a') + "\"}"); }) ==
-        "char tokenizer: 'a' (U+0061) is twice in the vocabulary");
 }
 
 TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {
@@ -148,4 +193,137 @@ TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_su
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i);
   CHECK(tokenizer.decode(ids) == "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
   CHECK(tokenizer.encode("First Citizen:") == std::vector<int64_t>{18, 47, 56, 57, 58, 1, 15, 47, 58, 47, 64, 43, 52, 10});
+}
+
+TEST_CASE("word tokenizer: what white space divides") {
+  CHECK(words()->encode(" the  cat\tsat\u3000the\ncat") == Ids{1, 2, 0, 1, 2});
+  CHECK(words()->decode(Ids{1, 2, 0}) == "the cat <unk>");
+  CHECK(words()->encode("thecat <unk>") == Ids{0, 0});
+  CHECK(error_of([] { words()->encode("the \xff"); }) == "word tokenizer: byte 4 (value 0xff) is not valid UTF-8");
+  CHECK(error_of([] { WordTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}); }) ==
+        "word tokenizer: '<unk>', for unknown words, is not in the vocabulary");
+}
+
+TEST_CASE("eos: behind every line") {
+  const EosTokenizer tokenizer(words(), Eos::line, "<eos>");
+  CHECK(tokenizer.encode("the cat\n\nthe\n") == Ids{1, 2, 3, 3, 1, 3});
+  CHECK(tokenizer.encode("the cat\nthe") == Ids{1, 2, 3, 1});  // a prompt's last line goes on
+  CHECK(with_end(tokenizer, "the cat\nthe") == Ids{1, 2, 3, 1, 3});
+  CHECK(with_end(tokenizer, "the\n") == Ids{1, 3});
+  CHECK(with_end(tokenizer, "") == Ids{});
+  CHECK(tokenizer.decode(Ids{1, 2, 3, 1, 3}) == "the cat\nthe\n");
+  CHECK(tokenizer.complete_prefix("the cat\nthe ca") == 8);
+  CHECK(tokenizer.vocab_size() == 4);
+}
+
+TEST_CASE("eos: behind every document") {
+  const EosTokenizer tokenizer(words(), Eos::document, "<eos>");
+  CHECK(tokenizer.encode("the\ncat\n") == Ids{1, 2});
+  CHECK(with_end(tokenizer, "the\ncat\n") == Ids{1, 2, 3});
+  CHECK(with_end(tokenizer, "") == Ids{3});
+  CHECK(tokenizer.decode(Ids{1, 3, 2}) == "the <eos> cat");
+}
+
+TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without written pieces cannot") {
+  const auto tokenizer = with_eos(words(), Eos::line, "</s>");
+  CHECK(tokenizer->vocab_size() == 5);
+  CHECK(tokenizer->encode("cat\n") == Ids{2, 4});
+  CHECK(with_eos(words(), Eos::none, "</s>")->vocab_size() == 4);
+  CHECK(tokenizer_from_json(tokenizer->to_json())->encode("cat\n</s>") == Ids{2, 4, 4});
+  CHECK(tokenizer_from_json(tokenizer->to_json())->hash() == tokenizer->hash());
+  CHECK(tokenizer->hash() != words()->hash());
+  CHECK(error_of([] { with_eos(std::make_shared<ByteTokenizer>(), Eos::line, "<eos>"); }) ==
+        "byte tokenizer: no piece can be added to its vocabulary");
+  CHECK(error_of([] { EosTokenizer(words(), Eos::line, "<end>"); }) ==
+        "word tokenizer: its vocabulary has no piece '<end>' to put after every line");
+}
+
+TEST_CASE("bert text: control characters go, white space is a blank, Chinese characters stand alone") {
+  CHECK(BertText{}.normalize("a\tb\r\nc\u00a0d\u3000e", 0) == "a b  c d e");
+  CHECK(BertText{}.normalize(std::string("x\0y\x07\x7f\u200b\ufeff\ufffd\u00adz", 18), 0) == "xyz");
+  CHECK(BertText{}.normalize("x中文y", 0) == "x 中  文 y");
+  CHECK(BertText{.clean = false, .ideographs = false}.normalize("a\t中", 0) == "a\t中");
+  CHECK(BertText{.strip_accents = true, .lowercase = true}.normalize("ÀÉÎ Čšž Ünïcödé İ ΑΣ", 0) == "aei csz unicode i ασ");
+  CHECK(BertText{.strip_accents = false, .lowercase = true}.normalize("ÀÉ", 0) == "àé");
+  CHECK(BertText{.strip_accents = true, .lowercase = false}.normalize("ÀÉ", 0) == "AE");
+  CHECK(error_of([] { BertText{}.normalize("ab\xc3", 10); }) == "wordpiece tokenizer: byte 12 (value 0xc3) is not valid UTF-8");
+}
+
+TEST_CASE("bert text: words end at white space and at punctuation, which stands alone") {
+  CHECK(bert_words("don't  stop... $5 “ok”") == Words{"don", "'", "t", "stop", ".", ".", ".", "$", "5", "“", "ok", "”"});
+  CHECK(bert_words("  ") == Words{});
+  CHECK(bert_words("€5 a_b") == Words{"€5", "a", "_", "b"});
+}
+
+TEST_CASE("wordpiece tokenizer: the longest piece first, and unknown words as a whole") {
+  const WordPieceTokenizer tokenizer = wordpiece();
+  CHECK(tokenizer.encode("unaffable un unaffa") == Ids{1, 2, 3, 1, 1, 2, 4});
+  CHECK(tokenizer.encode("unaffx!") == Ids{0, 5});
+  CHECK(tokenizer.encode("x語un") == Ids{0, 12, 1});
+  CHECK(tokenizer.encode("a[MASK]un") == Ids{0, 13, 1});
+  CHECK(tokenizer.encode("") == Ids{});
+  CHECK(wordpiece({.longest_word = 4}).encode("unaff want") == Ids{0, 14});
+  CHECK(wordpiece({.text = {.strip_accents = true, .lowercase = true}}).encode("ÛN") == Ids{1});
+}
+
+TEST_CASE("wordpiece tokenizer: blanks between words, at once and as a stream") {
+  const WordPieceTokenizer tokenizer = wordpiece();
+  CHECK(tokenizer.decode(Ids{1, 2, 3, 5, 0, 7, 8, 9, 10, 14}) == "unaffable! [UNK] do n ' t want");
+  CHECK(wordpiece({.cleanup = false}).decode(Ids{1, 5}) == "un !");
+  DecodeState state;
+  Words shown;
+  for (const int64_t id : {1, 2, 5, 6, 11}) shown.push_back(tokenizer.decode_next(id, state));
+  CHECK(shown == Words{"un", "aff", "!", " i", "s"});
+  CHECK(tokenizer.decode(Ids{2}) == "##aff");  // there is nothing to go on with
+  DecodeState after = tokenizer.state_after(Ids{1});
+  CHECK(tokenizer.decode_next(6, after) == " i");
+}
+
+TEST_CASE("wordpiece tokenizer: errors") {
+  CHECK(error_of([] { WordPieceTokenizer(Vocabulary(Words{"a"}), {}, {}); }) ==
+        "wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
+  CHECK(error_of([] { wordpiece({.prefix = ""}); }) == "wordpiece tokenizer: the prefix of pieces that go on with a word is empty");
+  CHECK(error_of([] { wordpiece({.longest_word = 0}); }) == "wordpiece tokenizer: words of 0 characters, expected 1 to 1000");
+  CHECK(error_of([] { wordpiece().encode("un\xe9"); }) == "wordpiece tokenizer: byte 2 (value 0xe9) is not valid UTF-8");
+}
+
+TEST_CASE("unicode: classes of characters") {
+  for (const char32_t code : {U'a', U'Z', U'é', U'я', U'ß', U'ʰ', U'א', U'あ', U'ǅ'}) CHECK(class_of(code) == unicode::letter);
+  for (const char32_t code : {U'0', U'9', U'½', U'²', U'Ⅷ', U'٣', U'१'}) CHECK(class_of(code) == unicode::number);
+  for (const char32_t code : {U' ', U'\u00a0', U'\u2003', U'\u3000', U'\u2028', U'\u202f'}) CHECK(class_of(code) == unicode::space);
+  for (const char32_t code : {U'\t', U'\n', U'\r', U'\u0085'}) CHECK(class_of(code) == (unicode::space | unicode::other));
+  for (const char32_t code : {U'.', U'!', U'$', U'+', U'^', U'`', U'~', U'¿', U'“', U'—', U'。'})
+    CHECK(class_of(code) == unicode::punctuation);
+  for (const char32_t code : {U'\u0301', U'\u0308', U'\u05b4'}) CHECK(class_of(code) == unicode::nonspacing);
+  for (const char32_t code : {U'\0', U'\u001f', U'\u007f', U'\u200b', U'\u200d', U'\ufeff', U'\ue000'})
+    CHECK(class_of(code) == unicode::other);
+  for (const char32_t code : {U'中', U'語', U'\U00020000', U'\uf900'}) CHECK(class_of(code) == (unicode::letter | unicode::ideograph));
+  for (const char32_t code : {U'€', U'±', U'😀', U'\u0378', U'\U0010ffff'}) CHECK(class_of(code) == 0);  // signs, and what is unassigned
+  int spaces = 0;
+  for (char32_t code = 0; code <= kLargestCodePoint; ++code) spaces += (class_of(code) & unicode::space) != 0;
+  CHECK(spaces == 25);
+}
+
+TEST_CASE("unicode: normal forms and lower case") {
+  CHECK(compose_characters("e\u0301 A\u030a") == "\u00e9 \u00c5");
+  CHECK(decompose_characters("\u00e9 \u00c5 \u1e9b\u0323") == "e\u0301 A\u030a \u017f\u0323\u0307");
+  CHECK(decompose_characters("한") == "\u1112\u1161\u11ab");
+  CHECK(compose_characters("") == "");
+  CHECK(lower(U'A') == "a");
+  CHECK(lower(U'Ü') == "ü");
+  CHECK(lower(U'Σ') == "σ");
+  CHECK(lower(U'İ') == "i\u0307");
+  CHECK(lower(U'ß') == "ß");
+}
+
+TEST_CASE("utf8: what is not UTF-8 is replaced as the Unicode standard recommends") {
+  const std::string mark = "\xef\xbf\xbd";
+  CHECK(replace_invalid_utf8("aé語𝄞") == "aé語𝄞");
+  CHECK(replace_invalid_utf8("a\xff"
+                             "b") == "a" + mark + "b");
+  CHECK(replace_invalid_utf8("\xf0\x9d\x84") == mark);  // the beginning of one character
+  CHECK(replace_invalid_utf8("\xe2\x82|\xf0\x9d|") == mark + "|" + mark + "|");
+  CHECK(replace_invalid_utf8("\xed\xa0\x80") == mark + mark + mark);  // a surrogate
+  CHECK(replace_invalid_utf8("\xc0\xaf\xe0\x80\xbf") == mark + mark + mark + mark + mark);
+  CHECK(replace_invalid_utf8("\xf4\x91\x92\x93\xff\x41\x80\xbf") == mark + mark + mark + mark + mark + "A" + mark + mark);
 }
