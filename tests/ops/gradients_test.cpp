@@ -1,13 +1,15 @@
-// Two tests of every op. The first compares its backward with finite differences of its forward, on every device here. The second compares
-// its results and gradients on a GPU with those on the CPU. It runs each kernel once instead of hundreds of times, so it is also run in
-// other orders of threads, on narrower vectors and under sanitizers.
+// Three tests of every op. The first compares its backward with finite differences of its forward. The second compares its results and
+// gradients on a GPU with those on the CPU, and runs each kernel once, so it also runs on narrower vectors and under sanitizers. The third
+// does the same in the emulator's other modes.
 #include <doctest/doctest.h>
 
 #include "autograd/tape.h"
 #include "cuda/device/device.h"
 #include "ops/checks/checks.h"
+#include "tests/cuda/emulator/emulator_fixture.h"
 #include "tests/ops/values.h"
 #include "tests/sanitized.h"
+#include "tests/skip.h"
 
 using namespace ricci;
 
@@ -27,14 +29,40 @@ std::vector<Values> results_and_gradients(const OpCheck& check, Device device) {
   return all;
 }
 
+void check_same(const std::vector<Values>& got, const std::vector<Values>& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (size_t k = 0; k < expected.size(); ++k) {
+    REQUIRE(got[k].size() == expected[k].size());
+    double worst = 0, largest = 1;
+    for (size_t i = 0; i < got[k].size(); ++i) {
+      raise_to(worst, std::abs(got[k][i] - expected[k][i]));
+      largest = std::max(largest, std::abs(expected[k][i]));
+    }
+    CHECK(worst <= 1e-12 * largest);
+  }
+}
+
+// The emulator's options, and their names.
+struct Mode {
+  const char* name;
+  void (*set)(emu::Options& options);
+};
+using Order = emu::Options::Order;
+const Mode kModes[] = {{"threads in reverse order", [](emu::Options& o) { o.order = Order::reverse; }},
+    {"threads in random order", [](emu::Options& o) { o.order = Order::random; }},
+    {"isolated blocks", [](emu::Options& o) { o.isolate = true; }}, {"lazy streams", [](emu::Options& o) { o.lazy = true; }}};
+
 }  // namespace
 
+// Finite differences on the emulator take minutes, and find nothing that the first two tests together do not find: its results and
+// gradients are those of the CPU to 12 digits, and the CPU's are compared with finite differences.
 TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test::kSanitized)) {
   for (Device device : {Device::cpu, Device::cuda_emulated, Device::cuda}) {
     if (!available(device)) {
       MESSAGE("skipped on ", name_of(device), ": ", why_not(device));
       continue;
     }
+    if (device == Device::cuda_emulated && !test::everything()) continue;
     for (const OpCheck& check : op_checks()) {
       CAPTURE(std::string(name_of(device)));
       CAPTURE(std::string(check.op));
@@ -57,16 +85,22 @@ TEST_CASE("every op has the results and gradients of the CPU on a GPU") {
       CAPTURE(std::string(name_of(device)));
       CAPTURE(std::string(check.op));
       CAPTURE(std::string(check.what));
-      const std::vector<Values> expected = results_and_gradients(check, Device::cpu), got = results_and_gradients(check, device);
-      for (size_t k = 0; k < expected.size(); ++k) {
-        REQUIRE(got[k].size() == expected[k].size());
-        double worst = 0, largest = 1;
-        for (size_t i = 0; i < got[k].size(); ++i) {
-          raise_to(worst, std::abs(got[k][i] - expected[k][i]));
-          largest = std::max(largest, std::abs(expected[k][i]));
-        }
-        CHECK(worst <= 1e-12 * largest);
-      }
+      check_same(results_and_gradients(check, device), results_and_gradients(check, Device::cpu));
+    }
+  }
+}
+
+// Kernels must not depend on the order of their threads, nor blocks see each other's writes, nor the CPU read what it has not waited for.
+TEST_CASE("every backward and its forward compute the same in every mode of the emulator" * doctest::skip(test::kSanitized)) {
+  for (const OpCheck& check : op_checks()) {
+    CAPTURE(std::string(check.op));
+    CAPTURE(std::string(check.what));
+    const std::vector<Values> expected = results_and_gradients(check, Device::cpu);
+    for (const Mode& mode : kModes) {
+      CAPTURE(std::string(mode.name));
+      const WithOptions options;
+      mode.set(emu::options());
+      check_same(results_and_gradients(check, Device::cuda_emulated), expected);
     }
   }
 }

@@ -1,7 +1,6 @@
-// One row for each op that is recorded on a tape: what it says to another dtype, to extents of 0, and whether it passes NaN on. The cases
-// are the gradient checks' own, so that an op without a row here, or a row without an op, is a failed test.
-#include "tests/ops/table.h"
-
+// Inputs that do not go together, extents of 0 and 1, NaN, and views, for every op that is recorded on a tape. The cases are the gradient
+// checks' own, so that a new op is among them: an op without a row here, or a row without an op, is a failed test.
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -11,6 +10,104 @@
 using namespace ricci;
 
 namespace {
+
+struct OpRow {
+  std::string op;
+  std::string other_dtype;     // what it says about a first input of integers for floats, or of floats for integers; empty: it takes it
+  std::set<std::string> zero;  // what it says to an extent of 0
+  std::set<std::string> one;   // what it says to an extent of 1
+  int64_t unread = 0;          // elements of inputs that are not looked at: a NaN there shows in no output
+  int64_t without_weight = 0;  // elements that, when they are infinite, get a weight of 0 or divide to 0
+};
+
+const std::vector<OpRow> kOpRows = {
+    {"add", "add: a[3 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"attention", "attention: q_bcx[2 7 18] is i64, expected f32, f64 or bf16", {"attention: q[2 7 0] does not have the columns 0 .. 5"},
+        {"attention: q[2 7 1] does not have the columns 0 .. 5"}, 0, 23},
+    {"bag_cross_entropy", "bag_cross_entropy: logits_bmv[2 4 5] is i64, expected f32, f64 or bf16",
+        {"bag_cross_entropy: id 3 at [0 0] is outside the vocabulary of 0",
+            "bag_cross_entropy: logits_bmv[2 0 5] of 0 cells, but ids_bc[2 14] have 4 of 3 tokens",
+            "bag_cross_entropy: logits_bmv[2 4 5] of 4 cells, but ids_bc[2 0] have 0 of 3 tokens"},
+        {"bag_cross_entropy: id 3 at [0 0] is outside the vocabulary of 1",
+            "bag_cross_entropy: logits_bmv[2 1 5] of 1 cells, but ids_bc[2 14] have 4 of 3 tokens",
+            "bag_cross_entropy: logits_bmv[2 4 5] of 4 cells, but ids_bc[2 1] have 0 of 3 tokens"},
+        10},
+    {"cast", "cast: x[3 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"cell_max", "cell_max: x_bcd[2 7 5] is i64, expected f32, f64 or bf16", {}, {}, 10},
+    {"cell_mean", "cell_mean: x_bcd[2 7 5] is i64, expected f32, f64 or bf16", {}, {}, 10},
+    {"cell_windows", "cell_windows: x_bcd[2 7 3] is i64, expected f32, f64 or bf16", {}, {}, 6},
+    {"classifier_loss", "classifier_loss: x_rd[7 5] is i64, expected f32, f64 or bf16",
+        {"classifier_loss: target 3 at row 0 is outside the vocabulary of 0"},
+        {"classifier_loss: target 3 at row 0 is outside the vocabulary of 1"}, 10},
+    {"coefficients_within", "coefficients_within: coef_bcx[1 8 4] is i64, expected f32, f64 or bf16",
+        {"coefficients_within: index b is 0 in coef_bcx[0 8 4] but 1 in starts_bc[1 8]",
+            "coefficients_within: index c is 0 in coef_bcx[1 0 4] but 8 in starts_bc[1 8]"},
+        {"coefficients_within: index c is 1 in coef_bcx[1 1 4] but 8 in starts_bc[1 8]",
+            "coefficients_within: 1 coefficients of a position are not a multiple of 2 heads"},
+        12},
+    {"concatenate", "concatenate: part 1 is f64 [2 1] on cpu, but part 0 is i64 [2 3] on cpu; index 1 joins them", {}, {}},
+    {"contract", "contract: a[3 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"cross_entropy", "cross_entropy: logits_rv[3 301] is i64, expected f32, f64 or bf16",
+        {"cross_entropy: target 8 at row 0 is outside the 0 classes"}, {"cross_entropy: target 8 at row 0 is outside the 1 classes"}},
+    {"divide", "divide: a[3 5] is i64, expected f32, f64 or bf16", {}, {}, 0, 15},
+    {"dropout", "dropout: x[9 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"embedding", "embedding: ids_bc[3 5] is f64, expected i64",
+        {"embedding: id 1 at [0 0] is outside the vocabulary of 0", "embedding: positions 2 .. 6 are needed, but positions_Cd[0 7] has 0"},
+        {"embedding: id 1 at [0 0] is outside the vocabulary of 1", "embedding: positions 2 .. 6 are needed, but positions_Cd[1 7] has 1"},
+        28},
+    {"feed_forward", "feed_forward: x_rd[6 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"gated", "gated: x_rd[6 10] is i64, expected f32, f64 or bf16", {},
+        {"gated: 1 columns of x_rd[2 3 1] have no halves, a gate and what it multiplies"}},
+    {"gelu", "gelu: x[3 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"gelu_tanh", "gelu_tanh: x[3 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"join_upsampled", "join_upsampled: a_bcd[2 11 3] is i64, expected f32, f64 or bf16",
+        {"join_upsampled: the 0 columns of z_bmx[2 2 0] are no multiple of the 3 of a_bcd[2 11 3]",
+            "join_upsampled: the 12 columns of z_bmx[2 2 12] are no multiple of the 0 of a_bcd[2 11 0]"},
+        {"join_upsampled: the 1 columns of z_bmx[2 2 1] are no multiple of the 3 of a_bcd[2 11 3]"}},
+    {"layer_norm", "layer_norm: x_rd[15 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"linear", "linear: x_rd[6 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"mean", "mean: x[3 5 7] is i64, expected f32, f64 or bf16", {"mean: no elements to average in [0 5 7]"}, {}},
+    {"mean_over_positions", "mean_over_positions: x_bcd[2 7 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"metric_scores", "metric_scores: p_bcd[2 5 8] is i64, expected f32, f64 or bf16",
+        {"metric_scores: m_nl[0 10] is a metric of 0 heads of width 4, but p_bcd[0 5 8] has 8 columns",
+            "metric_scores: m_nl[2 0] is a metric of 2 heads of width 0, but p_bcd[2 5 8] has 8 columns",
+            "metric_scores: m_nl[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 0] has 0 columns"},
+        {"metric_scores: m_nl[1 10] is a metric of 1 heads of width 4, but p_bcd[1 5 8] has 8 columns",
+            "metric_scores: m_nl[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 1] has 1 columns",
+            "metric_scores: m_nl[2 1] is a metric of 2 heads of width 1, but p_bcd[2 5 8] has 8 columns"}},
+    {"multiply", "multiply: a[3 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"naive_attention", "naive_attention: q_bcx[2 7 18] is i64, expected f32, f64 or bf16",
+        {"naive_attention: q[2 7 0] does not have the columns 0 .. 5"}, {"naive_attention: q[2 7 1] does not have the columns 0 .. 5"}, 0,
+        11},
+    {"permute", "", {}, {}},
+    {"recompute", "gelu: x[3 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"relu", "relu: x[3 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"relu2", "relu2: x[3 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"reshape", "gelu: x[2 3 5] is i64, expected f32, f64 or bf16",
+        {"reshape: [0 3 5] cannot become [5 6]", "reshape: [2 0 5] cannot become [5 6]", "reshape: [2 3 0] cannot become [5 6]"},
+        {"reshape: [1 3 5] cannot become [5 6]", "reshape: [2 1 5] cannot become [5 6]", "reshape: [2 3 1] cannot become [5 6]"}},
+    {"residual_layer_norm", "residual_layer_norm: x_rd[15 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"residual_rms_norm", "residual_rms_norm: x_rd[15 8] is i64, expected f32, f64 or bf16", {}, {}},
+    {"rms_norm", "rms_norm: x_rd[15 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"rotary", "rotary: x_bcd[2 3 24] is i64, expected f32, f64 or bf16", {"rotary: x_bcd[2 3 0] does not have 5 heads of 4 columns"},
+        {"rotary: x_bcd[2 3 1] does not have 5 heads of 4 columns"}, 24},
+    {"scale", "scale: x[3 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"shift_and_sum", "shift_and_sum: v_bcd[1 2 1] is i64, expected f32, f64 or bf16", {"shift_and_sum: 0 levels, expected 1 .. 30"}, {}},
+    {"sigmoid", "sigmoid: x[3 7] is i64, expected f32, f64 or bf16", {}, {}, 0, 21},
+    {"silu", "silu: x[3 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"slice", "", {"slice: 2 .. 5 are not all in index 1 of [3 0 2]"}, {"slice: 2 .. 5 are not all in index 1 of [3 1 2]"}, 24},
+    {"softmax", "softmax: x[3 5 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"subtract", "subtract: a[3 5] is i64, expected f32, f64 or bf16", {}, {}},
+    {"sum", "sum: x[3 5 7] is i64, expected f32, f64 or bf16", {}, {}},
+    {"times_metric", "times_metric: p_bcd[2 5 8] is i64, expected f32, f64 or bf16",
+        {"times_metric: m_nl[0 10] is a metric of 0 heads of width 4, but p_bcd[0 5 8] has 8 columns",
+            "times_metric: m_nl[2 0] is a metric of 2 heads of width 0, but p_bcd[2 5 8] has 8 columns",
+            "times_metric: m_nl[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 0] has 0 columns"},
+        {"times_metric: m_nl[1 10] is a metric of 1 heads of width 4, but p_bcd[1 5 8] has 8 columns",
+            "times_metric: m_nl[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 1] has 1 columns",
+            "times_metric: m_nl[2 1] is a metric of 2 heads of width 1, but p_bcd[2 5 8] has 8 columns"}},
+    {"window_mean_difference", "window_mean_difference: x_bcd[2 7 5] is i64, expected f32, f64 or bf16", {}, {}},
+};
 
 using Inputs = std::vector<Parameter>;
 
@@ -95,6 +192,37 @@ const OpCheck& case_of(const std::string& op) {
 bool is_nan(double y) { return std::isnan(y); }
 bool is_not_finite(double y) { return !std::isfinite(y); }
 
+std::set<std::string> op_names() {
+  std::set<std::string> names{"transpose"};  // recorded as a permute
+  for (const OpCheck& check : op_checks()) names.insert(check.op);
+  return names;
+}
+
+// The op that a message begins with; empty: none.
+std::string op_of(const std::string& message) {
+  const std::string word = message.substr(0, message.find_first_of(": ("));
+  return op_names().contains(word) ? word : "";
+}
+
+// Changes each input of each case in turn. Either an op says by its name what is wrong, or it takes the input; those that do
+// are returned. Inputs that `change` leaves alone (false) are left out.
+std::set<std::string> taken(const std::function<bool(Inputs&, size_t)>& change) {
+  std::set<std::string> all;
+  for (const OpCheck& check : op_checks())
+    for (size_t i = 0; i < check.inputs.size(); ++i) {
+      Inputs inputs = draw_inputs(check, Device::cpu);
+      if (!change(inputs, i)) continue;
+      const std::string message = outcome(check, inputs);
+      CAPTURE(std::string(check.op));
+      CAPTURE(std::string(check.what));
+      CAPTURE(i);
+      CAPTURE(message);
+      CHECK((message.empty() || !op_of(message).empty()));
+      if (message.empty()) all.insert(std::string(check.op) + " " + std::to_string(i));
+    }
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("the table of ops has the recorded ops, each once") {
@@ -139,4 +267,71 @@ TEST_CASE("ops compute with inputs that are parts of a larger tensor") {
     REQUIRE(got.size() == expected.size());
     for (size_t i = 0; i < got.size(); ++i) CHECK(values_of(got[i]) == values_of(expected[i]));
   }
+}
+
+TEST_CASE("an empty input is an error that names the op, but where the op can do without it") {
+  const std::set<std::string> none = taken([](Inputs& inputs, size_t i) { return inputs[i].value = {}, true; });
+  CHECK(none == std::set<std::string>{"classifier_loss 2", "embedding 2", "layer_norm 2", "linear 2", "residual_layer_norm 3"});
+}
+
+TEST_CASE("inputs on two devices are an error that names the op") {
+  const std::set<std::string> apart = taken([](Inputs& inputs, size_t i) {
+    if (inputs.size() == 1) return false;
+    return inputs[i].value = to(inputs[i].value, Device::cuda_emulated), true;
+  });
+  CHECK(apart.empty());
+}
+
+TEST_CASE("floating-point inputs of two dtypes are an error that names the op") {
+  for (Dtype other : {Dtype::f32, Dtype::bf16}) {
+    const std::set<std::string> mixed = taken([&](Inputs& inputs, size_t i) {
+      const auto floating = std::count_if(inputs.begin(), inputs.end(), [](const Parameter& p) { return p.value.dtype() == Dtype::f64; });
+      if (floating < 2 || inputs[i].value.dtype() != Dtype::f64) return false;
+      return inputs[i].value = convert(inputs[i].value, other), true;
+    });
+    CHECK(mixed.empty());
+  }
+}
+
+TEST_CASE("floats for integers and integers for floats are an error that names the op, but of ops that only move elements") {
+  const std::set<std::string> floats = taken([](Inputs& inputs, size_t i) {
+    if (inputs[i].value.dtype() != Dtype::i64) return false;
+    return inputs[i].value = zeros(inputs[i].value.shape(), Dtype::f64, Device::cpu), true;
+  });
+  CHECK(floats.empty());
+  const std::set<std::string> integers = taken([](Inputs& inputs, size_t i) {
+    if (inputs[i].value.dtype() == Dtype::i64) return false;
+    return inputs[i].value = zeros(inputs[i].value.shape(), Dtype::i64, Device::cpu), true;
+  });
+  CHECK(integers == std::set<std::string>{"permute 0", "slice 0"});
+}
+
+// An op must also differentiate what it takes; AddressSanitizer sees what it reads beyond an input's end.
+TEST_CASE("inputs of other shapes: an op says what is wrong, or takes them, forward and backward") {
+  int accepted = 0, refused = 0;
+  for (const OpCheck& check : op_checks())
+    for (size_t i = 0; i < check.inputs.size(); ++i)
+      for (int index = -1; index < check.inputs[i].shape.rank(); ++index)
+        for (int64_t by : {-1, 1}) {
+          OpCheck other = check;
+          Shape& shape = other.inputs[i].shape;
+          if (index >= 0) {
+            shape.set(index, shape[index] + by);
+          } else if (shape.rank() < Shape::kMaxRank) {
+            const Shape inner = shape;
+            shape = Shape{by + 2};  // one more index, of extent 1 and 3
+            for (int d = 0; d < inner.rank(); ++d) shape.push_back(inner[d]);
+          }
+          const std::string message = outcome(other, draw_inputs(other, Device::cpu));
+          CAPTURE(std::string(check.op));
+          CAPTURE(std::string(check.what));
+          CAPTURE(i);
+          CAPTURE(index);
+          CAPTURE(by);
+          CAPTURE(message);
+          CHECK((message.empty() || !op_of(message).empty()));
+          ++(message.empty() ? accepted : refused);
+        }
+  CHECK(accepted > 100);
+  CHECK(refused > 100);
 }
