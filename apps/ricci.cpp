@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/config/nearest.h"
 #include "apps/terminal/cli.h"
+#include "apps/terminal/nearest.h"
 #include "core/error.h"
 
 using namespace ricci;

@@ -12,6 +12,7 @@
 
 #include "apps/lab/comparison/child.h"
 #include "apps/lab/comparison/report.h"
+#include "apps/run/config/options.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/signals.h"

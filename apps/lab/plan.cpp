@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "apps/run/config/options.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/run_report.h"
@@ -162,7 +163,10 @@ int plan(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   return run_app(
-      argc, argv, {"ricci-plan", "Predicts the memory, by its use, and the work of a training step of a run file. Nothing is computed."},
+      argc, argv,
+      {.name = "ricci-plan",
+          .summary = "Predicts the memory, by its use, and the work of a training step of a run file. Nothing is computed.",
+          .more_words = assigned_keys<TrainConfig>},
       [&](CLI::App& app) {
         add_run_options<TrainConfig>(app, options.run);
         CLI::Option* const memory = app.add_option(

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/run/evaluation/evaluation.h"
-#include "apps/terminal/model_options.h"
+#include "apps/run/folder/model_options.h"
 #include "autograd/tape.h"
 #include "core/dims.h"
 #include "core/error.h"

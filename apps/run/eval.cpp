@@ -7,7 +7,7 @@
 
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/evaluation/evaluation.h"
-#include "apps/terminal/model_options.h"
+#include "apps/run/folder/model_options.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"

@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "apps/run/corpus/micro_batches.h"
-#include "apps/terminal/model_options.h"
+#include "apps/run/folder/model_options.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "data/shards/document_reader.h"

@@ -16,6 +16,7 @@
 #include <optional>
 #include <utility>
 
+#include "apps/run/config/options.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/evaluation/evaluation.h"
@@ -193,7 +194,7 @@ int main(int argc, char** argv) {
       argc, argv,
       {"ricci-train",
           "Trains a language model on a text, or a classifier on labelled documents, from a run file, or goes on with the run of a folder.",
-          false, true},
+          false, true, assigned_keys<TrainConfig>},
       [&](CLI::App& app) {
         add_run_options<TrainConfig>(app, options);
         app.add_flag("--replay", replays,

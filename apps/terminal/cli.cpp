@@ -9,10 +9,8 @@
 #include <charconv>
 #include <concepts>
 #include <cstdio>
-#include <memory>
 
-#include "apps/run/config/nearest.h"
-#include "apps/terminal/manual.h"
+#include "apps/terminal/nearest.h"
 #include "apps/terminal/streams.h"
 #include "core/error.h"
 #include "cuda/ranks/launcher.h"
@@ -21,49 +19,6 @@ namespace ricci::apps {
 namespace {
 
 constexpr size_t kLongestMessage = 1000;  // bytes
-
-// A folder may have an equals sign in its name, as runs/lr=0.1 has; no key has a slash. ~KEY takes a key back.
-bool is_override(const std::string& word) {
-  const size_t equals = word.find('='), slash = word.find('/');
-  if (equals == word.npos) return word.starts_with('~') && slash == word.npos;
-  return slash > equals;
-}
-
-// "model.layers" of model.layers=6 and of ~model.layers.
-std::string key_of(const std::string& word) {
-  const size_t start = word.starts_with('~') ? 1 : 0;
-  return word.substr(start, word.find('=') - start);
-}
-
-// True if one of them is the other, or the section that it is in.
-bool are_about_one(const std::string& key, const std::string& other) {
-  return key == other || other.starts_with(key + ".") || key.starts_with(other + ".");
-}
-
-// CLI11 keeps words with dashes (given here without them) apart from words without, so it is not known which of two was typed last.
-// Error: a key, or a section and a key in it, is given in both ways.
-void check_one_way(const std::vector<std::string>& with_dashes, const std::vector<std::string>& without) {
-  for (const std::string& dashed : with_dashes)
-    for (const std::string& plain : without)
-      if (are_about_one(key_of(dashed), key_of(plain)))
-        throw CLI::ValidationError("--" + one_line(dashed) + " and " + one_line(plain) +
-                                   " are about the same key: write both without dashes, so that the last one counts");
-}
-
-// The option that a user may have meant by an unknown one: --temp for --temperature, --max-tokens for --tokens, or a slip of the pen.
-std::string nearest_option(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> known;
-  const auto add = [&](const CLI::App& each) {
-    for (const CLI::Option* option : each.get_options([](const CLI::Option* any) { return !any->get_group().empty(); }))
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  };
-  for (const CLI::App* each : app.get_subcommands()) add(*each);
-  add(app);
-  std::string meant;
-  for (const std::string& each : known)
-    if (each.starts_with(word) || word.ends_with(each.substr(1))) meant += (meant.empty() ? "" : " or ") + ("'" + each + "'");
-  return meant.empty() ? nearest_note(word, known) : ", the nearest is " + meant;
-}
 
 // The message about words that no option takes.
 std::string unexpected(const CLI::App& app, const CLI::ExtrasError& mistake) {
@@ -90,14 +45,6 @@ std::string wrong_command(const CLI::App& app) {
   const auto word = std::find_if(words.begin(), words.end(), [](const std::string& any) { return !any.starts_with('-'); });
   if (word == words.end()) return "a command is required: " + list;
   return "no command '" + one_line(*word) + "'" + nearest_note(*word, known) + "; there are " + list;
-}
-
-// The right way to give a key that was meant by a word with dashes: --lr, --~lr.
-std::string hint_for(const CLI::App& app, const std::string& word) {
-  if (!word.starts_with("--")) return "";
-  if (const std::string nearest = nearest_option(app, word); !nearest.empty()) return nearest;
-  const std::string key = word.substr(2);
-  return "; keys of a run file are given as " + key + (key.starts_with('~') ? "" : "=VALUE");
 }
 
 // CLI11 takes the next word for the value of "--name=", and so the value is a word of its own here.
@@ -132,6 +79,63 @@ template <class Integer> bool is_integer(const std::string& text, Integer least,
   return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
 }
 
+// ---- The manual page and completion, both from the options that the program declares
+// Text for troff: a backslash and a minus as themselves, and no line that begins as a request does.
+std::string troff(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if ((c == '.' || c == '\'') && (result.empty() || result.back() == '\n')) result += "\\&";
+    if (c == '\\') result += "\\e";
+    else if (c == '-') result += "\\-";
+    else result += c;
+  }
+  return result;
+}
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
+  return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
+}
+
+std::string section_of(const CLI::App& app) {
+  std::string text;
+  for (const CLI::Option* const option : shown_options(app)) {
+    const bool has_flag = option->nonpositional();
+    const std::string type = option->get_items_expected_max() > 0 ? option->get_type_name() : "", value = option->get_default_str();
+    text += ".TP\n\\fB" + troff(option->get_name(!has_flag, has_flag)) + "\\fR" + (type.empty() ? "" : " " + troff(type)) + "\n" +
+            troff(option->get_description() + (value.empty() ? "" : " (default: " + value + ")")) + "\n";
+  }
+  return text;
+}
+
+// In troff, with the macros of man(7): name, synopsis, commands and options, each with its own words.
+std::string man_page(const CLI::App& app) {
+  const std::string name = app.get_name();
+  std::string title = name;
+  std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
+  const std::vector<const CLI::App*> commands = app.get_subcommands([](const CLI::App*) { return true; });
+  std::string text = ".TH " + troff(title) + " 1 \"\" \"ricci " RICCI_VERSION "\" \"ricci\"\n.SH NAME\n" + troff(name) + " \\- " +
+                     troff(app.get_description()) + "\n.SH SYNOPSIS\n.B " + troff(name) + "\n";
+  if (!commands.empty()) text += "COMMAND\n";
+  text += "[OPTIONS]\n";
+  for (const CLI::Option* const option : shown_options(app))
+    if (const std::string type = option->get_type_name(); option->get_positional())
+      text += troff(type.starts_with('[') ? type : option->get_name(true)) + "\n";
+  text += ".SH OPTIONS\n" + section_of(app);
+  for (const CLI::App* const command : commands)
+    text += ".SH COMMAND " + troff(command->get_name()) + "\n" + troff(command->get_description()) + "\n" + section_of(*command);
+  return text + ".SH SEE ALSO\n.BR ricci (1);\nthe manual of the programs is apps/README.md in the sources.\n";
+}
+
+// The commands and options, a line each, without those that --help hides.
+std::string offered_words(const CLI::App& app) {
+  std::string text;
+  for (const CLI::Option* const option : shown_options(app))
+    for (const std::string& name : option->get_lnames()) text += "--" + name + "\n";
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    text += command->get_name() + "\n" + offered_words(*command);
+  return text;
+}
+
 }  // namespace
 
 std::string printable(std::string message) {
@@ -158,7 +162,7 @@ std::optional<int> parse_arguments(
     CLI::App& app, int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup) {
   app.get_formatter()->column_width(36);
   add_text_flag(app, "--man", "", [&] { return man_page(app); });
-  add_text_flag(app, "--complete", "", [&] { return offered_words(app); });
+  add_text_flag(app, "--complete", "", [&] { return offered_words(app) + (text.more_words ? text.more_words() : ""); });
   for (const char* const hidden : {"--man", "--complete"}) app.get_option(hidden)->group("");
   try {
     setup(app);
@@ -175,6 +179,20 @@ std::optional<int> parse_arguments(
     const std::string command = wrong_command(app), other = extras ? unexpected(app, *extras) : mistake.what();
     return report(text, (command.empty() ? other : command) + " (--help lists the options)", 2);
   }
+}
+
+std::string nearest_option(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  const auto add = [&](const CLI::App& each) {
+    for (const CLI::Option* option : shown_options(each))
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  };
+  for (const CLI::App* each : app.get_subcommands()) add(*each);
+  add(app);
+  std::string meant;
+  for (const std::string& each : known)
+    if (each.starts_with(word) || word.ends_with(each.substr(1))) meant += (meant.empty() ? "" : " or ") + ("'" + each + "'");
+  return meant.empty() ? nearest_note(word, known) : ", the nearest is " + meant;
 }
 
 std::string any_integer(const std::string& text) {
@@ -217,34 +235,6 @@ void add_field_options(CLI::App& app, const std::vector<Field>& fields) {
       if (!(*list)->empty()) option->capture_default_str();
     }
   }
-}
-
-void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several) {
-  auto words = std::make_shared<std::vector<std::string>>();
-  app.add_option("run", *words, help)->type_name(several ? "[FILE ...] [KEY=VALUE ...]" : "[FILE] [KEY=VALUE ...]");
-  app.allow_extras();
-  app.parse_complete_callback([&app, &options, words, several] {
-    std::vector<std::string> with_dashes, without;
-    for (const std::string& word : app.remaining()) {
-      if (word == "--") continue;  // only words follow
-      if (!word.starts_with("--") || word.find('=') == word.npos) throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
-      with_dashes.push_back(word.substr(2));
-    }
-    for (const std::string& word : *words) {
-      if (word.empty()) throw CLI::ValidationError("the name of a run file is empty");
-      if (word[0] == '=')
-        throw CLI::ValidationError(one_line(word) + ": a key and its value have no blanks around the equals sign, as data=my.txt");
-      const bool is_key = is_override(word);
-      const bool is_first = options.file().empty();
-      if (!is_key && !is_first && !several) throw CLI::ValidationError("two run files: " + options.file() + " and " + word);
-      if (is_key) without.push_back(word);
-      else if (is_first) options.files_[0] = word;
-      else options.files_.push_back(word);
-    }
-    check_one_way(with_dashes, without);
-    options.overrides_ = with_dashes;
-    options.overrides_.insert(options.overrides_.end(), without.begin(), without.end());
-  });
 }
 
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text) {

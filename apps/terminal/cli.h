@@ -1,7 +1,7 @@
-// Reading order: cli.h (arguments, errors, exit codes), table.h, model_options.h, progress.h, streams.h, signals.h.
+// Reading order: cli.h (arguments, errors, exit codes, manual pages), nearest.h, table.h, progress.h, streams.h, signals.h.
 //   int main(int argc, char** argv) {
-//     return run_app<RunOptions>(argc, argv, {"ricci-train", "Trains a language model."}, add_run_options<TrainConfig>,
-//         [](const RunOptions& options) { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
+//     return run_app<Options>(argc, argv, {"ricci-convert", "Models of other programs as run folders."}, add_options,
+//         [](const Options& options) { return convert(options); });
 //   }
 #pragma once
 #include <functional>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/config/config.h"
+#include "core/fields.h"
 
 // CLI11 is a library of headers alone, which take seconds to compile: files that declare options include it, others need not.
 namespace CLI {
@@ -19,10 +19,11 @@ class App;
 namespace ricci::apps {
 
 struct AppText {
-  const char* name;             // before every error
-  const char* summary;          // the first line of --help
-  bool prints_result = true;    // its output is its result; otherwise its results are files, and its output may stay unread
-  bool may_be_several = false;  // a launcher may start several processes of it (cuda/ranks/ranks.h)
+  const char* name;                       // before every error
+  const char* summary;                    // the first line of --help
+  bool prints_result = true;              // its output is its result; otherwise its results are files, and its output may stay unread
+  bool may_be_several = false;            // a launcher may start several processes of it (cuda/ranks/ranks.h)
+  std::string (*more_words)() = nullptr;  // words that a shell offers in addition to its options, a line each: "lr="
 };
 
 // Declares the options (setup), parses, runs main and returns the exit code: the result of main; 0 after --help, --version
@@ -51,29 +52,15 @@ int report(const AppText& text, const std::string& message, int exit_code);
 std::string printable(std::string message);
 int after_output(const AppText& text, int exit_code);
 
+// ", the nearest is '--temperature'" for --temp: the option, or the options, that a user may have meant; empty if none is near.
+std::string nearest_option(const CLI::App& app, const std::string& word);
+
 // For ->check(): an integer; one of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 0 (all) to 1024.
 std::string any_integer(const std::string& text);
 std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
-// The arguments [FILE] [KEY=VALUE ...] of programs that read a run file, or several. A word with a slash before its equals sign is a file;
-// --KEY=VALUE is KEY=VALUE. ~KEY removes a key that the file sets. Error: a key is given with dashes and without: it is not known which of
-// the two came last.
-class RunOptions {
- public:
-  const std::string& file() const { return files_[0]; }  // empty if none was given
-  const std::vector<std::string>& files() const { return files_; }
-  const std::vector<std::string>& overrides() const { return overrides_; }
-
- private:
-  friend void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several);
-  std::vector<std::string> files_{""};
-  std::vector<std::string> overrides_;
-};
-void add_run_arguments(CLI::App& app, RunOptions& options,
-    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
-    bool several = false);
 // Prints the text and ends the program with exit code 0, as soon as the flag is met.
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 
@@ -81,12 +68,5 @@ void add_text_flag(CLI::App& app, const char* flag, const char* help, const std:
 // have their default in --help; a bool is a flag, the integers of a list are divided by commas. Lists of other things have no option.
 void add_field_options(CLI::App& app, const std::vector<Field>& fields);
 template <class Struct> void add_field_options(CLI::App& app, Struct& members) { add_field_options(app, fields_of(members)); }
-
-// The arguments, and --help-config: every key of Config with default and description.
-template <class Config> void add_run_options(CLI::App& app, RunOptions& options) {
-  add_run_arguments(app, options);
-  add_text_flag(
-      app, "--help-config", "Print every key of a run file with its default, as YAML, and exit", [] { return describe(Config()); });
-}
 
 }  // namespace ricci::apps

@@ -20,7 +20,7 @@ expect() {
 }
 
 expect 'the list' 0 ''
-verdict 'every program, and no other' "$(diff <(awk '{ print $1 }' out | sort) <(cd "$root/apps" && ls run/*.cpp lab/*.cpp | sed -E 's|.*/(.*)\.cpp|\1|' | sort))"
+verdict 'every program, and no other' "$(diff <(awk '{ print $1 }' out | sort) <(cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp | sed -E 's|.*/(.*)\.cpp|\1|' | sort))"
 missing=
 while read -r name summary; do
   [ "$summary" = "$("$build/ricci-$name" --help | head -n 1)" ] && [ -n "$summary" ] || missing+=" $name"

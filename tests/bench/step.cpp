@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "apps/run/config/config.h"
+#include "apps/run/config/options.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
-#include "apps/terminal/cli.h"
 #include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"

@@ -1,30 +1,29 @@
 #!/usr/bin/env bash
-# A file includes its own floor and lower ones only: core -> cuda -> autograd -> ops -> {models, data} -> apps.
-# fmt, yaml-cpp and JSON stay out of every header; kernels are launched by launch() alone.
+# A file includes its own floor and lower ones only: core -> cuda -> autograd -> ops -> {models, data} -> apps, and inside apps/
+# terminal -> run -> {lab, interop}. fmt, yaml-cpp and JSON stay out of every header; only launch() launches kernels.
 set -u
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 bad=0
 complain() { echo "$*"; bad=1; }
 
-allowed() {
-  case $1 in
-    core) echo core ;;
-    cuda) echo 'core|cuda' ;;
-    autograd) echo 'core|cuda|autograd' ;;
-    ops) echo 'core|cuda|autograd|ops' ;;
-    models) echo 'core|cuda|autograd|ops|models' ;;
-    data) echo 'core|data' ;;
-    apps) echo 'core|cuda|autograd|ops|models|data|apps' ;;
-  esac
-}
-for floor in core cuda autograd ops models data apps; do
-  up=$(grep -rnE '^#include "' "$floor" --include='*.h' --include='*.cpp' --include='*.cu' | grep -vE "#include \"($(allowed "$floor"))/")
+below='core|cuda|autograd|ops|models|data'
+while read -r floor lower; do
+  includes=$(grep -rnE '^#include "' "$floor" --include='*.h' --include='*.cpp' --include='*.cu') || complain "$floor includes nothing"
+  up=$(grep -vE "#include \"($floor|$lower)/" <<<"$includes")
   [ -z "$up" ] || complain "includes that climb from $floor:"$'\n'"$up"
-done
-
-# apps/: lab/ looks at runs and compares them, and may use everything; what makes runs knows nothing of it.
-lab=$(grep -rnE '#include "apps/lab/' apps/run apps/terminal apps/interop)
-[ -z "$lab" ] || complain "apps/run, apps/terminal or apps/interop includes apps/lab:"$'\n'"$lab"
+done <<END
+core           core
+cuda           core
+autograd       core|cuda
+ops            core|cuda|autograd
+models         core|cuda|autograd|ops
+data           core
+apps           $below
+apps/terminal  $below
+apps/run       $below|apps/terminal
+apps/lab       $below|apps/terminal|apps/run
+apps/interop   $below|apps/terminal|apps/run
+END
 
 heavy=$(grep -rnE '#include <(fmt|yaml-cpp|nlohmann)/' core cuda autograd ops models data apps --include='*.h')
 [ -z "$heavy" ] || complain "a formatting or parsing library in a header:"$'\n'"$heavy"
@@ -37,14 +36,6 @@ raw=$(grep -rn '<<<' core cuda autograd ops models data apps --include='*.h' --i
 
 ifdefs=$(grep -rnE '^#\s*(if|ifdef|ifndef)' ops --include='*.h' --include='*.cu')
 [ -z "$ifdefs" ] || complain "an op that decides for itself which build it is in:"$'\n'"$ifdefs"
-
-long=$(find core cuda autograd ops models data apps tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' | xargs wc -l | awk '$1 > 300 && $2 != "total" { print $2 ": " $1 " lines" }')
-[ -z "$long" ] || complain "files of more than 300 lines:"$'\n'"$long"
-
-# A room has at most twelve files, a header and its source counting as one. apps/run and apps/lab themselves list the programs, a file each.
-crowded=$(find core cuda autograd ops models data apps tests -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) |
-  sed -E 's/\.(h|cpp|cu)$//' | sort -u | xargs -n 1 dirname | sort | uniq -c | awk '$1 > 12 && $2 != "apps/run" && $2 != "apps/lab" { print $2 ": " $1 " files" }')
-[ -z "$crowded" ] || complain "rooms of more than twelve files:"$'\n'"$crowded"
 
 extra=$(git ls-files 2>/dev/null | cut -d/ -f1 | sort -u | grep -vxE '\..*|core|autograd|ops|cuda|models|data|apps|tests|CMakeLists\.txt|CMakePresets\.json|README\.md|LICENSE')
 [ -z "$extra" ] || complain "top level holds more than the house: $extra"

@@ -10,7 +10,7 @@ hidden=(unshare --mount)
 prefix=$folder/prefix
 : >out >err
 cmake --install "$build" --prefix "$prefix" >out 2>err || verdict 'install' "exit code $?"
-verdict 'ricci, and a program for each of apps/run/*.cpp and apps/lab/*.cpp' "$(diff <(echo ricci; cd "$root/apps" && ls run/*.cpp lab/*.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
+verdict 'ricci, and each program' "$(diff <(echo ricci; cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
 verdict 'all of them hold 80 MB at most' "$(find "$prefix" -type f \( -path '*/bin/*' -o -name libricci_programs.so \) -printf '%s\n' | awk '{ sum += $1 } END { if (sum > 80e6) print sum }')"
 verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" "$prefix")"
 

@@ -10,6 +10,7 @@
 
 #include "apps/lab/analysis/text_runs.h"
 #include "apps/lab/report/report.h"
+#include "apps/run/config/options.h"
 #include "apps/run/config/train_config.h"
 #include "core/fields.h"
 #include "core/tensor.h"

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "apps/run/config/config.h"
-#include "apps/run/config/nearest.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/init/init.h"
+#include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 #include "models/inference/evaluation.h"

@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
-#include "apps/run/config/nearest.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/metrics/metrics.h"
+#include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json/value.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include "apps/run/config/nearest.h"
+#include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/files/file.h"
 
@@ -43,6 +43,88 @@ void store(const Setting& setting, const Field& field) {
   if (!parse_value(setting.value, field))
     fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), shown(setting.value)});
   each_path(field, [&](std::string& path) { look_beside(setting, path); });
+}
+
+// ---- Unknown keys
+// Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, configurations of models).
+const std::vector<OtherNames> kOtherNames = {
+    {"lr", {"learning_rate"}},
+    {"steps", {"max_iters", "max_steps"}},
+    {"schedule_steps", {"lr_decay_iters"}},
+    {"warmup", {"warmup_iters", "warmup_steps"}},
+    {"schedule", {"decay_lr", "lr_scheduler_type"}},
+    {"clip", {"grad_clip", "max_grad_norm"}},
+    {"batch", {"batch_size", "per_device_train_batch_size"}},
+    {"accumulation", {"gradient_accumulation_steps"}},
+    {"eval_every", {"eval_interval", "eval_steps"}},
+    {"eval_batches", {"eval_iters"}},
+    {"log_every", {"log_interval", "logging_steps"}},
+    {"init", {"init_from"}},
+    {"name", {"out_dir", "wandb_run_name", "output_dir"}},
+    {"data", {"dataset", "input", "train_file"}},
+    {"precision", {"dtype"}},
+    {"model.ctx", {"block_size", "n_positions", "n_ctx", "max_position_embeddings", "context_length"}},
+    {"model.layers", {"n_layer", "num_hidden_layers", "num_layers"}},
+    {"model.heads", {"n_head", "num_attention_heads", "num_heads"}},
+    {"model.kv_heads", {"num_key_value_heads"}},
+    {"model.head_width", {"head_dim"}},
+    {"model.norm_eps", {"rms_norm_eps", "layer_norm_epsilon"}},
+    {"model.activation", {"hidden_act", "activation_function"}},
+    {"model.d", {"n_embd", "hidden_size", "d_model"}},
+    {"model.bias", {"bias"}},
+    {"model.dropout", {"dropout", "attention_dropout"}},
+    {"model.vocab", {"vocab_size"}},
+    {"checkpoint_every", {"save_steps", "save_every", "save_interval"}},
+    {"keep_checkpoints", {"save_total_limit"}},
+    {"beta1", {"adam_beta1"}},
+    {"beta2", {"adam_beta2"}},
+    {"eps", {"adam_epsilon"}},
+    {"optimizer", {"optim"}},
+    {"patience", {"early_stopping_patience"}},
+    {"recompute", {"gradient_checkpointing"}},
+    {"model.ff", {"intermediate_size", "n_inner"}},
+    {"context", {"seq_len", "seq_length", "sequence_length", "max_seq_length"}},
+    {"model.family", {"model_type"}},
+    {"model.tie", {"tie_embeddings", "tie_word_embeddings"}},
+    {"validation", {"validation_file"}},
+    {"model.classes", {"num_labels"}},
+};
+
+// The key of ours that other programs call `word`, or an empty text.
+std::string_view own_name(std::string_view word) {
+  for (const auto& [here, there] : kOtherNames)
+    if (std::find(there.begin(), there.end(), word) != there.end()) return here;
+  return {};
+}
+
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+// The end of an error about an unknown key: its name here (other_names), or the known key or section that is near. One in
+// another section is as near as one wrong letter. Of two that are equally near neither is named: "; --help-config prints every key".
+std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
+  const std::string start = key.substr(0, 100);
+  if (const std::string_view here = own_name(last_part(start)); !here.empty()) return format_message(", here it is '{}'", {here});
+  size_t least = SIZE_MAX;
+  std::string best;
+  bool is_best = false;  // no other is as near
+  const auto weigh = [&](size_t distance, std::string_view known) {
+    if (distance > least || (distance == least && known == best)) return;
+    is_best = distance < least;
+    if (is_best) best = known;
+    least = distance;
+  };
+  const auto consider = [&](const std::string& known) {
+    weigh(std::min(edit_distance(start, known), edit_distance(last_part(start), last_part(known)) + 1), known);
+  };
+  for (const auto& [here, there] : kOtherNames)
+    for (const std::string_view name : there) weigh(edit_distance(last_part(start), name) + 1, here);
+  for (const Field& field : fields) {
+    consider(field.key);
+    if (const size_t dot = field.key.find('.'); dot != field.key.npos) consider(field.key.substr(0, dot));
+  }
+  const bool moved = last_part(start) == last_part(best);
+  if (is_best && (moved || is_near(least, last_part(start).size()))) return format_message(", the nearest known key is '{}'", {best});
+  return "; --help-config prints every key";
 }
 
 // ---- Keys
@@ -220,6 +302,8 @@ template <class Value> std::string lines(const std::vector<Field>& fields, bool 
 }
 
 }  // namespace
+
+const std::vector<OtherNames>& other_names() { return kOtherNames; }
 
 std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
     const std::function<std::vector<std::string>()>& inherited, const std::function<void()>& give_defaults,

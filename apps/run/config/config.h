@@ -49,6 +49,13 @@ std::vector<std::string> store(const std::vector<Field>& fields, const std::stri
     const std::function<std::vector<std::string>()>& inherited, const std::function<void()>& give_defaults,
     const std::function<std::vector<Field>()>& fields_now);
 
+// Names that nanoGPT and Hugging Face's transformers have for our keys. They complete the error about an unknown key.
+struct OtherNames {
+  std::string_view here;
+  std::vector<std::string_view> there;
+};
+const std::vector<OtherNames>& other_names();
+
 // As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. The user's settings of
 // the keys in `following` are written in place of their values, which follow as a comment:  ff: null  # 512
 std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following);

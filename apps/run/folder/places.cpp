@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "apps/run/config/config.h"
-#include "apps/run/config/nearest.h"
+#include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/text/text.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/terminal/model_options.h"
+#include "apps/run/folder/model_options.h"
 #include "core/error.h"
 #include "models/inference/sampling.h"
 

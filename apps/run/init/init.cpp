@@ -7,11 +7,11 @@
 #include <unordered_map>
 
 #include "apps/run/config/config.h"
-#include "apps/run/config/nearest.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
 #include "apps/run/folder/run_folder.h"
+#include "apps/terminal/nearest.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"

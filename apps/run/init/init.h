@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/config/nearest.h"
 #include "apps/run/config/train_config.h"
 #include "apps/run/folder/imported_template.h"
+#include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/files/safetensors.h"
 #include "data/tokenizers/tokenizer.h"

@@ -9,6 +9,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "apps/run/config/options.h"
 #include "apps/run/config/train_config.h"
 #include "core/error.h"
 #include "tests/apps/terminal/outcome.h"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
 
-for name in ricci $(cd "$root/apps" && ls run/*.cpp lab/*.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|'); do
+for name in ricci $(cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|'); do
   "$build/$name" --man >"$name.1" 2>err </dev/null || echo "exit code $?" >>err
   "$build/$name" --help >out
   sed 's/\\-/-/g' "$name.1" >plain

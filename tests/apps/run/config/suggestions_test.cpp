@@ -5,7 +5,6 @@
 #include <set>
 
 #include "apps/run/config/config.h"
-#include "apps/run/config/nearest.h"
 #include "apps/run/config/train_config.h"
 #include "core/error.h"
 #include "tests/data/files.h"

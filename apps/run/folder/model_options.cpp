@@ -1,4 +1,4 @@
-#include "apps/terminal/model_options.h"
+#include "apps/run/folder/model_options.h"
 
 #include <CLI/CLI.hpp>
 
