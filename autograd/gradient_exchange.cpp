@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "autograd/mutation.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -137,7 +136,7 @@ void GradientExchange::take(size_t parameter) {
     gradients_[subtree][parameter] = sum;
   }
   for (const size_t bucket : buckets_of_[parameter]) --missing_[bucket];
-  for (; next_ < missing_.size() && missing_[next_] <= (is_planted(Bug::early_bucket) ? 1 : 0); ++next_) send(next_);
+  for (; next_ < missing_.size() && missing_[next_] == 0; ++next_) send(next_);
 }
 
 // Views of the gradients of one own subtree, of the elements that an owner adds up.
@@ -190,7 +189,6 @@ void GradientExchange::add_arrived(size_t end) {
 // which would be kept.
 GradientExchange::Tensors GradientExchange::sum_of(size_t bucket) {
   std::vector<Sum> arrived = std::move(arrived_[bucket]), open;
-  if (is_planted(Bug::swapped_sums) && arrived.size() > 2) std::swap(arrived[1].parts, arrived[2].parts);
   for (Sum& sum : arrived) {
     for (; !open.empty() && are_siblings(all_leaves_, open.back().leaves, sum.leaves); open.pop_back()) {
       Sum& left = open.back();

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "autograd/completion.h"
-#include "autograd/mutation.h"
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -163,7 +162,6 @@ void Tape::accept(const Node& node, size_t input, Tensor gradient) {
   if (!(gradient.shape() == slot.shape)) gradient = sum_to(gradient, slot.shape, wide ? gradient.dtype() : slot.sum_dtype);
   if (wide) gradient = convert(gradient, slot.sum_dtype);
   if (options_.find_nonfinite) check_finite(node, gradient, "a gradient it returned");
-  mutate_gradient(node.op, input, gradient);
   Tensor& total = slot.parameter ? slot.parameter->grad : slot.grad;
   if (!total) {
     total = convert(gradient.detached(), slot.sum_dtype);

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "autograd/mutation.h"
 #include "core/cpu/parallel.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -129,7 +128,7 @@ std::vector<double> TrainStep::weights_of(const std::vector<MicroBatch>& micro_b
   std::vector<double> counts;
   for (const MicroBatch& one : micro_batches) counts.push_back(static_cast<double>(model_.counted(one.inputs, one.scored)));
   double all = std::accumulate(counts.begin(), counts.end(), 0.0);
-  if (ranks_->count() > 1 && !is_planted(Bug::own_weights)) all = sum_over_ranks(*ranks_, all);
+  if (ranks_->count() > 1) all = sum_over_ranks(*ranks_, all);
   for (double& count : counts) count = all > 0 ? count / all : 0;
   return counts;
 }
@@ -150,8 +149,7 @@ std::vector<Tensor> TrainStep::gradient(const Work& work) const {
     if (leaf > leaves.lo) work.sums->end_leaf();
     const Range of_leaf = work.share.micro_batches(leaf);
     for (int64_t i = of_leaf.lo; i < of_leaf.hi; ++i) {
-      const int64_t given = is_planted(Bug::micro_batch_twice) ? std::max(i - 1, mine.lo) : i;
-      const auto& [inputs, weight] = work.micro_batches[static_cast<size_t>(given - mine.lo)];
+      const auto& [inputs, weight] = work.micro_batches[static_cast<size_t>(i - mine.lo)];
       random.micro_batch = static_cast<uint64_t>(i);
       set_random_state(random);
       Tape tape(work.options);
@@ -230,7 +228,7 @@ StepResult TrainStep::run_shared(
   std::vector<Tensor> losses_of_all;
   for (int64_t i = 0; i < all; ++i) losses_of_all.push_back(numbers.rows(chunks + i, 1).reshaped({}));
   const Tensor loss = total_of(losses_of_all);
-  const Tensor norm = is_planted(Bug::own_norm) ? gradient_norm(gradients) : norm_of(numbers);
+  const Tensor norm = norm_of(numbers);
   optimizer_->update_blocks(gradients, clip_factor(norm, options_.clip, loss));
   exchange_->gather_values();
   set_random_state(random_of(step + 1));

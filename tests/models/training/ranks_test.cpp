@@ -3,7 +3,6 @@
 #include <map>
 #include <mutex>
 
-#include "autograd/mutation.h"
 #include "core/cpu/parallel.h"
 #include "tests/models/training/every_model.h"
 #include "tests/models/training/small_training.h"
@@ -151,12 +150,6 @@ void check_same(const Case& c, int64_t max_ranks, int ranks) {
   CHECK(same(several, alone(c, max_ranks)));
 }
 
-class Planted {
- public:
-  explicit Planted(Bug bug) { planted_bug = bug; }
-  ~Planted() { planted_bug = Bug::none; }
-};
-
 }  // namespace
 
 TEST_CASE("ranks: the bits of one process, for every number of ranks and leaves up to 16") {
@@ -193,23 +186,6 @@ TEST_CASE("ranks: the bits of one process for every family and mixer") {
   for (const Variant& v : every_model()) {
     CAPTURE(v.name);
     check_same({v.config}, 4, 3);
-  }
-}
-
-TEST_CASE("ranks: every planted bug is noticed") {
-  const Case c = small_case();
-  const Outcome one = alone(c, 8);
-  const auto is_right = [&] {
-    Outcome several;
-    return together(c, 8, 4, several) && same(several, one);
-  };
-  CHECK(is_right());
-  for (const Bug bug :
-      {Bug::early_bucket, Bug::swapped_sums, Bug::block_owned_twice, Bug::own_norm, Bug::micro_batch_twice, Bug::own_weights}) {
-    const Planted planted(bug);
-    const int number = static_cast<int>(bug);
-    CAPTURE(number);
-    CHECK_FALSE(is_right());
   }
 }
 
