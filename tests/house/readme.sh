@@ -64,7 +64,9 @@ program=$(sed -n '/^```cpp/,/^```$/p' README.md | grep -v '^```')
 [ "$(wc -l <<<"$program")" -ge 12 ] && ! diff <(echo "$program") apps/examples/two_layer_net.cpp | grep -q '^<' ||
   fault README.md 'its program is not of apps/examples/two_layer_net.cpp'
 
-grep -qE '^tests/run\.sh ' README.md && grep -qE '^ +tests/run\.sh$' .github/workflows/tests.yml || fault README.md 'GitHub runs another test command'
+for command in tests/run.sh 'tests/run.sh --all'; do
+  grep -qE "(^|\`)$command(  |\`|$)" README.md && grep -qE "^ +$command\$" .github/workflows/tests.yml || fault README.md "it and the workflow do not both name $command"
+done
 version=$(sed -nE 's/^project\(ricci VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
 grep -qx "version: $version" .github/CITATION.cff && grep -qF "version = {$version}" README.md || fault .github/CITATION.cff "not version $version"
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The tour explains a name before it uses it: counts the exceptions, of which there may be few.
+"""The tour explains a name before it uses it: counts the exceptions, of which there may be few. And its page (apps/tour/page.py) has every
+line of every stop, in order: comments on the left, code on the right.
 
 A stop of apps/tour/README.md is a line '**N. [`file`](path)** ...', and its text goes on to the next stop. A name is a type, concept, macro
 or function that a header defines. It is explained where such a header is the stop or an earlier one, or where the text up to here has it in
 backticks. The first page lists the same files. Names without a capital letter or an underscore are left out: they are words of everyday English, too.
   tour.py [-v]     -v: the names per stop
 """
-import os, re, subprocess, sys
+import html, os, re, subprocess, sys, tempfile
 
 kCeiling = 20
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..'))
@@ -52,6 +53,36 @@ def minutes():
     return added, said, list(map(int, listed))
 
 
+def faults_of_page(stops):
+    """What is wrong with the page: a list of lines."""
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        script, page = 'apps/tour/page.py', os.path.join(folder, 'tour.html')
+        done = subprocess.run([script, page], capture_output=True, text=True)
+        if done.returncode or not re.fullmatch(rf'.*: {len(stops)} files\n', done.stdout):
+            return [f'{script} ends with {done.returncode}: {done.stdout}{done.stderr}']
+        text = open(page, encoding='utf-8').read()
+        for words, expected in [(os.path.join(folder, 'none/tour.html'), 'none/tour.html: No such file or directory\n'),
+                                (None, 'page.py: expected the name of the HTML file to write\n')]:
+            bad = subprocess.run([script] + [words] * bool(words), capture_output=True, text=True)
+            if bad.returncode != 1 or not bad.stderr.endswith(expected):
+                faults.append(f'{script}: expected {expected}, got {bad.stderr}')
+    if re.search(r'<script|<link|src=|url\(', text.split('<body>')[0]):
+        faults.append('the page needs something from outside')
+    shown = re.findall(r'<h2 id="([^"]+)">.*?<table>(.*?)</table>', text, re.S)
+    if len(shown) != len(stops):
+        faults.append(f'the page has {len(shown)} files')
+    filled = lambda lines: [line for line in lines if line.strip()]
+    for file, table in shown:
+        cells = re.findall(r'<td class="text">(.*?)</td><td class="code">(?:<pre>(.*?)</pre>)?</td>', table, re.S)
+        lines = filled(line for words, code in cells for line in html.unescape(words).split('\n') + html.unescape(code).split('\n'))
+        with open(file, encoding='utf-8') as source:
+            expected = filled(re.sub(r'^\s*// ?', '', line) for line in source.read().split('\n'))
+        if lines != expected or len(lines) <= 5:
+            faults.append(f'the page does not have every line of {file}')
+    return faults
+
+
 def main():
     where, seen, total = definitions(), set(), 0
     path, before = stops()
@@ -74,8 +105,10 @@ def main():
     if not added == said == on_first_page:
         print('minutes of the tracks:', added, 'said above the stops:', said, 'in README.md:', on_first_page)
         return 1
+    faults = faults_of_page(path)
+    print(*faults, sep='\n', end='')
     print(f'{len(path)} stops, {total} names are used before they are explained; at most {kCeiling} may be')
-    return 0 if len(path) >= 40 and len(where) > 500 and total <= kCeiling else 1
+    return 0 if not faults and len(path) >= 45 and len(where) > 500 and total <= kCeiling else 1
 
 
 sys.exit(main())
