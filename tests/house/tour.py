@@ -106,7 +106,7 @@ def main():
         print('minutes of the tracks:', added, 'said above the stops:', said, 'in README.md:', on_first_page)
         return 1
     faults = faults_of_page(path)
-    print(*faults, sep='\n', end='')
+    print(*faults, sep='\n', end='\n' if faults else '')
     print(f'{len(path)} stops, {total} names are used before they are explained; at most {kCeiling} may be')
     return 0 if not faults and len(path) >= 45 and len(where) > 500 and total <= kCeiling else 1
 
