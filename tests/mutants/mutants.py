@@ -58,8 +58,8 @@ def mutated(file, mutants):
     """The file with all its mutants, and the line of each."""
     source = (ROOT / file).read_text()
     mistakes, lines = {}, {}
-    for number, (_, _, text, mistake) in enumerate(mutants, 1):
-        if mutants[number - 1][1] != file:
+    for number, (_, its_file, text, mistake) in enumerate(mutants, 1):
+        if its_file != file:
             continue
         if source.count(text) != 1:
             fail(f"{file} has '{text}' {source.count(text)} times, expected once: the list of mistakes is older than the file")
