@@ -1,17 +1,28 @@
-// What ranks tell each other around a training and after each step.
+// What ranks tell each other around a training and after each step; parameters that are frozen; the loss of conversations, which counts
+// answers only; and the embedded text, which is the same in every build: runs that learn it go on after an update.
 #include "apps/run/training/shared_run.h"
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+#include <string>
+#include <vector>
+
 #include "apps/run/config/config.h"
+#include "apps/run/corpus/corpus.h"
+#include "apps/run/corpus/micro_batches.h"
+#include "apps/run/init/init.h"
 #include "apps/run/training/step_notes.h"
+#include "autograd/tape.h"
+#include "core/files/checksum.h"
+#include "data/feeds/conversations.h"
+#include "models/model.h"
 #include "tests/data/files.h"
 #include "tests/thread_ranks.h"
 
 using namespace ricci;
 using namespace ricci::apps;
 using namespace test_data;
-using ricci::on_ranks;
 
 namespace {
 
@@ -26,6 +37,51 @@ Model drawn(uint64_t seed) {
   Model model(config.model, seed);
   model.place(Dtype::f32, Device::cpu);
   return model;
+}
+
+Model small() {
+  ModelConfig c;
+  c.vocab = 11, c.ctx = 6, c.d = 8, c.layers = 12, c.settings<Sdp>().heads = 2;
+  apply_preset(c);
+  resolve(c);
+  return Model(c);
+}
+
+// The paths that are frozen.
+std::vector<std::string> frozen(const std::vector<std::string>& patterns) {
+  Model model = small();
+  freeze_parameters(model, patterns);
+  std::vector<std::string> paths;
+  model.each_parameter([&](const std::string& path, const Parameter& p) {
+    if (p.frozen) paths.push_back(path);
+  });
+  return paths;
+}
+
+constexpr int64_t kVocab = 10;  // ids from here on are those that count
+
+// The bytes of the loss and of all gradients, for a conversation of these ids.
+std::string learnt(const std::vector<int64_t>& ids) {
+  ModelConfig config;
+  config.layers = 2;
+  config.d = 16;
+  config.ctx = 16;
+  config.vocab = kVocab;
+  resolve(config);
+  Model model(config);
+  model.init(3);
+  const std::vector<LabelledIds> one{{ids}};
+  const MicroBatch batch = micro_batch_of(conversation_batch(one, kVocab), Device::cpu);
+  Tape tape;
+  const Tensor loss = model.loss(batch.inputs);
+  tape.backward(loss);
+  std::string bytes;
+  const auto add = [&](const Tensor& t) { bytes.append(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())); };
+  add(loss);
+  model.each_parameter([&](const std::string&, const Parameter& p) {
+    if (p.grad) add(p.grad);
+  });
+  return bytes;
 }
 
 }  // namespace
@@ -81,8 +137,8 @@ TEST_CASE("shared run: the weights of rank 0 on all") {
 }
 
 TEST_CASE("step notes: the request to end, memory, times, and a slow rank, which is named once") {
-  ricci::Meeting meeting(4);
-  ricci::ThreadRanks ranks(meeting, 0, 4);
+  Meeting meeting(4);
+  ThreadRanks ranks(meeting, 0, 4);
   StepNotes notes(ranks);
   CHECK_FALSE(notes.exchange_ms().has_value());
   const auto told = [](double waited, double slow) {
@@ -100,4 +156,36 @@ TEST_CASE("step notes: the request to end, memory, times, and a slow rank, which
   asked[9] = 1;
   notes.take(asked, 0.1);
   CHECK(notes.asked_to_end());
+}
+
+TEST_CASE("freeze: whole paths, beginnings up to a dot, and asterisks") {
+  using Paths = std::vector<std::string>;
+  CHECK(frozen({}) == Paths{});
+  CHECK(frozen({"tok"}) == Paths{"tok.weight"});
+  CHECK(frozen({"blocks.1.fc.bias"}) == Paths{"blocks.1.fc.bias"});
+  CHECK(frozen({"blocks.1.ln1", "pos.weight"}) == Paths{"pos.weight", "blocks.1.ln1.weight", "blocks.1.ln1.bias"});  // none of block 11
+  CHECK(frozen({"blocks.*.fc.weight"}).size() == 12);
+  CHECK(frozen({"blocks.*"}) == frozen({"blocks"}));
+  CHECK(frozen({"*.weight"}) == Paths{"tok.weight", "pos.weight", "ln_f.weight"});
+}
+
+TEST_CASE("freeze: what fits nothing, and what leaves nothing") {
+  CHECK(error_of([] { frozen({"tok", "blocks.12"}); }).starts_with("freeze: 'blocks.12' fits no parameter, the nearest is 'blocks.1"));
+  CHECK(error_of([] { frozen({"block"}); }) == "freeze: 'block' fits no parameter, the nearest is 'blocks'");
+  CHECK(error_of([] { frozen({""}); }).starts_with("freeze: '' fits no parameter"));
+  CHECK(error_of([] { frozen({"*"}); }) == "freeze: no parameter is left to train");
+}
+
+TEST_CASE("conversations: questions as targets change neither loss nor gradients") {
+  // question 1 2, answer 3 4, question 5 6
+  const std::string first = learnt({1, 2, 13, 14, 5, 6});
+  CHECK(first.size() > 1000);
+  CHECK(learnt({1, 2, 13, 14, 7, 8}) == first);
+  CHECK(learnt({1, 2, 13, 14}) != learnt({1, 2, 13, 15}));
+  CHECK(learnt({1, 2, 13, 14, 5, 16}) != first);
+}
+
+TEST_CASE("the embedded text never changes") {
+  CHECK(embedded_corpus().size() == 459'230);
+  CHECK(xxh64(embedded_corpus()) == 0x86240af4e9349dcbu);
 }

@@ -1,11 +1,17 @@
-// Texts that end in front of a stop string, however they are divided into pieces.
+// Escapes of prompts, as in the double quotes of YAML; and texts that end in front of a stop string, however they are divided into pieces.
 #include "apps/run/generation/writer.h"
-#include "tests/ops/values.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/data/files.h"
 
 using namespace ricci;
 using namespace ricci::apps;
+using namespace test_data;
 
 namespace {
+
+std::string meant(const char* text) { return unescape(text, "--prompt"); }
 
 struct Shown {
   std::string at_once, text;
@@ -23,6 +29,25 @@ Shown shown(const std::vector<std::string>& stops, const std::string& text, size
 }
 
 }  // namespace
+
+TEST_CASE("escapes: each stands for its character, and other text for itself") {
+  CHECK(meant("to be \xc3\xa9 'or' \"not\"") == "to be \xc3\xa9 'or' \"not\"");
+  CHECK(meant(R"(a\nb\tc\\d\"e\/)") == "a\nb\tc\\d\"e/");
+  CHECK(meant(R"(\0\a\b\v\f\r\e\ )") == std::string("\0\a\b\v\f\r\x1b ", 8));
+  CHECK(meant(R"(\x41\xe9\u20ac\U0001f600)") == "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+  CHECK(meant(R"(\N\_\L\P)") == "\xc2\x85\xc2\xa0\xe2\x80\xa8\xe2\x80\xa9");
+  CHECK(meant(R"(\\n)") == "\\n");
+}
+
+TEST_CASE("escapes: messages") {
+  CHECK(error_of([] { meant(R"(ab\q)"); }) == "--prompt: unknown escape '\\q' at byte 2; two backslashes mean one");
+  CHECK(error_of([] { meant("ab\\"); }) == "--prompt: a backslash at the end; two of them mean one");
+  CHECK(error_of([] { meant(R"(\x4)"); }) == "--prompt: \\x at byte 0 needs 2 hexadecimal digits");
+  CHECK(error_of([] { meant(R"(\u00g0)"); }) == "--prompt: \\u at byte 0 needs 4 hexadecimal digits");
+  CHECK(error_of([] { meant(R"(\u-123)"); }) == "--prompt: \\u at byte 0 needs 4 hexadecimal digits");
+  CHECK(error_of([] { meant(R"(a\ud800)"); }) == "--prompt: \\ud800 at byte 1 is no character");
+  CHECK(error_of([] { meant(R"(\U00110000)"); }) == "--prompt: \\U00110000 at byte 0 is no character");
+}
 
 TEST_CASE("stop strings: the text ends in front of the first") {
   for (size_t bytes = 1; bytes < 12; ++bytes) {
@@ -52,5 +77,5 @@ TEST_CASE("stop strings: nothing comes behind one; an empty one is an error") {
   CHECK(strings.next("a.b") == "a");
   CHECK(strings.next("c") == "");
   CHECK(strings.end() == "");
-  CHECK(message_of([] { StopStrings({"a", ""}); }) == "stop string: is empty");
+  CHECK(error_of([] { StopStrings({"a", ""}); }) == "stop string: is empty");
 }
