@@ -5,7 +5,7 @@
 //                                forms with a folder or a position (renameat, pwrite, fdatasync), which count under the same names
 //   RICCI_SIGNAL_AT="2 57"       SIGINT before the 57th call, which then takes place
 //   RICCI_CALLS=path             at the end these calls are written there, one in a line: the name and the paths
-//   RICCI_FAULT="read 3 EIO"     the 3rd call of a kind fails with this error. "3+": so does every later one. The kinds are in fault.h.
+//   RICCI_FAULT="read 3 EIO"     the 3rd call of a kind fails with this error. "3+": so does every later one. The kinds are below.
 //                                Instead of an error: die (SIGKILL; half a write), short (half the bytes are read or written),
 //                                ignored (a write that fails and is taken for a success)
 //                                "enter" is the opening of a folder that was just made. Calls before main do not count: nothing could
@@ -14,7 +14,7 @@
 //   RICCI_PLANTED=no_sync        the program behaves as one with a bug: files are not synced; no_folder_sync: folders are not;
 //                                late_sync: files are synced after the next renaming
 //   RICCI_SIGNAL_FORKED=15       a child that has just been forked, and gives itself a process group, sends the signal to its parent, and
-//                                goes on 0.3 s later, when the parent has passed it on
+//                                goes on when the parent has passed it on, as SIGTERM, which is blocked until then
 //   RICCI_SIGNAL_ENDING=2        a process that leads a group of its own sends the signal to its parent when it ends
 // What is on the disk changes at these calls only, so that a kill at any time leaves what a kill at one of them leaves.
 #include <dirent.h>
@@ -24,8 +24,10 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -33,13 +35,89 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "tests/apps/fault.h"
 
 extern "C" void* __libc_malloc(size_t bytes);
 
 namespace {
+
+// ---- The fault of RICCI_FAULT: which call of which kind meets which error
+enum Kind {
+  kOpen,
+  kEnter,
+  kCreate,
+  kRead,
+  kWrite,
+  kSync,
+  kSize,
+  kRename,
+  kUnlink,
+  kMkdir,
+  kStat,
+  kList,
+  kMap,
+  kArena,
+  kLock,
+  kClose,
+  kRights,
+  kMalloc
+};
+constexpr const char* kKinds[] = {"open", "enter", "create", "read", "write", "fsync", "ftruncate", "rename", "unlink", "mkdir", "stat",
+    "list", "map", "arena", "flock", "close", "chmod", "malloc"};
+
+constexpr int kDie = -1, kShort = -2, kIgnored = -3;
+constexpr struct {
+  const char* name;
+  int value;
+} kWays[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EINTR", EINTR}, {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM}, {"EACCES", EACCES},
+    {"ENOLCK", ENOLCK}, {"die", kDie}, {"short", kShort}, {"ignored", kIgnored}};
+
+int fault_kind = -1, fault_way = 0;
+size_t fault_at = 0;
+bool fault_stays = false, is_in_main = false;
+std::atomic<size_t> fault_seen{0};
+
+__attribute__((constructor)) void read_fault() {
+  const char* const text = std::getenv("RICCI_FAULT");
+  char kind[16], stays[2] = "", way[16];
+  if (!text || (std::sscanf(text, "%15s %zu%1[+] %15s", kind, &fault_at, stays, way) != 4 &&
+                   std::sscanf(text, "%15s %zu %15s", kind, &fault_at, way) != 3))
+    return;
+  fault_stays = *stays;
+  for (const auto& known : kWays)
+    if (!std::strcmp(known.name, way)) fault_way = known.value;
+  for (int k = 0; k <= kMalloc; ++k)
+    if (!std::strcmp(kKinds[k], kind)) fault_kind = k;
+  if (fault_kind < 0 || fault_way == 0) std::fprintf(stderr, "RICCI_FAULT: '%s' is not known\n", text), std::abort();
+}
+
+// What happens to this call: an error, one of the ways above, or nothing (0).
+int fault_now(Kind kind) {
+  if (kind != fault_kind || !is_in_main) return 0;
+  const size_t number = ++fault_seen;
+  if (number != fault_at && !(fault_stays && number > fault_at)) return 0;
+  if (const char* const met = std::getenv("RICCI_FAULT_MET"))
+    ::syscall(SYS_close, ::syscall(SYS_open, met, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  return fault_way;
+}
+
+// The caller is the program itself or the C++ library: others crash where they get no memory, which no program can mend.
+bool is_ours(void* caller) {
+  Dl_info place = {};
+  if (!is_in_main || (fault_kind != kMalloc && fault_kind != kArena) || !::dladdr(caller, &place)) return false;
+  const char* const slash = std::strrchr(place.dli_fname, '/');
+  const std::string_view name = slash ? slash + 1 : place.dli_fname;
+  return name.find("ricci") != name.npos || name.starts_with("libstdc++");
+}
+
+// True: the call fails, and errno is set.
+bool fails(Kind kind) {
+  const int way = fault_now(kind);
+  if (way == kDie) ::raise(SIGKILL);
+  if (way > 0) errno = way;
+  return way > 0;
+}
 
 // ---- The calls that change files
 struct Calls {
@@ -235,7 +313,11 @@ int close(int file) {
 int fchmod(int file, mode_t mode) noexcept { return fails(kRights) ? -1 : real<int(int, mode_t)>("fchmod")(file, mode); }
 int setpgid(pid_t process, pid_t group) noexcept {
   const char* const signal = std::getenv("RICCI_SIGNAL_FORKED");
-  if (signal && process == 0) ::kill(::getppid(), std::atoi(signal)), ::usleep(300'000);
+  if (signal && process == 0) {
+    ::kill(::getppid(), std::atoi(signal));
+    sigset_t waiting;
+    for (int looks = 0; looks < 60'000 && ::sigpending(&waiting) == 0 && !::sigismember(&waiting, SIGTERM); ++looks) ::usleep(1000);
+  }
   return real<int(pid_t, pid_t)>("setpgid")(process, group);
 }
 int open(const char* path, int flags, ...) {

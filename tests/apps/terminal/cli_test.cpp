@@ -1,4 +1,5 @@
-// The command line by exit codes and by what comes out of stdout and stderr.
+// The command line by exit codes and by the texts on stdout and stderr, words that CLI11 takes for others, and messages whatever they hold.
+// One declaration of a column, printed as text and as JSON.
 #include "apps/terminal/cli.h"
 
 #include <doctest/doctest.h>
@@ -6,13 +7,18 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <functional>
 #include <new>
+#include <optional>
 #include <stdexcept>
 
 #include "apps/run/config/options.h"
 #include "apps/run/config/train_config.h"
+#include "apps/terminal/table.h"
 #include "core/error.h"
-#include "tests/apps/terminal/outcome.h"
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 
 using namespace ricci::apps;
@@ -20,18 +26,83 @@ using namespace test_data;
 
 namespace {
 
+// Everything that goes to a descriptor while f runs.
+template <class F> std::string captured(int descriptor, std::FILE* stream, const F& f) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("out", "");
+  std::fflush(stream);
+  const int old = ::dup(descriptor);
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  ::dup2(::fileno(file), descriptor);
+  f();
+  std::fflush(stream);
+  ::dup2(old, descriptor);
+  ::close(old);
+  std::fclose(file);
+  return read_file(path);
+}
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+Outcome run(std::vector<const char*> words, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
+  words.insert(words.begin(), "build/ricci-train");
+  Outcome outcome;
+  outcome.err = captured(STDERR_FILENO, stderr, [&] {
+    outcome.out = captured(STDOUT_FILENO, stdout, [&] {
+      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."}, setup, main);
+    });
+  });
+  return outcome;
+}
+
 const auto no_options = [](CLI::App&) {};
+
+struct Members {
+  bool fast = false;
+  std::optional<int64_t> top;
+  std::string name;
+  std::vector<int64_t> sizes = {1, 2}, layers;
+};
+void visit_fields(Members& m, const ricci::Fields& field) {
+  field("fast", m.fast, "a flag");
+  field("top", m.top, "a number that may be missing").at_least(1);
+  field("name", m.name, "a text");
+  field("sizes", m.sizes, "a list with a default").at_least(1);
+  field("layers", m.layers, "a list without").at_least(0);
+}
+
+struct Row {
+  std::string name;
+  int64_t bytes;
+  double seconds;
+  std::optional<double> loss;
+};
+
+const std::vector<Row> kRows = {{"one", 1'500'000, 0.25, 2.5}, {"zwölf", 12, INFINITY, {}}};
+
+ResultTable table() {
+  ResultTable table;
+  table.add({.heading = "run", .key = "run", .left = true}, kRows, &Row::name);
+  table.add({.heading = "MB", .key = "bytes", .format = "{:.1f}", .factor = 1e-6}, kRows, &Row::bytes);
+  table.add({.heading = "bytes", .format = ","}, kRows, &Row::bytes);
+  table.add({.heading = "memory", .format = "bytes"}, kRows, &Row::bytes);
+  table.add({.key = "time.seconds"}, kRows, &Row::seconds);
+  table.add({.heading = "ms", .key = "time.ms", .format = "{:g}"}, kRows, [](const Row& row) { return row.seconds * 1e3; });
+  table.add({.heading = "loss", .key = "loss", .format = "{:.2f}"}, kRows, &Row::loss);
+  table.add(
+      {.heading = "best", .key = "best", .missing = ""}, kRows, [](const Row& row) { return row.loss ? Value(true) : Value(nullptr); });
+  return table;
+}
 
 }  // namespace
 
-TEST_CASE("cli: the exit code is that of the program") {
+TEST_CASE("cli: the exit code is that of the program; exceptions are one line and exit code 1") {
   const Outcome outcome = run({}, no_options, [] { return 7; });
   CHECK(outcome.code == 7);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err.empty());
-}
-
-TEST_CASE("cli: exceptions are one line and exit code 1") {
+  CHECK((outcome.out + outcome.err).empty());
   const auto thrown = [](const auto& exception) { return run({}, no_options, [&]() -> int { throw exception; }); };
   const Outcome own = thrown(ricci::Error("matmul: index k is 3 but 4"));
   CHECK(own.code == 1);
@@ -138,24 +209,6 @@ TEST_CASE("cli: options for the members of a struct") {
     CHECK(contains(help, text));
 }
 
-namespace {
-
-struct Members {
-  bool fast = false;
-  std::optional<int64_t> top;
-  std::string name;
-  std::vector<int64_t> sizes = {1, 2}, layers;
-};
-void visit_fields(Members& m, const ricci::Fields& field) {
-  field("fast", m.fast, "a flag");
-  field("top", m.top, "a number that may be missing").at_least(1);
-  field("name", m.name, "a text");
-  field("sizes", m.sizes, "a list with a default").at_least(1);
-  field("layers", m.layers, "a list without").at_least(0);
-}
-
-}  // namespace
-
 TEST_CASE("cli: flags, lists and numbers that may be missing as members of a struct") {
   const auto parse = [](std::vector<const char*> words) {
     Members members;
@@ -237,4 +290,69 @@ TEST_CASE("cli: errors of the config reach the command line") {
       });
   CHECK(outcome.code == 1);
   CHECK(outcome.err == "ricci-train: command line: model.d: expected integer, got 'x'\n");
+}
+
+TEST_CASE("cli: memory that ends where no exception may leave is one line and exit code 1, too") {
+  const std::function<void()> allocate = [] { throw std::bad_alloc(); };
+  const auto destroy = [&]() noexcept { allocate(); };
+  std::string outcome;
+  const std::string printed = captured(STDERR_FILENO, stderr, [&] { outcome = test::bounded_error(destroy); });
+  CHECK(outcome == "exit code 1");
+  CHECK(printed == "ricci-tests: out of memory\n");
+}
+
+TEST_CASE("cli: --name= gives the option an empty value, and does not take the next word") {
+  std::string name = "before";
+  std::vector<std::string> files, labels;
+  bool fast = false;
+  const auto parse = [&](std::vector<const char*> words) {
+    const auto setup = [&](CLI::App& app) {
+      app.add_option("files", files);
+      app.add_flag("--fast", fast);
+      CLI::App* const command = app.add_subcommand("make", "");
+      command->add_option("--name", name);
+      command->add_option("--labels", labels)->delimiter(',')->allow_extra_args(false);
+      command->add_option("files", files);
+    };
+    return run(words, setup, [] { return 0; }).err;
+  };
+  CHECK(parse({"make", "--name=", "a.txt", "--labels="}) == "");
+  CHECK((name.empty() && files == std::vector<std::string>{"a.txt"} && labels == std::vector<std::string>{""}));
+  CHECK(parse({"--fast=", "--", "--name=", "b="}) == "");
+  CHECK((fast && files == std::vector<std::string>{"--name=", "b="}));
+}
+
+TEST_CASE("cli: a message has no control characters, also none of those that UTF-8 writes in two bytes") {
+  int64_t tokens = 0;
+  const std::string mistake = run(
+      {"--tokens=\xc2\x9b"
+       "31m\x1b[2J\x7f"},
+      [&](CLI::App& app) { app.add_option("--tokens", tokens); },
+      [] { return 0; }).err;
+  CHECK(contains(mistake, "31m"));
+  for (const char* control : {"\xc2\x9b", "\x1b", "\x7f"}) CHECK(!contains(mistake, control));
+}
+
+TEST_CASE("table: text has the columns with a heading, as wide as their widest cell") {
+  CHECK(text_of(table()) == "run     MB      bytes    memory   ms  loss  best\n"
+                            "one    1.5  1,500,000   1.4 MiB  250  2.50     1\n"
+                            "zwölf  0.0         12  12 bytes  inf     -");
+  CHECK(cells_of(table())[2] == Cells{"zwölf", "0.0", "12", "12 bytes", "inf", "-", ""});
+}
+
+TEST_CASE("table: JSON has the columns with a key, unscaled; nothing is left out, what is not known is null") {
+  CHECK(json_text(json_of(table()), -1) == R"([{"run":"one","bytes":1500000,"time":{"seconds":0.25,"ms":250.0},"loss":2.5,"best":true},)"
+                                           R"({"run":"zwölf","bytes":12,"time":{"seconds":null,"ms":null},"best":null}])");
+  CHECK(json_text(json_of(ResultTable())) == "[]");
+}
+
+TEST_CASE("table: values of JSON") {
+  const Value value =
+      Object{{"b", Value::List{1, "two", 3.5, nullptr}}, {"a", std::vector<int64_t>{}}, {"seed", UINT64_MAX}, {"bad", "\xff"}};
+  CHECK(json_text(value, -1) == "{\"b\":[1,\"two\",3.5,null],\"a\":[],\"seed\":18446744073709551615,\"bad\":\"\xef\xbf\xbd\"}");
+  CHECK(json_text(Object{{"a", 1}}) == "{\n \"a\": 1\n}");
+  CHECK(json_text(Object{{"a", std::optional<double>()}, {"b", nullptr}}, -1) == R"({"b":null})");  // nothing, and not known
+  CHECK(Value(2).number() == 2);
+  CHECK(std::isnan(Value("2").number()));
+  CHECK(Value().is_missing());
 }
