@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A project outside of ricci does what the examples show, once with the installed library and once with ricci in a folder of a folder of
-# its own, and links no library for YAML, command lines or archives.
+# its own, and links no library for YAML, command lines or archives. And the installed programs need neither the source tree nor the build
+# folder.
 #   library.sh build-folder
 . "$(dirname "$0")/../apps/programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
@@ -27,12 +28,11 @@ says() {
 
 # project NAME FOLDER OPTION ...: configures the project outside and builds it in FOLDER, and tries its programs.
 project() {
-  local name=$1 in=$folder/$2 start=$SECONDS program needed
+  local name=$1 in=$folder/$2 program needed
   step "$name: configure" cmake -S "$root/tests/library/outside" -B "$in" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
     "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror" "${architectures[@]}" "${@:3}"
   verdict "$name: the target tells whether it has kernels for GPUs" "$(grep -qE -e "^-- kernels for GPUs: $gpus" out || echo "expected $gpus")"
   step "$name: build" cmake --build "$in" -j 2
-  echo "        built in $((SECONDS - start)) s"
   says "$name: a gradient by hand" "$in/outside" '^0 of 12 elements are wrong$'
   says "$name: two_layer_net" "$in/examples/two_layer_net" '^(9[7-9]\.[0-9]|100\.0)% of 289 points are right$'
   says "$name: small_gpt" "$in/examples/small_gpt" '^This is the farmer sowing his corn, that kept the cock that crowed in the morn'
@@ -64,6 +64,31 @@ END
 cmake -S other -B other/build "-DCMAKE_PREFIX_PATH=$prefix" >out 2>err && fault='was accepted' || fault=
 grep -q 'requested version "0.2"' err || fault+=' expected the version in the message'
 verdict 'another version' "$fault"
+
+verdict 'ricci, and a program for each of apps/run/*.cpp and apps/lab/*.cpp' "$(diff <(echo ricci; cd "$root/apps" && ls run/*.cpp lab/*.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
+verdict 'all of them hold 80 MB at most' "$(find "$prefix" -type f \( -path '*/bin/*' -o -name libricci_programs.so \) -printf '%s\n' | awk '{ sum += $1 } END { if (sum > 80e6) print sum }')"
+verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" "$prefix")"
+# With both out of sight a run is trained, evaluated, continued, drawn and checked.
+hidden=(unshare --mount)
+"${hidden[@]}" true 2>/dev/null || hidden=(unshare --map-root-user --mount)
+"${hidden[@]}" mount -t tmpfs none /tmp 2>/dev/null || needs 'the right to mount a file system'
+cat >commands.sh <<'END'
+set -e
+mount -t tmpfs none "$1"
+[ "$1" = "$2" ] || [ ! -d "$2" ] || mount -t tmpfs none "$2"
+[ ! -e "$1/README.md" ]
+bin=$3/bin
+"$bin/ricci-train" tiny.yaml data=embedded name=away steps=3
+"$bin/ricci-generate" runs/away --prompt 'the ' --tokens 5
+"$bin/ricci-plot" runs/away -o plot.svg
+"$bin/ricci-plan" "$3/share/ricci/configs/quickstart.yaml"
+"$bin/ricci-check" --op relu
+"$bin/ricci" eval runs/away
+END
+fault=
+"${hidden[@]}" bash commands.sh "$root" "$build" "$prefix" >out 2>err || fault="exit code $?"
+[ -s plot.svg ] && [ -s runs/away/model.safetensors ] || fault+=' files are missing'
+verdict 'programs with the source tree out of sight' "$fault"
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# SIGTERM is heeded also in a long evaluation, and while nobody reads what is printed. What was interrupted ends, when it is started again,
-# with the bytes of a run in one piece.
+# SIGINT and SIGTERM are heeded, also in a long evaluation and while nobody reads what is printed. What was interrupted ends, when it is
+# started again, with the bytes of a run in one piece.
 #   interrupted.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
 records() { sed -E 's/,"tokens_per_s.*//' "runs/$1/metrics.jsonl"; }
@@ -11,43 +11,79 @@ has_step() { grep -q "\"step\":$2," "runs/$1/metrics.jsonl" 2>/dev/null; }
 # then all begins again.
 for number in {1..40}; do cat text.txt; done >many.txt
 short=(tiny.yaml validation=many.txt model.ctx=64 model.d=32 eval_every=2 steps=4 checkpoint_every=3 threads=1 tokenizer=byte lr=1e-2)
-accept 'evaluations in one piece' train "${short[@]}" name=whole
-awaits() { grep -q awaits_evaluation "runs/pieces/checkpoints/step-0000000$1.safetensors" 2>/dev/null; }
+accept 'evaluations in one piece' train "${short[@]}" name=evaluated
+awaits() { grep -q awaits_evaluation "runs/left/checkpoints/step-0000000$1.safetensors" 2>/dev/null; }
 # interrupt STEP CONDITION: sends SIGTERM when it is true; true if the evaluation of the step is then still to be made.
 interrupt() {
-  start train "${short[@]}" name=pieces
+  start train "${short[@]}" name=left
   await "! kill -0 $background 2>/dev/null || { $2; }"
   kill -TERM $background 2>/dev/null
   ended && awaits "$1" && grep -q "^interrupted, saved after $1 steps" background.out
 }
+unrecorded=
 for try in {1..20}; do
-  rm -rf runs/pieces
-  interrupt 2 'has_step pieces 1' && unrecorded=$(grep -c '"val_loss":null' runs/pieces/metrics.jsonl) &&
-    interrupt 2 'grep -q "goes on after step 2" background.out' && interrupt 4 'has_step pieces 3' && break
+  rm -rf runs/left
+  interrupt 2 'has_step left 1' && unrecorded=$(grep -c '"val_loss":null' runs/left/metrics.jsonl) &&
+    interrupt 2 'grep -q "goes on after step 2" background.out' && interrupt 4 'has_step left 3' && break
 done
 verdict 'SIGTERM in evaluations' "$(awaits 4 || shown background.out background.err)"
-verdict 'their steps are recorded without them' "$([ "$unrecorded" = 2 ] || shown runs/pieces/metrics.jsonl)"
-accept 'it continues' train "${short[@]}" name=pieces
+verdict 'their steps are recorded without them' "$([ "$unrecorded" = 2 ] || shown runs/left/metrics.jsonl)"
+accept 'it continues' train "${short[@]}" name=left
 verdict 'with the evaluation that was left' "$(grep -q '^step 4: .* validation ' out && grep -q '^saved after 4 steps' out || shown out)"
-verdict 'the same model' "$(cmp runs/{whole,pieces}/model.safetensors 2>&1)"
-verdict 'the same last checkpoint' "$(cmp runs/{whole,pieces}/checkpoints/step-00000004.safetensors 2>&1)"
-verdict 'the same records, each once' "$(diff <(records whole) <(records pieces))"
+verdict 'the same model' "$(cmp runs/{evaluated,left}/model.safetensors 2>&1)"
+verdict 'the same last checkpoint' "$(cmp runs/{evaluated,left}/checkpoints/step-00000004.safetensors 2>&1)"
+verdict 'the same records, each once' "$(diff <(records evaluated) <(records left))"
 
-# ---- SIGTERM at the first calls that change a file, most of them before the first step: what is left goes on
-first=(tiny.yaml steps=2 threads=1)
-accept 'two steps in one piece' train "${first[@]}" name=straight
+# ---- A signal at a counted call that changes files
+# train_until SIGNAL CALL ARGUMENT ...: the exit code is that of the program.
+train_until() {
+  { RICCI_SIGNAL_AT="$1 $2" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" tiny.yaml "${@:3}" >out 2>err </dev/null; } 2>/dev/null
+}
+long=(steps=40 eval_every=12 checkpoint_every=3 keep_checkpoints=2 model.dropout=0.2)
+export RICCI_CALLS=$folder/calls
+train_until 0 0 "${long[@]}" name=whole
+unset RICCI_CALLS
+for number in 1 2 3; do
+  train_until 2 $(($(grep -c '' calls) / 5)) "${long[@]}" name=pieces
+  code=$?
+  verdict "Ctrl-C number $number" "$([ $code = 0 ] && grep -q '^interrupted, saved after [0-9]* steps' out || echo "exit code $code")"
+done
+accept 'the folder alone continues the run' train runs/pieces
+verdict 'it tells from where' "$(grep -q '; goes on after step [0-9]* of 40' out || shown out)"
+verdict 'the same checkpoints, model and records' "$(diff -r runs/{whole,pieces}/checkpoints 2>&1; cmp runs/{whole,pieces}/model.safetensors 2>&1; diff <(records whole) <(records pieces))"
+accept 'the best checkpoint is kept' eval runs/pieces --checkpoint best
+
+# SIGTERM at the first calls, most of them before the first step
+accept 'two steps in one piece' train tiny.yaml name=straight
 faults= saved=0
 for ((call = 1; call <= 45; call += $(few_or_all 4 1))); do
   rm -rf runs/early
-  { RICCI_SIGNAL_AT="15 $call" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" "${first[@]}" name=early >out 2>err </dev/null; } 2>/dev/null
+  train_until 15 $call name=early
   code=$?
   [ $code = 0 ] || [ $code = 143 ] || faults+=" call $call: exit code $code"
   ! grep -q 'saved after 0 steps' out || saved=$((saved + 1))
-  run train "${first[@]}" name=early || faults+=" after call $call: $(cat err)"
+  run train tiny.yaml name=early || faults+=" after call $call: $(cat err)"
   cmp -s runs/{straight,early}/model.safetensors || faults+=" after call $call: another model"
 done
 verdict 'SIGTERM before the first step' "$faults"
 verdict 'at least one of them while it was heeded' "$([ $saved -ge 1 ] || echo none)"
+
+# ---- A larger model, whose products a library computes in its own way: a signal must not disturb what they hold. It comes while they are
+# computed, because it is sent when the record of a step appears.
+large=(tiny.yaml model.d=128 model.layers=4 model.heads=4 model.ctx=64 batch=12 steps="$(few_or_all 12 80)" checkpoint_every=0)
+accept 'a larger run in one piece' train "${large[@]}" name=large_whole
+record_count() { [ ! -e runs/large/metrics.jsonl ] && echo 0 || grep -c '' runs/large/metrics.jsonl; }
+faults=
+for ((number = 1; number <= $(few_or_all 3 12); ++number)); do
+  before=$(record_count)
+  start train "${large[@]}" name=large
+  await '! kill -0 "$background" 2>/dev/null || [ "$(record_count)" -gt $((before + 1)) ]'
+  kill -INT "$background" 2>/dev/null
+  ended || faults+=" $number: exit code $?, $(tail -1 background.err)"
+done
+verdict 'a larger run, interrupted on the way' "$faults"
+accept 'it continues to the end' train "${large[@]}" name=large
+verdict 'it has the same weights as the run in one piece' "$(cmp runs/large{_whole,}/model.safetensors 2>&1)"
 
 # ---- A step that takes long is given up: its end is not waited for, and the run goes on from the step before
 if everything; then

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Each family and feed of ricci-train, and the other programs that write, are killed at drawn calls that change files and started again
-# each time. They leave the bytes of a call in one piece.
+# each time. They leave the bytes of a call in one piece. The calls are counted (signal_at.cpp), so that no clock and no load of the machine
+# has a part in it.
 #   kills.sh build-folder [kills [seed]]
-# Without a number some of the commands are killed once; with RICCI_TEST_ALL all of them, 14 times.
+# Without a number some of the commands are killed once; with RICCI_TEST_ALL all of them, 14 times. Trainings with many checkpoints are killed
+# three times as often.
 models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
 . "$(dirname "$0")/../programs.sh" "$@"
 kills=${2:-$(few_or_all 1 14)}
@@ -26,9 +28,12 @@ cd ..
 rm -rf before/runs/old/events.out.*
 
 train='train small.yaml name=new checkpoint_every=2'
-names='decoder llama topdown bottomup retina coarse classifier messages sorter columns shuffled compare prepare tokenize import export'
-[ $# -gt 1 ] || everything || names='decoder messages shuffled prepare import'
+names='long two_threads decoder llama topdown bottomup retina coarse classifier messages sorter columns shuffled compare prepare tokenize import export'
+[ $# -gt 1 ] || everything || names='long two_threads messages shuffled prepare import'
+long='train small.yaml name=new steps=60 eval_every=12 checkpoint_every=3 lr=1e-2 model.dropout=0.2'
 declare -A commands=(
+  [long]="$long"
+  [two_threads]="$long threads=2"
   [decoder]="$train model.dropout=0.1 tokenizer=bpe model.vocab=270"
   [llama]="$train model.preset=llama precision=bf16"
   [topdown]="$train model.family=topdown model.scales=[1,4] model.layers=[1,1]"
@@ -53,7 +58,7 @@ started() {
     "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null) 2>/dev/null
 }
 fresh() { rm -rf work cache && cp -a before work; }
-total=0
+total=0 cut=0 resumed=0
 for name in $names; do
   read -ra command <<<"${commands[$name]}"
   fresh
@@ -62,14 +67,17 @@ for name in $names; do
   unset RICCI_CALLS
   tree work >expected
   calls=$(grep -c '' calls)
-  faults= hit=0
+  faults= hit=0 times=$kills
+  [[ ${commands[$name]} != "$long"* ]] || times=$((3 * kills))
   fresh
-  for ((start = 0; hit < kills && start < 20 * kills; ++start)); do
+  for ((start = 0; hit < times && start < 20 * times; ++start)); do
     started $((1 + RANDOM % calls))
     code=$?
     # A comparison ends with 1 where the training that it has started is killed.
     if [ $code = 137 ] || { [ $name$code = compare1 ] && grep -q 'signal 9' err; }; then
       hit=$((hit + 1))
+      [ -z "$(find work -path '*/checkpoints/.*.tmp-*')" ] || cut=$((cut + 1))
+      ! grep -q 'goes on after step' out || resumed=$((resumed + 1))
     elif [ $code = 0 ]; then
       tree work | diff expected - >difference || faults+=" start $start: $(head -3 difference | xargs)"
       fresh
@@ -81,10 +89,10 @@ for name in $names; do
   tree work | diff expected - >difference || faults+=" at the end: $(head -3 difference | xargs)"
   faults+=$(find work -name '.*.tmp-*')
   : >out && : >err
-  verdict "$name: $hit kills at one of $calls calls" "$faults$([ $hit -ge "$kills" ] || echo ' too few')"
+  verdict "$name: $hit kills at one of $calls calls" "$faults$([ $hit -ge $times ] || echo ' too few')"
   total=$((total + hit))
 done
-echo "        $total kills"
+verdict "$total kills, $cut of them while a checkpoint was written, $resumed after a checkpoint was read" "$([ $cut -ge 1 ] && [ $resumed -ge 1 ] || echo 'too few')"
 
 echo "$failures failed"
 exit $((failures > 0))
