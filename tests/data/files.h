@@ -119,6 +119,12 @@ template <class F> std::string error_of(const F& f) {
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+inline size_t count_of(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 // The path of a file below $RICCI_DATA, or empty where it is not there.
 inline std::string corpus(const std::string& name) {
   const char* folder = ::getenv("RICCI_DATA");

@@ -10,7 +10,7 @@
 
 using namespace ricci;
 using namespace ricci::apps;
-using test_data::error_of;
+using namespace test_data;
 
 namespace {
 
@@ -38,12 +38,6 @@ const MixerRow& row_of(const Benchmark& bench, const std::string& mixer) {
     if (row.mixer == mixer) return row;
   FAIL("no row of " << mixer);
   return bench.rows[0];
-}
-
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 }  // namespace
@@ -151,7 +145,7 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   CHECK(chart.panels.size() == 3);
   CHECK(chart.panels[0].curves[0].points[0].y == 2);
   CHECK(chart.panels[1].curves.size() == 1);  // no work cannot be drawn on a logarithmic axis
-  CHECK(count(to_svg(chart, Theme::light), "<path") == 5);
+  CHECK(count_of(to_svg(chart, Theme::light), "<path") == 5);
 }
 
 TEST_CASE("bench: a ladder of known times") {

@@ -29,12 +29,6 @@ std::string metrics(int64_t steps, double shift = 0) {
   return text;
 }
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 // Every element ends where it should, attributes are quoted, and texts hold no bare < or &.
 std::string fault_of(const std::string& xml) {
   std::vector<std::string> open;
@@ -48,7 +42,7 @@ std::string fault_of(const std::string& xml) {
     const size_t end = xml.find('>', at);
     if (end == xml.npos) return "no end of tag";
     const std::string tag = xml.substr(at + 1, end - at - 1), name = tag.substr(0, tag.find_first_of(" /", 1));
-    if (tag.find('<') != tag.npos || count(tag, "\"") % 2) return "tag " + tag;
+    if (tag.find('<') != tag.npos || count_of(tag, "\"") % 2) return "tag " + tag;
     if (tag[0] == '/') {
       if (open.empty() || "/" + open.back() != tag) return "end of " + tag;
       open.pop_back();
@@ -164,10 +158,10 @@ TEST_CASE("plot: any name gives a sound drawing and a sound page") {
     const Chart chart = make_chart(runs, {.smooth = smooth, .title = odd});
     const std::string svg = to_svg(chart, Theme::automatic);
     CHECK(fault_of(svg) == "");
-    CHECK(count(svg, "class=\"raw ") == (smooth > 0 ? 6 : 0));
-    CHECK(count(svg, "class=\"curve c") == 10 + 2);  // and the legend's
+    CHECK(count_of(svg, "class=\"raw ") == (smooth > 0 ? 6 : 0));
+    CHECK(count_of(svg, "class=\"curve c") == 10 + 2);  // and the legend's
     const std::string page = page_of({.table = summary(runs), .chart = chart}, Theme::dark);
-    CHECK(count(page, "</script>") == 2);
+    CHECK(count_of(page, "</script>") == 2);
     const std::string start = "id=\"chart\">", json = page.substr(page.find(start) + start.size());
     const auto data = nlohmann::json::parse(json.substr(0, json.find("</script>")));
     CHECK(data["panels"][0]["curves"][0]["points"].size() == 30);
