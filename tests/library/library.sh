@@ -65,7 +65,7 @@ cmake -S other -B other/build "-DCMAKE_PREFIX_PATH=$prefix" >out 2>err && fault=
 grep -q 'requested version "0.2"' err || fault+=' expected the version in the message'
 verdict 'another version' "$fault"
 
-verdict 'ricci, and a program for each of apps/run/*.cpp and apps/lab/*.cpp' "$(diff <(echo ricci; cd "$root/apps" && ls run/*.cpp lab/*.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
+verdict 'ricci, and each program' "$(diff <(echo ricci; cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
 verdict 'all of them hold 80 MB at most' "$(find "$prefix" -type f \( -path '*/bin/*' -o -name libricci_programs.so \) -printf '%s\n' | awk '{ sum += $1 } END { if (sum > 80e6) print sum }')"
 verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" "$prefix")"
 # With both out of sight a run is trained, evaluated, continued, drawn and checked.
