@@ -14,7 +14,7 @@ echo "model: {vocab: 38, d: 16, layers: 1, heads: 2, ctx: 16}" >model.yaml
 # ---- Pipes, devices and files of a terabyte in the place of files
 mkfifo pipe
 truncate -s 1T huge
-for place in pipe /dev/zero /dev/urandom /dev/full; do
+for place in pipe /dev/zero; do
   refuse "$place as a run file" 1 "cannot read $place: not a regular file" train $place
   refuse "$place as a text" 1 "data: .*$place is neither a file nor a folder" train tiny.yaml data=$place
   refuse "$place as metrics" 1 "cannot read $place: not a regular file" plot $place
@@ -23,47 +23,27 @@ done
 refuse 'a terabyte as a run file' 1 'cannot read huge: it has more than [0-9]+ bytes' train huge
 refuse 'a terabyte of metrics' 1 'cannot read huge: it has more than [0-9]+ bytes' plot huge
 refuse 'a terabyte of weights' 1 'huge: the header is not JSON' probe --config model.yaml --weights huge --input huge --output probe.safetensors
-for name in config.yaml tokenizer.json; do
+for name in config.yaml tokenizer.json metrics.jsonl model.safetensors run_id; do
   fresh; rm runs/odd/$name; mkfifo runs/odd/$name
-  refuse "$name is a pipe" 1 "cannot read runs/odd/$name: not a regular file" eval runs/odd
-  refuse "$name is a pipe: training" 1 "cannot read runs/odd/$name: not a regular file" train runs/odd steps=8
-  rm runs/odd/$name; truncate -s 1T runs/odd/$name
-  refuse "$name is a terabyte" 1 "cannot read runs/odd/$name: it has more than [0-9]+ bytes" eval runs/odd
+  refuse "$name is a pipe" 1 "cannot read runs/odd/$name: not a regular file" train runs/odd steps=8 checkpoint_every=2
 done
-for name in metrics.jsonl model.safetensors run_id; do
-  fresh; rm runs/odd/$name; mkfifo runs/odd/$name
-  refuse "$name is a pipe: training" 1 "cannot read runs/odd/$name: not a regular file" train tiny.yaml name=odd steps=8 checkpoint_every=2
-done
-fresh; rm runs/odd/metrics.jsonl; mkfifo runs/odd/metrics.jsonl
-refuse 'drawing of a pipe' 1 'cannot read runs/odd/metrics\.jsonl: not a regular file' plot runs/odd
+fresh; rm runs/odd/tokenizer.json; truncate -s 1T runs/odd/tokenizer.json
+refuse 'tokenizer.json is a terabyte' 1 'cannot read runs/odd/tokenizer.json: it has more than [0-9]+ bytes' eval runs/odd
 fresh; rm -r runs/odd/checkpoints; mkfifo runs/odd/checkpoints
 refuse 'the folder of checkpoints is a pipe' 1 'folder runs/odd/checkpoints: a file is in its place' eval runs/odd
 
-# ---- Folders that lead back to themselves
-mkdir -p loops/a loops/b
-cp text.txt loops/a/text.txt
-for place in loops loops/a loops/b; do ln -s "$PWD/loops" $place/one; ln -s "$PWD/loops" $place/two; done
-accept 'a folder with loops' train tiny.yaml data=loops name=loops
-accept 'the text alone' train tiny.yaml data=loops/a/text.txt name=plain
-verdict 'is the same text' "$(cmp runs/{loops,plain}/model.safetensors 2>&1)"
+# ---- Links that lead back to themselves, and YAML into a stack that ends
 ln -s itself itself
 refuse 'a link to itself' 1 'data: cannot read itself: Too many levels of symbolic links' train tiny.yaml data=itself
 refuse 'a run that is a link to itself' 1 'cannot read itself: Too many levels of symbolic links' eval itself
 refuse 'records of a link to itself' 1 'cannot read itself: Too many levels of symbolic links' plot itself
-
-# ---- YAML that its library reads for ever, or into a stack that ends
-for words in 'sample.prompt=,' 'data=,x.txt' 'data={a: b}, c'; do
-  refuse "the override $words" 1 "command line: ${words//[\{\}]/.}: not YAML: unexpected ','; text that starts with it needs quotes" train tiny.yaml "$words"
-done
+refuse 'an override that begins with a comma' 1 "command line: data=,x: not YAML: unexpected ','; text that starts with it needs quotes" train tiny.yaml data=,x
 echo '{name: bad}, {steps: 1}' >comma.yaml
 refuse 'a run file of two mappings' 1 "comma\.yaml:1: not YAML: unexpected ','" train comma.yaml
 refuse 'a run file of two mappings, in a probe' 1 "comma\.yaml:1: not YAML: unexpected ','" probe --config comma.yaml --weights x --input x --output probe.safetensors
-for unit in '[' '{a: ' '- '; do
-  printf -- "$unit%.0s" {1..10000} >deep.yaml
-  refuse "a run file of nothing but '$unit'" 1 'deep\.yaml:1: lists and mappings are nested more than 32 deep' train deep.yaml
-  refuse "an override of nothing but '$unit'" 1 'lists and mappings are nested more than 32 deep' train tiny.yaml "data=$(cat deep.yaml)"
-done
-accept 'a comma in quotes' train tiny.yaml name=comma 'sample.prompt=","'
+printf '{a: %.0s' {1..10000} >deep.yaml
+refuse 'a deep run file' 1 'deep\.yaml:1: lists and mappings are nested more than 32 deep' train deep.yaml
+refuse 'a deep override' 1 'lists and mappings are nested more than 32 deep' train tiny.yaml "data=$(cat deep.yaml)"
 
 # ---- What the system refuses: the path and the reason
 name=$(printf 'x%.0s' {1..300})
@@ -91,8 +71,7 @@ done
 
 # ---- Messages stay short, and move no cursor
 long=$(printf 'x%.0s' {1..100000})
-for words in "train $long" "train tiny.yaml $long=1" "train tiny.yaml name=$long" "train tiny.yaml data=$long" "eval $long" "plot $long" \
-             "plot runs/tiny --keys $long" "plot runs/tiny -o $long.svg" "generate runs/tiny --prompt $long#" "check --op $long"; do
+for words in "train $long" "train tiny.yaml $long=1" "train tiny.yaml data=$long" "eval $long" "plot runs/tiny --keys $long" "generate runs/tiny --prompt $long#"; do
   run $words
   verdict "a long message (${words:0:30})" "$([ "$(grep -c '' err)" = 1 ] && [ "$(wc -c <err)" -lt 1100 ] && [ ! -e runs/bad ] || echo "$(wc -c <err) bytes")"
 done
@@ -100,7 +79,7 @@ fresh; printf '{"name":"\\u001b[2J\\u0007"}' >runs/odd/tokenizer.json
 run eval runs/odd
 verdict 'no control character in a message' "$([ "$(grep -c '' err)" = 1 ] && ! LC_ALL=C grep -q $'[\x01-\x09\x0b-\x1f\x7f]' err || shown -v err)"
 
-# ---- Caches
+# ---- Caches and surroundings
 accept 'a run on a text' train tiny.yaml name=before
 for file in cache/ricci/*.tokens; do printf '\1' | dd of="$file" bs=1 seek=40 conv=notrunc status=none; done
 accept 'tokens that were changed in the cache' train tiny.yaml name=changed
@@ -108,33 +87,19 @@ verdict 'are not trained on' "$(cmp runs/{before,changed}/model.safetensors 2>&1
 cp -p text.txt other.txt
 tr 'a-m' 'b-ma' <other.txt >text.txt && touch -r other.txt text.txt
 accept 'a text of the same size and time but other letters' train tiny.yaml name=letters
-rm -rf cache
-accept 'the same without a cache' train tiny.yaml name=uncached
-verdict 'is read anew' "$(cmp runs/{letters,uncached}/model.safetensors 2>&1)"
-verdict 'and is another text' "$(! cmp -s runs/{before,letters}/model.safetensors || echo no)"
+verdict 'is read again' "$(! cmp -s runs/{before,letters}/model.safetensors || echo no)"
 cp -p other.txt text.txt
-chmod 777 cache/ricci
-accept 'a cache folder that was open to others' train tiny.yaml name=opened
-verdict 'is closed' "$([ "$(stat -c %a cache/ricci)" = 755 ] || instead stat -c %a cache/ricci)"
-without() { (unset XDG_CACHE_HOME HOME; export TMPDIR=$1; accept "$2" train tiny.yaml data=embedded name="$3" eval_batches=1; exit $failures) || failures=$((failures + 1)); }
 mkdir -m 1777 shared_tmp
-accept 'the embedded text' train tiny.yaml data=embedded name=embedded eval_batches=1
-without "$PWD/shared_tmp" 'no home, and a folder for temporary files that anybody may write' homeless
-verdict 'the same model' "$(cmp runs/{embedded,homeless}/model.safetensors 2>&1)"
-verdict 'nothing is left in it' "$(ls -A shared_tmp)"
-without /nonexistent 'no home and no folder for temporary files' nowhere
-verdict 'the same model again' "$(cmp runs/{embedded,nowhere}/model.safetensors 2>&1)"
-
-# ---- A damaged .gz
+for place in "$PWD/shared_tmp" /nonexistent; do
+  (unset XDG_CACHE_HOME HOME; export TMPDIR=$place; accept "no home, and temporary files in $place" train tiny.yaml name=homeless; exit $failures) || failures=$((failures + 1))
+  verdict 'the same model, and nothing is left over' "$(cmp runs/{before,homeless}/model.safetensors 2>&1; ls -A shared_tmp)"
+  rm -rf runs/homeless
+done
 gzip -kn text.txt
 accept 'a compressed text' train tiny.yaml data=text.txt.gz name=packed
 verdict 'is the text' "$(cmp runs/{before,packed}/model.safetensors 2>&1)"
-size=$(stat -c %s text.txt.gz)
-for place in 200 $((size - 8)) $((size - 2)); do
-  cp text.txt.gz damaged.gz
-  printf '\125' | dd of=damaged.gz bs=1 seek=$place conv=notrunc status=none
-  refuse "a .gz that is damaged at byte $place" 1 'data: cannot read .*/damaged\.gz: ' train tiny.yaml data=damaged.gz
-done
+printf '\125' | dd of=text.txt.gz bs=1 seek=200 conv=notrunc status=none
+refuse 'a .gz that is damaged' 1 'data: cannot read .*/text\.txt\.gz: ' train tiny.yaml data=text.txt.gz
 
 # ---- A bomb: a word of 60 MB in 60 KB, under the limit of memory of this script, which holds five times as many bytes
 head -c 60000000 /dev/zero | tr '\0' a | gzip >bomb.gz
@@ -155,7 +120,6 @@ refuse 'more steps than can be' 1 'steps: ' train tiny.yaml steps=92233720368547
 for size in model.d=4611686018427387904 model.d=2147483646 model.layers=9223372036854775807 model.ctx=9223372036854775807 model.ff=9223372036854775807; do
   refuse "a model larger than any memory ($size)" 1 'larger than any memory|out of memory|or less' train tiny.yaml $size
 done
-refuse 'the step whose loss is not finite' 1 'step 2: the loss is -?(nan|inf)' train tiny.yaml steps=8 warmup=0 lr=1e30
 refuse 'a tolerance that is no number' 1 '--tolerance: expected a number above 0, got nan' check --op gelu --tolerance nan
 refuse 'a tolerance of 0' 1 '--tolerance: expected a number above 0, got 0' check --op gelu --tolerance 0
 accept 'evaluations of 2^63 - 1 batches' train tiny.yaml name=all eval_batches=9223372036854775807
