@@ -13,7 +13,7 @@ using Order = emu::Options::Order;
 using planted::at;
 
 // The error of a launch. It must be one line, and a good launch must work after it.
-template <class Kernel> std::string launch_error(const Shape& shape, const Kernel& kernel, int workers = 1) {
+template <class Kernel> std::string launch_error(const LaunchShape& shape, const Kernel& kernel, int workers = 1) {
   WithOptions options;
   options->workers = workers, options->max_polls = 1000;
   const std::string error = error_of([&] { launch(shape, kernel, {"caller.cu", 12}); });

@@ -7,12 +7,12 @@
 #include "core/error.h"
 #include "cuda/emulator/emulator.h"
 
-struct Shape {
+struct LaunchShape {
   dim3 grid, block;
   size_t dynamic_shared_bytes = 0;
 };
 
-template <class Kernel> void launch(const Shape& shape, const Kernel& kernel, emu::Loc at = {}) {
+template <class Kernel> void launch(const LaunchShape& shape, const Kernel& kernel, emu::Loc at = {}) {
   const emu::Launch config{"kernel", shape.grid, shape.block, shape.dynamic_shared_bytes, at};
   emu::run(
       config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);

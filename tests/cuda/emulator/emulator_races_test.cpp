@@ -98,7 +98,7 @@ template <class F> void isolated_in_every_order(F f) {
   }
 }
 
-template <class Kernel> std::string launch_error(const Shape& shape, const Kernel& kernel) {
+template <class Kernel> std::string launch_error(const LaunchShape& shape, const Kernel& kernel) {
   return error_of([&] { launch(shape, kernel, {"caller.cu", 12}); });
 }
 

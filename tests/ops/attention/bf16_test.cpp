@@ -1,45 +1,60 @@
-// The flash attention kernels in bf16: their results against the exact values, beside the definition carried out in bf16.
-#include "ops/attention/flash/flash.h"
-
+// Attention in bf16 on GPUs: the flash kernels, heads of other widths that are padded for them, and wider heads as matrix products. Results
+// are compared with the exact values, and so is the definition carried out in bf16.
 #include <algorithm>
 #include <set>
 #include <vector>
 
+#include "cuda/trace.h"
+#include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/tile.h"
-#include "tests/ops/attention/flash/thread_orders.h"
-#include "tests/ops/attention/low_precision.h"
+#include "ops/attention/wide/wide.h"
+#include "tests/ops/attention/cases.h"
 #include "tests/sanitized.h"
 
 using namespace ricci;
+using attention_kernels::GpuPath;
 
 namespace {
 
 attention_kernels::Problem problem_of(const Case& of, const std::vector<Tensor>& inputs) {
   const auto [q, k, v] = of.views(inputs);
-  Case unpadded = of;  // the lengths are of no matter here
+  Case unpadded = of;  // lengths would be pointed into
   unpadded.lengths.clear();
   return attention_kernels::check("attention", q, k, v, of.sees, unpadded.options()).problem;
 }
 
-void check(const Case& of, Device device) {
-  CAPTURE(of.text());
-  const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
-  const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
+GpuPath path_of(const Case& of, Dtype dtype) {
+  const std::vector<Tensor> inputs = as(of.inputs(), dtype, Device::cuda_emulated);
   const auto [q, k, v] = of.views(inputs);
-  REQUIRE(attention_kernels::flash_fits(problem_of(of, inputs), {q, k, v, {dy}}));
-  check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
+  return attention_kernels::gpu_path(problem_of(of, inputs), {q, k, v});
+}
+
+void check(const Case& of, Device device) { check_path(of, GpuPath::flash, device); }
+
+// What attention does, in blocks.
+ForwardAndBackward in_blocks(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
+  using namespace attention_kernels;
+  set_random_state({5, 1});  // as in run of cases.h
+  const auto [q, k, v] = of.views(inputs);
+  const AttentionOptions options = of.options(dy.device());
+  Checked checked = attention_kernels::check("attention", q, k, v, of.sees, options);
+  checked.problem.dropout = draw_dropout(of.dropout, of.b * of.heads);
+  const Outputs out{like(dy), like(dy, {of.b, of.heads, of.c}, Dtype::f32)};
+  blocks_forward(checked.problem, checked.views(), out);
+  const std::vector<Tensor> gradients = checked.layout.gradients(inputs);
+  blocks_backward(checked.problem, dy, checked.views(), out, checked.layout.views(gradients));
+  return {out.y_bcd, gradients};
 }
 
 }  // namespace
 
 TEST_CASE("flash attention and its backward are as exact as bf16 allows") {
   on_gpus([](Device device) {
-    for (int64_t c : {1, 7, 63, 64, 65, 130})
-      for (bool causal : {true, false}) check({1, c, 2, 32, tokens(causal)}, device);
+    for (int64_t c : {1, 63, 65, 130}) check({1, c, 1, 32, tokens(true)}, device);
+    for (int64_t c : {7, 64, 65, 130}) check({1, c, 1, 32, tokens(false)}, device);
     for (int64_t width : {64, 96, 128})
       for (bool causal : {true, false}) check({1, 130 + width / 32, 1, width, tokens(causal)}, device);
     check({2, 65, 3, 64}, device);
-    check({1, 257, 1, 64}, device);
     check({1, 193, 1, 64, tokens(true), 0, {}, Place::keys_are_values}, device);  // one key more than a block has
     check({3, 31, 1, 96, tokens(false)}, device);
   });
@@ -49,7 +64,7 @@ TEST_CASE("flash attention of views in one tensor, in two and in three, also as 
   on_gpus([](Device device) {
     for (Place place : all_places()) {
       if (place == Place::odd_columns) continue;
-      check({2, 70, 2, 32, tokens(true), 0, {}, place}, device);
+      check({1, 70, 2, 32, tokens(true), 0, {}, place}, device);
       check({1, 135, 1, 64, tokens(true, 50), 0.2, {}, place}, device);
     }
     for (int64_t width : {96, 128}) check({1, 70, 1, width, tokens(true), 0, {}, Place::all_the_same}, device);
@@ -104,8 +119,10 @@ TEST_CASE("a tile of flash attention holds each element once, and reading a colu
 
 TEST_CASE("flash attention within a window") {
   on_gpus([](Device device) {
-    for (int64_t window : {1, 40, 64, 100})
-      for (bool causal : {true, false}) check({1, 150, 1, window == 40 ? 64 : 32, tokens(causal, window)}, device);
+    for (int64_t window : {1, 40, 64, 100}) {
+      check({1, 150, 1, 32, tokens(window != 64, window)}, device);
+      check({1, 150, 1, 64, tokens(window == 64, window)}, device);
+    }
     check({1, 300, 1, 128, tokens(true, 33)}, device);
     check({1, 140, 1, 96, tokens(false, 20)}, device);
   });
@@ -115,7 +132,7 @@ TEST_CASE("flash attention of scores that grow from key to key") {
   on_gpus([](Device device) {
     for (int64_t width : {32, 64, 128}) {
       CAPTURE(width);
-      const Case of{1, 200, 1, width, tokens(width == 64)};
+      const Case of{1, 140, 1, width, tokens(width == 64)};
       const std::vector<Tensor> wide = of.inputs();
       for (int64_t t = 0; t < of.c; ++t)
         for (int64_t x = 0; x < width; ++x) {
@@ -132,7 +149,7 @@ TEST_CASE("flash attention of scores that grow from key to key") {
 
 TEST_CASE("flash attention drops the weights that the definition drops") {
   on_gpus([](Device device) {
-    for (int64_t c : {5, 66, 132, 135}) check({2, c, 2, 32, tokens(c % 2 == 0), 0.3}, device);
+    for (int64_t c : {5, 66, 135}) check({2, c, c > 70 ? 1 : 2, 32, tokens(c % 2 == 0), 0.3}, device);
     check({1, 130, 1, 64, tokens(true), 0.5}, device);
     check({1, 65, 2, 96, tokens(false, 9), 0.2}, device);
     check({1, 129, 1, 128, tokens(true), 0.1}, device);
@@ -142,13 +159,12 @@ TEST_CASE("flash attention drops the weights that the definition drops") {
 // GPUs of compute capability 9.0 have other kernels for widths 64 and 128: the other tests take them, on the emulator as well.
 TEST_CASE("flash attention on GPUs without wgmma") {
   WithOptions options;
-  for (const Case& of : std::vector<Case>{{2, 65, 3, 64}, {1, 130, 1, 64, tokens(false), 0.3}, {1, 257, 1, 64, tokens(true, 100)},
+  for (const Case& of : std::vector<Case>{{2, 65, 3, 64}, {1, 130, 1, 64, tokens(false), 0.3}, {1, 193, 1, 64, tokens(true, 100)},
            {1, 135, 1, 128}, {1, 129, 1, 128, tokens(true), 0.1}, {3, 150, 1, 64, tokens(false), 0, {129, 0, 65}},
            {1, 135, 1, 64, tokens(true, 50), 0.2, {}, Place::all_the_same},
            {1, 70, 1, 128, tokens(false, 20), 0, {}, Place::keys_are_values}}) {
     options->wgmma = true;
     CHECK(attention_kernels::wgmma_takes(problem_of(of, of.inputs()), Device::cuda_emulated));
-    check(of, Device::cuda_emulated);
     options->wgmma = false;
     CHECK(!attention_kernels::wgmma_takes(problem_of(of, of.inputs()), Device::cuda_emulated));
     check(of, Device::cuda_emulated);
@@ -162,7 +178,7 @@ TEST_CASE("flash attention on GPUs without wgmma") {
 
 TEST_CASE("flash attention over padded sequences") {
   on_gpus([](Device device) {
-    check({3, 130, 2, 32, tokens(true), 0, {130, 64, 1}}, device);
+    check({3, 130, 1, 32, tokens(true), 0, {130, 64, 1}}, device);
     check({3, 150, 1, 64, tokens(false), 0, {129, 0, 65}}, device);
     check({2, 140, 1, 96, tokens(false, 30), 0.2, {100, 5}}, device);
     check({2, 66, 1, 128, tokens(true), 0, {66, 40}}, device);
@@ -177,7 +193,7 @@ TEST_CASE("flash attention does not read what padding holds, and a query without
 }
 
 TEST_CASE("flash attention has the same bits in every order of threads" * doctest::skip(test::kThreadSanitizer)) {
-  check_thread_orders({{1, 140, 2, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
+  check_thread_orders({{1, 140, 1, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
       {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same}, {1, 200, 1, 64, tokens(true)},
       {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}});
 }
@@ -202,5 +218,80 @@ TEST_CASE("bf16 attention of what flash attention does not take") {
     attention_kernels::Problem huge = problem;
     huge.sees.scale = int64_t{1} << 23;
     CHECK(!attention_kernels::flash_fits(huge, {{dy}}));
+  });
+}
+
+// ---- Padded and wide heads, and blocks
+
+TEST_CASE("attention in bf16: heads of any width up to 128 are padded for flash attention") {
+  on_gpus([](Device device) {
+    for (int64_t width : {1, 8, 24, 40, 72, 100, 127}) check_path({1, 65, 1, width}, GpuPath::padded, device);
+    check_path({1, 70, 1, 64, tokens(true), 0, {}, Place::odd_columns}, GpuPath::padded, device);
+    for (Place place : all_places()) check_path({1, 40, 2, 24, tokens(true), 0.2, {}, place}, GpuPath::padded, device);
+    check_path({2, 130, 1, 48, tokens(false), 0.1, {70, 3}, Place::three_tensors, 70}, GpuPath::padded, device);
+  });
+}
+
+TEST_CASE("attention in bf16: wider heads are matrix products and a softmax of whole rows") {
+  on_gpus([](Device device) {
+    if (!test::kThreadSanitizer) check_path({3, 65, 1, 512}, GpuPath::products, device);  // several groups of sequences
+    check_path({1, 40, 2, 136, tokens(false)}, GpuPath::products, device);
+    check_path({2, 33, 2, 160, tokens(true, 9), 0.2}, GpuPath::products, device);
+    for (Place place : all_places()) check_path({1, 24, 1, 144, tokens(true), 0, {}, place}, GpuPath::products, device);
+    check_path(
+        {2, 50, 2, 130, Visibility::cells(4, 1, 60, CellRule::end), 0.1, {12, 5}, Place::three_tensors, 12}, GpuPath::products, device);
+    check_path({2, 30, 1, 200, tokens(true), 0, {20, 1}, Place::wider_tensors, 20}, GpuPath::products, device);
+  });
+}
+
+TEST_CASE("attention in bf16: padding reaches nothing, and queries that see nothing give zero, whatever the width") {
+  on_gpus([](Device device) {
+    for (int64_t width : {24, 136}) {
+      const auto causal = [](int64_t t, int64_t j) { return j <= t; };
+      check_zeros({2, 20, 1, width, Visibility::causal(), 0, {13, 0}}, Dtype::bf16, device, causal);
+      const auto cells = [](int64_t t, int64_t j) { return t - 4 * j >= 3 + 2; };
+      check_zeros({2, 30, 2, width, Visibility::cells(4, 2), 0, {7, 4}, Place::three_tensors, 7}, Dtype::bf16, device, cells);
+    }
+  });
+}
+
+TEST_CASE("attention: f32 and f64 go in blocks, and so do bf16 heads whose scores do not fit into memory") {
+  for (Dtype dtype : {Dtype::f32, Dtype::f64}) CHECK(path_of({1, 8, 1, 32}, dtype) == GpuPath::blocks);
+  const Case far{1, 8, 1, 24, Visibility::cells(Visibility::kMaxTokens), 0, {}, Place::three_tensors, 300}, wide{1, 8, 1, 136};
+  CHECK(path_of(far, Dtype::bf16) == GpuPath::products);  // positions beyond 32 bits
+  const std::vector<Tensor> inputs = as(wide.inputs(), Dtype::bf16, Device::cuda_emulated);
+  const auto [q, k, v] = wide.views(inputs);
+  auto problem = problem_of(wide, inputs);
+  problem.queries = problem.keys = int64_t{1} << 14;
+  CHECK(attention_kernels::gpu_path(problem, {q, k, v}) == GpuPath::products);
+  ++problem.keys;
+  CHECK(attention_kernels::gpu_path(problem, {q, k, v}) == GpuPath::blocks);
+}
+
+TEST_CASE("attention in bf16 in blocks is as exact") {
+  on_gpus([](Device device) {
+    const std::vector<Case> cases = {{1, 70, 2, 24, tokens(true), 0.2, {}, Place::keys_are_values},
+        {2, 66, 1, 40, tokens(true), 0, {}, Place::all_the_same}, {1, 33, 1, 136},
+        {2, 90, 2, 33, Visibility::cells(4, 1, 60, CellRule::end), 0.1, {22, 10}, Place::three_tensors, 22}};
+    for (const Case& of : cases) {
+      CAPTURE(of.text());
+      const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
+      const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
+      check_errors<bf16>(of, inputs, dy, in_blocks(of, inputs, dy));
+    }
+  });
+}
+
+TEST_CASE("attention by products counts the FLOPs of attention, and those of its products not as well") {
+  on_gpus([](Device device) {
+    const Case of{1, 20, 1, 200};
+    const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
+    const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
+    REQUIRE(path_of(of, Dtype::bf16) == GpuPath::products);
+    const trace::Counter counter;
+    run(attention, of, inputs, dy);
+    const double pairs = 20 * 21 / 2;
+    CHECK(counter.work().at("attention").flops == 2 * 2 * pairs * 200);
+    CHECK(counter.work().at("attention backward").flops == 5 * 2 * pairs * 200);
   });
 }
