@@ -2,13 +2,21 @@
 """Models with the names of the Dispatcher paper's repository, with random weights, against ricci-convert: logits of the definition in
 PyTorch and of the imported run.
     dispatcher.py check BUILD [KIND ...]     kinds: attention, dispatcher; both if not given
-    dispatcher.py make FOLDER                writes the models and logits that tests/apps/interop/dispatcher_test.cpp reads
-Needs torch and safetensors, in a virtual environment outside of this tree."""
-import math, os, sys, tempfile
-import torch
-from torch.nn.functional import layer_norm, relu
-from safetensors.torch import save_file
-from gpt2 import ricci_logits, run
+    dispatcher.py make FOLDER                writes the models that tests/apps/interop/dispatcher_test.cpp reads, and adds their logits to the others'
+Needs torch and safetensors."""
+import math
+import os
+import sys
+import tempfile
+
+from ricci import probe, run, skip_without
+
+try:
+    import torch
+    from safetensors.torch import load_file, save_file
+    from torch.nn.functional import layer_norm, relu
+except ImportError as missing:
+    skip_without(missing)
 
 VOCAB, WIDTH, FEED_FORWARD, LAYERS, LEVELS = 11, 8, 12, 2, 4
 
@@ -83,18 +91,20 @@ def check(build_folder, *kinds):
             with tempfile.TemporaryDirectory() as scratch:
                 save_file(stored(w), f"{scratch}/theirs.safetensors")
                 given = ["--heads", str(heads), "--context", str(2**LEVELS)] if kind == "attention" else []
-                run(f"{build_folder}/ricci-convert", "import", f"{scratch}/theirs.safetensors", f"{scratch}/run", *given)
-                error = (ricci_logits(build_folder, f"{scratch}/run", ids, scratch) - expected).abs().max().item()
+                run(build_folder, "convert", "import", f"{scratch}/theirs.safetensors", f"{scratch}/run", *given)
+                error = (torch.tensor(probe(build_folder, f"{scratch}/run", ids, scratch)["logits"]) - expected).abs().max().item()
                 print(f"{kind:10} {heads} heads: logits up to {expected.abs().max().item():.3f}, error {error:.1e}")
                 assert error < 1e-5, kind
 
 
 def make(folder):
+    logits = load_file(f"{folder}/logits.safetensors") if os.path.exists(f"{folder}/logits.safetensors") else {}
     for kind, heads in (("attention", 2), ("dispatcher", 1)):
-        w, ids, logits = case(kind, heads)
+        w, ids, expected = case(kind, heads)
         os.makedirs(f"{folder}/{kind}", exist_ok=True)
         save_file(stored(w), f"{folder}/{kind}/theirs.safetensors")
-        save_file({"ids": ids, "logits": logits.contiguous()}, f"{folder}/{kind}/logits.safetensors")
+        logits |= {f"{kind}/ids": ids, f"{kind}/logits": expected.contiguous()}
+    save_file(logits, f"{folder}/logits.safetensors")
 
 
 if __name__ == "__main__":

@@ -1,60 +1,83 @@
 #!/usr/bin/env python3
-"""Templates of conversations of exported runs, and of imported models that are exported again, as transformers reads them.
+"""Templates of conversations, as transformers reads them.
 
-    python tests/interop/templates.py build
+    templates.py BUILD             all checks
+    templates.py BUILD --store     writes tests/data/tokenizers/talks.jsonl, the vectors of a test
 
-A run's own template is written by Jinja and compared with its strings: 200 drawn talks, with and without a prompt for an answer, and their
-ids with ricci-tokenize chat. Messages of templates whose ids are compared end with markers, as a tokenizer may join plain texts.
+Published templates, filled in by transformers, have the ids of ricci-tokenize chat and the same tokens that count. A run's own template, written
+by an export, has the texts of its strings and their ids, with and without a prompt for an answer. A template of theirs comes back as it was.
+Messages of templates whose ids are compared end with markers, because a tokenizer may join plain texts. Needs transformers.
 """
 import json
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path = [p for p in sys.path if pathlib.Path(p or ".").resolve() != HERE]  # other files here have names of packages
+from ricci import TESTS, TOKENIZERS, chat_ids, run, skip_without, talk, train_on_talks
+
 try:
     import transformers
-except ImportError:
-    print("skipped: needs the Python package transformers")
-    sys.exit(77)
+    from tokenizers import AddedToken, Tokenizer
+except ImportError as missing:
+    skip_without(missing)
 
 transformers.logging.set_verbosity_error()
-MARKERS = ["<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
-CHATML = ["", *(f"<|im_start|>{role}\n{{content}}<|im_end|>\n" for role in ("system", "user", "assistant")), "<|im_end|>", "<|im_start|>assistant\n"]
-LLAMA3 = ["<|begin_of_text|>", *(f"<|start_header_id|>{role}<|end_header_id|>\n\n{{content}}<|eot_id|>" for role in ("system", "user", "assistant")),
+# As published, without the system messages that some models insert; {% generation %} names what an assistant says.
+CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n'}}{% if message['role'] == 'assistant' %}"
+          "{% generation %}{{message['content'] + '<|im_end|>'}}{% endgeneration %}{{'\n'}}"
+          "{% else %}{{message['content'] + '<|im_end|>' + '\n'}}{% endif %}{% endfor %}")
+LLAMA3 = ("{% for message in messages %}{% if loop.index0 == 0 %}{{'<|begin_of_text|>'}}{% endif %}"
+          "{{'<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'}}{% if message['role'] == 'assistant' %}"
+          "{% generation %}{{message['content'] | trim + '<|eot_id|>'}}{% endgeneration %}"
+          "{% else %}{{message['content'] | trim + '<|eot_id|>'}}{% endif %}{% endfor %}")
+PUBLISHED = {
+    "chatml": ("gpt2.json", CHATML, ["<|im_start|>", "<|im_end|>"]),
+    "llama3": ("llama3.json", LLAMA3, ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]),
+}
+OWN_CHATML = ["", *(f"<|im_start|>{role}\n{{content}}<|im_end|>\n" for role in ("system", "user", "assistant")), "<|im_end|>", "<|im_start|>assistant\n"]
+OWN_LLAMA3 = ["<|begin_of_text|>", *(f"<|start_header_id|>{role}<|end_header_id|>\n\n{{content}}<|eot_id|>" for role in ("system", "user", "assistant")),
           "<|eot_id|>", "<|start_header_id|>assistant<|end_header_id|>\n\n"]
 WILD = "'\" \\ \\n \\u0041 {{ x }} {% raw %} {# y #} -%} }} %} \r\n \t \x01 \u2028 caf\u00e9 \U0001f600 \\"
 # The key chat, its six strings, and whether ids are compared.
 CHATS = {
-    "chatml": (["chatml"], CHATML, True),
-    "llama3": (["llama3"], LLAMA3, True),
-    "marked": ([t.replace("\n", " '\"\\{{%}}\u00e9 ") for t in CHATML], [t.replace("\n", " '\"\\{{%}}\u00e9 ") for t in CHATML], True),
+    "chatml": (["chatml"], OWN_CHATML, True),
+    "llama3": (["llama3"], OWN_LLAMA3, True),
+    "marked": ([t.replace("\n", " '\"\\{{%}}\u00e9 ") for t in OWN_CHATML],) * 2 + (True,),
     "wild": ([WILD, WILD + "{content}", "{content}" + WILD, "A{content}<|im_end|>" + WILD, "<|im_end|>", "A"],) * 2 + (False,),
 }
+PUBLISHED_WORDS = ["tensor", "the", "a gradient", "don't", "42", "3.14", "naïve", "café", "Привет", "世界", "😀", "e\u0301", "x = y;", "::", "\n", "\n\n", "\t", "  ", "(text)", "user", "assistant"]
 WORDS = ["tensor", "the", "don't", "42", "na\u00efve", "\u4e16\u754c", "\U0001f600", "{{", "}}", "{% if %}", "'", '"', "\\", "\n", "\n\n", "\t", "  ", "user", "im_end"]
 
 
-def run(build, program, *words, data=None):
-    done = subprocess.run([f"{build}/ricci-{program}", *words], input=data, capture_output=True, text=True)
-    assert done.returncode == 0, (program, words, done.stderr)
-    return done.stdout
+def content(draw):
+    return "".join(draw.choice(WORDS) + draw.choice(["", " "]) for _ in range(draw.randrange(0, 10)))
 
 
-def yaml_list(texts):
-    return json.dumps(texts, ensure_ascii=False).replace("\u2028", "\\u2028")
+def published_content(draw):
+    text = "".join(draw.choice(PUBLISHED_WORDS) + draw.choice(["", " ", " "]) for _ in range(draw.randrange(0, 12)))
+    return draw.choice(["", " ", "\n", "\n\n", "  \n"]) + text if draw.random() < 0.3 else text
 
 
-def talk(draw):
-    def content():
-        return "".join(draw.choice(WORDS) + draw.choice(["", " "]) for _ in range(draw.randrange(0, 10)))
-
-    messages = [{"role": "system", "content": content()}] if draw.random() < 0.4 else []
-    for _ in range(draw.randrange(1, 5)):
-        messages += [{"role": "user", "content": content()}, {"role": "assistant", "content": content()}]
-    return messages[:-1] if draw.random() < 0.3 else messages
+def check_published(build, stores):
+    draw, stored = random.Random(3), []
+    talks = [talk(draw, published_content) for _ in range(200)]
+    for name, (file, template, markers) in PUBLISHED.items():
+        tokenizer = Tokenizer.from_file(str(TOKENIZERS / file))
+        tokenizer.add_special_tokens([AddedToken(marker, special=True, normalized=False) for marker in markers])
+        with tempfile.TemporaryDirectory() as folder:
+            tokenizer.save(f"{folder}/tokenizer.json")
+            ours = chat_ids(build, f"{folder}/tokenizer.json", [name], talks)
+        reference = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+        for each, line in zip(talks, ours, strict=True):
+            theirs = reference.apply_chat_template(each, chat_template=template, tokenize=True, return_dict=True, return_assistant_tokens_mask=True)
+            expected_line = {"ids": list(theirs["input_ids"]), "answers": list(theirs["assistant_masks"])}
+            assert line == expected_line, (name, each, line, expected_line)
+            stored.append({"template": name, "tokenizer": file, "markers": markers, "messages": each, **expected_line})
+    if stores:
+        with open(TESTS / "data/tokenizers/talks.jsonl", "w") as out:
+            out.writelines(json.dumps(each) + "\n" for each in stored[:40] + stored[200:240])
+    print(f"{len(stored)} talks have the same ids and the same tokens that count")
 
 
 def expected(strings, trims, messages, asks):
@@ -67,23 +90,19 @@ def check_own(build, scratch, name, talks):
     """Of the template of a run, written by an export."""
     chat, strings, compares_ids = CHATS[name]
     folder = f"{scratch}/theirs_{name}"
-    run(build, "train", f"name={name}", f"runs={scratch}", f"data={scratch}/talks.jsonl", "format=messages", f"tokenizer={scratch}/tokenizer.json",
-        f"chat={yaml_list(chat)}", "model.preset=llama", "model.layers=1", "model.d=16", "model.heads=2", "model.ctx=512", "batch=2", "steps=1",
-        "sample.tokens=0", "threads=1")
-    run(build, "convert", "export", f"{scratch}/{name}", folder)
+    run(build, "convert", "export", train_on_talks(build, scratch, name, chat, talks), folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     for asks in (False, True):
         for each in talks:
             text = tokenizer.apply_chat_template(each, tokenize=False, add_generation_prompt=asks)
             assert text == expected(strings, name == "llama3", each, asks), (name, each, text)
     if compares_ids:
-        template = [word for text in chat for word in ("--template", text)]
-        lines = run(build, "tokenize", "chat", "--tokenizer", f"{scratch}/tokenizer.json", *template, data="".join(json.dumps({"messages": t}) + "\n" for t in talks))
+        lines = chat_ids(build, f"{scratch}/tokenizer.json", chat, talks)
         answer = json.loads(run(build, "tokenize", "encode", "--jsonl", "--tokenizer", f"{scratch}/tokenizer.json", data=json.dumps({"text": strings[5]})))["ids"]
-        for each, line in zip(talks, lines.splitlines(), strict=True):
+        for each, line in zip(talks, lines, strict=True):
             for asks in (False, True):
                 ids = tokenizer.apply_chat_template(each, add_generation_prompt=asks, return_dict=False)
-                assert ids == json.loads(line)["ids"] + answer * asks, (name, each, ids, line)
+                assert ids == line["ids"] + answer * asks, (name, each, ids, line)
     ends = transformers.AutoConfig.from_pretrained(folder).eos_token_id
     assert tokenizer.convert_tokens_to_ids(strings[4]) in (ends if isinstance(ends, list) else [ends]), ends
     try:
@@ -116,16 +135,14 @@ def check_imported(build, scratch):
         print(f"{form:8} is the same again")
 
 
-def main(build):
+def main(build, *options):
+    check_published(build, "--store" in options)
     draw = random.Random(5)
-    talks = [talk(draw) for _ in range(200)]
+    talks = [talk(draw, content) for _ in range(200)]
     with tempfile.TemporaryDirectory() as scratch:
-        with open(f"{scratch}/talks.jsonl", "w") as out:
-            out.writelines(json.dumps({"messages": t}) + "\n" for t in talks)
-        run(build, "tokenize", "train", f"{scratch}/talks.jsonl", "--vocab", "400", *(w for m in MARKERS for w in ("--special", m)), "-o", f"{scratch}/tokenizer.json")
         for name in CHATS:
             check_own(build, scratch, name, talks)
         check_imported(build, scratch)
 
 
-main(str(pathlib.Path(sys.argv[1]).resolve()))
+main(str(pathlib.Path(sys.argv[1]).resolve()), *sys.argv[2:])

@@ -7,7 +7,7 @@
 #include "apps/interop/interop.h"
 #include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
-#include "tests/apps/interop/stored_logits.h"
+#include "tests/apps/interop/stored_folders.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -16,13 +16,13 @@ using namespace test_data;
 
 namespace {
 
-const std::string kAttention = RICCI_TESTS_FOLDER "/interop/models/attention";
+const std::string kAttention = kModels + "attention/theirs.safetensors";
 
 // The error of importing the stored attention model after a change.
 std::string refused(const std::function<void(std::vector<std::pair<std::string, Tensor>>&)>& change,
     const DispatcherImport& options = {.heads = 2, .context = 16}) {
   const ScratchFolder folder;
-  const SafetensorsFile file(kAttention + "/theirs.safetensors");
+  const SafetensorsFile file(kAttention);
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const std::string& name : file.names()) tensors.emplace_back(name, file.load(name));
   change(tensors);
@@ -40,23 +40,23 @@ void remove_ending_in(std::vector<std::pair<std::string, Tensor>>& tensors, cons
 
 TEST_CASE("Dispatcher repository: the stored attention model has the stored logits") {
   const ScratchFolder folder;
-  const std::string line = import_dispatcher(kAttention + "/theirs.safetensors", folder / "run", {.heads = 2, .context = 16});
+  const std::string line = import_dispatcher(kAttention, folder / "run", {.heads = 2, .context = 16});
   CHECK(contains(line, ", no tokenizer, vocabulary 11, context 16"));
   const RunFolder run = RunFolder::open(folder / "run", RunFolder::Vocabulary::optional);
   CHECK(run.config().model.layers == 2);
   CHECK(run.config().model.block.ff == 12);
   CHECK(run.config().model.block.dropout == 0.2);
-  CHECK(largest_error(run.load_model(Device::cpu), kAttention) < 1e-5);
+  CHECK(largest_error(run.load_model(Device::cpu), "attention") < 1e-5);
 }
 
 TEST_CASE("Dispatcher repository: the stored dispatcher has the stored logits") {
-  const std::string stored = RICCI_TESTS_FOLDER "/interop/models/dispatcher";
+  const std::string stored = kModels + "dispatcher/theirs.safetensors";
   const ScratchFolder folder;
-  import_dispatcher(stored + "/theirs.safetensors", folder / "run", {});
+  import_dispatcher(stored, folder / "run", {});
   const RunFolder run = RunFolder::open(folder / "run", RunFolder::Vocabulary::optional);
   CHECK(run.config().model.ctx == 16);
-  CHECK(largest_error(run.load_model(Device::cpu), stored) < 1e-5);
-  CHECK(contains(error_of([&] { import_dispatcher(stored + "/theirs.safetensors", folder / "other", {.heads = 2}); }),
+  CHECK(largest_error(run.load_model(Device::cpu), "dispatcher") < 1e-5);
+  CHECK(contains(error_of([&] { import_dispatcher(stored, folder / "other", {.heads = 2}); }),
       "a dispatcher of 2 heads; with more than one the models of that repository mix heads and positions up"));
 }
 

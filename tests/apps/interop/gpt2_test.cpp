@@ -1,5 +1,5 @@
-// Small models that Hugging Face's transformers wrote (tests/interop/gpt2.py) become run folders with the logits that it computed, and
-// folders again with the tensors that it wrote.
+// Small models that Hugging Face's transformers wrote (tests/interop/hugging_face.py) become run folders with the logits that it computed,
+// and folders again with the tensors that it wrote.
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,6 @@
 #include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_folders.h"
-#include "tests/apps/interop/stored_logits.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -25,7 +24,7 @@ TEST_CASE("GPT-2: stored models have the stored logits, and go back as they came
     const ScratchFolder scratch;
     const std::string line = import_hugging_face(kModels + name, scratch / "run", {});
     CHECK(contains(line, "parameters from " + kModels + name + ", no tokenizer, vocabulary 11, context 9"));
-    CHECK(largest_error(load_run(scratch / "run"), kModels + name) < 1e-5);
+    CHECK(largest_error(load_run(scratch / "run"), name) < 1e-5);
 
     export_hugging_face(scratch / "run", "last", scratch / "back");
     const SafetensorsFile theirs(kModels + name + "/model.safetensors"), back(scratch / "back/model.safetensors");
@@ -34,7 +33,7 @@ TEST_CASE("GPT-2: stored models have the stored logits, and go back as they came
     for (const std::string& each : theirs.names()) check_same_values(back, name == "bare_f16" ? "transformer." + each : each, theirs, each);
 
     import_hugging_face(scratch / "back", scratch / "again", {});
-    CHECK(largest_error(load_run(scratch / "again"), kModels + name) == largest_error(load_run(scratch / "run"), kModels + name));
+    CHECK(largest_error(load_run(scratch / "again"), name) == largest_error(load_run(scratch / "run"), name));
   }
 }
 
@@ -77,7 +76,7 @@ TEST_CASE("GPT-2: several files under an index, masks, and an output map that is
   copy.folder.write("theirs/model.safetensors.index.json", "{\"weight_map\": {" + map + "}}");
   std::filesystem::remove(copy.theirs() + "/model.safetensors");
   import_hugging_face(copy.theirs(), copy.folder / "run", {});
-  CHECK(largest_error(load_run(copy.folder / "run"), kModels + "gpt2") < 1e-5);
+  CHECK(largest_error(load_run(copy.folder / "run"), "gpt2") < 1e-5);
 
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": {"x": "../b.safetensors"}})");
   std::filesystem::remove_all(copy.folder / "run");

@@ -1,5 +1,5 @@
-// Small models of Llama, Qwen2 and Qwen3 that Hugging Face's transformers wrote (tests/interop/llama.py): run folders with the logits that
-// it computed, and folders again with its tensors.
+// Small models of Llama, Qwen2 and Qwen3 that Hugging Face's transformers wrote (tests/interop/hugging_face.py): run folders with the
+// logits that it computed, and folders again with its tensors.
 
 #include "apps/interop/llama.h"
 
@@ -10,7 +10,6 @@
 #include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_folders.h"
-#include "tests/apps/interop/stored_logits.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -23,7 +22,7 @@ TEST_CASE("Llama: stored models have the stored logits, and go back as they came
     const ScratchFolder scratch;
     const std::string line = import_hugging_face(kModels + name, scratch / "run", {});
     CHECK(contains(line, "parameters from " + kModels + name + ", no tokenizer, vocabulary 11, context 9"));
-    CHECK(largest_error(load_run(scratch / "run"), kModels + name) < 1e-5);
+    CHECK(largest_error(load_run(scratch / "run"), name) < 1e-5);
 
     const std::string type = name.substr(0, 5);
     CHECK(
@@ -35,7 +34,7 @@ TEST_CASE("Llama: stored models have the stored logits, and go back as they came
     import_hugging_face(scratch / "back", scratch / "again", {});
     const auto config = [&](const char* run) { return to_yaml(RunFolder::open(scratch / run, Vocabulary::optional).config().model); };
     CHECK(config("again") == config("run"));
-    CHECK(largest_error(load_run(scratch / "again"), kModels + name) == largest_error(load_run(scratch / "run"), kModels + name));
+    CHECK(largest_error(load_run(scratch / "again"), name) == largest_error(load_run(scratch / "run"), name));
   }
 }
 
@@ -76,7 +75,7 @@ TEST_CASE("Llama: names without model., frequencies, an output map that is store
   });
   copy.replace("Qwen2ForCausalLM", "Qwen2Model");
   import_hugging_face(copy.theirs(), copy.folder / "run", {});
-  CHECK(largest_error(load_run(copy.folder / "run"), kModels + "qwen2_bf16") < 1e-5);
+  CHECK(largest_error(load_run(copy.folder / "run"), "qwen2_bf16") < 1e-5);
 }
 
 TEST_CASE("Llama: what ricci has no equivalent of is named, and no run is left") {

@@ -1,7 +1,8 @@
-// Folders of Hugging Face that are stored beside the tests, and copies to change.
+// Models that another program wrote (tests/interop), with the logits that it computed, and copies to change.
 #pragma once
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -20,6 +21,19 @@ namespace ricci::apps {
 inline const std::string kModels = RICCI_TESTS_FOLDER "/interop/models/";
 
 inline Model load_run(const std::string& run) { return RunFolder::open(run, RunFolder::Vocabulary::optional).load_model(Device::cpu); }
+
+// The largest difference from the stored logits of a model; NaN if one is.
+inline double largest_error(const Model& model, const std::string& name) {
+  const SafetensorsFile file(kModels + "logits.safetensors");
+  const Tensor logits = model.logits({.ids_bc = file.load(name + "/ids")}), expected = file.load(name + "/logits");
+  REQUIRE(logits.shape() == expected.shape());
+  double worst = 0;
+  for (int64_t i = 0; i < logits.size(); ++i) {
+    const double error = std::abs(static_cast<double>(logits.data<float>()[i]) - expected.data<double>()[i]);
+    if (!(error <= worst)) worst = error;
+  }
+  return worst;
+}
 
 inline void check_same_values(
     const SafetensorsFile& ours, const std::string& our_name, const SafetensorsFile& theirs, const std::string& their_name) {

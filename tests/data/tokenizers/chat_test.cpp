@@ -1,4 +1,4 @@
-// Conversations: ids and the tokens that count against the templates of transformers (tests/interop/chat.py stored them), markers that a
+// Conversations: ids and the tokens that count against the templates of transformers (tests/interop/templates.py stored them), markers that a
 // user writes, templates and lines that are refused; and their batches.
 #include "data/tokenizers/chat.h"
 

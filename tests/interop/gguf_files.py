@@ -1,44 +1,31 @@
 #!/usr/bin/env python3
 """Runs as GGUF files, against the packages that read such files.
-    gguf.py BUILD     each kind of numbers: the tensors as the gguf package reads them, the ids and logits of llama.cpp
-Needs gguf and numpy, and for the second half llama-cpp-python, in a virtual environment outside of this tree; what is missing is named."""
-import json, os, pathlib, subprocess, sys, tempfile
+    gguf_files.py BUILD     each kind of numbers: the tensors as the gguf package reads them, the ids and logits of llama.cpp
+Needs gguf and numpy, and for the second half llama-cpp-python."""
+import json
+import os
+import sys
+import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path = [p for p in sys.path if pathlib.Path(p or ".").resolve() != HERE]  # this file has the package's name
+from ricci import TESTS, TEXTS, TOKENIZERS, chat_ids, probe, read_tensors, run, skip_without, train_on_talks
+
 try:
     import numpy as np
     from gguf import GGUFReader, GGMLQuantizationType, quants
 except ImportError as missing:
-    print(f"skipped: {missing.name} is not installed")
-    sys.exit(77)
+    skip_without(missing)
 try:
     import llama_cpp
 except ImportError:
     llama_cpp = None
-TEXTS = ["the quick brown fox", " It's 2026, isn't it?\n\n", "caf\u00e9 12345", "a<|endoftext|>b"]
-
-
-def run(build, *words, data=None):
-    done = subprocess.run([f"{build}/{words[0]}", *words[1:]], capture_output=True, input=data)
-    assert done.returncode == 0, (words, done.stderr.decode())
-    return done.stdout.decode()
 
 
 def train(build, folder, name, *keys):
-    open(f"{folder}/text.txt", "w").write("".join(p.read_text() for p in sorted(HERE.parents[1].glob("*/README.md"))))
-    run(build, "ricci-train", f"name={name}", f"runs={folder}", f"data={folder}/text.txt", "steps=20", "batch=4", "model.ctx=64", "sample.tokens=0",
+    with open(f"{folder}/text.txt", "w") as out:
+        out.writelines(path.read_text() for path in sorted(TESTS.parent.glob("*/README.md")))
+    run(build, "train", f"name={name}", f"runs={folder}", f"data={folder}/text.txt", "steps=20", "batch=4", "model.ctx=64", "sample.tokens=0",
         "lr=1e-2", "threads=1", "eval_every=20", *keys)
     return f"{folder}/{name}"
-
-
-def tensors(path):
-    """By our names: safetensors, read by hand, as f32."""
-    data = open(path, "rb").read()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + size])
-    return {n: np.frombuffer(data[8 + size + t["data_offsets"][0] : 8 + size + t["data_offsets"][1]], "<f4").reshape(t["shape"])
-            for n, t in header.items() if n != "__metadata__"}
 
 
 NAMES = {"token_embd": "tok", "position_embd": "pos", "output_norm": "ln_f", "output": "head", "attn_norm": "ln1", "ffn_norm": "ln2", "attn_qkv": "mixer.qkv",
@@ -95,7 +82,7 @@ def model_keys(run_folder):
 
 
 def check_tensors(file, run_folder, numbers, kind):
-    weights, seen, reader, config = tensors(f"{run_folder}/model.safetensors"), 0, GGUFReader(file), model_keys(run_folder)
+    weights, seen, reader, config = read_tensors(f"{run_folder}/model.safetensors"), 0, GGUFReader(file), model_keys(run_folder)
     keys = check_keys(reader, kind, config)
     heads = keys["attention.head_count"], keys.get("attention.head_count_kv"), keys.get("attention.key_length")
     for tensor in reader.tensors:
@@ -122,41 +109,16 @@ def check_llama_cpp(build, file, run_folder, tolerance, scratch):
     model = llama_cpp.Llama(file, n_ctx=64, logits_all=True, verbose=False, n_threads=1)
     worst = 0
     for text in TEXTS:
-        ids = json.loads(run(build, "ricci-tokenize", "encode", "--jsonl", "--special", "--tokenizer", f"{run_folder}/tokenizer.json",
-                             data=json.dumps({"text": text}).encode()))["ids"]
+        ids = json.loads(run(build, "tokenize", "encode", "--jsonl", "--special", "--tokenizer", f"{run_folder}/tokenizer.json",
+                             data=json.dumps({"text": text})))["ids"]
         theirs = model.tokenize(text.encode(), add_bos=True, special=True)
         assert theirs == ids, (text, theirs, ids)
         model.reset()
         model.eval(ids)
         logits = np.array(model.scores[: len(ids)])
-        np.save(f"{scratch}/logits.npy", logits)
-        worst = max(worst, float(np.abs(logits - reference(build, run_folder, ids, scratch)).max()))
+        worst = max(worst, float(np.abs(logits - probe(build, run_folder, np.array([ids]), scratch)["logits"][0]).max()))
     assert worst < tolerance, worst
     return worst
-
-
-def reference(build, run_folder, ids, scratch):
-    """Logits of ricci-probe."""
-    config = open(f"{run_folder}/config.yaml").read().split("\n")
-    start = config.index("model:")
-    end = next((i for i in range(start + 1, len(config)) if not config[i].startswith(" ")), len(config))
-    rows = len(tensors(f"{run_folder}/model.safetensors")["tok.weight"])
-    lines = [f"  vocab: {rows}" if line.strip().startswith("vocab:") else line for line in config[start:end]]
-    open(f"{scratch}/model.yaml", "w").write("\n".join(lines) + "\n")
-    row = np.array([ids], "<i8")
-    header = json.dumps({n: {"dtype": "I64", "shape": list(row.shape), "data_offsets": [i * row.nbytes, (i + 1) * row.nbytes]} for i, n in enumerate(("ids", "targets"))})
-    header += " " * (-len(header) % 8)
-    open(f"{scratch}/in.safetensors", "wb").write(len(header).to_bytes(8, "little") + header.encode() + row.tobytes() * 2)
-    run(build, "ricci-probe", "--config", f"{scratch}/model.yaml", "--weights", f"{run_folder}/model.safetensors", "--input", f"{scratch}/in.safetensors",
-        "--output", f"{scratch}/out.safetensors", "--dtype", "f32")
-    return tensors_of(f"{scratch}/out.safetensors", "logits")[0]
-
-
-def tensors_of(path, name):
-    data = open(path, "rb").read()
-    size = int.from_bytes(data[:8], "little")
-    t = json.loads(data[8 : 8 + size])[name]
-    return np.frombuffer(data[8 + size + t["data_offsets"][0] : 8 + size + t["data_offsets"][1]], {"F32": "<f4", "F64": "<f8"}[t["dtype"]]).reshape(t["shape"])
 
 
 ROPE = ["model.preset=llama", "model.d=64", "model.norm_eps=1e-6", "model.kv_heads=2"]
@@ -174,32 +136,25 @@ KINDS = {
 }
 
 
-TALKS = [[("user", "the quick fox")], [("system", " Be \"kind\".\n"), ("user", "it's a 'test' \\ \\n"), ("assistant", " caf\u00e9 "), ("user", "im_end")]]
+TALKS = [[{"role": role, "content": text} for role, text in talk] for talk in (
+    [("user", "the quick fox")],
+    [("system", " Be \"kind\".\n"), ("user", "it's a 'test' \\ \\n"), ("assistant", " caf\u00e9 "), ("user", "im_end")])]
 CHATS = {"chatml": ["chatml"], "llama3": ["llama3"],
          "own": ["<|im_start|>", "sys '{content}'\n", 'Q: "{content}"\n\\', "A:\u00e9 {content}<|im_end|>\n", "<|im_end|>", "A:\u00e9 "]}
 
 
 def check_chat(build, scratch, name, strings):
     """The template in the file, filled in by Jinja and encoded by llama.cpp, has the ids of ricci-tokenize chat, of messages without markers."""
-    markers = sorted({"<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|begin_of_text|>"})
-    talks = [{"messages": [{"role": role, "content": text} for role, text in talk]} for talk in TALKS]
     answer = {"role": "assistant", "content": "yes"}
-    open(f"{scratch}/talks.jsonl", "w").write("".join(json.dumps({"messages": [*talk["messages"], answer]}) + "\n" for talk in talks * 20))
-    run(build, "ricci-tokenize", "train", f"{scratch}/talks.jsonl", "--vocab", "400", *(word for marker in markers for word in ("--special", marker)), "-o",
-        f"{scratch}/chat.json")
-    run(build, "ricci-train", f"name=chat_{name}", f"runs={scratch}", f"data={scratch}/talks.jsonl", "format=messages", f"tokenizer={scratch}/chat.json",
-        f"chat={json.dumps(strings)}", "model.preset=llama", "model.layers=1", "model.d=32", "model.heads=2", "model.ctx=256", "batch=2", "steps=2",
-        "sample.tokens=0", "threads=1")
-    run(build, "ricci-convert", "export", f"{scratch}/chat_{name}", f"{scratch}/{name}.gguf", "--gguf", "f32")
+    folder = train_on_talks(build, scratch, f"chat_{name}", strings, [[*talk, answer] for talk in TALKS * 20])
+    run(build, "convert", "export", folder, f"{scratch}/{name}.gguf", "--gguf", "f32")
     model = llama_cpp.Llama(f"{scratch}/{name}.gguf", n_ctx=256, verbose=False, n_threads=1)
     written = model.metadata["tokenizer.chat_template"]
     jinja = llama_cpp.llama_chat_format.Jinja2ChatFormatter(written, eos_token="", bos_token="", add_generation_prompt=False)
-    template = ["--template", name] if len(strings) == 1 else [word for text in strings for word in ("--template", text)]
-    for talk in talks:
-        ids = json.loads(run(build, "ricci-tokenize", "chat", "--tokenizer", f"{scratch}/chat.json", *template, data=json.dumps(talk).encode()))["ids"]
-        theirs = model.tokenize(jinja(messages=talk["messages"]).prompt.encode(), add_bos=False, special=True)
-        assert theirs == ids, (name, theirs, ids)
-    return len(talks)
+    for talk, line in zip(TALKS, chat_ids(build, f"{scratch}/tokenizer.json", strings, TALKS), strict=True):
+        theirs = model.tokenize(jinja(messages=talk).prompt.encode(), add_bos=False, special=True)
+        assert theirs == line["ids"], (name, theirs, line)
+    return len(TALKS)
 
 
 def main(build):
@@ -207,10 +162,10 @@ def main(build):
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
         for kind, keys in KINDS.items():
-            folder = train(build, scratch, kind, "model.layers=2", "model.ff=96", *(k.replace("TOKENIZERS", str(HERE.parent / "data/tokenizers/small")) for k in keys))
+            folder = train(build, scratch, kind, "model.layers=2", "model.ff=96", *(k.replace("TOKENIZERS", str(TOKENIZERS)) for k in keys))
             for numbers in ("f32", "f16", "bf16", "q8_0"):
                 file = f"{scratch}/{kind}.{numbers}.gguf"
-                run(build, "ricci-convert", "export", folder, file, "--gguf", numbers)
+                run(build, "convert", "export", folder, file, "--gguf", numbers)
                 line = f"{kind:20} {numbers:5} {check_tensors(file, folder, numbers, kind)} tensors are those of the gguf package, byte for byte"
                 if llama_cpp:
                     tolerance = 5e-3 if numbers == "f32" else 0.3  # the others are rounded
