@@ -91,20 +91,22 @@ inline Gemm product_of(
       .c_f32 = t.c_f32};
 }
 
-// The largest error, in units of the bound; infinite when an element that is not c's was written.
-inline double worst_of(const Case& t, Dtype dtype, Device device, void (*multiply)(const Gemm&) = gemm) {
+// The largest error, in units of the bound, of these ways to multiply; infinite when an element that is not c's was written.
+inline double worst_of(const Case& t, Dtype dtype, Device device, const std::vector<void (*)(const Gemm&)>& ways = {gemm}) {
   const Dtype c_dtype = t.c_f32 ? Dtype::f32 : dtype;
   Matrices a(t.batch, t.m, t.k, t.a), b(t.batch, t.k, t.n, t.b), c(t.batch, t.m, t.n, t.c);
   a.draw(dtype, device, 1), b.draw(dtype, device, 2);
   const Tensor bias = drawn({t.n}, dtype, device, 3);
   const Expected e = expected_of(t, a, b, c, bias, dtype, c_dtype);
-  c.memory = tensor_of(e.before, {c.elements()}, c_dtype, device);
-  multiply(product_of(t, dtype, device, a, b, c, bias));
-  const Values got = values_of(c.memory);
   double worst = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const double off = std::abs(got[i] - e.after[i]);
-    raise_to(worst, off == 0 ? 0 : off / e.bound[i]);
+  for (const auto multiply : ways) {
+    c.memory = tensor_of(e.before, {c.elements()}, c_dtype, device);
+    multiply(product_of(t, dtype, device, a, b, c, bias));
+    const Values got = values_of(c.memory);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const double off = std::abs(got[i] - e.after[i]);
+      raise_to(worst, off == 0 ? 0 : off / e.bound[i]);
+    }
   }
   return worst;
 }
