@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/cpu/parallel.h"
 #include "core/error.h"
 
 namespace test_data {
@@ -62,6 +63,17 @@ class ScopedVariable {
   const char* name_;
   bool had_;
   std::string old_;
+};
+
+// The number of threads for the length of a scope.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(ricci::thread_count()) { ricci::set_thread_count(count); }
+  ~Threads() { ricci::set_thread_count(before_); }
+  Threads(const Threads&) = delete;
+
+ private:
+  int before_;
 };
 
 // Files of this process end at a size, as on a full disk; the system's reason is "File too large".

@@ -270,28 +270,6 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"--model.d=8", "~model.dropout", "lr=1"}) == ": <model.d=8> <~model.dropout> <lr=1>");
 }
 
-TEST_CASE("cli: --help-config prints every key and the program does not run") {
-  RunOptions options;
-  const Outcome outcome = run(
-      {"--help-config"}, [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
-      []() -> int { throw std::runtime_error("ran"); });
-  CHECK(outcome.code == 0);
-  CHECK(outcome.err.empty());
-  CHECK(outcome.out == describe(TrainConfig()));
-}
-
-TEST_CASE("cli: errors of the config reach the command line") {
-  RunOptions options;
-  const Outcome outcome = run(
-      {"model.d=x"}, [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
-      [&] {
-        load_config<TrainConfig>(options.file(), options.overrides());
-        return 0;
-      });
-  CHECK(outcome.code == 1);
-  CHECK(outcome.err == "ricci-train: command line: model.d: expected integer, got 'x'\n");
-}
-
 TEST_CASE("cli: memory that ends where no exception may leave is one line and exit code 1, too") {
   const std::function<void()> allocate = [] { throw std::bad_alloc(); };
   const auto destroy = [&]() noexcept { allocate(); };

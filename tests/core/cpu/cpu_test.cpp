@@ -20,21 +20,14 @@
 #include "tests/skip.h"
 
 using namespace ricci;
-using test_data::ScratchFolder;
+using namespace test_data;
 
 namespace {
-
-// Restores the number of threads at the end of a test.
-struct Threads {
-  int before = thread_count();
-  explicit Threads(int count) { set_thread_count(count); }
-  ~Threads() { set_thread_count(before); }
-};
 
 // Waits until every other thread of this process sleeps.
 void wait_until_others_sleep() {
   const auto is_awake = [](const std::filesystem::path& thread) {
-    const std::string status = test_data::read_file(thread / "stat");
+    const std::string status = read_file(thread / "stat");
     const size_t state = status.rfind(')') + 2;
     return thread.filename() != std::to_string(::gettid()) && state < status.size() && status[state] == 'R';
   };

@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "core/cpu/parallel.h"
 #include "core/files/checksum.h"
 #include "data/shards/prepare.h"
 #include "data/shards/shard.h"
@@ -255,10 +254,9 @@ TEST_CASE("reading a large corpus does not fill the memory") {
 
 TEST_CASE("the shards do not depend on the number of threads") {
   const Corpus corpus;
-  const int before = thread_count();
   std::string expected;
   for (const int threads : {1, 2, 5}) {
-    set_thread_count(threads);
+    const Threads count(threads);
     const Prepared made = corpus.prepare("t" + std::to_string(threads));
     CHECK(made.shards > 5);
     CHECK(made.documents > 350);
@@ -267,7 +265,6 @@ TEST_CASE("the shards do not depend on the number of threads") {
     if (expected.empty()) expected = bytes;
     CHECK(bytes == expected);
   }
-  set_thread_count(before);
 }
 
 TEST_CASE("the error of the first document is told, whatever the number of threads") {
@@ -277,17 +274,15 @@ TEST_CASE("the error of the first document is told, whatever the number of threa
   const TextSource source(folder.write("a.txt", text));
   const DocumentOptions lines{.documents = "line", .keep_line_ends = false};
   const CharTokenizer tokenizer("a");
-  const int before = thread_count();
   for (const int threads : {1, 2, 5})
     for (int round = 0; round < 5; ++round) {
-      set_thread_count(threads);
+      const Threads count(threads);
       const std::string name = std::to_string(threads) + "-" + std::to_string(round);
       make_folders(folder / name);
       const std::string expected =
           "a.txt: document 100: char tokenizer: '?' (U+003F) at byte 0 is not among the 1 characters of the vocabulary";
       CHECK(error_of([&] { prepare_shards(source, tokenizer, Folder(folder / name), {.documents = lines}); }) == expected);
     }
-  set_thread_count(before);
 }
 
 TEST_CASE("what is missing or damaged is made again, and the rest kept") {

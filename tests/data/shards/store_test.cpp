@@ -10,7 +10,6 @@
 #include <mutex>
 #include <set>
 
-#include "core/cpu/parallel.h"
 #include "core/files/checksum.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
@@ -292,8 +291,7 @@ TEST_CASE("store: a tokenizer is made once for all sources, and found with them"
 
 TEST_CASE("store: 40 MB are tokenised and read in little memory") {
   const ScratchFolder folder;
-  const int threads = thread_count();
-  set_thread_count(2);
+  const Threads two(2);
   {
     std::ofstream out(folder / "large", std::ios::binary);
     for (int i = 0; i < 40; ++i) out << std::string(1'000'000, static_cast<char>('a' + i % 26));
@@ -309,16 +307,14 @@ TEST_CASE("store: 40 MB are tokenised and read in little memory") {
   }
   CHECK(tokens.size() == 40'000'000);
   CHECK(wrong == 0);
-  set_thread_count(threads);
   constexpr int64_t bound = 36'000'000;
   CHECK(peak - before < bound * kSanitizerFactor + kSanitizerBytes);
 }
 
 TEST_CASE("store: every document that has tokens is there, whole and with its label, under the hash of earlier versions") {
   const std::string text = tsv();
-  const int before = thread_count();
   for (const int threads : {1, 3}) {
-    set_thread_count(threads);
+    const Threads count(threads);
     const Tokens tokens = open_source(labelled(text), bytes(), "").train;
     std::vector<uint32_t> all;
     std::vector<int64_t> starts{0};
@@ -343,7 +339,6 @@ TEST_CASE("store: every document that has tokens is there, whole and with its la
     CHECK(tokens.classes() == kClasses);
     CHECK(tokens.hash() == hash_of(labels, hash_of(starts, hash_of(all, 0))));
   }
-  set_thread_count(before);
 }
 
 TEST_CASE("store: documents are cut by their number, those without tokens too") {
@@ -376,23 +371,6 @@ TEST_CASE("store: documents without tokens are counted, and the number is kept w
   CHECK(names.size() == 2);  // the second openings have made none
   CHECK(open_source(labelled("0\tab\n1\tc\n"), bytes(), "").empty_documents == 0);
   CHECK(open_source(labelled(tsv()), bytes(), "").empty_documents == kDocuments / 50);
-}
-
-TEST_CASE("store: a store whose description is of an earlier version is made again") {
-  const ScratchFolder folder;
-  const StoreSource source = labelled("0\tab\n1\t\n2\tc\n");
-  open_source(source, bytes(), folder / "cache");
-  const fs::path first = stores(folder / "cache")[0];
-  std::istringstream words(read_file(first / "description"));
-  std::string version, stamp, shards, first_shards, cut, empty, train, validation;
-  words >> version >> stamp >> shards >> first_shards >> cut >> empty >> train >> validation;
-  CHECK(version == "4");
-  CHECK(empty == "1");
-  const std::string earlier = "3 " + stamp + " " + shards + " " + first_shards + " " + cut + " " + train + " " + validation;
-  std::ofstream(first / "description") << earlier << format_message(" {}\n", {hash_bytes(earlier)});
-  CHECK(open_source(source, bytes(), folder / "cache").empty_documents == 1);
-  CHECK(stores(folder / "cache").size() == 1);
-  CHECK(!std::filesystem::exists(first));
 }
 
 TEST_CASE("store: the hash of documents is another when a token, a boundary or a label is") {

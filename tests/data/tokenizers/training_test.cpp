@@ -67,17 +67,6 @@ bool same(const std::vector<Merges::Merge>& a, const std::vector<Merges::Merge>&
   });
 }
 
-class Threads {
- public:
-  explicit Threads(int threads) : before_(thread_count()) { set_thread_count(threads); }
-  ~Threads() { set_thread_count(before_); }
-
- private:
-  int before_;
-};
-
-using Ids = std::vector<int64_t>;
-
 std::string random_parts(std::span<const char* const> kinds, size_t parts, uint64_t seed) {
   Sequence sequence(seed);
   std::string text;

@@ -213,13 +213,6 @@ TEST_CASE("Kneser-Ney: every history leaves something for the tokens that it was
   }
 }
 
-TEST_CASE("Kneser-Ney: a longer history predicts a periodic text better") {
-  std::vector<int64_t> text;
-  for (int i = 0; i < 200; ++i)
-    for (const int64_t id : {0, 0, 1, 0, 1, 1}) text.push_back(id);
-  CHECK(KneserNey(text, 4, 2).nats_per_token(text, 3) < 0.5 * KneserNey(text, 2, 2).nats_per_token(text, 3));
-}
-
 TEST_CASE("Kneser-Ney: errors") {
   const std::vector<int64_t> text = {0, 1, 2};
   CHECK(error_of([&] { KneserNey(text, 0, 3); }) == "Kneser-Ney: n-grams of 0, expected 1 .. 5");

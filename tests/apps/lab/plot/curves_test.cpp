@@ -143,26 +143,6 @@ TEST_CASE("curves: averages do not lag: a straight line stays itself up to its e
   CHECK(average[5].y == doctest::Approx(25 + 25 / 3.0 + 1 / 6.0).epsilon(1e-9));
 }
 
-TEST_CASE("curves: two equal runs with other log_every have the same average") {
-  const auto line = [](int step) { return 5 - 0.01 * step; };
-  const auto loss = [](int step) { return 1.5 + 3 * std::exp(-step / 90.0); };
-  for (const double width : {5.0, 20.0, 100.0}) {
-    CAPTURE(width);
-    const auto average = [&](int every, const auto& f) {
-      const auto [points, steps] = measure(1, 1501, every, f);
-      return smoothed(points, steps, width);
-    };
-    for (const int every : {10, 50}) {
-      CAPTURE(every);
-      const auto each_line = average(1, line), some_line = average(every, line), each_loss = average(1, loss),
-                 some_loss = average(every, loss);
-      REQUIRE(some_loss.size() == static_cast<size_t>(1500 / every + 1));
-      for (const Point& point : some_line) CHECK(point.y == doctest::Approx(at(each_line, point.x)).epsilon(1e-9));
-      for (const Point& point : some_loss) CHECK(std::abs(point.y - at(each_loss, point.x)) < (every == 10 ? 0.005 : 0.1));
-    }
-  }
-}
-
 TEST_CASE("curves: records of one step, and a file without steps, count as one step each") {
   const std::vector<Point> points = {{1, 1}, {1, 2}, {1, 6}};
   const std::vector<Point> same = smoothed(points, {7, 7, 7}, 3), next = smoothed(points, {7, 8, 9}, 3);
@@ -399,19 +379,4 @@ TEST_CASE("legend: the dashes of training and of validation are those of the cur
     // Only curves of validation have dashes, which are longer than dots.
     for (const std::string& look : told) CHECK(contains(look, "9 5") + contains(look, "7 4") == look.starts_with("validation"));
   }
-}
-
-TEST_CASE("colours: runs of the same colour, and training and validation, differ in their dashes") {
-  Chart chart;
-  chart.panels.push_back(panel_of({1, 2}));
-  std::set<std::string> looks;
-  for (int run = 0; run < 3 * kColours; ++run)
-    for (const bool dashed : {false, true}) {
-      chart.legend = {{"run", run, dashed}};
-      const std::string svg = to_svg(chart, Theme::light, false);
-      const size_t at = svg.find("class=\"curve c", svg.find("<line"));
-      REQUIRE(at != svg.npos);
-      looks.insert(svg.substr(at, svg.find("/>", at) - at));
-    }
-  CHECK(looks.size() == static_cast<size_t>(6 * kColours));
 }
