@@ -1,9 +1,11 @@
-#include "cuda/device/gpu_errors.h"
-
-#include <doctest/doctest.h>
-
+// Why a GPU cannot be used, tensors of drawn and of given values, and the trace of ops.
 #include "cuda/device/device.h"
+
+#include "cuda/device/gpu_errors.h"
+#include "cuda/device/graph.h"
+#include "cuda/trace.h"
 #include "ops/elements/activations.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 #include "tests/skip.h"
 
@@ -98,4 +100,94 @@ TEST_CASE("cuda: the GPU is there, and its kernels compute" * doctest::test_suit
   if (!available(Device::cuda)) return test::skip(std::string("needs a GPU: ") + why_not(Device::cuda));
   const Tensor x = drawn({1000}, Dtype::f64, Device::cpu, 1);
   CHECK(error_of(gelu(to(x, Device::cuda)), values_of(gelu(x))) <= 100 * unit(Dtype::f64));
+}
+
+TEST_CASE("randn: standard normal numbers, which follow from the shape and the seed alone") {
+  const Values values = values_of(randn({100, 100}, 1));
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value, squares += value * value;
+  CHECK(std::abs(sum / 1e4) < 0.04);  // four standard deviations
+  CHECK(std::abs(squares / 1e4 - 1) < 0.06);
+  CHECK(values_of(randn({100, 100}, 1)) == values);
+  CHECK(values_of(randn({100, 100}, 1, Dtype::f32, Device::cuda_emulated)) == values);
+  CHECK(values_of(randn({100, 100}, 2)) != values);
+  const Tensor wide = randn({100, 100}, 1, Dtype::f64);
+  CHECK(values_of(convert(wide, Dtype::f32)) == values);
+  CHECK(values_of(randn({100, 100}, 1, Dtype::bf16)) == values_of(convert(wide, Dtype::bf16)));
+}
+
+TEST_CASE("randn: integers cannot be drawn") {
+  CHECK(message_of([] { randn({2}, 1, Dtype::i64); }) == "randn: i64 is no floating-point dtype, expected f32, f64 or bf16");
+}
+
+TEST_CASE("tensor_of: the values, row by row, with the dtype of their type") {
+  const Tensor x = tensor_of(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}, Device::cuda_emulated);
+  CHECK(x.dtype() == Dtype::f32);
+  CHECK(x.device() == Device::cuda_emulated);
+  CHECK(x.shape() == Shape{2, 3});
+  CHECK(item(x, 5) == 6);
+  CHECK(tensor_of(std::vector<double>{0.1}, {}).dtype() == Dtype::f64);
+  CHECK(item(tensor_of(std::vector<int64_t>{1, -1}, {2}), 1) == -1);
+  CHECK(message_of([] { tensor_of(std::vector<float>{1, 2, 3}, {2, 2}); }) == "tensor_of: 3 values for shape [2 2]");
+}
+
+TEST_CASE("trace: a Timer times ops and counts their work, and forgets it at restart") {
+  const Tensor x = drawn({3, 4}, Dtype::f64, Device::cpu, 1), w = drawn({5, 4}, Dtype::f64, Device::cpu, 2);
+  const bool before = trace::enabled;
+  {
+    const trace::Timer timer;
+    linear(x, w, Tensor());
+    trace::restart();
+    CHECK(timer.work().empty());
+    for (int i = 0; i < 2; ++i) linear(x, w, Tensor());
+    REQUIRE(timer.work().size() == 1);
+    const trace::Work& work = timer.work().at("linear");
+    CHECK(work.calls == 2);
+    CHECK(work.flops == 2 * 2 * 3 * 4 * 5);
+    CHECK(work.bytes == 2 * 8 * (3 * 4 + 5 * 4 + 3 * 5));
+    CHECK(work.seconds > 0);
+    CHECK(message_of([] { const trace::Timer second; }) == "trace: a Timer is alive");
+  }
+  CHECK(trace::enabled == before);
+}
+
+TEST_CASE("trace: a Counter counts the work of ops, and neither it nor a Timer begins beside another") {
+  const Tensor x = drawn({3, 4}, Dtype::f64, Device::cpu, 1), w = drawn({5, 4}, Dtype::f64, Device::cpu, 2);
+  const bool before = trace::enabled;
+  {
+    const trace::Counter counter;
+    linear(x, w, Tensor());
+    REQUIRE(counter.work().size() == 1);
+    const trace::Work& work = counter.work().at("linear");
+    CHECK(work.calls == 1);
+    CHECK(work.flops == 2 * 3 * 4 * 5);
+    CHECK(work.bytes == 8 * (3 * 4 + 5 * 4 + 3 * 5));
+    CHECK(message_of([] { const trace::Counter second; }) == "trace: a Counter is alive");
+    CHECK(message_of([] { const trace::Timer second; }) == "trace: a Counter is alive");
+    CHECK(counter.work().size() == 1);
+  }
+  {
+    const trace::Timer timer;
+    CHECK(message_of([] { const trace::Counter second; }) == "trace: a Timer is alive");
+  }
+  CHECK(trace::enabled == before);
+}
+
+TEST_CASE("trace: what a graph records is not waited for, and its launch is a line of its own") {
+  const Device device = Device::cuda_emulated;
+  const Tensor x = drawn({3, 4}, Dtype::f32, device, 1), w = drawn({5, 4}, Dtype::f32, device, 2);
+  Tensor y;
+  const auto work = [&] {
+    y = {};
+    y = linear(x, w, Tensor());
+  };
+  const trace::Timer timer;
+  Graph graph(device);
+  work();
+  graph.measure(work);
+  graph.record(work);
+  graph.launch();
+  graph.launch();
+  REQUIRE(timer.work().contains("graph"));
+  CHECK(timer.work().at("graph").calls == 2);
 }
