@@ -1,16 +1,40 @@
+// When parameters are complete, the sums of gradients over leaves and ranks, the blocks that ranks own, and shares of micro-batches.
 #include "autograd/gradient_exchange.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "autograd/tape.h"
+#include "autograd/completion.h"
+#include "autograd/gradient_layout.h"
+#include "autograd/recompute.h"
 #include "models/training/share.h"
 #include "ops/elements/arithmetic.h"
 #include "tests/ops/values.h"
+#include "tests/skip.h"
 #include "tests/thread_ranks.h"
 
 using namespace ricci;
 
 namespace {
+
+constexpr int64_t kBlock = GradientLayout::kBlock;
+
+// Parameters of these sizes with drawn values.
+struct Made {
+  std::vector<Parameter> parameters;
+  explicit Made(const std::vector<int64_t>& sizes) {
+    for (int64_t n : sizes)
+      parameters.push_back(
+          {drawn({n}, Dtype::f32, Device::cpu, 900 + static_cast<uint64_t>(n)), {}, "p" + std::to_string(parameters.size())});
+  }
+  std::vector<Parameter*> list() {
+    std::vector<Parameter*> all;
+    for (Parameter& p : parameters) all.push_back(&p);
+    return all;
+  }
+};
 
 // Gradients of leaves, drawn so that the order of additions shows in the bits.
 Tensor gradient(int64_t leaf, size_t parameter, Dtype dtype, Device device) {
@@ -26,27 +50,9 @@ Tensor tree_sum(const Range& leaves, size_t parameter, Dtype dtype, Device devic
   return sum;
 }
 
-struct TwoParameters {
-  Parameter a, b;
-  std::vector<Parameter*> list() { return {&a, &b}; }
-  TwoParameters() : a{Tensor({3}), {}, "a"}, b{Tensor({7}), {}, "b"} {}
-};
-
 // Parameters of several blocks, of one, and of a few elements; nothing reaches the last but one.
-std::vector<int64_t> sizes() { return {3 * GradientLayout::kBlock + 5, 7, GradientLayout::kBlock, 2, 40}; }
+std::vector<int64_t> sizes() { return {3 * kBlock + 5, 7, kBlock, 2, 40}; }
 constexpr size_t kUnreached = 3;
-
-struct Several {
-  std::vector<Parameter> parameters;
-  Several() {
-    for (int64_t n : sizes()) parameters.push_back({drawn({n}, Dtype::f32, Device::cpu, 900 + static_cast<uint64_t>(n)), {}, "p"});
-  }
-  std::vector<Parameter*> list() {
-    std::vector<Parameter*> all;
-    for (Parameter& p : parameters) all.push_back(&p);
-    return all;
-  }
-};
 
 Tensor leaf_gradient(int64_t leaf, size_t parameter) {
   const auto number = static_cast<uint64_t>(leaf) * sizes().size() + parameter;
@@ -67,7 +73,7 @@ Tensor sum_of_leaves(const std::vector<std::vector<Tensor>>& leaves, const Range
 }
 
 // One step of one rank: its sums go to `sums`, its values become their negatives. Ranks complete the parameters in orders of their own.
-void exchange_once(GradientExchange& exchange, Several& p, Ranks& ranks, const Range& own, const std::vector<std::vector<Tensor>>& leaves,
+void exchange_once(GradientExchange& exchange, Made& p, Ranks& ranks, const Range& own, const std::vector<std::vector<Tensor>>& leaves,
     const std::vector<Tensor>& sums) {
   exchange.begin();
   for (int64_t leaf = own.lo; leaf < own.hi; ++leaf) {
@@ -91,9 +97,47 @@ void exchange_once(GradientExchange& exchange, Several& p, Ranks& ranks, const R
   exchange.gather_values();
 }
 
+// Some are over several blocks and buckets.
+std::vector<int64_t> laid_out() { return {5 * kBlock + 3, 1, kBlock, 40 * kBlock - 1, 7, 2 * kBlock + 1, 1}; }
+
+// The definition: all leaves of a node, as a text with brackets.
+std::string tree(int64_t lo, int64_t hi) {
+  if (hi - lo == 1) return std::to_string(lo);
+  int64_t left = 1;
+  for (int64_t power = 1; power < hi - lo; power *= 2) left = power;
+  return "(" + tree(lo, lo + left) + " " + tree(lo + left, hi) + ")";
+}
+
+bool is_node(const Range& node, const Range& wanted) {
+  if (node == wanted) return true;
+  if (node.hi - node.lo < 2) return false;
+  const int64_t middle = middle_of(node);
+  return is_node({node.lo, middle}, wanted) || is_node({middle, node.hi}, wanted);
+}
+
+// Notes the parameters it is told of and their gradients at that time.
+struct Notes : GradientListener {
+  std::vector<std::string> paths;
+  std::vector<Values> gradients;
+  void completed(const Parameter& p) override {
+    paths.push_back(p.path);
+    gradients.push_back(p.grad ? values_of(p.grad) : Values{});
+  }
+  std::string order() const {
+    std::string all;
+    for (const std::string& path : paths) all += path;
+    return all;
+  }
+};
+
+Parameter parameter(const std::string& path, double value) { return {tensor_of({value}, {1}, Dtype::f64, Device::cpu), {}, path}; }
+
+const Tensor kOne = tensor_of({1}, {1}, Dtype::f64, Device::cpu);
+
 }  // namespace
 
-TEST_CASE("gradient exchange: owners have the sums of the definition and all have the owners' values, for every number of ranks up to 16") {
+TEST_CASE(
+    "gradient exchange: owners have the sums of the definition and all have the owners' values, for many numbers of leaves and ranks") {
   std::vector<std::vector<Tensor>> leaves(16);
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf)
     for (size_t i = 0; i < sizes().size(); ++i) leaves[leaf].push_back(leaf_gradient(static_cast<int64_t>(leaf), i));
@@ -101,6 +145,8 @@ TEST_CASE("gradient exchange: owners have the sums of the definition and all hav
     std::vector<Tensor> expected;
     for (size_t i = 0; i < sizes().size(); ++i) expected.push_back(i == kUnreached ? Tensor() : sum_of_leaves(leaves, {0, all}, i));
     for (int count = 1; count <= all; ++count) {
+      const bool sampled = all <= 5 || (all % 5 != 4 && (count == 3 || count == (all + 1) / 2 || count == all));
+      if (!sampled && !test::everything()) continue;
       CAPTURE(all);
       CAPTURE(count);
       std::vector<Range> own;
@@ -108,9 +154,9 @@ TEST_CASE("gradient exchange: owners have the sums of the definition and all hav
       std::vector<Tensor> sums;
       for (int64_t n : sizes()) sums.push_back(zeros({n}, Dtype::f32, Device::cpu));
       const auto errors = on_ranks(count, [&](Ranks& ranks) {
-        Several p;
-        const Several before;
-        GradientExchange exchange(p.list(), own, ranks, 2 * GradientLayout::kBlock * 4);
+        Made p(sizes());
+        const Made before(sizes());
+        GradientExchange exchange(p.list(), own, ranks, 2 * kBlock * 4);
         for (int step = 0; step < 2; ++step) exchange_once(exchange, p, ranks, own[static_cast<size_t>(ranks.rank())], leaves, sums);
         for (size_t i = 0; i < sizes().size(); ++i) CHECK(same_bits(p.parameters[i].value, before.parameters[i].value));
         CHECK(exchange.reached() == "11101");
@@ -132,10 +178,10 @@ TEST_CASE("gradient exchange: owners have the sums of the definition and all hav
 TEST_CASE("leaf sums: the sums of a rank are those of its subtrees, in all bits") {
   on_every_device([](Device device) {
     for (const Dtype dtype : {Dtype::f32, Dtype::f64})
-      for (int64_t all = 1; all <= (device == Device::cpu ? 16 : 5); ++all)
+      for (int64_t all = 1; all <= (test::everything() && device == Device::cpu ? 16 : 6); ++all)
         for (int64_t ranks = 1; ranks <= all; ++ranks)
           for (int64_t rank = 0; rank < ranks; ++rank) {
-            TwoParameters p;
+            Made p({3, 7});
             const Range own = Share::of_rank(all, all, rank, ranks).leaves;
             LeafSums sums(p.list(), all, own);
             for (int step = 0; step < 2; ++step) {
@@ -160,34 +206,202 @@ TEST_CASE("leaf sums: the sums of a rank are those of its subtrees, in all bits"
 }
 
 TEST_CASE("leaf sums: two parameters whose gradients are one tensor do not add into each other") {
-  TwoParameters p;
-  p.a.value = drawn({3}, Dtype::f64, Device::cpu, 1), p.b.value = drawn({3}, Dtype::f64, Device::cpu, 2);
+  Made p({3, 3});
   LeafSums sums(p.list(), 4, {0, 4});
   for (int64_t leaf = 0; leaf < 4; ++leaf) {
     if (leaf > 0) sums.end_leaf();
     Tape tape;
-    tape.backward({Arg(p.a) + p.b}, {tensor_of({1, 2, 4}, {3}, Dtype::f64, Device::cpu)});
-    if (leaf == 0) REQUIRE_FALSE(p.a.grad.unique());
+    tape.backward({Arg(p.parameters[0]) + p.parameters[1]}, {tensor_of({1, 2, 4}, {3}, Dtype::f32, Device::cpu)});
+    if (leaf == 0) REQUIRE_FALSE(p.parameters[0].grad.unique());
   }
   for (size_t i = 0; i < 2; ++i) sums.finish(i);
-  CHECK(values_of(p.a.grad) == Values{4, 8, 16});
-  CHECK(values_of(p.b.grad) == Values{4, 8, 16});
+  CHECK(values_of(p.parameters[0].grad) == Values{4, 8, 16});
+  CHECK(values_of(p.parameters[1].grad) == Values{4, 8, 16});
 }
 
 TEST_CASE("leaf sums: a parameter without a gradient has none in every leaf") {
-  TwoParameters p;
+  Made p({3, 7});
   LeafSums sums(p.list(), 3, {0, 3});
   const auto step = [&](int64_t without) {
     sums.begin();
     for (int64_t leaf = 0; leaf < 3; ++leaf) {
       if (leaf > 0) sums.end_leaf();
-      p.a.grad = gradient(leaf, 0, Dtype::f32, Device::cpu);
-      p.b.grad = leaf == without ? gradient(leaf, 1, Dtype::f32, Device::cpu) : Tensor();
+      p.parameters[0].grad = gradient(leaf, 0, Dtype::f32, Device::cpu);
+      p.parameters[1].grad = leaf == without ? gradient(leaf, 1, Dtype::f32, Device::cpu) : Tensor();
     }
     for (size_t i = 0; i < 2; ++i) sums.finish(i);
   };
   step(-1);
-  CHECK_FALSE(p.b.grad);
-  CHECK(message_of([&] { step(0); }) == "b has no gradient in the leaves from 1 to 1 of 3, in those from 0 to 0 it has");
-  CHECK(message_of([&] { step(2); }) == "b has no gradient in the leaves from 0 to 1 of 3, in those from 2 to 2 it has");
+  CHECK_FALSE(p.parameters[1].grad);
+  CHECK(message_of([&] { step(0); }) == "p1 has no gradient in the leaves from 1 to 1 of 3, in those from 0 to 0 it has");
+  CHECK(message_of([&] { step(2); }) == "p1 has no gradient in the leaves from 0 to 1 of 3, in those from 2 to 2 it has");
+}
+
+TEST_CASE("gradient layout: each element has one owner, tensors start at blocks, in the reverse order") {
+  Made made(laid_out());
+  for (int64_t ranks = 1; ranks <= 64; ++ranks)
+    for (int64_t bucket_bytes : {int64_t{0}, int64_t{1}, 10 * kBlock * 4}) {
+      const GradientLayout layout(made.list(), ranks, bucket_bytes);
+      std::vector<std::vector<int>> owners;
+      for (int64_t n : laid_out()) owners.emplace_back(static_cast<size_t>((n + kBlock - 1) / kBlock));
+      for (int64_t rank = 0; rank < ranks; ++rank)
+        for (const ParameterBlock& block : layout.blocks_of(rank)) {
+          CHECK(block.elements.lo % kBlock == 0);
+          CHECK((block.elements.hi % kBlock == 0 || block.elements.hi == laid_out()[block.parameter]));
+          for (int64_t e = block.elements.lo; e < block.elements.hi; e += kBlock)
+            ++owners[block.parameter][static_cast<size_t>(e / kBlock)];
+        }
+      for (const auto& one : owners) CHECK(std::all_of(one.begin(), one.end(), [](int n) { return n == 1; }));
+      int64_t end = 0;
+      for (size_t b = 0; b < layout.buckets().size(); ++b) {
+        CHECK(layout.buckets()[b].lo == end);
+        CHECK(layout.owned(b, 0).lo == end);
+        end = layout.buckets()[b].hi;
+        CHECK(layout.owned(b, ranks - 1).hi == end);
+        CHECK((end - layout.buckets()[b].lo) % (ranks * kBlock) == 0);
+      }
+      size_t before = laid_out().size();
+      for (const GradientLayout::PlacedBlock& part : layout.parts({0, end})) {
+        CHECK(part.block.parameter + 1 == before);
+        CHECK(part.offset % kBlock == 0);
+        CHECK(part.block.elements == Range{0, laid_out()[part.block.parameter]});
+        before = part.block.parameter;
+      }
+      CHECK(before == 0);
+    }
+}
+
+TEST_CASE("gradient layout: buckets are of 25 MiB, of 4 MiB per rank above 6 ranks") {
+  Made made({1});
+  made.parameters[0].value = Tensor({40 << 20});
+  CHECK(GradientLayout(made.list(), 1).buckets()[0] == Range{0, 25 << 18});
+  CHECK(GradientLayout(made.list(), 6).buckets()[0].hi == 402 * kBlock);  // 400 blocks, padded
+  CHECK(GradientLayout(made.list(), 8).buckets()[0] == Range{0, 32 << 18});
+  CHECK(GradientLayout(made.list(), 1).buckets().back() == Range{int64_t{6} * (25 << 18), 40 << 20});
+}
+
+TEST_CASE("gradient layout: sums of different dtypes are an error") {
+  Made made({1, 1});
+  made.parameters[1].value = Tensor({1}, Dtype::f64);
+  CHECK(message_of([&] { GradientLayout(made.list(), 1); }) == "gradient layout: p0 is summed in f32, p1 in f64");
+}
+
+TEST_CASE("gradient tree: nodes are those of the definition, and the subtrees of all ranks cover the leaves once") {
+  CHECK(tree(0, 5) == "(((0 1) (2 3)) 4)");
+  for (int64_t all = 1; all <= 64; ++all)
+    for (int64_t ranks = 1; ranks <= all; ++ranks) {
+      int64_t next = 0;
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const Share share = Share::of_rank(all, all, rank, ranks);
+        CHECK(share.leaves.lo < share.leaves.hi);
+        for (const Range& subtree : subtrees(all, share.leaves)) {
+          CHECK(subtree.lo == next);
+          CHECK(is_node({0, all}, subtree));
+          next = subtree.hi;
+        }
+      }
+      CHECK(next == all);
+    }
+  for (int64_t all = 2; all <= 64; ++all) {
+    const int64_t middle = middle_of({0, all});
+    CHECK(tree(0, all) == "(" + tree(0, middle) + " " + tree(middle, all) + ")");
+  }
+}
+
+TEST_CASE("gradient tree: as many sums as the design counts") {
+  const auto most = [](int64_t ranks, int64_t all) {
+    size_t sums = 0;
+    for (int64_t rank = 0; rank < ranks; ++rank) sums = std::max(sums, subtrees(all, Share::of_rank(all, all, rank, ranks).leaves).size());
+    return sums;
+  };
+  CHECK(most(4, 8) == 1);
+  CHECK(most(3, 8) == 2);
+  CHECK(most(64, 1024) == 1);
+  CHECK(message_of([] { middle_of({3, 4}); }) == "gradient tree: 1 leaves cannot be divided");
+}
+
+TEST_CASE("share: leaves hold whole micro-batches, each once, and ranks whole leaves") {
+  for (int64_t micro_batches : {1, 5, 8, 64})
+    for (int64_t max_ranks = 1; max_ranks <= micro_batches; ++max_ranks)
+      for (int64_t ranks = 1; ranks <= max_ranks; ++ranks) {
+        int64_t next = 0;
+        for (int64_t rank = 0; rank < ranks; ++rank) {
+          const Share share = Share::of_rank(micro_batches, max_ranks, rank, ranks);
+          CHECK(share.micro_batches().lo == next);
+          for (int64_t leaf = share.leaves.lo; leaf < share.leaves.hi; ++leaf) {
+            CHECK(share.micro_batches(leaf).lo == next);
+            CHECK(share.micro_batches(leaf).hi > next);
+            next = share.micro_batches(leaf).hi;
+          }
+          CHECK(share.micro_batches().hi == next);
+        }
+        CHECK(next == micro_batches);
+      }
+}
+
+TEST_CASE("completion: a parameter is complete when backward has left the first op that uses it") {
+  const Parameter a = parameter("a", 2), b = parameter("b", 3), c = parameter("c", 5);
+  Notes notes;
+  Tape tape;
+  tape.backward({Arg(a) * b * c * a}, {kOne}, &notes);  // a is used first and last
+  CHECK(notes.order().substr(0, 1) == "c");
+  CHECK(notes.paths.size() == 3);
+  CHECK(notes.gradients[0] == Values{12});
+  CHECK(values_of(a.grad) == Values{60});
+  for (size_t i = 1; i < 3; ++i) CHECK(notes.gradients[i] == (notes.paths[i] == "a" ? Values{60} : Values{20}));
+}
+
+TEST_CASE("completion: parameters that no gradient reaches are complete too, frozen ones are not told") {
+  const Parameter a = parameter("a", 2), b = parameter("b", 3);
+  Parameter frozen = parameter("frozen", 5);
+  frozen.frozen = true;
+  Notes notes;
+  Tape tape;
+  const Tensor unused = Arg(b) * frozen;
+  tape.backward({Arg(a) * frozen}, {kOne}, &notes);
+  CHECK(notes.order() == "ab");
+  CHECK(notes.gradients[1].empty());
+  CHECK_FALSE(b.grad);
+}
+
+TEST_CASE("completion: recomputation stands for the parameters that its function reads, also inside another and when NaN are looked for") {
+  for (const bool find_nonfinite : {false, true}) {
+    const Parameter a = parameter("a", 2), b = parameter("b", 3), c = parameter("c", 5);
+    Notes notes;
+    Tape tape({.find_nonfinite = find_nonfinite});
+    const auto times_b = [&](const std::vector<Tensor>& x) { return x[0] * b; };
+    const auto inner = [&](const std::vector<Tensor>& x) { return recompute(times_b, {x[0]}) * a; };
+    const Tensor x = recompute(inner, {Arg(a) * kOne});
+    tape.backward({x * b * c}, {kOne}, &notes);
+    CHECK(notes.order() == "cba");
+    CHECK(notes.gradients == std::vector<Values>{{36}, {120}, {180}});
+    CHECK(values_of(a.grad) == Values{180});
+  }
+}
+
+TEST_CASE("completion: backward without a listener inside one that has one tells nothing") {
+  const Parameter a = parameter("a", 2), b = parameter("b", 3);
+  Notes notes;
+  Tape tape;
+  const Tensor x = recompute([&](const std::vector<Tensor>& in) { return in[0] * b * b; }, {a});
+  tape.backward({x}, {kOne}, &notes);
+  std::sort(notes.paths.begin(), notes.paths.end());
+  CHECK(notes.order() == "ab");
+}
+
+TEST_CASE("completion: a gradient for a parameter that was complete is an error") {
+  const Parameter a = parameter("a", 2), b = parameter("b.weight", 3);
+  bool again = false;
+  const auto f = [&](const std::vector<Tensor>& x) -> Tensor { return std::exchange(again, true) ? x[0] * b : x[0] * x[0]; };
+  const auto walk = [&](GradientListener* listener) {
+    again = false;
+    Tape tape;
+    const Tensor x = recompute(f, {a});
+    tape.backward({x * b}, {kOne}, listener);
+  };
+  walk(nullptr);  // nobody was told
+  Notes notes;
+  const std::string message = message_of([&] { walk(&notes); });
+  CHECK_MESSAGE(message.starts_with("backward of mul"), message);
+  CHECK_MESSAGE(message.ends_with(": a gradient for b.weight after it was sent"), message);
 }

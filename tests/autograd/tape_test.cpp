@@ -1,39 +1,22 @@
+// The tape: recording, backward, what backward checks; and every helper that changes a kept tensor in place is noticed.
 #include "autograd/tape.h"
 
-#include <doctest/doctest.h>
-
-#include <functional>
-#include <limits>
 #include <string>
+#include <vector>
 
 #include "autograd/record.h"
-#include "core/error.h"
 #include "core/memory/memory.h"
-#include "cuda/device/device.h"
-#include "cuda/verbs/arithmetic.h"
 #include "ops/elements/activations.h"
 #include "ops/elements/arithmetic.h"
+#include "ops/optimizers/sgd.h"
 #include "ops/rows/reduce.h"
+#include "tests/ops/values.h"
 
 using namespace ricci;
 
 namespace {
 
-Tensor vector_of(std::initializer_list<double> values) {
-  Tensor t({static_cast<int64_t>(values.size())}, Dtype::f64);
-  int64_t i = 0;
-  for (double v : values) t.data<double>()[i++] = v;
-  return t;
-}
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+Tensor vector_of(const Values& values) { return tensor_of(values, {static_cast<int64_t>(values.size())}, Dtype::f64, Device::cpu); }
 
 bool contains(const std::string& text, const std::string& part) {
   CAPTURE(text);
@@ -96,25 +79,6 @@ TEST_CASE("without a tape nothing is recorded, and gradients add up over uses an
   }
 }
 
-TEST_CASE("a tape inside a tape, and NoTape") {
-  const Parameter p{vector_of({2}), {}, "p"};
-  Tape outer;
-  const Tensor y = multiply(p, p);
-  {
-    Tape inner;
-    inner.backward(sum(multiply(p, p)));
-    CHECK(p.grad.data<double>()[0] == 4);
-  }
-  {
-    const NoTape off;
-    CHECK(Tape::recording() == nullptr);
-    CHECK_FALSE(outer.has(multiply(p, p)));
-  }
-  CHECK(Tape::recording() == &outer);
-  outer.backward(sum(y));
-  CHECK(p.grad.data<double>()[0] == 8);
-}
-
 TEST_CASE("a second backward is an error") {
   const Parameter p{vector_of({1, 2}), {}, "p"};
   Tape tape;
@@ -169,26 +133,6 @@ TEST_CASE("what a backward returns is checked") {
   CHECK(contains(backward_through(forgotten), "no gradient for input 0"));
 }
 
-TEST_CASE("a parameter changed between forward and backward is noticed, both places named") {
-  const Parameter p{vector_of({1, 2}), {}, "p"};
-  Tape tape;
-  const Tensor loss = sum(p * p);
-  p.value.written("optimizer.cpp", 42);
-  const std::string message = message_of([&] { tape.backward(loss); });
-  CHECK(contains(message, "backward of multiply (" __FILE__ ":"));
-  CHECK(contains(message, "a tensor [2] it kept was changed at optimizer.cpp:42 after the forward"));
-}
-
-TEST_CASE("broadcast gradients are summed back") {
-  const Parameter a{vector_of({1, 2, 3, 4, 5, 6}).reshaped({2, 3}), {}, "a"}, b{vector_of({10, 20, 30}), {}, "b"};
-  Tape tape;
-  tape.backward(sum(multiply(a, b)));
-  CHECK(b.grad.shape() == Shape({3}));
-  CHECK(b.grad.data<double>()[0] == 5);
-  CHECK(b.grad.data<double>()[2] == 9);
-  CHECK(a.grad.data<double>()[4] == 20);
-}
-
 TEST_CASE("a gradient shared by two inputs is not overwritten when it is added to") {
   const Parameter a{vector_of({1}), {}, "a"}, b{vector_of({1}), {}, "b"};
   Tape tape;
@@ -196,16 +140,6 @@ TEST_CASE("a gradient shared by two inputs is not overwritten when it is added t
   tape.backward(sum(add(s, scale(a, 3))));
   CHECK(a.grad.data<double>()[0] == 4);
   CHECK(b.grad.data<double>()[0] == 1);
-}
-
-TEST_CASE("NaN and infinity are traced to the op and its caller") {
-  const Parameter p{vector_of({1, std::numeric_limits<double>::infinity()}), {}, "p"};
-  const std::string message = message_of([&] {
-    Tape tape({.find_nonfinite = true});
-    scale(p, 2);
-  });
-  CHECK(contains(message, "scale (" __FILE__ ":"));
-  CHECK(contains(message, "1 of 2 elements of its result are NaN or infinite"));
 }
 
 TEST_CASE("print shows a line per op with parameter paths and bytes kept") {
@@ -241,4 +175,95 @@ TEST_CASE("memory that a tape kept is free after its end") {
     CHECK(memory_use(Device::cpu).current > before);
   }
   CHECK(memory_use(Device::cpu).current == before);
+}
+
+// ---- Writes
+
+namespace {
+
+struct Writer {
+  const char* name;
+  int line;  // where it writes
+  std::function<void(const Tensor& y)> write;
+};
+
+void step_of_sgd(const Tensor& y) {
+  const Tensor rates({3}, Dtype::f64, y.device()), scale({}, Dtype::f64, y.device());
+  fill(rates, {0.1, 0.1, 1}), fill(scale, 1);
+  sgd_update({{.value = y, .grad = like(y)}}, {}, {rates, scale}, "optimizer.cpp", 42);
+}
+
+// None of them changes a value.
+std::vector<Writer> writers(Device device) {
+  const Tensor ones = tensor_of({1, 1, 1}, {3}, Dtype::f64, device), zero = zeros({3}, Dtype::f64, device), host = to(ones, Device::cpu),
+               elsewhere = to(ones, device == Device::cpu ? Device::cuda_emulated : Device::cpu);
+  // A line each, so that __LINE__ is where it writes:
+  // clang-format off
+  return {{"fill", __LINE__, [](const Tensor& y) { fill(y, 1); }},
+      {"fill few", __LINE__, [](const Tensor& y) { fill(y, {1, 1, 1}); }},
+      {"add_to", __LINE__, [=](const Tensor& y) { add_to(y, zero); }},
+      {"multiply_by", __LINE__, [](const Tensor& y) { multiply_by(y, 1); }},
+      {"copy", __LINE__, [=](const Tensor& y) { copy(y, ones); }},
+      {"copy from another device", __LINE__, [=](const Tensor& y) { copy(y, elsewhere); }},
+      {"through a view", __LINE__, [](const Tensor& y) { fill(y.reshaped({3, 1}).rows(1, 1), 1); }}};
+  // clang-format on
+}
+
+}  // namespace
+
+TEST_CASE("a kept tensor that a helper changes in place is noticed, both places named") {
+  on_every_device([](Device device) {
+    for (const Writer& writer : writers(device)) {
+      CAPTURE(std::string(writer.name));
+      const Tensor y = tensor_of({1, 1, 1}, {3}, Dtype::f64, device);
+      Tape tape;
+      const Tensor x = tape.watch(y);
+      const int line = __LINE__ + 1;
+      const Tensor loss = sum(x * x);
+      writer.write(y);
+      CHECK(message_of([&] { tape.backward(loss); }) == "backward of multiply (" __FILE__ ":" + std::to_string(line) +
+                                                            "): a tensor [3] it kept was changed at " __FILE__ ":" +
+                                                            std::to_string(writer.line) + " after the forward");
+    }
+  });
+}
+
+TEST_CASE("optimizers name their caller") {
+  const Parameter p{tensor_of({1, 1, 1}, {3}, Dtype::f64, Device::cpu), {}, "p"};
+  Tape tape;
+  const Tensor loss = sum(p * p);
+  step_of_sgd(p.value);
+  CHECK(message_of([&] { tape.backward(loss); }).find("changed at optimizer.cpp:42 after the forward") != std::string::npos);
+}
+
+TEST_CASE("a write before the forward, to what is not kept, or that fails, disturbs nothing") {
+  on_every_device([](Device device) {
+    for (const Writer& writer : writers(device)) {
+      CAPTURE(std::string(writer.name));
+      const Tensor y = tensor_of({1, 1, 1}, {3}, Dtype::f64, device), other = like(y);
+      writer.write(y);
+      Tape tape;
+      const Tensor x = tape.watch(y);
+      const Tensor sum_of_both = x + x;  // add keeps neither
+      writer.write(y);
+      const Tensor loss = sum(x * sum_of_both);
+      writer.write(other);
+      CHECK_THROWS_AS(add_to(y, Tensor({2}, Dtype::f64, device)), Error);
+      CHECK_THROWS_AS(fill(y, {1, 2}), Error);
+      CHECK_THROWS_AS(copy(y, Tensor({2}, Dtype::f64, device)), Error);
+      tape.backward(loss);
+      CHECK(values_of(tape.gradient_of(x)) == Values{4, 4, 4});
+    }
+  });
+}
+
+TEST_CASE("helpers refuse empty tensors") {
+  const Tensor x({1}), none;
+  CHECK(message_of([&] { copy(none, x); }) == "copy: dst is empty");
+  CHECK(message_of([&] { copy(x, none); }) == "copy: src is empty");
+  CHECK(message_of([&] { add_to(none, x); }) == "add_to: y is empty");
+  CHECK(message_of([&] { add_to(x, none); }) == "add_to: x is empty");
+  CHECK(message_of([&] { item(none); }) == "item: the tensor is empty");
+  for (const auto& use : {std::function<void()>([&] { fill(none, 1); }), std::function<void()>([&] { multiply_by(none, 1); })})
+    CHECK(message_of(use) == "expected a floating-point tensor, got an empty one");
 }
