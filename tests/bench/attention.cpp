@@ -6,18 +6,9 @@
 #include "ops/attention/attention.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
-#include <functional>
-#include <string>
 
-#include "apps/terminal/cli.h"
 #include "autograd/tape.h"
-#include "core/cpu/clock.h"
-#include "core/error.h"
-#include "core/random.h"
-#include "cuda/device/device.h"
-#include "cuda/verbs/arithmetic.h"
+#include "tests/bench/measured_steps.h"
 
 using namespace ricci;
 
@@ -29,12 +20,6 @@ struct Options {
   int64_t documents = 0;                                         // packed into each sequence; 0: none
   double seconds = 2;
 };
-
-Tensor random(const Shape& shape, uint64_t stream, Device device) {
-  const Tensor t(shape);
-  fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, Philox{1, stream});
-  return to(convert(t, Dtype::bf16), device);
-}
 
 Tensor starts_of(const Options& options, Device device) {
   const Tensor starts_bc({options.batch, options.context}, Dtype::i64);
@@ -67,8 +52,8 @@ void measure(const Options& options, int64_t width, bool causal) {
   const Device device = parse_device(options.device.c_str());
   const int64_t b = options.batch, c = options.context, d = options.heads * width;
   const int64_t key_columns = (options.kv_heads ? options.kv_heads : options.heads) * width;
-  const Parameter qkv{random({b, c, d + 2 * key_columns}, 1, device), {}, "qkv"};
-  const Tensor dy = random({b, c, d}, 2, device);
+  const Parameter qkv{bench::random({b, c, d + 2 * key_columns}, 1, Dtype::bf16, device), {}, "qkv"};
+  const Tensor dy = bench::random({b, c, d}, 2, Dtype::bf16, device);
   const AttentionOptions heads{
       .heads = options.heads, .kv_heads = options.kv_heads, .starts_bc = options.documents ? starts_of(options, device) : Tensor()};
   const Visibility sees = causal ? Visibility::causal() : Visibility::not_causal();

@@ -3,24 +3,15 @@
 //   mpirun -n 2 ricci-bench-exchange [name] [--rounds N] [--list]
 // Prints "measure NAME VALUE UNIT": medians over the rounds, each of the slowest rank.
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "apps/run/corpus/micro_batches.h"
-#include "apps/terminal/cli.h"
 #include "autograd/gradient_layout.h"
-#include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
-#include "core/error.h"
-#include "core/philox.h"
-#include "cuda/device/device.h"
 #include "cuda/ranks/ranks.h"
-#include "cuda/verbs/arithmetic.h"
 #include "models/training/train_step.h"
+#include "tests/bench/measured_steps.h"
 
 using namespace ricci;
 
@@ -128,13 +119,10 @@ ModelConfig config_of(const Case& c) {
 }
 
 MicroBatch random_micro_batch(const Case& c, int64_t number) {
-  const auto ids = [&](uint64_t seed) {
-    std::vector<int64_t> drawn(static_cast<size_t>(c.batch * c.context));
-    for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<int64_t>(Philox{seed, 0}.bits(i) % static_cast<uint64_t>(c.vocab));
-    return drawn;
-  };
+  const int64_t tokens = c.batch * c.context;
   const auto seed = static_cast<uint64_t>(2 * number);
-  return apps::micro_batch_of({c.batch, c.context, ids(seed), ids(seed + 1), c.batch * c.context}, Device::cpu);
+  return apps::micro_batch_of(
+      {c.batch, c.context, bench::random_ids(tokens, c.vocab, seed), bench::random_ids(tokens, c.vocab, seed + 1), tokens}, Device::cpu);
 }
 
 // The share of the tables in the gradient, which are complete only when backward ends.
@@ -144,11 +132,6 @@ double tables_of(Model& model) {
     if (path == "tok.weight" || path == "pos.weight") tables += p.value.size();
   });
   return static_cast<double>(tables) / static_cast<double>(model.parameter_count());
-}
-
-double median(std::vector<double> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  return numbers[numbers.size() / 2];
 }
 
 // The most of all ranks.
@@ -168,11 +151,11 @@ struct Times {
 };
 
 void tell(const Ranks& ranks, const Case& c, const Times& times) {
-  tell(ranks, c.name, "step", median(times.steps) * 1e3, "ms");
+  tell(ranks, c.name, "step", bench::median(times.steps) * 1e3, "ms");
   if (ranks.count() == 1) return;
-  tell(ranks, c.name, "waits", median(times.waits) * 1e3, "ms");
-  tell(ranks, c.name, "work", median(times.works) * 1e3, "ms");
-  tell(ranks, c.name, "exchange", median(times.exchanges) * 1e3, "ms");
+  tell(ranks, c.name, "waits", bench::median(times.waits) * 1e3, "ms");
+  tell(ranks, c.name, "work", bench::median(times.works) * 1e3, "ms");
+  tell(ranks, c.name, "exchange", bench::median(times.exchanges) * 1e3, "ms");
 }
 
 void measure(const Case& c, int rounds) {

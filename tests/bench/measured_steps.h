@@ -14,8 +14,10 @@
 #include "core/cpu/clock.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
+#include "core/random.h"
 #include "cuda/device/device.h"
 #include "cuda/trace.h"
+#include "cuda/verbs/arithmetic.h"
 
 namespace bench {
 
@@ -50,6 +52,24 @@ inline int measure_named(const Options& options, const std::vector<std::string>&
     if (asked && !options.lists) measure(i);
   }
   return 0;
+}
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Standard normal numbers.
+inline ricci::Tensor random(const ricci::Shape& shape, uint64_t stream, ricci::Dtype dtype, ricci::Device device) {
+  const ricci::Tensor t(shape);
+  ricci::fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, ricci::Philox{1, stream});
+  return ricci::to(ricci::convert(t, dtype), device);
+}
+
+inline std::vector<int64_t> random_ids(int64_t count, int64_t vocab, uint64_t seed) {
+  std::vector<int64_t> ids(static_cast<size_t>(count));
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(ricci::Philox{seed, 0}.bits(i) % static_cast<uint64_t>(vocab));
+  return ids;
 }
 
 inline rusage usage_now() {

@@ -15,7 +15,6 @@
 
 #include "apps/lab/benchmark/mixer_step.h"
 #include "autograd/tape.h"
-#include "core/random.h"
 #include "cuda/peaks.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 #include "tests/bench/measured_steps.h"
@@ -89,9 +88,7 @@ void report_bandwidth(const char* pass, const bench::Steps& steps, int64_t bytes
 void measure_shift_and_sum(const Options& options) {
   constexpr int64_t kBatch = 64, kContext = 1024, kColumns = 768, kLevels = 9;
   const auto random = [&](int64_t width, uint64_t stream) {
-    const Tensor t({kBatch, kContext, width});
-    fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, Philox{1, stream});
-    return to(convert(t, options.as()), options.on());
+    return bench::random({kBatch, kContext, width}, stream, options.as(), options.on());
   };
   const Tensor v_bcd = random(kColumns, 1), coef_bcx = random(kLevels, 2), dy_bcd = random(kColumns, 3);
   const int64_t v_bytes = v_bcd.bytes(), coef_bytes = coef_bcx.bytes();

@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/random.h"
 #include "cuda/gemm/gemm.h"
-#include "cuda/verbs/arithmetic.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;
@@ -36,14 +34,9 @@ constexpr Case kCases[] = {
     {"square_8192", 8192, 8192, 8192},
 };
 
-Tensor random(const Shape& shape, uint64_t stream, const bench::Options& options) {
-  const Tensor t(shape);
-  fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, Philox{1, stream});
-  return to(convert(t, options.as()), options.on());
-}
-
 void measure(const Case& c, const bench::Options& options) {
-  const Tensor dy_km = random({c.k, c.m}, 1, options), x_kn = random({c.k, c.n}, 2, options);
+  const Tensor dy_km = bench::random({c.k, c.m}, 1, options.as(), options.on());
+  const Tensor x_kn = bench::random({c.k, c.n}, 2, options.as(), options.on());
   const Tensor dw_mn = zeros({c.m, c.n}, Dtype::f32, options.on());
   const Gemm product{.device = options.on(),
       .dtype = options.as(),

@@ -4,7 +4,6 @@
 // Processor time is the sum over all threads, and hardly changes when other programs keep the machine busy. Then ten steps from
 // the same weights, the sequences of a step cut into 1, 2 and 8 batches: whether the weights are the same, and the losses.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -15,17 +14,15 @@
 #include "apps/run/config/options.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
-#include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
-#include "core/error.h"
 #include "core/files/checksum.h"
-#include "core/memory/memory.h"
-#include "cuda/device/device.h"
 #include "models/training/optimizer.h"
 #include "models/training/train_step.h"
+#include "tests/bench/measured_steps.h"
 
 using namespace ricci;
 using namespace ricci::apps;
+using bench::median;
 
 namespace {
 
@@ -77,11 +74,6 @@ struct Variant {
   int64_t peak = 0;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 // One after the other, so that the memory of one is not counted for another; two steps to warm up.
 void measure(Variant& v, const Corpus& corpus) {
   Run run(v.config, corpus);
@@ -132,7 +124,7 @@ void compare_cuts(TrainConfig config, const Corpus& corpus) {
   }
 }
 
-int bench(TrainConfig config, int rounds) {
+int compare(TrainConfig config, int rounds) {
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   const Corpus corpus = open_corpus(config);
   config.model.vocab = corpus.tokenizer->vocab_size();
@@ -152,5 +144,5 @@ int main(int argc, char** argv) {
         add_run_options<TrainConfig>(app, options);
         app.add_option("--rounds", rounds, "of five steps per variant");
       },
-      [&] { return bench(load_config<TrainConfig>(options.file(), options.overrides()), rounds); });
+      [&] { return compare(load_config<TrainConfig>(options.file(), options.overrides()), rounds); });
 }

@@ -13,7 +13,6 @@
 
 #include "apps/run/config/train_config.h"
 #include "apps/run/corpus/micro_batches.h"
-#include "core/philox.h"
 #include "cuda/gemm/cublas/tuned_products.h"
 #include "models/training/train_step.h"
 #include "tests/bench/measured_steps.h"
@@ -61,12 +60,8 @@ ModelConfig config_of(const Case& c, const Options& options) {
 }
 
 Batch random_batch(const Case& c) {
-  const auto ids = [&](uint64_t seed) {
-    std::vector<int64_t> drawn(static_cast<size_t>(c.batch * c.context));
-    for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<int64_t>(Philox{seed, 0}.bits(i) % static_cast<uint64_t>(c.vocab));
-    return drawn;
-  };
-  return {c.batch, c.context, ids(1), ids(2), c.batch * c.context};
+  const int64_t tokens = c.batch * c.context;
+  return {c.batch, c.context, bench::random_ids(tokens, c.vocab, 1), bench::random_ids(tokens, c.vocab, 2), tokens};
 }
 
 apps::TrainConfig training_of(const Options& options) {
