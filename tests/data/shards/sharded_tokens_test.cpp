@@ -341,31 +341,6 @@ TEST_CASE("two programs do not prepare shards in one folder") {
   CHECK(corpus.prepare("whole").found == 0);
 }
 
-TEST_CASE("labels come with their documents, each of which is in one shard") {
-  const ScratchFolder folder;
-  std::string text;
-  for (int i = 0; i < 300; ++i)
-    text +=
-        std::to_string(i % 7) + "\t" + std::string(static_cast<size_t>(i == 100 ? 300'000 : 5 + i), static_cast<char>('a' + i % 7)) + "\n";
-  const auto files = TextSource(folder.write("r.tsv", text));
-  make_folders(folder / "r");
-  const Prepared made = prepare_shards(files, ByteTokenizer(), Folder(folder / "r"),
-      {.documents = {.format = DocumentFormat::tsv, .text_field = "2", .label_field = "1", .classes = 7}, .shard_tokens = 10'000});
-  CHECK(made.documents == 300);
-  const ShardedTokens tokens = ShardedTokens::open(folder / "r", ByteTokenizer());
-  CHECK(tokens.classes() == 7);
-  int64_t count = 0;
-  for (int64_t shard = 0; shard < tokens.shards(); ++shard) {
-    for (int64_t i = 0; i < tokens.documents(shard); ++i, ++count) {
-      const auto [first, end] = tokens.document(shard, i);
-      const std::string document = text_of(tokens, first, end);
-      CHECK(document == std::string(document.size(), static_cast<char>('a' + tokens.label(shard, i))));
-    }
-  }
-  CHECK(count == 300);
-  CHECK(tokens.shards() > 4);
-}
-
 TEST_CASE("<eos> behind every document, and behind every line") {
   const ScratchFolder folder;
   const TextSource text(folder.write("a.txt", "b a b\na a\n\nb"));

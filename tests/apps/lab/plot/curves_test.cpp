@@ -1,11 +1,10 @@
 // Curves of runs: averages over steps, time of training, runs without a record. Values far from all others: axes that leave them out, lines
-// that end at the border, marks and words. Colours of many runs.
+// that end at the border, marks and words.
 #include "apps/lab/plot/curves.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -72,33 +71,6 @@ RunRecords spiked(const ScratchFolder& folder) {
             "\n";
   folder.write("a/metrics.jsonl", text);
   return read_records(folder / "a");
-}
-
-using Lab = std::array<double, 3>;
-
-// OKLab (Ottosson, 2020): distances in it are those that people see.
-Lab lab_of(const std::string& hex) {
-  std::array<double, 3> c;
-  for (size_t i = 0; i < 3; ++i) {
-    const double v = std::stoi(hex.substr(1 + 2 * i, 2), nullptr, 16) / 255.0;
-    c[i] = v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
-  }
-  const double l = std::cbrt(0.4122214708 * c[0] + 0.5363325363 * c[1] + 0.0514459929 * c[2]);
-  const double m = std::cbrt(0.2119034982 * c[0] + 0.6806995451 * c[1] + 0.1073969566 * c[2]);
-  const double s = std::cbrt(0.0883024619 * c[0] + 0.2817188376 * c[1] + 0.6299787005 * c[2]);
-  return {0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
-      0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s};
-}
-
-double distance(const std::string& a, const std::string& b) {
-  const Lab x = lab_of(a), y = lab_of(b);
-  return std::hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]);
-}
-
-// The colour of the first rule for the class.
-std::string colour_of(const std::string& css, const std::string& rule) {
-  const size_t at = css.find(rule);
-  return at == css.npos ? "none" : css.substr(at + rule.size(), 7);
 }
 
 }  // namespace
@@ -327,23 +299,6 @@ TEST_CASE("clipping: lines end where they leave the box") {
   CHECK(path({{4, 0.5}}) == "M120.00 110.00h0.01");
   CHECK(path({{4, 1.5}}) == "");
   CHECK(path({}) == "");
-}
-
-TEST_CASE("colours: twelve that differ from each other, from the background and from the plain lines of the legend, in both themes") {
-  CHECK(kColours >= 12);
-  for (const Theme theme : {Theme::light, Theme::dark}) {
-    const std::string css = style_of(theme), background = colour_of(css, ".background{fill:");
-    std::vector<std::string> colours = {colour_of(css, ".plain{stroke:")};  // of training and validation
-    for (int i = 0; i < kColours; ++i) colours.push_back(colour_of(css, ".c" + std::to_string(i) + "{stroke:"));
-    for (size_t i = 0; i < colours.size(); ++i) {
-      CAPTURE(colours[i]);
-      CHECK(distance(colours[i], background) > 0.25);
-      for (size_t j = 0; j < i; ++j) {
-        CAPTURE(colours[j]);
-        CHECK(distance(colours[i], colours[j]) > 0.115);
-      }
-    }
-  }
 }
 
 TEST_CASE("legend: the dashes of training and of validation are those of the curves, for any number of runs") {

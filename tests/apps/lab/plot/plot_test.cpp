@@ -251,7 +251,7 @@ TEST_CASE("plot: records that are nested deeply, have many keys or are long") {
   std::string many = "{";
   for (int i = 0; i < 200; ++i) many += format_message("{}\"k{}\":1", {i ? "," : "", i});
   CHECK(error(many + "}\n") == place + "more than 100 different metrics in one run");
-  CHECK(error(std::string(5'000'000, '{')) == folder / "a/metrics.jsonl" + ": holds no record yet");
-  CHECK(contains(error(std::string(5'000'000, '{') + "\n"), "nested 5000000 levels deep"));
-  CHECK(contains(error(std::string(5'000'000, '"') + "\n"), "not a record"));
+  CHECK(error(std::string(500'000, '{')) == folder / "a/metrics.jsonl" + ": holds no record yet");
+  CHECK(contains(error(std::string(500'000, '{') + "\n"), "nested 500000 levels deep"));
+  CHECK(contains(error(std::string(500'000, '"') + "\n"), "not a record"));
 }
