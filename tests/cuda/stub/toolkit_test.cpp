@@ -1,4 +1,5 @@
 // cuda/toolkit on the stub of the runtime: what is refused, forgotten or done in the wrong order is an error that names it.
+#include <cmath>
 #include <thread>
 
 #include "core/memory/memory.h"
@@ -8,6 +9,8 @@
 #include "cuda/device/stream.h"
 #include "cuda/launch.h"
 #include "cuda/ranks/device_table.h"
+#include "models/config.h"
+#include "models/training/train_step.h"
 #include "tests/cuda/stub/stub.h"
 #include "tests/ops/values.h"
 
@@ -209,3 +212,32 @@ TEST_CASE("NCCL: every function of the table") {
   CHECK(values_of(x) == Values{1, 2, 3});
 }
 #endif
+
+// ---- A step of training, which notes what went wrong in the memory of the GPU and continues
+
+namespace {
+
+MicroBatch batch_of(const std::vector<int64_t>& ids) {
+  const Shape shape{2, static_cast<int64_t>(ids.size()) / 2};
+  const Tensor targets_bc = to(tensor_of(std::vector<int64_t>(ids.size(), 1), shape), Device::cuda);
+  return {{to(tensor_of(ids, shape), Device::cuda), targets_bc}, shape.size()};
+}
+
+}  // namespace
+
+TEST_CASE("a token id outside the vocabulary is named, and not an op that its NaN reached") {
+  ModelConfig config;
+  config.vocab = 11, config.ctx = 4, config.d = 12, config.settings<Sdp>().heads = 3, config.layers = 1;
+  apply_preset(config);
+  resolve(config);
+  Model model(config, 1);
+  model.place_for_training(Dtype::f32, Device::cuda);
+  const TrainStep train_step(model, Device::cuda, 1);
+  CHECK(std::isfinite(train_step.forward_backward({batch_of({1, 2, 3, 4, 5, 6, 7, 8})}, 0)));
+  for (Parameter* p : model.parameters()) p->grad = {};
+  const std::vector<MicroBatch> spoilt = {batch_of({1, 2, 3, 4, 5, 6, 70, 8})};
+  const double loss = train_step.forward_backward(spoilt, 1);
+  CHECK(std::isnan(loss));
+  CHECK(message_of([&] { train_step.explain_nonfinite(spoilt, 1, loss); }) ==
+        "step 2: the loss is nan: embedding: id 70 at [1 2] is outside the vocabulary of 11");
+}
