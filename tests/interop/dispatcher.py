@@ -2,7 +2,7 @@
 """Models with the names of the Dispatcher paper's repository, with random weights, against ricci-convert: logits of the definition in
 PyTorch and of the imported run.
     dispatcher.py check BUILD [KIND ...]     kinds: attention, dispatcher; both if not given
-    dispatcher.py make FOLDER                writes the models that tests/apps/interop/dispatcher_test.cpp reads, and adds their logits to the others'
+    dispatcher.py make FOLDER                writes the models that tests/apps/interop/imports_test.cpp reads, and adds their logits to the others'
 Needs torch and safetensors."""
 import math
 import os

@@ -1,0 +1,442 @@
+// Small models that Hugging Face's transformers wrote (tests/interop), and models with the names of the Dispatcher paper's repository,
+// become run folders with the logits that were computed there, and folders again with the tensors. Configs and numbers that no model of
+// ours can have end in one line, soon and in little memory, and leave no run.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/interop/interop.h"
+#include "apps/interop/json_file.h"
+#include "apps/interop/llama.h"
+#include "apps/run/config/config.h"
+#include "apps/run/folder/run_folder.h"
+#include "cuda/device/device.h"
+#include "tests/apps/interop/stored_folders.h"
+#include "tests/bounded.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+using Vocabulary = RunFolder::Vocabulary;
+
+namespace {
+
+const std::string kAttention = kModels + "attention/theirs.safetensors";
+
+// The error of importing the stored attention model after a change.
+std::string refused_dispatcher(const std::function<void(std::vector<std::pair<std::string, Tensor>>&)>& change,
+    const DispatcherImport& options = {.heads = 2, .context = 16}) {
+  const ScratchFolder folder;
+  const SafetensorsFile file(kAttention);
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const std::string& name : file.names()) tensors.emplace_back(name, file.load(name));
+  change(tensors);
+  save_safetensors(folder / "a.safetensors", tensors, {});
+  const std::string error = error_of([&] { import_dispatcher(folder / "a.safetensors", folder / "run", options); });
+  CHECK(!std::filesystem::exists(folder / "run"));
+  return error.substr(error.find("a.safetensors"));
+}
+
+void remove_ending_in(std::vector<std::pair<std::string, Tensor>>& tensors, const std::string& end) {
+  std::erase_if(tensors, [&](const auto& t) { return t.first.ends_with(end); });
+}
+
+struct Case {
+  const char *model, *key, *value, *error;  // the error begins with this, after the path of the file
+};
+
+constexpr const char* kHuge = "9223372036854775807";
+const std::vector<Case> kCases = {
+    {"llama", "num_attention_heads", "0", "model.heads: 0, expected 1 or more"},
+    {"llama", "num_key_value_heads", "0", "model.kv_heads: 0, expected 1 or more"},
+    {"llama", "head_dim", "0", "model.head_width: 0, expected 1 or more"},
+    {"llama", "num_attention_heads", kHuge, "model.heads: "},
+    {"llama", "hidden_size", kHuge, "model.d: "},
+    {"llama", "intermediate_size", kHuge, "model.ff: "},
+    {"llama", "intermediate_size", "-1", "model.ff: -1, expected 1 or more"},
+    {"llama", "vocab_size", kHuge, "model.vocab: "},
+    {"llama", "vocab_size", "1e30", "vocab_size: expected an integer"},
+    {"llama", "max_position_embeddings", kHuge, "model.ctx: "},
+    {"llama", "num_hidden_layers", kHuge, "model.layers: "},
+    {"llama", "rms_norm_eps", "-1", "model.norm_eps: -1, expected "},
+    {"llama", "rms_norm_eps", "1e999", ""},
+    {"llama", "rope_theta", "0", "model.rope_theta: 0, expected "},
+    {"llama", "rope_theta", "NaN", ""},
+    {"llama", "factor", "0", "model.rope_factor: 0, expected "},
+    {"llama", "low_freq_factor", "9", "model.rope_low: 9, expected less than rope_high = 4"},
+    {"llama", "original_max_position_embeddings", "0", "model.rope_trained_ctx: 0, expected "},
+    {"gpt2", "n_embd", kHuge, "model.d: "},
+    {"gpt2", "layer_norm_epsilon", "1e999", ""},
+};
+
+// Gives the number after the key, which the file has, another value.
+void replace_number(const Copy& copy, const std::string& key, const std::string& value) {
+  const std::string text = read_file(copy.theirs() + "/config.json"), quoted = "\"" + key + "\": ";
+  const size_t at = text.find(quoted);
+  REQUIRE(at != text.npos);
+  const size_t begin = at + quoted.size();
+  copy.replace(text.substr(at, text.find_first_of(",\n}", begin) - at), quoted + value);
+}
+
+}  // namespace
+
+TEST_CASE("Hugging Face: stored models have the stored logits, and go back as they came") {
+  for (const auto& [each, type] : {std::pair("gpt2", "gpt2"), {"untied_bf16", "gpt2"}, {"bare_f16", "gpt2"}, {"llama", "llama"},
+           {"qwen2_bf16", "qwen2"}, {"qwen3", "qwen3"}}) {
+    const std::string name = each;
+    CAPTURE(name);
+    const ScratchFolder scratch;
+    const std::string line = import_hugging_face(kModels + name, scratch / "run", {});
+    CHECK(contains(line, "parameters from " + kModels + name + ", no tokenizer, vocabulary 11, context 9"));
+    const double error = largest_error(load_run(scratch / "run"), name);
+    CHECK(error < 1e-5);
+
+    const std::string written = export_hugging_face(scratch / "run", "last", scratch / "back");
+    CHECK(contains(written, " " + std::string(type) + ", no tokenizer, vocabulary 11, context 9"));
+    const SafetensorsFile theirs(kModels + name + "/model.safetensors"), back(scratch / "back/model.safetensors");
+    CHECK(back.metadata() == Metadata{{"format", "pt"}});
+    CHECK(back.names().size() == theirs.names().size());
+    for (const std::string& tensor : theirs.names())
+      check_same_values(back, name == "bare_f16" ? "transformer." + tensor : tensor, theirs, tensor);
+
+    import_hugging_face(scratch / "back", scratch / "again", {});
+    const auto config = [&](const char* run) { return to_yaml(RunFolder::open(scratch / run, Vocabulary::optional).config().model); };
+    CHECK(config("again") == config("run"));
+    CHECK(largest_error(load_run(scratch / "again"), name) == error);
+  }
+}
+
+TEST_CASE("Llama: the config of an imported run, and config.json again") {
+  const ScratchFolder scratch;
+  const ModelConfig c = config_of_llama(JsonFile(kModels + "llama/config.json"), 0.2);
+  const RotaryFrequencies& rope = c.embedding.rope;
+  CHECK(std::vector<int64_t>{c.vocab, c.ctx, c.d, c.layers, *c.block.ff, c.settings<Sdp>().heads, c.settings<Sdp>().key_heads()} ==
+        std::vector<int64_t>{11, 9, 8, 2, 12, 2, 1});
+  CHECK(rope.scaling == RopeScaling::llama3);
+  CHECK(std::vector<double>{rope.theta, rope.factor, rope.low, rope.high, static_cast<double>(rope.trained_ctx)} ==
+        std::vector<double>{500, 4, 1, 4, 16});
+  CHECK(c.block.norm_eps == 1e-6);
+  CHECK(c.block.dropout == 0.2);
+  CHECK(c.output.tie);
+  const std::string json = llama_config_json(c, {.begin = 1, .ends = {2, 3}});
+  for (const char* part : {"\"model_type\": \"llama\"", "\"LlamaForCausalLM\"", "\"rope_theta\": 500", "\"rope_type\": \"llama3\"",
+           "\"head_dim\": 4", "\"torch_dtype\": \"float32\"", "\"max_position_embeddings\": 9"})
+    CHECK(contains(json, part));
+  scratch.write("config.json", json);
+  CHECK(to_yaml(config_of_llama(JsonFile(scratch / "config.json"), -1)) == to_yaml(c));
+
+  Copy long_one("llama");
+  long_one.replace("\"max_position_embeddings\": 9", "\"max_position_embeddings\": 131072");
+  import_hugging_face(long_one.theirs(), scratch / "run", {});
+  const TrainConfig run = RunFolder::open(scratch / "run", Vocabulary::optional).config();
+  CHECK(run.model.ctx == 131072);
+  CHECK(run.context == 2048);
+}
+
+TEST_CASE("Llama: names without model., frequencies, an output map that is stored twice") {
+  const Copy copy("qwen2_bf16");
+  copy.weights([](auto& tensors) {
+    for (auto& [name, tensor] : tensors) name = name.substr(std::string("model.").size());
+    tensors.emplace_back("layers.1.self_attn.rotary_emb.inv_freq", Tensor({2}));
+    const auto table = std::find_if(tensors.begin(), tensors.end(), [](const auto& t) { return t.first == "embed_tokens.weight"; });
+    tensors.emplace_back("lm_head.weight", Tensor(table->second));
+  });
+  copy.replace("Qwen2ForCausalLM", "Qwen2Model");
+  import_hugging_face(copy.theirs(), copy.folder / "run", {});
+  CHECK(largest_error(load_run(copy.folder / "run"), "qwen2_bf16") < 1e-5);
+}
+
+TEST_CASE("Llama: what ricci has no equivalent of is named, and no run is left") {
+  const auto refused = [](const std::string& from, const std::string& to, const char* name = "llama") {
+    const Copy copy(name);
+    copy.replace(from, to);
+    return copy.refused();
+  };
+  const auto with = [&](const std::string& member) { return refused("{", "{" + member + ","); };
+  const std::string file = "FOLDER/config.json: ";
+  CHECK(refused("\"model_type\": \"llama\"", "\"model_type\": \"mistral\"") ==
+        file + "model_type is mistral; gpt2, llama, qwen2 and qwen3 can be converted");
+  CHECK(refused("LlamaForCausalLM", "LlamaForTokenClassification") ==
+        file + "architectures is LlamaForTokenClassification; LlamaForCausalLM and LlamaModel can be converted");
+  CHECK(refused("\"silu\"", "\"gelu\"") == file + "hidden_act: gelu has no equivalent here");
+  CHECK(refused("attention_bias\": false", "attention_bias\": true") == file + "attention_bias: true has no equivalent here");
+  CHECK(refused("mlp_bias\": false", "mlp_bias\": true") == file + "mlp_bias: true has no equivalent here");
+  CHECK(refused("use_sliding_window\": false", "use_sliding_window\": true", "qwen3") ==
+        file + "use_sliding_window: true has no equivalent here");
+  CHECK(refused("full_attention", "sliding_attention", "qwen3") == file + "layer_types: sliding_attention has no equivalent here");
+  CHECK(with("\"rope_interleaved\": true") == file + "rope_interleaved: true has no equivalent here");
+  CHECK(with("\"quantization_config\": {\"bits\": 4}") == file + "quantization_config: weights of fewer bits have no equivalent here");
+  CHECK(with("\"partial_rotary_factor\": 0.5") == file + "partial_rotary_factor: 0.5 has no equivalent here");
+  CHECK(refused("\"llama3\"", "\"yarn\"") ==
+        file + "rope_parameters: rope_type: yarn has no equivalent here; there are default, linear, llama3");
+  CHECK(refused("rope_scaling\": null", "rope_scaling\": {\"type\": \"dynamic\"}", "qwen2_bf16") ==
+        file + "rope_scaling: rope_type: dynamic has no equivalent here; there are default, linear, llama3");
+  CHECK(
+      refused("rope_scaling\": null", "rope_scaling\": {\"type\": \"linear\"}", "qwen2_bf16") == file + "rope_scaling: factor is missing");
+  CHECK(refused("rope_scaling\": null", "rope_scaling\": 2", "qwen2_bf16") == file + "rope_scaling: expected a JSON object");
+  CHECK(refused("\"low_freq_factor\"", "\"low\"") == file + "rope_parameters: low_freq_factor is missing");
+  CHECK(refused("\"head_dim\": 6", "\"head_dim\": 5", "qwen3") == file + "head_dim: 5 is odd, so that its halves cannot turn");
+  CHECK(refused("\"num_key_value_heads\": 1", "\"num_key_value_heads\": 3") == file + "model.kv_heads: 3 does not divide heads = 2");
+  CHECK(refused("\"hidden_size\"", "\"n_embd\"") == file + "hidden_size is missing");
+  CHECK(refused("\"num_attention_heads\": 2", "\"num_attention_heads\": 0").starts_with(file + "model.heads: 0"));
+}
+
+TEST_CASE("Llama: weights that do not fit") {
+  const auto refused = [](const std::function<void(std::pair<std::string, Tensor>&)>& change) {
+    const Copy copy("qwen3");
+    copy.weights([&](auto& tensors) {
+      for (auto& named : tensors) change(named);
+    });
+    return copy.refused();
+  };
+  CHECK(refused([](auto& t) {
+    if (t.first == "model.layers.1.self_attn.k_proj.weight") t.first = "model.layers.1.self_attn.k.weight";
+  }) == "FOLDER: tensor model.layers.1.self_attn.k_proj.weight [6 8] is missing");
+  CHECK(refused([](auto& t) {
+    if (t.first == "model.layers.0.mlp.up_proj.weight") t.second = Tensor({8, 8});
+  }) == "FOLDER/model.safetensors: tensor model.layers.0.mlp.up_proj.weight is [8 8], expected [12 8]");
+}
+
+TEST_CASE("Llama: models of ours that none of them can be") {
+  const auto type = [](const std::function<void(ModelConfig&)>& change) {
+    ModelConfig config;
+    config.preset = Preset::llama;
+    apply_preset(config);
+    change(config);
+    std::string found = "?";
+    const std::string error = error_of([&] { found = llama_type(config); });
+    return error == "no error" ? found : error;
+  };
+  CHECK(type([](ModelConfig&) {}) == "llama");
+  CHECK(type([](ModelConfig& c) { c.settings<Sdp>().qkv_bias = true; }) == "qwen2");
+  CHECK(type([](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }) == "qwen3");
+  CHECK(type([](ModelConfig& c) { c.settings<Sdp>().qk_norm = *(c.settings<Sdp>().qkv_bias = true); }) ==
+        "model.qkv_bias: true has no equivalent in qwen3");
+  CHECK(type([](ModelConfig& c) { c.settings<Sdp>().window = 3; }) == "model.window: 3 has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.family = family_of<Classifier>; }) == "model.family: classifier has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.causal = false; }) == "model.causal: false has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.block.norm = Norm::post; }) == "model.norm: post has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.block.norm_kind = NormKind::layer; }) == "model.norm_kind: layer has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.block.activation = Activation::relu2; }) == "model.activation: relu2 has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.block.gated = false; }) == "model.gated: false has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.block.bias = true; }) == "model.bias: true has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.embedding.rope_fraction = 0.5; }) == "model.rope_fraction: 0.5 has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.embedding.scale_embedding = true; }) == "model.scale_embedding: true has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.output.head_bias = true; }) == "model.head_bias: true has no equivalent in llama");
+  CHECK(type([](ModelConfig& c) { c.d = 62; }) == "model.heads: 4 does not divide d = 62, which llama asks for");
+}
+
+TEST_CASE("GPT-2: the config of an imported run") {
+  const ScratchFolder scratch;
+  import_hugging_face(kModels + "bare_f16", scratch / "run", {});
+  const TrainConfig config = RunFolder::open(scratch / "run", Vocabulary::optional).config();
+  CHECK(config.name == "run");
+  CHECK(config.context == 9);
+  ModelConfig expected;
+  expected.vocab = 11, expected.ctx = 9, expected.d = 8, expected.layers = 2, expected.settings<Sdp>().heads = 2;
+  expected.block.ff = 12, expected.block.activation = Activation::relu, expected.block.dropout = 0.1;
+  CHECK(to_yaml(config.model) == to_yaml(expected));
+  CHECK(error_of([&] { RunFolder::open(scratch / "run"); }) ==
+        (scratch / "run/tokenizer.json") + ": there is none; a model that was imported without a tokenizer reads and writes no text");
+  CHECK(contains(error_of([&] { import_hugging_face(kModels + "gpt2", scratch / "run", {}); }),
+      "run: holds a trained model but no checkpoint to go on from"));
+}
+
+TEST_CASE("GPT-2: several files under an index, masks, and an output map that is stored twice") {
+  const Copy copy("gpt2");
+  copy.weights(
+      [](auto& tensors) {
+        tensors.resize(3);
+        tensors.emplace_back("transformer.h.0.attn.bias", Tensor({1, 1, 9, 9}));
+      },
+      "a.safetensors");
+  const SafetensorsFile a(copy.theirs() + "/a.safetensors"), all(kModels + "gpt2/model.safetensors");
+  copy.weights(
+      [&](auto& tensors) {
+        tensors.erase(tensors.begin(), tensors.begin() + 3);
+        tensors.emplace_back("lm_head.weight", all.load("transformer.wte.weight"));
+      },
+      "b.safetensors");
+  const SafetensorsFile b(copy.theirs() + "/b.safetensors");
+  std::string map;
+  for (const auto* file : {&a, &b})
+    for (const std::string& name : file->names())
+      map += (map.empty() ? "\"" : ", \"") + name + "\": \"" + (file == &a ? "a" : "b") + ".safetensors\"";
+  copy.folder.write("theirs/model.safetensors.index.json", "{\"weight_map\": {" + map + "}}");
+  std::filesystem::remove(copy.theirs() + "/model.safetensors");
+  import_hugging_face(copy.theirs(), copy.folder / "run", {});
+  CHECK(largest_error(load_run(copy.folder / "run"), "gpt2") < 1e-5);
+
+  copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": {"x": "../b.safetensors"}})");
+  std::filesystem::remove_all(copy.folder / "run");
+  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: '../b.safetensors' is no file of this folder");
+  copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": {"x": "b.safetensors"}})");
+  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: tensor x is not in b.safetensors");
+  copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": 3})");
+  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: weight_map: expected names with texts");
+}
+
+TEST_CASE("GPT-2: what ricci has no equivalent of is named") {
+  const auto refused = [](const std::string& from, const std::string& to) {
+    const Copy copy("gpt2");
+    copy.replace(from, to);
+    return copy.refused();
+  };
+  const std::string file = "FOLDER/config.json: ";
+  CHECK(refused("\"gpt2\"", "\"opt\"") == file + "model_type is opt; gpt2, llama, qwen2 and qwen3 can be converted");
+  CHECK(refused("GPT2LMHeadModel", "GPT2ForSequenceClassification") ==
+        file + "architectures is GPT2ForSequenceClassification; GPT2LMHeadModel and GPT2Model can be converted");
+  CHECK(refused("gelu_new", "silu") ==
+        file + "activation_function: silu has no equivalent here; there are gelu_new, gelu_pytorch_tanh, gelu, relu");
+  CHECK(refused("inverse_layer_idx\": false", "inverse_layer_idx\": true") ==
+        file + "scale_attn_by_inverse_layer_idx: true has no equivalent here");
+  CHECK(refused("scale_attn_weights\": true", "scale_attn_weights\": false") == file + "scale_attn_weights: false has no equivalent here");
+  CHECK(refused("cross_attention\": false", "cross_attention\": true") == file + "add_cross_attention: true has no equivalent here");
+  CHECK(refused("1e-05", "-1e-05") == file + "model.norm_eps: -1e-05, expected more than 0");
+  CHECK(refused("attn_pdrop\": 0.1", "attn_pdrop\": 0") ==
+        file + "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1; here they are one rate: choose it with --dropout");
+  CHECK(refused("\"n_layer\": 2", "\"n_layer\": \"2\"") == file + "n_layer: expected an integer");
+  CHECK(refused("\"n_layer\"", "\"layers\"") == file + "n_layer is missing");
+  CHECK(refused("\"n_head\": 2", "\"n_head\": 3") == file + "model.heads: 3 does not divide d = 8");
+  CHECK(refused("{", "[{").starts_with(file + "not JSON: fault at byte "));
+  const Copy list("gpt2");
+  list.folder.write("theirs/config.json", "[]");
+  CHECK(list.refused() == file + "expected a JSON object");
+}
+
+TEST_CASE("GPT-2: weights that do not fit") {
+  const auto refused = [](const std::function<void(std::vector<std::pair<std::string, Tensor>>&)>& change) {
+    const Copy copy("gpt2");
+    copy.weights(change);
+    return copy.refused();
+  };
+  const auto find = [](auto& tensors, const std::string& name) {
+    return std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.first == "transformer." + name; });
+  };
+  CHECK(refused([&](auto& t) { t.erase(find(t, "h.1.attn.c_attn.weight")); }) ==
+        "FOLDER: tensor transformer.h.1.attn.c_attn.weight [8 24] is missing");
+  CHECK(refused([&](auto& t) { t.emplace_back("transformer.h.2.ln_1.bias", Tensor({8})); }) ==
+        "FOLDER: tensor transformer.h.2.ln_1.bias [8] has no place in this GPT-2 model");
+  CHECK(refused([&](auto& t) {
+    find(t, "wpe.weight")->second = Tensor({8, 8});
+  }) == "FOLDER/model.safetensors: tensor transformer.wpe.weight is [8 8], expected [9 8]");
+  CHECK(refused([&](auto& t) { find(t, "ln_f.bias")->second = Tensor({8}, Dtype::f64); }) ==
+        "FOLDER/model.safetensors: tensor 'transformer.ln_f.bias' is F64; F32, BF16 and F16 can be read as f32");
+  CHECK(refused([&](auto& t) {
+    t.emplace_back("lm_head.weight", zeros({11, 8}, Dtype::f32, Device::cpu));
+  }) == "FOLDER: lm_head.weight is not transformer.wte.weight, though tie_word_embeddings is true");
+}
+
+TEST_CASE("GPT-2: the tokenizer of a folder") {
+  const Copy copy("gpt2");
+  copy.folder.write("theirs/tokenizer.json", R"({"name":"byte"})");
+  CHECK(
+      copy.refused() == "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; --without-tokenizer leaves it out");
+  copy.folder.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
+  CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", {.dropout = 0.3}), ", char tokenizer, vocabulary 11"));
+  const RunFolder run = RunFolder::open(copy.folder / "run");
+  CHECK(run.tokenizer()->encode("cab") == std::vector<int64_t>{2, 0, 1});
+  CHECK(run.config().model.block.dropout == 0.3);
+}
+
+TEST_CASE("GPT-2: models of ours that it cannot be") {
+  const auto refused = [](const std::function<void(ModelConfig&)>& change) {
+    ModelConfig config;
+    config.vocab = 5;
+    change(config);
+    return error_of([&] { gpt2_config_json(config, {}); });
+  };
+  CHECK(refused([](ModelConfig&) {}) == "no error");
+  CHECK(refused([](ModelConfig& c) { c.mixer = kind_of<AveragePool>; }) == "model.mixer: avgpool has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.family = family_of<Classifier>; }) == "model.family: classifier has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.block.norm = Norm::post; }) == "model.norm: post has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.block.norm_kind = NormKind::rms; }) == "model.norm_kind: rms has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }) == "model.qk_norm: true has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.block.gated = true; }) == "model.gated: true has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.block.activation = Activation::relu2; }) == "model.activation: relu2 has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().window = 3; }) == "model.window: 3 has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().window = 64; }) == "no error");
+  CHECK(refused([](ModelConfig& c) { c.causal = false; }) == "model.causal: false has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.embedding.positions = PositionKind::none; }) == "model.positions: none has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.embedding.scale_embedding = true; }) == "model.scale_embedding: true has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.output.head_bias = true; }) == "model.head_bias: true has no equivalent in GPT-2");
+}
+
+TEST_CASE("GPT-2: biases that a model does without are zeros there") {
+  ModelConfig config;
+  config.vocab = 5, config.ctx = 6, config.d = 4, config.layers = 1, config.settings<Sdp>().heads = 1;
+  config.block.bias = config.block.norm_bias = false;
+  Model model(config);
+  model.init(1);
+  const auto tensors = gpt2_weights(model);
+  CHECK(tensors.size() == 16);
+  for (const auto& entry : tensors) {
+    const std::string& name = entry.first;
+    const Tensor& tensor = entry.second;
+    CAPTURE(name);
+    double sum = 0;
+    for (int64_t i = 0; i < tensor.size(); ++i) sum += std::abs(static_cast<double>(tensor.data<float>()[i]));
+    CHECK((sum == 0) == name.ends_with("bias"));
+  }
+}
+
+TEST_CASE("Dispatcher repository: the stored attention model has the stored logits") {
+  const ScratchFolder folder;
+  const std::string line = import_dispatcher(kAttention, folder / "run", {.heads = 2, .context = 16});
+  CHECK(contains(line, ", no tokenizer, vocabulary 11, context 16"));
+  const RunFolder run = RunFolder::open(folder / "run", RunFolder::Vocabulary::optional);
+  CHECK(run.config().model.layers == 2);
+  CHECK(run.config().model.block.ff == 12);
+  CHECK(run.config().model.block.dropout == 0.2);
+  CHECK(largest_error(run.load_model(Device::cpu), "attention") < 1e-5);
+}
+
+TEST_CASE("Dispatcher repository: the stored dispatcher has the stored logits") {
+  const std::string stored = kModels + "dispatcher/theirs.safetensors";
+  const ScratchFolder folder;
+  import_dispatcher(stored, folder / "run", {});
+  const RunFolder run = RunFolder::open(folder / "run", RunFolder::Vocabulary::optional);
+  CHECK(run.config().model.ctx == 16);
+  CHECK(largest_error(run.load_model(Device::cpu), "dispatcher") < 1e-5);
+  CHECK(contains(error_of([&] { import_dispatcher(stored, folder / "other", {.heads = 2}); }),
+      "a dispatcher of 2 heads; with more than one the models of that repository mix heads and positions up"));
+}
+
+TEST_CASE("Dispatcher repository: what cannot be imported is named") {
+  const auto as_is = [](auto&) {};
+  CHECK(refused_dispatcher(as_is, {.heads = 2}) == "a.safetensors: attention does not record its context; choose it with --context");
+  CHECK(refused_dispatcher(as_is, {.heads = 3, .context = 16}) == "a.safetensors: model.heads: 3 does not divide d = 8");
+  CHECK(refused_dispatcher([](auto& t) { remove_ending_in(t, "in_proj_weight"); }) ==
+        "a.safetensors: has neither transformer_encoder.layers.0.self_attn.in_proj_weight nor "
+        "transformer_encoder.layers.0.self_attn.internal_attention.weight; it is no model of the Dispatcher repository");
+  CHECK(refused_dispatcher([](auto& t) { remove_ending_in(t, "linear1.weight"); }) ==
+        "a.safetensors: tensor transformer_encoder.layers.0.linear1.weight is missing");
+  CHECK(refused_dispatcher([](auto& t) { remove_ending_in(t, "layers.1.norm2.bias"); }) ==
+        "a.safetensors: tensor transformer_encoder.layers.1.norm2.bias [8] is missing");
+  CHECK(refused_dispatcher([](auto& t) { t.emplace_back("decoder.scale", Tensor({3})); }) ==
+        "a.safetensors: tensor decoder.scale [3] has no place in this Dispatcher repository model");
+  CHECK(refused_dispatcher([](auto& t) {
+    remove_ending_in(t, "encoder.weight");
+    t.emplace_back("encoder.weight", Tensor({8}));
+  }) == "a.safetensors: tensor encoder.weight is [8], expected a matrix");
+}
+
+TEST_CASE("a config.json with numbers that cannot be ends in one line, soon, and leaves no run") {
+  for (const Case& one : kCases) {
+    CAPTURE(one.key);
+    CAPTURE(one.value);
+    const auto& [model, key, value, error] = one;
+    const Copy copy(model);
+    replace_number(copy, key, value);
+    const std::string found = test::bounded_error([&] { import_hugging_face(copy.theirs(), copy.folder / "run", {}); });
+    CHECK(found.starts_with(copy.theirs() + "/config.json: " + error));
+    CHECK(found.find('\n') == found.npos);
+    CHECK(found.size() < 400);
+    CHECK(!std::filesystem::exists(copy.folder / "run"));
+  }
+}
