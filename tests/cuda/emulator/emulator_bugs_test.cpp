@@ -93,7 +93,7 @@ TEST_CASE("shuffles that read what is not there") {
       {"thread 0 of block 0: __shfl_sync at ", "with mask 0xfffffffe: the calling lane 0 is not in the mask"});
 }
 
-#ifndef __SANITIZE_THREAD__  // which reports these as data races and fails the program: see planted_race.cpp
+#ifndef __SANITIZE_THREAD__  // which reports these as data races and fails the program: see planted.cpp
 TEST_CASE("missing barriers show as NaN or as results that depend on the order") {
   WithOptions options;
   const DeviceArray<float> y(64);
@@ -116,7 +116,7 @@ TEST_CASE("shared memory that was never written is NaN, in every block") {
   for (float value : y.host()) CHECK(std::isnan(value));
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted_overrun.cpp
+#ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted.cpp
 TEST_CASE("writes past the end") {
   check_contains(launch_error({1, 64}, planted::StaticSharedOverrun{64}),
       {"kernel: thread 3 of block 0: tile of 256 bytes was written out of bounds, at byte 256"});

@@ -105,7 +105,7 @@ TEST_CASE("a wait for the first of two groups brings that one alone; where the o
   }
 }
 
-#ifndef __SANITIZE_THREAD__  // which reports it as a data race and fails the program: see planted_race.cpp
+#ifndef __SANITIZE_THREAD__  // which reports it as a data race and fails the program: see planted.cpp
 TEST_CASE("a thread's wait is not another thread's") {
   for (Order order : {Order::forward, Order::reverse, Order::random}) CHECK(count_nans<Mistake::no_barrier>(order) > 0);
 }

@@ -1,6 +1,6 @@
 // Races between blocks. In any one order blocks run one after the other, so that most races leave no trace; isolated
 // blocks do not see each other, and what is right then is right on hardware too. ThreadSanitizer reports these races and
-// ends the program (planted_race.cpp): its build has no part of this.
+// ends the program (planted.cpp): its build has no part of this.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -134,7 +134,7 @@ TEST_CASE("the main stream waits for a side stream, and runs at once unless told
   });
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted_overrun.cpp
+#ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted.cpp
 TEST_CASE("memory released while another stream still uses it") {
   in_every_order([](Order order) {
     const DeviceArray<float> y(32);
