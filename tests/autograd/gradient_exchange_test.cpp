@@ -37,17 +37,8 @@ struct Made {
 };
 
 // Gradients of leaves, drawn so that the order of additions shows in the bits.
-Tensor gradient(int64_t leaf, size_t parameter, Dtype dtype, Device device) {
-  return drawn({parameter ? 7 : 3}, dtype, device, static_cast<uint64_t>(leaf * 2) + parameter);
-}
-
-// The definition.
-Tensor tree_sum(const Range& leaves, size_t parameter, Dtype dtype, Device device) {
-  if (leaves.hi - leaves.lo == 1) return gradient(leaves.lo, parameter, dtype, device);
-  const int64_t middle = middle_of(leaves);
-  const Tensor sum = tree_sum({leaves.lo, middle}, parameter, dtype, device);
-  add_to(sum, tree_sum({middle, leaves.hi}, parameter, dtype, device));
-  return sum;
+Tensor gradient(int64_t leaf, size_t parameter) {
+  return drawn({parameter ? 7 : 3}, Dtype::f32, Device::cpu, static_cast<uint64_t>(leaf * 2) + parameter);
 }
 
 // Parameters of several blocks, of one, and of a few elements; nothing reaches the last but one.
@@ -175,36 +166,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("leaf sums: the sums of a rank are those of its subtrees, in all bits") {
-  on_every_device([](Device device) {
-    for (const Dtype dtype : {Dtype::f32, Dtype::f64})
-      for (int64_t all = 1; all <= (test::everything() && device == Device::cpu ? 16 : 6); ++all)
-        for (int64_t ranks = 1; ranks <= all; ++ranks)
-          for (int64_t rank = 0; rank < ranks; ++rank) {
-            Made p({3, 7});
-            const Range own = Share::of_rank(all, all, rank, ranks).leaves;
-            LeafSums sums(p.list(), all, own);
-            for (int step = 0; step < 2; ++step) {
-              sums.begin();
-              for (int64_t leaf = own.lo; leaf < own.hi; ++leaf) {
-                if (leaf > own.lo) sums.end_leaf();
-                for (size_t i = 0; i < 2; ++i) p.list()[i]->grad = gradient(leaf, i, dtype, device);
-              }
-              const std::vector<Range> nodes = subtrees(all, own);
-              REQUIRE(sums.earlier() + 1 == nodes.size());
-              for (size_t i = 0; i < 2; ++i) {
-                sums.finish(i);
-                for (size_t s = 0; s < nodes.size(); ++s) {
-                  const Tensor got = s < sums.earlier() ? sums.take_earlier(s, i) : p.list()[i]->grad;
-                  CHECK(same_bits(got, tree_sum(nodes[s], i, dtype, device)));
-                }
-                p.list()[i]->grad = {};
-              }
-            }
-          }
-  });
-}
-
 TEST_CASE("leaf sums: two parameters whose gradients are one tensor do not add into each other") {
   Made p({3, 3});
   LeafSums sums(p.list(), 4, {0, 4});
@@ -226,8 +187,8 @@ TEST_CASE("leaf sums: a parameter without a gradient has none in every leaf") {
     sums.begin();
     for (int64_t leaf = 0; leaf < 3; ++leaf) {
       if (leaf > 0) sums.end_leaf();
-      p.parameters[0].grad = gradient(leaf, 0, Dtype::f32, Device::cpu);
-      p.parameters[1].grad = leaf == without ? gradient(leaf, 1, Dtype::f32, Device::cpu) : Tensor();
+      p.parameters[0].grad = gradient(leaf, 0);
+      p.parameters[1].grad = leaf == without ? gradient(leaf, 1) : Tensor();
     }
     for (size_t i = 0; i < 2; ++i) sums.finish(i);
   };
@@ -271,15 +232,6 @@ TEST_CASE("gradient layout: each element has one owner, tensors start at blocks,
     }
 }
 
-TEST_CASE("gradient layout: buckets are of 25 MiB, of 4 MiB per rank above 6 ranks") {
-  Made made({1});
-  made.parameters[0].value = Tensor({40 << 20});
-  CHECK(GradientLayout(made.list(), 1).buckets()[0] == Range{0, 25 << 18});
-  CHECK(GradientLayout(made.list(), 6).buckets()[0].hi == 402 * kBlock);  // 400 blocks, padded
-  CHECK(GradientLayout(made.list(), 8).buckets()[0] == Range{0, 32 << 18});
-  CHECK(GradientLayout(made.list(), 1).buckets().back() == Range{int64_t{6} * (25 << 18), 40 << 20});
-}
-
 TEST_CASE("gradient layout: sums of different dtypes are an error") {
   Made made({1, 1});
   made.parameters[1].value = Tensor({1}, Dtype::f64);
@@ -306,18 +258,6 @@ TEST_CASE("gradient tree: nodes are those of the definition, and the subtrees of
     const int64_t middle = middle_of({0, all});
     CHECK(tree(0, all) == "(" + tree(0, middle) + " " + tree(middle, all) + ")");
   }
-}
-
-TEST_CASE("gradient tree: as many sums as the design counts") {
-  const auto most = [](int64_t ranks, int64_t all) {
-    size_t sums = 0;
-    for (int64_t rank = 0; rank < ranks; ++rank) sums = std::max(sums, subtrees(all, Share::of_rank(all, all, rank, ranks).leaves).size());
-    return sums;
-  };
-  CHECK(most(4, 8) == 1);
-  CHECK(most(3, 8) == 2);
-  CHECK(most(64, 1024) == 1);
-  CHECK(message_of([] { middle_of({3, 4}); }) == "gradient tree: 1 leaves cannot be divided");
 }
 
 TEST_CASE("share: leaves hold whole micro-batches, each once, and ranks whole leaves") {

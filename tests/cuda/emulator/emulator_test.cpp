@@ -74,39 +74,6 @@ TEST_CASE("shuffle: types") {
       [](unsigned t) { return __shfl_sync(~0u, static_cast<short>(t), 2); }, [](unsigned t) { return static_cast<int>(t / 32 * 32 + 2); });
 }
 
-TEST_CASE("votes and matches") {
-  check_lanes([](unsigned t) { return __ballot_sync(~0u, t % 32 % 3 == 0); }, [](unsigned) { return 0x49249249u; });
-  check_lanes([](unsigned t) { return __any_sync(~0u, t == 40); }, [](unsigned t) { return t >= 32 ? 1 : 0; });
-  check_lanes([](unsigned t) { return __all_sync(~0u, t < 40); }, [](unsigned t) { return t < 32 ? 1 : 0; });
-  check_lanes([](unsigned t) { return __match_any_sync(~0u, t % 32 % 5); },
-      [](unsigned t) {
-        unsigned mask = 0;
-        for (unsigned l = 0; l < 32; ++l) mask |= unsigned{l % 5 == t % 32 % 5} << l;
-        return mask;
-      });
-  check_lanes([](unsigned t) { return __match_any_sync(~0u, t % 2 ? 0.0f : -0.0f); },  // compares bits
-      [](unsigned t) { return t % 2 ? 0xaaaaaaaau : 0x55555555u; });
-}
-
-TEST_CASE("warp reductions") {
-  const auto folded = [](unsigned t, auto first, auto f) {
-    for (unsigned l = t / 32 * 32; l < t / 32 * 32 + 32; ++l) first = f(first, l);
-    return first;
-  };
-  check_lanes([](unsigned t) { return __reduce_add_sync(~0u, static_cast<int>(t) - 40); },
-      [&](unsigned t) { return folded(t, 0, [](int s, unsigned l) { return s + static_cast<int>(l) - 40; }); });
-  check_lanes([](unsigned t) { return __reduce_add_sync(~0u, 0xf0000000u + t); },  // modulo 2^32
-      [&](unsigned t) { return folded(t, 0u, [](unsigned s, unsigned l) { return s + 0xf0000000u + l; }); });
-  check_lanes([](unsigned t) { return __reduce_min_sync(~0u, 20 - static_cast<int>(t)); }, [](unsigned t) { return t < 32 ? -11 : -43; });
-  check_lanes([](unsigned t) { return __reduce_max_sync(~0u, static_cast<int>(t) - 50); }, [](unsigned t) { return t < 32 ? -19 : 13; });
-  check_lanes([](unsigned t) { return __reduce_max_sync(~0u, t % 32 == 4 ? ~0u : t); }, [](unsigned) { return ~0u; });
-  check_lanes([](unsigned t) { return __reduce_min_sync(~0u, t % 32 == 4 ? ~0u : t + 1); }, [](unsigned t) { return t / 32 * 32 + 1; });
-  check_lanes([](unsigned t) { return __reduce_and_sync(~0u, ~(1u << t % 7)); }, [](unsigned) { return ~0x7fu; });
-  check_lanes([](unsigned t) { return __reduce_or_sync(~0u, 1u << t % 7); }, [](unsigned) { return 0x7fu; });
-  check_lanes([](unsigned t) { return __reduce_xor_sync(~0u, t * t); },
-      [&](unsigned t) { return folded(t, 0u, [](unsigned s, unsigned l) { return s ^ l * l; }); });
-}
-
 TEST_CASE("collectives of some lanes: halves in different numbers of rounds, odd and even lanes, overlapping pairs") {
   check_lanes(
       [](unsigned t) {
@@ -138,13 +105,9 @@ TEST_CASE("collectives of some lanes: halves in different numbers of rounds, odd
       [](unsigned t) { return static_cast<int>(t % 32) + 1; });
 }
 
-TEST_CASE("barriers that count") {
-  check_lanes([](unsigned t) { return __syncthreads_count(t % 7 == 0); }, [](unsigned) { return 10; });
-  check_lanes([](unsigned t) { return __syncthreads_or(t == 63) * 2 + __syncthreads_or(t == 64); }, [](unsigned) { return 2; });
-  check_lanes([](unsigned t) { return __syncthreads_and(t != 63) * 2 + __syncthreads_and(t < 64); }, [](unsigned) { return 1; });
-}
-
-TEST_CASE("bits") {
+TEST_CASE("bits, and matches, which compare them") {
+  check_lanes(
+      [](unsigned t) { return __match_any_sync(~0u, t % 2 ? 0.0f : -0.0f); }, [](unsigned t) { return t % 2 ? 0xaaaaaaaau : 0x55555555u; });
   CHECK(per_thread(1, [](unsigned) { return __popc(0xf0f0u) * 10000 + __ffs(0x50) * 100 + __clz(1); })[0] == 80000 + 500 + 31);
   CHECK(per_thread(1, [](unsigned) { return __ffs(0) * 100 + __clz(0) + __clz(-1); })[0] == 32);
   CHECK(per_thread(1, [](unsigned) { return __umulhi(0xdeadbeefu, 0xcafef00du); })[0] == (0xdeadbeefull * 0xcafef00du) >> 32);

@@ -1,6 +1,6 @@
 // Bugs that only a sanitizer can see. ThreadSanitizer must report a data race: "blocks", "barrier", "warp" or "copy". AddressSanitizer must
-// report use-after-poison, and for kernels the line "emulator: kernel kernel, thread 3 of block 1": "device", "static", "dynamic", "host" or
-// "released".
+// report use-after-poison, and for kernels the line "emulator: kernel kernel, thread 3 of block 1": "device", "static", "dynamic", "host"
+// or "released".
 #include "cuda/emulator/streams.h"
 #include "tests/cuda/emulator/emulator_fixture.h"
 #include "tests/cuda/emulator/planted_bugs.h"

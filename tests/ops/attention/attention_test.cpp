@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "autograd/gradcheck.h"
 #include "core/memory/memory.h"
 #include "tests/ops/attention/cases.h"
 #include "tests/skip.h"
@@ -124,17 +123,6 @@ TEST_CASE("in one tensor, in two and in three, also as the same columns, and of 
   });
 }
 
-TEST_CASE("the gradient of attention agrees with finite differences") {
-  const auto f = [](const std::vector<Parameter>& x) {
-    const auto [q, k, v] = thirds(x[0]);
-    return std::vector<Tensor>{attention(q, k, v, Visibility::not_causal(3), {.heads = 2})};
-  };
-  const GradCheck result = gradcheck(f, {Parameter{draw({1, 9, 18}, 5), {}, "qkv"}});
-  CAPTURE(result.worst_at);
-  CHECK(result.worst < 1e-7);
-  CHECK(result.least_norm > 0);
-}
-
 TEST_CASE("a tensor that is named for each view gets the same gradient as one that is named once") {
   const Case of{2, 9, 2, 4};
   const Parameter x{of.inputs()[0], {}, "qkv"};
@@ -145,34 +133,6 @@ TEST_CASE("a tensor that is named for each view gets the same gradient as one th
     tape.backward(y, of.dy());
   }
   CHECK(distance(x.grad, run(naive_attention, of, Dtype::f64, Device::cpu).gradients[0]) < 1e-12);
-}
-
-TEST_CASE("the heads of a projection may be shared out to several attentions") {
-  on_every_device([](Device device) {
-    const Case whole{1, 20, 3, 4, Visibility::causal(), 0, {}, Place::three_tensors};
-    const std::vector<Tensor> inputs = as(whole.inputs(), Dtype::f64, device);
-    const Tensor dy = to(whole.dy(), device);
-    const ForwardAndBackward expected = run(naive_attention, whole, Dtype::f64, Device::cpu);
-    std::vector<Parameter> x;
-    for (const Tensor& t : inputs) x.push_back({t, {}, "input"});
-    Tape tape;
-    const std::vector<Arg> of(x.begin(), x.end());
-    std::vector<Tensor> ys, dys;
-    for (auto [first, heads] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}}) {
-      const auto view = [&, first = first, heads = heads](size_t i) { return Rows{of[i], first * whole.width, heads * whole.width}; };
-      ys.push_back(attention(view(0), view(1), view(2), whole.sees, {.heads = heads}));
-      const ViewElement y(Rows{expected.y}), got(Rows{ys.back()}), all_dy(Rows{dy});
-      Values values;
-      for (int64_t t = 0; t < whole.c; ++t)
-        for (int64_t n = 0; n < heads * whole.width; ++n) {
-          CHECK(std::abs(got(0, t, n) - y(0, t, first * whole.width + n)) < 1e-12);
-          values.push_back(all_dy(0, t, first * whole.width + n));
-        }
-      dys.push_back(tensor_of(values, ys.back().shape(), Dtype::f64, device));
-    }
-    tape.backward(ys, dys);
-    for (size_t i = 0; i < x.size(); ++i) CHECK(distance(x[i].grad, expected.gradients[i]) < 1e-12);
-  });
 }
 
 TEST_CASE("what padding holds is not read, and a sequence without keys gives zero") {

@@ -63,20 +63,6 @@ TEST_CASE("heads that share their keys are heads with repeated keys, whose gradi
   });
 }
 
-TEST_CASE("shared keys: a definition in which query head n hears key head n mod g is noticed") {
-  const Case of{1, 9, 4, 3, tokens(true), 0, {}, Place::three_tensors, -1, 0, 2};
-  const std::vector<Tensor> in = of.inputs();
-  const auto interleaved = [&](const Tensor& keys) {
-    const Tensor all({1, 9, 12}, Dtype::f64);
-    for (int64_t i = 0; i < all.size(); ++i) all.data<double>()[i] = keys.data<double>()[i / 12 * 6 + i % 12 % 6];
-    return all;
-  };
-  const ForwardAndBackward got = run(attention, of, in, of.dy());
-  const ForwardAndBackward wrong = run(naive_attention, repeated(of), {in[0], interleaved(in[1]), interleaved(in[2])}, of.dy());
-  CHECK(distance(got.y, wrong.y) > 0.01);
-  CHECK(distance(got.gradients[0], wrong.gradients[0]) > 0.01);
-}
-
 TEST_CASE("a key head for each head gives the bits of attention without groups") {
   on_every_device([](Device device) {
     for (const auto& [dtype, width] : {std::pair<Dtype, int64_t>{Dtype::f32, 12}, {Dtype::f64, 12}, {Dtype::bf16, 12}, {Dtype::bf16, 32}}) {

@@ -1,11 +1,6 @@
 #include "ops/metric/metric.h"
 
-#include "ops/attention/attention.h"
-#include "ops/elements/arithmetic.h"
 #include "ops/metric/unpack.h"
-#include "ops/products/products.h"
-#include "ops/rows/softmax.h"
-#include "ops/shapes/shape_ops.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -68,21 +63,6 @@ struct Expected {
   }
 };
 
-// The visible scores of a causal mask, scaled, through a softmax, times the projections: metric attention step by step.
-Tensor attention_by_scores(const Tensor& p_bcd, const Tensor& m_nl, Triangle triangle) {
-  const int64_t b = p_bcd.shape()[0], c = p_bcd.shape()[1], n = m_nl.shape()[0], k = p_bcd.shape()[2] / n;
-  const Tensor hidden({c, c}, Dtype::f64);
-  for (int64_t i = 0; i < c * c; ++i) hidden.data<double>()[i] = i % c > i / c ? -1e300 : 0;
-  const Tensor s_bncC =
-      softmax(metric_scores(p_bcd, m_nl, triangle) * (1 / std::sqrt(static_cast<double>(k))) + to(hidden, p_bcd.device()));
-  return reshape(contract("bncC,bCnk->bcnk", s_bncC, reshape(p_bcd, {b, c, n, k})), {b, c, n * k});
-}
-
-Tensor attention_with_metric(const Tensor& p_bcd, const Tensor& m_nl, Triangle triangle) {
-  const Rows p{p_bcd};
-  return attention(Rows{times_metric(p_bcd, m_nl, triangle)}, p, p, Visibility::causal(), {.heads = m_nl.shape()[0]});
-}
-
 }  // namespace
 
 TEST_CASE("metric: p M and p M p^T are those of the whole matrices, on every device and in every dtype") {
@@ -101,22 +81,6 @@ TEST_CASE("metric: p M and p M p^T are those of the whole matrices, on every dev
   });
 }
 
-TEST_CASE("metric: attention with q = p M and one tensor as keys and values is what the packed scores give, gradients too") {
-  on_every_device([](Device device) {
-    for (const Case& of : kCases) {
-      const Tensor dy = drawn({of.b, of.c, of.heads * of.width}, Dtype::f64, device, 3);
-      std::vector<std::vector<Tensor>> outcomes;
-      for (auto f : {attention_by_scores, attention_with_metric}) {
-        const auto map = [&](const std::vector<Tensor>& in) { return f(in[0], in[1], of.triangle); };
-        const std::vector<Tensor> inputs{of.p(Dtype::f64, device), of.m(Dtype::f64, device)};
-        outcomes.push_back(gradients_of(map, inputs, dy));
-        outcomes.back().push_back(map(inputs));
-      }
-      for (size_t i = 0; i < 3; ++i) CHECK(error_of(outcomes[1][i], values_of(outcomes[0][i])) < 1e-11);
-    }
-  });
-}
-
 TEST_CASE("metric: where one of projections and metric is a constant, the other has the gradient that it has beside it") {
   on_every_device([](Device device) {
     for (const Triangle triangle : {Triangle::upper, Triangle::lower})
@@ -131,18 +95,6 @@ TEST_CASE("metric: where one of projections and metric is a constant, the other 
         CHECK(same_bits(of_m[0], both[1]));
       }
   });
-}
-
-TEST_CASE("metric: a factored metric lets no position score itself below 0, a symmetric one may") {
-  const Case of{1, 40, 1, 4, Triangle::lower};
-  const Tensor p = of.p(Dtype::f64, Device::cpu), m = of.m(Dtype::f64, Device::cpu);
-  double least_factored = 0, least_symmetric = 0;
-  for (int64_t c = 0; c < of.c; ++c) {
-    least_factored = std::min(least_factored, item(metric_scores(p, m, Triangle::lower), c * of.c + c));
-    least_symmetric = std::min(least_symmetric, item(metric_scores(p, m, Triangle::upper), c * of.c + c));
-  }
-  CHECK(least_factored >= 0);
-  CHECK(least_symmetric < 0);
 }
 
 TEST_CASE("metric: the bits of the scores and of the gradients do not depend on the number of threads") {

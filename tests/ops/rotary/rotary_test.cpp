@@ -87,14 +87,6 @@ void check(const Case& c, Device device, Dtype dtype) {
     CHECK(error_of(got[which + 1], naive.dgain[which], naive.gain_size[which]) <= bound + 100 * sum_unit(dtype));
 }
 
-// q_i . k_j of the two heads of positions i and j.
-double score(const Tensor& y_bcd, int64_t k, int64_t i, int64_t j) {
-  const double* const y = y_bcd.data<double>();
-  double sum = 0;
-  for (int64_t n = 0; n < k; ++n) sum += y[i * 2 * k + n] * y[j * 2 * k + k + n];
-  return sum;
-}
-
 }  // namespace
 
 TEST_CASE("rotary: values and gradients are the definition's, with and without norm, of all columns and of some") {
@@ -104,43 +96,6 @@ TEST_CASE("rotary: values and gradients are the definition's, with and without n
       check(c, device, dtype);
     }
   });
-}
-
-TEST_CASE("rotary: a score depends on the difference of positions alone, and no head changes its length") {
-  const int64_t k = 10, context = 9;
-  const Tensor x = drawn({1, context, 2 * k}, Dtype::f64, Device::cpu, 1),
-               table = rotary_table(context + 37, 8, {}, Dtype::f64, Device::cpu);
-  const Tensor here = rotary(x, {1, 1, k}, Tensor(), Tensor(), table), there = rotary(x, {1, 1, k}, Tensor(), Tensor(), table, 37);
-  double moved = 0, worst = 0;
-  for (int64_t i = 0; i < context; ++i)
-    for (int64_t j = 0; j < context; ++j) {
-      raise_to(worst, std::abs(score(here, k, i, j) - score(there, k, i, j)));
-      moved = std::max(moved, std::abs(score(here, k, i, j) - score(x, k, i, j)));
-    }
-  CHECK(worst <= 1e-12);
-  CHECK(moved > 0.1);
-  for (int64_t head = 0; head < 2 * context; ++head) {
-    double before = 0, after = 0;
-    for (int64_t j = head * k; j < (head + 1) * k; ++j) {
-      before += x.data<double>()[j] * x.data<double>()[j];
-      after += there.data<double>()[j] * there.data<double>()[j];
-    }
-    CHECK(std::abs(before - after) <= 1e-12);
-  }
-}
-
-TEST_CASE("rotary: a definition whose pairs are neighbours instead of halves is noticed") {
-  const Tensor x = drawn({1, 1, 16}, Dtype::f64, Device::cpu, 1), table = rotary_table(4, 8, {}, Dtype::f64, Device::cpu);
-  const Values y = values_of(rotary(x, {1, 1, 8}, Tensor(), Tensor(), table, 3)), all = values_of(x), query(all.begin(), all.begin() + 8);
-  const Values halves = turned(query, 8, 3),
-               neighbours = turned({query[0], query[2], query[4], query[6], query[1], query[3], query[5], query[7]}, 8, 3);
-  double right = 0, wrong = 0;
-  for (size_t i = 0; i < 8; ++i) {
-    raise_to(right, std::abs(y[i] - halves[i]));
-    raise_to(wrong, std::abs(y[i] - neighbours[i / 2 + i % 2 * 4]));
-  }
-  CHECK(right <= 1e-13);
-  CHECK(wrong > 0.1);
 }
 
 TEST_CASE("rotary: the scalings of the frequencies") {

@@ -134,26 +134,6 @@ TEST_CASE("cells: gradients have the bits of the CPU, 16 bytes at a time or not,
     });
 }
 
-TEST_CASE("cell_windows and linear are a causal strided convolution") {
-  const Extents of{2, 9, 3};
-  const int64_t size = 2, kernel = 4, out = 5;
-  const Tensor x = drawn({of.b, of.c, of.d}, Dtype::f64, Device::cpu, 1), w = drawn({out, of.d, kernel}, Dtype::f64, Device::cpu, 2);
-  const Tensor bias = drawn({out}, Dtype::f64, Device::cpu, 3),
-               y = linear(cell_windows(x, size, kernel), w.reshaped({out, of.d * kernel}), bias);
-  const Values v = values_of(x), weights = values_of(w);
-  Values expected;
-  for (int64_t b = 0; b < of.b; ++b)
-    for (int64_t j = 0; j < of.c / size; ++j)
-      for (int64_t f = 0; f < out; ++f) {
-        double sum = values_of(bias)[static_cast<size_t>(f)];
-        for (int64_t i = 0; i < of.d; ++i)
-          for (int64_t q = 0; q < kernel; ++q)
-            sum += weights[static_cast<size_t>((f * of.d + i) * kernel + q)] * at(v, of, b, (j + 1) * size - kernel + q, i);
-        expected.push_back(sum);
-      }
-  CHECK(error_of(y, expected) < 1e-14);
-}
-
 TEST_CASE("whole_cells: lengths in cells, rounded down") {
   on_every_device([](Device device) { CHECK(values_of(whole_cells(ids_of({9, 8, 3, 0}, {4}, device), 4)) == Values{2, 2, 0, 0}); });
 }
