@@ -64,9 +64,7 @@ TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test
     }
     if (device == Device::cuda_emulated && !test::everything()) continue;
     for (const OpCheck& check : op_checks()) {
-      CAPTURE(std::string(name_of(device)));
-      CAPTURE(std::string(check.op));
-      CAPTURE(std::string(check.what));
+      INFO("device ", std::string(name_of(device)), ", op ", std::string(check.op), ", what ", std::string(check.what));
       const GradCheck result = run_check(check, device);
       CAPTURE(result.worst_at);
       CHECK(result.worst <= 1e-6);
@@ -82,9 +80,7 @@ TEST_CASE("every op has the results and gradients of the CPU on a GPU") {
   for (Device device : {Device::cuda_emulated, Device::cuda}) {
     if (!available(device)) continue;  // said above
     for (const OpCheck& check : op_checks()) {
-      CAPTURE(std::string(name_of(device)));
-      CAPTURE(std::string(check.op));
-      CAPTURE(std::string(check.what));
+      INFO("device ", std::string(name_of(device)), ", op ", std::string(check.op), ", what ", std::string(check.what));
       check_same(results_and_gradients(check, device), results_and_gradients(check, Device::cpu));
     }
   }
@@ -93,8 +89,7 @@ TEST_CASE("every op has the results and gradients of the CPU on a GPU") {
 // Kernels must not depend on the order of their threads, nor blocks see each other's writes, nor the CPU read what it has not waited for.
 TEST_CASE("every backward and its forward compute the same in every mode of the emulator" * doctest::skip(test::kSanitized)) {
   for (const OpCheck& check : op_checks()) {
-    CAPTURE(std::string(check.op));
-    CAPTURE(std::string(check.what));
+    INFO("op ", std::string(check.op), ", what ", std::string(check.what));
     const std::vector<Values> expected = results_and_gradients(check, Device::cpu);
     for (const Mode& mode : kModes) {
       CAPTURE(std::string(mode.name));

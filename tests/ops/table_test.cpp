@@ -213,10 +213,7 @@ std::set<std::string> taken(const std::function<bool(Inputs&, size_t)>& change) 
       Inputs inputs = draw_inputs(check, Device::cpu);
       if (!change(inputs, i)) continue;
       const std::string message = outcome(check, inputs);
-      CAPTURE(std::string(check.op));
-      CAPTURE(std::string(check.what));
-      CAPTURE(i);
-      CAPTURE(message);
+      INFO("op ", std::string(check.op), ", what ", std::string(check.what), ", i ", i, ", message ", message);
       CHECK((message.empty() || !op_of(message).empty()));
       if (message.empty()) all.insert(std::string(check.op) + " " + std::to_string(i));
     }
@@ -323,12 +320,8 @@ TEST_CASE("inputs of other shapes: an op says what is wrong, or takes them, forw
             for (int d = 0; d < inner.rank(); ++d) shape.push_back(inner[d]);
           }
           const std::string message = outcome(other, draw_inputs(other, Device::cpu));
-          CAPTURE(std::string(check.op));
-          CAPTURE(std::string(check.what));
-          CAPTURE(i);
-          CAPTURE(index);
-          CAPTURE(by);
-          CAPTURE(message);
+          INFO("op ", std::string(check.op), ", what ", std::string(check.what), ", i ", i, ", index ", index, ", by ", by, ", message ",
+              message);
           CHECK((message.empty() || !op_of(message).empty()));
           ++(message.empty() ? accepted : refused);
         }

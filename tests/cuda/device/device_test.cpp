@@ -131,44 +131,30 @@ TEST_CASE("tensor_of: the values, row by row, with the dtype of their type") {
   CHECK(message_of([] { tensor_of(std::vector<float>{1, 2, 3}, {2, 2}); }) == "tensor_of: 3 values for shape [2 2]");
 }
 
-TEST_CASE("trace: a Timer times ops and counts their work, and forgets it at restart") {
+TEST_CASE("trace: a Timer times ops, a Counter counts their work, and neither begins while another is alive") {
   const Tensor x = drawn({3, 4}, Dtype::f64, Device::cpu, 1), w = drawn({5, 4}, Dtype::f64, Device::cpu, 2);
   const bool before = trace::enabled;
-  {
-    const trace::Timer timer;
+  const auto check = [&](const auto& one, const std::string& alive) {
     linear(x, w, Tensor());
     trace::restart();
-    CHECK(timer.work().empty());
+    CHECK(one.work().empty());
     for (int i = 0; i < 2; ++i) linear(x, w, Tensor());
-    REQUIRE(timer.work().size() == 1);
-    const trace::Work& work = timer.work().at("linear");
+    REQUIRE(one.work().size() == 1);
+    const trace::Work& work = one.work().at("linear");
     CHECK(work.calls == 2);
     CHECK(work.flops == 2 * 2 * 3 * 4 * 5);
     CHECK(work.bytes == 2 * 8 * (3 * 4 + 5 * 4 + 3 * 5));
-    CHECK(work.seconds > 0);
-    CHECK(message_of([] { const trace::Timer second; }) == "trace: a Timer is alive");
-  }
-  CHECK(trace::enabled == before);
-}
-
-TEST_CASE("trace: a Counter counts the work of ops, and neither it nor a Timer begins beside another") {
-  const Tensor x = drawn({3, 4}, Dtype::f64, Device::cpu, 1), w = drawn({5, 4}, Dtype::f64, Device::cpu, 2);
-  const bool before = trace::enabled;
-  {
-    const trace::Counter counter;
-    linear(x, w, Tensor());
-    REQUIRE(counter.work().size() == 1);
-    const trace::Work& work = counter.work().at("linear");
-    CHECK(work.calls == 1);
-    CHECK(work.flops == 2 * 3 * 4 * 5);
-    CHECK(work.bytes == 8 * (3 * 4 + 5 * 4 + 3 * 5));
-    CHECK(message_of([] { const trace::Counter second; }) == "trace: a Counter is alive");
-    CHECK(message_of([] { const trace::Timer second; }) == "trace: a Counter is alive");
-    CHECK(counter.work().size() == 1);
-  }
+    CHECK((work.seconds > 0) == (alive == "trace: a Timer is alive"));
+    CHECK(message_of([] { const trace::Timer second; }) == alive);
+    CHECK(message_of([] { const trace::Counter second; }) == alive);
+  };
   {
     const trace::Timer timer;
-    CHECK(message_of([] { const trace::Counter second; }) == "trace: a Timer is alive");
+    check(timer, "trace: a Timer is alive");
+  }
+  {
+    const trace::Counter counter;
+    check(counter, "trace: a Counter is alive");
   }
   CHECK(trace::enabled == before);
 }

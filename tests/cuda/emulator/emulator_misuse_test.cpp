@@ -76,8 +76,7 @@ template <class F> std::string error_in_kernel(F f) {
 }
 
 void check_error(const std::string& error, const std::string& thread, const std::string& what) {
-  CAPTURE(error);
-  CAPTURE(what);
+  INFO("error ", error, ", what ", what);
   CHECK(contains(error, "kernel: " + thread + ": "));
   CHECK(contains(error, what));
   CHECK(contains(error, "(launched at caller.cu:12)"));

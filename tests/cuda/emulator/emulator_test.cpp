@@ -46,8 +46,7 @@ template <class F, class G> void check_lanes(F f, G expected) {
 TEST_CASE("shuffle: every kind and width") {
   for (unsigned width : {1u, 2u, 4u, 8u, 16u, 32u})
     for (unsigned by : {0u, 1u, 3u, 5u, 9u, 17u, 31u}) {
-      CAPTURE(width);
-      CAPTURE(by);
+      INFO("width ", width, ", by ", by);
       const int w = static_cast<int>(width);
       const auto value = [](unsigned t) { return t * 3 + 1; };
       check_lanes([=](unsigned t) { return __shfl_sync(~0u, value(t), static_cast<int>(by + t), w); },

@@ -24,10 +24,7 @@ TEST_CASE("combinations of layouts, accumulation and bias: all pairs, or all of 
         for (int c = 0; c < 5; ++c)
           for (int flags = 0; flags < 4; ++flags) {
             if (!test::everything() && (c != (a + b) % 5 || flags != (a + 3 * b) % 4)) continue;
-            CAPTURE(a);
-            CAPTURE(b);
-            CAPTURE(c);
-            CAPTURE(flags);
+            INFO("a ", a, ", b ", b, ", c ", c, ", flags ", flags);
             CHECK(
                 worst_of_all({2, m, n, k, kLayouts[a], kLayouts[b], kLayouts[c], (flags & 1) != 0, (flags & 2) != 0}, dtype, device) <= 1);
           }
@@ -44,9 +41,7 @@ TEST_CASE("odd sizes, every layout in turn") {
           const bool takes_turn = ++turn % 11 == 0 || (device == Device::cpu && (turn % 11 == 5 || test::everything()));
           if (!takes_turn) continue;
           const Layout a = kLayouts[turn % 5], b = kLayouts[turn / 5 % 5], c = kLayouts[turn / 25 % 5];
-          CAPTURE(m);
-          CAPTURE(n);
-          CAPTURE(k);
+          INFO("m ", m, ", n ", n, ", k ", k);
           CHECK(worst_of_all({turn % 3 == 0 ? 3 : 1, m, n, k, a, b, c, turn % 2 == 0, turn % 7 < 3}, dtype, device) <= 1);
         }
   });
@@ -73,10 +68,7 @@ TEST_CASE("products that are cut into blocks, pieces and tasks") {
   };
   for (Case t : cases)
     for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
-      CAPTURE(t.m);
-      CAPTURE(t.n);
-      CAPTURE(t.k);
-      CAPTURE(std::string(name_of(dtype)));
+      INFO("m ", t.m, ", n ", t.n, ", k ", t.k, ", dtype ", std::string(name_of(dtype)));
       CHECK(worst_of_all(t, dtype, Device::cpu) <= 1);
     }
 }
@@ -158,9 +150,7 @@ TEST_CASE("the bits do not depend on the number of threads") {
         Matrices a(t.batch, t.m, t.k, t.a), b(t.batch, t.k, t.n, t.b), c(t.batch, t.m, t.n, t.c);
         a.draw(dtype, Device::cpu, 6), b.draw(dtype, Device::cpu, 7);
         const Tensor bias = drawn({t.n}, dtype, Device::cpu, 8);
-        CAPTURE(t.m);
-        CAPTURE(t.n);
-        CAPTURE(t.k);
+        INFO("m ", t.m, ", n ", t.n, ", k ", t.k);
         const std::vector<int> counts = {1, 3, 24};  // more than there is work for, too
         check_threads(
             [&] {

@@ -325,8 +325,7 @@ TEST_CASE("votes, matches, shuffles, reductions, counting barriers") {
       const std::vector<int> want = expected_words(x, t);
       REQUIRE(want.size() == Words::kWords);
       for (size_t word = 0; word < want.size(); ++word) {
-        CAPTURE(word);
-        CAPTURE(t);
+        INFO("word ", word, ", t ", t);
         CHECK(got[word * 64 + t] == want[word]);
       }
     }

@@ -28,8 +28,7 @@ struct Inside {
 TEST_CASE("elements: any length from any address, and nothing around them") {
   for (int64_t n : {0, 1, 7, 8, 9, 31, 2048, 2057})
     for (int64_t first : {0, 1, 4, 8}) {
-      CAPTURE(n);
-      CAPTURE(first);
+      INFO("n ", n, ", first ", first);
       on_every_device_and_dtype([&](Device device, Dtype dtype) {
         const Inside y(n, first, dtype, device, 1), x(n, 0, dtype, device, 2);
         Values sum = values_of(y.part), added = values_of(x.part);
@@ -61,8 +60,7 @@ TEST_CASE("sums of columns: every row once, from none to many chunks") {
   for (const auto& [each_rows, each_columns] :
       {std::pair<int64_t, int64_t>{0, 3}, {1, 2}, {7, 33}, {256, 32}, {257, 31}, {1021, 40}, {4099, 5}, {300, 4097}}) {
     const auto &rows = each_rows, &columns = each_columns;
-    CAPTURE(rows);
-    CAPTURE(columns);
+    INFO("rows ", rows, ", columns ", columns);
     // Small whole numbers: every order of adding gives the same.
     Values x, sums(static_cast<size_t>(columns));
     for (int64_t i = 0; i < rows * columns; ++i) {

@@ -31,9 +31,7 @@ struct Caches {
 // Feeds the sequence in pieces and compares each with the same positions of attention over all of it.
 void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, int64_t capacity, Device device, Place place = Place::thirds,
     int64_t width = kWidth, int64_t kv_heads = kHeads) {
-  CAPTURE(sees.least);
-  CAPTURE(sees.most);
-  CAPTURE(capacity);
+  INFO("least ", sees.least, ", most ", sees.most, ", capacity ", capacity);
   int64_t c = 0;
   for (int64_t piece : pieces) c += piece;
   const AttentionOptions options{.heads = kHeads, .kv_heads = kv_heads};
@@ -45,8 +43,7 @@ void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, in
   Caches caches(capacity, Dtype::f64, device, width, kv_heads);
   int64_t past = 0;
   for (int64_t piece : pieces) {
-    CAPTURE(past);
-    CAPTURE(piece);
+    INFO("past ", past, ", piece ", piece);
     std::vector<Tensor> now;
     for (const Tensor& t : inputs) now.push_back(to(positions(t, past, piece), device));
     const auto [q, k, v] = of.views(now);

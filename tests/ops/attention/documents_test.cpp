@@ -195,9 +195,7 @@ TEST_CASE("flash attention of packed documents: the bounds of tiles are exact") 
           if (sees(t0, i)) first = i;
           if (sees(39 - i, j1 - 1)) end = 40 - i;
         }
-        CAPTURE(t0);
-        CAPTURE(j0);
-        CAPTURE(size);
+        INFO("t0 ", t0, ", j0 ", j0, ", size ", size);
         REQUIRE(visible.none(t0, t1, j0, j1) == (seen == 0));
         REQUIRE(visible.all(t0, t1, j0, j1) == (seen == (t1 - t0) * (j1 - j0)));
         REQUIRE(visible.first_key(t0) == first);

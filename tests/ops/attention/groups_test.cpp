@@ -15,20 +15,19 @@ Case repeated(Case of) {
   of.kv_heads = 0;
   return of;
 }
+// The place in keys that element i of repeated keys has.
+int64_t place(const Case& of, int64_t i) {
+  const int64_t x = i % of.d(), group = of.heads / of.kv_heads;
+  return i / of.d() * of.kv() + x / of.width / group * of.width + x % of.width;
+}
 Tensor repeated(const Case& of, const Tensor& keys) {
-  const int64_t group = of.heads / of.kv_heads, rows = keys.shape()[0] * keys.shape()[1];
   const Tensor all({keys.shape()[0], keys.shape()[1], of.d()}, Dtype::f64);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t x = 0; x < of.d(); ++x)
-      all.data<double>()[r * of.d() + x] = keys.data<double>()[r * of.kv() + x / of.width / group * of.width + x % of.width];
+  for (int64_t i = 0; i < all.size(); ++i) all.data<double>()[i] = keys.data<double>()[place(of, i)];
   return all;
 }
 Tensor summed(const Case& of, const Tensor& gradient) {
-  const int64_t group = of.heads / of.kv_heads, rows = gradient.shape()[0] * gradient.shape()[1];
   const Tensor all = zeros({gradient.shape()[0], gradient.shape()[1], of.kv()}, Dtype::f64, Device::cpu);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t x = 0; x < of.d(); ++x)
-      all.data<double>()[r * of.kv() + x / of.width / group * of.width + x % of.width] += gradient.data<double>()[r * of.d() + x];
+  for (int64_t i = 0; i < gradient.size(); ++i) all.data<double>()[place(of, i)] += gradient.data<double>()[i];
   return all;
 }
 

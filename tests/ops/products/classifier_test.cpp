@@ -57,8 +57,7 @@ Outcome run(const Tensor& x, const Tensor& w, const Tensor& bias, const std::vec
 }
 
 void check(const std::vector<int64_t>& targets, int64_t v, int64_t d, bool with_bias, double dloss, Device device, Dtype dtype) {
-  CAPTURE(v);
-  CAPTURE(dloss);
+  INFO("v ", v, ", dloss ", dloss);
   const int64_t rows = static_cast<int64_t>(targets.size());
   const Tensor x = drawn({rows, d}, dtype, device, 1), w = drawn({v, d}, dtype, device, 2);
   const Tensor bias = with_bias ? drawn({v}, dtype, device, 3) : Tensor();
@@ -194,8 +193,7 @@ TEST_CASE("classifier: on a GPU as exact as on the CPU, whatever the vocabulary 
       if (!test::everything() && biased == (vocabulary % 2 == 0)) continue;
       on_every_device_and_dtype([&](Device device, Dtype dtype) {
         if (device == Device::cpu) return;
-        CAPTURE(vocabulary);
-        CAPTURE(biased);
+        INFO("vocabulary ", vocabulary, ", biased ", biased);
         constexpr int64_t kRows = 6, kWidth = 5;
         const auto got = results(kRows, vocabulary, kWidth, biased, dtype, dtype, device);
         const auto on_cpu = results(kRows, vocabulary, kWidth, biased, dtype, dtype, Device::cpu);

@@ -84,9 +84,7 @@ void check_linear(const Shape& shape, int64_t f, bool with_bias, Device device, 
   const int64_t d = shape[-1];
   int64_t rows = 1;
   for (int i = 0; i < shape.rank() - 1; ++i) rows *= shape[i];
-  CAPTURE(show(shape));
-  CAPTURE(f);
-  CAPTURE(with_bias);
+  INFO("shape ", show(shape), ", f ", f, ", with_bias ", with_bias);
   Shape out = shape;
   out.set(-1, f);
   const Tensor x = drawn(shape, dtype, device, 1), w = drawn({f, d}, dtype, device, 2), dy = drawn(out, dtype, device, 4);

@@ -55,8 +55,7 @@ Tensor shifted(const Shape& shape, Dtype dtype, Device device, uint64_t stream) 
 }
 
 void check(Kind kind, int64_t rows, int64_t width, double eps, Device device, Dtype dtype) {
-  CAPTURE(rows);
-  CAPTURE(width);
+  INFO("rows ", rows, ", width ", width);
   const Shape shape{rows, width}, vector{width};
   const Tensor x = shifted(shape, dtype, device, 1), branch = drawn(shape, dtype, device, 2), dy = drawn(shape, dtype, device, 3);
   const Tensor gain = drawn(vector, dtype, device, 4), bias = drawn(vector, dtype, device, 5);
@@ -151,8 +150,7 @@ TEST_CASE("layer norm: on a GPU as exact as on the CPU, rows of any width, with 
         for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
           if (!test::everything() && device == Device::cuda_emulated && (with + turn + static_cast<int>(dtype)) % 4 != 0) continue;
           const bool residual = with & 1, biased = with & 2;
-          CAPTURE(show(shape));
-          CAPTURE(with);
+          INFO("shape ", show(shape), ", with ", with);
           const auto got = results(shape, residual, biased, dtype, dtype, device);
           const auto on_cpu = results(shape, residual, biased, dtype, dtype, Device::cpu);
           const auto exact = results(shape, residual, biased, dtype, Dtype::f64, Device::cpu);

@@ -119,8 +119,7 @@ TEST_CASE("cell_windows: windows that end with their cells, zero before the sequ
 TEST_CASE("cells: gradients have the bits of the CPU, 16 bytes at a time or not, also after the last cell") {
   for (const auto& [size, d] : {std::pair<int64_t, int64_t>{1, 24}, {2, 264}, {3, 5}, {3, 24}, {4, 24}, {8, 264}, {8, 5}})
     on_every_device_and_dtype([&, size = size, d = d](Device device, Dtype dtype) {
-      CAPTURE(size);
-      CAPTURE(d);
+      INFO("size ", size, ", d ", d);
       const std::vector<std::function<Tensor(const Tensor&)>> ops = {[&](const Tensor& x) { return cell_max(x, size); },
           [&](const Tensor& x) { return cell_windows(x, size, size); },
           [&](const Tensor& x) { return cell_windows(x, size, 2 * size, size); }};
@@ -180,8 +179,7 @@ TEST_CASE("join_upsampled: with contract a shifted transposed convolution beside
 TEST_CASE("join_upsampled: the gradients of a and z have the bits of the CPU, 16 bytes at a time or not") {
   for (const auto& [ratio, d] : {std::pair<int64_t, int64_t>{1, 24}, {2, 264}, {3, 5}, {3, 24}, {4, 24}, {8, 264}, {8, 5}})
     on_every_device_and_dtype([&, ratio = ratio, d = d](Device device, Dtype dtype) {
-      CAPTURE(ratio);
-      CAPTURE(d);
+      INFO("ratio ", ratio, ", d ", d);
       const auto gradients = [&](Device on) {
         const std::vector<Tensor> in{drawn({2, 11, d}, dtype, on, 1), drawn({2, 3, d * ratio}, dtype, on, 2), drawn({d}, dtype, on, 3)};
         return gradients_of(

@@ -84,8 +84,7 @@ TEST_CASE("shift_and_sum: a value travels along the binary digits of the distanc
 TEST_CASE("shift_and_sum: values and gradients are those of the definition, on every device and in every dtype") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     for (const ShiftCase& of : kCases) {
-      CAPTURE(of.c);
-      CAPTURE(of.width);
+      INFO("c ", of.c, ", width ", of.width);
       const auto ours = errors(shift_and_sum, of, device, dtype), plain = errors(naive_shift_and_sum, of, Device::cpu, dtype);
       for (size_t i = 0; i < ours.size(); ++i) CHECK(ours[i] <= 2 * plain[i] + 8 * sum_unit(dtype) * static_cast<double>(of.width));
     }
@@ -186,8 +185,7 @@ TEST_CASE("shift_and_sum: divided into parts it gives the same values and gradie
              {{1, 29, 1, 4, 9}, bytes_of(8, 1), 3}, {{1, 150, 1, 3, 8}, bytes_of(80, 6), 2}, {{1, 230, 1, 3, 8}, bytes_of(230, 8), 1},
              {{1, 90, 1, 40, 7, 0.4}, bytes_of(33, 4), 2}}) {
       const ShiftCase& of = divided.of;
-      CAPTURE(of.c);
-      CAPTURE(divided.bytes);
+      INFO("c ", of.c, ", bytes ", divided.bytes);
       const Tensor v = of.v(Dtype::f64, device), coef = of.coef(Dtype::f64, device), dy = of.dy(Dtype::f64, device);
       const auto expected = outcome_of(naive_shift_and_sum, of, {exactly(v), exactly(coef)}, exactly(dy));
       set_random_state({3, 7});
