@@ -86,7 +86,7 @@ void replace_number(const Copy& copy, const std::string& key, const std::string&
 }  // namespace
 
 TEST_CASE("Hugging Face: stored models have the stored logits, and go back as they came") {
-  for (const auto& [each, type] : {std::pair("gpt2", "gpt2"), {"untied_bf16", "gpt2"}, {"bare_f16", "gpt2"}, {"llama", "llama"},
+  for (const auto& [each, type] : {std::pair("gpt2", "GPT-2"), {"untied_bf16", "GPT-2"}, {"bare_f16", "GPT-2"}, {"llama", "llama"},
            {"qwen2_bf16", "qwen2"}, {"qwen3", "qwen3"}}) {
     const std::string name = each;
     CAPTURE(name);

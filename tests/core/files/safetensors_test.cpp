@@ -20,7 +20,6 @@
 
 using namespace ricci;
 using namespace test_data;
-using ricci::xxh64;
 
 namespace {
 

@@ -54,7 +54,7 @@ std::string long_lines(int count) {
 struct Corpus {
   ScratchFolder folder;
   TextSource files{folder.write("a.txt", long_lines(400)) + "," + folder.write("b.txt", "the end")};
-  PrepareOptions options{.documents = {.documents = "<end>"}, .shard_tokens = 20'000};
+  PrepareOptions options{.documents = {.documents = "<end>"}, .shard_tokens = 15'000};
   std::shared_ptr<const Tokenizer> tokenizer = char_tokenizer_of(files, options.documents);
 
   Prepared prepare(const std::string& name) const {
@@ -311,7 +311,7 @@ TEST_CASE("a folder with shards of something else is left alone") {
   const std::string message = whole + ": holds shards of other inputs, settings or tokenizer; name another folder, or remove it";
   corpus.options.shard_tokens = 30'000;
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
-  corpus.options.shard_tokens = 20'000;
+  corpus.options.shard_tokens = 15'000;
   corpus.files = TextSource(corpus.folder / "a.txt");
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == bytes);

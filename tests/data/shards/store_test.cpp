@@ -127,11 +127,11 @@ TEST_CASE("store: the ids of a text, read anywhere, under the hash that runs of 
   CHECK(error_of([&] { tokens.read(70'001, some); }) == "a.gz: tokens 70001 to 70008 are not in a text of 70007 tokens");
 }
 
-// The license is a file that was not written a moment ago, so that its time shows every change.
+// The README is a file that was not written a moment ago, so that its time shows every change.
 TEST_CASE("store: a second opening reads the first one's shards, and not the text") {
   const ScratchFolder folder;
-  const TextSource text(RICCI_TESTS_FOLDER "/../LICENSE");
-  for (int wait = 0; wait < 100 && !TextSource(RICCI_TESTS_FOLDER "/../LICENSE").is_settled(); ++wait) ::usleep(100'000);
+  const TextSource text(RICCI_TESTS_FOLDER "/../README.md");
+  for (int wait = 0; wait < 100 && !TextSource(RICCI_TESTS_FOLDER "/../README.md").is_settled(); ++wait) ::usleep(100'000);
   const std::string cache = folder / "deep/cache";
   const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), built_in("words other"), {}, {});
   for (const double fraction : {0.0, 0.9}) {

@@ -91,14 +91,13 @@ TEST_CASE("configs: every model of a comparison can be planned, and has the laye
   int models = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(kConfigs / "comparisons")) {
     CAPTURE(entry.path().filename().string());
-    const std::vector<Contestant> all = read_contestants(entry.path().string());
-    for (const Contestant& one : all) {
+    for (const Contestant& one : read_contestants(entry.path().string())) {
       CAPTURE(one.name);
       TrainConfig config = one.config();
       if (config.model.vocab == 0 && names_tokenizer(one)) config.model.vocab = 100;
       REQUIRE(config.model.vocab > 0);
-      ++models;
-      if (&one == &all.back() || test::everything())  // a plan takes a while
+      CHECK_NOTHROW(check(config.model));
+      if (++models % 16 == 0 || test::everything())  // a plan takes a while
         CHECK(plan_step(config.model, config.optimizer, {1, *config.context, 1, storage_dtype(config.precision), false, Device::cpu, {}})
                   .parameters > 0);
       std::vector<int64_t> layers = config.model.stack_layers.layers;
@@ -198,10 +197,10 @@ TEST_CASE("yaml: whatever is repeated, it takes time and memory in proportion to
   for (const char* unit : units) {
     CAPTURE(unit);
     const auto try_starts = [&] {
-      for (const char* start : {"", "a: [", "a: {b: "}) {
+      for (const char* start : {"", "a: {b: ["}) {
         std::string found;
         try {
-          parse_yaml(start + repeated(unit, 130'000), "x.yaml", true);
+          parse_yaml(start + repeated(unit, 100'000), "x.yaml", true);
         } catch (const Error& error) {
           found = error.what();
         }
