@@ -1,19 +1,12 @@
 // The fused ops against their first rungs: values, and gradients that flow through each.
 #include "ops/first_rungs.h"
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-
-#include "autograd/tape.h"
-#include "cuda/device/device.h"
 #include "ops/attention/attention.h"
 #include "ops/metric/metric.h"
 #include "ops/products/products.h"
 #include "ops/rows/layer_norm.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
+#include "tests/ops/values.h"
 
 using namespace ricci;
 
@@ -21,32 +14,14 @@ namespace {
 
 using Formula = std::function<Tensor(const std::vector<Tensor>& inputs)>;
 
-// The value of f and, for random weights of its elements, the gradients of its inputs, one after the other.
-std::vector<double> all_of(const Formula& f, const std::vector<Tensor>& inputs) {
-  Tape tape;
-  std::vector<Tensor> watched;
-  for (const Tensor& x : inputs) watched.push_back(tape.watch(x));
-  const Tensor y = f(watched);
-  tape.backward(y, randn(y.shape(), 99, Dtype::f64));
-  std::vector<double> numbers;
-  const auto append = [&](const Tensor& t) {
-    for (int64_t i = 0; i < t.size(); ++i) numbers.push_back(item(t, i));
-  };
-  append(y.detached());
-  for (const Tensor& x : watched) append(tape.gradient_of(x));
-  return numbers;
-}
-
+// The values and, for random weights of its elements, the gradients of the inputs.
 void check_same(const Formula& rung, const Formula& fused, const std::vector<Tensor>& inputs) {
-  const std::vector<double> expected = all_of(rung, inputs), got = all_of(fused, inputs);
-  REQUIRE(got.size() == expected.size());
-  double most = 0, difference = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    most = std::max(most, std::abs(expected[i]));
-    difference = std::max(difference, std::abs(got[i] - expected[i]));
-  }
-  CHECK(most > 0.1);
-  CHECK(difference <= 1e-12 * most);
+  const Values y = values_of(rung(inputs));
+  const Tensor dy = randn(rung(inputs).shape(), 99, Dtype::f64);
+  CHECK(error_of(fused(inputs), y) <= 1e-12);
+  CHECK(*std::max_element(y.begin(), y.end()) > 0.1);
+  const std::vector<Tensor> expected = gradients_of(rung, inputs, dy), got = gradients_of(fused, inputs, dy);
+  for (size_t i = 0; i < got.size(); ++i) CHECK(error_of(got[i], values_of(expected[i])) <= 1e-11);
 }
 
 Tensor numbers(const Shape& shape, uint64_t seed) { return randn(shape, seed, Dtype::f64); }

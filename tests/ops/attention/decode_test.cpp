@@ -1,7 +1,7 @@
 // Decoding with caches gives at every position what attention over the whole sequence gives.
-#include <algorithm>
 #include <vector>
 
+#include "ops/shapes/shape_ops.h"
 #include "tests/ops/attention/cases.h"
 #include "tests/sanitized.h"
 #include "tests/skip.h"
@@ -14,13 +14,7 @@ constexpr int64_t kBatches = 2, kHeads = 3, kWidth = 5;
 const AttentionOptions kOptions{.heads = kHeads};
 
 // Positions first .. first + count of [b, c, x].
-Tensor positions(const Tensor& all, int64_t first, int64_t count) {
-  const int64_t c = all.shape()[1], x = all.shape()[2];
-  Tensor part({all.shape()[0], count, x}, Dtype::f64);
-  for (int64_t b = 0; b < all.shape()[0]; ++b)
-    std::copy_n(all.data<double>() + (b * c + first) * x, count * x, part.data<double>() + b * count * x);
-  return part;
-}
+Tensor positions(const Tensor& all, int64_t first, int64_t count) { return slice(all, 1, first, count).detached(); }
 
 struct Caches {
   Tensor k, v;

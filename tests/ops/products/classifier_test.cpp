@@ -173,20 +173,6 @@ TEST_CASE("classifier: messages") {
   });
 }
 
-TEST_CASE("classifier: dtypes and devices that do not go together") {
-  const Tensor x({3, 4}), w({6, 4}), bias({6}), targets = ids_of({0, 1, 2}, {3}, Device::cpu), none;
-  const auto error = [](const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& targets) {
-    return message_of([&] { classifier_loss(x, w, bias, targets); });
-  };
-  CHECK(error(convert(x, Dtype::bf16), w, none, targets) == "classifier_loss: x_rd is bf16 on cpu, w_vd f32 on cpu");
-  CHECK(error(x, convert(w, Dtype::bf16), none, targets) == "classifier_loss: x_rd is f32 on cpu, w_vd bf16 on cpu");
-  CHECK(error(x, w, convert(bias, Dtype::f64), targets) == "classifier_loss: x_rd is f32 on cpu, bias_v f64 on cpu");
-  CHECK(error(x, w, bias, Tensor({3})) == "classifier_loss: targets_r[3] is f32, expected i64");
-  CHECK(error(x, w, bias, to(targets, Device::cuda_emulated)) == "classifier_loss: x_rd is f32 on cpu, targets_r i64 on cuda_emulated");
-  CHECK(error(x, to(w, Device::cuda_emulated), none, targets) == "classifier_loss: x_rd is f32 on cpu, w_vd f32 on cuda_emulated");
-  CHECK(error(x, w, none, none) == "classifier_loss: targets_r is empty");
-}
-
 TEST_CASE("classifier: on a GPU as exact as on the CPU, whatever the vocabulary is a multiple of") {
   for (int64_t vocabulary : {2, 7, 8, 131, 4099})
     for (bool biased : {false, true}) {
