@@ -29,6 +29,12 @@ struct Made {
       parameters.push_back(
           {drawn({n}, Dtype::f32, Device::cpu, 900 + static_cast<uint64_t>(n)), {}, "p" + std::to_string(parameters.size())});
   }
+  Made(const Made& other) {
+    for (const Parameter& p : other.parameters) {
+      parameters.push_back({like(p.value), {}, p.path});
+      copy(parameters.back().value, p.value);
+    }
+  }
   std::vector<Parameter*> list() {
     std::vector<Parameter*> all;
     for (Parameter& p : parameters) all.push_back(&p);
@@ -114,6 +120,7 @@ TEST_CASE(
   std::vector<std::vector<Tensor>> leaves(16);
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf)
     for (size_t i = 0; i < sizes().size(); ++i) leaves[leaf].push_back(leaf_gradient(static_cast<int64_t>(leaf), i));
+  const Made before(sizes());
   for (int64_t all = 1; all <= 16; ++all) {
     std::vector<Tensor> expected;
     for (size_t i = 0; i < sizes().size(); ++i) expected.push_back(i == kUnreached ? Tensor() : sum_of_leaves(leaves, {0, all}, i));
@@ -126,8 +133,7 @@ TEST_CASE(
       std::vector<Tensor> sums;
       for (int64_t n : sizes()) sums.push_back(zeros({n}, Dtype::f32, Device::cpu));
       const auto errors = on_ranks(count, [&](Ranks& ranks) {
-        Made p(sizes());
-        const Made before(sizes());
+        Made p(before);
         GradientExchange exchange(p.list(), own, ranks, 2 * kBlock * 4);
         for (int step = 0; step < 2; ++step) exchange_once(exchange, p, ranks, own[static_cast<size_t>(ranks.rank())], leaves, sums);
         for (size_t i = 0; i < sizes().size(); ++i) CHECK(same_bits(p.parameters[i].value, before.parameters[i].value));

@@ -13,7 +13,6 @@
 #include "ops/elements/activations.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/embedding/embedding.h"
-#include "ops/optimizers/sgd.h"
 #include "ops/rows/reduce.h"
 #include "ops/shapes/shape_ops.h"
 #include "tests/ops/values.h"
@@ -188,12 +187,6 @@ struct Writer {
   std::function<void(const Tensor& y)> write;
 };
 
-void step_of_sgd(const Tensor& y) {
-  const Tensor rates({3}, Dtype::f64, y.device()), scale({}, Dtype::f64, y.device());
-  fill(rates, {0.1, 0.1, 1}), fill(scale, 1);
-  sgd_update({{.value = y, .grad = like(y)}}, {}, {rates, scale}, "optimizer.cpp", 42);
-}
-
 // None of them changes a value.
 std::vector<Writer> writers(Device device) {
   const Tensor ones = tensor_of({1, 1, 1}, {3}, Dtype::f64, device), zero = zeros({3}, Dtype::f64, device), host = to(ones, Device::cpu),
@@ -227,14 +220,6 @@ TEST_CASE("a kept tensor that a helper changes in place is noticed, both places 
                                                             std::to_string(writer.line) + " after the forward");
     }
   });
-}
-
-TEST_CASE("optimizers name their caller") {
-  const Parameter p{tensor_of({1, 1, 1}, {3}, Dtype::f64, Device::cpu), {}, "p"};
-  Tape tape;
-  const Tensor loss = sum(p * p);
-  step_of_sgd(p.value);
-  CHECK(message_of([&] { tape.backward(loss); }).find("changed at optimizer.cpp:42 after the forward") != std::string::npos);
 }
 
 TEST_CASE("a write before the forward, to what is not kept, or that fails, disturbs nothing") {

@@ -1,6 +1,5 @@
 #include "cuda/gemm/cublas/load_cublas.h"
 
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -41,15 +40,6 @@ TEST_CASE("a missing cuBLASLt is an error of one line that names what was tried 
         "set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower kernels",
         Error);
   }
-}
-
-TEST_CASE("the reason of the system's loader is in the line") {
-  const Asked asked(nullptr);
-  const auto load = [](const std::string& file) -> std::string { return ::dlopen(file.c_str(), RTLD_NOW) ? "" : ::dlerror(); };
-  CHECK_THROWS_WITH_AS(load_cublas({"libnosuch.so.1"}, load),
-      "gemm: cuBLASLt cannot be loaded; tried libnosuch.so.1 (libnosuch.so.1: cannot open shared object file: No such file or directory); "
-      "set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower kernels",
-      Error);
 }
 
 TEST_CASE("the first file that can be loaded is taken, the others are left alone") {

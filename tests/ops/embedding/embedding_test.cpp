@@ -166,10 +166,3 @@ TEST_CASE("sinusoidal positions are the formula, of odd widths too") {
     }
   });
 }
-
-TEST_CASE("sinusoidal positions: values known from the paper's formula") {
-  const Values pe = values_of(sinusoidal_positions(2, 4, Dtype::f64, Device::cpu));
-  const Values expected{0, 1, 0, 1, std::sin(1.0), std::cos(1.0), std::sin(0.01), std::cos(0.01)};
-  for (size_t i = 0; i < expected.size(); ++i) CHECK(std::abs(pe[i] - expected[i]) <= 0x1p-52);
-  CHECK(sinusoidal_positions(0, 4, Dtype::f32, Device::cpu).size() == 0);
-}

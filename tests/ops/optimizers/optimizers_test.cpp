@@ -58,17 +58,6 @@ void paper(Scalar& s, double gradient, const SgdStep& o, double weight_decay) {
   s.x += o.nesterov ? o.momentum * velocity - o.learning_rate * g : velocity;
 }
 
-// PyTorch's sequence of operations (torch.optim.AdamW, one tensor), each rounded to T.
-template <class T> void torch(T& x, T& m, T& v, T g, const AdamStep& o, double weight_decay) {
-  const double t = static_cast<double>(o.step), step_size = o.learning_rate / (1 - std::pow(o.beta1, t));
-  x *= static_cast<T>(1 - o.learning_rate * weight_decay);
-  m += static_cast<T>(1 - o.beta1) * (g - m);
-  v = v * static_cast<T>(o.beta2);
-  v += static_cast<T>(1 - o.beta2) * g * g;
-  const T denominator = std::sqrt(v) / static_cast<T>(std::sqrt(1 - std::pow(o.beta2, t))) + static_cast<T>(o.eps);
-  x += static_cast<T>(-step_size) * m / denominator;
-}
-
 // A drawn value of n elements with the state that the optimizer needs, without a gradient.
 OptimizerTensor plain(int64_t n, Dtype dtype, Device device, uint64_t stream, double weight_decay) {
   return {.value = drawn({n}, dtype, device, stream), .weight_decay = weight_decay};
@@ -200,25 +189,6 @@ TEST_CASE("optimizers: the same bits for any number of threads") {
       kind.update({t});
       return std::vector<Tensor>{t.value};
     });
-}
-
-TEST_CASE("adamw: PyTorch's sequence of operations, element by element") {
-  OptimizerTensor t = with_moments(100, Dtype::f32, Device::cuda_emulated, 2, 0.01);
-  Tensor x = to(t.value, Device::cpu), m = to(t.m, Device::cpu), v = to(t.v, Device::cpu);
-  AdamStep step{{}, 3e-4};
-  for (step.step = 1; step.step <= 3; ++step.step) {
-    t.grad = drawn({100}, Dtype::f32, Device::cuda_emulated, 20 + static_cast<uint64_t>(step.step));
-    const Tensor g = to(t.grad, Device::cpu);
-    update({t}, step);
-    for (int64_t i = 0; i < 100; ++i)
-      torch(x.data<float>()[i], m.data<float>()[i], v.data<float>()[i], g.data<float>()[i], step, t.weight_decay);
-    const Tensor got = to(t.value, Device::cpu);
-    for (int64_t i = 0; i < 100; ++i) {  // the last bit may differ where one of the two fuses a product and a sum
-      const float expected = x.data<float>()[i];
-      CHECK(std::abs(got.data<float>()[i] - expected) <=
-            std::abs(std::nextafter(expected, 10 * expected) - expected) * static_cast<float>(step.step));
-    }
-  }
 }
 
 TEST_CASE("adamw: a bf16 value without master weights is rounded at every step") {
