@@ -56,7 +56,7 @@ accept 'the best checkpoint is kept' eval runs/pieces --checkpoint best
 # SIGTERM at the first calls, most of them before the first step
 accept 'two steps in one piece' train tiny.yaml name=straight
 faults= saved=0
-for ((call = 1; call <= 45; call += $(few_or_all 4 1))); do
+for call in {1..45}; do
   rm -rf runs/early
   train_until 15 $call name=early
   code=$?

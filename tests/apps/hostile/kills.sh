@@ -3,11 +3,11 @@
 # each time. They leave the bytes of a call in one piece. The calls are counted (signal_at.cpp), so that no clock and no load of the machine
 # has a part in it.
 #   kills.sh build-folder [kills [seed]]
-# Without a number some of the commands are killed once; with RICCI_TEST_ALL all of them, 14 times. Trainings with many checkpoints are killed
+# Without a number some of the commands are killed twice; with RICCI_TEST_ALL all of them, 14 times. Trainings with many checkpoints are killed
 # three times as often.
 models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
 . "$(dirname "$0")/../programs.sh" "$@"
-kills=${2:-$(few_or_all 1 14)}
+kills=${2:-$(few_or_all 2 14)}
 RANDOM=${3:-1}
 
 mkdir before

@@ -7,12 +7,13 @@ ldd "$build/ricci-several" | grep -q libmpi && command -v mpirun >/dev/null || n
 ln -s "$build/ricci-several" .  # so that processes left over are told from those of another test
 program=$folder/ricci-several
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-mpirun=(timeout -k 5 600 mpirun)
-mpirun --version | grep -q 'Open MPI' && mpirun+=(--oversubscribe)
+spread=()
+mpirun --version | grep -q 'Open MPI' && spread=(--oversubscribe)
+mpirun() { timeout -k 5 600 mpirun "${spread[@]}" "$@"; }
 
 # launch N CASE: runs it on N ranks; sets code. Our lines are in the file lines.
 launch() {
-  "${mpirun[@]}" -n "$1" "$program" "$2" >out 2>err
+  mpirun -n "$1" "$program" "$2" >out 2>err
   code=$?
   grep '^ricci-several: ' err >lines
 }
@@ -48,7 +49,7 @@ verdict 'a rank that leaves without a word' "$([ $code != 124 ] && nobody_left |
 # A signal to mpirun: all leave after the same step. A killed rank: the others end.
 begin_asked() {
   : >out
-  "${mpirun[@]:3}" -n 3 "$program" asked >out 2>err &
+  command mpirun "${spread[@]}" -n 3 "$program" asked >out 2>err &
   background=$!
   await "grep -q 'five steps' out || ! kill -0 $background 2>/dev/null"
 }
@@ -66,7 +67,7 @@ verdict 'a killed rank' "$([ $code != 0 ] && nobody_left || echo "exit code $cod
 # ---- Steps of a small model have the losses, norms and values of one process, to the bit
 # steps_on RANKS DEVICE DTYPE
 steps_on() {
-  OMP_NUM_THREADS=1 "${mpirun[@]}" -n "$1" "$build/ricci-several-steps" "$2" "$3" >out 2>err
+  OMP_NUM_THREADS=1 mpirun -n "$1" "$build/ricci-several-steps" "$2" "$3" >out 2>err
   code=$?
   verdict "steps of $1 processes, $2, $3${order:+, $order, lazy $lazy}" "$([ $code = 0 ] && diff one out || echo "exit code $code")"
 }
@@ -90,7 +91,7 @@ code=$?
 verdict 'a launcher that MPI does not know' "$([ $code = 1 ] && grep -qxF \
   'ricci-several: srun started 16 processes, but MPI sees 1; use srun --mpi=pmix (srun --mpi=list), or mpirun inside the job' err || echo "exit code $code")"
 for one in eval compare bench; do
-  "${mpirun[@]}" -n 4 "$build/ricci-$one" runs/none >out 2>err
+  mpirun -n 4 "$build/ricci-$one" runs/none >out 2>err
   code=$?
   verdict "ricci-$one" "$([ $code != 0 ] && [ "$(grep -cxE "ricci-$one: runs as one process, but (mpirun|mpiexec) started 4" err)" -ge 1 ] || echo "exit code $code")"
 done
