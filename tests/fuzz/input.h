@@ -13,7 +13,8 @@
 
 #include "core/error.h"
 
-// Called by libFuzzer, and by replay/replay.cpp. An input may end in a ricci::Error of one line, and in nothing else.
+// Called by libFuzzer, and under the name of its target by replay/replay.cpp. An input may end in a ricci::Error of one line, and in
+// nothing else.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace fuzz {

@@ -1,22 +1,32 @@
-// Gives every file of a folder to a fuzz target, each in a process of its own with 1 s and 256 MiB: for compilers without
-// libFuzzer, and for findings that must not come back.
-//   ricci-replay-TARGET FOLDER
-#include <cinttypes>
+// Gives every seed to its fuzz target, each in a process of its own under a bound of time and memory: for compilers without libFuzzer, and
+// for findings that must not come back. Here each target has a name of its own in the place of LLVMFuzzerTestOneInput (CMakeLists.txt).
+//   ricci-replay FOLDER     with a folder of seeds for each target
+#include <map>
 
 #include "core/files/file.h"
 #include "tests/bounded.h"
-#include "tests/fuzz/input.h"
+
+using Target = int(const uint8_t*, size_t);
+extern "C" {
+Target fuzz_archives, fuzz_config, fuzz_hub, fuzz_jsonl, fuzz_messages, fuzz_metrics, fuzz_options, fuzz_pieces, fuzz_safetensors,
+    fuzz_shards, fuzz_tokenizer, fuzz_tsv;
+}
 
 int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]), 2;
-  const ricci::Folder folder(argv[1]);
+  const std::map<std::string, Target*> targets = {{"archives", fuzz_archives}, {"config", fuzz_config}, {"hub", fuzz_hub},
+      {"jsonl", fuzz_jsonl}, {"messages", fuzz_messages}, {"metrics", fuzz_metrics}, {"options", fuzz_options}, {"pieces", fuzz_pieces},
+      {"safetensors", fuzz_safetensors}, {"shards", fuzz_shards}, {"tokenizer", fuzz_tokenizer}, {"tsv", fuzz_tsv}};
   int failed = 0, inputs = 0;
-  for (const std::string& name : folder.names()) {
-    const std::string bytes = ricci::read_text(ricci::FilePlace(folder, name));
-    const std::string fault = test::bounded_error(
-        [&] { LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()); }, {.seconds = 1, .mebibytes = 256});
-    if (fault != "no error") std::printf("FAILED  %s: %s\n", name.c_str(), fault.c_str()), ++failed;
-    ++inputs;
+  for (const auto& [name, target] : targets) {
+    const ricci::Folder folder(std::string(argv[1]) + "/" + name);
+    for (const std::string& seed : folder.names()) {
+      const std::string bytes = ricci::read_text(ricci::FilePlace(folder, seed));
+      const std::string fault =
+          test::bounded_error([&, run = target] { run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()); });
+      if (fault != "no error") std::printf("FAILED  %s/%s: %s\n", name.c_str(), seed.c_str(), fault.c_str()), ++failed;
+      ++inputs;
+    }
   }
   std::printf("%d inputs, %d failed\n", inputs, failed);
   return failed > 0 || inputs == 0;
