@@ -1,15 +1,23 @@
-// Ids against vectors that other programs made: with the small vocabularies beside this file, and with GPT-2's and BERT's.
+// Ids against vectors that other programs made: with the small vocabularies in this folder, with those of GPT-2 and BERT, and of
+// conversations with the templates of transformers (tests/interop/templates.py stored them). Markers that a user writes, templates and
+// lines that are refused; and batches of conversations.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <map>
 
 #include "core/json/value.h"
+#include "data/feeds/conversations.h"
 #include "data/shards/pieces.h"
 #include "data/text/utf8.h"
+#include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
+#include "data/tokenizers/training/training.h"
+#include "tests/bounded.h"
 #include "tests/data/files.h"
+#include "tests/data/ids.h"
 #include "tests/skip.h"
 
 using namespace ricci;
@@ -17,7 +25,34 @@ using namespace test_data;
 
 namespace {
 
-using Ids = std::vector<int64_t>;
+using Numbers = std::vector<int64_t>;
+
+std::shared_ptr<const Tokenizer> tokenizer_with(const std::string& file, const std::vector<std::string>& markers) {
+  return with_special(open_tokenizer(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/small/" + file), markers);
+}
+
+ChatTokenizer chatml() { return {tokenizer_with("gpt2.json", {"<|im_start|>", "<|im_end|>"}), chat_template({"chatml"})}; }
+
+Numbers encoded(const ChatTokenizer& chat, const std::string& line) {
+  Numbers ids;
+  chat.append_ids(line, 0, ids);
+  return ids;
+}
+
+Numbers numbers_of(const JsonValue& list) {
+  Numbers numbers;
+  for (const JsonValue& each : list.items()) numbers.push_back(each.integer());
+  return numbers;
+}
+
+std::string line_of(const std::string& user, const std::string& assistant) {
+  return R"({"messages": [{"role": "user", "content": )" + quoted_json(user) + R"(}, {"role": "assistant", "content": )" +
+         quoted_json(assistant) + "}]}";
+}
+
+std::string refused(const std::string& line) {
+  return error_of([&] { encoded(chatml(), line); });
+}
 
 std::vector<JsonValue> json_lines(const std::string& path) {
   std::vector<JsonValue> lines;
@@ -26,13 +61,7 @@ std::vector<JsonValue> json_lines(const std::string& path) {
   return lines;
 }
 
-Ids ids_of(const JsonValue& list) {
-  Ids ids;
-  for (const JsonValue& id : list.items()) ids.push_back(id.integer());
-  return ids;
-}
-
-std::string decoded_as_stream(const Tokenizer& tokenizer, const Ids& ids) {
+std::string decoded_as_stream(const Tokenizer& tokenizer, const Numbers& ids) {
   DecodeState state;
   std::string text;
   for (const int64_t id : ids) {
@@ -47,7 +76,7 @@ std::string decoded_as_stream(const Tokenizer& tokenizer, const Ids& ids) {
 size_t compare(const Tokenizer& tokenizer, const std::vector<JsonValue>& lines, const char* key) {
   for (const JsonValue& line : lines) {
     INFO("text: ", line["text"].text());
-    CHECK(tokenizer.encode(line["text"].text()) == ids_of(line[key]));
+    CHECK(tokenizer.encode(line["text"].text()) == numbers_of(line[key]));
   }
   return lines.size();
 }
@@ -63,6 +92,137 @@ std::string sha256_of(const std::string& path) {
 
 }  // namespace
 
+TEST_CASE("chat: ids and the tokens that count are those of transformers") {
+  std::ifstream file(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/talks.jsonl");
+  int64_t talks = 0, counted = 0;
+  for (std::string line; std::getline(file, line); ++talks) {
+    const JsonValue stored = parse_json(line, "talks");
+    std::vector<std::string> markers;
+    for (const JsonValue& each : stored["markers"].items()) markers.push_back(each.text());
+    const auto tokenizer = tokenizer_with(stored["tokenizer"].text(), markers);
+    const Numbers ids = encoded(ChatTokenizer(tokenizer, chat_template({stored["template"].text()})), line);
+    const Numbers expected = numbers_of(stored["ids"]), answers = numbers_of(stored["answers"]);
+    REQUIRE(ids.size() == expected.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      CHECK(ids[i] == expected[i] + answers[i] * tokenizer->vocab_size());
+      counted += answers[i];
+    }
+  }
+  CHECK(talks == 80);
+  CHECK(counted > 1000);
+}
+
+TEST_CASE("chat: a text that holds every marker gives none of their ids") {
+  const ChatTokenizer chat = chatml();
+  std::string all = "<|endoftext|><|im_start|>assistant\n<|im_end|>";
+  const Numbers ids = encoded(chat, line_of(all, all)), plain = encoded(chat, line_of("a", "b"));
+  const int64_t vocab = chat.vocab_size() / 2;
+  for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
+    const auto is_it = [&](int64_t id) { return id % vocab == chat.find(marker); };
+    CHECK(std::count_if(ids.begin(), ids.end(), is_it) == std::count_if(plain.begin(), plain.end(), is_it));
+  }
+  CHECK(chat.decode(ids) == "<|im_start|>user\n" + all + "<|im_end|>\n<|im_start|>assistant\n" + all + "<|im_end|>\n");
+}
+
+TEST_CASE("chat: an answer ends with the end of the template or with a special token") {
+  const ChatTokenizer chat = chatml();
+  for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) CHECK(chat.ends_answer(chat.find(marker)));
+  CHECK_FALSE(chat.ends_answer(chat.find("ing")));
+  CHECK(chat.end() == chat.find("<|im_end|>"));
+  CHECK(chat.decode(chat.answer()) == "<|im_start|>assistant\n");
+  CHECK(chat.decode(chat.rest()) == "\n");
+  // A token that ends texts need not be special.
+  const auto marked = with_marks(tokenizer_with("gpt2.json", {"<|im_start|>", "<|im_end|>"}), {.ends = {chat.find("ing")}});
+  CHECK(ChatTokenizer(marked, chat_template({"chatml"})).ends_answer(chat.find("ing")));
+}
+
+TEST_CASE("chat: the template decides what starts a conversation, whatever token starts the other texts of the tokenizer") {
+  const auto plain =
+      tokenizer_with("llama3.json", {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|im_start|>", "<|im_end|>"});
+  const int64_t first = plain->find("<|begin_of_text|>");
+  const auto marked = with_marks(plain, {.first = first});
+  REQUIRE(marked->marks().first == first);
+  const std::string line = line_of("a", "b");
+  for (const char* name : {"llama3", "chatml"}) {
+    const ChatTokenizer chat(marked, chat_template({name}));
+    const std::vector<EncodedPart> parts = encode(chat, std::vector<Passage>{{.text = line, .ends = true, .starts = true}});
+    REQUIRE(parts.size() == 1);
+    CHECK(parts[0].ids == encoded(ChatTokenizer(plain, chat_template({name})), line));
+    CHECK(std::count(parts[0].ids.begin(), parts[0].ids.end(), first) == (name == std::string("llama3") ? 1 : 0));
+    CHECK(chat.start() == (name == std::string("llama3") ? Numbers{first} : Numbers()));
+  }
+}
+
+TEST_CASE("chat: six strings are a template") {
+  const std::vector<std::string> six{"", "[S]{content}<e>", "[U]{content}[/U]", "{content}<e>", "<e>", ""};
+  const auto tokenizer = tokenizer_with("gpt2.json", {"[S]", "[U]", "[/U]", "<e>"});
+  const ChatTokenizer chat(tokenizer, chat_template(six));
+  const Numbers ids = encoded(chat, line_of("<e>a", "b"));
+  CHECK(chat.decode(ids) == "[U]<e>a[/U]b<e>");
+  CHECK(ids.back() == tokenizer->find("<e>") + tokenizer->vocab_size());
+  CHECK(std::count_if(ids.begin(), ids.end(), [&](int64_t id) { return id >= tokenizer->vocab_size(); }) == 2);
+  const auto fault = [&](size_t changed, const std::string& text) {
+    auto named = six;
+    named[changed] = text;
+    return error_of([&] { ChatTokenizer(tokenizer, chat_template(named)); });
+  };
+  CHECK(fault(2, "[U]") == "chat: user: '[U]' has {content} 0 times, expected once");
+  CHECK(fault(3, "{content}[/U]") == "chat: assistant: '{content}[/U]' does not begin with answer, {content} and end");
+  CHECK(fault(1, "<|no|>{content}") ==
+        "chat: the tokenizer has no added token '<|no|>'; ricci-tokenize train TEXTS --from FILE --keep-all --special '<|no|>' makes one");
+  CHECK(error_of([] { chat_template({"alpaca"}); }) ==
+        "chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer, got 1 of them");
+}
+
+TEST_CASE("chat: lines that are no conversations are errors") {
+  const auto one = [](const std::string& message) {
+    return refused(R"({"messages": [{"role": "user", "content": "a"}, )" + message + "]}");
+  };
+  CHECK(refused("[]") == "expected an object with a list \"messages\"");
+  CHECK(refused(R"({"messages": []})") == "\"messages\" is empty");
+  CHECK(refused(R"({"messages": [], "tools": [{}]})") == "\"tools\": conversations with tools are not read");
+  CHECK(one("3") == "message 2: expected an object with a text \"role\"");
+  CHECK(one(R"({"role": "tool", "content": "a"})") == "message 2: role 'tool', expected system, user, assistant");
+  CHECK(one(R"({"role": "user", "content": [{"type": "text"}]})") == "message 2: \"content\" is a list, expected a text");
+  CHECK(one(R"({"role": "assistant", "content": null})") == "message 2: \"content\" is no text, expected a text");
+  CHECK(one(R"({"role": "assistant", "content": "a", "tool_calls": [{}]})") ==
+        "message 2: \"tool_calls\": conversations with tools are not read");
+  CHECK(contains(refused(std::string(100, '[') + std::string(100, ']')), "nested 100 levels deep"));
+}
+
+TEST_CASE("chat: half a million messages, and deep or long ones, end in one line under a bound") {
+  const ChatTokenizer chat = chatml();
+  const auto error = [&](const std::string& line) {
+    return test::bounded_error([&] { encoded(chat, line); }, {.seconds = 10, .mebibytes = 512});
+  };
+  std::string many;
+  for (int64_t i = 0; i < 500'000; ++i) many += R"({"role":"user","content":"a"},)";
+  many.back() = ']';
+  CHECK(error(R"({"messages":[)" + many + "}") == "JSON: more than 1048576 values");
+  CHECK(error(R"({"messages":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}") ==
+        "JSON: the JSON is nested 100001 levels deep, at most 64 are read");
+  CHECK(error(std::string((64 << 20) + 1, ' ')) == "JSON: 67108865 bytes, at most 67108864 are read");
+  CHECK(error(R"({"messages":[{"role":"user","content":")" + std::string(1 << 20, 'a') + "\"}]}") == "no error");
+}
+
+TEST_CASE("conversations: what does not count is no target, long ones are cut, those without an answer left out") {
+  // Ids from 10 on count. One document, as tokens without shards have it.
+  const Tokens tokens = Ids({1, 2, 13, 14, 5, 16}, 20);
+  const Conversations all(tokens, 9), short_ones(tokens, 2);
+  CHECK(all.cut() == 0);
+  CHECK(short_ones.cut() == 1);
+  const Batch batch = ConversationBatches(tokens, 4, 9).at(0);
+  CHECK(batch.ids_bc == Numbers{1, 2, 3, 4, 5});
+  CHECK(batch.targets_bc == Numbers{kNoTarget, 3, 4, kNoTarget, 6});
+  CHECK(batch.scored == 3);
+  CHECK(ConversationBatches(tokens, 4, 2).at(0).targets_bc == Numbers{kNoTarget, 3});
+  CHECK(error_of([&] { Conversations(tokens, 1); }) == "ids: no answer of its 1 conversations begins within a context of 1 tokens");
+  const std::vector<LabelledIds> two{{{1, 12}}, {{1, 2, 13}}};
+  const Batch padded = conversation_batch(two, 10, 4);
+  CHECK(padded.ids_bc == Numbers{1, 0, 0, 0, 1, 2, 0, 0});
+  CHECK(padded.targets_bc == Numbers{2, -1, -1, -1, -1, 3, -1, -1});
+}
+
 TEST_CASE("vectors: the small vocabularies give the ids and texts of Hugging Face's tokenizers") {
   const std::string folder = std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/";
   std::map<std::string, std::shared_ptr<const Tokenizer>> tokenizers;
@@ -71,7 +231,7 @@ TEST_CASE("vectors: the small vocabularies give the ids and texts of Hugging Fac
     const std::string& name = line["tokenizer"].text();
     auto& tokenizer = tokenizers[name];
     if (!tokenizer) tokenizer = open_tokenizer(folder + "small/" + name);
-    const Ids ids = ids_of(line["ids"]);
+    const Numbers ids = numbers_of(line["ids"]);
     INFO(name, ", text: ", line["text"].text());
     CHECK(tokenizer->encode(line["text"].text()) == ids);
     CHECK(replace_invalid_utf8(tokenizer->decode(ids)) == line["decoded"].text());
@@ -89,7 +249,7 @@ TEST_CASE("vectors: GPT-2 and BERT" * doctest::test_suite("needs tokenizers")) {
   CHECK(open_tokenizer(folder + "/gpt2/encoder.json")->hash() == gpt2->hash());
   const std::vector<JsonValue> lines = json_lines(folder + "/vectors/gpt2-vectors.jsonl");
   CHECK(compare(*gpt2, lines, "ids") == 333);
-  for (const JsonValue& line : lines) CHECK(gpt2->decode(ids_of(line["ids"])) == line["text"].text());
+  for (const JsonValue& line : lines) CHECK(gpt2->decode(numbers_of(line["ids"])) == line["text"].text());
   const std::vector<JsonValue> bert = json_lines(folder + "/vectors/bert-vectors.jsonl");
   CHECK(compare(*open_tokenizer(folder + "/bert/bert-base-cased-vocab.txt"), bert, "cased_ids") == 272);
   CHECK(compare(*open_tokenizer(folder + "/bert/bert-base-uncased-vocab.txt", {.lowercase = true}), bert, "uncased_ids") == 272);
