@@ -144,7 +144,7 @@ TEST_CASE("trace: a Timer times ops, a Counter counts their work, and neither be
     CHECK(work.calls == 2);
     CHECK(work.flops == 2 * 2 * 3 * 4 * 5);
     CHECK(work.bytes == 2 * 8 * (3 * 4 + 5 * 4 + 3 * 5));
-    CHECK((work.seconds > 0) == (alive == "trace: a Timer is alive"));
+    CHECK((alive == "trace: a Counter is alive" || work.seconds > 0));
     CHECK(message_of([] { const trace::Timer second; }) == alive);
     CHECK(message_of([] { const trace::Counter second; }) == alive);
   };
