@@ -143,21 +143,23 @@ void check_tensor(const GgufFile& file, const std::string& name, const Tensor& e
         std::string(static_cast<const char*>(expected.raw()), static_cast<size_t>(expected.bytes())));
 }
 
-// A run of an imported model whose keys `change` has changed.
-std::string refused(const std::function<void(ModelConfig&)>& change) {
-  const ScratchFolder scratch;
+// A small model of the Llama preset after a change.
+Model small_llama(const std::function<void(ModelConfig&)>& change) {
   ModelConfig config;
   config.preset = Preset::llama;
   apply_preset(config);
-  config.vocab = 11;
-  config.ctx = 16;
-  config.d = 8;
-  config.layers = 1;
+  config.vocab = 11, config.ctx = 16, config.d = 8, config.layers = 1;
   config.settings<Sdp>().heads = 2;
   change(config);
   check(config);
   resolve(config);
-  Model model(config);
+  return Model(config);
+}
+
+// The error of exporting a run of such a model.
+std::string refused(const std::function<void(ModelConfig&)>& change) {
+  const ScratchFolder scratch;
+  Model model = small_llama(change);
   write_imported_run(scratch / "run", model, nullptr, "nowhere");
   const std::string error = error_of([&] { export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, false); });
   CHECK(std::filesystem::exists(scratch / "a.gguf") == (error == "no error"));
@@ -322,18 +324,11 @@ TEST_CASE("GGUF: the keys of Llama and Qwen") {
 
 TEST_CASE("GGUF: matrices of 8 bits in blocks of 32, the same after the permutation") {
   const ScratchFolder scratch;
-  ModelConfig config;
-  config.preset = Preset::llama;
-  apply_preset(config);
-  config.vocab = 5;
-  config.ctx = 8;
-  config.d = 32;
-  config.layers = 1;
-  config.settings<Sdp>().heads = 2;
-  config.settings<Sdp>().kv_heads = 1;
-  config.block.ff = 40;
-  resolve(config);
-  Model model(config);
+  Model model = small_llama([](ModelConfig& c) {
+    c.d = 32;
+    c.settings<Sdp>().kv_heads = 1;
+    c.block.ff = 40;
+  });
   write_imported_run(scratch / "run", model, nullptr, "nowhere");
   export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::q8_0, false);
   const GgufFile file = Reader(read_file(scratch / "a.gguf")).file();
@@ -359,14 +354,10 @@ TEST_CASE("GGUF: scaled rotary positions") {
   CHECK(divisors[0] == doctest::Approx(1 / ((1 - kept) / 4 + kept)).epsilon(1e-6));
   CHECK(divisors[1] == 4);
 
-  ModelConfig config;
-  config.preset = Preset::llama;
-  apply_preset(config);
-  config.vocab = 5;
-  config.embedding.rope.scaling = RopeScaling::linear;
-  config.embedding.rope.factor = 2.5;
-  resolve(config);
-  Model model(config);
+  Model model = small_llama([](ModelConfig& c) {
+    c.embedding.rope.scaling = RopeScaling::linear;
+    c.embedding.rope.factor = 2.5;
+  });
   const GgufModel linear = gguf_model(model);
   const auto value = [&](const std::string& key) {
     for (const auto& [name, each] : linear.keys)

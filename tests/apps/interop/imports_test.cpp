@@ -151,86 +151,6 @@ TEST_CASE("Llama: names without model., frequencies, an output map that is store
   CHECK(largest_error(load_run(copy.folder / "run"), "qwen2_bf16") < 1e-5);
 }
 
-TEST_CASE("Llama: what ricci has no equivalent of is named, and no run is left") {
-  const auto refused = [](const std::string& from, const std::string& to, const char* name = "llama") {
-    const Copy copy(name);
-    copy.replace(from, to);
-    return copy.refused();
-  };
-  const auto with = [&](const std::string& member) { return refused("{", "{" + member + ","); };
-  const std::string file = "FOLDER/config.json: ";
-  CHECK(refused("\"model_type\": \"llama\"", "\"model_type\": \"mistral\"") ==
-        file + "model_type is mistral; gpt2, llama, qwen2 and qwen3 can be converted");
-  CHECK(refused("LlamaForCausalLM", "LlamaForTokenClassification") ==
-        file + "architectures is LlamaForTokenClassification; LlamaForCausalLM and LlamaModel can be converted");
-  CHECK(refused("\"silu\"", "\"gelu\"") == file + "hidden_act: gelu has no equivalent here");
-  CHECK(refused("attention_bias\": false", "attention_bias\": true") == file + "attention_bias: true has no equivalent here");
-  CHECK(refused("mlp_bias\": false", "mlp_bias\": true") == file + "mlp_bias: true has no equivalent here");
-  CHECK(refused("use_sliding_window\": false", "use_sliding_window\": true", "qwen3") ==
-        file + "use_sliding_window: true has no equivalent here");
-  CHECK(refused("full_attention", "sliding_attention", "qwen3") == file + "layer_types: sliding_attention has no equivalent here");
-  CHECK(with("\"rope_interleaved\": true") == file + "rope_interleaved: true has no equivalent here");
-  CHECK(with("\"quantization_config\": {\"bits\": 4}") == file + "quantization_config: weights of fewer bits have no equivalent here");
-  CHECK(with("\"partial_rotary_factor\": 0.5") == file + "partial_rotary_factor: 0.5 has no equivalent here");
-  CHECK(refused("\"llama3\"", "\"yarn\"") ==
-        file + "rope_parameters: rope_type: yarn has no equivalent here; there are default, linear, llama3");
-  CHECK(refused("rope_scaling\": null", "rope_scaling\": {\"type\": \"dynamic\"}", "qwen2_bf16") ==
-        file + "rope_scaling: rope_type: dynamic has no equivalent here; there are default, linear, llama3");
-  CHECK(
-      refused("rope_scaling\": null", "rope_scaling\": {\"type\": \"linear\"}", "qwen2_bf16") == file + "rope_scaling: factor is missing");
-  CHECK(refused("rope_scaling\": null", "rope_scaling\": 2", "qwen2_bf16") == file + "rope_scaling: expected a JSON object");
-  CHECK(refused("\"low_freq_factor\"", "\"low\"") == file + "rope_parameters: low_freq_factor is missing");
-  CHECK(refused("\"head_dim\": 6", "\"head_dim\": 5", "qwen3") == file + "head_dim: 5 is odd, so that its halves cannot turn");
-  CHECK(refused("\"num_key_value_heads\": 1", "\"num_key_value_heads\": 3") == file + "model.kv_heads: 3 does not divide heads = 2");
-  CHECK(refused("\"hidden_size\"", "\"n_embd\"") == file + "hidden_size is missing");
-  CHECK(refused("\"num_attention_heads\": 2", "\"num_attention_heads\": 0").starts_with(file + "model.heads: 0"));
-}
-
-TEST_CASE("Llama: weights that do not fit") {
-  const auto refused = [](const std::function<void(std::pair<std::string, Tensor>&)>& change) {
-    const Copy copy("qwen3");
-    copy.weights([&](auto& tensors) {
-      for (auto& named : tensors) change(named);
-    });
-    return copy.refused();
-  };
-  CHECK(refused([](auto& t) {
-    if (t.first == "model.layers.1.self_attn.k_proj.weight") t.first = "model.layers.1.self_attn.k.weight";
-  }) == "FOLDER: tensor model.layers.1.self_attn.k_proj.weight [6 8] is missing");
-  CHECK(refused([](auto& t) {
-    if (t.first == "model.layers.0.mlp.up_proj.weight") t.second = Tensor({8, 8});
-  }) == "FOLDER/model.safetensors: tensor model.layers.0.mlp.up_proj.weight is [8 8], expected [12 8]");
-}
-
-TEST_CASE("Llama: models of ours that none of them can be") {
-  const auto type = [](const std::function<void(ModelConfig&)>& change) {
-    ModelConfig config;
-    config.preset = Preset::llama;
-    apply_preset(config);
-    change(config);
-    std::string found = "?";
-    const std::string error = error_of([&] { found = llama_type(config); });
-    return error == "no error" ? found : error;
-  };
-  CHECK(type([](ModelConfig&) {}) == "llama");
-  CHECK(type([](ModelConfig& c) { c.settings<Sdp>().qkv_bias = true; }) == "qwen2");
-  CHECK(type([](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }) == "qwen3");
-  CHECK(type([](ModelConfig& c) { c.settings<Sdp>().qk_norm = *(c.settings<Sdp>().qkv_bias = true); }) ==
-        "model.qkv_bias: true has no equivalent in qwen3");
-  CHECK(type([](ModelConfig& c) { c.settings<Sdp>().window = 3; }) == "model.window: 3 has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.family = family_of<Classifier>; }) == "model.family: classifier has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.causal = false; }) == "model.causal: false has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.block.norm = Norm::post; }) == "model.norm: post has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.block.norm_kind = NormKind::layer; }) == "model.norm_kind: layer has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.block.activation = Activation::relu2; }) == "model.activation: relu2 has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.block.gated = false; }) == "model.gated: false has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.block.bias = true; }) == "model.bias: true has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.embedding.rope_fraction = 0.5; }) == "model.rope_fraction: 0.5 has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.embedding.scale_embedding = true; }) == "model.scale_embedding: true has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.output.head_bias = true; }) == "model.head_bias: true has no equivalent in llama");
-  CHECK(type([](ModelConfig& c) { c.d = 62; }) == "model.heads: 4 does not divide d = 62, which llama asks for");
-}
-
 TEST_CASE("GPT-2: the config of an imported run") {
   const ScratchFolder scratch;
   import_hugging_face(kModels + "bare_f16", scratch / "run", {});
@@ -281,32 +201,103 @@ TEST_CASE("GPT-2: several files under an index, masks, and an output map that is
   CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: weight_map: expected names with texts");
 }
 
-TEST_CASE("GPT-2: what ricci has no equivalent of is named") {
-  const auto refused = [](const std::string& from, const std::string& to) {
-    const Copy copy("gpt2");
-    copy.replace(from, to);
-    return copy.refused();
+TEST_CASE("Hugging Face: what ricci has no equivalent of is named, and no run is left") {
+  const std::string none = " has no equivalent here", turns = "; there are default, linear, llama3",
+                    known = "; gpt2, llama, qwen2 and qwen3 can be converted";
+  const struct {
+    const char *model, *from, *to;
+    std::string error;
+  } cases[] = {
+      {"gpt2", R"("gpt2")", R"("opt")", "model_type is opt" + known},
+      {"gpt2", "GPT2LMHeadModel", "GPT2ForAnything", "architectures is GPT2ForAnything; GPT2LMHeadModel and GPT2Model can be converted"},
+      {"gpt2", "gelu_new", "silu", "activation_function: silu" + none + "; there are gelu_new, gelu_pytorch_tanh, gelu, relu"},
+      {"gpt2", R"(inverse_layer_idx": false)", R"(inverse_layer_idx": true)", "scale_attn_by_inverse_layer_idx: true" + none},
+      {"gpt2", R"(scale_attn_weights": true)", R"(scale_attn_weights": false)", "scale_attn_weights: false" + none},
+      {"gpt2", R"(cross_attention": false)", R"(cross_attention": true)", "add_cross_attention: true" + none},
+      {"gpt2", "1e-05", "-1e-05", "model.norm_eps: -1e-05, expected more than 0"},
+      {"gpt2", R"(attn_pdrop": 0.1)", R"(attn_pdrop": 0)",
+          "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1; here they are one rate: choose it with --dropout"},
+      {"gpt2", R"("n_layer": 2)", R"("n_layer": "2")", "n_layer: expected an integer"},
+      {"gpt2", R"("n_layer")", R"("layers")", "n_layer is missing"},
+      {"gpt2", R"("n_head": 2)", R"("n_head": 3)", "model.heads: 3 does not divide d = 8"},
+      {"llama", R"("model_type": "llama")", R"("model_type": "mistral")", "model_type is mistral" + known},
+      {"llama", "LlamaForCausalLM", "LlamaForAll", "architectures is LlamaForAll; LlamaForCausalLM and LlamaModel can be converted"},
+      {"llama", R"("silu")", R"("gelu")", "hidden_act: gelu" + none},
+      {"llama", R"(attention_bias": false)", R"(attention_bias": true)", "attention_bias: true" + none},
+      {"llama", R"(mlp_bias": false)", R"(mlp_bias": true)", "mlp_bias: true" + none},
+      {"qwen3", R"(use_sliding_window": false)", R"(use_sliding_window": true)", "use_sliding_window: true" + none},
+      {"qwen3", "full_attention", "sliding_attention", "layer_types: sliding_attention" + none},
+      {"llama", "{", R"({"rope_interleaved": true,)", "rope_interleaved: true" + none},
+      {"llama", "{", R"({"quantization_config": {"bits": 4},)", "quantization_config: weights of fewer bits have no equivalent here"},
+      {"llama", "{", R"({"partial_rotary_factor": 0.5,)", "partial_rotary_factor: 0.5" + none},
+      {"llama", R"("llama3")", R"("yarn")", "rope_parameters: rope_type: yarn" + none + turns},
+      {"llama", R"("low_freq_factor")", R"("low")", "rope_parameters: low_freq_factor is missing"},
+      {"qwen2_bf16", R"(rope_scaling": null)", R"(rope_scaling": {"type": "dynamic"})", "rope_scaling: rope_type: dynamic" + none + turns},
+      {"qwen2_bf16", R"(rope_scaling": null)", R"(rope_scaling": {"type": "linear"})", "rope_scaling: factor is missing"},
+      {"qwen2_bf16", R"(rope_scaling": null)", R"(rope_scaling": 2)", "rope_scaling: expected a JSON object"},
+      {"qwen3", R"("head_dim": 6)", R"("head_dim": 5)", "head_dim: 5 is odd, so that its halves cannot turn"},
+      {"llama", R"("num_key_value_heads": 1)", R"("num_key_value_heads": 3)", "model.kv_heads: 3 does not divide heads = 2"},
+      {"llama", R"("hidden_size")", R"("n_embd")", "hidden_size is missing"},
   };
-  const std::string file = "FOLDER/config.json: ";
-  CHECK(refused("\"gpt2\"", "\"opt\"") == file + "model_type is opt; gpt2, llama, qwen2 and qwen3 can be converted");
-  CHECK(refused("GPT2LMHeadModel", "GPT2ForSequenceClassification") ==
-        file + "architectures is GPT2ForSequenceClassification; GPT2LMHeadModel and GPT2Model can be converted");
-  CHECK(refused("gelu_new", "silu") ==
-        file + "activation_function: silu has no equivalent here; there are gelu_new, gelu_pytorch_tanh, gelu, relu");
-  CHECK(refused("inverse_layer_idx\": false", "inverse_layer_idx\": true") ==
-        file + "scale_attn_by_inverse_layer_idx: true has no equivalent here");
-  CHECK(refused("scale_attn_weights\": true", "scale_attn_weights\": false") == file + "scale_attn_weights: false has no equivalent here");
-  CHECK(refused("cross_attention\": false", "cross_attention\": true") == file + "add_cross_attention: true has no equivalent here");
-  CHECK(refused("1e-05", "-1e-05") == file + "model.norm_eps: -1e-05, expected more than 0");
-  CHECK(refused("attn_pdrop\": 0.1", "attn_pdrop\": 0") ==
-        file + "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1; here they are one rate: choose it with --dropout");
-  CHECK(refused("\"n_layer\": 2", "\"n_layer\": \"2\"") == file + "n_layer: expected an integer");
-  CHECK(refused("\"n_layer\"", "\"layers\"") == file + "n_layer is missing");
-  CHECK(refused("\"n_head\": 2", "\"n_head\": 3") == file + "model.heads: 3 does not divide d = 8");
-  CHECK(refused("{", "[{").starts_with(file + "not JSON: fault at byte "));
+  for (const auto& one : cases) {
+    CAPTURE(one.error);
+    const Copy copy(one.model);
+    copy.replace(one.from, one.to);
+    CHECK(copy.refused() == "FOLDER/config.json: " + one.error);
+  }
   const Copy list("gpt2");
   list.folder.write("theirs/config.json", "[]");
-  CHECK(list.refused() == file + "expected a JSON object");
+  CHECK(list.refused() == "FOLDER/config.json: expected a JSON object");
+  list.folder.write("theirs/config.json", "[{");
+  CHECK(list.refused().starts_with("FOLDER/config.json: not JSON: fault at byte "));
+}
+
+TEST_CASE("Hugging Face: models of ours that theirs cannot be") {
+  using Change = void (*)(ModelConfig&);
+  const auto as_gpt2 = [](Change change) {
+    ModelConfig config;
+    config.vocab = 5;
+    change(config);
+    return error_of([&] { gpt2_config_json(config, {}); });
+  };
+  const auto as_llama = [](Change change) {
+    ModelConfig config;
+    config.preset = Preset::llama;
+    apply_preset(config);
+    change(config);
+    std::string type;
+    const std::string error = error_of([&] { type = llama_type(config); });
+    return error == "no error" ? type : error;
+  };
+  const auto cannot = [](const char* key, const char* type) { return format_message("model.{} has no equivalent in {}", {key, type}); };
+  const std::pair<const char*, Change> neither[] = {{"family: classifier", [](ModelConfig& c) { c.family = family_of<Classifier>; }},
+      {"norm: post", [](ModelConfig& c) { c.block.norm = Norm::post; }}, {"causal: false", [](ModelConfig& c) { c.causal = false; }},
+      {"activation: relu2", [](ModelConfig& c) { c.block.activation = Activation::relu2; }},
+      {"window: 3", [](ModelConfig& c) { c.settings<Sdp>().window = 3; }},
+      {"scale_embedding: true", [](ModelConfig& c) { c.embedding.scale_embedding = true; }},
+      {"head_bias: true", [](ModelConfig& c) { c.output.head_bias = true; }}};
+  for (const auto& [key, change] : neither) {
+    CHECK(as_gpt2(change) == cannot(key, "GPT-2"));
+    CHECK(as_llama(change) == cannot(key, "llama"));
+  }
+  const std::pair<const char*, Change> not_gpt2[] = {{"mixer: avgpool", [](ModelConfig& c) { c.mixer = kind_of<AveragePool>; }},
+      {"norm_kind: rms", [](ModelConfig& c) { c.block.norm_kind = NormKind::rms; }},
+      {"qk_norm: true", [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }},
+      {"gated: true", [](ModelConfig& c) { c.block.gated = true; }},
+      {"positions: none", [](ModelConfig& c) { c.embedding.positions = PositionKind::none; }}};
+  for (const auto& [key, change] : not_gpt2) CHECK(as_gpt2(change) == cannot(key, "GPT-2"));
+  const std::pair<const char*, Change> not_llama[] = {{"norm_kind: layer", [](ModelConfig& c) { c.block.norm_kind = NormKind::layer; }},
+      {"gated: false", [](ModelConfig& c) { c.block.gated = false; }}, {"bias: true", [](ModelConfig& c) { c.block.bias = true; }},
+      {"rope_fraction: 0.5", [](ModelConfig& c) { c.embedding.rope_fraction = 0.5; }}};
+  for (const auto& [key, change] : not_llama) CHECK(as_llama(change) == cannot(key, "llama"));
+  CHECK(as_gpt2([](ModelConfig&) {}) == "no error");
+  CHECK(as_gpt2([](ModelConfig& c) { c.settings<Sdp>().window = 64; }) == "no error");
+  CHECK(as_llama([](ModelConfig&) {}) == "llama");
+  CHECK(as_llama([](ModelConfig& c) { c.settings<Sdp>().qkv_bias = true; }) == "qwen2");
+  CHECK(as_llama([](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }) == "qwen3");
+  CHECK(as_llama([](ModelConfig& c) { c.settings<Sdp>().qk_norm = *(c.settings<Sdp>().qkv_bias = true); }) ==
+        cannot("qkv_bias: true", "qwen3"));
+  CHECK(as_llama([](ModelConfig& c) { c.d = 62; }) == "model.heads: 4 does not divide d = 62, which llama asks for");
 }
 
 TEST_CASE("GPT-2: weights that do not fit") {
@@ -342,29 +333,6 @@ TEST_CASE("GPT-2: the tokenizer of a folder") {
   const RunFolder run = RunFolder::open(copy.folder / "run");
   CHECK(run.tokenizer()->encode("cab") == std::vector<int64_t>{2, 0, 1});
   CHECK(run.config().model.block.dropout == 0.3);
-}
-
-TEST_CASE("GPT-2: models of ours that it cannot be") {
-  const auto refused = [](const std::function<void(ModelConfig&)>& change) {
-    ModelConfig config;
-    config.vocab = 5;
-    change(config);
-    return error_of([&] { gpt2_config_json(config, {}); });
-  };
-  CHECK(refused([](ModelConfig&) {}) == "no error");
-  CHECK(refused([](ModelConfig& c) { c.mixer = kind_of<AveragePool>; }) == "model.mixer: avgpool has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.family = family_of<Classifier>; }) == "model.family: classifier has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.block.norm = Norm::post; }) == "model.norm: post has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.block.norm_kind = NormKind::rms; }) == "model.norm_kind: rms has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }) == "model.qk_norm: true has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.block.gated = true; }) == "model.gated: true has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.block.activation = Activation::relu2; }) == "model.activation: relu2 has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().window = 3; }) == "model.window: 3 has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().window = 64; }) == "no error");
-  CHECK(refused([](ModelConfig& c) { c.causal = false; }) == "model.causal: false has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.embedding.positions = PositionKind::none; }) == "model.positions: none has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.embedding.scale_embedding = true; }) == "model.scale_embedding: true has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.output.head_bias = true; }) == "model.head_bias: true has no equivalent in GPT-2");
 }
 
 TEST_CASE("GPT-2: biases that a model does without are zeros there") {
