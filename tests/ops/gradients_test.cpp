@@ -57,14 +57,10 @@ const Mode kModes[] = {{"threads in reverse order", [](emu::Options& o) { o.orde
 // Finite differences on the emulator take minutes, and find nothing that the first two tests together do not find: its results and
 // gradients are those of the CPU to 12 digits, and the CPU's are compared with finite differences.
 TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test::kSanitized)) {
-  for (Device device : {Device::cpu, Device::cuda_emulated, Device::cuda}) {
-    if (!available(device)) {
-      MESSAGE("skipped on ", name_of(device), ": ", why_not(device));
-      continue;
-    }
-    if (device == Device::cuda_emulated && !test::everything()) continue;
+  on_every_device([](Device device) {
+    if (device == Device::cuda_emulated && !test::everything()) return;
     for (const OpCheck& check : op_checks()) {
-      INFO("device ", std::string(name_of(device)), ", op ", std::string(check.op), ", what ", std::string(check.what));
+      INFO("op ", std::string(check.op), ", what ", std::string(check.what));
       const GradCheck result = run_check(check, device);
       CAPTURE(result.worst_at);
       CHECK(result.worst <= 1e-6);
@@ -73,17 +69,16 @@ TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test
       for (const std::string& op : result.ops) recorded |= op == check.op;
       CHECK_MESSAGE(recorded, "the op it is named after was not recorded");
     }
-  }
+  });
 }
 
 TEST_CASE("every op has the results and gradients of the CPU on a GPU") {
-  for (Device device : {Device::cuda_emulated, Device::cuda}) {
-    if (!available(device)) continue;  // said above
+  on_gpus([](Device device) {
     for (const OpCheck& check : op_checks()) {
-      INFO("device ", std::string(name_of(device)), ", op ", std::string(check.op), ", what ", std::string(check.what));
+      INFO("op ", std::string(check.op), ", what ", std::string(check.what));
       check_same(results_and_gradients(check, device), results_and_gradients(check, Device::cpu));
     }
-  }
+  });
 }
 
 // Kernels must not depend on the order of their threads, nor blocks see each other's writes, nor the CPU read what it has not waited for.

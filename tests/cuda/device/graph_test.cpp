@@ -13,14 +13,6 @@ using namespace ricci;
 
 namespace {
 
-void on_devices_with_graphs(const std::function<void(Device)>& f) {
-  for (Device device : {Device::cuda_emulated, Device::cuda}) {
-    CAPTURE(std::string(name_of(device)));
-    if (available(device)) f(device);
-    else MESSAGE("skipped on cuda: ", std::string(why_not(device)));
-  }
-}
-
 // Runs the work, measures it, records it.
 void prepare(Graph& graph, const std::function<void()>& work) {
   work();
@@ -75,7 +67,7 @@ TEST_CASE("offset heap: drawn sizes and lifetimes") {
 }
 
 TEST_CASE("graph: a launch reads what its inputs hold by then, and writes the same memory again") {
-  on_devices_with_graphs([](Device device) {
+  on_gpus([](Device device) {
     const Tensor x = drawn({3000}, Dtype::f32, device, 1);
     Tensor y;
     Graph graph(device);
@@ -101,7 +93,7 @@ TEST_CASE("graph: a launch reads what its inputs hold by then, and writes the sa
 }
 
 TEST_CASE("graph: recording runs nothing, numbers are those of the recording") {
-  on_devices_with_graphs([](Device device) {
+  on_gpus([](Device device) {
     const Tensor x = tensor_of({1, 2}, {2}, Dtype::f64, device);
     double number = 5;
     const auto work = [&] { fill(x, number); };

@@ -18,11 +18,7 @@ Tensor on_side(const Stream& side, const Tensor& x, bool wait) {
 }  // namespace
 
 TEST_CASE("ops on a side stream, with the waits that they need") {
-  for (Device device : {Device::cuda_emulated, Device::cuda}) {
-    if (!available(device)) {
-      MESSAGE("skipped on cuda: ", std::string(why_not(device)));
-      continue;
-    }
+  on_gpus([](Device device) {
     const Tensor x = drawn({1000}, Dtype::f32, device, 1);
     const Values expected = values_of(gelu(x));
     const Stream side(device);
@@ -39,7 +35,7 @@ TEST_CASE("ops on a side stream, with the waits that they need") {
       copy(copied, nothing);
       CHECK(values_of(copied) == Values(5, 0));
     }
-  }
+  });
 }
 
 TEST_CASE("a read that waits for the wrong stream, an op that does not wait") {

@@ -24,6 +24,14 @@ template <Elements elements> struct Mma {
   }
 };
 
+// Copies rows of so many chunks of 16 bytes to a tile of panels of 64 elements a row, as wgmma reads them.
+__device__ inline void copy_to_panels(bf16* tile, const bf16* from, int rows, int chunks, int panel, int threads) {
+  for (int i = static_cast<int>(threadIdx.x); i < rows * chunks; i += threads) {
+    const int row = i / chunks, chunk = i % chunks;
+    ptx::store16(tile + chunk / 8 * panel + row * 64 + (chunk % 8 ^ row % 8) * 8, ptx::load16(from + i * 8));
+  }
+}
+
 // d [64][columns] = a b of one warpgroup, or d += a b. b lies in shared memory as [columns][kDepth], transposed as [kDepth][columns]; a and
 // d hold the registers of thread 0, then of thread 1, ...
 template <int columns, bool transposed, bool accumulate> struct Wgmma {
@@ -35,10 +43,7 @@ template <int columns, bool transposed, bool accumulate> struct Wgmma {
   float* d;
   __device__ void operator()() const {
     bf16* const tile = dynamic_shared<bf16>();
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * kChunks; i += kThreads) {
-      const int row = i / kChunks, chunk = i % kChunks;
-      ptx::store16(tile + chunk / 8 * kPanel + row * 64 + (chunk % 8 ^ row % 8) * 8, ptx::load16(b + i * 8));
-    }
+    copy_to_panels(tile, b, kRows, kChunks, kPanel, kThreads);
     ptx::fence_proxy_async();
     __syncthreads();
     uint32_t left[kDepth / 16][4];
@@ -67,14 +72,8 @@ template <bool transposed, bool accumulate> struct WgmmaShared {
   __device__ void operator()() const {
     bf16 *const left = dynamic_shared<bf16>(), *const right = left + kLeft;
     const int thread = static_cast<int>(threadIdx.x);
-    for (int i = thread; i < 64 * kDepth / 8; i += kThreads) {
-      const int row = i / (kDepth / 8), chunk = i % (kDepth / 8);
-      ptx::store16(left + chunk / 8 * kPanel + row * 64 + (chunk % 8 ^ row % 8) * 8, ptx::load16(a + i * 8));
-    }
-    for (int i = thread; i < Right::kRows * Right::kChunks; i += kThreads) {
-      const int row = i / Right::kChunks, chunk = i % Right::kChunks;
-      ptx::store16(right + chunk / 8 * Right::kPanel + row * 64 + (chunk % 8 ^ row % 8) * 8, ptx::load16(b + i * 8));
-    }
+    copy_to_panels(left, a, 64, kDepth / 8, kPanel, kThreads);
+    copy_to_panels(right, b, Right::kRows, Right::kChunks, Right::kPanel, kThreads);
     ptx::fence_proxy_async();
     __syncthreads();
     float sum[8][4];

@@ -246,7 +246,7 @@ TEST_CASE("attention on the CPU: nothing as large as c x c is held, and each ten
 
 namespace {
 
-// The case of three tensors with a key head for each query head, and its inputs with the columns of those heads repeated.
+// The case with a key head for each query head, and keys with the columns of those heads repeated.
 Case repeated(Case of) {
   of.kv_heads = 0;
   return of;
