@@ -1,12 +1,10 @@
 // Matrix products against the definition, in every layout, dtype and on every device.
-#include <cstdlib>
-#include <optional>
-
 #include "core/cpu/isa.h"
 #include "cuda/gemm/backends.h"
 #include "cuda/gemm/cublas/load_cublas.h"
 #include "cuda/gemm/onednn/pieces.h"
 #include "tests/cuda/gemm/cases.h"
+#include "tests/data/files.h"
 #include "tests/skip.h"
 
 using namespace gemm_cases;
@@ -265,29 +263,14 @@ TEST_CASE("gradients of weights in bf16 are made by tiles" * doctest::test_suite
 
 namespace {
 
-// Sets RICCI_WITHOUT_CUBLAS, or unsets it, for as long as it lives.
-class Asked {
- public:
-  explicit Asked(const char* value) {
-    if (const char* before = std::getenv(kName)) before_ = before;
-    value ? ::setenv(kName, value, 1) : ::unsetenv(kName);
-  }
-  ~Asked() { before_ ? ::setenv(kName, before_->c_str(), 1) : ::unsetenv(kName); }
-  Asked(const Asked&) = delete;
-  Asked& operator=(const Asked&) = delete;
-
- private:
-  static constexpr const char* kName = "RICCI_WITHOUT_CUBLAS";
-  std::optional<std::string> before_;
-};
-
+constexpr const char* kWithout = "RICCI_WITHOUT_CUBLAS";
 const std::vector<std::string> kFiles{"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13"};
 
 }  // namespace
 
 TEST_CASE("a missing cuBLASLt is an error of one line that names what was tried and what to do") {
   for (const char* value : {static_cast<const char*>(nullptr), "", "0"}) {
-    const Asked asked(value);
+    const test_data::ScopedVariable asked(kWithout, value);
     CHECK_THROWS_WITH_AS(load_cublas(kFiles, [](const std::string& file) { return file[0] == '/' ? "lacks cublasLtMatmul" : "not found"; }),
         "gemm: cuBLASLt cannot be loaded; tried libcublasLt.so.13 (not found), /usr/local/cuda/lib64/libcublasLt.so.13 (lacks "
         "cublasLtMatmul); "
@@ -297,7 +280,7 @@ TEST_CASE("a missing cuBLASLt is an error of one line that names what was tried 
 }
 
 TEST_CASE("the first file that can be loaded is taken, the others are left alone") {
-  const Asked asked(nullptr);
+  const test_data::ScopedVariable asked(kWithout, nullptr);
   std::vector<std::string> tried;
   const auto load_from = [&](const std::string& there) {
     tried.clear();
@@ -313,6 +296,6 @@ TEST_CASE("the first file that can be loaded is taken, the others are left alone
 }
 
 TEST_CASE("RICCI_WITHOUT_CUBLAS=1: nothing is loaded, even if it is there") {
-  const Asked asked("1");
+  const test_data::ScopedVariable asked(kWithout, "1");
   CHECK_FALSE(load_cublas(kFiles, [](const std::string&) -> std::string { throw Error("tried to load"); }));
 }
