@@ -130,8 +130,9 @@ TEST_CASE("store: the ids of a text, read anywhere, under the hash that runs of 
 // The README is a file that was not written a moment ago, so that its time shows every change.
 TEST_CASE("store: a second opening reads the first one's shards, and not the text") {
   const ScratchFolder folder;
-  const TextSource text(RICCI_TESTS_FOLDER "/../README.md");
-  for (int wait = 0; wait < 100 && !TextSource(RICCI_TESTS_FOLDER "/../README.md").is_settled(); ++wait) ::usleep(100'000);
+  const std::string path = RICCI_TESTS_FOLDER "/../README.md";
+  while (!TextSource(path).is_settled()) ::usleep(100'000);  // somebody has just written to it
+  const TextSource text(path);
   const std::string cache = folder / "deep/cache";
   const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), built_in("words other"), {}, {});
   for (const double fraction : {0.0, 0.9}) {

@@ -123,7 +123,6 @@ TEST_CASE("text source: damage shows in the checksums") {
     const std::string& bytes = each_bytes;
     for (size_t at = 0; at < bytes.size(); ++at) {
       for (const char flip : {'\x01', '\x80'}) {
-        if (!test::everything() && (at % 2 == 0) == (flip == 1)) continue;  // one bit of each byte
         std::string damaged = bytes;
         damaged[at] ^= flip;
         const std::string path = folder.write("bad", damaged);
