@@ -116,24 +116,22 @@ TEST_CASE("text source: damage shows in the checksums") {
                         "\x0d\x1c\xfb",
       31);
   CHECK(read_all(TextSource(folder.write("good", zst))) == words);
-  const std::string text = mixed_text(400, 8);
+  const std::string text = mixed_text(100, 8);
   const auto packed = [&](int filter) { return read_file(write_compressed(folder, "packed", text, filter)); };
   const std::string gz = packed(ARCHIVE_FILTER_GZIP), xz = packed(ARCHIVE_FILTER_XZ), bz2 = packed(ARCHIVE_FILTER_BZIP2);
   for (const auto& [each_bytes, expected] : {std::pair{zst, words}, {gz, text}, {gz + gz, text + text}, {xz, text}, {bz2, text}}) {
     const std::string& bytes = each_bytes;
     for (size_t at = 0; at < bytes.size(); ++at) {
-      for (const char flip : {'\x01', '\x80'}) {
-        std::string damaged = bytes;
-        damaged[at] ^= flip;
-        const std::string path = folder.write("bad", damaged);
-        std::string read;
-        const std::string error = error_of([&] { read = read_all(TextSource(path)); });
-        CAPTURE(at);
-        CAPTURE(bytes.size());
-        // A file whose mark is damaged counts as plain bytes, which are read as they are.
-        if (error == "no error") CHECK((read == expected || read == damaged));
-        else CHECK(contains(error, path));
-      }
+      std::string damaged = bytes;
+      damaged[at] ^= at % 2 ? '\x01' : '\x80';
+      const std::string path = folder.write("bad", damaged);
+      std::string read;
+      const std::string error = error_of([&] { read = read_all(TextSource(path)); });
+      CAPTURE(at);
+      CAPTURE(bytes.size());
+      // A file whose mark is damaged counts as plain bytes, which are read as they are.
+      if (error == "no error") CHECK((read == expected || read == damaged));
+      else CHECK(contains(error, path));
     }
   }
 }
