@@ -352,12 +352,10 @@ TEST_CASE("safetensors: a checksum notices every damaged byte, and a file withou
 
   for (size_t i = 0; i < sound.size(); ++i) {
     std::string damaged = sound;
-    for (const int change : {1, 0x80}) {
-      damaged[i] = static_cast<char>(sound[i] ^ change);
-      folder.write("b.safetensors", damaged);
-      CAPTURE(i);
-      CHECK(error_of([&] { SafetensorsFile(folder / "b.safetensors").verify(); }) != "no error");
-    }
+    damaged[i] = static_cast<char>(sound[i] ^ (i % 2 ? 1 : 0x80));
+    folder.write("b.safetensors", damaged);
+    CAPTURE(i);
+    CHECK(error_of([&] { SafetensorsFile(folder / "b.safetensors").verify(); }) != "no error");
   }
   std::string last = sound;
   last.back() = static_cast<char>(last.back() ^ 1);
