@@ -1,7 +1,5 @@
-// Model configs: every rule by its message, what presets set, what follows from other keys.
+// Model configs: every rule by its message, what presets set, what follows from other keys, published numbers of parameters.
 #include "models/config.h"
-
-#include <doctest/doctest.h>
 
 #include <cmath>
 #include <functional>
@@ -9,10 +7,10 @@
 #include <type_traits>
 #include <variant>
 
-#include "tests/data/files.h"
+#include "core/memory/dry_run.h"
+#include "tests/models/model_cases.h"
 
 using namespace ricci;
-using test_data::error_of;
 
 namespace {
 
@@ -21,7 +19,13 @@ std::string complaint(const std::function<void(ModelConfig&)>& change) {
   ModelConfig config;
   config.vocab = 65;
   change(config);
-  return error_of([&] { check(config); });
+  return message_of([&] { check(config); });
+}
+
+std::string complaint(Family family, const std::function<void(ModelConfig&)>& change) {
+  ModelConfig config = small_scales(family);
+  change(config);
+  return message_of([&] { check(config); });
 }
 
 // Both are members of one type.
@@ -32,6 +36,32 @@ bool same_value(const FieldValue& a, const FieldValue& b) {
     else return *member == *other;
   };
   return std::visit(equals_b, a);
+}
+
+int64_t parameters(MixerKind mixer, int64_t vocab, int64_t d, int64_t layers, int64_t ctx) {
+  ModelConfig c;
+  c.preset = Preset::msa, c.mixer = mixer;
+  apply_preset(c);
+  c.vocab = vocab, c.d = d, c.block.ff = d, c.layers = layers, c.ctx = ctx, c.settings<Sdp>().heads = 1;
+  return Model(c).parameter_count();
+}
+
+struct Published {
+  const char* name;
+  int64_t vocab, d, layers, ff, heads, kv_heads, head_width, parameters;
+  bool tied = true, qk_norm = false, qkv_bias = false;
+};
+
+int64_t parameters(const Published& of) {
+  ModelConfig c;
+  c.preset = Preset::llama;
+  apply_preset(c);
+  c.vocab = of.vocab, c.d = of.d, c.layers = of.layers, c.block.ff = of.ff, c.ctx = 131'072, c.output.tie = of.tied;
+  SdpConfig& attention = c.settings<Sdp>();
+  attention.heads = of.heads, attention.kv_heads = of.kv_heads, attention.head_width = of.head_width;
+  attention.qk_norm = of.qk_norm, attention.qkv_bias = of.qkv_bias;
+  const DryRun dry(Device::cpu);  // nothing is computed, and no memory is taken
+  return Model(c).parameter_count();
 }
 
 }  // namespace
@@ -81,32 +111,22 @@ TEST_CASE("model config: probabilities") {
   CHECK(complaint([](ModelConfig& c) { c.block.dropout = 0.999; }) == "no error");
 }
 
-TEST_CASE("model config: presets") {
-  ModelConfig defaults, gpt, msa;
+TEST_CASE("model config: presets, and what follows from other keys") {
+  ModelConfig defaults, gpt, llama, config;
   apply_preset(gpt);
   const std::vector<Field> expected = fields_of(defaults), fields = fields_of(gpt);
   REQUIRE(fields.size() == expected.size());
   for (size_t i = 0; i < fields.size(); ++i) CHECK_MESSAGE(same_value(fields[i].value, expected[i].value), fields[i].key);
-  msa.preset = Preset::msa;
-  apply_preset(msa);
-  CHECK(msa.block.norm == Norm::post);
-  CHECK(msa.block.activation == Activation::relu);
-  CHECK(msa.embedding.positions == PositionKind::sinusoidal);
-  CHECK(msa.embedding.scale_embedding);
-  CHECK_FALSE(msa.output.tie);
-  CHECK(msa.output.head_bias);
-  ModelConfig llama;
   llama.preset = Preset::llama;
   apply_preset(llama);
-  CHECK(llama.block.norm_kind == NormKind::rms);
-  CHECK(llama.block.activation == Activation::silu);
-  CHECK(llama.block.gated);
-  CHECK_FALSE(llama.block.bias);
-  CHECK_FALSE(llama.block.norm_bias);
-  CHECK(llama.embedding.positions == PositionKind::rope);
-  CHECK(llama.output.tie);
   CHECK(llama.block.feed_forward(576) == 1536);
   CHECK(llama.block.feed_forward(25) == 128);
+  config.d = 12;
+  CHECK(config.block.feed_forward(12) == 48);
+  resolve(config);
+  config.d = 24;
+  resolve(config);
+  CHECK(config.block.feed_forward(24) == 48);  // it is given by now
 }
 
 TEST_CASE("model config: rotary positions and shared keys that cannot be") {
@@ -136,25 +156,6 @@ TEST_CASE("model config: rotary positions and shared keys that cannot be") {
   CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().head_width = 7, c.settings<Sdp>().heads = 3; }) == "no error");
 }
 
-TEST_CASE("model config: what follows from other keys") {
-  ModelConfig config;
-  config.d = 12;
-  CHECK(config.block.feed_forward(12) == 48);
-  resolve(config);
-  CHECK(config.block.ff == 48);
-  config.d = 24;
-  resolve(config);
-  CHECK(config.block.feed_forward(24) == 48);  // given by now
-}
-
-TEST_CASE("model config: names") {
-  CHECK(list_of<Preset>() == "gpt, msa, llama");
-  CHECK(choice_of<Norm>("norm", "post") == Norm::post);
-  CHECK(std::string(name_of(kind_of<Sdp>)) == "sdp");
-  CHECK(error_of([] { choice_of<Activation>("model.activation", "swish"); }) ==
-        "model.activation: expected one of gelu, gelu_tanh, relu, silu, relu2, got 'swish'");
-}
-
 TEST_CASE("model config: gelu is fused with products that have a bias, and with nothing between them") {
   const auto fused = [](const std::function<void(BlockConfig&)>& change) {
     return complaint([&](ModelConfig& c) {
@@ -169,4 +170,151 @@ TEST_CASE("model config: gelu is fused with products that have a bias, and with 
   CHECK(fused([](BlockConfig& c) { c.norm = Norm::post; }) == "no error");
   CHECK(fused([](BlockConfig& c) { c.norm = Norm::post, c.dropout = 0.1; }) ==
         "model.fused_gelu: with model.norm: post there is dropout between the two products, expected model.dropout: 0");
+}
+
+TEST_CASE("several scales: their list") {
+  for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>}) {
+    const auto of = [&](std::vector<int64_t> scales) {
+      return complaint(family, [&](ModelConfig& c) { c.scales.scales = std::move(scales), c.stack_layers.layers = {1}; });
+    };
+    CHECK(of({1, 2, 6}) == "no error");
+    CHECK(of({1, 4, 6}) == "model.scales: 4 does not divide 6");
+    CHECK(of({1, 4, 4}) == "model.scales: 4 after 4, expected larger ones after smaller ones");
+    CHECK(of({1, 16, 4}) == "model.scales: 4 after 16, expected larger ones after smaller ones");
+    CHECK(of({2, 4}) == "model.scales: begins with 2, expected 1");
+    CHECK(of({}) == "model.scales: begins with nothing, expected 1");
+    CHECK(of({1, int64_t{1} << 30}) == "model.scales: 1073741824, expected 16777216 or less");
+  }
+}
+
+TEST_CASE("several scales: heads are divided among them") {
+  const auto five = [](ModelConfig& c) { c.scales.scales = {1, 2, 4, 8, 16}, c.stack_layers.layers = {1}; };
+  CHECK(complaint(family_of<Retina>, five) == "model.scales: 5 scales, but only 4 heads to divide among them");
+  CHECK(complaint(family_of<BottomUp>, five) == "no error");
+  CHECK(complaint(family_of<TopDown>, five) == "no error");
+  CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.settings<Sdp>().heads = 1; }) ==
+        "model.scales: 2 coarse ones, but only 1 heads to divide among them");
+  CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
+        "model.scales: only 1, expected a coarser one for the aggregation layer");
+  const auto normed = [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; };
+  CHECK(complaint(family_of<Retina>, normed) == "model.qk_norm: true, but the attention of a retina has no such norms");
+  CHECK(complaint(family_of<TopDown>, normed) == "no error");
+  CHECK(complaint(family_of<BottomUp>, normed) == "no error");
+  CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.d = 16, c.embedding.positions = PositionKind::rope; }) ==
+        "model.positions: rope, but in the attention of a retina queries are tokens and keys are cells");
+  for (Family family : {family_of<TopDown>, family_of<BottomUp>})
+    CHECK(complaint(family,
+              [](ModelConfig& c) {
+                c = llama_of(c.family, true).config;
+                c.d = 10;
+              }) == (family == family_of<TopDown>
+                            ? "no error"
+                            : "model.heads: 4 does not divide d = 10, but the aggregation layer has heads of d / heads columns"));
+  CHECK(divided_heads(12, 2) == std::vector<int64_t>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
+  CHECK(divided_heads(5, 3) == std::vector<int64_t>{0, 0, 1, 1, 2});
+  CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {
+    c.settings<Retina>().head_groups = {0, 1};
+  }) == "model.head_groups: 2 numbers for 4 heads");
+  CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {
+    c.settings<Retina>().head_groups = {0, 1, 2, 3};
+  }) == "model.head_groups: 3, expected 0 .. 2");
+  CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {
+    c.settings<Retina>().head_groups = {0, 1, -1, 2};
+  }) == "model.head_groups: -1, expected 0 .. 2");
+}
+
+TEST_CASE("several scales: windows") {
+  const auto of = [](std::vector<Range> windows) {
+    return complaint(family_of<Retina>, [&](ModelConfig& c) { c.settings<Retina>().windows = std::move(windows); });
+  };
+  CHECK(of({{0, 8}, {4, 16}, {8, 26}}) == "no error");
+  CHECK(of({{0, 8}, {0, 8}, {0, 8}}) == "no error");
+  CHECK(of({{0, 8}, {8, 26}}) == "model.windows: 2 windows for 3 scales");
+  CHECK(of({{0, 8}, {16, 8}, {16, 26}}) == "model.windows: 16:8, expected 0 or more, and the end after the begin");
+  CHECK(of({{-1, 8}, {8, 16}, {16, 26}}) == "model.windows: -1:8, expected 0 or more, and the end after the begin");
+  CHECK(of({{0, 0}, {8, 16}, {16, 26}}) == "model.windows: 0:0, expected 0 or more, and the end after the begin");
+  CHECK(of({{0, 8}, {8, 16}, {16, INT64_MAX}}) == "model.windows: 9223372036854775807, expected 2147483647 or less");
+  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale before 0:20, expected nearer ones before farther ones");
+  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale before 0:8, expected nearer ones before farther ones");
+  CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.settings<Sdp>().window = 3; }) ==
+        "model.window: 3, but a retina has windows per scale: model.windows");
+}
+
+TEST_CASE("several scales: the other keys") {
+  for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>, family_of<Coarse>}) {
+    const std::string name = name_of(family);
+    CHECK(complaint(family, [](ModelConfig& c) { c.causal = false; }) ==
+          "model.causal: false, but family " + name + " reads cells only when they are complete");
+    CHECK(complaint(family, [](ModelConfig& c) { c.mixer = kind_of<Identity>; }) ==
+          "model.mixer: identity, but family " + name + " has an attention of its own, expected sdp");
+    CHECK(complaint(family, [](ModelConfig& c) { c.down.conv_kernel = 0; }) == "model.conv_kernel: 0, expected 1 or more");
+    CHECK(complaint(family, [](ModelConfig& c) { c.settings<Sdp>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
+  }
+  for (Family family : {family_of<TopDown>, family_of<BottomUp>}) {
+    CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {1, 1}; }) == "model.layers: 2 numbers for 3 scales");
+    CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {}; }) == "model.layers: 0 numbers for 3 scales");
+    CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {1, 0, 1}; }) == "model.layers: 0, expected 1 or more");
+  }
+  const auto bags = [](std::vector<double> weights) {
+    return complaint(family_of<TopDown>, [&](ModelConfig& c) { c.settings<TopDown>().bag_weights = std::move(weights); });
+  };
+  CHECK(bags({}) == "no error");
+  CHECK(bags({0.5}) == "no error");
+  CHECK(bags({0.5, 0}) == "no error");
+  CHECK(bags({1, 1, 1}) == "model.bag_weights: 3 numbers for 2 coarse scales");
+  CHECK(bags({1, -0.5}) == "model.bag_weights: -0.5, expected 0 or more");
+  CHECK(bags({std::nan(""), 1}) == "model.bag_weights: nan, expected 0 or more");
+  CHECK(complaint(family_of<Coarse>, [](ModelConfig& c) { c.settings<Coarse>().scale = 0; }) == "model.scale: 0, expected 1 or more");
+}
+
+TEST_CASE("several scales: what follows from other keys") {
+  ModelConfig c = small_scales(family_of<TopDown>), retina = small_scales(family_of<Retina>);
+  c.stack_layers.layers = {2};
+  resolve(c), resolve(retina);
+  CHECK(c.stack_layers.layers == std::vector<int64_t>{2, 2, 2});
+  CHECK(retina.settings<Retina>().windows == std::vector<Range>{{0, 26}, {0, 26}, {0, 26}});
+  CHECK(retina.settings<Retina>().head_groups == std::vector<int64_t>{0, 0, 1, 2});
+}
+
+TEST_CASE("several scales: a context shorter than the coarsest cell is a warning that says what is lost") {
+  const auto warned = [](Family family, int64_t ctx) {
+    ModelConfig c = small_scales(family);
+    c.ctx = ctx, c.scales.scales = {1, 4, 16}, c.settings<Coarse>().scale = 16;
+    return warnings(c);
+  };
+  using Lines = std::vector<std::string>;
+  for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>, family_of<Coarse>}) CHECK(warned(family, 16).empty());
+  CHECK(warned(family_of<TopDown>, 15) ==
+        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: its 1 blocks are never used"});
+  CHECK(warned(family_of<BottomUp>, 3) ==
+        Lines{"model.scales: a cell of 4 tokens is longer than the context of 3: its 2 blocks are never used",
+            "model.scales: a cell of 16 tokens is longer than the context of 3: its 1 blocks are never used"});
+  CHECK(warned(family_of<Retina>, 15) ==
+        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: the heads of this scale give zero"});
+  CHECK(warned(family_of<Coarse>, 15) ==
+        Lines{"model.scale: a cell of 16 tokens is longer than the context of 15: the model predicts nothing and learns nothing"});
+  CHECK(warnings(ModelConfig()).empty());
+}
+
+TEST_CASE("parameter counts of llama, qwen2 and qwen3 models are the published ones") {
+  for (const Published& of : std::vector<Published>{{"SmolLM2-135M", 49'152, 576, 30, 1536, 9, 3, 64, 134'515'008},
+           {"SmolLM2-360M", 49'152, 960, 32, 2560, 15, 5, 64, 361'821'120},
+           {"Qwen2.5-0.5B", 151'936, 896, 24, 4864, 14, 2, 64, 494'032'768, true, false, true},
+           {"Qwen3-0.6B", 151'936, 1024, 28, 3072, 16, 8, 128, 596'049'920, true, true},
+           {"TinyLlama 1.1B", 32'000, 2048, 22, 5632, 32, 4, 64, 1'100'048'384, false},
+           {"Llama-3.2-1B", 128'256, 2048, 16, 8192, 32, 8, 64, 1'235'814'400}}) {
+    CAPTURE(of.name);
+    CHECK(parameters(of) == of.parameters);
+  }
+}
+
+TEST_CASE("parameter counts are those of the papers") {
+  // WikiText-103: 39M and 36M.
+  CHECK(parameters(kind_of<Sdp>, 28'996, 512, 6, 512) == 39'188'804);
+  CHECK(parameters(kind_of<Dispatcher>, 28'996, 512, 6, 512) == 36'058'436);
+  // One Billion Words: 41M and 38M, with the vocabulary of bert-base-uncased.
+  CHECK(parameters(kind_of<Sdp>, 30'522, 512, 6, 512) == 40'752'954);
+  CHECK(parameters(kind_of<Dispatcher>, 30'522, 512, 6, 512) == 37'622'586);
+  // After OpenWebText, with the vocabulary of GPT-2: 59M.
+  CHECK(parameters(kind_of<Dispatcher>, 50'257, 480, 12, 1024) == 59'448'337);
 }

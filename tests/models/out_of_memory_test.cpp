@@ -1,14 +1,15 @@
-// The message of a training step when the device has no memory left.
+// The memory of a training step: its message when the device has none left, and that later steps ask the system for none.
 #include <limits>
 #include <thread>
 
+#include "core/cpu/parallel.h"
 #include "core/memory/memory.h"
 #include "cuda/device/device_memory.h"
 #include "models/layers/layers.h"
 #include "models/model.h"
-#include "models/training/optimizer.h"
+#include "models/training/train_step.h"
 #include "ops/elements/activations.h"
-#include "tests/ops/values.h"
+#include "tests/models/training/small_training.h"
 
 using namespace ricci;
 
@@ -49,6 +50,25 @@ struct Setup {
   }
 };
 
+// Requests to the system and bytes held after each of `steps` steps as ricci-train takes them.
+std::vector<MemoryUse> train(Preset preset, Dtype dtype, int64_t accumulation, int64_t steps) {
+  apps::TrainConfig config;
+  config.batch = 4, config.accumulation = accumulation;
+  const SmallModel of{.preset = preset, .context = 16, .d = 24, .dropout = 0.1};
+  Model model(small_model(of));
+  model.init(1);
+  model.place_for_training(dtype, Device::cpu);
+  Optimizer optimizer(model.parameters(), config.optimizer);
+  TrainStep train_step(model, optimizer, Device::cpu, apps::step_options(config));
+  const RandomCrops crops(small_text(), config.batch, of.context, config.seed);
+  std::vector<MemoryUse> after;
+  for (int64_t step = 0; step < steps; ++step) {
+    train_step.run(apps::micro_batches_of(crops, config, step, Device::cpu), step, 1e-3);
+    after.push_back(memory_use(Device::cpu));
+  }
+  return after;
+}
+
 }  // namespace
 
 TEST_CASE("out of memory: in the forward the line names the op, what came before, and what is held for what") {
@@ -76,7 +96,7 @@ TEST_CASE("out of memory: in the forward the line names the op, what came before
   CHECK(has(line, "other "));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // its allocator ends the program
+#if !defined(__SANITIZE_ADDRESS__)  // its allocator ends the program, and has a piece of memory for each tensor
 TEST_CASE("out of memory: a model larger than the machine says so while it is built") {
   ModelConfig c = small();
   c.d = 1 << 20, c.settings<Sdp>().heads = 1;
@@ -84,6 +104,25 @@ TEST_CASE("out of memory: a model larger than the machine says so while it is bu
   CAPTURE(line);
   CHECK(line.starts_with("out of memory on cpu: "));
   CHECK(has(line, " asked for 12.0 TiB (13194139533312 bytes); this machine has "));
+}
+
+TEST_CASE("steady memory: steps 3 to 20 ask the system for no memory, and hold no more than the second") {
+  const int threads = thread_count();
+  set_thread_count(1);  // how many threads work at the same time, each in memory of its own, is not the same in every step
+  for (Preset preset : {Preset::gpt, Preset::msa})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+      for (int64_t accumulation : {1, 2}) {
+        const std::vector<MemoryUse> after = train(preset, dtype, accumulation, 20);
+        CAPTURE(std::string(name_of(preset)));
+        CAPTURE(accumulation);
+        CHECK(after[0].allocations > 0);
+        for (size_t step = 2; step < 20; ++step) {
+          CHECK(after[step].allocations == after[1].allocations);
+          CHECK(after[step].current == after[1].current);
+          CHECK(after[step].peak == after[1].peak);
+        }
+      }
+  set_thread_count(threads);
 }
 #endif
 

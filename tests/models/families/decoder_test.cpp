@@ -1,28 +1,24 @@
-// The decoder as a whole: decoding with a cache, causality, initial weights, dropout, errors.
+// Layers, decoders and classifiers: first weights, parameters and their names, the order of the ops, what is recomputed.
 #include <cmath>
-#include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
-#include "autograd/random.h"
 #include "autograd/tape.h"
-#include "core/error.h"
-#include "cuda/device/device.h"
+#include "core/memory/memory.h"
 #include "models/layers/layers.h"
 #include "models/model.h"
+#include "models/training/optimizer.h"
+#include "ops/elements/activations.h"
 #include "tests/models/model_cases.h"
-#include "tests/ops/values.h"
 
 using namespace ricci;
 
 namespace {
 
 ModelConfig small(Preset preset) {
-  ModelConfig c;
-  c.preset = preset;
-  apply_preset(c);
-  c.vocab = 11, c.ctx = 19, c.d = 12, c.settings<Sdp>().heads = 3, c.layers = 2, c.block.ff = 20;
-  resolve(c);
+  ModelConfig c = small_config(kind_of<Sdp>, preset);
+  c.settings<Sdp>().heads = 3;
   return c;
 }
 
@@ -33,33 +29,60 @@ ModelConfig modern() {
   return c;
 }
 
+ModelConfig classifier(MixerKind mixer = kind_of<Sdp>) { return small_config(mixer, Preset::gpt, family_of<Classifier>); }
+
+struct Net {
+  Linear hidden{4, 9, 1}, output{9, 2, 2};
+  LayerNorm norm{9};
+  std::vector<Table> tables = {Table(3, 4, uint64_t{3})};
+  Tensor operator()(const Arg& x) const { return output(norm(relu(hidden(x)))); }
+  template <class V> void visit(V&& v) { v("hidden", hidden, "output", output, "norm", norm, "tables", tables); }
+};
+
+// A seed is any integer, and no bool.
+template <class Layer, class... Made> constexpr bool kMade = std::is_constructible_v<Layer, int64_t, int64_t, Made...>;
+static_assert(
+    kMade<Linear, int> && kMade<Linear, uint64_t> && kMade<Linear, bool, MapInit> && !kMade<Linear, bool> && !kMade<Linear, const bool&>);
+static_assert(kMade<Table, int> && kMade<Table, uint64_t> && kMade<Table, Init> && !kMade<Table, bool> && !kMade<Table, const bool&>);
+
 }  // namespace
 
-TEST_CASE("decoding with a cache gives the logits of the full forward at every position") {
-  for (Device device : {Device::cpu, Device::cuda_emulated})
-    for (Preset preset : {Preset::gpt, Preset::msa})
-      for (int64_t window : {0, 1, 3, 30}) {
-        CAPTURE(std::string(name_of(preset)));
-        CAPTURE(window);
-        ModelConfig config = small(preset);
-        if (window) config.settings<Sdp>().window = window;
-        if (device != Device::cpu) config.ctx = 8;
-        check_decoding(config, device);
-      }
+TEST_CASE("layers that are made with a seed have their first values") {
+  const Linear one(4, 9, 1), same(4, 9, 1), other(4, 9, 2);
+  for (const double w : values_of(one.weight.value)) CHECK(std::abs(w) <= 0.5);  // 1 / sqrt(4)
+  for (const double b : values_of(one.bias.value)) CHECK(std::abs(b) <= 0.5);
+  CHECK(values_of(one.weight.value) == values_of(same.weight.value));
+  CHECK(values_of(one.weight.value) != values_of(other.weight.value));
+  CHECK(values_of(LayerNorm(3).weight.value) == Values{1, 1, 1});
+  CHECK(values_of(LayerNorm(3).bias.value) == Values{0, 0, 0});
+  double squares = 0;
+  for (const double value : values_of(Table(50, 200, uint64_t{1}).weight.value)) squares += value * value;
+  CHECK(std::abs(squares / 1e4 - 1) < 0.06);
 }
 
-TEST_CASE("no position sees a later token") {
-  for (Preset preset : {Preset::gpt, Preset::msa}) {
-    const Model model = built(small(preset), Device::cpu);
-    const Tensor before = model.logits({ids(1, 19, Device::cpu)});
-    for (int64_t at = 0; at < 19; ++at) {
-      const Tensor after = model.logits({ids(1, 19, Device::cpu, at)});
-      for (int64_t i = 0; i < at * 11; ++i) CHECK(item(before, i) == item(after, i));
-      bool changed = false;
-      for (int64_t i = at * 11; i < (at + 1) * 11; ++i) changed |= item(before, i) != item(after, i);
-      CHECK(changed);
-    }
-  }
+TEST_CASE("parameters_of: every parameter of a module with its path, which an optimizer updates") {
+  Net net;
+  const std::vector<Parameter*> parameters = parameters_of(net);
+  std::string paths;
+  for (const Parameter* p : parameters) paths += p->path + " ";
+  CHECK(paths == "hidden.weight hidden.bias output.weight output.bias norm.weight norm.bias tables.0.weight ");
+  const Values before = values_of(net.hidden.weight.value);
+  Optimizer optimizer(parameters, {});
+  Tape tape;
+  const Tensor y = net(drawn({5, 4}, Dtype::f32, Device::cpu, 1));
+  tape.backward(y, drawn({5, 2}, Dtype::f32, Device::cpu, 2));
+  optimizer.step(0.1);
+  CHECK(values_of(net.hidden.weight.value) != before);
+}
+
+TEST_CASE("draw_parameters: each from random numbers of its own path, as Model::init") {
+  Net net;
+  draw_parameters(net, 7);
+  const Values first = values_of(net.hidden.weight.value);
+  Net again;
+  draw_parameters(again, 7);
+  CHECK(values_of(again.hidden.weight.value) == first);
+  CHECK(values_of(Net().hidden.weight.value) != first);
 }
 
 TEST_CASE("initial weights follow the preset") {
@@ -99,14 +122,6 @@ TEST_CASE("initial weights follow the preset") {
   });
 }
 
-TEST_CASE("parameter counts are those of the specification") {
-  ModelConfig c;
-  c.preset = Preset::msa;
-  apply_preset(c);
-  c.vocab = 28996, c.ctx = 512, c.d = 512, c.settings<Sdp>().heads = 1, c.layers = 6, c.block.ff = 512;
-  CHECK(Model(c).parameter_count() == 39188804);
-}
-
 TEST_CASE("a layer is the ops of its paper in their order, dropout among them") {
   const auto ops = [](ModelConfig config) {
     config.layers = 1, config.block.dropout = 0.1;
@@ -132,7 +147,7 @@ TEST_CASE("a layer is the ops of its paper in their order, dropout among them") 
                          "residual_rms_norm linear");
 }
 
-TEST_CASE("RMS norm, norms of queries and keys, and a gated feed-forward: names and shapes, decoding, eps of every norm") {
+TEST_CASE("RMS norm, norms of queries and keys, and a gated feed-forward: names and shapes, eps of every norm") {
   ModelConfig config = modern();
   Model model = built(config, Device::cpu);
   int64_t found = 0;
@@ -148,95 +163,9 @@ TEST_CASE("RMS norm, norms of queries and keys, and a gated feed-forward: names 
     found += is_norm || of_head || path.find(".fc") != path.npos;
   });
   CHECK(found == 13);
-  check_decoding(config, Device::cpu);
   config.block.norm_eps = 0.1;
   const Tensor tokens = ids(1, 7, Device::cpu);
   CHECK(difference(built(config, Device::cpu).logits({tokens}), model.logits({tokens})) > 1e-3);
-}
-
-TEST_CASE("dropout acts in training alone and is the same for the same random state") {
-  ModelConfig config = small(Preset::msa);
-  config.block.dropout = 0.3;
-  const Model model = built(config, Device::cpu);
-  const Tensor tokens = ids(2, 9, Device::cpu);
-  const double plain = item(model.loss({tokens, tokens}));
-  CHECK(item(model.loss({tokens, tokens})) == plain);
-  const Training training;
-  set_random_state({4, 0});
-  const double once = item(model.loss({tokens, tokens}));
-  set_random_state({4, 0});
-  CHECK(item(model.loss({tokens, tokens})) == once);
-  CHECK(item(model.loss({tokens, tokens})) != once);
-  CHECK(once != plain);
-}
-
-namespace {
-
-// Mean over the targets other than -1 of log sum_v exp(z_v) - z_target.
-double mean_nats(const Tensor& logits, const Tensor& targets) {
-  const int64_t v = logits.shape()[-1];
-  double total = 0;
-  int counted = 0;
-  for (int64_t r = 0; r < targets.size(); ++r) {
-    const int64_t target = targets.data<int64_t>()[r];
-    if (target < 0) continue;
-    double sum = 0;
-    for (int64_t i = 0; i < v; ++i) sum += std::exp(item(logits, r * v + i));
-    total += std::log(sum) - item(logits, r * v + target);
-    ++counted;
-  }
-  return total / counted;
-}
-
-}  // namespace
-
-TEST_CASE("padding moves nothing before it, and a padded sequence is the short one") {
-  for (Preset preset : {Preset::gpt, Preset::msa}) {
-    ModelConfig config = small(preset);
-    config.causal = false;
-    const Model model = built(config, Device::cpu);
-    const Tensor lengths({2}, Dtype::i64);
-    lengths.data<int64_t>()[0] = 9, lengths.data<int64_t>()[1] = 5;
-    const Tensor tokens = ids(2, 9, Device::cpu), padded = model.logits({.ids_bc = tokens, .lengths_b = lengths}),
-                 full = model.logits({tokens});
-    const Tensor alone = model.logits({tokens.rows(1, 1).reshaped({9}).rows(0, 5).reshaped({1, 5})});
-    const int64_t v = 11;
-    bool moved = false;
-    for (int64_t i = 0; i < 9 * v; ++i) CHECK(item(padded, i) == item(full, i));
-    for (int64_t i = 0; i < 5 * v; ++i) {
-      CHECK(std::abs(item(padded, 9 * v + i) - item(alone, i)) < 1e-13);
-      moved |= std::abs(item(full, 9 * v + i) - item(alone, i)) > 1e-3 * std::abs(item(alone, i));
-    }
-    CHECK(moved);
-    const Tensor others = ids(2, 9, Device::cpu, 7), after = model.logits({.ids_bc = others, .lengths_b = lengths});
-    for (int64_t i = 0; i < 5 * v; ++i) CHECK(item(after, 9 * v + i) == item(padded, 9 * v + i));
-    // The loss follows the targets alone.
-    const Tensor targets = ids(2, 9, Device::cpu, 3);
-    CHECK(item(model.loss({tokens, targets, lengths})) == doctest::Approx(mean_nats(padded, targets)).epsilon(1e-13));
-    for (int64_t i = 14; i < 18; ++i) targets.data<int64_t>()[i] = -1;
-    CHECK(item(model.loss({tokens, targets, lengths})) == doctest::Approx(mean_nats(padded, targets)).epsilon(1e-13));
-  }
-}
-
-TEST_CASE("recomputed blocks see the same padding") {
-  auto gradients = [](bool recompute, const Tensor& lengths) {
-    Model model = built(small(Preset::gpt), Device::cpu);
-    model.recompute_blocks(recompute);
-    Tape tape;
-    tape.backward(model.loss({ids(2, 9, Device::cpu), ids(2, 9, Device::cpu, 3), lengths}));
-    std::vector<Tensor> all;
-    for (const Parameter* p : model.parameters()) all.push_back(p->grad);
-    return all;
-  };
-  const Tensor lengths({2}, Dtype::i64);
-  lengths.data<int64_t>()[0] = 2, lengths.data<int64_t>()[1] = 5;
-  const auto kept = gradients(false, lengths), again = gradients(true, lengths), unpadded = gradients(true, {});
-  bool moved = false;
-  for (size_t i = 0; i < kept.size(); ++i) {
-    CHECK(std::memcmp(kept[i].raw(), again[i].raw(), static_cast<size_t>(kept[i].bytes())) == 0);
-    moved |= std::memcmp(kept[i].raw(), unpadded[i].raw(), static_cast<size_t>(kept[i].bytes())) != 0;
-  }
-  CHECK(moved);
 }
 
 TEST_CASE("recomputed blocks: those that no gradient reaches are not recorded, and the others have the same gradients") {
@@ -267,9 +196,79 @@ TEST_CASE("recomputed blocks: those that no gradient reaches are not recorded, a
   }
 }
 
-TEST_CASE("more positions than the context, none at all") {
-  const Model model = built(small(Preset::gpt), Device::cpu);
-  CHECK_THROWS_WITH_AS(model.logits({ids(1, 20, Device::cpu)}), "model: 20 positions, but the context it was built for is 19", Error);
-  const auto state = model.init_state(1);
-  CHECK_THROWS_WITH_AS(model.advance(ids(1, 0, Device::cpu), *state), "model: no position to read", Error);
+TEST_CASE("llama: the cache is as small as the number of key heads") {
+  constexpr int64_t kContext = 64;
+  for (const int64_t kv_heads : {1, 2, 4}) {
+    CAPTURE(kv_heads);
+    ModelConfig config = small_config(kind_of<Sdp>, Preset::llama);
+    config.ctx = kContext, config.settings<Sdp>().heads = 4, config.settings<Sdp>().kv_heads = kv_heads,
+    config.settings<Sdp>().head_width = 2;
+    const Model model = built(config, Device::cpu);
+    const Tensor ids_bc = ids(1, kContext, Device::cpu);
+    const NoTape unrecorded;
+    const int64_t before = memory_use(Device::cpu).current;
+    const auto state = model.init_state(1);
+    model.advance(ids_bc, *state);
+    // For each position in both layers, 2 columns of keys and 2 of values for a head; the rotation has 2.
+    CHECK(memory_use(Device::cpu).current - before == (2 * kv_heads * 4 + 2) * kContext * size_of(Dtype::f64));
+  }
+}
+
+TEST_CASE("classifier: every position hears every other, but padding is heard by none and counts for nothing") {
+  for (size_t i = 0; i < choices(MixerKind()).size(); ++i) {
+    const std::string mixer = choices(MixerKind())[i];
+    CAPTURE(mixer);
+    const Model model = built(classifier(static_cast<MixerKind>(i)), Device::cpu);
+    const Tensor lengths_b = ids_of({9, 5, 0}, {3}, Device::cpu), tokens = ids(3, 9, Device::cpu);
+    const Tensor logits = model.logits({.ids_bc = tokens, .lengths_b = lengths_b}), full = model.logits({tokens});
+    CHECK(logits.shape() == Shape{3, 3});
+    const Tensor alone = model.logits({tokens.rows(1, 1).reshaped({9}).rows(0, 5).reshaped({1, 5})});
+    const Tensor others = model.logits({.ids_bc = ids(3, 9, Device::cpu, 7), .lengths_b = lengths_b});
+    for (int64_t k = 0; k < 3; ++k) {
+      CHECK(item(logits, k) == item(full, k));
+      CHECK(item(others, k) != item(logits, k));  // position 7 is real in the first sequence
+      CHECK(std::abs(item(logits, 3 + k) - item(alone, k)) < 1e-13);
+      CHECK(item(others, 3 + k) == item(logits, 3 + k));  // and padding in the second
+      CHECK(item(logits, 6 + k) == 0);                    // a mean over no position
+    }
+  }
+}
+
+TEST_CASE("classifier: the loss is the mean over the sequences that have a class") {
+  const Model model = built(classifier(), Device::cpu);
+  const Tensor tokens = ids(4, 9, Device::cpu), logits = model.logits({tokens});
+  double sum = 0;
+  for (const auto& [b, target] : {std::pair{0, 2}, {3, 1}}) {
+    double total = 0;
+    for (int64_t k = 0; k < 3; ++k) total += std::exp(item(logits, b * 3 + k));
+    sum += std::log(total) - item(logits, b * 3 + target);
+  }
+  CHECK(item(model.loss({tokens, ids_of({2, -1, -1, 1}, {4}, Device::cpu)})) == doctest::Approx(sum / 2).epsilon(1e-13));
+}
+
+TEST_CASE("classifier: messages") {
+  const Model model = built(classifier(), Device::cpu);
+  CHECK(message_of([&] {
+    model.loss({ids(2, 5, Device::cpu), ids(2, 5, Device::cpu)});
+  }) == "model: targets [2 5] for ids [2 5], expected one per sequence");
+  CHECK(message_of([&] {
+    model.loss({ids(2, 5, Device::cpu), ids_of({0, 3}, {2}, Device::cpu)});
+  }) == "cross_entropy: target 3 at row 1 is outside the 3 classes");
+  CHECK(message_of([&] { model.logits({ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
+  CHECK(message_of([&] { model.init_state(1); }) == "model: a classifier does not write text");
+  ModelConfig one = classifier();
+  one.settings<Classifier>().classes = 1;
+  CHECK(message_of([&] { check(one); }) == "model.classes: 1, expected 2 or more");
+}
+
+TEST_CASE("classifier: it has no mask unless causal says so") {
+  ModelConfig config = classifier();
+  CHECK_FALSE(config.causal);
+  const Model free = built(config, Device::cpu);
+  config.causal = true;
+  const Model masked = built(config, Device::cpu);
+  const Tensor tokens = ids(1, 9, Device::cpu);
+  bool differ = false;
+  for (int64_t k = 0; k < 3; ++k) differ |= item(free.logits({tokens}), k) != item(masked.logits({tokens}), k);
+  CHECK(differ);
 }

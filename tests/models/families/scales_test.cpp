@@ -1,126 +1,206 @@
-// Every family of several scales must decode as it reads, leave padding alone, give the same with activations computed
-// again, and train in every dtype on every device.
-#include <cstring>
-
-#include "autograd/random.h"
-#include "models/layers/layers.h"
+// Families of several scales: the cells of coarse models, and which scales run and count in top-down ones.
+#include "models/families/topdown.h"
+#include "models/inference/evaluation.h"
+#include "models/inference/sampling.h"
+#include "models/layers/visit.h"
 #include "models/training/train_step.h"
-#include "tests/models/families/scale_cases.h"
+#include "tests/models/model_cases.h"
 
 using namespace ricci;
 
-TEST_CASE("several scales: decoding with caches gives the logits of the full forward at every position") {
-  for (Variant& v : all_variants()) {
-    CAPTURE(v.name);
-    check_decoding(v.config, Device::cpu);
-    if (!runs_on(Device::cuda_emulated, v)) continue;
-    v.config.ctx = 8;
-    check_decoding(v.config, Device::cuda_emulated);
-  }
+namespace {
+
+std::vector<Variant> coarse_variants() {
+  std::vector<Variant> all = variants_of(family_of<Coarse>);
+  all.push_back(llama_of(family_of<Coarse>, true));
+  return all;
 }
 
-TEST_CASE("several scales: a padded sequence has the logits of the short one, whatever stands in the padding") {
-  for (const Variant& v : all_variants()) {
-    CAPTURE(v.name);
-    const Model model = built(v.config, Device::cpu);
-    const Tensor lengths_b = ids_of({25, 14}, {2}, Device::cpu), tokens = ids(2, 25, Device::cpu);
-    const Tensor padded = model.logits({.ids_bc = tokens, .lengths_b = lengths_b}), full = model.logits({tokens});
-    const Tensor alone = model.logits({tokens.rows(1, 1).reshaped({25}).rows(0, 14).reshaped({1, 14})});
-    const Tensor others = model.logits({.ids_bc = ids(2, 25, Device::cpu, 14), .lengths_b = lengths_b});
-    for (int64_t i = 0; i < 25 * 11; ++i) CHECK(item(padded, i) == item(full, i));
-    for (int64_t i = 0; i < 14 * 11; ++i) {
-      CHECK(std::abs(item(padded, 25 * 11 + i) - item(alone, i)) < 1e-13);
-      CHECK(item(others, 25 * 11 + i) == item(padded, 25 * 11 + i));
-    }
-    // Padding hears cells, but not the padding itself: its own keys are hidden.
-    bool moved = false;
-    for (int64_t i = (25 + 14) * 11; i < 50 * 11; ++i) moved |= item(padded, i) != item(full, i);
-    CHECK(moved);
-  }
+LanguageModel<TopDown> model_of(const std::vector<int64_t>& scales, const TopDownConfig& config, int64_t ctx) {
+  ModelKeys keys;
+  keys.vocab = 11;
+  keys.ctx = ctx;
+  keys.d = 8;
+  keys.scales.scales = scales;
+  keys.stack_layers.layers = {1};
+  LanguageModel<TopDown> model(keys, TopDown(keys, config));
+  each_parameter(model, [](const std::string& path, Parameter& p) { p.path = path, draw(p, 1); });
+  return model;
 }
 
-TEST_CASE("several scales: blocks that are computed again give the same gradients, dropout included") {
-  for (Variant v : all_variants()) {
-    CAPTURE(v.name);
-    v.config.block.dropout = 0.2;
-    std::vector<std::vector<Tensor>> gradients;
-    for (bool recompute : {false, true}) {
-      Model model = built(v.config, Device::cpu);
-      model.recompute_blocks(recompute);
-      const Training training;
-      set_random_state({4, 0});
-      Tape tape;
-      tape.backward(model.loss({ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3)}));
-      gradients.emplace_back();
-      for (const Parameter* p : model.parameters()) gradients.back().push_back(p->grad ? p->grad : zeros_like(p->value));
-    }
-    for (size_t i = 0; i < gradients[0].size(); ++i) CHECK(same_bits(gradients[0][i], gradients[1][i]));
-  }
-}
-
-TEST_CASE("several scales: a step in every dtype, and all parameters that a sequence reaches get a gradient") {
-  std::vector<Variant> variants = all_variants();
-  for (Variant& v : variants_of(family_of<Coarse>)) variants.push_back(v);
-  for (Variant& v : variants)
-    for (Device device : {Device::cpu, Device::cuda_emulated})
-      for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-        if (!runs_on(device, v) || (device == Device::cuda_emulated && dtype == Dtype::f32)) continue;  // decoding runs f64 there
-        CAPTURE(v.name);
-        CAPTURE(std::string(name_of(device)));
-        CAPTURE(std::string(name_of(dtype)));
-        Model model(v.config);
-        model.init(3);
-        model.place_for_training(dtype, device);
-        const double exact = item(built(v.config, Device::cpu).loss({ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3)}));
-        const Inputs inputs{ids(2, 19, device), ids(2, 19, device, 3)};
-        Tape tape;
-        const Tensor loss = model.loss(inputs);
-        tape.backward(loss);
-        CHECK(item(loss) == doctest::Approx(exact).epsilon(dtype == Dtype::bf16 ? 0.01 : 1e-5));
-        model.each_parameter([&](const std::string& path, Parameter& p) {
-          CAPTURE(path);
-          const bool unused =
-              v.name.find("longer than the context") != v.name.npos && (path.find(".64") != path.npos || path == "up.64.weight");
-          CHECK(static_cast<bool>(p.grad) == !unused);
-          if (p.grad) CHECK(count_nonfinite(p.grad) == 0);
-        });
-      }
-}
+}  // namespace
 
 TEST_CASE("several scales: micro-batches have the loss and gradient of the whole, also where the loss leaves positions out") {
-  for (Family family : {family_of<TopDown>, family_of<Coarse>})
-    for (Device device : {Device::cpu, Device::cuda_emulated}) {
-      CAPTURE(std::string(name_of(family)));
-      ModelConfig config = small_scales(family);
-      if (!runs_on(device, {"", config})) continue;
-      config.settings<TopDown>().loss_from = LossFrom::first_full;
-      const Tensor tokens = ids(4, 19, Device::cpu), targets = ids(4, 19, Device::cpu, 3);
-      for (int64_t i = 0; i < targets.size(); ++i)
-        if (const int64_t b = i / 19, t = i % 19; t < 3 * b || t >= 19 - 4 * b) targets.data<int64_t>()[i] = -1;
-      std::vector<std::pair<double, std::vector<Tensor>>> steps;  // loss and gradients
-      for (int64_t rows : {4, 1}) {
-        std::vector<MicroBatch> micro_batches;
-        for (int64_t b = 0; b < 4; b += rows)
-          micro_batches.push_back(micro_batch_from({to(tokens.rows(b, rows), device), to(targets.rows(b, rows), device)}));
-        Model model = built(config, device);
-        const double loss = TrainStep(model, device, 8).forward_backward(micro_batches, 0);
-        steps.push_back({loss, {}});
-        for (const Parameter* p : model.parameters()) steps.back().second.push_back(p->grad);
+  ModelConfig late = small_scales(family_of<TopDown>), bags = late;
+  late.settings<TopDown>().loss_from = LossFrom::first_full, bags.settings<TopDown>().bag_weights = {0.5};
+  for (const Variant& v : {Variant{"topdown", late}, {"bags of words", bags}, {"coarse", small_scales(family_of<Coarse>)}}) {
+    CAPTURE(v.name);
+    const Tensor tokens = ids(4, 19, Device::cpu), targets = ids(4, 19, Device::cpu, 3);
+    for (int64_t i = 0; i < targets.size() && v.name != "bags of words"; ++i)  // a bag is of all tokens in its window
+      if (const int64_t b = i / 19, t = i % 19; t < 3 * b || t >= 19 - 4 * b) targets.data<int64_t>()[i] = -1;
+    double losses[2];
+    std::vector<Tensor> gradients[2];
+    for (const bool parted : {false, true}) {
+      std::vector<MicroBatch> micro_batches;
+      for (int64_t b = 0; b < 4; b += parted ? 1 : 4)
+        micro_batches.push_back(micro_batch_from({tokens.rows(b, parted ? 1 : 4), targets.rows(b, parted ? 1 : 4)}));
+      Model model = built(v.config, Device::cpu);
+      losses[parted] = TrainStep(model, Device::cpu, 8).forward_backward(micro_batches, 0);
+      gradients[parted] = taken_gradients(model);
+    }
+    CHECK(losses[0] > 1);
+    CHECK(losses[0] == doctest::Approx(losses[1]).epsilon(1e-13));
+    for (size_t i = 0; i < gradients[0].size(); ++i) CHECK(difference(gradients[1][i], gradients[0][i]) < 1e-11);
+  }
+}
+
+TEST_CASE("coarse: decoding gives the logits of the full forward behind every cell, whatever is read at once") {
+  for (Device device : {Device::cpu, Device::cuda_emulated})
+    for (const Variant& v : coarse_variants()) {
+      if (!runs_on(device, v)) continue;
+      CAPTURE(v.name);
+      const Model model = built(v.config, device);
+      const Tensor tokens = ids(1, 20, device), full = model.logits({tokens});
+      REQUIRE(full.shape() == Shape{1, 6, 11});
+      for (int64_t at_once : {1, 2, 3, 7, 20}) {
+        const auto state = model.init_state(1), last = model.init_state(1);
+        int64_t cells = 0;
+        for (int64_t t = 0; t < 20; t += at_once) {
+          const int64_t count = std::min<int64_t>(at_once, 20 - t);
+          const Tensor next = tokens.reshaped({20}).rows(t, count).reshaped({1, count}), logits = model.advance_all(next, *state);
+          const int64_t news = logits.shape()[1];
+          CHECK(news == (t + count) / 3 - t / 3);
+          if (news) CHECK(difference(logits.reshaped({news, 11}), full.reshaped({6, 11}).rows(cells, news)) < 1e-13);
+          cells += news;
+          if (cells) CHECK(difference(model.advance(next, *last), full.reshaped({6, 11}).rows(cells - 1, 1)) < 1e-13);
+          else
+            CHECK(message_of([&] { model.advance(next, *last); }) ==
+                  format_message("model: no cell of 3 tokens is complete after {}", {t + count}));
+        }
+        CHECK(cells == 6);
       }
-      CHECK(steps[0].first > 1);
-      CHECK(steps[0].first == doctest::Approx(steps[1].first).epsilon(1e-13));
-      for (size_t i = 0; i < steps[0].second.size(); ++i) CHECK(difference(steps[1].second[i], steps[0].second[i]) < 1e-11);
     }
 }
 
-TEST_CASE("several scales: more positions than the context, none at all, other targets") {
-  for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>}) {
-    const Model model = built(small_scales(family), Device::cpu);
-    CHECK(message_of([&] { model.logits({ids(1, 27, Device::cpu)}); }) == "model: 27 positions, but the context it was built for is 26");
-    CHECK(message_of([&] { model.loss({ids(1, 7, Device::cpu), ids(1, 6, Device::cpu)}); }) == "model: targets [1 6] for ids [1 7]");
-    const auto state = model.init_state(1);
-    CHECK(message_of([&] { model.advance(ids(1, 0, Device::cpu), *state); }) == "model: no position to read");
-    CHECK(message_of([&] { model.advance(ids(1, 27, Device::cpu), *state); }) ==
-          "model: 27 positions, but the context it was built for is 26");
+TEST_CASE("coarse: what stands behind the end of the text counts for nothing") {
+  const Model model = built(small_scales(family_of<Coarse>), Device::cpu);
+  const Tensor tokens = ids(2, 19, Device::cpu), targets = ids(2, 19, Device::cpu);
+  CHECK(model.counted({tokens, targets}, 38) == 30);
+  for (int64_t t = 10; t < 19; ++t) targets.data<int64_t>()[19 + t] = -1;  // the text of the second sequence has 11 tokens
+  CHECK(model.counted({tokens, targets}, 29) == 15 + 6);
+  const double loss = item(model.loss({tokens, targets}));
+  CHECK(loss == item(model.loss({tokens, {}, ids_of({19, 11}, {2}, Device::cpu)})));
+  const auto loss_with_other = [&](int64_t t) {
+    const Tensor others = ids(2, 19, Device::cpu);
+    int64_t& id = others.data<int64_t>()[19 + t];
+    id = (id + 1) % 11;
+    return item(model.loss({others, targets}));
+  };
+  for (int64_t t = 0; t < 19; ++t) CHECK((loss_with_other(t) == loss) == (t >= 9));  // the third cell is the last whole one
+  CHECK(message_of([&] { model.loss({tokens, ids(2, 18, Device::cpu)}); }) == "model: targets [2 18] for ids [2 19]");
+}
+
+TEST_CASE("coarse: no targets are needed, no text is written") {
+  const Model model = built(small_scales(family_of<Coarse>), Device::cpu);
+  const double loss = item(model.loss({ids(2, 19, Device::cpu)}));
+  CHECK(loss == item(model.loss({ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 4)})));
+  CHECK(loss > 1);
+  CHECK(item(model.loss({ids(2, 5, Device::cpu)})) == 0);  // no cell has a whole one behind it
+  CHECK(model.logits({ids(2, 2, Device::cpu)}).shape() == Shape{2, 0, 11});
+  const std::vector<int64_t> prompt{1};
+  CHECK(message_of([&] { generate(model, prompt, 1, {}, Device::cpu, [](int64_t) { return true; }); }) ==
+        "generate: a coarse model predicts which tokens come next, but not in which order");
+}
+
+TEST_CASE("topdown: the first position that hears every scale") {
+  const auto first = [](const std::vector<int64_t>& scales, Shift shift, LossFrom from) {
+    return model_of(scales, {shift, from, {}}, 64).body.scored_from();
+  };
+  CHECK(first({1, 4, 16, 64}, Shift::tight, LossFrom::first_full) == 63);
+  CHECK(first({1, 4, 16, 64}, Shift::block, LossFrom::first_full) == 84);
+  CHECK(first({1, 2, 6}, Shift::tight, LossFrom::first_full) == 5);
+  CHECK(first({1}, Shift::tight, LossFrom::first_full) == 0);
+  CHECK(first({1, 4, 16, 64}, Shift::block, LossFrom::start) == 0);
+}
+
+TEST_CASE("topdown: the loss from there on is that of the targets there") {
+  for (const Variant& v : variants_of(family_of<TopDown>)) {
+    CAPTURE(v.name);
+    ModelConfig later = v.config;
+    later.settings<TopDown>().loss_from = LossFrom::first_full;
+    const int64_t first = v.config.settings<TopDown>().shift == Shift::tight ? 5 : 8;
+    Tensor targets = ids(2, 19, Device::cpu, 3);
+    const double whole = item(built(later, Device::cpu).loss({ids(2, 19, Device::cpu), targets}));
+    for (int64_t b = 0; b < 2; ++b)
+      for (int64_t t = 0; t < first; ++t) targets.data<int64_t>()[b * 19 + t] = -1;
+    CHECK(whole == doctest::Approx(item(built(v.config, Device::cpu).loss({ids(2, 19, Device::cpu), targets}))).epsilon(1e-13));
+    // A sequence in which no position hears every scale.
+    Model model = built(later, Device::cpu);
+    Tape tape;
+    const Tensor loss = model.loss({ids(2, 4, Device::cpu), ids(2, 4, Device::cpu)});
+    tape.backward(loss);
+    CHECK(item(loss) == 0);
   }
+}
+
+TEST_CASE("topdown: a scale of cells of s tokens runs once per s tokens") {
+  const LanguageModel<TopDown> model = model_of({1, 2, 4, 8}, {}, 32);
+  auto state = model.init_state(1);
+  for (int64_t t = 0; t < 32; ++t) {
+    model.advance(ids(1, 1, Device::cpu), state);
+    for (size_t i = 0; i < 4; ++i) CHECK(state.body.scales[i].stack.position == (t + 1) / (int64_t{1} << i));
+    // No more rows are kept than a finer cell has still to read.
+    for (size_t i = 1; i < 4; ++i)
+      if (const Tensor& z = state.body.scales[i].up.z_bmx) CHECK(z.shape()[1] == 1);
+  }
+}
+
+TEST_CASE("topdown: what bag_weights add to the loss of training is the loss of the coarse scales, and nothing else changes") {
+  ModelConfig config = small_scales(family_of<TopDown>), weighted = config;
+  weighted.settings<TopDown>().bag_weights = {0.5, 2};
+  const Inputs inputs{ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3)};
+  const Model plain = built(config, Device::cpu), with_bags = built(weighted, Device::cpu);
+  const auto loss_with = [&](std::vector<double> weights) {
+    weighted.settings<TopDown>().bag_weights = std::move(weights);
+    return item(built(weighted, Device::cpu).loss(inputs));
+  };
+  const double text = item(plain.loss(inputs)), of_2 = loss_with({1, 0}) - text, of_6 = loss_with({0, 1}) - text;
+  CHECK(of_2 > 1);
+  CHECK(of_6 > 1);
+  CHECK(item(with_bags.loss(inputs)) == doctest::Approx(text + 0.5 * of_2 + 2 * of_6).epsilon(1e-13));
+  CHECK(loss_with({3}) == doctest::Approx(text + 3 * of_2 + 3 * of_6).epsilon(1e-13));
+  CHECK(loss_with({0, 0}) == text);
+  // Evaluations and logits count the text alone.
+  CHECK(item(with_bags.text_loss(inputs)) == text);
+  CHECK(item(plain.text_loss(inputs)) == text);
+  CHECK(same_bits(with_bags.logits(inputs), plain.logits(inputs)));
+  CHECK(evaluate(with_bags, 1, [&](int64_t) { return micro_batch_from(inputs); }).nats_per_token == text);
+}
+
+TEST_CASE("topdown: the gradient of weighted bags of words is that of central differences") {
+  ModelConfig config = small_scales(family_of<TopDown>);
+  config.settings<TopDown>().bag_weights = {0.5, 2};
+  const Inputs inputs{ids(2, 14, Device::cpu), ids(2, 14, Device::cpu, 3)};
+  Model model = built(config, Device::cpu);
+  {
+    Tape tape;
+    tape.backward(model.loss(inputs));
+  }
+  constexpr double kStep = 1e-5;
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    CAPTURE(path);
+    double largest = 0;
+    for (int64_t i = 0; i < p.value.size(); i += 1 + p.value.size() / 7) {
+      double* const w = p.value.data<double>() + i;
+      const double before = *w, slope = item(p.grad, i);
+      *w = before + kStep;
+      const double above = item(model.loss(inputs));
+      *w = before - kStep;
+      const double below = item(model.loss(inputs));
+      *w = before;
+      CHECK(slope == doctest::Approx((above - below) / (2 * kStep)).epsilon(1e-6).scale(0.01));
+    }
+    for (int64_t i = 0; i < p.grad.size(); ++i) largest = std::max(largest, std::abs(item(p.grad, i)));
+    CHECK(largest > 0);
+  });
 }

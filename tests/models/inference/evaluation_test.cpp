@@ -1,4 +1,4 @@
-// The loss of a text against its definition: the mean over all tokens but the first, whatever the windows.
+// The loss of a text against its definition: the mean over all tokens but the first, whatever the windows; and the nats of single tokens.
 #include "models/inference/evaluation.h"
 
 #include <atomic>
@@ -45,6 +45,30 @@ std::pair<double, int64_t> nats(const Model& model, const std::vector<int64_t>& 
   return {sum, tokens};
 }
 
+Model model_of(Family family, int64_t ctx, LossFrom loss_from = LossFrom::start) {
+  ModelConfig config;
+  config.family = family, config.vocab = 19, config.ctx = ctx, config.d = 16, config.layers = 1;
+  config.scales.scales = {1, 4}, config.stack_layers.layers = {1}, config.settings<TopDown>().loss_from = loss_from;
+  apply_preset(config);
+  resolve(config);
+  Model model(config);
+  model.init(3);
+  model.place(Dtype::f32, Device::cpu);
+  return model;
+}
+
+std::vector<int64_t> text(int64_t count) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < count; ++i) ids.push_back((i * i + 3 * i) % 19);
+  return ids;
+}
+
+// Eight ids from `first` on.
+Tensor eight(const std::vector<int64_t>& ids, size_t first = 0) {
+  const auto begin = ids.begin() + static_cast<ptrdiff_t>(first);
+  return ids_of({begin, begin + 8}, {1, 8}, Device::cpu);
+}
+
 }  // namespace
 
 TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride and size of batch") {
@@ -65,18 +89,12 @@ TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride 
       CHECK(got.nats_per_token == doctest::Approx(sum / 44).epsilon(1e-13));
       CHECK(got.perplexity() == std::exp(got.nats_per_token));
     }
-}
-
-TEST_CASE("evaluation: the first batches alone") {
-  const Model model = built(0);
-  std::vector<int64_t> text(45);
-  small_text().read(3, text);
+  const auto [sum, tokens] = nats(model, text, 7, 0, 3);  // those of the first two batches
   const Windows windows(test_data::Ids(text, kVocabulary), 2, 7, 7);
-  const auto [sum, tokens] = nats(model, text, 7, 0, 3);
-  const Evaluation two = evaluate(model, windows, Device::cpu, 2), all = evaluate(model, windows, Device::cpu, 1000);
+  const Evaluation two = evaluate(model, windows, Device::cpu, 2);
   CHECK(two.tokens == tokens);
   CHECK(two.nats_per_token == doctest::Approx(sum / static_cast<double>(tokens)).epsilon(1e-13));
-  CHECK(all.tokens == 44);
+  CHECK(evaluate(model, windows, Device::cpu, 1000).tokens == 44);
 }
 
 TEST_CASE("evaluation: nothing is recorded or dropped, wherever it is called") {
@@ -151,4 +169,52 @@ TEST_CASE("evaluation: predictions that ranks counted are those of one process")
     if (confusion.count(1, 1) != 3 || confusion.count(1, 0) != 3 || confusion.total() != 6) fail("confusion", {});
   });
   CHECK(errors == std::vector<std::string>(3));
+}
+
+TEST_CASE("token nats: their mean is the loss, and -1 is no target") {
+  for (const Family family : {family_of<Decoder>, family_of<TopDown>, family_of<BottomUp>, family_of<Retina>}) {
+    const Model model = model_of(family, 8);
+    std::vector<int64_t> targets = text(16);
+    targets[3] = targets[15] = -1;
+    const Inputs inputs{ids_of(text(16), {2, 8}, Device::cpu), ids_of(targets, {2, 8}, Device::cpu)};
+    const std::vector<double> nats = token_nats(model, inputs);
+    REQUIRE(nats.size() == 16);
+    CHECK(std::isnan(nats[3]));
+    CHECK(std::isnan(nats[15]));
+    double sum = 0;
+    for (const double n : nats) sum += std::isnan(n) ? 0 : n;
+    CHECK(sum / 14 == doctest::Approx(item(model.loss(inputs))).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("token nats: the first position that counts") {
+  CHECK(first_scored(model_of(family_of<Decoder>, 8), 8) == 0);
+  CHECK(first_scored(model_of(family_of<TopDown>, 8), 8) == 0);
+  CHECK(first_scored(model_of(family_of<TopDown>, 8, LossFrom::first_full), 8) == 3);
+}
+
+TEST_CASE("token nats: a text longer than the context is read in windows that overlap by half") {
+  const Model model = model_of(family_of<Decoder>, 8);
+  const std::vector<int64_t> ids = text(23);
+  const std::vector<double> nats = nats_of_text(model, ids, 1, 8, Device::cpu);
+  REQUIRE(nats.size() == 22);
+  // Token 9 + i is the first that the second window tells: positions 4 .. 11 predict the tokens 5 .. 12, of which 5 .. 8 are known already.
+  const auto window = [&](size_t begin) { return token_nats(model, {eight(ids, begin), eight(ids, begin + 1)}); };
+  for (size_t t = 1; t <= 8; ++t) CHECK(nats[t - 1] == doctest::Approx(window(0)[t - 1]));
+  for (size_t t = 9; t <= 12; ++t) CHECK(nats[t - 1] == doctest::Approx(window(4)[t - 5]));
+  for (size_t t = 13; t <= 16; ++t) CHECK(nats[t - 1] == doctest::Approx(window(8)[t - 9]));
+  const std::vector<double> end = nats_of_text(model, ids, 10, 8, Device::cpu);
+  REQUIRE(end.size() == 13);
+  for (size_t i = 0; i < end.size(); ++i) CHECK(end[i] == nats[9 + i]);
+  CHECK(message_of([&] { nats_of_text(model, ids, 0, 8, Device::cpu); }) == "token nats: from token 0 of 23 on, expected 1 or more");
+}
+
+TEST_CASE("token nats: errors") {
+  const Model model = model_of(family_of<Decoder>, 8), coarse = model_of(family_of<Coarse>, 8);
+  CHECK(message_of([&] {
+    token_nats(coarse, {eight(text(8)), eight(text(8))});
+  }) == "token nats: model.family: coarse, which gives no probability of the next token");
+  CHECK(message_of([&] {
+    token_nats(model, {ids_of({0, 4}, {1, 2}, Device::cpu), ids_of({1, 19}, {1, 2}, Device::cpu)});
+  }) == "token nats: target 19, expected -1 .. 18");
 }

@@ -7,6 +7,7 @@
 
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
+#include "tests/skip.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -115,7 +116,8 @@ void check_draws(int64_t vocabulary, double width) {
 
 TEST_CASE("sampling: whatever is sorted, the tokens are those that are drawn when everything is") {
   for (const int64_t vocabulary : {1, 2, 63, 64, 65, 129, 1000, 5000})
-    for (const double width : {0.0, 0.3, 4.0}) check_draws(vocabulary, width);
+    for (const double width : {0.0, 0.3, 4.0})
+      if (vocabulary <= 1000 || test::everything()) check_draws(vocabulary, width);
 }
 
 TEST_CASE("sampling: shares are the probabilities, at every temperature") {
@@ -225,19 +227,15 @@ TEST_CASE("generate: several texts at once are those of one at a time, each with
         "generate: 0 samples, expected 1 to 65536");
 }
 
-TEST_CASE("generate: it ends when the last of several texts has ended") {
+TEST_CASE("generate: it stops when it is told to, and when the last of several texts has ended; messages") {
   const Model model = built(Preset::gpt);
   std::vector<int64_t> used(3, 0);
   generate_samples(model, std::vector<int64_t>{1, 2}, 3, 100, {}, Device::cpu,
       [&](int64_t sample, int64_t) { return ++used[static_cast<size_t>(sample)] < 2 * sample + 1; });
   CHECK(used == std::vector<int64_t>{1, 3, 5});
-}
-
-TEST_CASE("generate: it stops when it is told to; messages") {
-  const Model model = built(Preset::gpt);
-  int used = 0;
-  generate(model, std::vector<int64_t>{1, 2}, 100, {}, Device::cpu, [&](int64_t) { return ++used < 3; });
-  CHECK(used == 3);
+  used[0] = 0;
+  generate(model, std::vector<int64_t>{1, 2}, 100, {}, Device::cpu, [&](int64_t) { return ++used[0] < 3; });
+  CHECK(used[0] == 3);
   CHECK(generated(model, {1}, 0, {}).empty());
   CHECK(message_of([&] { generated(model, {}, 1, {}); }) == "generate: the prompt is empty");
   CHECK(message_of([&] { generated(model, {1}, 1, {.top_p = 0}); }) == "top-p: expected more than 0 and at most 1, got 0");

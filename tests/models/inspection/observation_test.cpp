@@ -6,7 +6,7 @@
 
 #include "models/inspection/layers.h"
 #include "models/layers/visit.h"
-#include "tests/models/model_cases.h"
+#include "tests/models/training/every_model.h"
 
 using namespace ricci;
 
@@ -19,17 +19,15 @@ std::vector<ModelConfig> configs() {
   std::vector<ModelConfig> all;
   const auto add = [&](MixerKind mixer, auto change) {
     for (Preset preset : {Preset::gpt, Preset::msa}) {
-      ModelConfig c;
-      c.mixer = mixer, c.preset = preset;
-      apply_preset(c);
-      c.vocab = 11, c.ctx = 13, c.d = kWidth, c.layers = 2, c.block.ff = 20, c.block.dropout = 0.5;
+      ModelConfig c = small_config(mixer, preset);
+      c.block.dropout = 0.5;
       change(c);
       resolve(c);
       all.push_back(c);
     }
   };
   add(kind_of<Sdp>, [](ModelConfig& c) { c.settings<Sdp>().heads = kHeads; });
-  add(kind_of<Sdp>, [](ModelConfig& c) { c.settings<Sdp>() = {{kHeads}, 3}, c.causal = false; });
+  add(kind_of<Sdp>, [](ModelConfig& c) { c.settings<Sdp>() = {{.heads = kHeads, .window = 3}}, c.causal = false; });
   add(kind_of<Dispatcher>, [](ModelConfig& c) { c.settings<Dispatcher>().heads = kHeads; });
   add(kind_of<Dispatcher>,
       [](ModelConfig& c) { c.settings<Dispatcher>() = {.heads = kHeads, .share_heads = true, .levels = 2, .mixer_bias = true}; });
@@ -164,6 +162,35 @@ TEST_CASE("inspection: the table times the values is the mixer's output, on ever
   });
 }
 
+TEST_CASE("inspection: with tables in the place of the ops every model has the same logits") {
+  std::vector<Variant> variants = every_model();
+  for (Variant& v : decoder_options()) variants.push_back(std::move(v));
+  for (const Variant& v : variants)
+    for (const Device device : {Device::cpu, Device::cuda_emulated}) {
+      const bool shares_keys = v.name.starts_with("llama");
+      if (device == Device::cuda_emulated && (!shares_keys || !runs_on(device, v))) continue;
+      CAPTURE(v.name);
+      const Model model = built(v.config, device);
+      const Inputs inputs{ids(2, 13, device)};
+      const Tensor logits = model.logits(inputs);
+      Observing watch(true);
+      CHECK(difference(model.logits(inputs), logits) < 1e-12);
+      for (const MixingLayer& layer : model.layers()) {
+        if (layer.kind == "join" || layer.tokens > 13) continue;
+        const std::vector<HeadTable>& heads = watch.seen[layer.layer].heads;
+        for (const MixingLayer::Heads& run : layer.heads)
+          for (int64_t n = run.first; n < run.first + run.count; ++n) {
+            const HeadTable& head = heads.at(static_cast<size_t>(n));
+            const int64_t queries = 13 / layer.tokens, keys = queries / run.sees.scale;
+            CHECK((head.table_bcC ? head.table_bcC.shape() == Shape({2, queries, keys}) : keys == 0));
+            if (head.table_bcC) CHECK(head.key_scale == run.sees.scale);
+          }
+        // Heads that share their keys have queries of their own.
+        if (shares_keys) CHECK(difference(heads.at(0).table_bcC, heads.at(1).table_bcC) > 1e-6);
+      }
+    }
+}
+
 TEST_CASE("inspection: each block is observed with the input that it has in the model, and the model is left as it is") {
   with_all([](const ModelConfig& config) {
     with_mixer(config, [&]<class M>() {
@@ -269,21 +296,22 @@ TEST_CASE("inspection: mixers without a table or a form, and too long a text") {
   }
   const Model model = built(configs()[0], Device::cpu);
   CHECK(message_of([&] { observe(model, {ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
+  const Tensor q = zeros({1, 5, 6}, Dtype::f32, Device::cpu);
+  CHECK(message_of([&] { attention_weights({q}, {q}, Visibility::causal(), {.heads = 4}); }).starts_with("attention_weights: "));
 }
 
-TEST_CASE("attention_weights: rows are weights of the keys that are seen") {
-  const Tensor q = drawn({1, 5, 6}, Dtype::f32, Device::cpu, 1), k = drawn({1, 5, 6}, Dtype::f32, Device::cpu, 2);
-  const Tensor p = attention_weights({q}, {k}, Visibility::causal(2), {.heads = 2});
-  CHECK(p.dtype() == Dtype::f64);
-  for (int64_t n = 0; n < 2; ++n)
-    for (int64_t t = 0; t < 5; ++t) {
-      double sum = 0;
-      for (int64_t j = 0; j < 5; ++j) {
-        const double weight = item(p, (n * 5 + t) * 5 + j);
-        CHECK((weight > 0) == (j <= t && t - j < 2));
-        sum += weight;
-      }
-      CHECK(sum == doctest::Approx(1));
+TEST_CASE("inspection: layers of several scales, their forms and their texts") {
+  const auto layers = [](Family family) {
+    const Model model = built(small_scales(family), Device::cpu);
+    std::string text;
+    for (const MixingLayer& layer : model.layers()) {
+      text += layer.kind + " " + std::to_string(layer.tokens) + "." + std::to_string(layer.block) + " ";
+      if (layer.kind != "join") CHECK(layer.forms().m_nkK.shape() == Shape({4, 12, 12}));
     }
-  CHECK(message_of([&] { attention_weights({q}, {k}, Visibility::causal(), {.heads = 4}); }).starts_with("attention_weights: "));
+    return text;
+  };
+  CHECK(layers(family_of<TopDown>) == "attention 1.0 join 1.0 attention 2.0 attention 2.1 join 2.0 attention 6.0 ");
+  CHECK(layers(family_of<BottomUp>) == "aggregation 1.0 attention 1.0 attention 2.0 attention 2.1 attention 6.0 ");
+  CHECK(layers(family_of<Retina>) == "attention 1.0 ");
+  CHECK(layers(family_of<Coarse>) == "attention 3.0 ");
 }

@@ -1,19 +1,16 @@
-// A plan holds what a step then takes.
+// A plan has the memory that a step then takes, and the measured memory of a step equals its plan, by what it is held for.
 #include "models/planning/plan.h"
-
-#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
+#include <tuple>
 
 #include "core/cpu/parallel.h"
-#include "core/error.h"
 #include "core/memory/arena.h"
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
-#include "cuda/device/device.h"
-#include "models/model.h"
 #include "models/training/train_step.h"
 #include "ops/products/products.h"
 #include "tests/ops/values.h"
@@ -22,13 +19,21 @@ using namespace ricci;
 
 namespace {
 
-ModelConfig small_model() {
+// Smaller on the emulator, which is slow.
+ModelConfig small_model(Device device = Device::cpu, Family family = family_of<Decoder>, Preset preset = Preset::gpt) {
+  const bool slow = device == Device::cuda_emulated;
   ModelConfig config;
-  config.vocab = 301, config.ctx = 48, config.d = 64, config.layers = 3, config.settings<Sdp>().heads = 4;
+  config.family = family, config.preset = preset, config.vocab = 301, config.ctx = 48, config.d = slow ? 32 : 64;
+  config.layers = slow ? 1 : 3;
+  config.scales.scales = slow ? std::vector<int64_t>{1, 4} : std::vector<int64_t>{1, 4, 16}, config.stack_layers.layers = {1};
   apply_preset(config);
   resolve(config);
   return config;
 }
+
+int64_t at(const StepMemory& memory, HeldFor use) { return memory.at_peak[static_cast<size_t>(use)]; }
+
+doctest::Approx near(int64_t bytes) { return doctest::Approx(static_cast<double>(bytes)).epsilon(0.003); }
 
 // The peak of two real steps.
 int64_t measured_peak(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape) {
@@ -47,22 +52,62 @@ int64_t measured_peak(const ModelConfig& config, const OptimizerConfig& optimize
   return memory_use(shape.device).peak - before;
 }
 
+ModelConfig small_llama(Device device) {
+  ModelConfig config = small_model(device, family_of<Decoder>, Preset::llama);
+  SdpConfig& attention = config.settings<Sdp>();
+  attention.kv_heads = 2, attention.head_width = 24, attention.qk_norm = true;
+  return config;
+}
+
 }  // namespace
 
-TEST_CASE("plan: the peak is that of the step") {
-  OptimizerConfig sgd;
-  sgd.kind = OptimizerConfig::Kind::sgd;
+TEST_CASE("plan: it is what a step is measured to take, whatever is trained") {
+  const auto freeze = [](Model& model) {
+    model.each_parameter([](const std::string& path, Parameter& p) { p.frozen = path.starts_with("blocks.0.mixer"); });
+  };
+  const OptimizerConfig adamw, sgd{.kind = OptimizerConfig::Kind::sgd};
   for (const Device device : {Device::cpu, Device::cuda_emulated})
-    for (const auto& [optimizer, shape] : {std::pair{OptimizerConfig(), StepShape{2, 32, 1, Dtype::f32, false, device}},
-             {OptimizerConfig(), StepShape{2, 32, 1, Dtype::f32, true, device}},
-             {OptimizerConfig(), StepShape{1, 48, 2, Dtype::bf16, false, device}}, {sgd, StepShape{3, 7, 1, Dtype::f32, false, device}}}) {
-      const auto planned = static_cast<double>(plan_step(small_model(), optimizer, shape).peak);
-      CHECK(planned == doctest::Approx(static_cast<double>(measured_peak(small_model(), optimizer, shape))).epsilon(0.003));
+    for (const auto& [config, optimizer, shape] :
+        std::vector<std::tuple<ModelConfig, OptimizerConfig, StepShape>>{{small_model(device), adamw, {2, 32, 1, Dtype::f32, true, device}},
+            {small_model(device), sgd, {3, 7, 1, Dtype::f32, false, device}},
+            {small_llama(device), adamw, {1, 24, 2, Dtype::bf16, false, device}},
+            {small_model(device), adamw, {.sequences = 2, .context = 16, .device = device, .freeze = freeze}},
+            {small_model(device, family_of<TopDown>), adamw, {2, 32, 1, Dtype::f32, false, device}}}) {
+      const Plan planned = plan_step(config, optimizer, shape);
+      const StepMemory measured = measure_step(config, optimizer, shape);
+      if (device == Device::cpu) CHECK(static_cast<double>(measured_peak(config, optimizer, shape)) == near(planned.peak));
+      CHECK(static_cast<double>(measured.peak) == near(planned.peak));
+      CHECK(static_cast<double>(measured.working) == near(planned.working));
+      CHECK(measured.parameters == planned.parameters);
+      CHECK(at(measured, HeldFor::parameters) == at(planned, HeldFor::parameters));
+      CHECK(at(measured, HeldFor::optimizer_state) == at(planned, HeldFor::optimizer_state));
+      CHECK(std::accumulate(measured.at_peak.begin(), measured.at_peak.end(), int64_t{0}) == measured.peak);
+      CHECK(measured.working < measured.peak);
+      CHECK(measured.working >= at(measured, HeldFor::activations) + at(measured, HeldFor::other));
     }
 }
 
+TEST_CASE("plan: the block of Llama, with shared keys") {
+  ModelConfig config = small_llama(Device::cpu);
+  const int64_t h = 4, g = 2, k = 24, d = 64, f = 192, tokens = 2 * 32;
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    const StepShape shape{2, 32, 1, dtype, false, Device::cpu};
+    config.settings<Sdp>().kv_heads = g;
+    const Plan planned = plan_step(config, {}, shape);
+    CHECK(planned.parameters == 3 * (d * (h + 2 * g) * k + h * k * d + 3 * d * f + 2 * d + 2 * k) + 301 * d + d);
+    // Three times the forward: its maps, and the products of queries that see half of the keys on average.
+    const double maps = 2.0 * static_cast<double>(tokens * (3 * (d * (h + 2 * g) * k + h * k * d + 3 * d * f) + 301 * d));
+    const double scores = 3 * 2.0 * static_cast<double>(tokens * 33 * h * k);
+    CHECK(planned.flops() > 3 * (maps + scores));
+    CHECK(planned.flops() < 1.1 * 3 * (maps + scores));
+    config.settings<Sdp>().kv_heads = h;  // the scores have the same size
+    const Plan unshared = plan_step(config, {}, shape);
+    CHECK(unshared.parameters - planned.parameters == 3 * d * 2 * (h - g) * k);
+    CHECK(unshared.working > planned.working);
+  }
+}
+
 TEST_CASE("plan: a rank holds the values whole, and its blocks of the optimizer's state") {
-  const auto at = [](const Plan& plan, HeldFor use) { return plan.at_peak[static_cast<size_t>(use)]; };
   for (const Device device : {Device::cpu, Device::cuda_emulated})
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
       StepShape shape{2, 32, 8, dtype, false, device};
@@ -95,12 +140,14 @@ TEST_CASE("plan: the ranks of a plan") {
 }
 
 TEST_CASE("plan: the block of a recorded step") {
+  ModelConfig config = small_model();
+  config.layers = 1;
   for (const int64_t micro_batches : {1, 2}) {
     StepShape shape{2, 16, micro_batches, Dtype::f32, false, Device::cuda_emulated};
-    const Plan plain = plan_step(small_model(), {}, shape);
+    const Plan plain = plan_step(config, {}, shape);
     shape.cuda_graph = true;
-    const Plan recorded = plan_step(small_model(), {}, shape);
-    Model model(small_model(), 1);
+    const Plan recorded = plan_step(config, {}, shape);
+    Model model(config, 1);
     model.place_for_training(shape.dtype, shape.device);
     Optimizer optimizer(model.trained_parameters(), {});
     TrainStep train(model, optimizer, shape.device, {.seed = 1, .clip = 1, .cuda_graph = true});
@@ -110,7 +157,7 @@ TEST_CASE("plan: the block of a recorded step") {
     CHECK(plain.recorded == 0);
     CHECK(recorded.peak == plain.peak);
     CHECK(recorded.process == recorded.peak + recorded.recorded);
-    CHECK(static_cast<double>(recorded.recorded) == doctest::Approx(static_cast<double>(train.graph_bytes())).epsilon(0.003));
+    CHECK(static_cast<double>(train.graph_bytes()) == near(recorded.recorded));
   }
 }
 
@@ -126,12 +173,10 @@ TEST_CASE("plan: the buffers of the threads are a part of what the process holds
   CHECK(four.peak < one.peak + (one.peak >> 6));
 }
 
-TEST_CASE("plan: activations and buffers grow with the batch alone, and are a part of the peak") {
+TEST_CASE("plan: only activations and buffers grow with the batch") {
   for (const Device device : {Device::cpu, Device::cuda_emulated}) {
-    const auto planned = [&](int64_t sequences) { return plan_step(small_model(), {}, {sequences, 32, 1, Dtype::f32, false, device, {}}); };
-    const Plan one = planned(8), two = planned(16);
-    CHECK(one.working < one.peak);
-    CHECK(one.working >= one.at_peak[static_cast<size_t>(HeldFor::activations)] + one.at_peak[static_cast<size_t>(HeldFor::other)]);
+    const Plan one = plan_step(small_model(), {}, {8, 32, 1, Dtype::f32, false, device}),
+               two = plan_step(small_model(), {}, {16, 32, 1, Dtype::f32, false, device});
     CHECK(two.working - one.working == two.peak - one.peak);
     CHECK(static_cast<double>(two.working) > 1.5 * static_cast<double>(one.working));
   }
@@ -142,12 +187,9 @@ TEST_CASE("plan: what it is held for, what the tape keeps, how much work") {
   const Plan plan = plan_step(small_model(), {}, shape);
   Model model(small_model());
   CHECK(plan.parameters == model.parameter_count());
-  const auto at = [&](HeldFor use) { return plan.at_peak[static_cast<size_t>(use)]; };
-  CHECK(at(HeldFor::parameters) == 4 * plan.parameters);
-  CHECK(at(HeldFor::optimizer_state) >= 8 * plan.parameters);
-  int64_t sum = 0, kept = 0;
-  for (const int64_t bytes : plan.at_peak) sum += bytes;
-  CHECK(sum == plan.peak);
+  CHECK(at(plan, HeldFor::parameters) == 4 * plan.parameters);
+  CHECK(at(plan, HeldFor::optimizer_state) >= 8 * plan.parameters);
+  int64_t kept = 0;
   for (const Plan::Kept& row : plan.kept) kept += row.bytes;
   CHECK(kept > 0);
   // 6 per weight of a product and token, and attention's scores: fewer than 10% more.
@@ -160,21 +202,7 @@ TEST_CASE("plan: what it is held for, what the tape keeps, how much work") {
   CHECK(plan_step(small_model(), {}, again).flops() > 1.2 * plan.flops());
 }
 
-TEST_CASE("plan: frozen parameters have no gradients and no optimizer state") {
-  StepShape shape{2, 32, 1, Dtype::f32, false, Device::cpu};
-  const Plan all = plan_step(small_model(), {}, shape);
-  shape.freeze = [](Model& model) {
-    model.each_parameter([](const std::string& path, Parameter& p) { p.frozen = !path.starts_with("blocks.2."); });
-  };
-  const Plan some = plan_step(small_model(), {}, shape);
-  CHECK(some.parameters == 12 * 64 * 64 + 13 * 64);
-  const auto at = [](const Plan& plan, HeldFor use) { return plan.at_peak[static_cast<size_t>(use)]; };
-  CHECK(at(some, HeldFor::parameters) == at(all, HeldFor::parameters));
-  CHECK(at(some, HeldFor::optimizer_state) < at(all, HeldFor::optimizer_state) / 2);
-  CHECK(static_cast<double>(some.peak) == doctest::Approx(static_cast<double>(measured_peak(small_model(), {}, shape))).epsilon(0.003));
-}
-
-TEST_CASE("plan: a frozen head has no gradient, and frozen blocks below the trained ones keep nothing") {
+TEST_CASE("plan: frozen parameters have no gradient and no state, and frozen blocks below the trained ones keep nothing") {
   ModelConfig config = small_model();
   config.vocab = 3001, config.output.tie = false;
   const auto planned = [&](bool head, bool recompute) {
@@ -185,7 +213,7 @@ TEST_CASE("plan: a frozen head has no gradient, and frozen blocks below the trai
       });
     };
     const Plan plan = plan_step(config, {}, shape);
-    CHECK(static_cast<double>(plan.peak) == doctest::Approx(static_cast<double>(measured_peak(config, {}, shape))).epsilon(0.003));
+    CHECK(static_cast<double>(measured_peak(config, {}, shape)) == near(plan.peak));
     return plan;
   };
   const auto kept_bytes = [](const Plan& plan) {
@@ -194,6 +222,10 @@ TEST_CASE("plan: a frozen head has no gradient, and frozen blocks below the trai
     return bytes;
   };
   const Plan with_head = planned(true, false), without = planned(false, false), again = planned(false, true);
+  const Plan all = plan_step(config, {}, {2, 32, 1, Dtype::f32, false, Device::cpu});
+  CHECK(without.parameters == 12 * 64 * 64 + 13 * 64);
+  CHECK(at(without, HeldFor::parameters) == at(all, HeldFor::parameters));
+  CHECK(at(without, HeldFor::optimizer_state) < at(all, HeldFor::optimizer_state) / 2);
   constexpr int64_t kHead = 3001 * 64, kRows = 64;
   CHECK(with_head.peak - without.peak >= 4 * 3 * kHead);              // its gradient and its moments
   CHECK(with_head.flops() - without.flops() == 2.0 * kHead * kRows);  // the product that its gradient is
@@ -221,7 +253,7 @@ TEST_CASE("plan: the largest batch that fits, into what the process holds") {
 
 TEST_CASE("plan: a model far larger than the machine") {
   ModelConfig config = small_model();
-  config.d = 32768, config.layers = 25, config.ctx = 4096, config.block.ff = 4 * config.d;
+  config.d = 131'072, config.layers = 2, config.ctx = 4096, config.block.ff = 4 * config.d;
   const Plan plan = plan_step(config, {}, {64, 4096, 1, Dtype::bf16});
   CHECK(plan.peak > int64_t{4} << 40);
 }
@@ -289,4 +321,16 @@ TEST_CASE("plan: the tape is that of a forward in training") {
   CHECK(std::count(expected.begin(), expected.end(), '\n') > 20);
   CHECK(tape_of_step(config, {.sequences = 2, .context = 16, .micro_batches = 3}) == expected);
   CHECK(tape_of_step(config, {.sequences = 2, .context = 16, .recompute_blocks = true}) != expected);
+}
+
+TEST_CASE("request watch: it is told the bytes on its device, one at a time") {
+  std::vector<int64_t> requests;
+  {
+    const RequestWatch watch(Device::cpu, [&](int64_t bytes) { requests.push_back(bytes); });
+    const Tensor a({3}), b({5}, Dtype::f64);
+    CHECK_THROWS_WITH_AS(RequestWatch(Device::cpu, [](int64_t) {}), "request watch: one is alive", Error);
+  }
+  const Tensor c({7});
+  CHECK(requests == std::vector<int64_t>{12, 40});
+  CHECK_THROWS_WITH_AS(measure_step(small_model(), {}, {1, 49, 1}), "plan: a context of 49, the model's is 48", Error);
 }

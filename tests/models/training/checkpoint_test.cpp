@@ -247,8 +247,12 @@ bool equal(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("parted tensor: what rank 0 scatters is what it gathers, bit for bit, and a part is at its place") {
-  const auto errors = ricci::on_ranks(3, [](Ranks& ranks) {
+TEST_CASE("parted tensor: what rank 0 scatters is what it gathers, a part is at its place, and a file has the bytes of one process") {
+  const ScratchFolder folder;
+  const Tensor more({2}, Dtype::i64);
+  more.data<int64_t>()[0] = 5, more.data<int64_t>()[1] = -7;
+  save_checked_safetensors(folder / "one", {{"w", numbers()}, {"more", more}});
+  const auto errors = ricci::on_ranks(3, [&](Ranks& ranks) {
     const PartedTensor tensor = in_hands(ranks.rank(), 99);
     const Tensor all = scatter(ranks, tensor, ranks.rank() == 0 ? numbers() : Tensor());
     if (!equal(all, numbers())) fail("scatter", {});
@@ -258,23 +262,9 @@ TEST_CASE("parted tensor: what rank 0 scatters is what it gathers, bit for bit, 
     const Tensor whole = gathered(ranks, tensor);
     if (static_cast<bool>(whole) != (ranks.rank() == 0)) fail("who has it", {});
     if (whole && (!equal(whole, numbers()) || !(whole.shape() == Shape{3, 40}))) fail("gathered", {});
-  });
-  for (const std::string& error : errors) CHECK(error == "");
-}
-
-TEST_CASE("parted tensor: a file of several hands has the bytes of one process") {
-  const ScratchFolder folder;
-  const Tensor more({2}, Dtype::i64);
-  more.data<int64_t>()[0] = 5, more.data<int64_t>()[1] = -7;
-  const auto list = [&](Ranks& ranks, const PartedTensor& parted) {
-    return std::vector<TensorSource>{source_of(ranks, parted), source_of(ranks, {"more", {2}, Dtype::i64, {{{0, 2}, more}}, {}})};
-  };
-  save_checked_safetensors(folder / "one", {{"w", numbers()}, {"more", more}});
-  const auto errors = ricci::on_ranks(3, [&](Ranks& ranks) {
-    const PartedTensor tensor = in_hands(ranks.rank(), 0);
-    scatter(ranks, tensor, ranks.rank() == 0 ? numbers() : Tensor());
-    if (ranks.rank() == 0) save_checked_safetensors_from(folder / "three", list(ranks, tensor));
-    else hand_over(list(ranks, tensor));
+    const std::vector<TensorSource> list{source_of(ranks, tensor), source_of(ranks, {"more", {2}, Dtype::i64, {{{0, 2}, more}}, {}})};
+    if (ranks.rank() == 0) save_checked_safetensors_from(folder / "three", list);
+    else hand_over(list);
   });
   for (const std::string& error : errors) CHECK(error == "");
   CHECK(read_file(folder / "one") == read_file(folder / "three"));

@@ -1,24 +1,19 @@
 // Shared by the tests that train a small model of every family with every mixer.
 #pragma once
 #include "models/training/train_step.h"
-#include "tests/models/families/scale_cases.h"
+#include "tests/models/model_cases.h"
 
 namespace ricci {
 
 inline std::vector<Variant> every_model() {
-  std::vector<Variant> all = all_variants();
+  std::vector<Variant> all = scale_variants();
   for (Variant& v : variants_of(family_of<Coarse>)) all.push_back(std::move(v));
+  for (Variant& v : all) v.config.ctx = 19;
   for (const Family family : {family_of<Decoder>, family_of<Classifier>})
     for (size_t i = 0; i < choices(MixerKind()).size(); ++i)
-      for (const Preset preset : {Preset::gpt, Preset::msa}) {
-        ModelConfig c;
-        c.family = family, c.preset = preset, c.mixer = static_cast<MixerKind>(i);
-        apply_preset(c);
-        c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 2, c.settings<Classifier>().classes = 3;
-        const bool on_emulator = family == family_of<Decoder> && preset == Preset::gpt;
-        all.push_back(
-            {std::string(name_of(family)) + ", " + choices(MixerKind())[i] + ", " + std::string(name_of(preset)), c, on_emulator});
-      }
+      for (const Preset preset : {Preset::gpt, Preset::msa})
+        all.push_back({std::string(name_of(family)) + ", " + choices(MixerKind())[i] + ", " + std::string(name_of(preset)),
+            small_config(static_cast<MixerKind>(i), preset, family), family == family_of<Decoder> && preset == Preset::gpt});
   for (Variant& v : all) resolve(v.config);
   return all;
 }
@@ -35,7 +30,7 @@ inline std::vector<MicroBatch> small_micro_batches(const ModelConfig& config, in
     for (int64_t t = 0; t < scored; ++t)
       targets.push_back(classifier ? i % 3 : (t * 5 + i) % 11);  // one class: sums that cancel are short numbers
     const Tensor ids_bc = ids_of(tokens, {kSequences, config.ctx}, device);
-    if (classifier) all.push_back({{ids_bc, ids_of(targets, {kSequences}, device), ids_of({config.ctx, 20, 9}, {3}, device)}, scored});
+    if (classifier) all.push_back({{ids_bc, ids_of(targets, {kSequences}, device), ids_of({config.ctx, 9, 4}, {3}, device)}, scored});
     else all.push_back({{ids_bc, ids_of(targets, ids_bc.shape(), device)}, scored});
   }
   return all;

@@ -1,0 +1,150 @@
+// Every model must decode as it reads, leave padding alone, have the same bits when its blocks are computed again, and agree on every
+// device and in every dtype, because a mixer or a family may be wrong in one of these only.
+#include "tests/models/training/every_model.h"
+
+#include <algorithm>
+
+#include "autograd/random.h"
+#include "ops/shapes/shape_ops.h"
+#include "tests/models/training/small_training.h"
+
+using namespace ricci;
+
+namespace {
+
+// The models that predict the next token.
+std::vector<Variant> writers() {
+  std::vector<Variant> all = every_model();
+  std::erase_if(all, [](const Variant& v) { return v.config.family == family_of<Coarse> || v.config.family == family_of<Classifier>; });
+  for (Variant& v : decoder_options()) all.push_back(std::move(v));
+  return all;
+}
+
+// Decoding with a cache gives the logits of the full forward at every position, whatever is read at once.
+void check_decoding(const ModelConfig& config, Device device) {
+  const Model model = built(config, device);
+  const int64_t batch = 2, length = config.ctx, v = config.vocab;
+  const Tensor tokens = ids(batch, length, device), full_bcv = model.logits({tokens});
+  const auto read = [&](int64_t first, int64_t count) { return slice(tokens, 1, first, count); };
+  for (const int64_t prompt : device == Device::cpu ? std::vector<int64_t>{1, 2, 7, length} : std::vector<int64_t>{3}) {
+    const auto state = model.init_state(batch), last = model.init_state(batch);
+    const Tensor prompt_bcv = model.advance_all(read(0, prompt), *state);
+    CHECK(difference(prompt_bcv, slice(full_bcv, 1, 0, prompt)) < 1e-13);
+    CHECK(difference(model.advance(read(0, prompt), *last), slice(prompt_bcv, 1, prompt - 1, 1)) < 1e-13);
+    for (int64_t t = prompt; t < length; ++t)
+      CHECK(difference(model.step(read(t, 1).reshaped({batch}), *state), slice(full_bcv, 1, t, 1).reshaped({batch, v})) < 1e-13);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every model: decoding with a cache gives the logits of the full forward at every position") {
+  for (Variant& v : writers()) {
+    CAPTURE(v.name);
+    check_decoding(v.config, Device::cpu);
+    if (!runs_on(Device::cuda_emulated, v)) continue;
+    v.config.ctx = 7;
+    check_decoding(v.config, Device::cuda_emulated);
+  }
+}
+
+TEST_CASE("every model: a padded sequence has the logits and the loss of the short one, whatever stands in the padding") {
+  std::vector<Variant> variants = writers();
+  for (size_t i = 0; i < choices(MixerKind()).size(); ++i) {
+    variants.push_back({std::string(choices(MixerKind())[i]) + ", not causal", small_config(static_cast<MixerKind>(i))});
+    variants.back().config.causal = false;
+    if (static_cast<MixerKind>(i) == kind_of<Dispatcher>) variants.pop_back();  // which refuses it
+  }
+  for (const Variant& v : variants) {
+    CAPTURE(v.name);
+    const Model model = built(v.config, Device::cpu);
+    const int64_t length = v.config.ctx - 1, kept = length / 2 + 2;
+    const auto short_one = [&](const Tensor& t) { return slice(slice(t, 1, 0, kept), 0, 1, 1); };
+    const auto padding = [&](const Tensor& t) { return slice(slice(t, 1, kept, length - kept), 0, 1, 1); };
+    const Tensor tokens = ids(2, length, Device::cpu), others = ids(2, length, Device::cpu, kept),
+                 lengths_b = ids_of({length, kept}, {2}, Device::cpu), targets = ids(2, length, Device::cpu, 3);
+    for (int64_t i = 0; i < length; ++i) targets.data<int64_t>()[i] = -1;
+    for (int64_t i = length + kept; i < 2 * length; ++i) targets.data<int64_t>()[i] = -1;
+    const Tensor padded = model.logits({.ids_bc = tokens, .lengths_b = lengths_b}), full = model.logits({tokens});
+    CHECK(same_bits(slice(padded, 0, 0, 1), slice(full, 0, 0, 1)));
+    CHECK(difference(short_one(padded), model.logits({short_one(tokens)})) < 1e-13);
+    CHECK(same_bits(short_one(model.logits({.ids_bc = others, .lengths_b = lengths_b})), short_one(padded)));
+    CHECK(item(model.text_loss({tokens, targets, lengths_b})) == item(model.text_loss({others, targets, lengths_b})));
+    CHECK(item(model.text_loss({tokens, targets, lengths_b})) ==
+          doctest::Approx(item(model.text_loss({short_one(tokens), short_one(targets)}))).epsilon(1e-13));
+    // Attention at padding reads the positions before it, but not the padding itself.
+    if (v.config.family != family_of<Decoder> || v.config.mixer == kind_of<Sdp>)
+      if (v.config.settings<Sdp>().window != 1) CHECK_FALSE(same_bits(padding(padded), padding(full)));
+  }
+}
+
+TEST_CASE("every model: blocks that are computed again give the same bits, dropout and padding included") {
+  on_training_devices([](Device device) {
+    for (Variant& v : every_model()) {
+      if (device == Device::cuda_emulated && (v.config.family != family_of<Decoder> || v.config.mixer != kind_of<Sdp>)) continue;
+      CAPTURE(v.name);
+      v.config.block.dropout = 0.2;
+      std::vector<MicroBatch> micro_batches = small_micro_batches(v.config, 2, device);
+      if (v.config.family != family_of<Coarse>)
+        for (MicroBatch& one : micro_batches) one.inputs.lengths_b = ids_of({v.config.ctx, 9, 4}, {3}, device);
+      double losses[2];
+      std::vector<Tensor> gradients[2];
+      for (const bool recompute : {false, true}) {
+        Model model(v.config, 3);
+        model.place_for_training(Dtype::f32, device);
+        model.recompute_blocks(recompute);
+        losses[recompute] = TrainStep(model, device, 8).forward_backward(micro_batches, 4);
+        gradients[recompute] = taken_gradients(model);
+      }
+      CHECK(losses[0] == losses[1]);
+      CHECK(same_bits(gradients[0], gradients[1]));
+    }
+  });
+}
+
+TEST_CASE("every model: devices and dtypes agree on the loss, devices on every gradient, and each parameter that is reached has one") {
+  for (const Variant& v : every_model()) {
+    CAPTURE(v.name);
+    double exact = 0;
+    Values expected;
+    const auto check_on = [&](Device device, Dtype dtype) {
+      const std::string dtype_name = name_of(dtype);
+      CAPTURE(dtype_name);
+      Model model(v.config, 3);
+      dtype == Dtype::f64 ? model.place(dtype, device) : model.place_for_training(dtype, device);
+      Tape tape;
+      const Tensor loss = model.loss(small_micro_batches(v.config, 1, device)[0].inputs);
+      tape.backward(loss);
+      if (expected.empty()) exact = item(loss);
+      CHECK(item(loss) == doctest::Approx(exact).epsilon(dtype == Dtype::bf16 ? 0.01 : dtype == Dtype::f32 ? 1e-5 : 1e-12));
+      Values got;  // one list: some gradients are zero but for rounding, such as a bias' in front of avgpool
+      model.each_parameter([&](const std::string& path, Parameter& p) {
+        CAPTURE(path);
+        const bool unused =
+            v.name.find("longer than the context") != v.name.npos && (path.find(".64") != path.npos || path == "up.64.weight");
+        CHECK(static_cast<bool>(p.grad) == !unused);
+        for (const double g : p.grad ? values_of(p.grad) : Values()) got.push_back(g);
+      });
+      if (expected.empty()) expected = got;
+      const double error = error_of(tensor_of(got, {static_cast<int64_t>(got.size())}, Dtype::f64, Device::cpu), expected);
+      CHECK(error < (dtype == Dtype::f64 ? 1e-12 : HUGE_VAL));  // which a NaN is not below
+    };
+    on_every_device([&](Device device) {
+      if (!runs_on(device, v)) return;
+      for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16})
+        if (device != Device::cuda_emulated || dtype == Dtype::f64 || test::everything()) check_on(device, dtype);
+    });
+  }
+}
+
+TEST_CASE("every model: more positions than the context, none at all, other targets") {
+  for (const Family family : {family_of<Decoder>, family_of<TopDown>, family_of<BottomUp>, family_of<Retina>}) {
+    const Model model = built(small_scales(family), Device::cpu);
+    CHECK(message_of([&] { model.logits({ids(1, 27, Device::cpu)}); }) == "model: 27 positions, but the context it was built for is 26");
+    CHECK(message_of([&] { model.loss({ids(1, 7, Device::cpu), ids(1, 6, Device::cpu)}); }) == "model: targets [1 6] for ids [1 7]");
+    const auto state = model.init_state(1);
+    CHECK(message_of([&] { model.advance(ids(1, 0, Device::cpu), *state); }) == "model: no position to read");
+    CHECK(message_of([&] { model.advance(ids(1, 27, Device::cpu), *state); }) ==
+          "model: 27 positions, but the context it was built for is 26");
+  }
+}
