@@ -11,22 +11,35 @@ spread=()
 mpirun --version | grep -q 'Open MPI' && spread=(--oversubscribe)
 mpirun() { timeout -k 5 600 mpirun "${spread[@]}" "$@"; }
 
-# launch N CASE: runs it on N ranks; sets code. Our lines are in the file lines.
+# begin N CASE: starts it on N ranks. launch N CASE: its exit code in code, its output in out and err, and our lines in lines.
+begin() {
+  : >"begun.$2"
+  { mpirun -n "$1" "$program" "$2" >"out.$2" 2>"err.$2"; echo $? >"code.$2"; } &
+}
 launch() {
-  mpirun -n "$1" "$program" "$2" >out 2>err
-  code=$?
+  [ -e "begun.$2" ] || begin "$@"
+  await "[ -s code.$2 ]"
+  code=$(<"code.$2")
+  mv "out.$2" out
+  mv "err.$2" err
+  rm "begun.$2" "code.$2"
   grep '^ricci-several: ' err >lines
 }
-nobody_left() { await '! pgrep -f "$program" >/dev/null'; }
+nobody_left() { await "! pgrep -f '^$program $1' >/dev/null"; }
 passes() {  # NAME N CASE
   launch "$2" "$3"
-  verdict "$1" "$([ $code = 0 ] && [ ! -s lines ] && nobody_left && grep -qE "^$2 ranks on 1 machine, (Open MPI|MPICH) [0-9]" out || echo "exit code $code")"
+  verdict "$1" "$([ $code = 0 ] && [ ! -s lines ] && nobody_left "$3" && grep -qE "^$2 ranks on 1 machine, (Open MPI|MPICH) [0-9]" out || echo "exit code $code")"
 }
 ends() {  # NAME N CASE LINE
   launch "$2" "$3"
-  verdict "$1" "$([ $code != 0 ] && [ $code != 124 ] && nobody_left && [ "$(wc -l <lines)" = 1 ] && grep -qE "^ricci-several: $4\$" lines || echo "exit code $code")"
+  verdict "$1" "$([ $code != 0 ] && [ $code != 124 ] && nobody_left "$3" && [ "$(wc -l <lines)" = 1 ] && grep -qE "^ricci-several: $4\$" lines || echo "exit code $code")"
 }
 
+# These wait for seconds, so they run beside the others.
+begin 3 stops
+begin 2 first_stops
+begin 3 all_wait
+begin 3 late
 for n in $(few_or_all 3 '2 3 4'); do passes "what $n ranks exchange" $n exchange; done
 for order in $(few_or_all random 'forward reverse random'); do
   for lazy in $(few_or_all 1 '0 1'); do
@@ -38,13 +51,9 @@ unset RICCI_EMULATOR_ORDER RICCI_EMULATOR_LAZY
 ends 'a wait that was forgotten' 2 forgotten 'a sum that was not waited for: expected 2, got 1'
 ends 'an error on one rank' 3 fails 'rank 1 on [^ ]+: step 812: no space left'
 ends 'an error on all ranks is told once' 4 all_fail 'an error that all ranks meet'
-ends 'a stopped rank' 3 stops 'rank 2 on [^ ]+ does not answer: the other 2 have waited for it for 1 s \(rank_timeout\) in step 812'
-ends 'rank 0 stopped' 2 first_stops 'rank 0 on [^ ]+ does not answer: the other has waited for it for 1 s \(rank_timeout\)'
-ends 'all ranks wait' 3 all_wait 'all ranks wait, the longest [0-9]+ s: rank 1 on [^ ]+ in step 811, the others in step 812'
-passes 'a rank that is late, but comes' 3 late
 ! everything || passes 'a patient wait' 3 patient
 launch 3 exits
-verdict 'a rank that leaves without a word' "$([ $code != 124 ] && nobody_left || echo "exit code $code")"
+verdict 'a rank that leaves without a word' "$([ $code != 124 ] && nobody_left exits || echo "exit code $code")"
 
 # A signal to mpirun: all leave after the same step. A killed rank: the others end.
 begin_asked() {
@@ -62,26 +71,22 @@ begin_asked
 kill -KILL "$(pgrep -f "^$program asked" | tail -1)" || failures=$((failures + 1))
 ended
 code=$?
-verdict 'a killed rank' "$([ $code != 0 ] && nobody_left || echo "exit code $code")"
+verdict 'a killed rank' "$([ $code != 0 ] && nobody_left asked || echo "exit code $code")"
 
 # ---- Steps of a small model have the losses, norms and values of one process, to the bit
-# steps_on RANKS DEVICE DTYPE
-steps_on() {
-  OMP_NUM_THREADS=1 mpirun -n "$1" "$build/ricci-several-steps" "$2" "$3" >out 2>err
-  code=$?
-  verdict "steps of $1 processes, $2, $3${order:+, $order, lazy $lazy}" "$([ $code = 0 ] && diff one out || echo "exit code $code")"
-}
-order=
 for device in cpu cuda_emulated; do
-  for dtype in f32 bf16; do
+  for dtype in $(few_or_all "$([ $device = cpu ] && echo f32 || echo bf16)" 'f32 bf16'); do
     "$build/ricci-several-steps" $device $dtype >one 2>err
     verdict "steps of one process, $device, $dtype" "$([ "$(grep -c '^loss' one)" = 3 ] || echo no)"
-    for ranks in $(few_or_all "$([ $dtype = f32 ] && echo 3 || echo 2)" '2 3 4'); do steps_on $ranks $device $dtype; done
-  done
-done
-for order in $(few_or_all random 'forward reverse random'); do
-  for lazy in $(few_or_all 1 '0 1'); do
-    RICCI_EMULATOR_ORDER=$order RICCI_EMULATOR_LAZY=$lazy steps_on 2 cuda_emulated bf16
+    for ranks in $(few_or_all "$([ $device = cpu ] && echo 3 || echo 2)" '2 3 4'); do
+      for order in $([ $device = cpu ] && echo random || few_or_all random 'forward reverse random'); do
+        for lazy in $(few_or_all 1 '0 1'); do
+          RICCI_EMULATOR_ORDER=$order RICCI_EMULATOR_LAZY=$lazy OMP_NUM_THREADS=1 mpirun -n $ranks "$build/ricci-several-steps" $device $dtype >out 2>err
+          code=$?
+          verdict "steps of $ranks processes, $device, $dtype, $order, lazy $lazy" "$([ $code = 0 ] && diff one out || echo "exit code $code")"
+        done
+      done
+    done
   done
 done
 
@@ -99,4 +104,8 @@ env SLURM_STEP_NUM_TASKS=16 SLURM_PROCID=3 "$build/ricci-without-mpi" exchange >
 code=$?
 verdict 'a build without MPI' "$([ $code = 1 ] && grep -qxF \
   'ricci-without-mpi: started as process 4 of 16 by srun, but this program was built without MPI; install libopenmpi-dev and build again' err || echo "exit code $code")"
+ends 'a stopped rank' 3 stops 'rank 2 on [^ ]+ does not answer: the other 2 have waited for it for 1 s \(rank_timeout\) in step 812'
+ends 'rank 0 stopped' 2 first_stops 'rank 0 on [^ ]+ does not answer: the other has waited for it for 1 s \(rank_timeout\)'
+ends 'all ranks wait' 3 all_wait 'all ranks wait, the longest [0-9]+ s: rank 1 on [^ ]+ in step 811, the others in step 812'
+passes 'a rank that is late, but comes' 3 late
 exit $((failures > 0))
