@@ -212,10 +212,3 @@ TEST_CASE("dropout: no element of a NaN disappears, and messages") {
   CHECK(message_of([] { dropout(Tensor({2}), -0.5); }) == "dropout: the probability must be in [0, 1), got -0.5");
   CHECK(message_of([] { dropout(Tensor({2}), NAN); }) == "dropout: the probability must be in [0, 1), got nan");
 }
-
-TEST_CASE("the random state is one per thread, and streams are counted") {
-  set_random_state({5, 10});
-  CHECK(take_stream().stream == 10);
-  CHECK(take_stream().stream == 11);
-  CHECK(random_state() == RandomState{5, 12});
-}

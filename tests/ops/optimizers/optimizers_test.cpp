@@ -235,29 +235,29 @@ TEST_CASE("adamw: a tape that kept the value notices, and names the caller") {
 TEST_CASE("adamw: messages") {
   OptimizerTensor t = with_moments(3, Dtype::f32, Device::cpu, 9, 0);
   t.grad = drawn({3}, Dtype::f32, Device::cpu, 10);
+  const auto said = [&](const std::function<void(OptimizerTensor&)>& change) {  // about the second of two tensors
+    OptimizerTensor other = t;
+    change(other);
+    return message_of([&] { update({t, other}); });
+  };
+  CHECK(said([](auto& other) { other.grad = drawn({4}, Dtype::f32, Device::cpu, 10); }) ==
+        "adamw: grad of tensor 1 is f32 [4] on cpu, expected f32 [3] on cpu");
+  CHECK(said([](auto& other) { other.m = {}; }) == "adamw: m of tensor 1 is empty");
+  CHECK(said([](auto& other) { other.v = drawn({3}, Dtype::f64, Device::cpu, 10); }) ==
+        "adamw: v of tensor 1 is f64 [3] on cpu, expected f32 [3] on cpu");
+  CHECK(said([](auto& other) { other.master = other.m; }) == "adamw: tensor 1 is f32, which has no master weights");
+  CHECK(said([](auto& other) {
+    other = with_moments(3, Dtype::f32, Device::cuda_emulated, 9, 0);
+    other.grad = other.value;
+  }) == "adamw: tensor 1 is on cuda_emulated, tensor 0 on cpu");
   AdamStep first;
   first.step = 0;
   CHECK(message_of([&] { update({t}, first); }) == "adamw: steps count from 1, got 0");
-  OptimizerTensor other = t;
-  other.grad = drawn({4}, Dtype::f32, Device::cpu, 10);
-  CHECK(message_of([&] { update({t, other}); }) == "adamw: grad of tensor 1 is f32 [4] on cpu, expected f32 [3] on cpu");
-  other = t;
-  other.m = {};
-  CHECK(message_of([&] { update({other}); }) == "adamw: m of tensor 0 is empty");
-  other = t;
-  other.v = drawn({3}, Dtype::f64, Device::cpu, 10);
-  CHECK(message_of([&] { update({other}); }) == "adamw: v of tensor 0 is f64 [3] on cpu, expected f32 [3] on cpu");
-  other = t;
-  other.master = t.m;
-  CHECK(message_of([&] { update({other}); }) == "adamw: tensor 0 is f32, which has no master weights");
   StepNumbers now = numbers_of(AdamStep{}, Device::cpu);
   now.rates = Tensor({2}, Dtype::f64);
   CHECK(message_of([&] { adamw_update({t}, {}, now); }) == "adamw: the step's rates are f64 [2] on cpu, expected f64 [3] on cpu");
   now = numbers_of(AdamStep{}, Device::cpu), now.gradient_scale = {};
   CHECK(message_of([&] { adamw_update({t}, {}, now); }) == "adamw: the scale of the gradients is missing");
-  other = with_moments(3, Dtype::f32, Device::cuda_emulated, 9, 0);
-  other.grad = other.value;
-  CHECK(message_of([&] { update({t, other}); }) == "adamw: tensor 1 is on cuda_emulated, tensor 0 on cpu");
 }
 
 TEST_CASE("sgd: messages") {
