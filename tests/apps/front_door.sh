@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
-# ricci lists the programs as they describe themselves, and starts them: with their words, their exit codes and what they print.
+# ricci lists the programs as they describe themselves, and starts them: with their words, their exit codes and what they print. Manual
+# pages and completion ask the programs for their words. What a user types by mistake is answered with what was meant.
 #   front_door.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
-root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
+. "$(dirname "$0")/outputs.sh" "$@"
 
-# door WORD ...: as run, of ricci itself.
-door() { "$build/ricci-bounded" $seconds $mebibytes "$build/ricci" "$@" >out 2>err </dev/null; }
-
-# expect NAME CODE PATTERN WORD ...: the exit code, and one line on stderr, or none where the pattern is empty.
-expect() {
+# door NAME CODE PATTERN WORD ...: ricci ends with the exit code, and one line on stderr, or none where the pattern is empty.
+door() {
   local name=$1 code=$2 pattern=$3 got fault=
   shift 3
-  door "$@"
+  "$build/ricci-bounded" $seconds $mebibytes "$build/ricci" "$@" >out 2>err </dev/null
   got=$?
   [ "$got" = "$code" ] || fault="exit code $got, expected $code"
   [ "$(grep -c '' err)" = "$([ -z "$pattern" ] && echo 0 || echo 1)" ] || fault+=' another number of lines on stderr'
@@ -19,41 +16,105 @@ expect() {
   verdict "$name" "$fault"
 }
 
-expect 'the list' 0 ''
-verdict 'every program, and no other' "$(diff <(awk '{ print $1 }' out | sort) <(cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp | sed -E 's|.*/(.*)\.cpp|\1|' | sort))"
-missing=
-while read -r name summary; do
-  [ "$summary" = "$("$build/ricci-$name" --help | head -n 1)" ] && [ -n "$summary" ] || missing+=" $name"
-done <out
-verdict 'each in its own words' "$missing"
+names=$(cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp | sed -E 's|.*/(.*)\.cpp|\1|' | sort)
+door 'the list' 0 ''
+is 'every program, and no other' "$names" eval "awk '{ print \$1 }' out | sort"
 cp out list
+while read -r name summary; do
+  [ "$summary" = "$("$build/ricci-$name" --help | head -n 1)" ] && [ -n "$summary" ] || verdict "$name in its own words" "$summary"
+done <list
 for word in help --help; do
-  expect "ricci $word" 0 '' $word
-  verdict 'it tells the usage and the programs' "$(grep -q '^ricci PROGRAM' out || echo no usage; grep -vxF -f out list)"
+  door "ricci $word" 0 '' $word
+  verdict 'tells the usage and the programs' "$(grep -q '^ricci PROGRAM' out || echo no usage; grep -vxF -f out list)"
 done
-expect 'the version' 0 '' --version
-verdict 'is that of the programs' "$(diff <(sed 's/^ricci /ricci-plan /' out) <("$build/ricci-plan" --version))"
-
-expect 'the help of a program' 0 '' help train
-verdict 'is its own' "$(diff out <("$build/ricci-train" --help))"
-expect 'options of a program are its own' 0 '' train --help
-verdict 'and so is its help' "$(diff out <("$build/ricci-train" --help))"
-expect 'a run' 0 '' train tiny.yaml name=door
-verdict 'trains' "$([ -s runs/door/model.safetensors ] || echo 'no model')"
-expect 'words with blanks and dashes' 0 '' generate runs/door --prompt 'the quick' --tokens 1
-expect 'an error of a program' 1 '^ricci-train: .*none\.yaml: No such file' train none.yaml
-expect 'a mistake in the usage of a program' 2 '^ricci-train: .*--frob' train --frob
-
-expect 'an unknown program' 2 "^ricci: no program 'trian', the nearest is 'train' \(--help lists the options\)$" trian run.yaml
-expect 'nothing that is near' 2 "^ricci: no program 'frobnicate' \(--help" frobnicate
-expect 'the help of an unknown program' 2 "^ricci: no program 'plit', the nearest is 'plot'" help plit
-expect 'an unknown option' 2 "^ricci: .*--frob" --frob
-expect 'a file' 2 "^ricci: no program 'tiny\.yaml'" tiny.yaml
-
+door 'the version' 0 '' --version
+is 'is that of the programs' "$(sed 's/^ricci /ricci-plan /' out)" "$build/ricci-plan" --version
+"$build/ricci-train" --help >help
+for words in 'help train' 'train --help'; do
+  door "$words" 0 '' $words
+  same 'is the help of the program' help out
+done
+door 'a run' 0 '' train tiny.yaml name=mine
+holds 'trains' [ -s runs/mine/model.safetensors ]
+door 'words with blanks and dashes' 0 '' generate mine --prompt 'the quick' --tokens 1
+door 'an error of a program' 1 '^ricci-train: .*none\.yaml: No such file' train none.yaml
+door 'a mistake in the usage of a program' 2 '^ricci-train: .*--frob' train --frob
+door 'an unknown program' 2 "^ricci: no program 'trian', the nearest is 'train' \(--help lists the options\)$" trian run.yaml
+door 'nothing that is near' 2 "^ricci: no program 'frobnicate' \(--help" frobnicate
+door 'the help of an unknown program' 2 "^ricci: no program 'plit', the nearest is 'plot'" help plit
+door 'an unknown option' 2 "^ricci: .*--frob" --frob
 # Alone in a folder it has nothing to start.
 mkdir alone && cp "$build/ricci" alone
 LD_LIBRARY_PATH=$build alone/ricci train >out 2>err </dev/null
 verdict 'a program that does not stand beside it' "$([ $? = 1 ] && grep -qE '^ricci: .*/alone/ricci-train: No such file or directory$' err || echo 'another end')"
 
-echo "$failures failed"
-exit $((failures > 0))
+# ---- Manual pages
+for name in ricci $(sed 's/^/ricci-/' <<<"$names"); do
+  "$build/$name" --man >"$name.1" 2>err </dev/null || echo "exit code $?" >>err
+  "$build/$name" --help >out
+  sed 's/\\-/-/g' "$name.1" >plain
+  missing=$(grep -oE '^ +(-[a-z],)?--[a-z-]+' out | tr -d ' ' | while read -r option; do grep -q "^.fB$option" plain || echo "no $option"; done)
+  grep -q "^\.TH ${name^^} 1 " plain || missing+=' no title'
+  ! command -v groff >/dev/null || missing+=$(groff -man -Tutf8 -ww -z "$name.1" 2>&1)
+  ! command -v mandoc >/dev/null || missing+=$(mandoc -T lint -W error "$name.1" 2>&1)
+  verdict "$name.1 has each option, and is troff without warnings" "$missing$(cat err)"
+done
+
+# ---- Completion
+# offers NAME EXPECTED WORD ...: what bash offers for the last word, sorted.
+offers() {
+  verdict "$1" "$(diff <(printf '%s\n' $2) <(PATH=$build:$PATH bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ricci; printf "%s\n" "${COMPREPLY[@]}" | sort -u' \
+    "$root/apps/terminal/completion.bash" "${@:3}" 2>&1))"
+}
+offers 'a key of a run file' 'model.layers=' ricci-train model.la
+offers 'keys of a section' 'sample.every= sample.min_p= sample.prompt= sample.seed= sample.temperature= sample.tokens= sample.top_k= sample.top_p=' ricci-train run.yaml sample.p sample.
+offers 'an option' '--watch' ricci-plot --wa
+offers 'a command' 'encode' ricci-tokenize enc
+offers 'a program' 'runs' ricci run
+offers 'a word of a program' '--log-x --log-y' ricci plot --log
+offers 'values are left to bash' '' ricci-train data = te
+offers 'nothing of an unknown program' '' ricci nosuch --x
+! command -v zsh >/dev/null || verdict 'zsh reads its completion' "$(zsh -n "$root/apps/terminal/completion.zsh" 2>&1)"
+if command -v fish >/dev/null; then
+  mkdir -p home share/fish/vendor_completions.d
+  for name in ricci ricci-train; do cp "$root/apps/terminal/completion.fish" share/fish/vendor_completions.d/$name.fish; done
+  offered() { HOME=$folder/home XDG_DATA_DIRS=$folder/share PATH=$build:$PATH fish -c "complete -C '$1'" 2>&1; }
+  is 'fish offers a key' model.layers= offered 'ricci-train run.yaml model.la'
+  is 'and a program' analyze eval "offered 'ricci analy' | cut -f 1"
+fi
+
+# ---- Mistyped options and words
+refuse 'the start of an option' 2 "no option --temperat, the nearest is '--temperature' " generate mine --prompt x --temperat 0.5
+refuse 'the start of two options' 2 "no option --temp, the nearest is '--template' or '--temperature' " generate mine --prompt x --temp 0.5
+refuse 'with an equals sign' 2 "no option --stride-, the nearest is '--stride' " eval mine --stride-=5
+refuse 'an option of an analysis' 2 "no option --bin, the nearest is '--bins' " analyze frequency mine --bin 5
+refuse 'an option beside keys' 2 "not expected: --memry, the nearest is '--memory' " plan tiny.yaml --memry 8GiB
+refuse 'a text without its option' 2 "not expected: 'The licence'; a text to continue is given as --prompt 'The licence' " generate mine 'The licence'
+refuse 'a list does not take the next word' 1 "pair\.yaml: No such file" compare --seeds 1,2 pair.yaml threads=1
+refuse 'an unknown mixer' 1 "no mixer is called 'attention'; there are sdp, .*dispatcher.*metric" bench attention
+refuse 'an unknown command' 2 "no command 'frequncy', the nearest is 'frequency'; there are memory, frequency, .*, masks " analyze frequncy mine
+refuse 'a command that is far from all' 2 "no command 'mine'; there are train, .*encode.* " tokenize mine --eos line
+refuse 'an unknown metric' 1 "no run has 'loss' among its metrics; there are step, .*train_loss, val_loss" plot mine --keys loss
+refuse 'blanks around an equals sign' 2 '=: a key and its value have no blanks around the equals sign, as data=my\.txt ' train data = my.txt
+
+# ---- Mistyped runs, run files and tokenizers
+mkdir elsewhere && cd elsewhere && refuse 'no run, and none there is' 1 'nosuch: no such run folder$' generate nosuch && cd ..
+cp -r runs/mine runs/yours
+refuse 'no such run' 1 'nosuch: no such run folder; runs has mine, yours$' generate nosuch
+refuse 'one that is near' 1 "mien: no such run folder, the nearest is 'mine'; runs has mine, yours$" eval mien
+for ((i = 0; i < 10; ++i)); do mkdir -p runs/run$i && cp runs/mine/config.yaml runs/run$i; done
+refuse 'in a drawing' 1 "mien: no such run, the nearest is 'mine'; runs has mine, run0, .* and 2 more$" plot mien
+refuse 'no such run file' 1 'shakespeare_char: no such run file, and no run of this name; runs has mine' train shakespeare_char
+refuse 'the files that there are' 1 'cannot read nothing\.yaml: No such file or directory; run files are tiny\.yaml$' train nothing.yaml
+refuse 'one that is near, without its ending' 1 'tinny: no such run file, and no run of this name; .*; the nearest run file is tiny\.yaml$' train tinny
+mkdir -p apps/configs/ptb && cp tiny.yaml apps/configs/ptb/word_level.yaml
+refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest run file is apps/configs/ptb/word_level\.yaml$' plan word_levl.yaml
+refuse 'for an analysis, too' 1 'the nearest run file is apps/configs/ptb/word_level\.yaml$' analyze masks ptb/word_level
+rm -r apps
+refuse 'a name of a tokenizer' 1 "tokenizer: expected one of .* or a file, got 'gpt2'; the file of GPT-2 is its tokenizer\.json or vocab\.bpe" train tiny.yaml tokenizer=gpt2
+refuse 'a vocabulary without a size' 1 'it needs the number of its tokens, as in model\.vocab=4000' train tiny.yaml tokenizer=bpe
+refuse 'no such vocabulary' 1 'tokenizer: ptb\.json is not there; ricci-tokenize train TEXT -o ptb\.json makes one, and the first lines of a run file may' train tiny.yaml tokenizer=ptb.json
+for file in $(grep -rlE '^tokenizer: .*\.json' "$root/apps/configs/"{1bw,ptb,wikitext2,wikitext103}); do
+  holds "the first lines of ${file##*/} have the command" grep -qE "^# +ricci-tokenize train .* -o $(sed -n 's/^tokenizer: //p' "$file")\$" "$file"
+done
+finish

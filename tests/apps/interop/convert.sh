@@ -1,23 +1,26 @@
 #!/usr/bin/env bash
-# ricci-convert: a model of Hugging Face becomes a run that the other programs read, and a folder of theirs again.
+# ricci-convert: a model of Hugging Face becomes a run that the other programs read, and a folder of theirs again, or a file for llama.cpp.
+# A folder's template of conversations names ours by its markers, is kept byte for byte and comes back in the form in which it came; the
+# template of a run goes out in Jinja. tests/interop/templates.py has transformers read them.
 #   convert.sh build-folder
-models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
-. "$(dirname "$0")/../programs.sh" "$@"
+. "$(dirname "$0")/../outputs.sh" "$@"
+models=$root/tests/interop/models
 # names FILE: its tensors with dtypes and shapes.
 names() { header "$1" | grep -oE '"[a-z_0-9.]+":\{"dtype":"[A-Z0-9]+","shape":\[[0-9,]*\]' | sort; }
+# alike NAME RUN RUN: two runs with the same weights.
+alike() { verdict "$1" "$(cmp <(tensors "runs/$2/model.safetensors") <(tensors "runs/$3/model.safetensors") 2>&1)"; }
 
 # ---- Without a tokenizer
-accept 'a folder of Hugging Face' convert import "$models/gpt2" runs/bare
-verdict 'it tells what it made' "$(grep -qE '^runs/bare: [0-9,]+ parameters from .*/gpt2, no tokenizer, vocabulary 11, context 9$' out || shown out)"
+prints 'a folder of Hugging Face' '^runs/bare: [0-9,]+ parameters from .*/gpt2, no tokenizer, vocabulary 11, context 9$' convert import "$models/gpt2" runs/bare
 refuse 'a text for a model without a tokenizer' 1 'runs/bare/tokenizer\.json: there is none' eval runs/bare --data text.txt
 accept 'and back' convert export runs/bare back
 verdict 'the same tensors' "$(diff <(names "$models/gpt2/model.safetensors") <(names back/model.safetensors))"
-verdict 'for PyTorch' "$(header back/model.safetensors | grep -qF '"__metadata__":{"format":"pt"}' || header back/model.safetensors)"
-verdict 'without a tokenizer' "$(ls back | xargs | diff - <(echo config.json model.safetensors))"
+holds 'for PyTorch' eval "header back/model.safetensors | grep -F '\"__metadata__\":{\"format\":\"pt\"}'"
+is 'without a tokenizer' $'config.json\nmodel.safetensors' ls back
 refuse 'a folder that holds a model' 1 'back: holds a model already \(config\.json\)' convert export runs/bare back
 refuse 'a run that holds one' 1 'runs/bare: holds a trained model' convert import "$models/gpt2" runs/bare
 accept 'back once more' convert import back runs/again
-verdict 'bit for bit' "$([ "$(tensors runs/again/model.safetensors | sha256sum)" = "$(tensors runs/bare/model.safetensors | sha256sum)" ] || echo no)"
+alike 'bit for bit' bare again
 
 # ---- With one
 cp -r "$models/gpt2" with
@@ -29,80 +32,57 @@ refuse 'a look at an imported run without a text' 1 '--text: runs/with was impor
 refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to go on from; init=runs/with name=\.\.\. trains it further' train runs/with
 refuse 'its config without a text' 1 'data: nothing given' train runs/with/config.yaml name=bad
 for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' >letters.txt
-verdict 'names it in its keys' "$(grep -qx 'tokenizer: runs/with/tokenizer.json' runs/with/config.yaml || shown runs/with/config.yaml)"
+shows 'its config names the tokenizer' '^tokenizer: runs/with/tokenizer\.json$' runs/with/config.yaml
 accept 'its model scores a text' eval runs/with --data letters.txt
 loss=$(grep -oE '[0-9.]+ nats' out)
 accept 'writes one' generate runs/with --prompt 'a bad' --tokens 5
-accept 'and is trained further' train init=runs/with name=tuned data=letters.txt steps=100 lr=1e-2 batch=4 threads=1 sample.tokens=0
-verdict 'from its weights' "$(head -1 out | diff - <(echo "starts from $PWD/runs/with/model.safetensors"))"
+prints 'and is trained further from its weights' "^starts from $PWD/runs/with/model\.safetensors$" train init=runs/with name=tuned data=letters.txt steps=100 lr=1e-2 batch=4 threads=1 sample.tokens=0
 accept 'the text, scored again' eval runs/tuned --data letters.txt
-verdict 'with less loss' "$(awk -v a="${loss% nats}" -v b="$(grep -oE '[0-9.]+ nats' out)" 'BEGIN { if (!(b + 0 < a - 0.5)) print b ", before " a }')"
-accept 'the last step goes out' convert export runs/tuned tuned
-verdict 'without characters, which transformers has no tokenizer of' "$([ ! -e tuned/tokenizer.json ] && grep -q ', no tokenizer,' out || shown out)"
+holds 'with less loss' awk "BEGIN { exit !($(grep -oE '[0-9.]+ nats' out | cut -d ' ' -f 1) < ${loss% nats} - 0.5) }"
+prints 'the last step goes out without characters, which transformers has no tokenizer of' ', no tokenizer,' convert export runs/tuned tuned
+holds 'without a file of them' [ ! -e tuned/tokenizer.json ]
 accept 'and a step by its number' convert export runs/tuned step --checkpoint 100
-verdict 'which is the same' "$(cmp tuned/model.safetensors step/model.safetensors 2>&1)"
+same 'which is the same' tuned/model.safetensors step/model.safetensors
 refuse 'a step that is not kept' 1 "no checkpoint '7'; there are best, last" convert export runs/tuned bad --checkpoint 7
-verdict 'leaves no folder' "$([ ! -e bad ] || instead ls bad)"
+holds 'leaves no folder' [ ! -e bad ]
 
 accept 'a run with pieces' train tiny.yaml name=pieces tokenizer=bpe model.vocab=280
 accept 'goes out' convert export runs/pieces pieces
-verdict 'with its tokenizer' "$(cmp pieces/tokenizer.json runs/pieces/tokenizer.json 2>&1; [ -s pieces/tokenizer_config.json ] || echo no config)"
+is 'with its tokenizer and without a template' $'config.json\nmodel.safetensors\ntokenizer.json\ntokenizer_config.json' ls pieces
 accept 'and comes back' convert import pieces runs/pieces_again
-verdict 'as it was' "$([ "$(tensors runs/pieces_again/model.safetensors | sha256sum)" = "$(tensors runs/pieces/model.safetensors | sha256sum)" ] && cmp runs/pieces{,_again}/tokenizer.json 2>&1 || echo no)"
+alike 'as it was' pieces pieces_again
+for file in pieces/tokenizer.json runs/pieces_again/tokenizer.json; do same "$file" runs/pieces/tokenizer.json $file; done
 
 # ---- To llama.cpp
-accept 'a run goes out as GGUF' convert export runs/pieces pieces.gguf --gguf q8_0
-verdict 'one file, with its tokenizer' "$([ "$(head -c 4 pieces.gguf)" = GGUF ] && grep -q 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' out || shown out)"
+prints 'a run goes out as GGUF' 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' convert export runs/pieces pieces.gguf --gguf q8_0
+is 'one file' GGUF eval 'head -c 4 pieces.gguf; echo'
 refuse 'a file that is there' 1 'pieces\.gguf: is there already' convert export runs/pieces pieces.gguf --gguf q8_0
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
-refuse 'characters' 1 'the char tokenizer has no equivalent in GGUF; --without-tokenizer leaves it out' convert export runs/with bad.gguf --gguf f32
-verdict 'which leaves no file' "$([ ! -e bad.gguf ] || instead ls bad.gguf)"
-accept 'without them' convert export runs/with with.gguf --gguf f32 --without-tokenizer
+accept 'without characters' convert export runs/with with.gguf --gguf f32 --without-tokenizer
 accept 'a run with rotary positions' train tiny.yaml name=turning model.preset=llama model.kv_heads=1 model.window=8
 refuse 'a window' 1 'model\.window: 8 has no equivalent in llama' convert export runs/turning bad.gguf --gguf f32
-verdict 'which leaves no file either' "$([ ! -e bad.gguf ] || instead ls bad.gguf)"
+holds 'which leaves no file' [ ! -e bad.gguf ]
 accept 'without one' train tiny.yaml name=llama model.preset=llama model.kv_heads=1
-accept 'it goes out' convert export runs/llama llama.gguf --gguf bf16 --without-tokenizer
-verdict 'as llama' "$(grep -q '^llama\.gguf: .* GGUF of llama, bf16, no tokenizer, vocabulary [0-9]*, context [0-9]*$' out || shown out)"
+prints 'it goes out as llama' '^llama\.gguf: .* GGUF of llama, bf16, no tokenizer, vocabulary [0-9]*, context [0-9]*$' convert export runs/llama llama.gguf --gguf bf16 --without-tokenizer
 refuse 'a folder without its tokenizer' 1 '--without-tokenizer: of an export, only --gguf reads it' convert export runs/with bad --without-tokenizer
-
-# ---- Killed at each call that changes a file
-killed() { { RICCI_SIGNAL_AT="9 $1" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-convert" "${@:2}" >out 2>err </dev/null; } 2>/dev/null; }
-faults= call=0
-while rm -rf half && call=$((call + 1)) && ! killed $call export runs/pieces half; do
-  [ -e half/config.json ] || run convert export runs/pieces half || faults+=" after call $call: $(cat err)"
-  diff -r pieces half >out || faults+=" after call $call: $(cat out)"
-  [ $call -lt 100 ] || break
-done
-verdict 'an export that was killed goes on to the same folder' "$([ $call -gt 10 ] || echo "only $call calls")$faults"
-faults= call=0
-while [ $call -lt 100 ] && rm -rf runs/half && call=$((call + 1)) && ! killed $call import with runs/half; do
-  if [ -e runs/half/model.safetensors ]; then continue; fi
-  run convert import "$models/gpt2" runs/half || faults+=" after call $call: $(cat err)"
-  [ ! -e runs/half/tokenizer.json ] || faults+=" after call $call: the tokenizer of another model"
-done
-verdict 'an import that was killed leaves no tokenizer to the next one' "$([ $call -gt 10 ] || echo "only $call calls")$faults"
 for name in model.safetensors.index.json vocab.json tokenizer_config.json model.safetensors; do
   rm -rf half && mkdir half && cp runs/bare/model.safetensors half/$name
   refuse "a folder with another $name" 1 "half: holds a model already \\($name\\)" convert export runs/pieces half
-  verdict 'it is as it was' "$(cmp runs/bare/model.safetensors half/$name 2>&1; ls half | diff - <(echo $name))"
+  same 'it is as it was' runs/bare/model.safetensors half/$name
+  is 'and alone' $name ls half
 done
 
 # ---- A tokenizer for a model that was imported without one
 small=(data=letters.txt steps=1 batch=2 threads=1 sample.tokens=0 lr=1e-30 min_lr=1e-30 weight_decay=0)
-accept 'training with a tokenizer of as many tokens' train init=runs/bare name=given tokenizer=with/tokenizer.json "${small[@]}"
-verdict 'starts from all weights' "$(head -1 out | diff - <(echo "starts from $PWD/runs/bare/model.safetensors"))"
+prints 'training with a tokenizer of as many tokens starts from all weights' "^starts from $PWD/runs/bare/model\.safetensors$" train init=runs/bare name=given tokenizer=with/tokenizer.json "${small[@]}"
 accept 'the text under both' eval runs/with runs/given --data letters.txt
-verdict 'is the same' "$(awk 'NR > 1 { print $5 }' out | uniq | wc -l | diff - <(echo 1))"
+is 'is the same' 1 eval "awk 'NR > 1 { print \$5 }' out | uniq | wc -l"
 refuse 'a tokenizer of another size' 1 'model\.vocab: 11, but the byte tokenizer has 256 tokens' train init=runs/bare name=bad tokenizer=byte "${small[@]}"
 
 # ---- Weights of the Dispatcher paper's repository
 attention=$models/attention/theirs.safetensors
-accept 'a file of weights' convert import "$attention" runs/attention --heads 2 --context 16
-verdict 'it tells what it made' "$(grep -qE '^runs/attention: [0-9,]+ parameters from .*theirs\.safetensors, no tokenizer, vocabulary 11, context 16$' out || shown out)"
+prints 'a file of weights' '^runs/attention: [0-9,]+ parameters from .*theirs\.safetensors, no tokenizer, vocabulary 11, context 16$' convert import "$attention" runs/attention --heads 2 --context 16
 accept 'is trained further' train init=runs/attention name=attention_tuned tokenizer=with/tokenizer.json "${small[@]}"
-refuse 'attention without a context' 1 'attention does not record its context; choose it with --context' convert import "$attention" runs/bad
-refuse 'another file' 1 'has neither .* nor .*; it is no model of the Dispatcher repository' convert import runs/with/model.safetensors runs/bad
 refuse 'no tokenizer of a file' 1 '--without-tokenizer: .*theirs\.safetensors is a file of weights, which has none' convert import "$attention" runs/bad --heads 2 --context 16 --without-tokenizer
 refuse 'heads of a folder' 1 '--heads and --context: with is no file of weights' convert import with runs/bad --heads 2
 
@@ -111,10 +91,116 @@ refuse 'a folder that is not there' 1 'cannot read none/config\.json: No such fi
 cp -r "$models/gpt2" broken
 head -c 3000 "$models/gpt2/model.safetensors" >broken/model.safetensors
 refuse 'a file that was cut' 1 'broken/model\.safetensors: ' convert import broken runs/bad
-accept 'a run of another kind' train tiny.yaml name=other model.norm=post
-refuse 'a run that GPT-2 cannot be' 1 'model\.norm: post has no equivalent in GPT-2' convert export runs/other bad
-refuse 'no command' 2 'a command is required: import, export ' convert
 refuse 'no folder to make' 2 'folder is required' convert export runs/bare
-refuse 'a dropout of 1' 2 '--dropout: ' convert import "$models/gpt2" runs/bad --dropout 1
-refuse 'a dropout that is no number' 2 '--dropout: .*got nan' convert import "$models/gpt2" runs/bad --dropout nan
-exit $((failures > 0))
+for dropout in 1 nan; do refuse "a dropout of $dropout" 2 "--dropout: .*$dropout" convert import "$models/gpt2" runs/bad --dropout $dropout; done
+
+# ---- Our template goes out
+"$root/apps/examples/talks.sh" make talks 10
+markers=()
+for marker in im_start im_end begin_of_text start_header_id end_header_id eot_id; do markers+=(--special "<|$marker|>"); done
+accept 'a vocabulary with markers' tokenize train talks/talks.jsonl --vocab 400 "${markers[@]}" -o tokenizer.json
+small=(data=talks/talks.jsonl format=messages tokenizer=tokenizer.json model.layers=1 model.heads=2 model.d=16 model.ctx=96 batch=2 steps=2 threads=1 sample.tokens=0)
+accept 'a run' train "${small[@]}" name=own
+accept 'another with six strings' train "${small[@]}" name=six 'chat=["<|im_start|>", "S\t{content}<|im_end|>\n", "\"{{{content}}}\"\\<|im_end|>", "A{content}<|im_end|>%}", "<|im_end|>", "A"]'
+accept 'it goes out' convert export runs/own own
+chatml='{{ "" }}{% for message in messages %}'
+for role in system user assistant; do
+  [ $role = system ] && chatml+='{% if message["role"] == "system" %}' || chatml+="{% elif message[\"role\"] == \"$role\" %}"
+  chatml+="{{ \"<|im_start|>$role\\n\" + message[\"content\"] + \"<|im_end|>\\n\" }}"
+done
+chatml+='{% else %}{{ raise_exception("a role other than system, user and assistant") }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ "<|im_start|>assistant\n" }}{% endif %}'
+printf %s "$chatml" >chatml
+same 'with its template' own/chat_template.jinja chatml
+verdict 'which is not twice there' "$(grep chat_template own/tokenizer_config.json)"
+verdict 'with the token that ends an answer' "$(grep -oE '"eos_token_id": [0-9]+' own/config.json | diff - <(grep -oE '"id": ?[0-9]+[^{}]*im_end' tokenizer.json | grep -oE '^"id": ?[0-9]+' | sed -E 's/"id": ?/"eos_token_id": /'))"
+accept 'six strings go out' convert export runs/six six
+holds 'with their escapes' grep -F '{{ "S\t" + message["content"] + "<|im_end|>\n" }}{% elif message["role"] == "user" %}{{ "\"{{" + message["content"] + "}}\"\\<|im_end|>" }}{% elif message["role"] == "assistant" %}{{ "A" + message["content"] + "<|im_end|>%}" }}' six/chat_template.jinja
+accept 'and as GGUF' convert export runs/own own.gguf --gguf f32
+holds 'with the same template' grep -aF "$chatml" own.gguf
+
+# ---- Theirs comes in and goes out
+accept 'ours comes back' convert import own runs/base
+accept 'and goes out' convert export runs/base base
+same 'with the same template' {own,base}/chat_template.jinja
+# theirs NAME [FILE [MEMBER]]: the folder NAME with this template, and this member of tokenizer_config.json as export writes it.
+theirs() {
+  rm -rf "$1" && cp -r base "$1" && rm "$1/chat_template.jinja"
+  [ -z "${2:-}" ] || printf %b "$2" >"$1/chat_template.jinja"
+  [ -z "${3:-}" ] || printf '%s,\n  "chat_template": %s\n}\n' "$(head -n -1 base/tokenizer_config.json)" "$3" >"$1/tokenizer_config.json"
+}
+# comes NAME LINE: it is imported as run NAME with this line about its template, and goes out again as it was.
+comes() {
+  accept "$1 comes in" convert import "$1" "runs/$1"
+  is 'it tells of its template' "chat: $2; the run keeps this template for exports" tail -n +2 out
+  accept "$1 goes out" convert export "runs/$1" "$1_back"
+  verdict 'as it was' "$(diff -r "$1" "$1_back")"
+}
+jinja="{%- for m in messages %}\\r\\n{{ '<|im_start|>' + m.role + '\\\\n' + m.content + '<|im_end|>' }}\\303\\251\\t{%- endfor %}\\n\\n"
+llama3='"{{ bos_token }}<|start_header_id|>user<|end_header_id|>\n\n\"é\u0001\\\\<|eot_id|>"'
+theirs file "$jinja" && comes file 'chatml: file/chat_template.jinja has the markers of chatml'
+same 'the run keeps it' {file,runs/file}/chat_template.jinja
+is 'and its key' 'chat: chatml' grep ^chat runs/file/config.yaml
+theirs member '' "$llama3" && comes member 'llama3: member/tokenizer_config.json has the markers of llama3'
+is 'the run keeps it' "{\"chat_template\": $llama3}" cat runs/member/chat_template.json
+is 'and its key' 'chat: llama3' grep ^chat runs/member/config.yaml
+theirs both "$jinja" "$llama3" && comes both 'chatml: both/chat_template.jinja has the markers of chatml'
+theirs list '' '[{"name":"tools","template":"[INST]"},{"name":"default","template":"<|im_start|>a<|im_end|>"}]' && comes list 'chatml: list/tokenizer_config.json has the markers of chatml'
+theirs unknown '[INST] {{ messages[0].content }} [/INST]' && comes unknown 'none: unknown/chat_template.jinja has the markers of neither chatml nor llama3'
+verdict 'and no key' "$(grep '^chat' runs/unknown/config.yaml)"
+theirs phi '<|im_start|>user<|im_sep|>a<|im_end|>' && comes phi 'none: phi/chat_template.jinja has the markers of neither chatml nor llama3'
+theirs large "$(printf '%010000000d' 0)<|im_start|><|im_end|>" && comes large 'chatml: large/chat_template.jinja has the markers of chatml'
+theirs lacks "$jinja" && cp pieces/* lacks/ && comes lacks 'none: lacks/chat_template.jinja has the markers of chatml, which its tokenizer lacks'
+theirs more "$jinja" && mkdir more/additional_chat_templates
+accept 'a folder of templates beside it' convert import more runs/more
+is 'is named' 'chat: chatml: more/chat_template.jinja has the markers of chatml; the run keeps this template for exports, and not additional_chat_templates' tail -n +2 out
+theirs lone "$jinja" && rm lone/tokenizer.json
+accept 'a folder without a tokenizer' convert import lone runs/lone
+is 'has none' 'lone/chat_template.jinja: its template is left out, as the folder has no tokenizer' eval 'tail -n +2 out; ls runs/lone | grep chat'
+accept 'a tokenizer that is left out' convert import file runs/left_out --without-tokenizer
+verdict 'takes its template with it' "$(tail -n +2 out; ls runs/left_out | grep chat)"
+accept 'an imported run goes out as GGUF' convert export runs/list list.gguf --gguf f32
+holds 'with their template' eval "grep -qaF 'tokenizer.chat_template' list.gguf && grep -qaF '<|im_start|>a<|im_end|>' list.gguf"
+rm -rf bad && theirs bad "a\\377"
+refuse 'no UTF-8' 1 'bad/chat_template\.jinja: byte 1 \(value 0xff\) .*; --without-tokenizer leaves it out' convert import bad runs/bad
+theirs bad && truncate -s 17M bad/chat_template.jinja
+refuse 'too long a template' 1 'bad/chat_template\.jinja: .*16777216.*; --without-tokenizer leaves it out' convert import bad runs/bad
+for member in 7 '{"default": "a"}' '["a"]' '[{"name": "a"}]'; do
+  theirs bad '' "$member"
+  refuse "a member $member" 1 'bad/tokenizer_config\.json: chat_template: expected a text, or a list of objects with a "name" and a "template"; --without-tokenizer leaves it out' convert import bad runs/bad
+done
+
+# ---- Talking, and training further
+printf 'Where is the kite?\nWhat colour is it?\n' | "$build/ricci-generate" runs/file --chat --tokens 5 >out 2>err
+verdict 'an imported run talks' "$([ $? = 0 ] && [ ! -s err ] && [ "$(grep -ac '' out)" -ge 2 ] || echo 'it does not')"
+refuse 'one of unknown markers' 1 '--chat: runs/unknown did not learn conversations; --template names' generate runs/unknown --chat
+more=(data=text.txt model.ctx=96 batch=2 steps=1 threads=1 sample.tokens=0)
+prints 'training on texts' "^starts from $PWD/runs/file/model\.safetensors$" train init=runs/file name=further "${more[@]}"
+accept 'one step more' train runs/further steps=2
+same 'takes the template along' {file,runs/further}/chat_template.jinja
+accept 'it goes out' convert export runs/further further
+same 'with it' {file,further}/chat_template.jinja
+prints 'training on conversations' "^starts from $PWD/runs/member/model\.safetensors; its imported template of conversations is not taken over$" train "${small[@]}" tokenizer=runs/member/tokenizer.json init=runs/member name=talking
+is 'learns ours of its markers' 'chat: llama3' eval 'grep ^chat runs/talking/config.yaml; ls runs/talking | grep chat_template'
+accept 'it goes out' convert export runs/talking talking
+holds 'with ours' grep -F '{{ "<|begin_of_text|>" }}' talking/chat_template.jinja
+accept 'training on texts after conversations' train init=runs/own name=after "${more[@]}"
+is 'keeps the key' 'chat: chatml' grep ^chat runs/after/config.yaml
+refuse 'a template that nothing reads' 1 'chat: nothing reads it here, only init, or format: messages' train tiny.yaml chat=llama3
+
+# ---- Killed at calls that change a file: at each in the long run
+faults= call=1 step=$(few_or_all 4 1)
+while rm -rf runs/half && ! signalled "9 $call" convert import both runs/half && [ $call -lt 200 ]; do
+  call=$((call + step))
+  if [ -e runs/half/model.safetensors ]; then continue; fi
+  run convert import "$models/gpt2" runs/half || faults+=" before call $call: $(cat err)"
+  faults+=$(ls runs/half | grep -E 'chat_template|tokenizer')
+done
+verdict 'an import that was killed leaves no tokenizer and no template to the next one' "$([ $call -gt 10 ] || echo "only $call calls")$faults"
+faults= call=1
+while rm -rf half && ! signalled "9 $call" convert export runs/both half && [ $call -lt 200 ]; do
+  call=$((call + step))
+  [ -e half/config.json ] || run convert export runs/both half || faults+=" before call $call: $(cat err)"
+  faults+=$(diff -r both half)
+done
+verdict 'an export that was killed goes on to the same folder' "$([ $call -gt 10 ] || echo "only $call calls")$faults"
+finish

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# ricci-plot: drawings that parsers and decoders other than ours read, the list of runs, and the page that is written while they train.
+#   plot.sh build-folder
+. "$(dirname "$0")/../outputs.sh" "$@"
+command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
+command -v python3 >/dev/null || needs python3
+
+# ---- The list of runs
+quiet=(tiny.yaml eval_every=2)
+accept 'a run' train "${quiet[@]}" name=short steps=4
+accept 'another run' train "${quiet[@]}" name=wide steps=6 model.d=32 lr=0.002
+sed -i 's/^steps: .*/steps: 60/' runs/short/config.yaml # as if it had been stopped
+start train "${quiet[@]}" name=long steps=1000000
+await '[ -s runs/long/metrics.jsonl ]'
+mkdir runs/weights runs/fresh && cp runs/wide/config.yaml runs/fresh/
+accept 'the list' plot --list
+# Two runs have 6 steps, and the other two one number each. Of the other keys each value is in two runs.
+shows 'short' '^short +interrupted +[0-9,-]+ +60 [^=]* lr=0\.001 model\.d=16 steps=60$'
+shows 'wide' '^wide +finished +[0-9,-]+ +6 [^=]* lr=0\.002 model\.d=32$'
+shows 'long' '^long +running +[0-9,-]+ +1,000,000 [^=]* lr=0\.001 model\.d=16 steps=1000000$'
+shows 'a run without a record has no age' '^fresh +new +- +6 +- +- +- +- +lr=0\.002 model\.d=32$'
+shows 'nothing else is a run' '^4 runs$'
+is 'in six lines' 6 grep -c '' out
+accept 'a list without the one of two wide runs' plot --list short wide long
+shows 'short' '^short +interrupted +[0-9,-]+ +60 [^=]* steps=60$'
+shows 'wide' '^wide +finished +[0-9,-]+ +6 [^=]* lr=0\.002 model\.d=32 steps=6$'
+"$build/ricci" runs wide --json >out 2>err
+verdict 'ricci runs' "$(python3 -c '
+import json
+run, = json.load(open("out"))
+records = [json.loads(line) for line in open("runs/wide/metrics.jsonl")]
+best = min((r for r in records if r["val_loss"] is not None), key=lambda r: r["val_loss"])
+assert (run["name"], run["state"], run["step"], run["steps"], run["differs"]) == ("wide", "finished", 6, 6, {}), run
+assert run["best"] == {"val_loss": best["val_loss"], "step": best["step"]} and run["train_loss"] == records[-1]["train_loss"], run
+assert run["age_seconds"] >= 0, run' 2>&1)"
+holds 'a run that is trained goes on' kill -0 $background
+prints 'folders that are no runs are named' '^left out: .*none' plot --list wide weights none
+shows 'both' '^left out: .*weights'
+
+# ---- A watched page, which is written again after some seconds
+trainer=$background
+"$build/ricci-plot" --watch page.html >watch.out 2>watch.err </dev/null &
+watcher=$!
+trap '[ "$BASHPID" != $$ ] || { kill -KILL $watcher $trainer 2>/dev/null; rm -rf "$folder"; }' EXIT
+await '[ -s page.html ]'
+cp page.html first.html
+
+# ---- Drawings
+accept 'a run with a name to be escaped' train tiny.yaml 'name=a<b>&"c"' steps=5
+for options in '' '--log-x --log-y --x tokens' '--theme dark --keys lr,grad_norm --smooth 5'; do
+  accept "a drawing $options" plot runs/wide 'runs/a<b>&"c"' -o plot.svg $options
+  is 'it is an SVG drawing' svg xmllint --xpath 'name(/*)' plot.svg
+done
+accept 'a page' plot runs/wide --x time --log-y -o plot.html
+run plot runs/wide runs/weights -o some.svg
+is 'a drawing names runs without a record' 'left out: runs/weights: holds no metrics.jsonl, so no run has begun in it' cat err
+
+# ---- PNG, as another program decodes it
+rsvg=$(sed -n 's/^RICCI_RSVG_FOUND:INTERNAL=//p' "$build/CMakeCache.txt")
+# decoded FILE: width, height, the colour of the first pixel, whether there are many different bytes of it.
+decoded() {
+  python3 -c 'import struct, sys, zlib
+data = open(sys.argv[1], "rb").read()
+assert data[:8] == b"\x89PNG\r\n\x1a\n"
+width, height, bits, kind = struct.unpack(">IIBB", data[16:26])
+at, packed = 8, b""
+while at < len(data):
+    size, name = struct.unpack(">I4s", data[at:at + 8])
+    body = data[at + 8:at + 8 + size]
+    assert zlib.crc32(name + body) == struct.unpack(">I", data[at + 8 + size:at + 12 + size])[0]
+    packed, at = packed + (body if name == b"IDAT" else b""), at + 12 + size
+raw, pixel = zlib.decompress(packed), {2: 3, 6: 4}[kind]
+assert len(raw) == height * (1 + width * pixel)
+# The filters of a line refer to pixels before it and above it, which are 0 for the first one.
+print(width, height, raw[1:4].hex(), len(set(raw)) > 20)' "$1"
+}
+if [ "$rsvg" = 1 ]; then
+  for theme in light dark auto; do
+    accept "a chart, $theme" plot runs/wide -o plot.png --theme $theme
+    accept 'the same as SVG' plot runs/wide -o plot.svg --theme $theme
+    size=$(sed -nE '1s/.* width="([0-9]+)" height="([0-9]+)".*/\1 \2/p' plot.svg | awk '{ print 2 * $1, 2 * $2 }')
+    [ $theme = dark ] && colour=14171b || colour=ffffff
+    is 'has two pixels for each unit, and its colours' "$size $colour True" decoded plot.png
+  done
+  accept 'masks' analyze masks runs/wide -o masks.png
+  holds 'are a picture' eval "decoded masks.png | grep ' ffffff '"
+fi
+
+# ---- The watched page, again
+await '! cmp -s page.html first.html'
+kill -INT $watcher
+background=$watcher
+ended
+verdict 'a watched page ends with Ctrl-C' "$([ $? = 0 ] && [ "$(grep -c '' watch.out)" = 1 ] && [ ! -s watch.err ] || shown watch.out watch.err)"
+shows 'words of its table are to the left' '<th>run</th><th class="left">state</th><th>step</th>' first.html
+shows 'in rows, too' '<td>short</td><td class="left">interrupted</td><td>4</td>' first.html
+shows 'it loads itself again' 'http-equiv="refresh" content="5"' first.html
+holds 'and the last one does not' eval "! grep 'http-equiv=\"refresh\"' page.html"
+for page in first page; do shows "$page.html has a curve" 'class="curve' $page.html; done
+background=$trainer
+kill -TERM $background
+ended
+
+# ---- Messages
+refuse 'JSON without a list' 2 '--json requires --list' plot wide --json
+refuse 'neither runs nor a list' 2 'runs is required' plot
+RICCI_RUNS=nowhere refuse 'no folder of runs' 1 'nowhere: there is no such folder of runs' plot --list
+refuse 'a list as a drawing' 1 'a\.svg: expected a name that ends in \.html' plot --list -o a.svg
+refuse 'a watched drawing' 1 'a\.svg: expected a name that ends in \.html' plot wide --watch a.svg
+refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' plot wide --watch no/page.html
+refuse 'a drawing of an unknown kind' 1 'plot.pdf: expected a name that ends in .svg, .png or .html' plot runs/wide -o plot.pdf
+for steps in nan -1 0.6 inf; do
+  refuse "smoothing over $steps" 1 "--smooth: expected a number of steps from 1 to 1e9, or 0, got $steps" plot runs/wide --smooth $steps
+done
+if [ "$rsvg" = 1 ]; then
+  refuse 'a PNG of what is a page' 1 'a\.png: expected a name that ends in \.html' analyze completions runs/wide -o a.png
+else
+  refuse 'PNG without librsvg' 1 'plot\.png: PNG needs librsvg: apps/install_packages\.sh librsvg2-dev, then build again$' plot runs/wide -o plot.png
+  ((failures)) || needs 'librsvg, to write PNG (Debian: librsvg2-dev)'
+fi
+finish
