@@ -40,6 +40,22 @@ void check_extents(const Batch& batch, int64_t rows, int64_t context) {
   CHECK(batch.scored == rows * context - std::count(batch.targets_bc.begin(), batch.targets_bc.end(), kNoTarget));
 }
 
+// The micro-batches of a step have the rows of one larger batch.
+template <class Batches> void check_micro_batches(const Batches& whole, const Batches& divided, int64_t step, int64_t parts) {
+  const Batch all = whole.at(step, 0);
+  std::vector<int64_t> ids, targets;
+  int64_t scored = 0;
+  for (int64_t i = 0; i < parts; ++i) {
+    const Batch one = divided.at(step, i);
+    ids.insert(ids.end(), one.ids_bc.begin(), one.ids_bc.end());
+    targets.insert(targets.end(), one.targets_bc.begin(), one.targets_bc.end());
+    scored += one.scored;
+  }
+  CHECK(ids == all.ids_bc);
+  CHECK(targets == all.targets_bc);
+  CHECK(scored == all.scored);
+}
+
 constexpr int64_t kSymbols = 3, kLength = 11, kRow = 2 * kLength;
 using Subset = SortingRows::Subset;
 
@@ -107,12 +123,7 @@ TEST_CASE("random crops: a function of seed, step and row alone") {
   CHECK(whole.ids_bc != crops.at(6).ids_bc);
   CHECK(whole.ids_bc != other_seed.at(5).ids_bc);
   CHECK(whole.ids_bc != crops.at(5, 1).ids_bc);
-  std::vector<int64_t> parts;
-  for (int64_t part = 0; part < 3; ++part) {
-    const Batch batch = small.at(5, part);
-    parts.insert(parts.end(), batch.ids_bc.begin(), batch.ids_bc.end());
-  }
-  CHECK(whole.ids_bc == parts);
+  check_micro_batches(crops, small, 5, 3);
   std::set<int64_t> starts;
   for (int64_t step = 0; step < 100; ++step)
     for (int64_t b = 0; b < 12; ++b) starts.insert(crops.at(step).ids_bc[static_cast<size_t>(b * 3)]);
@@ -168,20 +179,7 @@ TEST_CASE("column batches: columns of equal length in consecutive windows") {
 
 TEST_CASE("column batches: the micro-batches of a step have the rows of one larger batch") {
   const ColumnBatches whole(positions(97), 6, 6, 5), divided(positions(97), 6, 2, 5);
-  for (int64_t step = 0; step < 2 * whole.per_epoch(); ++step) {
-    const Batch all = whole.at(step);
-    std::vector<int64_t> ids, targets;
-    int64_t scored = 0;
-    for (int64_t i = 0; i < 3; ++i) {
-      const Batch one = divided.at(step, i);
-      ids.insert(ids.end(), one.ids_bc.begin(), one.ids_bc.end());
-      targets.insert(targets.end(), one.targets_bc.begin(), one.targets_bc.end());
-      scored += one.scored;
-    }
-    CHECK(ids == all.ids_bc);
-    CHECK(targets == all.targets_bc);
-    CHECK(scored == all.scored);
-  }
+  for (int64_t step = 0; step < 2 * whole.per_epoch(); ++step) check_micro_batches(whole, divided, step, 3);
 }
 
 TEST_CASE("column batches: errors with all numbers") {
@@ -329,11 +327,8 @@ TEST_CASE("sorter: micro-batches of a step are the rows of the whole step, and s
   for (const int64_t count : {1000, 4}) {  // rows; a step may have more than there are
     const SortingRows rows(kSymbols, kLength, Subset::training, count);
     const SortingBatches halves(rows, kLength, 5, 7), whole(rows, kLength, 10, 7), other(rows, kLength, 5, 8);
-    std::vector<int64_t> both = halves.at(3, 0).ids_bc;
-    const Batch second = halves.at(3, 1);
-    CHECK(second.batch == 5);
-    both.insert(both.end(), second.ids_bc.begin(), second.ids_bc.end());
-    CHECK(whole.at(3, 0).ids_bc == both);
+    CHECK(halves.at(3, 1).batch == 5);
+    check_micro_batches(whole, halves, 3, 2);
     CHECK(halves.at(3, 0).ids_bc != halves.at(4, 0).ids_bc);
     CHECK(halves.at(3, 0).ids_bc != other.at(3, 0).ids_bc);
     CHECK(whole.batch() == std::min<int64_t>(10, count));
