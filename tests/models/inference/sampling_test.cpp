@@ -120,17 +120,14 @@ TEST_CASE("sampling: whatever is sorted, the tokens are those that are drawn whe
       if (vocabulary <= 1000 || test::everything()) check_draws(vocabulary, width);
 }
 
-TEST_CASE("sampling: shares are the probabilities, at every temperature") {
+// With min-p the shares are those of transformers 5.24, whose logits go through TemperatureLogitsWarper, TopK-, TopP- and MinPLogitsWarper.
+TEST_CASE("sampling: shares are the probabilities at every temperature; top-k, top-p and min-p leave the most probable") {
   const Values weights{1, 8, 2, 4};
   check_shares(weights, {}, weights);
   check_shares(weights, {.temperature = 0.5}, {1, 64, 4, 16});
   check_shares(weights, {.temperature = 3}, {1, 2, std::cbrt(2), std::cbrt(4)});
   check_shares(weights, {.temperature = 0}, {0, 1, 0, 0});
   check_shares({3, 3, 1}, {.temperature = 0}, {1, 0, 0});  // equal ones: the first
-}
-
-TEST_CASE("sampling: top-k keeps the k most probable, top-p the fewest that together have p") {
-  const Values weights{1, 8, 2, 4};
   check_shares(weights, {.top_k = 1}, {0, 1, 0, 0});
   check_shares(weights, {.top_k = 2}, {0, 8, 0, 4});
   check_shares(weights, {.top_k = 3}, {0, 8, 2, 4});
@@ -142,11 +139,6 @@ TEST_CASE("sampling: top-k keeps the k most probable, top-p the fewest that toge
   check_shares(weights, {.top_p = 0.81}, {0, 8, 2, 4});
   check_shares(weights, {.top_p = 1}, weights);
   check_shares(weights, {.temperature = 0.5, .top_k = 3, .top_p = 0.9}, {0, 64, 0, 16});  // among what top-k left, at that temperature
-}
-
-// The shares are those of transformers 5.24, whose logits go through TemperatureLogitsWarper, TopK-, TopP- and MinPLogitsWarper.
-TEST_CASE("sampling: min-p keeps what has that share of the largest probability, after top-k and top-p") {
-  const Values weights{1, 8, 2, 4};
   check_shares(weights, {.min_p = 0.124}, weights);
   check_shares(weights, {.min_p = 0.126}, {0, 8, 2, 4});
   check_shares(weights, {.min_p = 0.5001}, {0, 8, 0, 0});

@@ -161,7 +161,7 @@ TEST_CASE("checkpoint: a step before its evaluation, the end of the schedule, an
   }
 }
 
-TEST_CASE("checkpoints: names, order, the newest sound one") {
+TEST_CASE("checkpoints: names, order, the newest sound one; the newest and the best are kept") {
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "some");
   const Folder run(folder.path());
@@ -193,21 +193,17 @@ TEST_CASE("checkpoints: names, order, the newest sound one") {
   CHECK(warnings[0].ends_with("; the checkpoint of step 20 is used"));
   for (const int64_t step : {5, 20}) std::filesystem::resize_file(path(step), 0);
   CHECK(contains(error_of([&] { some.newest_sound(warn); }), "no sound checkpoint is left among 4"));
-}
 
-TEST_CASE("checkpoints: the newest and the best are kept") {
-  const ScratchFolder folder;
-  std::filesystem::create_directory(folder / "some");
-  const Folder run(folder.path());
-  const Checkpoints some(run, "some");
-  for (const int64_t step : {5, 20, 21, 22, 23, 123456789}) save(some, step);
-  some.prune({.step = 22, .best_step = 5}, 2);
-  CHECK(some.steps() == std::vector<int64_t>{5, 21, 22});
-  const auto open = some.open(21);
-  some.prune({.step = 22, .best_step = 22}, 1);
-  CHECK(some.steps() == std::vector<int64_t>{22});
+  std::filesystem::create_directory(folder / "kept");
+  const Checkpoints kept(run, "kept");
+  for (const int64_t step : {5, 20, 21, 22, 23, 123456789}) save(kept, step);
+  kept.prune({.step = 22, .best_step = 5}, 2);
+  CHECK(kept.steps() == std::vector<int64_t>{5, 21, 22});
+  const auto open = kept.open(21);
+  kept.prune({.step = 22, .best_step = 22}, 1);
+  CHECK(kept.steps() == std::vector<int64_t>{22});
   CHECK_NOTHROW(open->verify());  // it was opened before it was removed
-  CHECK_FALSE(some.open(21).has_value());
+  CHECK_FALSE(kept.open(21).has_value());
 }
 
 TEST_CASE("checkpoints: a folder that cannot be entered is not one without checkpoints") {
