@@ -190,8 +190,6 @@ template <class T> void check_tails() {
 
 template <class T> void check_helpers() {
   const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
-  CHECK(math::max(T(2), T(3)) == 3);
-  CHECK(math::min(T(2), T(3)) == 2);
   for (T other : {T(-1), inf}) {
     CHECK(std::isnan(math::max(nan, other)));
     CHECK(std::isnan(math::max(other, nan)));
@@ -201,11 +199,8 @@ template <class T> void check_helpers() {
   CHECK((math::isnan(nan) && !math::isnan(inf)));
   for (T infinite : {nan, inf, -inf}) CHECK(!math::isfinite(infinite));
   for (T finite : {T(0), std::numeric_limits<T>::max()}) CHECK((math::isfinite(finite) && math::isfinite(-finite)));
-  CHECK(math::abs(T(-2.5)) == T(2.5));
   CHECK(!std::signbit(math::abs(T(-0.0))));
-  CHECK(math::copysign(T(-2), T(3)) == 2);
   CHECK(math::copysign(T(2), T(-0.0)) == -2);
-  CHECK(math::sqrt(T(2)) == std::sqrt(T(2)));
   CHECK(std::isnan(math::sqrt(T(-1))));
   CHECK((math::rsqrt(T(4)) == T(0.5) && math::rsqrt(T(0)) == inf));
   const T tiny = std::numeric_limits<T>::epsilon();

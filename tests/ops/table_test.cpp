@@ -20,6 +20,17 @@ struct OpRow {
   int64_t without_weight = 0;  // elements that, when they are infinite, get a weight of 0 or divide to 0
 };
 
+OpRow metric_row(const std::string& op) {
+  const std::string m = op + ": m_nl";
+  return {op, "p_bcd[2 5 8]",
+      {m + "[0 10] is a metric of 0 heads of width 4, but p_bcd[0 5 8] has 8 columns",
+          m + "[2 0] is a metric of 2 heads of width 0, but p_bcd[2 5 8] has 8 columns",
+          m + "[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 0] has 0 columns"},
+      {m + "[1 10] is a metric of 1 heads of width 4, but p_bcd[1 5 8] has 8 columns",
+          m + "[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 1] has 1 columns",
+          m + "[2 1] is a metric of 2 heads of width 1, but p_bcd[2 5 8] has 8 columns"}};
+}
+
 const std::vector<OpRow> kOpRows = {
     {"add", "a[3 5]", {}, {}},
     {"attention", "q_bcx[2 7 18]", {"attention: q[2 7 0] does not have the columns 0 .. 5"},
@@ -66,13 +77,7 @@ const std::vector<OpRow> kOpRows = {
     {"linear", "x_rd[6 5]", {}, {}},
     {"mean", "x[3 5 7]", {"mean: no elements to average in [0 5 7]"}, {}},
     {"mean_over_positions", "x_bcd[2 7 5]", {}, {}},
-    {"metric_scores", "p_bcd[2 5 8]",
-        {"metric_scores: m_nl[0 10] is a metric of 0 heads of width 4, but p_bcd[0 5 8] has 8 columns",
-            "metric_scores: m_nl[2 0] is a metric of 2 heads of width 0, but p_bcd[2 5 8] has 8 columns",
-            "metric_scores: m_nl[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 0] has 0 columns"},
-        {"metric_scores: m_nl[1 10] is a metric of 1 heads of width 4, but p_bcd[1 5 8] has 8 columns",
-            "metric_scores: m_nl[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 1] has 1 columns",
-            "metric_scores: m_nl[2 1] is a metric of 2 heads of width 1, but p_bcd[2 5 8] has 8 columns"}},
+    metric_row("metric_scores"),
     {"multiply", "a[3 5]", {}, {}},
     {"naive_attention", "q_bcx[2 7 18]", {"naive_attention: q[2 7 0] does not have the columns 0 .. 5"},
         {"naive_attention: q[2 7 1] does not have the columns 0 .. 5"}, 0, 11},
@@ -96,13 +101,7 @@ const std::vector<OpRow> kOpRows = {
     {"softmax", "x[3 5 7]", {}, {}},
     {"subtract", "a[3 5]", {}, {}},
     {"sum", "x[3 5 7]", {}, {}},
-    {"times_metric", "p_bcd[2 5 8]",
-        {"times_metric: m_nl[0 10] is a metric of 0 heads of width 4, but p_bcd[0 5 8] has 8 columns",
-            "times_metric: m_nl[2 0] is a metric of 2 heads of width 0, but p_bcd[2 5 8] has 8 columns",
-            "times_metric: m_nl[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 0] has 0 columns"},
-        {"times_metric: m_nl[1 10] is a metric of 1 heads of width 4, but p_bcd[1 5 8] has 8 columns",
-            "times_metric: m_nl[2 10] is a metric of 2 heads of width 4, but p_bcd[2 5 1] has 1 columns",
-            "times_metric: m_nl[2 1] is a metric of 2 heads of width 1, but p_bcd[2 5 8] has 8 columns"}},
+    metric_row("times_metric"),
     {"window_mean_difference", "x_bcd[2 7 5]", {}, {}},
 };
 

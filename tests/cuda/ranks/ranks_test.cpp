@@ -59,24 +59,6 @@ TEST_CASE("launcher: the first variable that is set tells") {
   CHECK(launcher_of({{"PMIX_RANK", "3"}, {"SLURM_STEP_NUM_TASKS", "16"}}).count == 16);
 }
 
-TEST_CASE("ranks: one alone sends nothing and waits for nothing") {
-  Ranks& ranks = Ranks::alone();
-  const Tensor t = tensor_of(std::vector<double>{1, 2}, {2});
-  ranks.all_to_all({{t}}, {{t}});
-  ranks.all_gather(t);
-  ranks.sum(t);
-  ranks.from_first(t);
-  ranks.wait();
-  ranks.wait_patiently();
-  CHECK(item(t, 0) == 1);
-  CHECK(item(t, 1) == 2);
-  CHECK(ranks.from_first("text") == "text");
-  CHECK(ranks.from_all("text") == std::vector<std::string>{"text"});
-  CHECK(ranks.machine_count() == 1);
-  CHECK(&Ranks::joined() == &ranks);
-  CHECK(&Ranks::join() == &ranks);  // no launcher
-}
-
 TEST_CASE("ranks: an error tells the rank and its step, once") {
   FixedRanks first(0, 8), other(5, 8);
   CHECK(other.machine_count() == 2);
