@@ -59,28 +59,25 @@ Trained trained(const TrainConfig& config, const ModelConfig& of, Dtype dtype, D
   return out;
 }
 
-// One batch with some targets missing, and the same rows as parts of `rows` rows.
-Batch whole_batch() {
-  Batch batch{6, kContext, {}, {}, 0};
+// Six rows, of which some targets are missing, in micro-batches of `rows` rows.
+std::vector<MicroBatch> six_rows(int64_t rows = 6, Device device = Device::cpu) {
+  std::vector<int64_t> ids, targets;
   for (int64_t i = 0; i < 6 * kContext; ++i) {
-    batch.ids_bc.push_back(i * 5 % kVocabulary);
     const bool counts = i / kContext != 2 && i % 3 != i / kContext % 3;  // row 2 has no target at all
-    batch.targets_bc.push_back(counts ? i * 3 % kVocabulary : kNoTarget);
-    batch.scored += counts;
+    ids.push_back(i * 5 % kVocabulary), targets.push_back(counts ? i * 3 % kVocabulary : kNoTarget);
   }
-  return batch;
+  const Tensor ids_bc = ids_of(ids, {6, kContext}, Device::cpu), targets_bc = ids_of(targets, {6, kContext}, Device::cpu);
+  std::vector<MicroBatch> all;
+  for (int64_t b = 0; b < 6; b += rows)
+    all.push_back(micro_batch_from({to(ids_bc.rows(b, rows), device), to(targets_bc.rows(b, rows), device)}));
+  return all;
 }
 
-std::vector<Batch> parts_of(const Batch& whole, int64_t rows) {
-  std::vector<Batch> parts;
-  for (int64_t b = 0; b < whole.batch; b += rows) {
-    const auto begin = b * kContext, end = (b + rows) * kContext;
-    Batch part{rows, kContext, {whole.ids_bc.begin() + begin, whole.ids_bc.begin() + end},
-        {whole.targets_bc.begin() + begin, whole.targets_bc.begin() + end}, 0};
-    for (int64_t target : part.targets_bc) part.scored += target != kNoTarget;
-    parts.push_back(part);
-  }
-  return parts;
+// The loss of step 3, and what is said of a loss or a gradient that is not finite.
+std::pair<double, std::string> explained(Model& model, const std::vector<MicroBatch>& micro_batches) {
+  const TrainStep train_step(model, Device::cpu, 1);
+  const double loss = train_step.forward_backward(micro_batches, 2);
+  return {loss, message_of([&] { train_step.explain_nonfinite(micro_batches, 2, loss); })};
 }
 
 // The gradients of the model are the expected ones, none of them zero. The first model of several gives them.
@@ -121,7 +118,7 @@ TEST_CASE("train step: micro-batches have the loss and gradient of the whole, -1
         if (device == Device::cuda_emulated && rows % 3) continue;
         CAPTURE(rows);
         Model model = made(small(0.3, preset), Dtype::f64, device);
-        const double loss = TrainStep(model, device, 8).forward_backward(on_device(parts_of(whole_batch(), rows), device), 4);
+        const double loss = TrainStep(model, device, 8).forward_backward(six_rows(rows, device), 4);
         if (rows == 6) expected_loss = loss;
         CHECK(loss == doctest::Approx(expected_loss).epsilon(1e-12));
         check_gradients(model, expected);
@@ -132,9 +129,7 @@ TEST_CASE("train step: micro-batches have the loss and gradient of the whole, -1
 
 TEST_CASE("train step: dropout depends on seed and step") {
   Model model = made(small(0.3), Dtype::f64, Device::cpu);
-  const auto loss = [&](uint64_t seed, int64_t step) {
-    return TrainStep(model, Device::cpu, seed).forward_backward(on_device({whole_batch()}, Device::cpu), step);
-  };
+  const auto loss = [&](uint64_t seed, int64_t step) { return TrainStep(model, Device::cpu, seed).forward_backward(six_rows(), step); };
   CHECK(loss(8, 4) == loss(8, 4));
   CHECK(loss(8, 4) != loss(8, 5));
   CHECK(loss(8, 4) != loss(9, 4));
@@ -142,9 +137,9 @@ TEST_CASE("train step: dropout depends on seed and step") {
 
 TEST_CASE("train step: a step without any target has loss 0 and no gradient") {
   Model model = made(small(0), Dtype::f32, Device::cpu);
-  Batch batch = whole_batch();
-  batch.targets_bc.assign(batch.targets_bc.size(), kNoTarget), batch.scored = 0;
-  CHECK(TrainStep(model, Device::cpu, 1).forward_backward(on_device({batch, batch}, Device::cpu), 0) == 0);
+  std::vector<MicroBatch> micro_batches = six_rows(3);
+  for (MicroBatch& one : micro_batches) one.scored = 0, std::fill_n(one.inputs.targets.data<int64_t>(), 3 * kContext, kNoTarget);
+  CHECK(TrainStep(model, Device::cpu, 1).forward_backward(micro_batches, 0) == 0);
   for (const Parameter* p : model.parameters())
     for (double g : values_of(p->grad)) CHECK(g == 0);
 }
@@ -178,10 +173,8 @@ TEST_CASE("train step: the op that made the first NaN is named") {
   model.each_parameter([&](const std::string& path, Parameter& p) {
     if (path == "blocks.1.fc.weight") fill(p.value, NAN);
   });
-  const TrainStep train_step(model, Device::cpu, 1);
-  const double loss = train_step.forward_backward(on_device({whole_batch()}, Device::cpu), 2);
+  const auto [loss, message] = explained(model, six_rows());
   CHECK(std::isnan(loss));
-  const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({whole_batch()}, Device::cpu), 2, loss); });
   CHECK(message.find("step 3: the loss is nan: linear (") == 0);
   CHECK(message.find("models/layers/block.h") != message.npos);
 }
@@ -193,13 +186,11 @@ TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one, wh
   model.each_parameter([&](const std::string& path, Parameter& p) {
     if (path == "tok.weight") fill(p.value.rows(kVocabulary - 1, 1), NAN);
   });
-  Batch sound = whole_batch(), spoilt = sound;
-  for (int64_t& id : sound.ids_bc) id %= kVocabulary - 1;
-  spoilt.ids_bc[3] = kVocabulary - 1;
-  const TrainStep train_step(model, Device::cpu, 1);
-  const double loss = train_step.forward_backward(on_device({sound, spoilt}, Device::cpu), 2);
+  const std::vector<MicroBatch> micro_batches = six_rows(3);
+  for (int64_t i = 0; i < 3 * kContext; ++i) micro_batches[0].inputs.ids_bc.data<int64_t>()[i] %= kVocabulary - 1;
+  micro_batches[1].inputs.ids_bc.data<int64_t>()[3] = kVocabulary - 1;
+  const auto [loss, message] = explained(model, micro_batches);
   CHECK(std::isnan(loss));
-  const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({sound, spoilt}, Device::cpu), 2, loss); });
   CHECK_MESSAGE(message.find("step 3: the loss is nan: embedding (") == 0, message);
 }
 
@@ -210,10 +201,8 @@ TEST_CASE("train step: a gradient that is not finite is told from such a loss") 
     if (path.starts_with("blocks.0.ln2") || path == "blocks.0.fc.bias") fill(p.value, 0);
     if (path == "blocks.0.fc.weight" || path == "blocks.0.fc_out.weight") fill(p.value, 1e38);
   });
-  const TrainStep train_step(model, Device::cpu, 1);
-  const double loss = train_step.forward_backward(on_device({whole_batch()}, Device::cpu), 2);
+  const auto [loss, message] = explained(model, six_rows());
   CHECK(std::isfinite(loss));
-  const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({whole_batch()}, Device::cpu), 2, loss); });
   CHECK_MESSAGE(message.find("step 3: the gradient is not finite: linear (") == 0, message);
   CHECK_MESSAGE(message.find("of a gradient it returned are NaN or infinite") != message.npos, message);
 }
