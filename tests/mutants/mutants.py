@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do the tests notice mistakes? Each line of a LIST.txt here is one mistake, a mutant: kind | file | text, which the file has once | mistake.
+"""Do the tests notice mistakes? Each line of a LIST.txt is one mistake, a mutant: kind | file | text, which the file has once | mistake.
 A text that ends with ";" is a statement, and an empty mistake leaves it out; any other text is an expression. A comment after a statement
 may be part of its text. CMakeLists.txt compiles all mutants of a list at once into one program of tests, because a program for each would
 take hours; the variable RICCI_MUTANT chooses one. The tests run with each of them and must fail.
@@ -12,6 +12,7 @@ take hours; the variable RICCI_MUTANT chooses one. The tests run with each of th
 The exit code is 1 if a mutant was not caught or its tests did not end in time, 2 if the list does not fit the sources or the tests fail
 without a mutant."""
 import argparse
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -22,6 +23,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+LISTS = ["attention", "gradients", "toolkit", "training"]
+Mutant = collections.namedtuple("Mutant", "number place kind file text mistake")
 SLOWER, LEAST = 20, 60  # tests that take so many times as long as without a mutant, and so many seconds, are ended: they hang
 PASSED = (0, 77)  # 77: all skipped
 SWITCH = """// The number of the mutant that runs; 0: none.
@@ -37,12 +40,15 @@ def fail(message):
 
 
 def read_list(name):
-    """Of each line: kind, file, text, mistake; numbered from 1."""
-    lines = [line for line in (HERE / f"{name}.txt").read_text().splitlines() if line and not line.startswith("#")]
-    mutants = [[field.strip() for field in (line + " ").split(" | ")] for line in lines]
-    for line, mutant in zip(lines, mutants):
-        if len(mutant) != 4:
-            fail(f"{name}.txt: expected kind | file | text | mistake, got '{line}'")
+    """Numbered from 1."""
+    mutants = []
+    for line_number, line in enumerate((HERE / f"{name}.txt").read_text().splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        place, fields = f"{name}.txt:{line_number}", [field.strip() for field in (line + " ").split(" | ")]
+        if len(fields) != 4:
+            fail(f"{place}: expected kind | file | text | mistake, got '{line}'")
+        mutants.append(Mutant(len(mutants) + 1, place, *fields))
     return mutants
 
 
@@ -55,30 +61,29 @@ def guarded(text, mistakes):
 
 
 def mutated(file, mutants):
-    """The file with all its mutants, and the line of each."""
+    """The file with all its mutants."""
     source = (ROOT / file).read_text()
-    mistakes, lines = {}, {}
-    for number, (_, its_file, text, mistake) in enumerate(mutants, 1):
-        if its_file != file:
+    mistakes = {}
+    for mutant in mutants:
+        if mutant.file != file:
             continue
-        if source.count(text) != 1:
-            fail(f"{file} has '{text}' {source.count(text)} times, expected once: the list of mistakes is older than the file")
-        mistakes.setdefault(text, []).append((number, mistake))
-        lines[number] = source.count("\n", 0, source.index(text)) + 1
+        if (count := source.count(mutant.text)) != 1:
+            fail(f"{mutant.place}: {file} has '{mutant.text}' {count} times, expected once")
+        mistakes.setdefault(mutant.text, []).append((mutant.number, mutant.mistake))
     for text in sorted(mistakes, key=source.index, reverse=True):
         at = source.index(text)
         source = source[:at] + guarded(text, mistakes[text]) + source[at + len(text):]
-    return f'extern "C" int ricci_mutant;\n#line 1 "{file}"\n' + source, lines
+    return f'extern "C" int ricci_mutant;\n#line 1 "{file}"\n' + source
 
 
 def files_of(mutants):
-    return sorted({file for _, file, _, _ in mutants})
+    return sorted({mutant.file for mutant in mutants})
 
 
 def plant(mutants, folder):
     for file in files_of(mutants):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(mutated(file, mutants)[0])
+        (folder / file).write_text(mutated(file, mutants))
     (folder / "switch.cpp").write_text(SWITCH)
 
 
@@ -126,8 +131,7 @@ def main():
     parser.add_argument("--only", type=int, nargs="+", help="numbers of mutants")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
-    names = [args.list] if args.list else sorted(path.stem for path in HERE.glob("*.txt") if path.stem != "CMakeLists")
-    lists = {name: read_list(name) for name in names}
+    lists = {name: read_list(name) for name in ([args.list] if args.list else LISTS)}
     if args.check:
         for mutants in lists.values():
             for file in files_of(mutants):
@@ -142,19 +146,17 @@ def main():
     if args.plant:
         plant(mutants, args.program)
         return
-    lines = {number: line for file in files_of(mutants) for number, line in mutated(file, mutants)[1].items()}
-    seconds = seconds_without_mutant(args.program.resolve())
-    numbers = args.only or range(1, len(mutants) + 1)
+    program, chosen = args.program.resolve(), [mutant for mutant in mutants if not args.only or mutant.number in args.only]
+    seconds = seconds_without_mutant(program)
     counts = dict.fromkeys(["failed", "passed", "did not end"], 0)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        running = {pool.submit(outcome, args.program.resolve(), number, seconds): number for number in numbers}
+        running = {pool.submit(outcome, program, mutant.number, seconds): mutant for mutant in chosen}
         for done in concurrent.futures.as_completed(running):
-            number, result = running[done], done.result()
-            kind, file, text, _ = mutants[number - 1]
+            mutant, result = running[done], done.result()
             counts[result.split(":")[0]] += 1
-            print(f"{number:3} {kind:9} {file}:{lines[number]}  {text[:60]}  tests {result}", flush=True)
-    print(f"{len(numbers)} mutants: {counts['failed']} caught, {counts['passed']} not caught, {counts['did not end']} whose tests did not end")
-    sys.exit(counts["failed"] < len(numbers))
+            print(f"{mutant.place}: {mutant.kind}, {mutant.file}: {mutant.text[:60]}: tests {result}", flush=True)
+    print(f"{len(chosen)} mutants: {counts['failed']} caught, {counts['passed']} not caught, {counts['did not end']} whose tests did not end")
+    sys.exit(counts["failed"] < max(len(chosen), 1))
 
 
 if __name__ == "__main__":
