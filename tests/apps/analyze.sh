@@ -47,8 +47,6 @@ analysis 'neighbours of the cells of a top-down model, of its own scale' \
   html neighbours runs/topdown --queries 2 --nearest 2
 analysis 'neighbours in a decoder, which has no coarse scale' 'all(s["mean_of_tokens"] for s in d["scales"])' html neighbours runs/decoder --scales 2,8
 shows 'and says so' 'decoder has no blocks at this scale'
-analysis 'neighbours in a short context, of the scale that fits' '[s["tokens"] for s in d["scales"]] == [4]' html neighbours runs/decoder --context 8
-analysis 'a scale named twice is told once' '[s["tokens"] for s in d["scales"]] == [4, 8]' html neighbours runs/decoder --scales 4,4,8
 analysis 'neighbours in several runs, each with its own chunks' '[(r["run"], r["scales"][0]["mean_of_tokens"]) for r in d] == [("topdown", False), ("decoder", True)]' \
   html neighbours runs/topdown runs/decoder --scales 4
 is 'what holds for both is told once' 1 grep -c '^The cosine is' out
@@ -69,7 +67,6 @@ analysis 'samples, with a judge: each prompt with its completions' \
   'all(len(r["texts"]) == 2 and len(r["texts"][0]["completions"]) == 3 and len(r["seconds"]) == 1 and r["samples"]["judge_perplexity"] > 1 for r in d)' \
   svg samples runs/decoder runs/topdown "${samples[@]}" --judge runs/retina
 is 'shows the first text of two prompts' 2 grep -cE '^prompt [12]: ' out
-is 'each by both models, and itself' 6 grep -cxE -- '--- (the text itself|decoder|topdown)' out
 is 'the text itself has one row for all' 1 grep -c '^the text itself  ' out
 mv analysis.json first.json
 analysis 'the same samples again' '[r["texts"] for r in d] == [r["texts"] for r in json.load(open("first.json"))]' html samples runs/decoder runs/topdown "${samples[@]}" --shown 1
@@ -98,10 +95,8 @@ refuse 'the wrong family' 1 'runs/coarse: model.family: coarse, expected decoder
 refuse 'completions of a decoder' 1 'runs/decoder: model.family: decoder, expected coarse' analyze completions runs/decoder
 refuse 'a text shorter than a cell' 1 '--text: 2 tokens, fewer than a cell of 4' analyze completions runs/coarse --text 'ab'
 refuse 'a context shorter than a cell' 1 '--context: 2, fewer tokens than a cell of 4' analyze completions runs/coarse --context 2 --text 'the quick brown fox'
-refuse 'and without a text' 1 '--context: 2, fewer tokens than a cell of 4' analyze completions runs/coarse --context 2
 refuse 'a scale longer than the context' 1 '--scales: 32, but the context is 16' analyze neighbours runs/decoder --scales 32
 refuse 'a scale finer than the model' 1 '--scales: 2, but the finest cells of coarse have 4 tokens' analyze neighbours runs/coarse --scales 2
 refuse 'more prompts than the text has' 1 'samples: .* tokens, expected [0-9]+ for 500 prompts' analyze samples runs/decoder --prompts 500 --prompt 4 --tokens 12
 refuse 'a drawing of an unknown kind' 1 'x\.pdf: expected a name that ends in \.svg, \.png or \.html' analyze shuffle runs/decoder -o x.pdf
-refuse 'a drawing where there is a page' 1 'x\.svg: expected a name that ends in \.html' analyze completions runs/coarse -o x.svg
 finish

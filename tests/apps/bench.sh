@@ -8,21 +8,14 @@ command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
 small=(--width 8 --heads 2 --layers 1 --rounds 2 --threads 1)
 accept 'all mixers' bench "${small[@]}" --lengths 4,8 --tokens 8
 is 'a row for each length and mixer' $' 9 4 2 10\n 9 8 1 10' eval "awk 'NR > 2 && !/^the spread/ { print \$2, \$3, NF }' out | sort | uniq -c | tr -s ' '"
-accept 'JSON' bench metric p_only sdp metric "${small[@]}" --lengths 4,4 --sequences 1 --alone --json
-is 'each mixer and length once, with its FLOPs' $'metric\n4960.0\np_only\n4192.0\nsdp\n7264.0' sed -nE 's/^ *"(mixer|flops)": "?([^",]*)"?,$/\2/p' out
 prints 'a drawing with a roofline, on an emulated GPU' '^measured peaks: [0-9.]+ GFLOP/s bf16, memory [0-9.]+ GB/s$' \
   bench metric dispatcher "${small[@]}" --lengths 2,4 --tokens 4 --device cuda_emulated --dtype bf16 --roofline -o plot.svg
 shows 'ops beside the measured peaks' '^dispatcher +shift_and_sum +1 '
 shows 'backward, too' '^metric +times_metric backward +1 '
 is 'no memory of the process on a GPU' - eval "awk 'NR > 2 && \$0 == \"\" { exit } NR > 2 && !/^the spread/ { print \$9 }' out | sort -u"
-verdict 'both drawings are XML' "$(xmllint --noout plot.svg plot_roofline.svg 2>&1)"
-accept 'a page' bench dispatcher "${small[@]}" --lengths 4 --tokens 8 --ff 16 -o plot.html
-shows 'it has the table' '<td>dispatcher</td><td>4</td><td>2</td>' plot.html
-layer=(bench --layer --width 8 --heads 2 --rounds 2 --threads 1)
-accept 'one layer at several scales' "${layer[@]}" --lengths 4,16 --scales 1,4,8 -o layer.svg
+accept 'one layer at several scales' bench --layer --width 8 --heads 2 --rounds 2 --threads 1 --lengths 4,16 --scales 1,4,8 -o layer.svg
 is 'a row for each scale that has a cell' $'1x 4 4\n4x 4 1\n1x 16 16\n4x 16 4\n8x 16 2' awk 'NR > 2 { print $1, $2, $3 }' out
-verdict 'its drawing is XML' "$(xmllint --noout layer.svg 2>&1)"
-prints 'its JSON has the formula of the paper' '"published_bytes": 6656.0' "${layer[@]}" --lengths 16 --scales 4 --sequences 2 --json
+verdict 'the drawings are XML' "$(xmllint --noout plot.svg plot_roofline.svg layer.svg 2>&1)"
 
 # unlisted: the rungs in the output that no header's ladder lists with its lines.
 unlisted() {
@@ -32,12 +25,6 @@ unlisted() {
 }
 rungs=(bench --rungs --width 16 --heads 2 --rounds 1 --threads 1)
 accept 'the ladders of the ops' "${rungs[@]}" --tokens 40
-is 'a table for each, and the peaks' 'attention: 40 queries and keys, causal, width 16, heads: 2
-gemm: [40 16] times [16 64]
-gemm_row: [1 16] times [16 64]
-shift_and_sum: 16 sequences of 40, width 16, heads: 2, levels: 6
-layer_norm: x + branch and its norm, 640 rows of 16
-threads: 1' eval "grep -E '^[a-z_]+: ' out | sed 's/;.*//'"
 verdict 'their rungs are in the headers' "$(unlisted)"
 accept 'one ladder as JSON' bench --rungs shift_and_sum shift_and_sum --width 8 --heads 1 --tokens 4 --rounds 1 --json
 is 'its rungs, from the definition on' 'shift_and_sum ops/shift_and_sum/definition.cpp f32 ops/first_rungs.cpp f64 ops/shift_and_sum/cpu.cpp f32' \
@@ -50,7 +37,6 @@ verdict 'the headers list them' "$(unlisted)"
 
 refuse 'an unknown ladder' 1 "no ladder is called 'atention', the nearest is 'attention'; there are attention, gemm, gemm_row, " bench --rungs atention
 refuse 'ladders of a given length' 2 '--rungs excludes --lengths|--lengths excludes --rungs' bench --rungs --lengths 4
-refuse 'ladders in a drawing' 2 '--rungs excludes --output|--output excludes --rungs' bench --rungs -o plot.svg
 refuse 'an unknown mixer' 1 "no mixer is called 'metrik', the nearest is 'metric'" bench sdp metrik
 refuse 'tokens and sequences' 2 '--sequences' bench --tokens 64 --sequences 2
 refuse 'a layer and mixers' 2 '--layer excludes mixers|mixers' bench sdp --layer
@@ -58,7 +44,6 @@ refuse 'scales without a layer' 2 '--scales requires --layer' bench --scales 1,4
 refuse 'a length beyond 64 bits' 2 '--lengths' bench --lengths 99999999999999999999
 refuse 'an unknown dtype' 1 'f16' bench --dtype f16
 refuse 'a drawing of an unknown kind' 1 'plot\.pdf: expected a name that ends in \.svg, \.png or \.html' bench "${small[@]}" -o plot.pdf
-refuse 'a folder that is not there' 1 'none: No such file' bench -o none/plot.svg
 
 # ---- RICCI_TRACE
 # counted NAME CALLS ARGUMENT ...: the op that ends a step, and one within it, were called as often.
@@ -67,9 +52,7 @@ counted() {
   is "$1" "$2 $2 $2" eval "sed -nE 's/^(optimizer|gradient_norm|attention backward) +([0-9]+) .*/\2/p' err | xargs"
 }
 counted 'five steps: three are counted' 3 name=five steps=5
-counted 'three steps: one is counted' 1 name=three steps=3
 counted 'two steps: both' 2 name=two steps=2
-counted 'one step' 1 name=one steps=1
 counted 'a process that goes on forgets its own first two' 4 name=five steps=11
 counted 'five steps of which the third is recorded for a device: the recording counts' 1 name=recorded steps=5 device=cuda_emulated cuda_graph=true eval_batches=1
 shows 'the peak is that of the device' '^measured peak [0-9]+ GFLOP/s f32, memory [0-9.]+ GB/s, cuda_emulated$' err

@@ -122,13 +122,9 @@ accept 'as ricci-eval has it' eval runs/scored_vanilla_1 runs/scored_top-down_1 
 is 'the same losses' "$least" eval "sed -nE 's/^ *\"nats_per_token\": (.*),/\1/p' out | cut -c1-8"
 is 'from there on' 2 grep -c '"from": 3' out
 prints 'one of them alone is scored as beside the others' '^losses of the positions from 3 on of each window of 16$' compare "${few[@]}" --only vanilla --plan
-printf 'sdp: [tiny.yaml, model.heads=2]\nidentity: [tiny.yaml, model.heads=2, model.mixer=identity, "~model.heads"]\n' >mixers.yaml
-prints 'a key taken back for one of them' '^identity ' compare mixers.yaml --plan
 
 # ---- A grid
 grid=(pair.yaml steps=4 eval_every=2 'lr=[1e-2, 1e-3]')
-accept 'a grid before training' compare "${grid[@]}" 'batch=[2]' --only vanilla --plan
-is 'has a row for each value' $'vanilla_lr_1e-2_batch_2\nvanilla_lr_1e-3_batch_2' awk 'NR > 2 { print $1 }' out
 run compare "${grid[@]}" --only vanilla,top-down_lr_1e-3 --seeds 1,2 --json -o grid.html
 is 'trains each' "$(printf 'pair_%s\n' top-down_lr_1e-3_{1,2} vanilla_lr_1e-{2,3}_{1,2})" eval "ls runs | grep lr"
 is 'with its value' $'lr: 0.01\nlr: 0.001' grep -h '^lr:' runs/pair_vanilla_lr_1e-{2,3}_1/config.yaml

@@ -13,14 +13,10 @@ from_stdin() { printf "$1" | "$build/ricci-generate" "${@:2}" >out 2>err; }
 accept 'a prompt' generate "${greedy[@]}" --prompt $'the quick\nbrown'
 cp out expected
 is 'stands first' $'the quick\nbrown' eval 'head -c 15 out; echo'
-accept 'with escapes' generate "${greedy[@]}" --prompt 'the\x20quick\nbrown'
-same 'is the same prompt' expected out
 printf 'the quick\nbrown' >prompt.txt
-accept 'from a file' generate "${greedy[@]}" --prompt-file prompt.txt
-same 'is the same prompt' expected out
-for option in --prompt --prompt-file; do
-  from_stdin 'the quick\nbrown' "${greedy[@]}" $option -
-  same "from stdin with $option" expected out
+for words in '--prompt the\x20quick\nbrown' '--prompt-file prompt.txt' '--prompt -' '--prompt-file -'; do
+  "$build/ricci-generate" "${greedy[@]}" $words <prompt.txt >out 2>err
+  same "the same with $words" expected out
 done
 refuse 'an unknown escape' 1 "--prompt: unknown escape '.q' at byte 4; two backslashes mean one" generate runs/tiny --prompt 'the \q'
 refuse 'two prompts' 2 '--prompt' generate runs/tiny --prompt a --prompt-file prompt.txt

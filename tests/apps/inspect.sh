@@ -14,32 +14,27 @@ well_formed() {
 }
 
 printf 'a <b> & "c" ]]> </svg>\n%.0s' {1..30} >marks.txt
-for mixer in metric dispatcher; do
-  accept "train $mixer" train tiny.yaml name=$mixer data=marks.txt model.mixer=$mixer model.heads=2
-  prints "inspect $mixer" "^runs/$mixer: $mixer; layers: 1, heads: 2, tokens of text: 16; [0-9]+ files: $mixer\.out/index\.html, $mixer\.out/inspect\.json, drawings$" inspect runs/$mixer -o $mixer.out
-done
-# Scores, matrix and distances of two heads, and a spectrum; scores and coefficients of two heads.
-well_formed 'drawings and page of a metric' metric.out 7
-well_formed 'drawings and page of a dispatcher' dispatcher.out 4
-accept 'train the block of Llama' train tiny.yaml name=llama data=marks.txt model.preset=llama model.heads=4 model.kv_heads=2
-accept 'inspect it' inspect runs/llama -o llama.out
-well_formed 'scores and a matrix of each query head, and a spectrum' llama.out 9
+# Scores, matrix and distances of each head of a metric, and a spectrum of the layer; scores and coefficients of a dispatcher; scores and a
+# matrix of each query head of others, and a spectrum. Top-down has two layers, bottom-up an aggregation layer too.
+while read -r name layers drawings heads keys; do
+  accept "train $name" train tiny.yaml steps=1 data=marks.txt name=$name model.heads=$heads ${keys:-model.mixer=$name}
+  prints "inspect $name" "^runs/$name: [a-z]+; layers: $layers, heads: $heads, tokens of text: 16; [0-9]+ files: $name\.out/index\.html, $name\.out/inspect\.json, drawings$" inspect runs/$name -o $name.out
+  well_formed "drawings and page of $name" $name.out $drawings
+done <<'END'
+metric 1 7 2
+dispatcher 1 4 2
+llama 1 9 4 model.preset=llama model.kv_heads=2
+topdown 2 10 2 model.family=topdown model.scales=[1,4]
+bottomup 3 15 2 model.family=bottomup model.scales=[1,4]
+retina 1 5 2 model.family=retina model.scales=[1,4]
+coarse 1 5 2 model.family=coarse model.scale=4
+END
 is 'a matrix says that it is without the rotation' 4 eval "grep -l 'Wq Wk^T without the rotation' llama.out/*_matrix.svg | wc -l"
 shows 'and the page why' 'between Wq and Wk comes the rotation by the distance of the two\.' llama.out/index.html
 sed 's/heads: 2, //' tiny.yaml >headless.yaml
 accept 'no scores at all' train headless.yaml name=none model.mixer=identity
 prints 'is told' '^identity has neither scores, coefficients nor a metric: what a position reads does not depend on the text\.$' inspect runs/none -o none.out
 verdict 'and a page without drawings' "$(xmllint --noout none.out/index.html 2>&1; ls none.out | diff - <(printf 'index.html\ninspect.json\n'))"
-
-# Two heads: scores, matrices and a spectrum of each layer. Bottom-up has an aggregation layer too.
-declare -A layers=([topdown]=2 [bottomup]=3 [retina]=1 [coarse]=1)
-for family in topdown bottomup retina coarse; do
-  scales=('model.scales=[1, 4]')
-  [ $family != coarse ] || scales=(model.scale=4)
-  accept "train $family" train tiny.yaml name=$family steps=1 model.family=$family "${scales[@]}" model.heads=2
-  prints "inspect $family" "^runs/$family: $family; layers: ${layers[$family]}, heads: 2, tokens of text: 16;" inspect runs/$family -o $family.out
-  well_formed "drawings of every layer of $family" $family.out $((5 * layers[$family]))
-done
 is 'layers say what they are of' $'<h2>Layer 0 (aggregation)\n<h2>Layer 1\n<h2>Layer 2 (cells of 4)' grep -o '<h2>[^<]*' bottomup.out/index.html
 is 'a head of coarse cells sees those that are complete' 1 \
   grep -co '"key_tokens":4,"scores":\[\[0.0,0.0,0.0,0.0\],\[0.0,0.0,0.0,0.0\],\[0.0,0.0,0.0,0.0\],\[1.0,0.0,0.0,0.0\]' retina.out/inspect.json

@@ -4,8 +4,7 @@
 # here in small. The programs are called through functions that shorten the work: a few steps, small benchmarks.
 # The first two commands are left to those who run them: tests/run.sh runs this test.
 #   readme.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
-root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
+. "$(dirname "$0")/outputs.sh" "$@"
 mapfile -t pages < <(echo "$root/README.md" && find "$root"/{core,cuda,autograd,ops,models,data,apps,tests} -name README.md | sort)
 export HOME=$folder/home
 mkdir "$HOME"
@@ -37,7 +36,7 @@ build/ricci-train() {
   [[ $* = *classifier* ]] || few+=(sample.tokens=5)
   command build/ricci-train "$@" "${few[@]}"
 }
-build/ricci-compare() { command build/ricci-compare "$@" steps=2 warmup=1 eval_every=0 eval_batches=1; }
+build/ricci-compare() { command build/ricci-compare "${@/#1,2,3/1,2}" steps=2 warmup=1 eval_every=0 eval_batches=1 batch=2 model.vocab=300 model.d=16; }
 build/ricci-bench() {
   local words=(--lengths 8,16 --width 16 --layers 1 --rounds 1) tokens=(--tokens 16)
   [[ $* != *--rungs* ]] || words=(--width 16 --heads 2 --rounds 1)
@@ -63,7 +62,10 @@ build/ricci-analyze() {
 set -o pipefail
 commands=0
 while IFS= read -r line; do
-  case $line in apps/quickstart.sh* | tests/run.sh*) continue ;; esac
+  case $line in
+    apps/quickstart.sh* | tests/run.sh*) continue ;;
+    'cmake -S'*) everything || { echo 'skipped: the build of the examples needs tests/run.sh --all' && continue; } ;;
+  esac
   commands=$((commands + 1))
   fault=
   eval "${line//\/path\/to\/corpora/$folder/corpora}" >out 2>err </dev/null || fault="exit code $?"
@@ -73,8 +75,8 @@ done < <(awk '
   /^```/ { block = block == "" ? $0 : ""; next }
   block == "```sh"
   block == "" { while (match($0, /`build\/[^`]*`/)) { print substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "${pages[@]}")
-verdict "$commands commands" "$([ $commands -gt 25 ] || echo 'expected more')"
-verdict 'the command for a text of your own' "$([ -s runs/mine/model.safetensors ] || echo 'no runs/mine/model.safetensors')"
+holds "$commands commands" [ $commands -gt 25 ]
+holds 'the command for a text of your own' [ -s runs/mine/model.safetensors ]
 
 # ---- The run files
 awk '/^```/ { if ($0 == "```yaml") file = "readme" ++count ".yaml"; else file = ""; next } file != "" { print >file }' "${pages[@]}"
@@ -84,6 +86,4 @@ for file in readme*.yaml; do
   [ -n "$(find runs -name model.safetensors -newer "$file")" ] || fault+=' no model.safetensors'
   verdict "$file: $(head -n 1 "$file")" "$fault"
 done
-
-echo "$failures failed"
-exit $((failures > 0))
+finish

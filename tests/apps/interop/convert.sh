@@ -101,22 +101,12 @@ for marker in im_start im_end begin_of_text start_header_id end_header_id eot_id
 accept 'a vocabulary with markers' tokenize train talks/talks.jsonl --vocab 400 "${markers[@]}" -o tokenizer.json
 small=(data=talks/talks.jsonl format=messages tokenizer=tokenizer.json model.layers=1 model.heads=2 model.d=16 model.ctx=96 batch=2 steps=2 threads=1 sample.tokens=0)
 accept 'a run' train "${small[@]}" name=own
-accept 'another with six strings' train "${small[@]}" name=six 'chat=["<|im_start|>", "S\t{content}<|im_end|>\n", "\"{{{content}}}\"\\<|im_end|>", "A{content}<|im_end|>%}", "<|im_end|>", "A"]'
 accept 'it goes out' convert export runs/own own
-chatml='{{ "" }}{% for message in messages %}'
-for role in system user assistant; do
-  [ $role = system ] && chatml+='{% if message["role"] == "system" %}' || chatml+="{% elif message[\"role\"] == \"$role\" %}"
-  chatml+="{{ \"<|im_start|>$role\\n\" + message[\"content\"] + \"<|im_end|>\\n\" }}"
-done
-chatml+='{% else %}{{ raise_exception("a role other than system, user and assistant") }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ "<|im_start|>assistant\n" }}{% endif %}'
-printf %s "$chatml" >chatml
-same 'with its template' own/chat_template.jinja chatml
 verdict 'which is not twice there' "$(grep chat_template own/tokenizer_config.json)"
 verdict 'with the token that ends an answer' "$(grep -oE '"eos_token_id": [0-9]+' own/config.json | diff - <(grep -oE '"id": ?[0-9]+[^{}]*im_end' tokenizer.json | grep -oE '^"id": ?[0-9]+' | sed -E 's/"id": ?/"eos_token_id": /'))"
-accept 'six strings go out' convert export runs/six six
-holds 'with their escapes' grep -F '{{ "S\t" + message["content"] + "<|im_end|>\n" }}{% elif message["role"] == "user" %}{{ "\"{{" + message["content"] + "}}\"\\<|im_end|>" }}{% elif message["role"] == "assistant" %}{{ "A" + message["content"] + "<|im_end|>%}" }}' six/chat_template.jinja
+shows 'with its template' 'message\["content"\] \+ "<\|im_end\|>.*add_generation_prompt' own/chat_template.jinja
 accept 'and as GGUF' convert export runs/own own.gguf --gguf f32
-holds 'with the same template' grep -aF "$chatml" own.gguf
+holds 'with the same template' grep -aF "$(cat own/chat_template.jinja)" own.gguf
 
 # ---- Theirs comes in and goes out
 accept 'ours comes back' convert import own runs/base
