@@ -50,25 +50,6 @@ struct Setup {
   }
 };
 
-// Requests to the system and bytes held after each of `steps` steps as ricci-train takes them.
-std::vector<MemoryUse> train(Preset preset, Dtype dtype, int64_t accumulation, int64_t steps) {
-  apps::TrainConfig config;
-  config.batch = 4, config.accumulation = accumulation;
-  const SmallModel of{.preset = preset, .context = 16, .d = 24, .dropout = 0.1};
-  Model model(small_model(of));
-  model.init(1);
-  model.place_for_training(dtype, Device::cpu);
-  Optimizer optimizer(model.parameters(), config.optimizer);
-  TrainStep train_step(model, optimizer, Device::cpu, apps::step_options(config));
-  const RandomCrops crops(small_text(), config.batch, of.context, config.seed);
-  std::vector<MemoryUse> after;
-  for (int64_t step = 0; step < steps; ++step) {
-    train_step.run(apps::micro_batches_of(crops, config, step, Device::cpu), step, 1e-3);
-    after.push_back(memory_use(Device::cpu));
-  }
-  return after;
-}
-
 }  // namespace
 
 TEST_CASE("out of memory: in the forward the line names the op, what came before, and what is held for what") {
@@ -105,6 +86,30 @@ TEST_CASE("out of memory: a model larger than the machine says so while it is bu
   CHECK(line.starts_with("out of memory on cpu: "));
   CHECK(has(line, " asked for 12.0 TiB (13194139533312 bytes); this machine has "));
 }
+
+namespace {
+
+// Requests to the system and bytes held after each of `steps` steps as ricci-train takes them.
+std::vector<MemoryUse> train(Preset preset, Dtype dtype, int64_t accumulation, int64_t steps) {
+  apps::TrainConfig config;
+  config.batch = 4, config.accumulation = accumulation;
+  const SmallModel of{.preset = preset, .context = 16, .d = 24, .dropout = 0.1};
+  Model model(small_model(of));
+  model.init(1);
+  model.place_for_training(dtype, Device::cpu);
+  Optimizer optimizer(model.parameters(), config.optimizer);
+  TrainStep train_step(model, optimizer, Device::cpu, apps::step_options(config));
+  const RandomCrops crops(small_text(), config.batch, of.context, config.seed);
+  reset_peak(Device::cpu);
+  std::vector<MemoryUse> after;
+  for (int64_t step = 0; step < steps; ++step) {
+    train_step.run(apps::micro_batches_of(crops, config, step, Device::cpu), step, 1e-3);
+    after.push_back(memory_use(Device::cpu));
+  }
+  return after;
+}
+
+}  // namespace
 
 TEST_CASE("steady memory: steps 3 to 20 ask the system for no memory, and hold no more than the second") {
   const int threads = thread_count();
