@@ -2,7 +2,7 @@
 # A project outside of ricci does what the examples show, once with the installed library and once with ricci in a folder of a folder of
 # its own, and links no library for YAML, command lines or archives. And the installed programs need neither the source tree nor the build
 # folder.
-#   library.sh build-folder
+#   library.sh build-folder     with RICCI_TEST_ALL; without it a file of the project is compiled against the installed library
 . "$(dirname "$0")/../apps/programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
@@ -32,6 +32,7 @@ project() {
   step "$name: configure" cmake -S "$root/tests/library/outside" -B "$in" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
     "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror" "${architectures[@]}" "${@:3}"
   verdict "$name: the target tells whether it has kernels for GPUs" "$(grep -qE -e "^-- kernels for GPUs: $gpus" out || echo "expected $gpus")"
+  everything || { step "$name: a file" cmake --build "$in" --target CMakeFiles/outside.dir/main.cpp.o && return; }
   step "$name: build" cmake --build "$in" -j 2
   says "$name: a gradient by hand" "$in/outside" '^0 of 12 elements are wrong$'
   says "$name: two_layer_net" "$in/examples/two_layer_net" '^(9[7-9]\.[0-9]|100\.0)% of 289 points are right$'
@@ -50,6 +51,7 @@ step 'install' cmake --install "$build" --prefix "$prefix"
 verdict 'headers stand in include/ricci alone' "$(find "$prefix/include" -mindepth 1 -maxdepth 1 ! -name ricci)"
 verdict 'the package names no library of the programs' "$(grep -rniE 'yaml|cli11|archive' "$prefix"/lib*/cmake "$prefix"/lib/*/cmake 2>/dev/null)"
 project 'find_package' found "-DCMAKE_PREFIX_PATH=$prefix" "-DRICCI_EXAMPLES=$prefix/share/ricci/examples"
+everything || { echo "$failures failed" && exit $((failures > 0)); }
 # The engine is not compiled again, which would take minutes: its objects are those of this build.
 project 'add_subdirectory' inside "-DRICCI_SOURCE=$root" "-DRICCI_EXAMPLES=$root/apps/examples" "-DRICCI_CUDA=$(cached RICCI_CUDA)" \
   "-DCMAKE_CXX_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build" "-DCMAKE_CUDA_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build"
