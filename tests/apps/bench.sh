@@ -37,7 +37,6 @@ verdict 'the headers list them' "$(unlisted)"
 
 refuse 'an unknown ladder' 1 "no ladder is called 'atention', the nearest is 'attention'; there are attention, gemm, gemm_row, " bench --rungs atention
 refuse 'ladders of a given length' 2 '--rungs excludes --lengths|--lengths excludes --rungs' bench --rungs --lengths 4
-refuse 'an unknown mixer' 1 "no mixer is called 'metrik', the nearest is 'metric'" bench sdp metrik
 refuse 'tokens and sequences' 2 '--sequences' bench --tokens 64 --sequences 2
 refuse 'a layer and mixers' 2 '--layer excludes mixers|mixers' bench sdp --layer
 refuse 'scales without a layer' 2 '--scales requires --layer' bench --scales 1,4

@@ -74,14 +74,6 @@ offers 'a program' 'runs' ricci run
 offers 'a word of a program' '--log-x --log-y' ricci plot --log
 offers 'values are left to bash' '' ricci-train data = te
 offers 'nothing of an unknown program' '' ricci nosuch --x
-! command -v zsh >/dev/null || verdict 'zsh reads its completion' "$(zsh -n "$root/apps/terminal/completion.zsh" 2>&1)"
-if command -v fish >/dev/null; then
-  mkdir -p home share/fish/vendor_completions.d
-  for name in ricci ricci-train; do cp "$root/apps/terminal/completion.fish" share/fish/vendor_completions.d/$name.fish; done
-  offered() { HOME=$folder/home XDG_DATA_DIRS=$folder/share PATH=$build:$PATH fish -c "complete -C '$1'" 2>&1; }
-  is 'fish offers a key' model.layers= offered 'ricci-train run.yaml model.la'
-  is 'and a program' analyze eval "offered 'ricci analy' | cut -f 1"
-fi
 
 # ---- Mistyped options and words
 refuse 'the start of an option' 2 "no option --temperat, the nearest is '--temperature' " generate mine --prompt x --temperat 0.5
@@ -109,7 +101,6 @@ refuse 'the files that there are' 1 'cannot read nothing\.yaml: No such file or 
 refuse 'one that is near, without its ending' 1 'tinny: no such run file, and no run of this name; .*; the nearest run file is tiny\.yaml$' train tinny
 mkdir -p apps/configs/ptb && cp tiny.yaml apps/configs/ptb/word_level.yaml
 refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest run file is apps/configs/ptb/word_level\.yaml$' plan word_levl.yaml
-refuse 'for an analysis, too' 1 'the nearest run file is apps/configs/ptb/word_level\.yaml$' analyze masks ptb/word_level
 rm -r apps
 refuse 'a name of a tokenizer' 1 "tokenizer: expected one of .* or a file, got 'gpt2'; the file of GPT-2 is its tokenizer\.json or vocab\.bpe" train tiny.yaml tokenizer=gpt2
 refuse 'a vocabulary without a size' 1 'it needs the number of its tokens, as in model\.vocab=4000' train tiny.yaml tokenizer=bpe

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Bad input to the programs: an exit code, one line on stderr that says what is wrong and where, nothing half-written.
-# Good input: plans, help, interruption, metrics, and weights that do not depend on the number of threads.
+# Good input: plans, gradient checks, contexts and interruption.
 #   messages.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
@@ -155,25 +155,7 @@ cp "$trained" in.safetensors
 probe model.yaml "$trained" refuse 'no ids' 1 'tensor ids is missing'
 rm -f probe.safetensors
 
-# ---- Help
-accept 'help-config' train --help-config
-mv out defaults.yaml
-accept 'help-config is a run file' train defaults.yaml data=text.txt name=defaults steps=1 threads=1 sample.tokens=0 model.d=16 model.layers=1 model.ctx=16
-
-# ---- Threads, metrics, interruption
-same=(model.d=64 model.layers=2 model.dropout=0.1 batch=8 steps=3)
-accept 'one thread' train tiny.yaml name=one threads=1 "${same[@]}"
-accept 'two threads' train tiny.yaml name=two threads=2 "${same[@]}"
-same 'the same weights on one thread and two' runs/{one,two}/model.safetensors
-is 'metrics of 3 steps' '3{"step","tokens","train_loss","val_loss","val_accuracy","lr","grad_norm","tokens_per_s","peak_bytes","reserved_bytes","ranks","exchange_ms","time"}' \
-  eval "sed -E 's/:(null|-?[0-9.e+-]+)([,}])/\2/g' runs/one/metrics.jsonl | uniq -c | tr -d ' '"
-cuts=(tiny.yaml steps=10 eval_every=5 batch_invariant=true)
-accept 'batch_invariant, 1 batch of 8' train "${cuts[@]}" name=cut1 batch=8
-accept 'batch_invariant, 4 batches of 2' train "${cuts[@]}" name=cut4 batch=2 accumulation=4
-numbers() { header "$1" | grep -oE '"(step|best_step|best_loss|text_hash|optimizer_steps|random_[a-z]+)":"[^"]*"'; }
-tens=(runs/{cut1,cut4}/checkpoints/step-00000010.safetensors)
-verdict 'however divided: the same checkpoint, best evaluation included' \
-  "$(cmp <(tensors ${tens[0]}) <(tensors ${tens[1]}) 2>&1; diff <(numbers ${tens[0]}) <(numbers ${tens[1]}); [ "$(numbers ${tens[0]} | wc -l)" = 8 ] || numbers ${tens[0]})"
+# ---- Evaluations and interruption
 accept 'evaluations of some batches' train tiny.yaml name=some steps=6 eval_every=2 eval_batches=3
 is 'all of them read the same tokens, the last too' 3 grep -c '(96 tokens)' out
 { await '[ -e closed ]' && "$build/ricci-train" tiny.yaml name=unread steps=8 eval_every=2 2>err </dev/null; } | { exec <&- && touch closed; }

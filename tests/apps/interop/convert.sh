@@ -5,8 +5,6 @@
 #   convert.sh build-folder
 . "$(dirname "$0")/../outputs.sh" "$@"
 models=$root/tests/interop/models
-# names FILE: its tensors with dtypes and shapes.
-names() { header "$1" | grep -oE '"[a-z_0-9.]+":\{"dtype":"[A-Z0-9]+","shape":\[[0-9,]*\]' | sort; }
 # alike NAME RUN RUN: two runs with the same weights.
 alike() { verdict "$1" "$(cmp <(tensors "runs/$2/model.safetensors") <(tensors "runs/$3/model.safetensors") 2>&1)"; }
 
@@ -14,13 +12,9 @@ alike() { verdict "$1" "$(cmp <(tensors "runs/$2/model.safetensors") <(tensors "
 prints 'a folder of Hugging Face' '^runs/bare: [0-9,]+ parameters from .*/gpt2, no tokenizer, vocabulary 11, context 9$' convert import "$models/gpt2" runs/bare
 refuse 'a text for a model without a tokenizer' 1 'runs/bare/tokenizer\.json: there is none' eval runs/bare --data text.txt
 accept 'and back' convert export runs/bare back
-verdict 'the same tensors' "$(diff <(names "$models/gpt2/model.safetensors") <(names back/model.safetensors))"
-holds 'for PyTorch' eval "header back/model.safetensors | grep -F '\"__metadata__\":{\"format\":\"pt\"}'"
 is 'without a tokenizer' $'config.json\nmodel.safetensors' ls back
 refuse 'a folder that holds a model' 1 'back: holds a model already \(config\.json\)' convert export runs/bare back
 refuse 'a run that holds one' 1 'runs/bare: holds a trained model' convert import "$models/gpt2" runs/bare
-accept 'back once more' convert import back runs/again
-alike 'bit for bit' bare again
 
 # ---- With one
 cp -r "$models/gpt2" with
@@ -59,10 +53,7 @@ is 'one file' GGUF eval 'head -c 4 pieces.gguf; echo'
 refuse 'a file that is there' 1 'pieces\.gguf: is there already' convert export runs/pieces pieces.gguf --gguf q8_0
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
 accept 'without characters' convert export runs/with with.gguf --gguf f32 --without-tokenizer
-accept 'a run with rotary positions' train tiny.yaml name=turning model.preset=llama model.kv_heads=1 model.window=8
-refuse 'a window' 1 'model\.window: 8 has no equivalent in llama' convert export runs/turning bad.gguf --gguf f32
-holds 'which leaves no file' [ ! -e bad.gguf ]
-accept 'without one' train tiny.yaml name=llama model.preset=llama model.kv_heads=1
+accept 'a run with rotary positions' train tiny.yaml name=llama model.preset=llama model.kv_heads=1
 prints 'it goes out as llama' '^llama\.gguf: .* GGUF of llama, bf16, no tokenizer, vocabulary [0-9]*, context [0-9]*$' convert export runs/llama llama.gguf --gguf bf16 --without-tokenizer
 refuse 'a folder without its tokenizer' 1 '--without-tokenizer: of an export, only --gguf reads it' convert export runs/with bad --without-tokenizer
 for name in model.safetensors.index.json vocab.json tokenizer_config.json model.safetensors; do
@@ -88,9 +79,6 @@ refuse 'heads of a folder' 1 '--heads and --context: with is no file of weights'
 
 # ---- What cannot be
 refuse 'a folder that is not there' 1 'cannot read none/config\.json: No such file' convert import none runs/bad
-cp -r "$models/gpt2" broken
-head -c 3000 "$models/gpt2/model.safetensors" >broken/model.safetensors
-refuse 'a file that was cut' 1 'broken/model\.safetensors: ' convert import broken runs/bad
 refuse 'no folder to make' 2 'folder is required' convert export runs/bare
 for dropout in 1 nan; do refuse "a dropout of $dropout" 2 "--dropout: .*$dropout" convert import "$models/gpt2" runs/bad --dropout $dropout; done
 
@@ -137,8 +125,6 @@ theirs both "$jinja" "$llama3" && comes both 'chatml: both/chat_template.jinja h
 theirs list '' '[{"name":"tools","template":"[INST]"},{"name":"default","template":"<|im_start|>a<|im_end|>"}]' && comes list 'chatml: list/tokenizer_config.json has the markers of chatml'
 theirs unknown '[INST] {{ messages[0].content }} [/INST]' && comes unknown 'none: unknown/chat_template.jinja has the markers of neither chatml nor llama3'
 verdict 'and no key' "$(grep '^chat' runs/unknown/config.yaml)"
-theirs phi '<|im_start|>user<|im_sep|>a<|im_end|>' && comes phi 'none: phi/chat_template.jinja has the markers of neither chatml nor llama3'
-theirs large "$(printf '%010000000d' 0)<|im_start|><|im_end|>" && comes large 'chatml: large/chat_template.jinja has the markers of chatml'
 theirs lacks "$jinja" && cp pieces/* lacks/ && comes lacks 'none: lacks/chat_template.jinja has the markers of chatml, which its tokenizer lacks'
 theirs more "$jinja" && mkdir more/additional_chat_templates
 accept 'a folder of templates beside it' convert import more runs/more
