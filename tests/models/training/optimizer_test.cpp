@@ -148,30 +148,6 @@ TEST_CASE("optimizers: the names of the state") {
   CHECK(state_names({.kind = Kind::adamw}, Dtype::bf16) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
 }
 
-TEST_CASE("optimizers: values, masters, state and number of steps are all there is: a copy of them goes on with the same bits") {
-  for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-    for (const OptimizerConfig& config : kEvery) {
-      std::vector<Parameter> first = drawn_parameters(dtype), second = drawn_parameters(dtype);
-      Optimizer a(pointers(first), config), b(pointers(second), config);
-      const auto run = [](Optimizer& optimizer, std::vector<Parameter>& parameters, uint64_t from, uint64_t to) {
-        for (uint64_t step = from; step < to; ++step) draw_gradients(parameters, step), optimizer.step(0.01, 0.7);
-      };
-      run(a, first, 0, 3);
-      std::map<std::string, Tensor> saved;
-      a.each_state([&](const std::string& name, Tensor& t) { copy(saved[name] = like(t), t); });
-      for (size_t i = 0; i < first.size(); ++i) {
-        copy(second[i].value, first[i].value);
-        if (first[i].master) copy(second[i].master, first[i].master);
-      }
-      b.each_state([&](const std::string& name, Tensor& t) { t = saved.at(name); });
-      b.set_steps(a.steps());
-      run(a, first, 3, 6), run(b, second, 3, 6);
-      CHECK(b.steps() == 6);
-      for (size_t i = 0; i < first.size(); ++i) CHECK(same_bits(first[i].value, second[i].value));
-    }
-  }
-}
-
 TEST_CASE("optimizers: a step takes the gradients and leaves parameters without one alone") {
   std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
   const Values before = values_of(parameters[1].value);
@@ -182,24 +158,6 @@ TEST_CASE("optimizers: a step takes the gradients and leaves parameters without 
   CHECK(!parameters[0].grad);
   CHECK(optimizer.gradient_norm() == 0);
   CHECK(values_of(parameters[1].value) == before);
-}
-
-TEST_CASE("optimizers: weights that are loaded later are the ones that are updated") {
-  for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-    std::vector<Parameter> early = drawn_parameters(dtype), late = drawn_parameters(dtype);
-    const Tensor other = drawn({4, 5}, Dtype::f32, Device::cpu, 77);
-    const auto load = [&](Parameter& p) {
-      p.value = like(convert(other, dtype)), copy(p.value, convert(other, dtype));
-      if (dtype == Dtype::bf16) p.master = like(other), copy(p.master, other);
-    };
-    load(early[0]);
-    Optimizer a(pointers(early), {}), b(pointers(late), {});
-    load(late[0]);
-    draw_gradients(early, 1), draw_gradients(late, 1);
-    a.step(0.1), b.step(0.1);
-    for (size_t i = 0; i < early.size(); ++i) CHECK(same_bits(early[i].value, late[i].value));
-    CHECK_FALSE(same_bits(late[0].value, convert(other, dtype)));
-  }
 }
 
 TEST_CASE("optimizers: weights that are moved, converted or reshaped later are an error") {
