@@ -106,10 +106,7 @@ verdict 'the clip acts' "$(sed -E 's/.*"grad_norm":([^,]*),.*/\1/' runs/f32/metr
 verdict 'other sums are other bits' "$(run train four.yaml name=one max_ranks=1; ! cmp -s runs/{f32,one}/model.safetensors || echo 'the same bytes')"
 shared shuffled 3 order=shuffled weights='[]' precision=bf16
 if everything; then
-  for i in {1..200}; do echo "$((i % 2))	$(for w in $(seq $((RANDOM % 12 + 3))); do printf '%s ' $((i % 2 ? RANDOM % 6 : RANDOM % 4 + 4)); done)"; done >labelled.tsv
   shared columns 4 order=columns
-  shared topdown 3 model.family=topdown model.layers=1 model.scales='[1, 4]' model.bag_weights='[0.1]' model.loss_from=first_full
-  shared classes 3 data=labelled.tsv model.family=classifier model.layers=1 format=tsv label_field=1
   shared emulated 3 device=cuda_emulated steps=5 eval_batches=1 model.layers=1
   trains 'patience on three ranks' 3 four.yaml name=patient-3 eval_every=1 patience=2 lr=10 schedule=constant
   accept 'and on one' train four.yaml name=patient eval_every=1 patience=2 lr=10 schedule=constant

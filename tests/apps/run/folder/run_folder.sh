@@ -23,20 +23,16 @@ keep
 # ---- Another config
 other='runs/tiny: holds a run with'
 refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
-refuse_tiny 'another width' "$other model\.d: 16, not 32; " model.d=32
 refuse_tiny 'another text' "$other data: .*text\.txt, not .*other.txt; " data=other.txt
 refuse_tiny 'fewer steps' 'runs/tiny: holds a run of 8 steps; steps: 4 would be fewer' steps=4
 cp text.txt other.txt
 sed 's/ 7$/ 9/' other.txt >text.txt
 refuse_tiny 'one character of the text is another' 'runs/tiny: the text changed since step 8; ' steps=12
-sed 's/ 60$/ 66/' other.txt >text.txt
-refuse_tiny 'one character of the validation text is another' 'runs/tiny: the text changed since step 8; ' steps=12
 touch other.txt && cp other.txt text.txt
 refuse 'a folder that is no run' 1 'cache/config\.yaml: No such file' train cache
 
 # ---- Keys that may change
 accept 'other intervals, more steps' train tiny.yaml name=tiny steps=12 checkpoint_every=2 eval_every=5 log_every=2 keep_checkpoints=3 threads=2
-verdict 'the config follows' "$(grep -qx 'steps: 12' runs/tiny/config.yaml && grep -qx 'log_every: 2' runs/tiny/config.yaml || echo no)"
 cp -r runs/tiny runs/elsewhere
 RICCI_ISA=baseline accept 'on vectors of another width' train tiny.yaml name=elsewhere steps=14
 verdict 'the config tells so' "$(tail -n +3 runs/elsewhere/config.yaml | head -1 | grep -vE '^# after step 12: ricci .*, device cpu \(baseline\), threads 1, seed 1337$')"
@@ -69,7 +65,6 @@ run train tiny.yaml name=damaged steps=8
 verdict 'damaged model: a warning' "$(grep -qE '^warning: runs/damaged/model\.safetensors: damaged: .*; it is written again$' err || echo no)"
 verdict 'damaged model: it is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
 rm runs/damaged/model.safetensors
-accept 'without the model the newest checkpoint is read' eval runs/damaged
 accept 'a finished run without its model' train tiny.yaml name=damaged steps=8
 verdict 'the model is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
 refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and steps 4, 8" eval runs/damaged --checkpoint 5
@@ -87,10 +82,6 @@ cp runs/wide/checkpoints/*2.safetensors $newest
 rm runs/tiny/model.safetensors
 keep
 refuse_tiny 'a checkpoint of another shape' "$newest: it was trained with model\.d: 32, not 16"
-accept 'a run of another optimizer' train tiny.yaml name=sgd optimizer=sgd
-cp runs/sgd/checkpoints/*2.safetensors $newest
-keep
-refuse_tiny 'a checkpoint of another optimizer' "$newest: it was trained with optimizer: sgd, not adamw"
 rm -rf runs/tiny && accept 'the small run again' train tiny.yaml name=tiny steps=8 checkpoint_every=4
 keep
 
