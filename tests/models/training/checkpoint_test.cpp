@@ -1,5 +1,5 @@
 // Checkpoints of a training, without the program around it: what is written is read back, whatever the optimizer, and what
-// does not fit is refused. tests/apps/resume.sh tests whole runs.
+// does not fit is refused. tests/apps/hostile/kills.sh tests whole runs.
 #include "models/training/checkpoint.h"
 
 #include <doctest/doctest.h>
