@@ -7,7 +7,6 @@
 value() { sed -nE "s/^ *\"$1\": ([^,]*),?$/\1/p" out | sed -n "${2:-1}p"; }
 accept 'a run' train tiny.yaml name=characters steps=4 lr=1e-2
 accept 'one with other tokens' train tiny.yaml name=words steps=4 lr=1e-2 tokenizer=word eos=line
-accept 'one on another text' train tiny.yaml name=bytes steps=1 tokenizer=byte context=8
 
 # ---- One run
 printf 'the lazy dog jumps\nover the quick fox 1\n\nthe dog' >score.txt
@@ -19,8 +18,6 @@ nats=$(value nats_per_token)
 shows 'and the numbers of the line' ": $(printf '%.4f' "$nats") nats per token" line.out
 
 # ---- Several runs
-accept 'each on its own validation text' eval runs/characters runs/bytes
-is 'a row each' $'runs/characters 16 16 text.txt\nruns/bytes 8 8 text.txt' eval "sed '1d; s/ (validation)//' out | awk '{ print \$1, \$3, \$4, \$NF }'"
 accept 'different tokens, one text' eval runs/characters runs/words --data score.txt --context 8 --stride 4 --json
 is 'have the same bytes and words, and their own tokens' '48 48 14 47 14 4' eval 'echo $(value bytes) $(value bytes 2) $(value words 2) $(value tokens) $(value tokens 2) $(value stride 2)'
 mv out both.out

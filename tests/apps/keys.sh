@@ -94,7 +94,6 @@ done <<<"$keys"
 rm -rf runs
 for name in 'exp #1' 'exp #2' '#3' '"a # b"'; do accept "the name $name" train tiny.yaml "name=$name" steps=1; done
 is 'are names' $'#3\na # b\nexp #1\nexp #2' ls runs
-is 'also in the config' 'name: "exp #1"' grep ^name "runs/exp #1/config.yaml"
 refuse 'a comment behind quotes' 1 "'#x' follows the value; a text with # in it needs quotes around all of it" train tiny.yaml 'name="a" #x'
 refuse 'a comment behind a list' 1 "'# two' follows the value" train tiny.yaml 'data=[text.txt] # two'
 finish
