@@ -4,9 +4,9 @@
 # before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
 #   faults.sh build-folder [--all [name ...]]
 # Without --all each fault of each kind of call is tried once, at a drawn call of one of the programs, which take turns, but not of
-# ricci-compare, which is slow. With it, or with
-# RICCI_TEST_ALL, every call is tried, of all programs or the named ones, as many programs at a time as there are processors. There are
-# thousands of allocations, so only some are tried; the distance from one to the next grows by an eighth.
+# ricci-compare, which is slow. With it, or with RICCI_TEST_ALL, every call is tried, of all programs or the named ones, as many programs
+# at a time as there are processors. There are thousands of allocations, so only some are tried; the distance from one to the next grows
+# by an eighth.
 programs='train resume shards prepare tokenize import export compare plot'
 [ $# != 1 ] || [ -z "${RICCI_TEST_ALL:-}" ] || set -- "$1" --all
 if [ "${2:-}" = --all ] && [ $# != 3 ]; then
@@ -111,19 +111,19 @@ attempt() {
   faulty "$@" || return 1
   fault=$(fault_of "$@")
   tried=$((tried + 1))
-  [ -z "$fault" ] || { faults+=$'\n          '"$name: $*: ${fault//$'\n'/; }" && missed=$((missed + 1)); }
+  [ -z "$fault" ] || faults+=$'\n          '"$name: $*: ${fault//$'\n'/; }"
 }
 
-# each_call KIND WAY: every call of that kind, once and from there on. There are thousands of malloc, of which some are tried.
+# each_call KIND WAY: every call of that kind, once and from there on.
 each_call() {
-  local at stays
+  local at stays step
   for stays in '' +; do
     case $2$stays in EINTR+ | die+) continue ;; esac
-    for ((at = 1; at < 1000000; at += $1_step)); do
+    step=1
+    for ((at = 1; at < 1000000; at += step)); do
       attempt "$1" $at$stays "$2" || break
-      [ "$1" != malloc ] || malloc_step=$((1 + at / 8))
+      [ "$1" != malloc ] || step=$((1 + at / 8))
     done
-    malloc_step=1
   done
 }
 # one_call KIND WAY: a drawn call of that kind fails, once or from there on. False: the program has no such call.
@@ -137,7 +137,6 @@ one_call() {
   done
   return 1
 }
-for kind in $kinds; do declare "${kind}_step=1"; done
 
 # out_of_order: from the calls that change files, what a power failure could lose: a file that is renamed before it is synced, a name whose
 # folder is never synced, a file that is removed before the name of its successor is on the disk.
@@ -178,36 +177,18 @@ for name in $programs; do
   tree work >"expected.$name"
   verdict "$name: $(grep -c '' calls) calls that change files, in an order that a power failure does not harm" "$order"
 done
-total=0
-if [ "$all" ]; then
-  for name in $programs; do
-    choose $name
-    tried=0 faults=
-    for kind in $kinds; do
-      begun=$tried missed=0
-      for way in ${ways[$kind]}; do each_call $kind $way; done
-      echo "        $name: $kind: $((tried - begun)) faults, $((tried - begun - missed)) held$faults"
-    done
-    : >out && : >err
-    verdict "$name: $tried faults" "$faults"
-    total=$((total + tried))
-  done
-else
-  tried=0 faults= missed=0 turns=($programs)
-  for kind in $kinds; do
-    for way in ${ways[$kind]}; do
-      for _ in $programs; do
-        choose "${turns[0]}"
-        turns=("${turns[@]:1}" "${turns[0]}")
-        one_call $kind $way && break
-      done
+tried=0 faults= turns=($programs)
+for kind in $kinds; do
+  for way in ${ways[$kind]}; do
+    for _ in $programs; do
+      choose "${turns[0]}"
+      turns=("${turns[@]:1}" "${turns[0]}")
+      if [ "$all" ]; then each_call $kind $way; else one_call $kind $way && break; fi
     done
   done
-  : >out && : >err
-  verdict "$tried faults, one of each kind" "$faults"
-  total=$tried
-fi
-echo "        $total faults"
+done
+: >out && : >err
+verdict "$tried faults of $(echo $programs | tr ' ' ',')" "$faults"
 
 # ---- The same on programs with planted bugs, which must be seen
 choose prepare
