@@ -112,7 +112,7 @@ refuse '--replay alone' 1 'replay: expected the folder of a run' train --replay
 start train
 await 'grep -q "^No run file and no keys: a small model learns the text of this project" background.out'
 verdict 'without anything it says what it does' "$([ $? = 0 ] || shown background.out)"
-kill -KILL "$background"
+kill -INT "$background"
 ended
 accept 'all threads' eval runs/found --data text.txt --threads 0
 head -c 9 text.txt >short.txt
