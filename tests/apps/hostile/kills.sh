@@ -90,6 +90,8 @@ for name in $names; do
   faults+=$(find work -name '.*.tmp-*')
   : >out && : >err
   verdict "$name: $hit kills at one of $calls calls" "$faults$([ $hit -ge $times ] || echo ' too few')"
+  [ "$name" != long ] || cp work/runs/new/model.safetensors .
+  [ "$name" != two_threads ] || verdict 'two threads: the model of one' "$(cmp model.safetensors work/runs/new/model.safetensors 2>&1)"
   total=$((total + hit))
 done
 verdict "$total kills, $cut of them while a checkpoint was written, $resumed after a checkpoint was read" "$([ $cut -ge 1 ] && [ $resumed -ge 1 ] || echo 'too few')"
