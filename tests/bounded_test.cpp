@@ -28,7 +28,7 @@ TEST_CASE("bounded: too much processor time, waiting or memory") {
   CHECK(bounded_error([] { ::kill(::getpid(), SIGSTOP); }, {.seconds = 0.02}) == late);
   const std::string large = ricci::format_message("more than {} MiB", {16 * test::kSanitizerShare});
   const auto grow = [] {
-    const std::vector<char> all(64 << 20, '\1');
+    const std::vector<char> all((64 << 20) * test::kSanitizerShare, '\1');
     ::pause();
   };
   CHECK(bounded_error(grow, {.seconds = 60, .mebibytes = 16}) == large);
