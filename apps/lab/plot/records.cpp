@@ -65,8 +65,10 @@ void add(const json& record, const std::string& place, RunRecords& run) {
 
 // A name for the legend: the name of the folder.
 std::string run_name_of(const std::string& file) {
-  std::error_code ignored;
-  const fs::path folder = fs::weakly_canonical(file, ignored).parent_path();
+  std::error_code unresolved;
+  fs::path resolved = fs::weakly_canonical(file, unresolved);
+  if (unresolved) resolved = fs::absolute(file).lexically_normal();
+  const fs::path folder = resolved.parent_path();
   return folder.filename().empty() ? file : folder.filename().string();
 }
 
