@@ -104,7 +104,8 @@ bool Folder::lock() const {
 
 bool Folder::removed() const {
   struct stat status = {};
-  return ::fstat(descriptor(), &status) != 0 || status.st_nlink == 0;
+  // A folder that cannot be looked at counts as there, because a program that makes another one for it would do so again and again.
+  return ::fstat(descriptor(), &status) == 0 && status.st_nlink == 0;
 }
 
 bool Folder::is_at_its_path() const {
