@@ -11,8 +11,10 @@ compiler=$(cached CMAKE_CXX_COMPILER)
 architectures=()
 [ -z "$(cached CMAKE_CUDA_ARCHITECTURES)" ] || architectures=("-DCMAKE_CUDA_ARCHITECTURES=$(cached CMAKE_CUDA_ARCHITECTURES)")
 prefix=$folder/prefix
-gpus='OFF( |$)'
-[[ $(cached RICCI_CUDA) != ON || $(cached CMAKE_CUDA_COMPILER) = *NOTFOUND || -z $(cached CMAKE_CUDA_COMPILER) ]] || gpus='ON [0-9]+'
+with_gpus=ON gpus='ON [0-9]+'
+if [[ $(cached RICCI_CUDA) = OFF || $(cached CMAKE_CUDA_COMPILER) = *NOTFOUND || -z $(cached CMAKE_CUDA_COMPILER) ]]; then
+  with_gpus=OFF gpus='OFF( |$)'
+fi
 : >out >err
 
 # step NAME COMMAND ...: a command that has to succeed.
@@ -53,7 +55,7 @@ verdict 'the package names no library of the programs' "$(grep -rniE 'yaml|cli11
 project 'find_package' found "-DCMAKE_PREFIX_PATH=$prefix" "-DRICCI_EXAMPLES=$prefix/share/ricci/examples"
 everything || { echo "$failures failed" && exit $((failures > 0)); }
 # The engine is not compiled again, which would take minutes: its objects are those of this build.
-project 'add_subdirectory' inside "-DRICCI_SOURCE=$root" "-DRICCI_EXAMPLES=$root/apps/examples" "-DRICCI_CUDA=$(cached RICCI_CUDA)" \
+project 'add_subdirectory' inside "-DRICCI_SOURCE=$root" "-DRICCI_EXAMPLES=$root/apps/examples" "-DRICCI_CUDA=$with_gpus" \
   "-DCMAKE_CXX_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build" "-DCMAKE_CUDA_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build"
 verdict 'add_subdirectory: no library of the programs was looked for' "$(grep -iE '^(yaml|cli11|libarchive|icu)[a-z_-]*:' "$folder/inside/CMakeCache.txt")"
 
