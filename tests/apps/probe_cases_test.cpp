@@ -81,11 +81,12 @@ void check_case(const std::string& name, const std::vector<std::string>& setting
 TEST_CASE("logits, loss and gradients are those of the reference") {
   int padded = 0;
   const auto cases = stored_cases();
-  for (const auto& [name, settings] : cases) {
+  for (const auto& each : cases) {
+    const std::string& name = each.first;
     for (Device device : {Device::cpu, Device::cuda_emulated}) {
       CAPTURE(name);
       CAPTURE(std::string(name_of(device)));
-      check_case(name, settings, device);
+      check_case(name, each.second, device);
     }
     padded += name.ends_with("_padded");
   }

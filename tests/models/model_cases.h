@@ -147,7 +147,7 @@ inline std::vector<Variant> decoder_options() {
     for (const bool windowed : {false, true})
       add(
           "llama, heads of keys: " + std::to_string(kv_heads), small_config(kind_of<Sdp>, Preset::llama),
-          [&](ModelConfig& c) {
+          [&, kv_heads = kv_heads, head_width = head_width](ModelConfig& c) {
             SdpConfig& attention = c.settings<Sdp>();
             attention.heads = 4, attention.kv_heads = kv_heads, attention.head_width = head_width, attention.qk_norm = windowed;
             if (windowed) attention.window = 3;
