@@ -67,6 +67,7 @@ bool train_all(const std::vector<Job>& jobs) {
       const std::optional<int> code = run_program("train", jobs[i].arguments);
       if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {jobs[i].request.folder, *code});
       if (jobs[i].is_finished()) continue;
+      if (code && !Interrupt::requested()) fail("{}: the run is not finished; the same command continues it", {jobs[i].request.folder});
     }
     tell(STDERR_FILENO,
         format_message("interrupted {} run {} of {}; the same command goes on\n", {starts ? "in" : "before", i + 1, jobs.size()}));

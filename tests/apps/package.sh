@@ -8,7 +8,7 @@ cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 root=$(cached ricci_SOURCE_DIR)
 [ "$(uname -m)" = x86_64 ] || needs 'x86-64'
 for library in archive z bz2 lzma lz4 zstd; do [ -e "$(g++ -print-file-name=lib$library.a)" ] || needs "lib$library.a"; done
-[[ $(cached RICCI_CUDA) != ON || -z $(cached CMAKE_CUDA_COMPILER) || $(cached CMAKE_CUDA_COMPILER) = *NOTFOUND ]] ||
+[[ $(cached RICCI_CUDA) = OFF || -z $(cached CMAKE_CUDA_COMPILER) || $(cached CMAKE_CUDA_COMPILER) = *NOTFOUND ]] ||
   needs 'a build without CUDA, whose objects it takes'
 inside=(unshare --mount --pid --fork --mount-proc)
 "${inside[@]}" --root / true 2>/dev/null || inside=(unshare --map-root-user --mount --pid --fork --mount-proc)

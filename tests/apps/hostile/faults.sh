@@ -53,9 +53,10 @@ cd ..
 mv work before
 commands[resume]+=' tokenizer=bpe model.vocab=264'
 
-# The number of lines on stderr, without those that a comparison copies from its trainings; they say the reason before it names the run.
+# The number of lines on stderr, without those that a comparison copies from its trainings, and its warnings: they give the reason before it
+# names the run.
 told() {
-  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci-train: )' err; else grep -c '' err; fi
+  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci-train: |warning: )' err; else grep -c '' err; fi
 }
 
 # faulty KIND AT WAY: the command in the folder work, with a fault.
