@@ -53,10 +53,11 @@ verdict 'it tells from where' "$(grep -q '; goes on after step [0-9]* of 40' out
 verdict 'the same checkpoints, model and records' "$(diff -r runs/{whole,pieces}/checkpoints 2>&1; cmp runs/{whole,pieces}/model.safetensors 2>&1; diff <(records whole) <(records pieces))"
 accept 'the best checkpoint is kept' eval runs/pieces --checkpoint best
 
-# SIGTERM at the first calls, most of them before the first step
+# SIGTERM at the first calls, until it was heeded at three of them. Before these are the calls that store the tokens, if the text was written
+# so shortly before that the cache does not keep them.
 accept 'two steps in one piece' train tiny.yaml name=straight
 faults= saved=0
-for call in {1..45}; do
+for ((call = 1; call <= 200 && saved < 3; ++call)); do
   rm -rf runs/early
   train_until 15 $call name=early
   code=$?
@@ -66,7 +67,7 @@ for call in {1..45}; do
   cmp -s runs/{straight,early}/model.safetensors || faults+=" after call $call: another model"
 done
 verdict 'SIGTERM before the first step' "$faults"
-verdict 'at least one of them while it was heeded' "$([ $saved -ge 1 ] || echo none)"
+verdict 'at three calls it was heeded' "$([ $saved -ge 3 ] || echo "at $saved")"
 
 # ---- A larger model, whose products a library computes in its own way: a signal must not disturb what they hold. It comes while they are
 # computed, because it is sent when the record of a step appears.
