@@ -269,7 +269,7 @@ TEST_CASE("GGUF: what llama.cpp does not know is refused, and nothing is written
   CHECK(Reader(read_file(scratch / "a.gguf")).file().values["tokenizer.ggml.model"] == "8:none");
 }
 
-TEST_CASE("GGUF: Llama and Qwen have the tensors of Hugging Face, and llama alone has neighbours in the place of halves") {
+TEST_CASE("GGUF: Llama and Qwen have the tensors of Hugging Face, and only llama pairs neighbours instead of halves") {
   for (const std::string name : {"llama", "qwen2_bf16", "qwen3"}) {
     CAPTURE(name);
     const ScratchFolder scratch;

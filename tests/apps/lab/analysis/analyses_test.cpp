@@ -245,7 +245,7 @@ TEST_CASE("sample metrics: BLEU, clipped, of several references, with the penalt
   };
   CHECK(bleu("the cat is on the mat", {"the cat is on the mat"}) == doctest::Approx(100));
   CHECK(bleu("the the the the the the the", {"the cat is on the mat", "there is a cat on the mat"}) == 0);
-  // Precisions 5/6, 4/5, 3/4, 2/3, whose product is 1/3; the reference is as long.
+  // The precisions are 5/6, 4/5, 3/4 and 2/3. Their product is 1/3, and both texts have the same length.
   CHECK(bleu("the cat is on the rug", {"the cat is on the mat"}) == doctest::Approx(100 * std::pow(1 / 3.0, 0.25)));
   // All precisions are 1, and 5 words stand against 6. A second reference of 5 words takes the penalty away; one of 4 is as near as one of
   // 6, and the shorter counts.

@@ -239,7 +239,7 @@ TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
   CHECK(error.find(" parameters even with model.ff=1, more than the ") != std::string::npos);
 }
 
-TEST_CASE("comparison: the accuracy is that of the evaluation with the least loss") {
+TEST_CASE("comparison: the accuracy comes from the evaluation with the least loss") {
   const ScratchFolder folder;
   folder.write("run/metrics.jsonl",
       "{\"step\":1,\"tokens\":100,\"val_loss\":0.75,\"val_accuracy\":0.5,\"tokens_per_s\":50,\"peak_bytes\":10}\n"

@@ -1,5 +1,5 @@
-// Ticks at round numbers and ranges of axes; intervals around points, and the layout for phones; labels beside dots; tables as pictures:
-// colours, shrinking, and PNGs that another reader of the format would accept.
+// Axes have ticks at round numbers. Charts show intervals around points and labels next to dots, and have a layout for phones. Heat maps
+// are tables as pictures. A PNG has the checksums of its format, because otherwise other readers would refuse it.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <zlib.h>
@@ -93,7 +93,7 @@ TEST_CASE("axis: for any range there are ticks inside it, ascending, not too man
       }
 }
 
-TEST_CASE("axis: ranges hold all values, one alone or none too") {
+TEST_CASE("axis: ranges hold all values, also a single one or none") {
   const auto around = [](std::vector<double> values, bool log = false) { return axis_around(values, log, true); };
   CHECK(around({}).low < around({}).high);
   CHECK(around({0}).low < 0);
