@@ -53,8 +53,8 @@ verdict 'it tells from where' "$(grep -q '; goes on after step [0-9]* of 40' out
 verdict 'the same checkpoints, model and records' "$(diff -r runs/{whole,pieces}/checkpoints 2>&1; cmp runs/{whole,pieces}/model.safetensors 2>&1; diff <(records whole) <(records pieces))"
 accept 'the best checkpoint is kept' eval runs/pieces --checkpoint best
 
-# SIGTERM at the first calls, until it was heeded at three of them. Before these are the calls that store the tokens, if the text was written
-# so shortly before that the cache does not keep them.
+# SIGTERM at the first calls, until it was heeded before the first step at three of them. The number of earlier calls is not fixed, because
+# each run stores the tokens again while the text is so new that the cache does not keep them.
 accept 'two steps in one piece' train tiny.yaml name=straight
 faults= saved=0
 for ((call = 1; call <= 200 && saved < 3; ++call)); do
@@ -62,7 +62,7 @@ for ((call = 1; call <= 200 && saved < 3; ++call)); do
   train_until 15 $call name=early
   code=$?
   [ $code = 0 ] || [ $code = 143 ] || faults+=" call $call: exit code $code"
-  ! grep -q '^interrupted, saved after [0-9]* steps' out || saved=$((saved + 1))
+  ! grep -q '^interrupted, saved after 0 steps' out || saved=$((saved + 1))
   run train tiny.yaml name=early || faults+=" after call $call: $(cat err)"
   cmp -s runs/{straight,early}/model.safetensors || faults+=" after call $call: another model"
 done
