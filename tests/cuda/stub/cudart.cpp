@@ -1,4 +1,5 @@
 // The stub of the runtime: devices, errors, streams and events, launches. cudart_memory.cpp has memory and graphs.
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/cuda/stub/state.h"
@@ -156,7 +157,10 @@ const char* cudaGetErrorString(cudaError_t error) {
   return text.c_str();
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  return call("cudaGetDeviceCount", [&] { return *count = 2, cudaSuccess; });
+  return call("cudaGetDeviceCount", [&] {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    return visible && !*visible ? cudaErrorNoDevice : (*count = 2, cudaSuccess);
+  });
 }
 cudaError_t cudaGetDevice(int* device) {
   return call("cudaGetDevice", [&] { return *device = gpu, cudaSuccess; });
