@@ -46,3 +46,48 @@ __global__ void right(const float* x, float* y, long long n, long long by) {
   for (long long i = threadIdx.x / by; i < n; i += blockDim.x) sum += x[i] / x[i + 1];
   y[threadIdx.x] = sum;
 }
+
+// Nothing says that y begins at a multiple of 16 bytes.
+__global__ void split_store(const int4* x, int* y) {
+  const int4 v = x[threadIdx.x];
+  int* const of_thread = y + 4 * threadIdx.x;
+  of_thread[0] = v.x;
+  of_thread[1] = v.y;
+  of_thread[2] = v.z;
+  of_thread[3] = v.w;
+}
+
+__device__ void multiply(float (&d)[4], unsigned long long a, unsigned long long b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "l"(a), "l"(b)
+               : "memory");
+}
+__device__ void wait_for_all() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+// d changes between two products that add to it.
+__global__ void __launch_bounds__(128) one_after_the_other(unsigned long long a, unsigned long long b, float* y) {
+  float d[4] = {};
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  multiply(d, a, b);
+  d[1] *= 2;
+  multiply(d, a, b);
+  wait_for_all();
+  y[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
+}
+
+__global__ void __launch_bounds__(128) right_wgmma(unsigned long long a, unsigned long long b, float* y) {
+  float d[4] = {};
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  multiply(d, a, b);
+  multiply(d, a + 2, b + 2);
+  multiply(d, a + 4, b + 4);
+  wait_for_all();
+  y[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
+}
+
+// As the kernels for warpgroups are for a GPU that has no wgmma.
+__global__ void WarpgroupKernel() { __trap(); }

@@ -1,6 +1,7 @@
 """Reads the kernels of an object file, an executable or a cubin: registers, stack, code, loops, and the path that is executed. No GPU is
 needed, only TOOLS."""
 
+import functools
 import os
 import pathlib
 import re
@@ -49,26 +50,40 @@ class Code:
     are no part of the graph."""
 
     def __init__(self, code):
-        self.code, self.place = code, {address: i for i, (address, _) in enumerate(code)}
-        targets = {i: self.target(i, r"\bBRA\b") for i in range(len(code))}
-        leaders = {0} | {t for t in targets.values() if t is not None}
-        leaders |= {i + 1 for i, (_, text) in enumerate(code) if re.search(r"\b(BRA|EXIT|RET)\b", text)}
-        leaders = sorted(i for i in leaders if i < len(code))
-        self.blocks = dict(zip(leaders, leaders[1:] + [len(code)]))  # first instruction: behind the last
-        self.follow = {first: self.following(first, end - 1, targets) for first, end in self.blocks.items()}
-        self.find_loops()
+        self.code = code
+
+    @functools.cached_property
+    def place(self):
+        return {address: i for i, (address, _) in enumerate(self.code)}
+
+    @functools.cached_property
+    def targets(self):
+        return {i: self.target(i, r"\bBRA\b") for i in range(len(self.code))}
+
+    @functools.cached_property
+    def blocks(self):
+        """{first instruction: behind the last}"""
+        leaders = {0} | {t for t in self.targets.values() if t is not None}
+        leaders |= {i + 1 for i, (_, text) in enumerate(self.code) if re.search(r"\b(BRA|EXIT|RET)\b", text)}
+        leaders = sorted(i for i in leaders if i < len(self.code))
+        return dict(zip(leaders, leaders[1:] + [len(self.code)]))
+
+    @functools.cached_property
+    def follow(self):
+        return {first: self.following(first, end - 1) for first, end in self.blocks.items()}
 
     def target(self, i, branch):
         found = re.search(branch + r".*?(0x[0-9a-f]+)", self.code[i][1])
         return self.place.get(int(found[1], 16)) if found else None
 
-    def following(self, first, last, targets):
-        text = self.code[last][1]
-        to = [] if targets[last] is None or targets[last] == first == last else [targets[last]]
+    def following(self, first, last):
+        text, target = self.code[last][1], self.targets[last]
+        to = [] if target is None or target == first == last else [target]
         ends = re.match(r"(BRA|EXIT|RET)\b", text) and not re.search(r"BRA(\.\w+)* (!?U?P\d)", text)
         return to if ends or last + 1 == len(self.code) else to + [last + 1]
 
-    def in_order(self):
+    @functools.cached_property
+    def order(self):
         """The blocks in reverse postorder."""
         order, seen, stack = [], {0}, [(0, iter(self.follow[0]))]
         while stack:
@@ -82,9 +97,9 @@ class Code:
                 stack.append((after, iter(self.follow[after])))
         return order[::-1]
 
-    def find_loops(self):
+    @functools.cached_property
+    def loops(self):
         """Natural loops {header: blocks}: of branches to a block that dominates them."""
-        self.order = self.in_order()
         number = {block: i for i, block in enumerate(self.order)}
         before = {block: [] for block in self.order}
         for block in self.order:
@@ -110,16 +125,17 @@ class Code:
                     new = common(new, b)
                 changed |= dominator.get(block) != new
                 dominator[block] = new
-        self.loops = {}
+        loops = {}
         for block in self.order:
             for head in self.follow[block]:
                 if common(head, block) != head:
                     continue
-                body, work = self.loops.setdefault(head, {head}), [block]
+                body, work = loops.setdefault(head, {head}), [block]
                 while work:
                     if (b := work.pop()) not in body:
                         body.add(b)
                         work += before[b]
+        return loops
 
     def texts(self, blocks):
         return [self.code[i][1] for first in sorted(blocks) for i in range(first, self.blocks[first])]
@@ -143,6 +159,16 @@ class Code:
             best[block] = (tuple(a + b for a, b in zip(weight, rest[0])), texts + rest[1])
         return best[start][1]
 
+    def split_stores(self):
+        """Stores of 16 bytes that the compiler has split: four of 32 bits, one after the other, at +0, +4, +8 and +c of one base."""
+        store = re.compile(r"(?:@!?U?P\d+ +)?(STG|STS|ST)(?:\.E)? (?:desc\[\w+\])?\[([\w.]+)(?:\+(-?0x[0-9a-f]+))?\], R")
+        stores = [found for _, text in self.code if "ST" in text and (found := store.match(text))]
+        places = [(found[1], found[2], int(found[3] or "0", 16)) for found in stores]
+        return sum(
+            all(places[i + j] == (kind, base, offset + 4 * j) for j in range(4)) and offset % 16 == 0
+            for i, (kind, base, offset) in enumerate(places[:-3])
+        )
+
     def calls(self, text):
         """The instructions of the subroutine that a CALL goes to."""
         found = re.search(r"\bCALL\b.*?(0x[0-9a-f]+)", text)
@@ -153,24 +179,34 @@ class Code:
         return [text for _, text in self.code[first : last + 1]]
 
 
-def kernels_of(path):
-    """The kernels in a file, of the newest architecture that it has machine code for."""
+def readable(names):
+    """{name: as the source has it}"""
+    texts = run("c++filt", input="\n".join(names)).splitlines()
+    texts = [re.sub(r"^void |ricci::|cuda_build::|(?<=\w)_kernels(?=::)", "", text) for text in texts]
+    return {name: re.sub(r"^run<(.*)>\(.*\)$", r"\1", text) for name, text in zip(names, texts)}
+
+
+def kernels_of(path, wanted=""):
+    """The kernels in a file whose names match `wanted`, of the newest architecture that it has machine code for."""
     architectures = re.findall(r"\.sm_(\d+)(a?)\.", run("cuobjdump", "--list-elf", path)) or [("", "")]
     newest = max(architectures, key=lambda a: (int(a[0] or 0), a[1]))
     only = ["-arch", "sm_" + "".join(newest)] if newest[0] else []
-    usage, elf = run("cuobjdump", "-res-usage", *only, path), run("cuobjdump", "-elf", *only, path)
-    code = instructions(run("cuobjdump", "-sass", *only, path))
+    usage = re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)", run("cuobjdump", "-res-usage", *only, path))
+    names = {name: text for name, text in readable([name for name, *_ in usage]).items() if re.search(wanted, text)}
+    if not names:
+        return
+    some = ["-fun", ",".join(names)] if wanted else []  # disassembling takes the most time
+    elf, code = run("cuobjdump", "-elf", *only, path), instructions(run("cuobjdump", "-sass", *only, *some, path))
     threads = {}
     for kernel, attributes in re.findall(r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.\w|\Z)", elf, re.M | re.S):
         if most := re.search(r"EIATTR_MAX_THREADS\n.*\n\s*Value:\s+(0x[0-9a-f]+)", attributes):
             threads[kernel] = int(most[1], 16)
-    readable = run("c++filt", input="\n".join(code)).splitlines()
-    readable = {name: re.sub(r"^void |ricci::|cuda_build::|(?<=\w)_kernels(?=::)", "", text) for name, text in zip(code, readable)}
-    for name, registers, stack, shared in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)", usage):
-        if name in code:
+    for name, registers, stack, shared in usage:
+        if name in names and name in code:
             yield {
                 "file": str(path),
-                "name": re.sub(r"^run<(.*)>\(.*\)$", r"\1", readable[name]),
+                "architecture": "".join(newest),
+                "name": names[name],
                 "registers": int(registers),
                 "stack": int(stack),
                 "shared": int(shared),

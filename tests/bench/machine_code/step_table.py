@@ -1,34 +1,54 @@
 #!/usr/bin/env python3
-"""AN ESTIMATE of where a training step on an H200 goes, from the machine code of a build; nothing is measured, no GPU is needed.
+"""AN ESTIMATE of where a training step on an H200 or an H100 goes, from the machine code of a build; nothing is measured, no GPU is needed.
 
-  tests/bench/machine_code/step_table.py LABEL=BUILD [LABEL=BUILD...] [--json FILE]
+  tests/bench/machine_code/step_table.py LABEL=CODE [LABEL=CODE...] [--json FILE]      tables, kernel by kernel
+  tests/bench/machine_code/step_table.py --estimates CODE --gpu h100|h200              lines `op<TAB>ms`, to put next to a trace
 
-BUILD is a folder in which nvcc has compiled the kernels for compute capability 9.0. Steps: GPT-2 124M, and the same with the mixer
-`dispatcher` (12 layers, 512 positions), 65,536 tokens, bf16, AdamW. Sizes, calls, bytes and FLOPs are those of steps.py. Instructions,
-registers and shared memory are counted in the machine code: in the loops of a kernel, along the way that does most work (tensor cores,
-bytes, elsewhere exponentials too), and of those ways the shortest: masks and slow paths of divisions count nothing. How often a loop runs
-follows from the elements that one pass over it loads or stores, or from its tensor core products. The assumptions are printed."""
+CODE is a library or a folder of objects for compute capability 9.0, such as build/libricci_programs.so or build/cuda. Steps: GPT-2 124M,
+also with fused_gelu, and the same with the mixer `dispatcher` (12 layers, 512 positions), 65,536 tokens, bf16, AdamW. --estimates: the
+first of them, whose ops are named as in the table of RICCI_TRACE; the last line is `all`.
+Sizes, calls, bytes and FLOPs are those of steps.py. Instructions, registers and shared memory are counted in the machine code: in the
+loops of a kernel, along the way that does most work (tensor cores, bytes, elsewhere exponentials too), and of those ways the shortest:
+masks and slow paths of divisions count nothing. How often a loop runs follows from the elements that one pass over it loads or stores, or
+from its tensor core products. The assumptions are printed."""
 
 import argparse
+import dataclasses
 import datetime
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
 import sass
 import steps
 
-MULTIPROCESSORS, CLOCK, BANDWIDTH, FLOPS = 132, 1.9e9, 4.3e12, 780e12
-ISSUE, MUFU_CLOCKS, MMA_SHARE, GEMM_SHARE = 1.0e12, 2, 0.65, 62.3 / 72
+
+@dataclasses.dataclass
+class Gpu:
+    name: str
+    clock: float
+    bandwidth: float
+    flops: float
+    most_ms: tuple  # that a step of GPT-2 and 12 layers of shift-and-sum are to be expected to take (check.py)
+
+
+GPT2, DISPATCHER = list(steps.STEPS)[:2]
+GPUS = {
+    "h200": Gpu("H200", 1.9e9, 4.3e12, 780e12, (112.5, 8.7)),
+    "h100": Gpu("H100", 1.755e9, 3.0e12, 798e12, (119.5, 9.9)),
+}
+MULTIPROCESSORS, ISSUE, MUFU_CLOCKS, MMA_SHARE, GEMM_SHARE = 132, 4, 2, 0.65, 62.3 / 72
 ASSUMPTIONS = [
-    "132 multiprocessors, 1.9 GHz; 4.3 TB/s copy and 780 TFLOP/s bf16, the floors; cuBLASLt reaches 0.87 of the latter",
-    "1.0e12 warp instructions/s with 32 warps or more on a multiprocessor, in proportion with fewer; tensor core kernels: always",
-    "16 exponentials or reciprocals and 128 bytes of shared memory a clock and multiprocessor; mma.sync reaches 65% of the tensor cores, wgmma all",
+    "132 multiprocessors; the floors: H200 1.9 GHz, 4.3 TB/s copy, 780 TFLOP/s bf16, H100 1.755 GHz, 3.0 TB/s, 798 TFLOP/s",
+    "4 warp instructions a clock with 32 warps or more on a multiprocessor, in proportion with fewer; tensor core kernels: always",
+    "16 exponentials or reciprocals and 128 bytes of shared memory a clock and multiprocessor",
+    "mma.sync reaches 65% of the tensor cores' floor, wgmma all of it",
+    "16 bytes that the compiler stores as four times four take four times as long: a multiprocessor stores to 32 bytes a clock",
     "estimate: the longest of memory, tensor cores, instructions, exponentials, shared memory, and 0.5 of the others (0.6 below 16 warps)",
-    "not from machine code: the matrix products, and the row of small kernels and gaps",
+    "not from machine code: the matrix products, of which cuBLASLt reaches 0.87 of the floor, and the row of small kernels and gaps",
 ]
+WANTED = "|".join(sorted({row.pattern for rows in steps.STEPS.values() for row in rows if row.pattern}))
 
 
 def opcode(text):
@@ -64,8 +84,9 @@ def weigh_stream(texts):
 
 
 def clocks_of_shared(text, body):
-    """Of an access of a warp to shared memory. Beside loads of single numbers, wide ones are coefficients: the same for all lanes."""
-    if opcode(text).startswith("HGMMA"):  # for four warps: the right operand, 16 rows of n numbers, and a left one of 64 rows if it is there
+    """Of an access of a warp to shared memory. If a loop also loads single numbers, its wide loads are coefficients: the same for all
+    lanes."""
+    if opcode(text).startswith("HGMMA"):  # for four warps: the right operand, 16 rows of n numbers, and 64 of the left one if it is there
         left = 0 if re.match(r"\S+ R\d+, R\d+", text) else 16 * 64 * 2
         return (product_flops(text) / 32 * 2 + left) / 128 / 4
     if not re.match(r"LDS|STS", opcode(text)):
@@ -98,10 +119,10 @@ def bodies_of(code, row):
     return [min((ways[h] for h in wanted if loaded[h] == most), key=len)]
 
 
-def times_of(row, kernel):
-    """What one call executes: warp instructions, and seconds of each unit of a multiprocessor."""
+def work_of(row, kernel):
+    """What one call executes: warp instructions, products, their FLOPs as wgmma would do them, and clocks of shared memory."""
     bodies = bodies_of(kernel["code"], row)
-    total = dict(instructions=0, mufu=0, mma=0, mma_seconds=0, shared=0)
+    total = dict(instructions=0, mufu=0, mma=0, flops=0, shared=0)
     for body in bodies:
         if row.unit == "tile":
             lanes_work = sum(product_flops(t) for t in body)
@@ -115,9 +136,7 @@ def times_of(row, kernel):
         total["instructions"] += executions * len(body)
         total["mufu"] += executions * sum(opcode(t).startswith("MUFU") for t in body)
         total["mma"] += executions * sum(product_flops(t) > 0 for t in body)
-        total["mma_seconds"] += executions * sum(
-            product_flops(t) / FLOPS / (MMA_SHARE if opcode(t).startswith("HMMA") else 1) for t in body
-        )
+        total["flops"] += executions * sum(product_flops(t) / (MMA_SHARE if opcode(t).startswith("HMMA") else 1) for t in body)
         total["shared"] += executions * sum(clocks_of_shared(t, body) for t in body)
     body = max(bodies, key=len)
     if row.unit == "tile":
@@ -136,36 +155,33 @@ def shared_bytes(row, kernel):
     return max(kernel["shared"], 1024) + row.shared.get(kernel["threads"], 0)
 
 
-def estimate(row, kernel, total):
+def estimate(row, kernel, total, gpu):
     warps = sass.warps_per_multiprocessor(kernel["registers"], kernel["threads"], shared_bytes(row, kernel))
-    issue = ISSUE * (1 if total["mma"] else min(1, warps / 32))
+    clocks = MULTIPROCESSORS * gpu.clock  # a second
     terms = [
-        row.traffic / BANDWIDTH,
-        total["mma_seconds"],
-        (total["instructions"] - total["mma"]) / issue,
-        total["mufu"] * MUFU_CLOCKS / MULTIPROCESSORS / CLOCK,
-        total["shared"] / MULTIPROCESSORS / CLOCK,
+        row.bytes / gpu.bandwidth,
+        total["flops"] / gpu.flops,
+        (total["instructions"] - total["mma"]) / (ISSUE * clocks * (1 if total["mma"] else min(1, warps / 32))),
+        total["mufu"] * MUFU_CLOCKS / clocks,
+        total["shared"] / clocks,
+        3 * row.written / 32 / clocks if kernel["code"].split_stores() else 0,
     ]
     longest = max(terms)
     return warps, longest + (0.5 if warps >= 16 else 0.6) * (sum(terms) - longest)
 
 
-def line_of(row, kernels):
-    """The row's numbers, times in ms; None where the build has no such kernel, as another one does its work."""
-    floor = max(row.bytes / BANDWIDTH, row.flops / FLOPS)
-    line = {"kernel": row.name, "calls": row.calls, "GB": row.bytes / 1e9, "GFLOP": row.flops / 1e9, "floor_ms": 1e3 * floor}
+def line_of(row, kernels, gpu):
+    """The row's numbers, times in ms."""
+    floor = max(row.bytes / gpu.bandwidth, row.flops / gpu.flops)
+    line = {"kernel": row.name, "op": row.op, "calls": row.calls, "GB": row.bytes / 1e9, "GFLOP": row.flops / 1e9, "floor_ms": 1e3 * floor}
     if not row.pattern:
-        seconds = row.seconds if row.seconds is not None else row.flops / FLOPS / GEMM_SHARE + 0.5 * row.bytes / BANDWIDTH
+        seconds = row.seconds if row.seconds is not None else row.flops / gpu.flops / GEMM_SHARE + 0.5 * row.bytes / gpu.bandwidth
         return line | {"estimate_ms": 1e3 * seconds, "step_ms": 1e3 * seconds * row.calls}
-    kernel = next((k for pattern in row.pattern for k in kernels if re.search(pattern, k["name"])), None)
-    if row.unless and any(re.search(row.unless, k["name"]) for k in kernels):
-        return None
+    kernel = next((k for k in kernels if re.search(row.pattern, k["name"])), None)
     if kernel is None:
-        if row.optional:
-            return None
-        sys.exit(f"{row.name}: the build has no kernel {' or '.join(row.pattern)}")
-    total, unit = times_of(row, kernel)
-    warps, seconds = estimate(row, kernel, total)
+        sys.exit(f"step_table.py: {row.name}: no kernel is called {row.pattern}; steps.py has the names")
+    total, unit = work_of(row, kernel)
+    warps, seconds = estimate(row, kernel, total, gpu)
     return line | {
         "machine_code": kernel["name"],
         "instructions": unit,
@@ -176,6 +192,38 @@ def line_of(row, kernels):
         "estimate_ms": 1e3 * seconds,
         "step_ms": 1e3 * seconds * row.calls,
     }
+
+
+def step_of(rows, kernels, gpu):
+    lines = [line_of(row, kernels, gpu) for row in rows]
+    return {
+        "rows": lines,
+        "floor_ms": sum(line["floor_ms"] * line["calls"] for line in lines),
+        "estimate_ms": sum(line["step_ms"] for line in lines),
+        "mixing_ms": sum(line["step_ms"] for line in lines if re.match(r"flash|shift-and-sum", line["kernel"])),
+    }
+
+
+def compared(kernels, gpu):
+    """(what, ms, at most) for what is to stay fast."""
+    gpt2, dispatcher = (step_of(steps.STEPS[name], kernels, gpu) for name in (GPT2, DISPATCHER))
+    times = {"a step of GPT-2 124M": gpt2["estimate_ms"], "12 layers of shift-and-sum": dispatcher["mixing_ms"]}
+    return [(what, ms, most) for (what, ms), most in zip(times.items(), gpu.most_ms)]
+
+
+def kernels_in(code):
+    """Of a library or a folder of objects, those that the steps need."""
+    paths = sorted(code.rglob("*.o")) if code.is_dir() else [code]
+    return [kernel for path in paths for kernel in sass.kernels_of(path, WANTED)]
+
+
+def estimates(kernels, gpu):
+    """{op: ms of a step of GPT-2}"""
+    ms = {}
+    for line in step_of(steps.STEPS[GPT2], kernels, gpu)["rows"]:
+        for key in filter(None, (line["op"], "all")):
+            ms[key] = ms.get(key, 0) + line["step_ms"]
+    return ms
 
 
 def table_of(lines):
@@ -193,15 +241,10 @@ def table_of(lines):
     return text
 
 
-def text_of(run, name, step):
+def text_of(label, gpu, name, step):
     tokens = steps.TOKENS / step["estimate_ms"] * 1e3
     total = f"floor {step['floor_ms']:.1f} ms, estimate {step['estimate_ms']:.1f} ms, {tokens:,.0f} tokens/s"
-    return [
-        "",
-        f"{run['label']} ({run['commit']}): {name}",
-        *table_of(step["rows"]),
-        f"step: {total}; of it mixing {step['mixing_ms']:.1f} ms",
-    ]
+    return ["", f"{label}, {gpu}: {name}", *table_of(step["rows"]), f"step: {total}; of it mixing {step['mixing_ms']:.1f} ms"]
 
 
 def rounded(value):
@@ -212,42 +255,35 @@ def rounded(value):
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def run_of(label, build):
-    source = re.search(r"CMAKE_HOME_DIRECTORY:INTERNAL=(.*)", (build / "CMakeCache.txt").read_text())[1]
-    source = pathlib.Path(source) if pathlib.Path(source, "ops").exists() else build.resolve().parent
-    commit = subprocess.run(["git", "-C", source, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True).stdout.strip()
-    needed = [path for path in build.glob("cuda/CMakeFiles/ricci_kernels.dir/**/*.o") if re.search(steps.FILES, str(path))]
-    kernels = [kernel for path in sorted(needed) for kernel in sass.kernels_of(path)]
-    run = {"label": label, "commit": commit, "steps": {}}
-    for name, rows in steps.steps_of(steps.source_of(source)).items():
-        lines = [line for row in rows if (line := line_of(row, kernels))]
-        run["steps"][name] = {
-            "rows": lines,
-            "floor_ms": sum(line["floor_ms"] * line["calls"] for line in lines),
-            "estimate_ms": sum(line["step_ms"] for line in lines),
-            "mixing_ms": sum(line["step_ms"] for line in lines if re.match(r"flash|shift-and-sum", line["kernel"])),
-        }
-    return run
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("builds", nargs="+", metavar="LABEL=BUILD")
+    parser.add_argument("code", nargs="+", metavar="[LABEL=]CODE")
+    parser.add_argument("--estimates", action="store_true")
+    parser.add_argument("--gpu", choices=GPUS, default="h200")
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
     if not sass.find_tools():
         print(f"needs {sass.TOOLS}", file=sys.stderr)
         return 77
-    pairs = [pair.split("=", 1) for pair in arguments.builds]
-    runs = [run_of(label, pathlib.Path(build)) for label, build in pairs]
+    pairs = [code.rpartition("=") for code in arguments.code]
+    kernels = {label: kernels_in(pathlib.Path(code)) for label, _, code in pairs}
+    if arguments.estimates:
+        ms = estimates(kernels[pairs[0][0]], GPUS[arguments.gpu])
+        print("\n".join(f"{op}\t{ms[op]:.2f}" for op in sorted(ms, key=lambda op: (op == "all", -ms[op]))))
+        return 0
+    runs = [
+        {"label": label, "gpu": gpu.name, "steps": {name: step_of(rows, found, gpu) for name, rows in steps.STEPS.items()}}
+        for label, found in kernels.items()
+        for gpu in GPUS.values()
+    ]
     heading = {
         "date": str(datetime.date.today()),
-        "command": " ".join(["tests/bench/machine_code/step_table.py", *(f"{label}=BUILD" for label, _ in pairs), "--json FILE"]),
+        "command": " ".join(["tests/bench/machine_code/step_table.py", *(f"{label}=CODE" for label in kernels), "--json FILE"]),
         "what": "AN ESTIMATE from machine code: nothing here is measured.",
         "assumptions": ASSUMPTIONS,
     }
     print(heading["what"], *ASSUMPTIONS, f"{heading['date']}: {heading['command']}", sep="\n  ")
-    print("\n".join(line for run in runs for name, step in run["steps"].items() for line in text_of(run, name, step)))
+    print("\n".join(line for run in runs for name, step in run["steps"].items() for line in text_of(run["label"], run["gpu"], name, step)))
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps(heading | {"runs": rounded(runs)}, indent=1) + "\n")
     return 0
