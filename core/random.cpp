@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/cpu/parallel.h"
 #include "core/error.h"
 
 namespace ricci {
@@ -37,12 +38,14 @@ uint64_t low_bits(uint64_t x, int count) { return x & ((uint64_t{1} << count) - 
 template <std::floating_point T> void fill_normal(T* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first) {
   if (n < 0) fail("fill_normal: n is {}, expected at least 0", {n});
   if (!(deviation >= 0)) fail("fill_normal: deviation is {}, expected at least 0", {deviation});
-  for (int64_t k = 0; k < n;) {
-    const uint64_t i = first + static_cast<uint64_t>(k);
-    const NormalPair z = normal_pair(random, i / 2);
-    if (i % 2 == 0) x[k++] = static_cast<T>(mean + deviation * z.even);
-    if (k < n) x[k++] = static_cast<T>(mean + deviation * z.odd);
-  }
+  parallel_for(n, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end;) {
+      const uint64_t i = first + static_cast<uint64_t>(k);
+      const NormalPair z = normal_pair(random, i / 2);
+      if (i % 2 == 0) x[k++] = static_cast<T>(mean + deviation * z.even);
+      if (k < end) x[k++] = static_cast<T>(mean + deviation * z.odd);
+    }
+  });
 }
 
 template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, double high, const Philox& random, uint64_t first) {
