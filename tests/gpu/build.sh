@@ -93,7 +93,7 @@ gather_libraries() {  # folder
 
 # RICCI_BUILD names another build to pack. That may be larger, because it has oneDNN and the kernels of more GPUs.
 pack_programs() {
-  local to=$build/programs began=$SECONDS bytes libraries
+  local to=$build/programs began=$SECONDS card bytes libraries
   apps/install_packages.sh doctest-dev patchelf || return
   if [ -z "${RICCI_BUILD:-}" ]; then
     configure && cmake --build "$build" -j "$(nproc)" --target "${packed[@]/#/ricci-}" ricci-stub-cudart ricci-stub-cublaslt || return
@@ -104,6 +104,9 @@ pack_programs() {
   sources > "$to/sources"
   git describe --always --dirty --exclude '*' > "$to/commit"
   toolkit_major > "$to/cuda_major" || rm "$to/cuda_major"
+  for card in h100 h200; do
+    tests/bench/machine_code/step_table.py --estimates "$to/libricci_programs.so" --gpu $card > "$to/estimates.$card" || rm "$to/estimates.$card"
+  done
   ! declare -F pack_texts > /dev/null || pack_texts "$to"
   tar -czf "$to.tar.gz" -C "$to" . && rm -r "$to"
   bytes=$(stat -c %s "$to.tar.gz")
