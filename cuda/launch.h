@@ -27,14 +27,27 @@ __global__ void __launch_bounds__(Kernel::kThreads, min_blocks<Kernel>()) run(co
 }
 
 cudaStream_t stream();
-void prepare_launch(const char* name, const void* function, Grid grid);  // checks the grid, allows large shared memory
-void check_launch(const char* name);                                     // throws what the runtime reported, with the name
+void check(cudaError_t status, const char* what);         // throws an error, with the name
+void check_grid(const char* name, Grid grid);             // throws, too
+void begin_launch(const char* name);                      // for profilers
+void check_launch(const char* name, cudaError_t status);  // ends what begin_launch began, and throws
 
+// The CUDA runtime is called here, and not in cuda/toolkit, because the library of ricci and a program that has kernels too each link a
+// runtime, and only the runtime of the object that holds a kernel knows that kernel.
 template <class Kernel> void launch(const char* name, Grid grid, const Kernel& kernel) {
   static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
-  prepare_launch(name, reinterpret_cast<const void*>(&run<Kernel>), grid);
-  run<Kernel><<<dim3(static_cast<unsigned>(grid.blocks)), grid.threads, grid.dynamic_shared_bytes, stream()>>>(kernel);
-  check_launch(name);
+  check_grid(name, grid);
+  // More than 48 KiB of shared memory, the kernel's own variables included, must be allowed. The size of those is not known here, so
+  // every kernel with dynamic memory is allowed the bytes that it asks for, once.
+  thread_local int allowed = 0;
+  if (grid.dynamic_shared_bytes > allowed) {
+    check(cudaFuncSetAttribute(run<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, grid.dynamic_shared_bytes), name);
+    allowed = grid.dynamic_shared_bytes;
+  }
+  const cudaStream_t on = stream();
+  begin_launch(name);
+  run<Kernel><<<dim3(static_cast<unsigned>(grid.blocks)), grid.threads, grid.dynamic_shared_bytes, on>>>(kernel);
+  check_launch(name, cudaGetLastError());
 }
 
 }  // namespace cuda_build
@@ -46,6 +59,7 @@ template <class Kernel> void launch(const char* name, Device device, Grid grid, 
 #else
 
 [[noreturn]] void launch_without_device(const char* name, Device device);
+[[noreturn]] void refuse_threads(const char* name, int threads, int most);  // the compiler gave registers to `most` threads
 
 // Where tests put a stub in the place of the CUDA runtime (tests/cuda/stub), kernels for cuda run on the emulator, and this function
 // launches them there. Null everywhere else.
@@ -66,6 +80,7 @@ void launch(
     const char* name, Device device, Grid grid, const Kernel& kernel, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
   if (grid.blocks == 0 || is_dry_run()) return;
+  if (grid.threads > Kernel::kThreads) refuse_threads(name, grid.threads, Kernel::kThreads);
   if (device == Device::cuda && !launch_on_stub) return cuda_build::launch(name, grid, kernel);
   if (device == Device::cpu) launch_without_device(name, device);
   const emu::Launch config{name, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),

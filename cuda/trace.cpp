@@ -21,10 +21,7 @@ namespace ricci::trace {
 
 namespace {
 
-const bool wanted = [] {
-  const char* value = std::getenv("RICCI_TRACE");
-  return value && *value && std::strcmp(value, "0") != 0;
-}();
+const bool wanted = is_switched_on("RICCI_TRACE");
 
 struct Recorder {
   bool timed = true;

@@ -1,6 +1,7 @@
 #include "cuda/device/device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -53,6 +54,11 @@ DeviceMemory& device_memory(Device device) {
   return device == Device::cuda ? *cuda().memory : emulated_memory();
 }
 
+bool is_switched_on(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value && std::string_view(value) != "0";
+}
+
 bool available(Device device) { return device != Device::cuda || cuda().memory; }
 
 const char* why_not(Device device) { return available(device) ? "" : cuda().why; }
@@ -64,6 +70,10 @@ void require(Device device) {
 void launch_without_device(const char* name, Device device) {
   if (device == Device::cpu) fail("{}: kernels do not run on the cpu", {name});
   fail("{}: device {}: {}", {name, name_of(device), why_not(device)});
+}
+
+void refuse_threads(const char* name, int threads, int most) {
+  fail("{}: {} threads a block, but the kernel is compiled for at most {}", {name, threads, most});
 }
 
 Device parse_device(const char* name) {

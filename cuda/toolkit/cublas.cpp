@@ -35,7 +35,7 @@ bool gemm_cublas(const Gemm& g) {
   cublas::set_pointers(plan, g);
   cuda_build::begin_launch("gemm");
   const cublasStatus_t status = cublas::multiply(plan, g, plan.algorithm, g.c);
-  cuda_build::check_launch("gemm");
+  cuda_build::check_launch("gemm", cudaGetLastError());
   plan.usable = status != CUBLAS_STATUS_NOT_SUPPORTED;
   if (!plan.usable) return cublas::not_possible("does not support a product", g);
   cublas::ok(status, "cublasLtMatmul", g);

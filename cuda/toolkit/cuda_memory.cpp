@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/memory/memory.h"
+#include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/device/gpu_errors.h"
 #include "cuda/toolkit/runtime.h"
@@ -157,8 +158,7 @@ class CudaMemory final : public DeviceMemory {
   }
   void launch_graph(void* graph) override {
     cuda_build::begin_launch("graph");
-    cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), the_stream());
-    cuda_build::check_launch("graph");
+    cuda_build::check_launch("graph", cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), the_stream()));
   }
   void end_graph(void* graph) override {
     report(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)), "end of a graph");  // what is launched still runs
@@ -205,7 +205,7 @@ std::string look_at_gpu(int index) {
     found.major = properties.major;
     found.minor = properties.minor;
     found.memory_pools = pools != 0;
-    gpu_has_wgmma = can_use_wgmma(found.architectures, found.major, found.minor);
+    gpu_has_wgmma = can_use_wgmma(found.architectures, found.major, found.minor) && !is_switched_on("RICCI_WITHOUT_WGMMA");
   }
   return why_no_gpu(found);
 }

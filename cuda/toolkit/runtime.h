@@ -12,9 +12,9 @@ void report(cudaError_t status, const char* what);
 cudaStream_t stream();  // the current one of this OS thread
 
 // Around everything that puts work of ours on the GPU under a name: a range of that name in profiles, and afterwards the
-// errors that the runtime reports; with RICCI_SYNC=1 the GPU has run it by then. Error: they, with the name.
+// status that the runtime returned; with RICCI_SYNC=1 the GPU has run it by then. Error: the status, with the name.
 void begin_launch(const char* name);
-void check_launch(const char* name);
+void check_launch(const char* name, cudaError_t status);
 
 // The stream ends: the memory that matrix products use on it goes back to the pool, in the order of the stream.
 void forget_workspace(cudaStream_t stream);

@@ -1,12 +1,11 @@
 // The choice of the file that cuBLASLt is loaded from, or the error when there is none. Its tests need no toolkit and run everywhere.
 #pragma once
-#include <cstdlib>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/device/device.h"
 
 namespace ricci {
 
@@ -16,8 +15,7 @@ using LoadLibrary = std::function<std::string(const std::string& file)>;
 // Loads the first of the files that can be loaded. The environment variable RICCI_WITHOUT_CUBLAS=1 asks for our own, slower
 // kernels instead: then nothing is loaded, and the result is false. Error: none can be loaded; the one line names each file.
 inline bool load_cublas(const std::vector<std::string>& files, const LoadLibrary& load) {
-  const char* without = std::getenv("RICCI_WITHOUT_CUBLAS");
-  if (without && *without && std::string_view(without) != "0") return false;
+  if (is_switched_on("RICCI_WITHOUT_CUBLAS")) return false;
   std::string tried;
   for (const std::string& file : files) {
     const std::string reason = load(file);

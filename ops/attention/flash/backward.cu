@@ -2,6 +2,7 @@
 // write the same element and no atomics are needed: the same bits on every run.
 #include "ops/attention/flash/backward.h"
 
+#include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/launch.h"
@@ -46,6 +47,8 @@ template <int kWidth> void launch_delta(const Problem& problem, const Tensor& dy
 }  // namespace flash
 
 HOST bool flash_takes(const Problem& problem, Device device) {
+  static const bool unwanted = is_switched_on("RICCI_WITHOUT_FLASH");  // for a second opinion: wide/ computes the same
+  if (unwanted) return false;
   if (device_memory(device).shared_bytes() < flash_shared_bytes(problem.width)) return false;
   const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // more than a block has rows
   constexpr int64_t kPositions = int64_t{1} << 27;

@@ -10,8 +10,10 @@
 
 namespace ricci::cuda_build {
 cudaStream_t stream();
-void prepare_launch(const char* name, const void* function, Grid grid);
-void check_launch(const char* name);
+void check(cudaError_t status, const char* what);
+void check_grid(const char* name, Grid grid);
+void begin_launch(const char* name);
+void check_launch(const char* name, cudaError_t status);
 }  // namespace ricci::cuda_build
 
 namespace stub {
@@ -102,9 +104,12 @@ namespace {
 void launch_for_ricci(const emu::Launch& l, void (*body)(const void*), const void* kernel, size_t bytes) {
   using namespace ricci::cuda_build;
   const auto function = reinterpret_cast<const void*>(body);
-  prepare_launch(l.name, function, {l.grid.x, static_cast<int>(l.block.x), static_cast<int>(l.dynamic_shared_bytes)});
+  const int shared_bytes = static_cast<int>(l.dynamic_shared_bytes);
+  check_grid(l.name, {l.grid.x, static_cast<int>(l.block.x), shared_bytes});
+  if (shared_bytes) check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), l.name);
+  begin_launch(l.name);
   launch(l, body, kernel, bytes, stream());
-  check_launch(l.name);
+  check_launch(l.name, cudaGetLastError());
 }
 
 [[maybe_unused]] const bool registered = (ricci::use_gpu(1), ricci::launch_on_stub = launch_for_ricci, true);

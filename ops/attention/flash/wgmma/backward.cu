@@ -91,20 +91,29 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct W
     Scores p, ds;
     ptx::wgmma_fence();
     begin_scores<Keys, Queries>(p[0], keys().descriptor().after(rows), queries(stage).descriptor());
+    begin_scores<Keys, Queries>(ds[0], values().descriptor().after(rows), gradients(stage).descriptor());
     KeptBits kept;
     if constexpr (dropping) kept.draw_keys(tensors.problem, own.head, t, own.j);
-    ptx::wgmma_wait<0>(p);
+    ptx::wgmma_wait<1>(p);
     weigh_keys(tensors, sums(stage), p);
     if (!visible.all(t, t + kQueries, own.j, own.j + 16)) hide_queries(visible, t, own.j, p);
-    ptx::wgmma_fence();
-    begin_scores<Keys, Queries>(ds[0], values().descriptor().after(rows), gradients(stage).descriptor());
-    ptx::wgmma_wait<0>(ds);
-    differentiate_keys<dropping, keys_are_values>(tensors, kept, sums(stage) + kQueries, p, ds);
     uint32_t w[2][kQueries / 16][4];
-    pack_left(w[0], p[0]);
+    constexpr bool early = !dropping && kGradients == 2;  // the products of dv begin while ds is computed, where its registers are free
+    if constexpr (early) {
+      pack_left(w[0], p[0]);
+      ptx::wgmma_fence(own.gradients[1], w[0]);
+      begin_weighted<Queries>(own.gradients[1][0], w[0], gradients(stage).descriptor());
+    }
+    ptx::wgmma_wait<early ? 1 : 0>(ds);
+    differentiate_keys<dropping, keys_are_values>(tensors, kept, sums(stage) + kQueries, p, ds);
     pack_left(w[1], ds[0]);
-    ptx::wgmma_fence(own.gradients, w);
-    begin_weighted<Queries>(own.gradients[kGradients - 1][0], w[0], gradients(stage).descriptor());
+    if constexpr (early) {
+      ptx::wgmma_fence(own.gradients[0], w[1]);
+    } else {
+      pack_left(w[0], p[0]);
+      ptx::wgmma_fence(own.gradients, w);
+      begin_weighted<Queries>(own.gradients[kGradients - 1][0], w[0], gradients(stage).descriptor());
+    }
     begin_weighted<Queries>(own.gradients[0][0], w[1], queries(stage).descriptor());
     ptx::wgmma_wait<0>(own.gradients);
   }
