@@ -94,6 +94,11 @@ void check_aligned(const char* what, const void* p, unsigned bytes, Loc loc) {
                                " bytes beyond a multiple of " + std::to_string(bytes));
 }
 
+void check_not_shared(const char* what, const void* p, Loc loc) {
+  if (current_block->shared().contains(p, 1))
+    current_block->fail_thread(std::string(what) + " at " + describe(loc) + ": the address is in shared memory");
+}
+
 void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc loc) {
   constexpr const char* names[] = {"mma_bf16", "mma_f16", "mma_tf32"};
   constexpr Resolve resolves[] = {&resolve_mma<Mma::bf16>, &resolve_mma<Mma::f16>, &resolve_mma<Mma::tf32>};
