@@ -1,10 +1,12 @@
 // The arguments of a launch: pointers must be to device memory. A kernel is a struct of bytes, so every word of eight of them is
-// looked at: one that is an address of this process, but not of device memory, is taken for a pointer to memory of the CPU. Sanitizers map
-// so large a part of the address space for themselves that many a number is such an address. Their builds check nothing, and neither do
-// compilers that cannot clear padding, whose chance values may look like a pointer (cuda/launch.h).
-#include <sys/mman.h>
+// looked at: one that is a readable address of this process, but not of device memory, is taken for a pointer to memory of the CPU. The
+// driver of a GPU reserves addresses from some gigabytes on, where two small numbers look like a pointer, but they are not readable.
+// Sanitizers map so large a part of the address space for themselves that many a number is such an address. Their builds check nothing, and
+// neither do compilers that cannot clear padding, whose chance values may look like a pointer (cuda/launch.h).
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "core/error.h"
@@ -19,12 +21,14 @@ constexpr bool kIsChecked = false;
 constexpr bool kIsChecked = true;
 #endif
 
-// Numbers that are no addresses are far from any: below 4 GiB, or not of 47 bits.
-bool is_mapped(uintptr_t address) {
-  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+// Numbers that are no addresses are far from any: below 4 GiB, or not of 47 bits. For the others a system call is asked that reads eight
+// bytes before it refuses: what it is asked to do with a set of signals does not exist.
+bool is_readable(uintptr_t address) {
   if (address >> 32 == 0 || address >> 47 != 0) return false;
-  unsigned char resident = 0;
-  return mincore(reinterpret_cast<void*>(address / page * page), 1, &resident) == 0;  // NOLINT(performance-no-int-to-ptr)
+  constexpr int kNothing = ~0;
+  constexpr size_t kBytes = 8;
+  syscall(SYS_rt_sigprocmask, kNothing, address / kBytes * kBytes, nullptr, kBytes);
+  return errno != EFAULT;
 }
 
 }  // namespace
@@ -34,7 +38,7 @@ void check_arguments(const Launch& launch, const void* kernel, size_t bytes) {
   for (size_t offset = 0; offset + sizeof(uintptr_t) <= bytes; offset += sizeof(uintptr_t)) {
     uintptr_t word = 0;
     std::memcpy(&word, static_cast<const char*>(kernel) + offset, sizeof word);
-    if (!is_device_memory(word) && is_mapped(word))
+    if (!is_device_memory(word) && is_readable(word))
       ricci::fail("{}: the argument at byte {} of {} is a pointer to memory of the CPU, expected device memory (launched at {})",
           {launch.name, offset, bytes, describe(launch.loc)});
   }

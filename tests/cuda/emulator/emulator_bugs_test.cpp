@@ -1,5 +1,6 @@
 // Mistakes in kernels and launches: each is noticed, and the message says what, where and who.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <cmath>
 
@@ -200,7 +201,10 @@ TEST_CASE("a pointer to memory of the CPU as an argument") {
   CHECK(error_of([&] { start({1, &on_stack}); }) == error);
   for (int64_t n : {int64_t{1}, int64_t{1} << 40, (int64_t{768} << 32) + 1024, int64_t{-1}}) start({n, x.data()});
   start({0, nullptr});
-  start({0, x.data() + 32});  // one past the end
+  start({0, x.data() + 32});                                                                                  // one past the end
+  void* const reserved = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);  // as drivers of GPUs do
+  start({0, static_cast<float*>(reserved)});
+  munmap(reserved, 4096);
 }
 #endif
 
@@ -344,6 +348,11 @@ TEST_CASE("addresses that the hardware refuses, or takes for another") {
       "the address is 4 bytes beyond a multiple of 16");
   check_error(error_in_kernel([=](unsigned lane) { ptx::store16(p + 4 * lane + (lane == 9 ? 2 : 0), uint4{}); }), "thread 9 of block 0",
       "store16 at tests/cuda/emulator/emulator_bugs_test.cpp:");
+  check_error(error_in_kernel([](unsigned) {
+    SHARED(uint4, tile, [1]);
+    ptx::store16(tile, uint4{});
+  }),
+      "thread 0 of block 0", "the address is in shared memory");
   check_error(
       error_in_kernel([=](unsigned lane) { ptx::store16_once(p + 4 * lane + 1, uint4{}); }), "thread 0 of block 0", "store16_once at ");
   check_error(error_in_kernel([=](unsigned) { ptx::load16_once(p + 3); }), "thread 0 of block 0", "12 bytes beyond a multiple of 16");
