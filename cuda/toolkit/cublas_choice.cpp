@@ -46,7 +46,8 @@ std::vector<cublasLtMatmulAlgo_t> proposals(const Gemm& g, const Plan& plan, int
   int count = 0;
   const cublasStatus_t status = l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, most, found, &count);
   ok(l.destroy_preference(preference), "cublasLtMatmulPreferenceDestroy", g);
-  const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_INVALID_VALUE && g.epilogue != Epilogue::none);
+  const bool fused = g.epilogue != Epilogue::none || g.bias_n;  // a bias is an epilogue of the library, too
+  const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_INVALID_VALUE && fused);
   if (!refused) ok(status, "cublasLtMatmulAlgoGetHeuristic", g);
   std::vector<cublasLtMatmulAlgo_t> all;
   for (int i = 0; i < count && !refused; ++i)

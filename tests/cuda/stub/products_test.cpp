@@ -18,7 +18,7 @@ using stub::written_by;
 
 namespace {
 
-constexpr int kNotSupported = 15, kInvalidValue = 7;
+constexpr int kNotSupported = 15, kInvalidValue = 7, kInternalError = 14;
 
 double multiplied(const Case& t, Dtype dtype = Dtype::f32) { return worst_of(t, dtype, Device::cuda); }
 
@@ -31,10 +31,10 @@ TEST_CASE("every call of cuBLASLt that fails is an error with the product, and n
            "cublasLtMatmulPreferenceDestroy", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"})
     for (int nth = 1; nth <= (std::string(call).ends_with("SetAttribute") ? 4 : 1); ++nth) {
       ++t.m;  // a plan of its own
-      stub::fail_call(call, nth, kInvalidValue);
+      stub::fail_call(call, nth, kInternalError);
       CAPTURE(std::string(call));
       CHECK(message_of([&] { multiplied(t); }) ==
-            "gemm: " + std::string(call) + " reports status 7 for f32, batch 1, m " + std::to_string(t.m) + ", n 5, k 4, bias");
+            "gemm: " + std::string(call) + " reports status 14 for f32, batch 1, m " + std::to_string(t.m) + ", n 5, k 4, bias");
       stub::forgive();
       CHECK(multiplied(t) <= 1);
     }
@@ -52,6 +52,9 @@ TEST_CASE("a product that cuBLASLt has no way for is ours, and stderr says so on
   }
   t.a = Layout::spaced;
   CHECK(written_by([&] { CHECK(multiplied(t) <= 1); }).find("does not read such strides") != std::string::npos);
+  const Case with_bias{1, 39, 5, 4, Layout::rows, Layout::columns, Layout::rows, false, true};
+  stub::fail_call("cublasLtMatmulAlgoGetHeuristic", 1, kInvalidValue);  // a bias that the library refuses
+  CHECK(written_by([&] { CHECK(multiplied(with_bias) <= 1); }).ends_with("k 4, bias); our own, slower kernel computes it\n"));
 }
 
 TEST_CASE("a plan is used for many products, each with its own bias") {
@@ -152,10 +155,10 @@ TEST_CASE("row sums come with the product; where the library refuses them, stder
 
 TEST_CASE("gelu and its slope come with the products, where rows have 8, 16, ... elements") {
   for (const int64_t f : {16, 12}) {
-    const Tensor x_rd = drawn({6, 4}, Dtype::f64, Device::cuda, 1), w_fd = drawn({f, 4}, Dtype::f64, Device::cuda, 2);
-    const Tensor bias_f = drawn({f}, Dtype::f64, Device::cuda, 3), a_rf({6, f}, Dtype::f64, Device::cuda), h_rf = like(a_rf);
+    const Tensor x_rd = drawn({6, 4}, Dtype::bf16, Device::cuda, 1), w_fd = drawn({f, 4}, Dtype::bf16, Device::cuda, 2);
+    const Tensor bias_f = drawn({f}, Dtype::bf16, Device::cuda, 3), a_rf({6, f}, Dtype::bf16, Device::cuda), h_rf = like(a_rf);
     // clang-format off
-    Gemm g{.device = Device::cuda, .dtype = Dtype::f64, .batch = 1, .m = 6, .n = f, .k = 4, .a = x_rd.raw(), .b = w_fd.raw(),
+    Gemm g{.device = Device::cuda, .dtype = Dtype::bf16, .batch = 1, .m = 6, .n = f, .k = 4, .a = x_rd.raw(), .b = w_fd.raw(),
            .a_at = {4, 1, 0}, .b_at = {1, 4, 0}, .c = a_rf.raw(), .c_at = {f, 1, 0}, .bias_n = bias_f.raw(),
            .epilogue = Epilogue::gelu, .beside = h_rf.raw()};
     // clang-format on
@@ -165,15 +168,18 @@ TEST_CASE("gelu and its slope come with the products, where rows have 8, 16, ...
     CHECK(line.empty() == taken);
     if (!taken) continue;
     const Values h = values_of(linear(x_rd, w_fd, bias_f)), kept = values_of(h_rf), a = values_of(gelu_tanh(h_rf)), got = values_of(a_rf);
-    for (size_t i = 0; i < h.size(); ++i) CHECK(kept[i] == doctest::Approx(h[i]));
-    for (size_t i = 0; i < a.size(); ++i) CHECK(got[i] == doctest::Approx(a[i]));
+    for (size_t i = 0; i < h.size(); ++i) CHECK(kept[i] == doctest::Approx(h[i]).epsilon(0.01));
+    for (size_t i = 0; i < a.size(); ++i) CHECK(got[i] == doctest::Approx(a[i]).epsilon(0.01));
     g.beside = nullptr;  // nobody wants the sums
     CHECK(gemm_fused(g));
     CHECK(values_of(a_rf) == got);
+    Gemm wide = g;
+    wide.dtype = Dtype::f32;  // which the library computes less exactly than ricci does
+    CHECK(written_by([&] { CHECK_FALSE(gemm_fused(wide)); }).find("computes gelu to 5 digits") != std::string::npos);
     g.bias_n = nullptr, g.beside = h_rf.raw(), g.epilogue = Epilogue::gelu_gradient;
     CHECK(gemm_fused(g));
     const Values da = values_of(gelu_tanh_backward(linear(x_rd, w_fd, Tensor()), h_rf)), dh = values_of(a_rf);
-    for (size_t i = 0; i < dh.size(); ++i) CHECK(dh[i] == doctest::Approx(da[i]));
+    for (size_t i = 0; i < dh.size(); ++i) CHECK(dh[i] == doctest::Approx(da[i]).epsilon(0.02));
   }
 }
 
