@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autograd/tape.h"
@@ -95,8 +97,15 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
          std::equal(static_cast<const char*>(x.raw()), static_cast<const char*>(x.raw()) + x.bytes(), static_cast<const char*>(y.raw()));
 }
 
+// RICCI_TEST_DEVICES=cuda leaves out the other devices, because time on a GPU can be short and the others are tested elsewhere.
+inline bool is_tested(Device device) {
+  const char* only = std::getenv("RICCI_TEST_DEVICES");
+  return !only || std::string_view(only) == name_of(device);
+}
+
 inline void on_every_device(const std::function<void(Device)>& f) {
   for (Device device : {Device::cpu, Device::cuda_emulated, Device::cuda}) {
+    if (!is_tested(device)) continue;
     const std::string name = name_of(device);
     if (!available(device)) {
       static bool said = false;

@@ -205,7 +205,9 @@ TEST_CASE("row sums beside a product: both are their definitions, whatever is ad
         gemm(g);
         g.c = c_mn.raw();
         const Tensor sums_m = gemm_with_row_sums(g, a_km, c_dtype);
-        CHECK(values_of(c_mn) == values_of(expected_mn));
+        if (device == Device::cuda)  // where cuBLASLt takes another algorithm
+          CHECK(error_of(c_mn, values_of(expected_mn)) <= 2.02 * unit(c_dtype) + static_cast<double>(k + 2) * sum_unit(dtype));
+        else CHECK(values_of(c_mn) == values_of(expected_mn));
         Values sums(static_cast<size_t>(m)), sizes(static_cast<size_t>(m));
         const Values a = values_of(a_km);
         for (size_t i = 0; i < a.size(); ++i) sums[i % sums.size()] += a[i], sizes[i % sums.size()] += std::abs(a[i]);

@@ -36,7 +36,7 @@ void on_emulator_and_gpu(const std::function<void(Device)>& f) {
   for (emu::Options::Order order : {emu::Options::Order::forward, emu::Options::Order::reverse, emu::Options::Order::random}) {
     WithOptions options;
     options->order = order;
-    f(Device::cuda_emulated);
+    if (is_tested(Device::cuda_emulated)) f(Device::cuda_emulated);
   }
   static bool said = false;
   if (available(Device::cuda)) f(Device::cuda);
@@ -120,8 +120,9 @@ template <int N> void check_pipeline(Device device) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<char>(i % 127 + 1);
     for (size_t i = 0; i < expected.size(); ++i) {
       const size_t in_tile = i / N % 64, from = (i / N - in_tile + 63 - in_tile) * N + i % N;
-      expected[i] = from < x.size() ? x[from] : 0;
+      expected[i] = from < static_cast<size_t>(bytes) ? x[from] : 0;
     }
+    x.resize(static_cast<size_t>((bytes + N - 1) / N * N), 127);  // not copied, but compute-sanitizer counts the last piece as read whole
     const Buffer<char> x_device(x, device), y_device(std::vector<char>(expected.size()), device);
     ricci::launch("pipeline", device, {1, 64}, Pipeline<N>{x_device.data(), y_device.data(), bytes, tiles});
     CAPTURE(bytes);

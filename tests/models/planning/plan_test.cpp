@@ -165,7 +165,7 @@ TEST_CASE("plan: the buffers of the threads are a part of what the process holds
   const int before = thread_count();
   const auto planned = [](int threads) {
     set_thread_count(threads);
-    return plan_step(small_model(), {}, {8, 48, 1, Dtype::f32, false, Device::cpu});
+    return plan_step(small_model(), {}, {64, 48, 1, Dtype::f32, false, Device::cpu});
   };
   const Plan one = planned(1), four = planned(4);
   set_thread_count(before);

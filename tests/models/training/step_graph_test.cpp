@@ -91,6 +91,7 @@ Outcome trained(Device device, bool graph, const Variant& v) {
 
 void on_devices_with_graphs(const std::function<void(Device)>& f) {
   for (Device device : {Device::cuda_emulated, Device::cuda}) {
+    if (!is_tested(device)) continue;
     if (available(device)) f(device);
     else MESSAGE("skipped on cuda: ", std::string(why_not(device)));
   }
