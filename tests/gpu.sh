@@ -1,284 +1,260 @@
 #!/usr/bin/env bash
-# ricci on a machine with an NVIDIA GPU and no internet: builds, tests and times it, and prints a table of the results.
-#   tests/gpu.sh [build|smoke|trace|mixers|attention|train|graph|test|sanitize|bench|all|table|pack]
-#     all: these parts in this order, as many as the time allows; table: print it again
-#     pack: on a machine without a GPU, builds the programs and puts them, stripped and with their libraries, into
-#           build-gpu/programs.tar.gz. Taken along, they are used where they start, and nothing is built there.
-# Needs python3 and, without those programs, nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without
-# it, from the system; cuBLASLt also from the packages of PyTorch (tests/gpu/find_cublas.sh). Without it only build, smoke, attention,
-# test and sanitize are measured: one step of training on our own products takes half a minute.
-# One call ends within RICCI_TOTAL_SECONDS (570), a part within its share of them (limit_of). Called again, it goes on where it
-# stopped: what was measured is kept until the part's own programs change. After every part the table is printed, and $OUT
-# (build-gpu/results) gets it as table.txt, beside results.tar: logs, rows and what else the next call reads back, from
-# build-gpu/results.tar or $OUT/results.tar, if it finds no rows, as on a fresh machine.
-# Where nothing was measured the table says so; without a GPU that is every row but those of the build.
-# A program of tests/bench with the option --device reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch/NAME.py
-# exists and runs on a GPU, both are put side by side, measure by measure; those that bar_of() knows pass or fail.
-# RICCI_GPU_ARCHITECTURE (90a) is the GPU to build for.
+# Verifies ricci on a machine with an NVIDIA GPU and writes one table of the results. One word each:
+#   tests/gpu.sh first      all there is to check and to time, from simple to hard, in at most 560 s
+#   tests/gpu.sh repairs    after it, in at most 195 s: failed tests under memcheck, the largest kernels under ncu, what did not end
+#   tests/gpu.sh papers     rows of the Dispatcher paper's table 1 and its figure 2, in at most 560 s
+#   tests/gpu.sh pack       on a machine without a GPU: puts the programs with their libraries into build-gpu/programs.tar.gz
+#   tests/gpu.sh rehearse   after it: uses that package where only the libraries of C and C++ are
+# A GPU is rented by the minute, so nothing is built there: the programs come from the package or, without it, from the build that RICCI_BUILD
+# names (tests/run.sh makes build-test). If they were made from other sources they are used too, and their rows say so. PyTorch, ctest,
+# compute-sanitizer and ncu are used if they are installed.
+# A part that fails, hangs or is killed ends at its limit, and the next one begins, because the other results are worth no less.
+# RICCI_TOTAL_SECONDS changes the time of a word, and RICCI_CLOCK=0.05 makes every second shorter: the limits scale with both.
+# $OUT (build-gpu/results) gets table.txt, failures.txt, results.tar with rows and logs, and inductor.tar.gz, the kernels that PyTorch
+# compiled. On a fresh machine the next word reads the last two back from build-gpu. Exit code 1: something failed or was not measured.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
-export LC_ALL=C  # sorts alike on every machine
+export LC_ALL=C  # numbers have a point, and names sort alike, on every machine
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
-root=$PWD build=${RICCI_BUILD:-$PWD/build-gpu}
+root=$PWD build=$(realpath -m "${RICCI_BUILD:-build-gpu}") python=${RICCI_PYTHON:-python3}
 state=$build/state logs=$build/logs
-mkdir -p "$state" "$logs" "${OUT:=$build/results}" && OUT=$(cd "$OUT" && pwd) || exit 1
-architecture=${RICCI_GPU_ARCHITECTURE:-90a}
-finish=$((SECONDS + ${RICCI_TOTAL_SECONDS:-570}))
-parts=(build smoke trace mixers attention train graph test sanitize bench)
-python=${RICCI_PYTHON:-python3}
-# shellcheck disable=SC2034
-wrapper=()                     # a program to run ricci-train under
-[ ! -d .deps/usr ] || export CMAKE_PREFIX_PATH=$root/.deps/usr
+mkdir -p "$state" "$logs" "${OUT:=$build/results}" && OUT=$(realpath "$OUT") || exit 1
 export NVIDIA_TF32_OVERRIDE=0  # f32 means f32, for ricci and for PyTorch
+export OMP_WAIT_POLICY=passive PYTHONUNBUFFERED=1
+export TORCHINDUCTOR_CACHE_DIR=$build/inductor RICCI_TESTS_FOLDER=$root/tests
+# shellcheck disable=SC2034  # for build.sh
+architecture=${RICCI_GPU_ARCHITECTURE:-90a}
 
-# ---- The table
-checks_of() {  # part: its rows as check|bar
-  local check
-  case $1 in
-    build) printf '%s\n' 'configure|nvcc found' 'compile and link|every target' "machine code|sm_$architecture" ;;
-    smoke) printf '%s\n' 'ricci-check on cuda|1e-6 relative' 'cuBLASLt|loaded' 'copy bandwidth|-' 'product peak, bf16|-' ;;
-    test) printf '%s\n' 'ctest, GPU|0 failed' 'skipped on cuda|0' 'other skips|-' ;;
-    mixers) printf '%s\n' 'shift_and_sum, forward|50 % of a copy' 'shift_and_sum, forward_backward|50 % of a copy' ;;
-    sanitize) printf '%s\n' 'memcheck, ops|0 errors' 'racecheck, ops|0 hazards' 'memcheck, training|0 errors' ;;
-    trace) echo 'GPT-2 64 x 1024, traced|ends' ;;
-    attention)
-      printf '%s\n' 'attention|runs' 'attention, packed|runs'
-      for check in "${!bar_of[@]}"; do echo "$check|${bar_of[$check]} x PyTorch"; done | sort
-      ;;
-    bench) for check in $(other_benches); do echo "$check|runs"; done ;;
-    train)
-      printf '%s\n' 'f32 losses, cuda to cpu|1e-4 relative' 'out of memory|one line with the op' \
-        'GPT-2, batch 64|470000 tokens/s' 'batch 64, PyTorch|1 x PyTorch' 'batch 64, peak memory|1 x PyTorch' 'batch 64, share of peak|-' \
-        'batch 64, tuned|-' 'batch 64, fused|-'
-      ;;
-    graph) printf '%s\n' 'cuda_graph, 20 steps|the same weights' 'batch 4, cuda_graph|2 x PyTorch' 'batch 4, no graph|-' ;;
-  esac
-}
+# The parts of a word, with their seconds.
+first=(hello:15 smoke:40 test:75 again:30 attention:50 gpt2:110 mixers:50 products:30 trace:25 graph:35 train:35 sanitize:50 memory:10)
+declare -A parts_of=([first]="${first[*]}" [repairs]="memcheck:55 kernels:50" [papers]=papers:560)
+declare -A seconds_of=([first]=560 [repairs]=195 [papers]=560)
 
-# The speed that a measure of tests/bench must have, PyTorch's being 1.
-declare -A bar_of=(["attention: forward_hd64_causal"]=0.95 ["attention: forward_backward_hd64_causal"]=0.85)
-
-plan() {  # part [reason]: its rows before anything is measured, as check, value, bar, verdict
-  checks_of "$1" | awk -F'|' -v reason="${2:+: $2}" '{ print $1 "\tnot measured" reason "\t" $2 "\t-" }'
-}
-
-row() {  # check value verdict [bar]: puts it into the rows of the running part
-  CHECK=$1 VALUE=$2 VERDICT=$3 BAR=${4:-} awk -F'\t' -v OFS='\t' '
-    $1 == ENVIRON["CHECK"] { found = 1; $2 = ENVIRON["VALUE"]; $4 = ENVIRON["VERDICT"] }
-    $1 == ENVIRON["CHECK"] && ENVIRON["BAR"] != "" { $3 = ENVIRON["BAR"] }
+# ---- The table: lines of part, check, value, estimate, bar, verdict (pass, FAIL, unfinished, or - for a figure without a bar)
+row() {  # check value verdict [estimate] [bar]: changes the row of the running part, or adds it
+  CHECK=$1 VALUE=${2//[$'\t\n']/ }$mark VERDICT=$3 ESTIMATE=${4:-} BAR=${5:-} PART=$part awk -F'\t' -v OFS='\t' '
+    function change() {
+      $3 = ENVIRON["VALUE"]; $6 = ENVIRON["VERDICT"]
+      if (ENVIRON["ESTIMATE"] != "") $4 = ENVIRON["ESTIMATE"]
+      if (ENVIRON["BAR"] != "") $5 = ENVIRON["BAR"]
+    }
+    $1 == ENVIRON["PART"] && $2 == ENVIRON["CHECK"] { found = 1; change() }
     { print }
-    END { if (!found) print ENVIRON["CHECK"], ENVIRON["VALUE"], ENVIRON["BAR"], ENVIRON["VERDICT"] }' \
-    "$rows" > "$rows.new" && mv "$rows.new" "$rows"
+    END { if (!found) { $0 = ENVIRON["PART"] "\t" ENVIRON["CHECK"] "\t\t-\t-\t"; change(); print } }' \
+    "$state/rows" > "$state/rows.new" && mv "$state/rows.new" "$state/rows"
+}
+result() { row "$check" "$@"; }  # value verdict [estimate] [bar]: of the running step
+verdict() { if "$@"; then echo pass; else echo FAIL; fi; }
+field() { awk -F'\t' -v part="$part" -v check="$1" -v n="$2" '$1 == part && $2 == check { print $n }' "$state/rows"; }  # check number
+
+# check [estimate] [bar]: a row before anything is measured, while the parts are called to list their rows
+plan() { [ -z "$planning" ] || printf '%s\t%s\t%s\t%s\t%s\t-\n' "$part" "$1" "$planning" "${2:--}" "${3:--}" >> "$state/rows"; }
+planning=
+
+table() {  # [part]: its rows, or all
+  [ -n "${1:-}" ] || cat "$state"/heading.*
+  awk -F'\t' -v only="${1:-}" '
+    function line(part, check, value, estimate, bar, verdict) {
+      printf "%-9s %-34s %-72s %-18s %-18s %s\n", part, check, value, estimate, bar, verdict
+    }
+    BEGIN { if (only == "") line("part", "check", "value", "estimate", "bar", "verdict") }
+    !($1 in rows) { order[++parts] = $1 }
+    { rows[$1] = rows[$1] "\n" $0 }
+    END {
+      for (i = 1; i <= parts; ++i) if (only == "" || order[i] == only) {
+        n = split(substr(rows[order[i]], 2), row, "\n")
+        for (j = 1; j <= n; ++j) { split(row[j], f, "\t"); line(f[1], f[2], f[3], f[4], f[5], f[6]) }
+      }
+    }' "$state/rows"
 }
 
-verdict() { if "$@"; then echo pass; else echo FAIL; fi; }
-
-# ---- The programs: those that were taken along, if they start, or those of the build.
-programs_of() {  # part: its own
-  case $1 in
-    smoke) echo check bench-products ;;
-    trace) echo bench-training ;;
-    mixers) echo bench-mixers ;;
-    attention) echo bench-attention ;;
-    train | graph) echo train bench-training ;;
-    test) echo tests check ;;
-    sanitize) echo check train ;;
-    bench) for name in $(other_benches); do echo "bench-$name"; done ;;
+# step CHECK ESTIMATE BAR COMMAND...: one measurement. The command gives the row its result, and can add others. `repairs` runs it again
+# only if it did not end. A part consists of steps and plans, because it is also called once to list its rows.
+step() {
+  local code none='began and did not end'
+  check=$1 log=
+  if [ -n "$planning" ]; then plan "${@:1:3}"; return; fi
+  case $(field "$1" 6):$(field "$1" 3) in unfinished:* | -:'not measured'*) ;; *) return ;; esac
+  row "$1" "$none" unfinished
+  "${@:4}"
+  code=$?
+  if [[ $(field "$1" 3) = "$none"* ]]; then
+    case $code in
+      3) row "$1" "no PyTorch that sees a GPU" - ;;
+      124 | 137) row "$1" "stopped at its limit" unfinished ;;
+      *) row "$1" "failed, exit code $code: $(last_line)" FAIL ;;
+    esac
+  fi
+  case $(field "$1" 6) in
+    FAIL | unfinished) { echo "== $part: $1: $(field "$1" 3)"; [ -z "$log" ] || tail -n 20 "$log" | cut -c1-300; } >> "$state/failures" ;;
   esac
 }
+was_stopped() { [[ $1 = 124 || $1 = 137 ]]; }  # exit code
+last_line() { grep -as . "$log" | tail -n 1 | cut -c1-150; }  # of the last log
 
-# A checksum of everything that is compiled.
-sources() {
+# ---- Running things. Times are in milliseconds; `second` is how many a second of the lists here has.
+now() { echo $((${EPOCHREALTIME/./} / 1000)); }
+seconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }  # milliseconds
+finish=$(($(now) + 100000000)) second=1000
+
+limited() {  # seconds command...: at most so long, and not past the end of the part; 124 or 137: it was stopped
+  local most=$(($1 * second)) left=$((finish - second - $(now)))
+  [ "$most" -lt "$left" ] || most=$left
+  [ "$most" -gt 0 ] || return 124
+  timeout --foreground --kill-after=1 "$(seconds "$most")" "${@:2}"
+}
+
+ours() {  # seconds log program option...: one of our programs, which finds cuBLASLt. The output goes into the log.
+  log=$logs/$2.txt
+  LD_LIBRARY_PATH=$libraries limited "$1" "${wrapper[@]}" "$bin/ricci-$3" "${@:4}" > "$log" 2>&1
+}
+wrapper=()  # a program to run ours under
+
+torch() {  # seconds log script option...: a script of tests/bench/torch. 3: PyTorch is not here, or sees no GPU
+  log=$logs/$2.txt
+  : > "$log"
+  has_torch || return 3
+  limited "$1" "$python" "tests/bench/torch/$3.py" "${@:4}" > "$log" 2>&1
+}
+has_torch() {  # waits for the answer of find_torch
+  until [ -e "$state/torch" ]; do sleep 0.1; done
+  [ "$(cat "$state/torch")" != none ]
+}
+find_torch() {
+  timeout "$(seconds $((90 * second)))" "$python" -c 'import torch; torch.cuda.init(); print(torch.__version__)' > "$state/torch.new" 2> "$logs/torch.txt" ||
+    echo none > "$state/torch.new"
+  mv "$state/torch.new" "$state/torch"
+}
+
+measures() { awk '$1 == "measure" && NF == 4 { print $2 "\t" $3 "\t" $4 }' "$logs/$1.txt" 2> /dev/null; }  # log: name, value, unit
+value_of() { measures "$1" | awk -F'\t' -v name="$2" '$1 == name { print $2 }'; }                         # log measure
+
+# ---- The programs
+sources() {  # a checksum of everything that is compiled
   find CMakeLists.txt core cuda autograd ops models data apps tests -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \
     -o -name '*.cmake' -o -name CMakeLists.txt \) -print0 2> /dev/null | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16
 }
-
-find_programs() {  # sets bin, and print_of: the checksum of each part's programs, with the library of all
-  local part packed=$build/programs.tar.gz
-  bin=$build
-  if [ -e "$packed" ] && [ "$packed" -nt "$build/programs" ]; then
-    rm -rf "$build/programs" && mkdir "$build/programs" && tar -xf "$packed" -C "$build/programs" && touch "$build/programs"
-  fi
-  if [ -d "$build/programs" ] && [ "$(cat "$build/programs/sources" 2> /dev/null)" != "$(sources)" ]; then
-    echo "programs.tar.gz was made from other sources and is not used" >&2
-  elif [ -x "$build/programs/ricci-check" ] && with_libraries "$build/programs" "$build/programs/ricci-check" --list > /dev/null 2>&1; then
-    bin=$build/programs
-  fi
-  for part in "${parts[@]}"; do
-    print_of[$part]=$(for name in $(programs_of "$part"); do echo "$bin/ricci-$name"; done |
-      cat - <(echo "$bin/libricci_programs.so") | xargs cat 2> /dev/null | sha256sum | cut -c1-16)
-  done
-}
-declare -A print_of=()
-with_libraries() { LD_LIBRARY_PATH=$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "${@:2}"; }  # folder command...
-
-# What was measured of the part, or is kept in the file, is of other programs.
-outdated() { [ "$(cat "$state/$1.print" 2> /dev/null)" != "${print_of[$1]}" ]; }  # part
-
 toolkit_major() { nvcc --version 2> /dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p' | grep .; }
-versions() { echo "nvcc $(nvcc --version 2>/dev/null | sed -nE 's/.*V([0-9.]+)$/\1/p'), g++ $(g++ -dumpfullversion)"; }
 
-table() {
-  local part file reason
-  echo "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo 'no GPU'); $(versions); cuBLASLt: $cublas"
-  for part in "${parts[@]}"; do
-    file=$state/$part.rows reason=$(why_not "$part")
-    if [ -n "$reason" ] || [ ! -e "$file" ]; then
-      plan "$part" "$reason"
-    elif [ "$part" != build ] && outdated "$part"; then
-      plan "$part" "the programs have changed"
-    else
-      cat "$file"
-    fi | sed "s/^/$part\t/"
-  done | (echo $'part\tcheck\tvalue\tbar\tverdict' && cat) |
-    awk -F'\t' '{ printf "%-9s %-45s %-56s %-20s %s\n", $1, $2, $3, $4, $5 }'
-  if [ -s "$state/skips" ] && ! outdated test; then sort "$state/skips" | uniq -c; fi
-}
-
-# ---- Running things
-limited() {  # seconds command...: at most that long, and not past the end of the part; 124 when it was stopped
-  local most=$1 left=$((deadline - SECONDS)) code
-  shift
-  [ "$left" -gt "$most" ] || most=$left
-  [ "$most" -gt 0 ] || { touch "$state/cut"; return 124; }
-  timeout --kill-after=10 "$most" "$@"
-  code=$?
-  if [[ $code = 124 || $code = 137 ]] && [ $((deadline - SECONDS)) -le 0 ]; then touch "$state/cut"; fi
-  return "$code"
-}
-
-# step ROW COMMAND ...: one measurement, which fills ROW and maybe others. What was measured and did not fail is kept until the
-# programs change. Where the part ends before the step does, the row says so. With `least` set the step is left to the next call
-# where fewer seconds are left.
-step() {
-  local row=$1
-  shift
-  if [ "$(awk -F'\t' -v check="$row" '$1 == check { print ($2 !~ /^not measured|run it again$/ && $4 != "FAIL") }' "$rows")" = 1 ]; then
-    echo "-- $row: measured before"
-    return
+find_programs() {  # sets bin, heading, libraries and, if the programs are of other sources, mark
+  local packed=$build/programs.tar.gz here theirs commit major
+  bin=$build mark=
+  if [ -e "$packed" ]; then
+    bin=$build/programs
+    [ "$bin/unpacked" -nt "$packed" ] || { rm -rf "$bin" && mkdir "$bin" && tar -xf "$packed" -C "$bin" && touch "$bin/unpacked"; }
   fi
-  rm -f "$state/cut"
-  if [ $((deadline - SECONDS)) -gt "${least:-5}" ]; then "$@"; else touch "$state/cut"; fi
-  if [ -e "$state/cut" ]; then row "$row" "did not end, run it again" unfinished; fi
+  here=$(sources) theirs=$(cat "$bin/sources" 2> /dev/null)
+  commit=$(cat "$bin/commit" 2> /dev/null)
+  heading="sources $(git describe --always --dirty 2> /dev/null || echo without git), checksum $here; programs of ${commit:-${bin#"$root/"}}, checksum ${theirs:-unknown}"
+  [ "${theirs:-$here}" = "$here" ] || mark=" (programs of ${commit:-$theirs})"
+  major=$(cat "$bin/cuda_major" 2> /dev/null || toolkit_major || echo 13)
+  libraries=$(tests/gpu/find_cublas.sh "$major") || libraries=none
 }
 
-why_not() {  # part: what is missing to measure anything of it
-  local program
-  [ "$1" != build ] || return
-  nvidia-smi -L 2>/dev/null | grep '^GPU' > /dev/null || { echo "no GPU"; return; }
-  for program in $(programs_of "$1"); do
-    [ "$1" = bench ] || [ -x "$bin/ricci-$program" ] || { echo "no ricci-$program, see build"; return; }
-  done
-  if [ "$1" = test ] && ! command -v ctest > /dev/null; then echo "no ctest"; fi
-  if [[ $1 =~ ^(trace|mixers|train|graph|bench)$ && -n ${RICCI_WITHOUT_CUBLAS:-} ]]; then echo "no cuBLASLt"; fi
-}
-
-run_torch() {  # seconds log script option...: the log stays empty where PyTorch sees no GPU
-  local most=$1 log=$2
-  shift 2
-  : > "$log"
-  "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "no PyTorch with CUDA"; return; }
-  limited "$most" "$python" "$@" 2>&1 | tee "$log"
-}
-
-value_of() { measures "$1" | awk -F'\t' -v name="$2" '$1 == name { print $2 }'; }  # log measure: empty where there is none
-
-# ours unit theirs: how many times as fast, or, of anything but rates, as small, ours is; empty where one was not measured.
-times_of() {
-  awk -v ours="$1" -v unit="$2" -v theirs="$3" \
-    'BEGIN { if (ours > 0 && theirs > 0) printf "%.3f", unit ~ /\/s$/ ? ours / theirs : theirs / ours }'
-}
-
-verdict_of() {  # value bar: of a number that must be at least the bar; - where there is no value or no bar
-  if [ -z "$1" ] || [ -z "$2" ]; then echo -; else verdict awk -v value="$1" -v bar="$2" 'BEGIN { exit !(value >= bar) }'; fi
-}
-
-measures() { awk '$1 == "measure" && NF == 4 { print $2 "\t" $3 "\t" $4 }' "$1"; }  # of a log: name, value, unit
-
-# ---- The other parts
 # shellcheck source=/dev/null
-. tests/gpu/build.sh
-. tests/gpu/checks.sh
-. tests/gpu/speed.sh
-. tests/gpu/train.sh
+for file in tests/gpu/{build,checks,speed,papers}.sh; do [ ! -e "$file" ] || . "$file"; done
 
 # ---- Parts
-limit_of() {  # part: the most seconds that it takes of a call, so that others have their turn
-  case $1 in
-    build | train) echo 330 ;;
-    graph | test | sanitize | bench) echo 180 ;;
-    *) echo 90 ;;
-  esac
+running=() # process groups
+stop() {  # process group: all of it
+  kill -TERM -- "-$1" 2> /dev/null && sleep 0.2
+  kill -KILL -- "-$1" 2> /dev/null
+}
+background() { set -m; "$@" < /dev/null & pid=$!; running+=("$pid"); set +m; }  # command...: a process group of its own, whose id is pid
+trap 'for pid in "${running[@]}"; do stop "$pid"; done' EXIT
+trap 'keep_results; exit 143' TERM INT
+
+wait_until() {  # milliseconds pid: 1 if the process has not ended by then
+  while kill -0 "$2" 2> /dev/null; do
+    [ "$(now)" -lt "$1" ] || return 1
+    sleep 0.05
+  done
 }
 
-run_part() {  # part
-  local reason most
-  most=$(limit_of "$1")
-  [ "${#chosen[@]}" != 1 ] || most=$((finish - SECONDS))
-  rows=$state/$1.rows deadline=$((SECONDS + most)) reason=$(why_not "$1")
-  [ "$deadline" -lt "$finish" ] || deadline=$finish
-  echo "== $1${reason:+: not measured: $reason}"
-  [ -z "$reason" ] || return
-  if [ "$1" = build ] || [ ! -e "$rows" ] || outdated "$1"; then
-    plan "$1" > "$rows"
-    echo "${print_of[$1]}" > "$state/$1.print"
-    rm -f "$logs/$1.log"
-  fi
-  "part_$1" 2>&1 | tee -a "$logs/$1.log"
-  [ "$1" != build ] || find_programs
+run_part() {  # part end, in milliseconds
+  local pid
+  part=$1 finish=$2
+  echo "-- $part, $(((finish - $(now)) / 1000)) s"
+  background "part_$part" >> "$logs/$part.log" 2>&1
+  wait_until "$finish" "$pid" || echo "-- $part was stopped"
+  stop "$pid"  # and whatever it left running
+  wait "$pid" 2> /dev/null
+  table "$part"
+  keep_results
 }
 
-# Everything that the next call, on this machine or another, needs to go on.
 keep_results() {
   table > "$OUT/table.txt"
-  (cd "$build" && find state logs -type f \( -name '*.rows' -o -name '*.print' -o -name '*.log' -o -name ctest -o -name skips -o -name peaks \
-    -o -name '*.clean' -o -name '*.none' \) -size -4000k -print0 | tar -cf "$OUT/results.tar.new" --null -T -)
-  mv "$OUT/results.tar.new" "$OUT/results.tar"
+  [ ! -s "$state/failures" ] || tail -c 1000000 "$state/failures" > "$OUT/failures.txt"
+  (cd "$build" && find state logs -type f -size -2000k ! -name '*.safetensors' -print0 | tar -cf "$OUT/results.tar" --null -T -)
+}
+
+keep_inductor() {  # what PyTorch compiled, if it fits with the other results
+  local archive=$OUT/inductor.tar.gz
+  [ ! -d "$build/inductor" ] || tar -czf "$archive" -C "$build" inductor
+  [ ! -e "$archive" ] || [ "$(stat -c %s "$archive")" -lt 14000000 ] || rm "$archive"
 }
 
 read_back() {
-  local archive
-  [ -z "$(find "$state" -name '*.rows' -print -quit)" ] || return
-  for archive in "$build/results.tar" "$OUT/results.tar"; do
-    [ -e "$archive" ] || continue
-    tar -xf "$archive" -C "$build" && echo "goes on with ${archive#"$root/"}" && return
+  [ -e "$state/rows" ] || [ ! -e "$build/results.tar" ] || tar -xf "$build/results.tar" -C "$build"
+  [ -e "$build/inductor" ] || [ ! -e "$build/inductor.tar.gz" ] || tar -xf "$build/inductor.tar.gz" -C "$build"
+}
+
+plan_word() {  # word: its rows before anything is measured
+  local each
+  for each in ${parts_of[$1]}; do
+    part=${each%:*}
+    awk -F'\t' -v part="$part" '$1 != part' "$state/rows" > "$state/rows.new" && mv "$state/rows.new" "$state/rows"
+    "part_$part"
   done
 }
 
-case ${1:-all} in
-  all) chosen=("${parts[@]}") ;;
-  table) chosen=() ;;
-  pack) pack_programs; exit ;;
+unfinished() { awk -F'\t' -v part="$1" '$1 == part && ($6 == "unfinished" || $3 == "not measured") { n = 1 } END { exit !n }' "$state/rows"; }
+
+# A part of a list begins at once when the one before it has ended, and ends when the list plans it: so it has all the time that others left.
+run_word() {  # word
+  local each end warm='' last
+  for each in ${parts_of[$1]}; do
+    end=$((${end:-$begin} + ${each#*:} * second))
+    case $1:$each in
+      first:test:*) finish=$((end + second * 20)) && background warm_up && warm=$pid ;;
+      first:attention:*) wait_until $((end - ${each#*:} * second)) "$warm"; stop "$warm" ;;
+    esac
+    run_part "${each%:*}" "$end"
+  done
+  last=$((begin + ${seconds_of[$1]} * second))
+  [ "$1" = repairs ] || return
+  for each in ${parts_of[first]}; do
+    if unfinished "${each%:*}"; then
+      end=$(($(now) + ${each#*:} * second))
+      run_part "${each%:*}" $((end < last ? end : last))
+    fi
+  done
+}
+
+word=${1:-}
+case $word in
+  pack | rehearse) "${word}_programs"; exit ;;
+  first | repairs | papers) ;;
   -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
-  *)
-    [[ " ${parts[*]} " = *" $1 "* ]] || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
-    chosen=("$1")
-    ;;
+  *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;
 esac
+begin=$(now)
+second=$(awk -v total="${RICCI_TOTAL_SECONDS:-${seconds_of[$word]}}" -v most="${seconds_of[$word]}" -v clock="${RICCI_CLOCK:-1}" \
+  'BEGIN { printf "%d", 1000 * clock * total / most }')
+rm -f "$state/torch"
+[ "$word" != first ] || rm -f "$state"/fail* "$logs"/*
+background find_torch
 read_back
 find_programs
-# What the programs load when they make their first product on the GPU.
-if folders=$(tests/gpu/find_cublas.sh "$(cat "$bin/cuda_major" 2> /dev/null || toolkit_major || echo 0)"); then
-  [ -z "$folders" ] || export LD_LIBRARY_PATH=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  cublas=${folders%%:*}
-  cublas=${cublas:-installed}
-else
-  export RICCI_WITHOUT_CUBLAS=1
-  cublas='not found, our own kernels instead'
-fi
-
-export LD_LIBRARY_PATH=$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-for part in "${chosen[@]}"; do
-  run_part "$part"
-  keep_results
-  cat "$OUT/table.txt"
-done
-if [ ${#chosen[@]} = 0 ]; then keep_results; cat "$OUT/table.txt"; fi
-any_failed() {
-  local part
-  for part in "${chosen[@]}"; do
-    if [ -z "$(why_not "$part")" ] && grep -qP '\tFAIL$' "$state/$part.rows"; then return 0; fi
-  done
-  return 1
-}
-! any_failed
+card=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -n 1)
+echo "$word on ${card:-no GPU}, $heading" | tee "$state/heading.$word"
+touch "$state/rows"
+planning='not measured'
+[ -n "$card" ] || planning='no GPU'
+plan_word "$word"
+planning=
+if [ -n "$card" ]; then run_word "$word"; else table; fi
+[ "$word" = papers ] || keep_inductor
+keep_results
+! awk -F'\t' '{ print $6 ":" $3 }' "$state/rows" | grep -qE '^(FAIL|unfinished):|:not measured|:no GPU'

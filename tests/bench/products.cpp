@@ -1,13 +1,15 @@
-// Gradients of weights as products: dW_mn = sum over k tokens of dy_km x_kn, written anew, for the models that ricci-bench-training
-// measures and for one long step of a small one.
-// Two more rows are for GPUs, or if asked for: square_8192, what products can reach at most, and copy_2GiB, the same of memory.
-//   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
+// Gradients of weights as products: dW_mn = sum over k tokens of dy_km x_kn in f32, for the models that ricci-bench-training measures and
+// for one long step of a small one.
+// Other rows are for GPUs, or if asked for: square_8192, because no product is faster, copy_2GiB, the same of memory, and the products of
+// GPT-2 with 16,384 tokens, next to torch/products.py. Those without _dw are of the forward: y_km = sum over n of x_kn w_mn, in the dtype.
+//   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--tuned=FILE]
 // Prints "measure NAME VALUE UNIT": the median, the fastest and the processor time of a product, and its operations per second.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "cuda/gemm/cublas/tuned_products.h"
 #include "cuda/gemm/gemm.h"
 #include "tests/bench/measured_steps.h"
 
@@ -18,6 +20,7 @@ namespace {
 struct Case {
   const char* name;
   int64_t m, n, k;
+  bool forward = false, small = true;
 };
 
 constexpr Case kCases[] = {
@@ -31,26 +34,36 @@ constexpr Case kCases[] = {
     {"small_4096_down", 384, 1536, 4096},
     {"wide_4096_up", 2048, 512, 4096},
     {"wide_4096_down", 512, 2048, 4096},
-    {"square_8192", 8192, 8192, 8192},
+    {"square_8192", 8192, 8192, 8192, false, false},
+    {"gpt2_16x1024_qkv", 2304, 768, 16384, true, false},
+    {"gpt2_16x1024_qkv_dw", 2304, 768, 16384, false, false},
+    {"gpt2_16x1024_proj", 768, 768, 16384, true, false},
+    {"gpt2_16x1024_proj_dw", 768, 768, 16384, false, false},
+    {"gpt2_16x1024_up", 3072, 768, 16384, true, false},
+    {"gpt2_16x1024_up_dw", 3072, 768, 16384, false, false},
+    {"gpt2_16x1024_down", 768, 3072, 16384, true, false},
+    {"gpt2_16x1024_down_dw", 768, 3072, 16384, false, false},
+    {"gpt2_16x1024_head", 50304, 768, 16384, true, false},
+    {"gpt2_16x1024_head_dw", 50304, 768, 16384, false, false},
 };
 
+// clang-format off
+Gemm forward(const Case& c, const bench::Options& options, const Tensor& w_mn, const Tensor& x_kn, const Tensor& y_km) {
+  return {.device = options.on(), .dtype = options.as(), .batch = 1, .m = c.k, .n = c.m, .k = c.n, .a = x_kn.raw(), .b = w_mn.raw(),
+          .a_at = {c.n, 1, 0}, .b_at = {1, c.n, 0}, .c = y_km.raw(), .c_at = {c.m, 1, 0}};
+}
+
+Gemm gradient(const Case& c, const bench::Options& options, const Tensor& dy_km, const Tensor& x_kn, const Tensor& dw_mn) {
+  return {.device = options.on(), .dtype = options.as(), .batch = 1, .m = c.m, .n = c.n, .k = c.k, .a = dy_km.raw(), .b = x_kn.raw(),
+          .a_at = {1, c.m, 0}, .b_at = {c.n, 1, 0}, .c = dw_mn.raw(), .c_at = {c.n, 1, 0}, .c_f32 = options.as() == Dtype::bf16};
+}
+// clang-format on
+
 void measure(const Case& c, const bench::Options& options) {
-  const Tensor dy_km = bench::random({c.k, c.m}, 1, options.as(), options.on());
+  const Tensor left = bench::random({c.m, c.forward ? c.n : c.k}, 1, options.as(), options.on());
   const Tensor x_kn = bench::random({c.k, c.n}, 2, options.as(), options.on());
-  const Tensor dw_mn = zeros({c.m, c.n}, Dtype::f32, options.on());
-  const Gemm product{.device = options.on(),
-      .dtype = options.as(),
-      .batch = 1,
-      .m = c.m,
-      .n = c.n,
-      .k = c.k,
-      .a = dy_km.raw(),
-      .b = x_kn.raw(),
-      .a_at = {1, c.m, 0},
-      .b_at = {c.n, 1, 0},
-      .c = dw_mn.raw(),
-      .c_at = {c.n, 1, 0},
-      .c_f32 = options.as() == Dtype::bf16};
+  const Tensor result = zeros({c.m, c.forward ? c.k : c.n}, c.forward ? options.as() : Dtype::f32, options.on());
+  const Gemm product = (c.forward ? forward : gradient)(c, options, left, x_kn, result);
   const bench::Steps steps = bench::measured_steps(options, [&](int) {
     gemm(product);
     synchronize(options.on());
@@ -80,18 +93,23 @@ void measure_copy(const bench::Options& options) {
 
 int main(int argc, char** argv) {
   bench::Options options;
+  std::string tuned;
   options.seconds = 1;
   const apps::AppText text{"ricci-bench-products", "The speed of products of gradients of weights."};
   return apps::run_app(
-      argc, argv, text, [&](CLI::App& app) { bench::add_options(app, options); },
+      argc, argv, text,
+      [&](CLI::App& app) {
+        bench::add_options(app, options);
+        app.add_option("--tuned", tuned, "time the algorithms of cuBLASLt and keep the fastest in this file");
+      },
       [&] {
+        if (!tuned.empty()) tune_products(TunedProducts(tuned));
         if (options.as() == Dtype::f64) fail("products are measured in f32 or bf16");
         std::vector<std::string> names;
         for (const Case& c : kCases) names.emplace_back(c.name);
         names.emplace_back(kCopy);
-        const size_t of_every_device = std::size(kCases) - 1;
         return bench::measure_named(
-            options, names, [&](size_t i) { return i < of_every_device || options.on() != Device::cpu; },
+            options, names, [&](size_t i) { return (i < std::size(kCases) && kCases[i].small) || options.on() != Device::cpu; },
             [&](size_t i) { i < std::size(kCases) ? measure(kCases[i], options) : measure_copy(options); });
       });
 }

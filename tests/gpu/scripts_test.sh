@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The scripts for machines with a GPU, on any machine: tests/gpu.sh with stubs in place of the GPU, nvcc and the programs, and
+# The scripts for machines with a GPU, on any machine: tests/gpu.sh with stubs for the GPU, PyTorch, the tools and the programs, and
 # tests/gpu/find_cublas.sh with packages of PyTorch that hold an empty library.
 #   tests/gpu/scripts_test.sh          exit code 77: there is no python3
 # shellcheck disable=SC2317  # functions are called through check
@@ -39,189 +39,188 @@ check 'another version: exit code 1' fails find_cublas 14
 touch "$work/installed/libcublasLt.so.14"
 check 'in LD_LIBRARY_PATH: nothing to add' test "$(find_cublas 14 "$work/other:$work/installed" && echo found)" = $'\nfound'
 
-# ---- gpu.sh. The tree is a copy of the scripts; programs write each call into the file `calls`.
-tree=$work/tree
-mkdir -p "$tree/tests" "$tree/apps"
-cp -r "$source/tests/gpu.sh" "$source/tests/gpu" "$source/tests/bench" "$tree/tests"
+# ---- The stubs: one program with many names, which does what the files hang, fail and kill say about a call, as patterns
+tree=$work/tree bin=$work/tree/build-gpu
+export STUBS=$work/stubs
+mkdir -p "$tree/tests/ops/attention/flash" "$tree/apps" "$bin" "$STUBS" "$work/bin"
+touch "$STUBS"/{calls,hang,fail,kill}
+cp -r "$source/tests/gpu.sh" "$source/tests/gpu" "$tree/tests"
+printf '%s\t%s\n' 'linear backward' 32.99 all 111.63 > "$bin/estimates.h100"
 cp -r "$source/apps/configs" "$tree/apps"
-export CALLS=$work/calls
-: > "$CALLS"
-gpu() { (cd "$tree" && PATH=$work/bin:$work/empty:/usr/bin:/bin PYTHONPATH=$work/packages OUT=$work/out tests/gpu.sh "$@"); }
-calls() { grep -c -- "$1" "$CALLS"; }       # pattern
-rows() { awk -v part="$2" '$1 == part' "$1"; }  # file part
-
-gpu all > "$work/none.txt" 2>&1
-parts='build smoke trace mixers attention train graph test sanitize bench'
-check 'the parts come in this order' test "$(sed -n 's/^== \([a-z]*\).*/\1/p' "$work/none.txt" | xargs)" = "$parts"
-check 'the table comes after each part' test "$(grep -c '^part  *check' "$work/none.txt")" = 10
-for part in ${parts#build }; do
-  last=$(tac "$work/none.txt" | awk '{ print } /^part  *check/ { exit }' | awk -v part="$part" '$1 == part')
-  check "no GPU: every row of $part says so" test -n "$last" -a "$(grep -vc 'not measured: no GPU' <<< "$last")" = 0
+stub "$work/stub" << 'STUB'
+name=${0##*/} name=${name#ricci-}
+call="$name $* sync=${RICCI_SYNC:-} trace=${RICCI_TRACE:-} wgmma=${RICCI_WITHOUT_WGMMA:-}"
+echo "$call devices=${RICCI_TEST_DEVICES:-} libraries=${LD_LIBRARY_PATH:-}" >> "$STUBS/calls"
+for how in hang fail kill; do
+  grep -qE -f "$STUBS/$how" << CALL || continue
+$call
+CALL
+  case $how in
+    hang) trap '' TERM; sleep 1000 & wait; wait ;;
+    fail) echo 'error: planted'; exit 1 ;;
+    kill) kill -KILL 0 ;;
+  esac
 done
-check 'benches without --device have no row' test "$(gpu table 2> /dev/null | awk '$1 == "bench" { print $2 }' | xargs)" = 'products scales training'
-gpu nothing 2> /dev/null
-check 'a part that is none: exit code 2' test $? = 2
-
-# The GPU and the programs arrive.
-bin=$tree/build-gpu
-stub "$work/bin/nvidia-smi" <<< 'echo "GPU 0: stub"'
-stub "$work/bin/nvcc" <<< 'echo "Cuda compilation tools, release 13.0, V13.0.1"'
-stub "$work/bin/nproc" <<< 'echo 2'
-program() { { echo "echo $1 \"\$@\" trace \${RICCI_TRACE:-0} from \$0 >> \"\$CALLS\""; cat; } | stub "$bin/ricci-$1"; }  # name, text on stdin
-for name in tests train; do program "$name" <<< 'exit 1'; done
-program check <<'STUB'
-[ "$1" = --list ] && printf '%s\n' relu gelu && exit
-case $* in *--op*) echo 'relu wrong (tolerance'; exit ;; esac
-echo 'relu f64 1.5e-9'
-echo '2 ops, 0 wrong (tolerance 1e-6)'
-STUB
-program bench-products <<'STUB'
-case $* in *copy*) echo 'measure copy_2GiB_bandwidth 4000 GB/s'; echo 'measure square_8192_speed 800000 GFLOP/s' ;; esac
-STUB
-program bench-attention <<'STUB'
-echo "attention libraries $LD_LIBRARY_PATH without ${RICCI_WITHOUT_CUBLAS:-no}" >> "$CALLS"
-sleep "${STUB_SECONDS:-0}"
-case $* in
-  *--documents*) echo "measure forward_hd64_packed 50000 GFLOP/s" ;;
-  *) echo "measure forward_hd64_causal 200000 GFLOP/s" ;;
+measured() { echo "measure $1 $2 $3"; }
+loss() { for step in $(seq "$1"); do echo "{\"step\":$step,\"train_loss\":$((40 - step / 10)).5,\"x\":0}"; done; }
+case $call in
+  nvidia-smi*) echo 'NVIDIA H100 stub, 1.2.3' ;;
+  compute-sanitizer* | ncu*)
+    while [ "${1#-}" != "$1" ] || [ ! -x "$1" ]; do shift; done
+    "$@"
+    echo '========= ERROR SUMMARY: 0 errors'
+    [ "$name" != ncu ] || cat "$STUBS/ncu.csv" ;;
+  ctest*)
+    echo ' 1/3 Test #1: core/tensor ......   Passed    0.02 sec'
+    if [ -e "$STUBS/failing" ]; then
+      echo '2: flash_test.cpp:12: ERROR: CHECK( got == 3 ) is NOT correct!'
+      echo ' 2/3 Test #2: ops/attention/flash/flash ...***Failed    0.02 sec'
+    fi
+    echo ' 3/3 Test #3: needs/corpus .....***Skipped   0.02 sec' ;;
+  check*--list*) printf '%s\n' relu gelu ;;
+  check*) echo 'relu f64 1.5e-9'; echo '2 ops, 0 wrong (tolerance 1e-6)' ;;
+  tests*) echo '[doctest] assertions:   42 |   42 passed |    0 failed |' ;;
+  bench-products\ copy*) measured copy_2GiB_bandwidth 4000 GB/s; measured square_8192_speed 800000 GFLOP/s ;;
+  bench-products*) for each in "$@"; do case $each in gpt2_*) measured "${each}_speed" 600000 GFLOP/s ;; esac; done ;;
+  bench-attention*documents*) for each in forward_hd64 forward_backward_hd64 forward_hd128 forward_backward_hd128; do measured ${each}_packed 50000 GFLOP/s; done ;;
+  bench-attention*wgmma=1*) measured forward_hd64_causal 100000 GFLOP/s ;;
+  bench-attention*)
+    for each in hd64_full hd128_causal hd128_full; do measured forward_$each 300000 GFLOP/s; measured forward_backward_$each 90000 GFLOP/s; done
+    measured forward_hd64_causal 200000 GFLOP/s
+    measured forward_backward_hd64_causal 90000 GFLOP/s ;;
+  bench-mixers*) measured shift_and_sum_forward 3000 GB/s; measured shift_and_sum_forward_backward 2000 GB/s; for each in "$@"; do case $each in *_1024) measured "${each}_median" 2.0 ms ;; esac; done ;;
+  bench-training*trace=1*) cat "$STUBS/trace" ;;
+  bench-training*) for of in 'speed 500000 tokens/s' 'median 131.1 ms' 'products 400000 GFLOP/s' 'memory 20000 MB'; do measured "$1_${of%% *}" ${of#* }; done ;;
+  train*out_of_memory*) echo 'ricci-train: out of memory on cuda: linear (ops/products/linear.cu:12) and so on asked for 9 TB; held: 3 GB'; exit 1 ;;
+  train*)
+    for each in "$@"; do case $each in name=*) run=${each#name=} ;; runs=*) runs=${each#runs=} ;; steps=*) steps=${each#steps=} ;; esac; done
+    mkdir -p "$runs/$run" && loss "$steps" > "$runs/$run/metrics.jsonl" && echo weights > "$runs/$run/model.safetensors" ;;
+  python*attention.py*) measured forward_hd64_causal 160000 GFLOP/s; measured forward_backward_hd64_causal 100000 GFLOP/s ;;
+  python*train.py*) measured compiled_speed 450000 tokens/s; measured compiled_memory 30000 MB; measured plain_speed 300000 tokens/s; measured plain_memory 50000 MB; mkdir -p "$TORCHINDUCTOR_CACHE_DIR" ;;
+  python*mixers.py*) measured mixer_sdp_1024_median 3.0 ms ;;
+  python*products.py*) measured gpt2_16x1024_qkv_speed 500000 GFLOP/s ;;
+  python*'import torch'*) echo 2.0 ;;
+  python*) exec python3 "$@" ;;
 esac
 STUB
-program bench-mixers <<'STUB'
-case $1 in
-  --list) printf '%s\n' shift_and_sum mixer_dispatcher_512 ;;
-  shift_and_sum) printf 'measure shift_and_sum_%s GB/s\n' 'forward 3000' 'forward_backward 1000' ;;
-  *) echo "measure $1_median 2.000 ms" ;;
-esac
-STUB
-program bench-training <<'STUB'
-echo "measure ${1}_speed 500000 tokens/s"
-echo "measure ${1}_products 400000 GFLOP/s"
-echo "measure ${1}_memory 20000 MB"
-[ -z "${RICCI_TRACE:-}" ] || cat >&2 <<'TABLE'
+cat > "$STUBS/trace" << 'TABLE'
 measured peak 236 GFLOP/s f32, memory 20.1 GB/s, 2 threads, avx512
 op                                       calls         ms  share    ms/call   GFLOP/s  of peak    GB/s
-linear                                     480      800.0  80.0%     1.6667    1000.0    20.0%   100.0
+linear                                     480      500.0  50.0%     1.0417    1000.0    20.0%   100.0
+linear backward                            480      300.0  30.0%     0.6250
 classifier_loss dw                          10      197.0  19.7%    19.7000
 dropout                                     10        3.0   0.3%     0.3000
 all                                        500     1000.0 100.0%     2.0000
 TABLE
-STUB
-stub "$tree/python" <<'STUB'
-[ "$1" = - ] && exec python3 "$@"
-[ "$1" = -c ] && exit 0
-echo "torch $*" >> "$CALLS"
-case $1 in
-  *attention.py) printf 'measure forward_hd64_%s GFLOP/s\n' 'causal 100000' 'packed 100000' ;;
-  *train.py)
-    [ -n "${STUB_PLAIN:-}" ] || printf 'measure compiled_speed 450000 tokens/s\nmeasure compiled_memory 30000 MB\n'
-    printf 'measure plain_speed 300000 tokens/s\nmeasure plain_memory 40000 MB\n'
-    sleep "${STUB_PLAIN:-0}"
-    ;;
-esac
-STUB
-export RICCI_PYTHON=$tree/python
+{
+  echo '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
+  kernel='void ricci::run<ricci::attention::flash::WarpgroupForwardKernel<64, 1, 0>>(T1)'
+  for metric in Duration:320000 'Compute (SM) Throughput:61.5' 'Memory Throughput:40.2'; do echo "\"1\",\"$kernel\",\"${metric%:*}\",\"\",\"${metric#*:}\""; done
+} > "$STUBS/ncu.csv"
+for name in check tests train bench-products bench-attention bench-mixers bench-training; do cp "$work/stub" "$bin/ricci-$name"; done
+for name in ctest compute-sanitizer ncu python; do cp "$work/stub" "$work/bin/$name"; done
+stub "$work/bin/nproc" <<< 'echo 2'
+stub "$work/bin/nvcc" <<< 'echo "Cuda compilation tools, release 13.0, V13.0.1"'
 
-gpu smoke > "$work/smoke.txt" 2>&1
-check 'smoke: the peaks of this GPU' has "$work/smoke.txt" 'copy bandwidth +4000 GB/s'
-check 'smoke: the gradient checks' has "$work/smoke.txt" 'ricci-check on cuda +2 ops, 0 wrong, worst 1.5e-9'
-gpu mixers > "$work/mixers.txt" 2>&1
-check 'each mixer runs alone, in bf16' has "$CALLS" '^bench-mixers mixer_dispatcher_512 --dtype bf16 --device cuda'
-check 'and has its row' has "$work/mixers.txt" 'mixers: mixer_dispatcher_512_median +2.000 ms'
-check 'the Dispatcher: half the bandwidth of a copy is the bar' has "$work/mixers.txt" 'shift_and_sum, forward +3000 GB/s, 75.0 % of peak .* pass'
-check 'and below it is a failure' has "$work/mixers.txt" 'shift_and_sum, forward_backward +1000 GB/s, 25.0 % of peak .* FAIL'
+gpu() { (cd "$tree" && PATH=$work/bin:$work/empty:/usr/bin:/bin PYTHONPATH=$work/packages RICCI_PYTHON=python OUT=$work/out tests/gpu.sh "$@"); }
+table=$work/out/table.txt
+planned() { sed -nE '/^part /,$p' "$1" | cut -c1-44 | grep -vE '^(part|again +ops|trace {5}[^a].*|memcheck +memcheck|kernels +Warp|papers) ' | sort; }  # table: part, check
+has_row() { grep -qE "^$1 +$2 .*$3\$" "$table"; }                                                                                       # part check end
 
-gpu trace > "$work/trace.txt" 2>&1
-check 'trace: the whole step' has "$work/trace.txt" '100\.00 ms per step, each op waited for'
-check 'trace: an op' has "$work/trace.txt" '^trace +linear +80\.00 ms per step, 80\.0%'
-check 'trace: the name of an op may have a space' has "$work/trace.txt" '^trace +classifier_loss dw +19\.70 ms per step, 19\.7%'
-check 'trace: small ops are left out' lacks "$work/trace.txt" '^trace +dropout'
-check 'trace runs GPT-2 64 x 1024 with RICCI_TRACE=1' has "$CALLS" 'training gpt2_64x1024 --device cuda --dtype bf16 --steps 10 trace 1'
+# ---- No GPU: the table says so
+check 'no GPU: exit code 1' fails gpu first
+check 'no GPU: every row says so' test "$(grep -c '  no GPU  ' "$table")" = "$(planned "$table" | grep -c .)"
+gpu all 2> /dev/null
+check 'a word that is none: exit code 2' test $? = 2
 
-# ---- Limits of time
-STUB_SECONDS=8 RICCI_TOTAL_SECONDS=6 gpu attention > "$work/cut.txt" 2>&1
-check 'a part that is cut says so' has "$work/cut.txt" 'did not end, run it again'
-gpu attention > "$work/whole.txt" 2>&1
-check 'called again it goes on' has "$work/whole.txt" '200000 GFLOP/s, 2.000 x PyTorch, 25.0 % of peak'
-check 'packed documents are measured, too' has "$work/whole.txt" 'attention: forward_hd64_packed +50000 GFLOP/s, 0.500 x PyTorch'
-ran=$(calls '^attention')
-gpu attention > "$work/again.txt" 2>&1
-check 'what was measured is not measured again' test "$(calls '^attention')" = "$ran"
-check 'but stays in the table' has "$work/again.txt" '200000 GFLOP/s, 2.000 x PyTorch'
-began=$SECONDS
-touch "$bin/build.ninja"
-stub "$work/bin/cmake" <<< 'sleep 4'
-echo ricci_kernels > "$bin/build.ninja"
-RICCI_TOTAL_SECONDS=7 STUB_SECONDS=60 gpu all > "$work/total.txt" 2>&1
-check 'all parts together keep to the total' test $((SECONDS - began)) -lt 55
-check 'and each of them has its table' test "$(grep -c '^part  *check' "$work/total.txt")" = 10
+# ---- Everything works
+cp "$work/stub" "$work/bin/nvidia-smi"
+gpu first > "$work/first.txt" 2>&1
+check 'nothing to complain about: exit code 0' test $? = 0
+cp "$table" "$work/whole"
+check 'ours next to PyTorch' has_row attention forward_hd64_causal '200.0 TFLOP/s, 1.250 x PyTorch, 2.000 x without wgmma, 25.0 % of peak .* pass'
+check 'packed documents, too' has_row attention forward_hd64_packed '50.0 TFLOP/s, .*'
+check 'the op of the Dispatcher: half the bandwidth of a copy' has_row mixers shift_and_sum_forward '75.0 % of peak .* pass'
+check 'GPT-2 next to compiled PyTorch' has_row gpt2 'ours, best, to PyTorch' '1.111 x PyTorch .* pass'
+check 'our speed has a bar of its own' has_row gpt2 plain '500000 tokens/s.* 50.0 % of peak .* pass'
+check 'a mixer' has_row mixers mixer_sdp_1024_median '2.0 ms, 1.500 x PyTorch .*'
+check 'products' has_row products gpt2_16x1024_qkv_speed '600.0 TFLOP/s, 1.200 x PyTorch, .*'
+check 'trace: the name of an op can have a space' has_row trace 'linear backward' '30.00 ms a step, 30.0% +32.99 ms .*'
+check 'trace: small ops are left out' lacks "$table" '^trace +dropout'
+check 'the estimate of the step is there twice' test "$(grep -c ' 111.63 ms ' "$table")" = 2
+check 'losses' has_row train 'f32, 20 steps, cuda to cpu' 'worst 0.0e\+00 in 20 steps .* pass'
+check 'the same weights with a graph' has_row graph 'cuda_graph, 20 steps' 'the same weights, 20 losses .* pass'
+check 'memcheck of a test in bf16' has_row sanitize 'memcheck bf16' '0 errors; assertions: .* pass'
+check 'tests see the GPU only' has "$STUBS/calls" '^tests .* devices=cuda'
+check 'our programs find cuBLASLt' has "$STUBS/calls" "^bench-attention .* libraries=$work/packages/nvidia/cu13/lib:"
+check 'PyTorch has its own libraries' has "$STUBS/calls" '^python .*attention.py .* libraries=$'
+check 'PyTorch compiles while the tests run' has "$STUBS/calls" 'python .*train.py .*--kinds compiled'
+check 'few files come back' test "$(cd "$work/out" && echo *)" = 'inductor.tar.gz results.tar sanitize.tgz table.txt'
+while read -r each; do check "$each is a test" test -e "$source/tests/${each}_test.cpp"; done < \
+  <(sed -n '/^sanitized=/,/)$/p' "$source/tests/gpu/checks.sh" | grep -oE '[a-z]+(/[a-z0-9_]+)+')
+check 'the peer has the same vocabulary and GELU' test "$(grep -cE '"vocab": 50304|approximate="tanh"' "$source/tests/bench/torch/train.py")" = 2
 
-# ---- PyTorch, compiled, is the bar
-STUB_PLAIN=2 gpu train > "$work/plain.txt" 2>&1
-check 'plain PyTorch alone: no verdict' has "$work/plain.txt" 'batch 64, PyTorch +not measured: compiled PyTorch did not run'
-check 'our own speed has one' has "$work/plain.txt" 'GPT-2, batch 64 +500000 tokens/s.* pass'
-check 'share of the measured peak' has "$work/plain.txt" 'share of peak +400000 GFLOP/s of products, 50.0 % of peak'
-check 'timed products, and gelu within them' has "$work/plain.txt" 'batch 64, fused +500000 tokens/s, 1.000 x the plain products'
-check 'the second run has both' has "$CALLS" 'training gpt2_64x1024 .* --tuned .*products.txt --fused-gelu'
-gpu train > "$work/compiled.txt" 2>&1
-check 'compiled PyTorch: the next call has a verdict' has "$work/compiled.txt" 'batch 64, PyTorch +1.111 x PyTorch compiled .* pass'
-check 'the peer has the same vocabulary and GELU' test "$(grep -cE '"vocab": 50304|approximate="tanh"' "$tree/tests/bench/torch/train.py")" = 2
+# ---- Parts that fail and parts that are killed, with everything that they started, leave the others whole
+declare -A calls=([hello]='^check --list' [smoke]='^bench-products copy' [test]='^ctest' [attention]='^bench-attention' [gpt2]='^bench-training .*--steps 15'
+  [mixers]='^bench-mixers' [products]='^bench-products .*gpt2' [trace]='trace=1' [graph]='name=graph' [train]='name=f32_cuda' [sanitize]='memcheck' [memory]='name=out')
+misfortune() {  # how part...: the calls of the parts are to end so
+  local part
+  : > "$STUBS/$1"
+  for part in "${@:2}"; do echo "${calls[$part]}" >> "$STUBS/$1"; done
+}
+is_whole() { diff <(grep "^$1 " "$work/whole") <(grep "^$1 " "$table"); }  # part
+ones=(hello smoke test gpt2 products graph sanitize) others=(attention mixers trace train memory)
+misfortune kill "${ones[@]}"
+misfortune fail "${others[@]}"
+gpu first > "$work/first.txt" 2>&1
+check 'failures and kills: exit code 1' test $? = 1
+check 'every row is there' diff <(planned "$work/whole") <(planned "$table")
+for part in "${ones[@]}"; do check "$part was killed" has "$table" "^$part .* unfinished$"; done
+for part in "${others[@]}"; do check "$part failed, and says why" has "$table" "^$part .* (error: planted|no such line) .* FAIL$"; done
+misfortune fail
+misfortune kill "${others[@]}"
+touch "$STUBS/failing"
+gpu first > "$work/first.txt" 2>&1
+for part in "${others[@]}"; do check "$part was killed" has "$table" "^$part .* unfinished$"; done
+for part in hello smoke gpt2 products graph sanitize; do check "$part is whole" is_whole "$part"; done
+check 'a failed test has its name in the table' has_row test 'ctest, label GPU' '1 of 3 passed, 1 skipped, failed: ops/attention/flash/flash .* FAIL'
+check 'and runs again by itself' has "$STUBS/calls" '^ctest .* -R \^\(ops/attention/flash/flash\)\$ sync=1'
+check 'if it is about attention, without wgmma' has "$STUBS/calls" '^ctest .* sync=1 trace= wgmma=1'
+check 'and says why' has "$work/out/failures.txt" 'got == 3'
 
-# ---- A test file that does not compile stops the tests alone
-mv "$bin/ricci-tests" "$work/kept"
-gpu table > "$work/no_tests.txt" 2>&1
-check 'no ricci-tests: only its part waits' test "$(grep -c 'no ricci-tests' "$work/no_tests.txt")" = "$(rows "$work/no_tests.txt" test | grep -c .)"
-mv "$work/kept" "$bin/ricci-tests"
+# ---- repairs, on another machine: failed tests under memcheck, the largest kernels, what did not end
+misfortune kill
+cp "$work/out/results.tar" "$work/out/inductor.tar.gz" "$work"
+rm -r "$bin/state" "$bin/logs" "$bin/inductor" "$work/out"
+cp "$work/results.tar" "$work/inductor.tar.gz" "$bin"
+touch "$tree/tests/ops/attention/flash/flash_test.cpp"
+gpu repairs > "$work/repairs.txt" 2>&1
+check 'a failed test under memcheck' has_row memcheck 'memcheck flash' '0 errors; .* pass'
+check 'the largest kernels' has_row kernels 'WarpgroupForwardKernel<64, 1, 0>' '0.320 ms, 62 % of compute, 40 % of memory .*'
+for part in "${others[@]}"; do check "$part ended" is_whole "$part"; done
+check 'what had ended did not run again' lacks "$work/repairs.txt" '^-- (hello|test|gpt2)'
+check 'the cache of PyTorch is back' test -d "$bin/inductor"
 
-# ---- compute-sanitizer
-stub "$work/bin/compute-sanitizer" <<< 'echo "========= Error: Device not supported"; exit 1'
-gpu sanitize > "$work/refused.txt" 2>&1
-check 'a refused sanitizer is no failure' test "$(rows "$work/refused.txt" sanitize | grep -c 'compute-sanitizer is refused here .* -$')" = 3
-stub "$work/bin/compute-sanitizer" <<'STUB'
-shift 2
-"$@"
-echo '========= ERROR SUMMARY: 0 errors'
-STUB
-rm -r "$bin/state/sanitize"
-gpu sanitize > "$work/sanitize.txt" 2>&1
-check 'ops that are clean' has "$work/sanitize.txt" 'memcheck, ops +2 clean, 0 with findings'
-
-# ---- The archive of results, and programs that were taken along, on a second machine
-cp "$work/out/results.tar" "$work/results.tar"
-check 'results come back as two files' test "$(find "$work/out" -type f | wc -l)" = 2
-mkdir -p "$work/build/programs"
-cp "$bin"/ricci-* "$work/build/programs"
-bash -c "$(sed -n '/^sources()/,/^}/p' "$tree/tests/gpu.sh"); cd '$tree' && sources" > "$work/build/programs/sources"
-rm -r "$bin"
-mkdir "$bin"
-tar -czf "$bin/programs.tar.gz" -C "$work/build/programs" .
-cp "$work/results.tar" "$bin/results.tar"
-ran=$(calls '^attention')
-gpu attention > "$work/second.txt" 2>&1
-check 'a second machine reads the results back' has "$work/second.txt" 'goes on with build-gpu/results.tar'
-check 'and measures nothing again' test "$(calls '^attention')" = "$ran"
-check 'what other parts found is there, too' has "$work/second.txt" 'batch 64, PyTorch +1.111 x PyTorch compiled'
-gpu build > "$work/taken.txt" 2>&1
-check 'programs that start are not built' has "$work/taken.txt" '7 programs start here'
-echo '// changed' > "$tree/tests/changed.cpp"
-gpu table > "$work/sources.txt" 2>&1
-check 'programs of other sources are not used' has "$work/sources.txt" 'other sources and is not used'
-rm "$tree/tests/changed.cpp"
-sed -i '$d' "$bin/programs/ricci-bench-attention"
-gpu attention > "$work/changed.txt" 2>&1
-check 'a changed program is measured again' test "$(calls '^attention')" = $((ran + 2))
-check 'the rows of other programs stay' has "$work/changed.txt" 'batch 64, PyTorch +1.111 x PyTorch compiled'
-
-# ---- cuBLASLt
-check 'programs find the cuBLASLt of the packages' has "$CALLS" "libraries .*:$work/packages/nvidia/cu13/lib:"
-check 'and are not told to go without' lacks "$CALLS" 'without 1'
-rm "$work/packages/nvidia/cu13/lib/libcublasLt.so.13"
-echo '# changed' >> "$bin/programs/ricci-bench-attention"
-gpu attention > "$work/without.txt" 2>&1
-check 'no cuBLASLt anywhere: the table says so' has "$work/without.txt" 'cuBLASLt: not found, our own kernels instead'
-check 'and the programs take our kernels' has "$CALLS" 'without 1'
-for part in trace train graph mixers bench; do
-  check "no cuBLASLt: $part is not measured" test "$(rows "$work/without.txt" "$part" | grep -vc 'not measured: no cuBLASLt')" = 0
+# ---- Everything hangs
+misfortune hang "${!calls[@]}"
+for word in first repairs; do
+  began=$SECONDS
+  RICCI_CLOCK=0.006 gpu $word > "$work/hang.txt" 2>&1
+  check "$word: ends, although every program hangs" test $((SECONDS - began)) -le 15
+  check "$word: every row is there" diff <(planned "$work/whole") <(planned "$table" | grep -vE '^(memcheck|kernels)')
 done
+misfortune hang
+check 'no program is left' fails pgrep -f "$work/"
+
+# ---- A package of other sources, and no cuBLASLt
+mkdir "$work/package" && cp "$bin"/ricci-* "$work/package" && echo 0123 > "$work/package/sources" && echo abcdef > "$work/package/commit"
+tar -czf "$bin/programs.tar.gz" -C "$work/package" .
+rm "$work/packages/nvidia/cu13/lib/libcublasLt.so.13"
+misfortune kill smoke test attention gpt2 mixers products trace graph train sanitize memory
+gpu first > "$work/other.txt" 2>&1
+check 'programs of other sources are used, and the row says so' has_row hello programs '7, 2 ops \(programs of abcdef\) .* pass'
+check 'the first line has both' has <(head -n 1 "$table") 'H100.*; programs of abcdef, checksum 0123'
+check 'no cuBLASLt: the table says so' has_row hello cuBLASLt 'not found.* FAIL'
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -1,111 +1,195 @@
-# shellcheck shell=bash disable=SC2154
-# The parts smoke, trace, mixers, attention and bench of tests/gpu.sh, which reads this file.
+# shellcheck shell=bash disable=SC2154,SC2034
+# The parts of tests/gpu.sh, which reads this file, that say how fast ricci is: next to PyTorch, to the peaks that smoke measured, and to
+# estimates, which tests/bench/machine_code/step_table.py made from machine code.
 
-# ---- smoke: everything computes, and what the GPU can do at most
-peak() { awk -v name="$1" '$1 == name { print $2 }' "$state/peaks" 2> /dev/null; }  # copy (GB/s) or product (GFLOP/s, bf16)
+of_card() { case $card in *H200*) echo "$2" ;; *H100*) echo "$1" ;; *) echo - ;; esac; }                  # text for an H100, for an H200
+estimate() { awk -F'\t' -v op="$1" '$1 == op { print $2 " ms" }' "$bin/estimates.$(of_card h100 h200)" 2> /dev/null | grep . || echo -; }  # op or all
 
-# The measured copy bandwidth and the speed of one large product: the floors that everything else is held against.
-measure_peaks() {
-  local log=$state/peaks.log copy product
-  limited 60 "$bin/ricci-bench-products" copy_2GiB square_8192 --device cuda --dtype bf16 2>&1 | tee "$log"
-  copy=$(value_of "$log" copy_2GiB_bandwidth) product=$(value_of "$log" square_8192_speed)
-  if [ -z "$copy" ] || [ -z "$product" ]; then row "copy bandwidth" "failed, see smoke.log" FAIL; return; fi
-  printf 'copy\t%s\nproduct\t%s\n' "$copy" "$product" > "$state/peaks"
-  row "copy bandwidth" "$copy GB/s, read and written" -
-  row "product peak, bf16" "$product GFLOP/s, 8192 x 8192 x 8192" -
+shown() { awk -v value="$1" -v unit="$2" 'BEGIN { if (unit == "GFLOP/s") printf "%.1f TFLOP/s", value / 1000; else print value, unit }'; }  # value unit
+
+# ours unit theirs: how many times as fast, or, unless they are rates, as small, ours is; empty if one was not measured
+times_of() {
+  awk -v ours="$1" -v unit="$2" -v theirs="$3" \
+    'BEGIN { if (ours > 0 && theirs > 0) printf "%.3f", unit ~ /\/s$/ ? ours / theirs : theirs / ours }'
 }
 
-# value unit: the value as a share of what the GPU was measured to do at most; empty for other units, and before that.
-of_floor() {
+percent_of_peak() {  # value unit: empty for other units, and if the peak was not measured
   local most=
   case $2 in
-    GFLOP/s) most=$(peak product) ;;
-    GB/s) most=$(peak copy) ;;
+    GFLOP/s) most=$(value_of peaks square_8192_speed) ;;
+    GB/s) most=$(value_of peaks copy_2GiB_bandwidth) ;;
   esac
-  [ -z "$most" ] || awk -v value="$1" -v most="$most" 'BEGIN { printf ", %.1f %% of peak", 100 * value / most }'
+  [ -z "$most" ] || awk -v value="$1" -v most="$most" 'BEGIN { printf "%.1f", 100 * value / most }'
 }
 
-part_smoke() {
-  step "ricci-check on cuda" check_gradients
-  step "copy bandwidth" measure_peaks
+at_least() { if [ -z "$1" ]; then echo -; else verdict awk -v value="$1" -v bar="$2" 'BEGIN { exit !(value >= bar) }'; fi; }  # value bar
+
+# The row of a measure. Its bar in the table says what it is held to.
+compare() {  # check value unit PyTorch's [ours without wgmma]
+  local times gain percent bar verdict=-
+  times=$(times_of "$2" "$3" "$4") gain=$(times_of "$2" "$3" "${5:-}") percent=$(percent_of_peak "$2" "$3") bar=$(field "$1" 5)
+  case $bar in
+    *' x PyTorch') verdict=$(at_least "$times" "${bar%% *}") ;;
+    *' % of a copy') verdict=$(at_least "$percent" "${bar%% *}") ;;
+  esac
+  row "$1" "$(shown "$2" "$3")${times:+, $times x PyTorch}${gain:+, $gain x without wgmma}${percent:+, $percent % of peak}" "$verdict"
 }
 
-# ---- trace: where the time of a training step of GPT-2 goes, op by op
-traced_steps=10
-
-trace_gpt2() {
-  local log=$state/trace.log all='GPT-2 64 x 1024, traced' op ms share
-  RICCI_TRACE=1 limited 150 "$bin/ricci-bench-training" gpt2_64x1024 --device cuda --dtype bf16 --steps "$traced_steps" 2>&1 | tee "$log"
-  ms=$(ops_of "$log" | awk -F'\t' '$1 == "all" { print $2 }')
-  if [ -z "$ms" ]; then row "$all" "failed, see trace.log" FAIL; return; fi
-  row "$all" "$ms ms per step, each op waited for" pass
-  while IFS=$'\t' read -r op ms share; do row "$op" "$ms ms per step, $share" - -; done < <(ops_of "$log" | awk -F'\t' '$1 != "all" && $3 + 0 >= 0.5')
+compare_logs() {  # pattern ours PyTorch's [ours without wgmma]: the measures of a log whose names match
+  local name value unit
+  while read -r name value unit; do
+    compare "$name" "$value" "$unit" "$(value_of "$3" "$name")" "$(value_of "${4:-none}" "$name")"
+  done < <(measures "$2" | grep -E "^($1)")
 }
 
-# log: op, milliseconds per step, share of all, from the table of RICCI_TRACE (cuda/trace.h); the first 38 columns are the op.
-ops_of() {
-  awk -v steps="$traced_steps" '/^op +calls +ms / { table = 1; next }
-    table && match(substr($0, 39), /^ *[0-9]+ +[0-9.]+ +[0-9.]+%/) {
-      op = substr($0, 1, 38); sub(/ +$/, "", op); split(substr($0, 39), number, " ")
-      printf "%s\t%.2f\t%s\n", op, number[2] / steps, number[3]
-    }' "$1"
-}
+counted() { result "$(measures "$1" | wc -l) measures" -; }  # log
 
-part_trace() { step 'GPT-2 64 x 1024, traced' trace_gpt2; }
-
-# ---- attention, mixers, bench: the programs of tests/bench
-has_device() { grep -qs -e '"--device"' -e 'bench::add_options' "$1"; }  # a source or a script
-
-other_benches() {  # that run on a GPU, apart from those that are parts of their own
-  local source
-  for source in tests/bench/*.cpp; do
-    if [[ ! $source =~ (attention|mixers)\.cpp ]] && has_device "$source"; then basename "$source" .cpp; fi
-  done
-}
-
-bench_one() { bench_as "$1" "$@"; }  # name option...: options of both programs
-
-bench_as() {  # row name option...
-  local program=$bin/ricci-bench-$2 script=tests/bench/torch/$2.py
-  local ours=$state/bench.ours theirs=$state/bench.theirs check value unit times bar
-  [ -x "$program" ] || { row "$1" "not measured: no ricci-bench-$2, see build" -; return; }
-  limited 120 "$program" "${@:3}" --device cuda 2>&1 | tee "$ours" || { row "$1" "failed, see the log" FAIL; return; }
-  : > "$theirs"
-  ! has_device "$script" || run_torch 150 "$theirs" "$script" "${@:3}" --device cuda
-  row "$1" "ran: $(measures "$ours" | wc -l) measures, PyTorch $(measures "$theirs" | wc -l)" pass
-  while IFS=$'\t' read -r check value unit; do
-    times=$(times_of "$value" "$unit" "$(value_of "$theirs" "$check")") bar=${bar_of["$2: $check"]:-}
-    row "$2: $check" "$value $unit${times:+, $times x PyTorch}$(of_floor "$value" "$unit")" "$(verdict_of "$times" "$bar")" "${bar:--}${bar:+ x PyTorch}"
-  done < <(measures "$ours")
-}
-
+# ---- attention
 part_attention() {
-  step attention bench_one attention
-  step 'attention, packed' bench_as 'attention, packed' attention --documents 8
+  local each
+  plan forward_hd64_causal '300 TFLOP/s' '0.95 x PyTorch'
+  plan forward_backward_hd64_causal '234 TFLOP/s' '0.85 x PyTorch'
+  for each in {forward,forward_backward}_hd{64_full,64_packed,128_causal,128_full,128_packed}; do plan "$each"; done
+  step ours - - time_attention attention
+  step PyTorch - - torch_attention
+  RICCI_WITHOUT_WGMMA=1 step 'without wgmma' - - time_attention attention_mma
+}
+compare_attention() {
+  compare_logs . attention attention_torch attention_mma
+  compare_logs . attention_packed attention_torch attention_mma_packed
+}
+time_attention() {  # log
+  ours 30 "$1" bench-attention --device cuda --seconds 0.5 && ours 20 "$1_packed" bench-attention --device cuda --seconds 0.5 --documents 8
+  local code=$?
+  compare_attention
+  [ $code != 0 ] || counted "$1"
+  return $code
+}
+torch_attention() {
+  torch 35 attention_torch attention --seconds 0.5 --documents 0 8
+  local code=$?
+  compare_attention
+  [ $code != 0 ] || counted attention_torch
+  return $code
 }
 
-# The op of the Dispatcher alone, which no peer has: half the bandwidth of a copy is the bar.
-measure_shift_and_sum() {
-  local log=$state/shift_and_sum.log pass speed share
-  limited 60 "$bin/ricci-bench-mixers" shift_and_sum --device cuda --dtype bf16 2>&1 | tee "$log"
-  for pass in forward forward_backward; do
-    speed=$(value_of "$log" "shift_and_sum_$pass")
-    share=$(awk -v speed="$speed" -v most="$(peak copy)" 'BEGIN { if (speed > 0 && most > 0) print speed / most }')
-    if [ -z "$speed" ]; then row "shift_and_sum, $pass" "failed, see mixers.log" FAIL; continue; fi
-    row "shift_and_sum, $pass" "$speed GB/s$(of_floor "$speed" GB/s)" "$(verdict_of "$share" 0.5)"
+# ---- gpt2: training of GPT-2 124M, 64 x 1024 tokens a step, in bf16
+part_gpt2() {
+  local tuned=(--tuned "$state/tuned.txt")
+  step plain "$(estimate all)" '470000 tokens/s' gpt2 gpt2_64x1024
+  step tuned - - gpt2 gpt2_64x1024 "${tuned[@]}"
+  step fused - - gpt2 gpt2_64x1024 --fused-gelu
+  step 'fused, tuned, graph' - - gpt2 gpt2_64x1024 --fused-gelu --graph "${tuned[@]}"
+  step 'PyTorch, compiled' - - torch_gpt2
+  plan 'PyTorch, plain'
+  plan 'ours, plain, to PyTorch' - '1 x PyTorch'
+  plan 'ours, best, to PyTorch' - '1 x PyTorch'
+  plan 'memory to PyTorch' - '1 x PyTorch'
+}
+
+gpt2() {  # case option...
+  local name=${check//[ ,]/_} speed bar percent
+  ours 40 "$name" bench-training "$1" --device cuda --dtype bf16 --steps 15 "${@:2}" || return
+  speed=$(value_of "$name" "$1_speed") bar=$(field "$check" 5) percent=$(percent_of_peak "$(value_of "$name" "$1_products")" GFLOP/s)
+  result "$speed tokens/s, $(value_of "$name" "$1_median") ms, $(value_of "$name" "$1_memory") MB${percent:+, $percent % of peak}" \
+    "$(if [ "$bar" = - ]; then echo -; else at_least "$speed" "${bar%% *}"; fi)"
+}
+
+torch_gpt2() {
+  local code kind of best
+  torch 75 gpt2_torch train --dtype bf16 --batch 64 --seconds 6
+  code=$?
+  for kind in compiled plain; do
+    [ -z "$(value_of gpt2_torch ${kind}_speed)" ] || row "PyTorch, $kind" "$(value_of gpt2_torch ${kind}_speed) tokens/s, $(value_of gpt2_torch ${kind}_memory) MB" -
   done
+  best=$(for of in plain tuned fused fused__tuned__graph; do value_of $of gpt2_64x1024_speed; done | sort -g | tail -n 1)
+  compare 'ours, plain, to PyTorch' "$(value_of plain gpt2_64x1024_speed)" tokens/s "$(value_of gpt2_torch compiled_speed)"
+  compare 'ours, best, to PyTorch' "$best" tokens/s "$(value_of gpt2_torch compiled_speed)"
+  compare 'memory to PyTorch' "$(value_of plain gpt2_64x1024_memory)" MB "$(value_of gpt2_torch compiled_memory)"
+  [ -z "$(value_of gpt2_torch compiled_speed)" ] || return 0
+  return $code
 }
 
-# Each row is a step of its own, so that a call that ends early keeps what it has.
+# PyTorch compiles while the tests run, which leave most of the GPU free: later calls find the kernels in a folder.
+warm_up() {
+  export OMP_NUM_THREADS=8 TORCHINDUCTOR_COMPILE_THREADS=8
+  torch 100 warm_gpt2 train --dtype bf16 --batch 64 --kinds compiled --seconds 0
+  torch 100 warm_mixers mixers "${mixers[@]}" --dtype bf16 --device cuda --compile --steps 1
+}
+
+# ---- mixers, products: op by op next to compiled PyTorch
+mixers=(shift_and_sum mixer_metric_1024 mixer_dispatcher_1024 mixer_sdp_1024 stack_dispatcher_1024 stack_sdp_1024)
+
 part_mixers() {
   local name
-  step "shift_and_sum, forward_backward" measure_shift_and_sum
-  while read -r name; do
-    [ "$name" = shift_and_sum ] || step "mixers $name" bench_as "mixers $name" mixers "$name" --dtype bf16
-  done < <("$bin/ricci-bench-mixers" --list --device cuda)
+  plan shift_and_sum_forward '30 % of a copy' '50 % of a copy'
+  plan shift_and_sum_forward_backward '13 % of a copy' '50 % of a copy'
+  for name in "${mixers[@]:1}"; do plan "${name}_median"; done
+  step ours - - time_both mixers '.*_median|shift' ours 35 mixers bench-mixers
+  step 'PyTorch, compiled' - - time_both mixers '.*_median|shift' torch 45 mixers_torch mixers --compile
 }
 
-part_bench() {
+part_products() {
   local name
-  for name in $(other_benches); do step "$name" bench_one "$name" --dtype bf16; done
+  for name in "${products[@]}"; do plan "${name}_speed"; done
+  step 'ours, tuned' - - time_both products '.*_speed' ours 25 products bench-products --tuned "$state/tuned.txt"
+  step PyTorch - - time_both products '.*_speed' torch 25 products_torch products
+}
+products=(gpt2_16x1024_{qkv,proj,up,down,head}{,_dw})
+
+time_both() {  # mixers or products, pattern, command...: a call of ours or of PyTorch for all names, then the rows
+  local -n names=$1
+  local code
+  "${@:3}" "${names[@]}" --device cuda --dtype bf16 --steps 20
+  code=$?
+  compare_logs "$2" "$1" "$1_torch"
+  [ $code != 0 ] || counted "$5"
+  return $code
+}
+
+# ---- trace: a training step of GPT-2 op by op. Each op is waited for, so the sum is more than a step.
+part_trace() { step 'all ops' "$(estimate all)" - trace_gpt2; }
+
+trace_gpt2() {
+  local op ms share expected
+  RICCI_TRACE=1 ours 30 trace bench-training gpt2_64x1024 --device cuda --dtype bf16 --steps 10 || return
+  while IFS=$'\t' read -r op ms share; do
+    expected=$(estimate "$op")
+    if [ "$op" = all ]; then result "$ms ms a step" -; else row "$op" "$ms ms a step, $share" - "$expected"; fi
+  done < <(traced_ops)
+}
+
+traced_ops() {  # op, milliseconds a step, share: from the table of RICCI_TRACE (cuda/trace.h), whose first 38 columns are the op
+  awk '/^op +calls +ms / { table = 1; next }
+    table { op = substr($0, 1, 38); sub(/ +$/, "", op); split(substr($0, 39), n, " "); if (n[3] + 0 >= 0.5) printf "%s\t%.2f\t%s\n", op, n[2] / 10, n[3] }' "$log"
+}
+
+# ---- kernels: how near the largest of our kernels in a step of GPT-2 come to what the GPU can do
+part_kernels() { step ncu - - profile_kernels; }
+
+profile_kernels() {
+  local name value code wrapper=(ncu --csv --clock-control none --section SpeedOfLight --print-units base --kernel-name-base demangled
+    --kernel-name 'regex:flash::|CrossEntropy|layer_norm::(Forward|Backward)Kernel|Tanh|shift_and_sum::' --launch-count 70 --kill yes)
+  command -v ncu > /dev/null || { result 'no ncu here' -; return; }
+  ours 45 ncu bench-training gpt2_64x1024 --device cuda --dtype bf16 --steps 1
+  code=$?
+  grep -a '^"' "$log" > "$OUT/ncu.csv"
+  while IFS=$'\t' read -r name value; do row "$name" "$value" -; done < <(largest_kernels)
+  [ -s "$OUT/ncu.csv" ] || return $((code ? code : 1))
+  result "$(grep -c Duration "$OUT/ncu.csv") launches" -
+}
+
+largest_kernels() {  # kernel, what ncu said: six
+  "$python" - "$OUT/ncu.csv" << 'PYTHON'
+import collections, csv, re, sys
+
+kernels = collections.defaultdict(lambda: collections.defaultdict(list))
+for row in csv.DictReader(open(sys.argv[1])):
+    name = re.search(r"(\w+(?:Kernel|OfPieces|Tanh)\w*(?:<[\w, ]*>)?)", row["Kernel Name"])
+    kernels[name[1] if name else row["Kernel Name"][:34]][row["Metric Name"]].append(float(row["Metric Value"].replace(",", "")))
+means = {name: {metric: sum(of) / len(of) for metric, of in metrics.items()} for name, metrics in kernels.items()}
+for name, of in sorted(means.items(), key=lambda item: -item[1].get("Duration", 0))[:6]:
+    times, compute, memory = (of.get(metric, 0) for metric in ("Duration", "Compute (SM) Throughput", "Memory Throughput"))
+    print(f"{name}\t{times * 1e-6:.3f} ms, {compute:.0f} % of compute, {memory:.0f} % of memory")
+PYTHON
 }

@@ -4,7 +4,7 @@
 Queries, keys and values are contiguous tensors of their own, which is what PyTorch's kernel likes best. Packed documents of equal length
 are sequences of their own here: what a kernel for packed documents can at best be.
 
-    torch/attention.py --device cuda [--batch 16 --context 1024 --heads 12] [--documents 8] [--seconds 2]
+    torch/attention.py --device cuda [--batch 16 --context 1024 --heads 12] [--documents 0 8] [--seconds 2]
 """
 import argparse
 import time
@@ -27,11 +27,11 @@ def time_of(f, seconds):
     return min(calls(n) for _ in range(5))
 
 
-def measure(args, width, causal):
-    documents = max(1, args.documents)
+def measure(args, width, causal, packed):
+    documents = max(1, packed)
     batch, context = args.batch * documents, args.context // documents
     shape = (batch, args.heads, context, width)
-    mask = "packed" if args.documents else "causal" if causal else "full"
+    mask = "packed" if packed else "causal" if causal else "full"
     q, k, v = (torch.randn(shape, device=args.device, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
     dy = torch.randn(shape, device=args.device, dtype=torch.bfloat16)
     operations = 4 * batch * args.heads * width * context**2 / (2 if causal else 1)
@@ -57,12 +57,13 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--context", type=int, default=1024)
     parser.add_argument("--heads", type=int, default=12)
-    parser.add_argument("--documents", type=int, default=0, help="of equal length in each sequence")
+    parser.add_argument("--documents", type=int, nargs="+", default=[0], help="of equal length in each sequence; 0: it is not packed")
     parser.add_argument("--seconds", type=float, default=2, help="of each measure")
     args = parser.parse_args()
-    for width in (64, 128):
-        for causal in (True,) if args.documents else (True, False):
-            measure(args, width, causal)
+    for packed in args.documents:
+        for width in (64, 128):
+            for causal in (True,) if packed else (True, False):
+                measure(args, width, causal, packed)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 sdp is nn.MultiheadAttention's own path: one packed projection and scaled_dot_product_attention. metric is the shortest
 composition: p = x W, q = p M with M made of its packed entries, and scaled_dot_product_attention with p as keys and
 values. dispatcher is the paper's code: a roll, a mask and a product for every level; its mask is folded into the coefficients
-once. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT".
+once. shift_and_sum is its loop alone, in one dtype, with the bytes of mixers.cpp. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT".
 """
 import math
 
@@ -82,6 +82,39 @@ class Block(nn.Module):
         return self.ln2(x_bcd + self.fc_out(F.relu(self.fc(x_bcd))))
 
 
+def shift_and_sum(v_bcd, coef_bcr):
+    for level in range(coef_bcr.shape[2]):
+        v_bcd = v_bcd + coef_bcr[..., level:level + 1] * torch.roll(v_bcd, shifts=2 ** level, dims=1)
+    return v_bcd
+
+
+def measure_shift_and_sum(args):
+    batch, context, width, levels = 64, 1024, 768, 9
+    dtype = torch.bfloat16 if args.dtype == "bf16" else torch.float32
+    v_bcd, coef_bcr, dy_bcd = (
+        torch.randn(batch, context, columns, device=args.device, dtype=dtype) for columns in (width, levels, width)
+    )
+    with torch.no_grad():  # a position that would read before the first one reads nothing
+        coef_bcr *= torch.arange(context, device=args.device).view(1, context, 1) >= 2 ** torch.arange(levels, device=args.device)
+    run = torch.compile(shift_and_sum) if args.compile else shift_and_sum
+
+    def forward():
+        with torch.no_grad():
+            run(v_bcd, coef_bcr)
+        steps.wait(args.device)
+
+    def forward_backward():
+        inputs = [x.detach().requires_grad_() for x in (v_bcd, coef_bcr)]
+        torch.autograd.grad(run(*inputs), inputs, dy_bcd)
+        steps.wait(args.device)
+
+    v_bytes, coef_bytes = (x.numel() * x.element_size() for x in (v_bcd, coef_bcr))
+    moved = {forward: 2 * v_bytes + coef_bytes, forward_backward: 5 * v_bytes + 3 * coef_bytes}
+    for step in moved:
+        name = f"shift_and_sum_{step.__name__}"
+        print(f"measure {name} {moved[step] / steps.measure(name, args, step) * 1e-9:.1f} GB/s", flush=True)
+
+
 def rows():
     found = [f"stack_{mixer}_{n}" for n in (128, 512, 1024, 2048, 4096) for mixer in ("dispatcher", "sdp")]
     return found + [f"mixer_{mixer}_{n}" for n in (512, 1024) for mixer in ("sdp", "metric", "dispatcher")]
@@ -106,8 +139,7 @@ def measure(name, args):
         with steps.autocast(args, args.device):
             y_bcd = run(x_bcd)
         y_bcd.backward(dy_bcd.to(y_bcd.dtype))
-        if args.device == "cuda":
-            torch.cuda.synchronize()
+        steps.wait(args.device)
 
     steps.measure(name, args, step)
 
@@ -115,7 +147,7 @@ def measure(name, args):
 def main():
     args = steps.arguments(__doc__, rows(), 5, lambda parser: parser.add_argument("--device", default="cpu"))
     for name in args.names:
-        measure(name, args)
+        measure_shift_and_sum(args) if name == "shift_and_sum" else measure(name, args)
 
 
 if __name__ == "__main__":

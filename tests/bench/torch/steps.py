@@ -34,6 +34,11 @@ def processor_seconds():
     return resource.getrusage(resource.RUSAGE_SELF).ru_utime
 
 
+def wait(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
 def measure(name, args, step):
     """Three steps to warm up, then those that are measured; prints and returns the median of their seconds. A step returns when its
     work is done."""
