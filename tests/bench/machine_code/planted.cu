@@ -63,6 +63,12 @@ __device__ void multiply(float (&d)[4], unsigned long long a, unsigned long long
                : "l"(a), "l"(b)
                : "memory");
 }
+__device__ void multiply_registers(float (&d)[4], const unsigned (&a)[4], unsigned long long b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, 1, 1, 1, 0;"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
+               : "memory");
+}
 __device__ void wait_for_all() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -86,6 +92,21 @@ __global__ void __launch_bounds__(128) right_wgmma(unsigned long long a, unsigne
   multiply(d, a + 2, b + 2);
   multiply(d, a + 4, b + 4);
   wait_for_all();
+  y[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
+}
+
+// The first product reads all of a, the next ones a whose second register has changed.
+__global__ void __launch_bounds__(128) changed_operand(const unsigned* x, unsigned long long b, int n, float* y) {
+  float d[4] = {};
+  unsigned a[4] = {x[threadIdx.x], x[threadIdx.x + 128], x[threadIdx.x + 256], x[threadIdx.x + 384]};
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    multiply_registers(d, a, b);
+    multiply_registers(d, a, b + 2);
+    wait_for_all();
+    a[1] += i;
+  }
   y[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
 }
 

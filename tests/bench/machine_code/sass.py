@@ -45,6 +45,15 @@ def warps_per_multiprocessor(registers, threads, shared=0):
     return min(REGISTERS // (of_warp * warps), MAX_WARPS // warps, MAX_BLOCKS, SHARED_BYTES // max(shared, 1)) * warps
 
 
+def written(text):
+    """The registers that an instruction writes: as many as it moves, from its first one on."""
+    found = re.match(r"(?:@!?U?P\d+ +)?(?!ST|RED|LDGSTS|HGMMA|WARP|R2P|\wSETP|PLOP)([\w.]+) (?:U?P\w+, )*R(\d+)\b", text)
+    if not found:
+        return set()
+    count = 4 if re.search(r"\.128|LDSM.*\.4", found[1]) else 2 if re.search(r"\.64|WIDE|LDSM.*\.2|CS2R$", found[1]) else 1
+    return set(range(int(found[2]), int(found[2]) + count))
+
+
 class Code:
     """The instructions of a kernel as a graph of basic blocks. Subroutines (the slow paths of divisions) are reached by CALL alone and
     are no part of the graph."""
@@ -168,6 +177,19 @@ class Code:
             all(places[i + j] == (kind, base, offset + 4 * j) for j in range(4)) and offset % 16 == 0
             for i, (kind, base, offset) in enumerate(places[:-3])
         )
+
+    def changed_operands(self):
+        """Left operands of wgmma, four registers each, of which a loop writes some and not all before the tensor cores read them."""
+        changed = set()
+        for texts in map(self.texts, self.loops.values()):
+            for i, text in enumerate(texts):
+                if not (found := re.match(r"HGMMA\S* R\d+, R(\d+), gdesc", text)):
+                    continue
+                operand = set(range(int(found[1]), int(found[1]) + 4))
+                before, everywhere = (set().union(*map(written, part)) & operand for part in (texts[:i], texts))
+                if everywhere and before != operand:
+                    changed.add(text)
+        return len(changed)
 
     def calls(self, text):
         """The instructions of the subroutine that a CALL goes to."""
