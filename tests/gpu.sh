@@ -3,7 +3,8 @@
 #   tests/gpu.sh first      all there is to check and to time, from simple to hard, in at most 560 s
 #   tests/gpu.sh repairs    after it, in at most 195 s: failed tests under memcheck, the largest kernels under ncu, what did not end
 #   tests/gpu.sh papers     rows of the Dispatcher paper's table 1 and its figure 2, in at most 560 s
-#   tests/gpu.sh pack       on a machine without a GPU: puts the programs with their libraries into build-gpu/programs.tar.gz
+#   tests/gpu.sh pack       on a machine without a GPU: puts the programs, their libraries and, from RICCI_DATA, the texts of the papers into
+#                           build-gpu/programs.tar.gz
 #   tests/gpu.sh rehearse   after it: uses that package where only the libraries of C and C++ are
 # A GPU is rented by the minute, so nothing is built there: the programs come from the package or, without it, from the build that RICCI_BUILD
 # names (tests/run.sh makes build-test). If they were made from other sources they are used too, and their rows say so. PyTorch, ctest,

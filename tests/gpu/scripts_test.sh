@@ -91,6 +91,13 @@ case $call in
   bench-mixers*) measured shift_and_sum_forward 3000 GB/s; measured shift_and_sum_forward_backward 2000 GB/s; for each in "$@"; do case $each in *_1024) measured "${each}_median" 2.0 ms ;; esac; done ;;
   bench-training*trace=1*) cat "$STUBS/trace" ;;
   bench-training*) for of in 'speed 500000 tokens/s' 'median 131.1 ms' 'products 400000 GFLOP/s' 'memory 20000 MB'; do measured "$1_${of%% *}" ${of#* }; done ;;
+  bench\ sdp*) printf '%s\n' 'sdp 8192 4 10.0' 'dispatcher 8192 4 8.0' 'sdp 16384 4 35.0' 'dispatcher 16384 4 16.0' ;;
+  eval*) echo '3.6 nats per token, perplexity 36.500, 1.3 bits per byte, word perplexity 120.1' ;;
+  train*/ptb/*graph=true* | train*/wikitext2/*graph=true*) echo 'error: no graph'; exit 1 ;;
+  train*/ptb/* | train*/wikitext2/*)
+    run=runs/$(sed -n 's/^name: //p' "$1") steps=$(sed -n 's/^steps: //p' "$1")
+    [ -e "$run" ] || steps=$((steps / 2))
+    mkdir -p "$run" && echo "{\"step\":$steps,\"val_loss\":3.6,\"tokens_per_s\":100000.5}" >> "$run/metrics.jsonl" ;;
   train*out_of_memory*) echo 'ricci-train: out of memory on cuda: linear (ops/products/linear.cu:12) and so on asked for 9 TB; held: 3 GB'; exit 1 ;;
   train*)
     for each in "$@"; do case $each in name=*) run=${each#name=} ;; runs=*) runs=${each#runs=} ;; steps=*) steps=${each#steps=} ;; esac; done
@@ -117,7 +124,7 @@ TABLE
   kernel='void ricci::run<ricci::attention::flash::WarpgroupForwardKernel<64, 1, 0>>(T1)'
   for metric in Duration:320000 'Compute (SM) Throughput:61.5' 'Memory Throughput:40.2'; do echo "\"1\",\"$kernel\",\"${metric%:*}\",\"\",\"${metric#*:}\""; done
 } > "$STUBS/ncu.csv"
-for name in check tests train bench-products bench-attention bench-mixers bench-training; do cp "$work/stub" "$bin/ricci-$name"; done
+for name in bench check eval tests tokenize train bench-products bench-attention bench-mixers bench-training; do cp "$work/stub" "$bin/ricci-$name"; done
 for name in ctest compute-sanitizer ncu python; do cp "$work/stub" "$work/bin/$name"; done
 stub "$work/bin/nproc" <<< 'echo 2'
 stub "$work/bin/nvcc" <<< 'echo "Cuda compilation tools, release 13.0, V13.0.1"'
@@ -212,13 +219,38 @@ done
 misfortune hang
 check 'no program is left' fails pgrep -f "$work/"
 
+# ---- papers: a training that did not end is scored at its epoch, and the next call continues it
+export RICCI_DATA=$work/texts
+gpu papers > "$work/papers.txt" 2>&1
+check 'without the texts nothing is trained' has_row papers 'ptb/msa, perplexity' 'not measured: RICCI_DATA has no ptb/ptb.train.txt.gz .* -'
+for each in ptb/ptb.train.txt wikitext-2/wiki.train.tokens; do mkdir -p "$RICCI_DATA/${each%/*}" && touch "$RICCI_DATA/$each.gz"; done
+gpu papers > "$work/papers.txt" 2>&1
+check 'figure 2 has a row for each length' has_row papers 'figure 2, 8192 tokens' 'attention 10.0 ms, Dispatcher 8.0 ms .*'
+check 'figure 2: attention must grow faster' has_row papers 'figure 2' 'to 16384 tokens: attention 3.50 x, Dispatcher 2.00 x .* pass'
+check 'half of a training' has_row papers 'ptb/dispatcher, perplexity' '36.500, epoch 30 of 60, 100000 tokens/s +35.40 published .* unfinished'
+check 'if a step cannot be recorded, without the graph' has "$STUBS/calls" '^train .*/ptb/msa.yaml device=cuda precision=bf16 cuda_graph=false'
+gpu papers > "$work/papers.txt" 2>&1
+check 'the next call continues it' has_row papers 'ptb/dispatcher, perplexity' '36.500, epoch 60 of 60, 100000 tokens/s .* pass'
+rm -r "$bin/state/papers"
+calls[papers]='^train .*/(ptb|wikitext2)/'
+misfortune fail papers
+gpu papers > "$work/papers.txt" 2>&1
+check 'a training that fails says why' has_row papers 'wikitext2/msa, perplexity' 'failed, exit code 1: error: planted .* FAIL'
+misfortune fail
+misfortune hang papers
+began=$SECONDS
+RICCI_CLOCK=0.006 gpu papers > "$work/papers.txt" 2>&1
+check 'papers: ends, although every training hangs' test $((SECONDS - began)) -le 15
+check 'and its row says so' has_row papers 'ptb/dispatcher, perplexity' '.* unfinished'
+misfortune hang
+
 # ---- A package of other sources, and no cuBLASLt
 mkdir "$work/package" && cp "$bin"/ricci-* "$work/package" && echo 0123 > "$work/package/sources" && echo abcdef > "$work/package/commit"
 tar -czf "$bin/programs.tar.gz" -C "$work/package" .
 rm "$work/packages/nvidia/cu13/lib/libcublasLt.so.13"
 misfortune kill smoke test attention gpt2 mixers products trace graph train sanitize memory
 gpu first > "$work/other.txt" 2>&1
-check 'programs of other sources are used, and the row says so' has_row hello programs '7, 2 ops \(programs of abcdef\) .* pass'
+check 'programs of other sources are used, and the row says so' has_row hello programs '10, 2 ops \(programs of abcdef\) .* pass'
 check 'the first line has both' has <(head -n 1 "$table") 'H100.*; programs of abcdef, checksum 0123'
 check 'no cuBLASLt: the table says so' has_row hello cuBLASLt 'not found.* FAIL'
 
