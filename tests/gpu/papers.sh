@@ -5,7 +5,8 @@
 
 pack_texts() {  # folder of the package
   [ -d "${RICCI_DATA:-}/ptb" ] || { echo "no texts for the part papers, because RICCI_DATA has no ptb"; return; }
-  mkdir -p "$1/data" && (cd "$RICCI_DATA" && cp -r --parents --no-preserve=mode ptb wikitext-2 tokenizers/bert/bert-base-cased-vocab.txt "$1/data")
+  mkdir -p "$1/data"
+  (cd "$RICCI_DATA" && cp -r --parents --no-preserve=mode ptb wikitext-2 tokenizers/bert/bert-base-cased-vocab.txt "$1/data")
 }
 
 # A step of six blocks on four sequences of each length. The paper gives no numbers, so the bar is its claim: if the longest sequence is
