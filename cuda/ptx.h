@@ -55,7 +55,8 @@
 //
 //   uint4 load16(const void* p);                 p is a multiple of 16, as for all that follow
 //   uint4 load16_once(const void* global);       what is never written and never read again: past the L1 cache
-//   void store16(void* global, uint4 value);
+//   void store16(void* p, uint4 value);
+//   void store16_whole(void* global, uint4 value);   never as four stores of 4 bytes, which nvcc makes of some; takes more registers
 //   void store16_once(void* global, uint4 value);
 #pragma once
 #include "cuda/seam.h"

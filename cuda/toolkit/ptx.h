@@ -75,8 +75,8 @@ template <int n> __device__ inline void cp_async_wait() { asm volatile("cp.async
 __device__ inline void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 __device__ inline uint4 load16(const void* p) { return *static_cast<const uint4*>(p); }
-// In PTX, because the compiler splits an assignment into four stores of 4 bytes where it computes the words one by one.
-__device__ inline void store16(void* global, uint4 v) {
+__device__ inline void store16(void* p, uint4 value) { *static_cast<uint4*>(p) = value; }
+__device__ inline void store16_whole(void* global, uint4 v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(global)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
 }

@@ -1,7 +1,7 @@
 // cuda/ptx.h for the emulator, where each function is documented. Beyond what the hardware does, it is an error to give
-// an address that is no multiple of what it must be, one outside shared memory, one within it to store16, or a source of cp_async outside
-// device memory; to give mma_tf32 a number that was not rounded; to load by load16_once what the launch writes; and to return while copies
-// are under way without a wait for them. Until a copy is waited for, its destination holds NaN, and its source may still change.
+// an address that is no multiple of what it must be, one outside shared memory, one within it to store16_whole, or a source of cp_async
+// outside device memory; to give mma_tf32 a number that was not rounded; to load by load16_once what the launch writes; and to return while
+// copies are under way without a wait for them. Until a copy is waited for, its destination holds NaN, and its source may still change.
 #pragma once
 #include "core/bf16.h"
 #include "cuda/emulator/emulator.h"
@@ -109,9 +109,13 @@ inline uint4 load16_once(const void* global, Loc loc = {}) {
   emu::note_read_only("load16_once", global, 16, loc);
   return *static_cast<const uint4*>(global);
 }
-inline void store16(void* global, uint4 value, Loc loc = {}) {
-  emu::check_aligned("store16", global, 16, loc);
-  emu::check_not_shared("store16", global, loc);
+inline void store16(void* p, uint4 value, Loc loc = {}) {
+  emu::check_aligned("store16", p, 16, loc);
+  *static_cast<uint4*>(p) = value;
+}
+inline void store16_whole(void* global, uint4 value, Loc loc = {}) {
+  emu::check_aligned("store16_whole", global, 16, loc);
+  emu::check_not_shared("store16_whole", global, loc);
   *static_cast<uint4*>(global) = value;
 }
 inline void store16_once(void* global, uint4 value, Loc loc = {}) {

@@ -166,7 +166,7 @@ __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Facto
     if (r >= rows) continue;
     bf16* const address = target + r * pitch + chunk * 8;
     const uint4 sum = ptx::load16(by.at(row + r, chunk));
-    ptx::store16(address, add ? add_bf16(sum, ptx::load16(address)) : sum);
+    ptx::store16_whole(address, add ? add_bf16(sum, ptx::load16(address)) : sum);
   }
 }
 

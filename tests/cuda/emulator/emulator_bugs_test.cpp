@@ -350,7 +350,7 @@ TEST_CASE("addresses that the hardware refuses, or takes for another") {
       "store16 at tests/cuda/emulator/emulator_bugs_test.cpp:");
   check_error(error_in_kernel([](unsigned) {
     SHARED(uint4, tile, [1]);
-    ptx::store16(tile, uint4{});
+    ptx::store16_whole(tile, uint4{});
   }),
       "thread 0 of block 0", "the address is in shared memory");
   check_error(

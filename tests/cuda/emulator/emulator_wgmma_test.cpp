@@ -65,7 +65,7 @@ template <Mistake mistake> struct Multiply {
   __device__ void load() const {
     for (int i = static_cast<int>(threadIdx.x); i < kRows * 8; i += static_cast<int>(blockDim.x)) {
       if (copies()) ptx::cp_async<16>(chunk(i), b + i * 8);
-      else *reinterpret_cast<uint4*>(chunk(i)) = ptx::load16(b + i * 8);
+      else ptx::store16(chunk(i), ptx::load16(b + i * 8));
     }
     if (mistake == Mistake::proxy_fence_before_the_copy) ptx::fence_proxy_async();
     ptx::cp_async_wait_all();
@@ -138,7 +138,7 @@ template <Mistake mistake> struct MultiplyShared {
 
   __device__ void operator()() const {
     const int thread = static_cast<int>(threadIdx.x);
-    for (int i = thread; i < kRows * 8; i += 128) *reinterpret_cast<uint4*>(chunk(i)) = ptx::load16(b + i * 8);
+    for (int i = thread; i < kRows * 8; i += 128) ptx::store16(chunk(i), ptx::load16(b + i * 8));
     const auto store_left = [&](float more) {
       for (int i = thread; i < kRows * 8; i += 128)
         for (int x = 0; x < 8; ++x) chunk(kRows * 8 + i)[x] = bf16(static_cast<float>(i / 8 + 1) + more);

@@ -28,8 +28,7 @@ template <Elements elements> struct Mma {
 __device__ inline void copy_to_panels(bf16* tile, const bf16* from, int rows, int chunks, int panel, int threads) {
   for (int i = static_cast<int>(threadIdx.x); i < rows * chunks; i += threads) {
     const int row = i / chunks, chunk = i % chunks;
-    bf16* const to = tile + chunk / 8 * panel + row * 64 + (chunk % 8 ^ row % 8) * 8;
-    *reinterpret_cast<uint4*>(to) = ptx::load16(from + i * 8);
+    ptx::store16(tile + chunk / 8 * panel + row * 64 + (chunk % 8 ^ row % 8) * 8, ptx::load16(from + i * 8));
   }
 }
 
@@ -101,7 +100,7 @@ template <int N, bool transposed> struct Ldmatrix {
   __device__ void operator()() const {
     SHARED(uint4, tile, [32][3]);  // a row of 16 bytes, and 32 to spread the banks
     const int lane = static_cast<int>(threadIdx.x);
-    if (lane < 8 * N) tile[lane][0] = ptx::load16(x + lane * 8);
+    if (lane < 8 * N) ptx::store16(&tile[lane][0], ptx::load16(x + lane * 8));
     __syncwarp();
     uint32_t of_lane[N];
     if constexpr (transposed) ptx::ldmatrix_trans<N>(of_lane, &tile[lane % (8 * N)][0]);
