@@ -91,5 +91,5 @@ Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_c
 //   ops/attention/cpu/bf16_products.cpp      73      10.3  the products of these blocks in bf16, by AVX512-BF16 or AMX
 //   ops/attention/gpu/forward.cu            137         -  the same blocks in shared memory, a block of threads each
 //   ops/attention/flash/forward.cu          101         -  tensor cores: scores and weights stay in registers
-//   ops/attention/flash/wgmma/forward.cu    133         -  products of four warps at once, on compute capability 9.0
+//   ops/attention/flash/wgmma/forward.cu    113         -  products of four warps at once, on compute capability 9.0
 //   ops/attention/wide/padded.cpp            83         -  heads of other widths, padded for flash/
