@@ -35,14 +35,14 @@ class Gpu:
 
 GPT2, DISPATCHER = list(steps.STEPS)[:2]
 GPUS = {
-    "h200": Gpu("H200", 1.9e9, 4.3e12, 780e12, (112.5, 8.7)),
-    "h100": Gpu("H100", 1.755e9, 3.0e12, 798e12, (119.5, 9.9)),
+    "h200": Gpu("H200", 1.9e9, 4.3e12, 780e12, (112.5, 10)),
+    "h100": Gpu("H100", 1.755e9, 3.0e12, 798e12, (119.7, 11.3)),
 }
 MULTIPROCESSORS, ISSUE, MUFU_CLOCKS, MMA_SHARE, GEMM_SHARE = 132, 4, 2, 0.65, 62.3 / 72
 ASSUMPTIONS = [
     "132 multiprocessors; the floors: H200 1.9 GHz, 4.3 TB/s copy, 780 TFLOP/s bf16, H100 1.755 GHz, 3.0 TB/s, 798 TFLOP/s",
     "4 warp instructions a clock with 32 warps or more on a multiprocessor, in proportion with fewer; tensor core kernels: always",
-    "16 exponentials or reciprocals and 128 bytes of shared memory a clock and multiprocessor",
+    "16 exponentials or reciprocals and 128 bytes of shared memory a clock and multiprocessor; a shuffle takes such a clock",
     "mma.sync reaches 65% of the tensor cores' floor, wgmma all of it",
     "16 bytes that the compiler stores as four times four take four times as long: a multiprocessor stores to 32 bytes a clock",
     "estimate: the longest of memory, tensor cores, instructions, exponentials, shared memory, and 0.5 of the others (0.6 below 16 warps)",
@@ -89,9 +89,11 @@ def clocks_of_shared(text, body):
     if opcode(text).startswith("HGMMA"):  # for four warps: the right operand, 16 rows of n numbers, and 64 of the left one if it is there
         left = 0 if re.match(r"\S+ R\d+, R\d+", text) else 16 * 64 * 2
         return (product_flops(text) / 32 * 2 + left) / 128 / 4
+    if opcode(text).startswith("SHFL"):
+        return 1
     if not re.match(r"LDS|STS", opcode(text)):
         return 0
-    same = opcode(text).startswith("LDS.") and any(opcode(t) == "LDS" for t in body)
+    same = opcode(text).startswith("LDS.128") and any(opcode(t) == "LDS" for t in body)
     return 4 if opcode(text).startswith("LDSM") else 1 if same else width(text) / 4
 
 
@@ -106,7 +108,7 @@ def bodies_of(code, row):
         return [max((ways[h] for h in inner), key=lambda way: weigh(way)[0])]
     if row.unit == "walk":
         # Only the backward adds over lanes. In old kernels that was a loop of its own, so that its walk is no innermost loop.
-        adds = {h: any(re.match(r"SHFL|REDUX", opcode(t)) for t in code.texts(code.loops[h])) for h in ways}
+        adds = {h: any(re.match(r"SHFL.BFLY|REDUX", opcode(t)) for t in code.texts(code.loops[h])) for h in ways}
         walks = [h for h in ways if any(opcode(t) == "FFMA" for t in ways[h]) and counted(ways[h], "STS") and adds[h] == row.backward]
         walks = [h for h in walks if row.backward or h in inner]
         return [ways[h] for h in walks if not any(g != h and g in code.loops[h] for g in walks)]

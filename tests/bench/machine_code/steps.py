@@ -86,8 +86,8 @@ def shift_and_sum():
         "shift-and-sum sums of slices", backward, r"SumSlices<float>", LAYERS, bytes=slices, work=slices / 4, read=4, main=4, widths=(4,)
     )
     return (
-        kernel("forward", "shift_and_sum", 4, 1, 0, 0, {256: 64 << 10, 1024: 88 << 10})
-        + kernel("backward", backward, 3, 2, 5, slices, {256: 96 << 10, 1024: 216 << 10})
+        kernel("forward", "shift_and_sum", 4, 1, 0, 0, {512: 82 << 10, 1024: 88 << 10})
+        + kernel("backward", backward, 3, 2, 5, slices, {512: 210 << 10, 1024: 216 << 10})
         + [sums]
     )
 
