@@ -31,42 +31,43 @@ first=(hello:15 smoke:40 test:75 again:30 attention:50 gpt2:110 mixers:50 produc
 declare -A parts_of=([first]="${first[*]}" [repairs]="memcheck:55 kernels:50" [papers]=papers:560)
 declare -A seconds_of=([first]=560 [repairs]=195 [papers]=560)
 
-# ---- The table: lines of part, check, value, estimate, bar, verdict (pass, FAIL, unfinished, or - for a figure without a bar)
+# ---- The table: rows of part, check, value, estimate, bar, verdict (pass, FAIL, unfinished, or - for a figure without a bar). The file only
+# grows, so that a kill cannot damage it: the last line of a row counts.
 row() {  # check value verdict [estimate] [bar]: changes the row of the running part, or adds it
-  CHECK=$1 VALUE=${2//[$'\t\n']/ }$mark VERDICT=$3 ESTIMATE=${4:-} BAR=${5:-} PART=$part awk -F'\t' -v OFS='\t' '
-    function change() {
-      $3 = ENVIRON["VALUE"]; $6 = ENVIRON["VERDICT"]
-      if (ENVIRON["ESTIMATE"] != "") $4 = ENVIRON["ESTIMATE"]
-      if (ENVIRON["BAR"] != "") $5 = ENVIRON["BAR"]
-    }
-    $1 == ENVIRON["PART"] && $2 == ENVIRON["CHECK"] { found = 1; change() }
-    { print }
-    END { if (!found) { $0 = ENVIRON["PART"] "\t" ENVIRON["CHECK"] "\t\t-\t-\t"; change(); print } }' \
-    "$state/rows" > "$state/rows.new" && mv "$state/rows.new" "$state/rows"
+  local value=${2//[$'\t\n']/ }
+  [ -n "$planning" ] || value+=$mark
+  printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$part" "$1" "$value" "${4:-}" "${5:-}" "$3" >> "$state/rows"
 }
 result() { row "$check" "$@"; }  # value verdict [estimate] [bar]: of the running step
 verdict() { if "$@"; then echo pass; else echo FAIL; fi; }
-field() { awk -F'\t' -v part="$part" -v check="$1" -v n="$2" '$1 == part && $2 == check { print $n }' "$state/rows"; }  # check number
 
 # check [estimate] [bar]: a row before anything is measured, while the parts are called to list their rows
-plan() { [ -z "$planning" ] || printf '%s\t%s\t%s\t%s\t%s\t-\n' "$part" "$1" "$planning" "${2:--}" "${3:--}" >> "$state/rows"; }
+plan() { [ -z "$planning" ] || row "$1" "$planning" - "${2:--}" "${3:--}"; }
 planning=
 
-table() {  # [part]: its rows, or all
-  [ -n "${1:-}" ] || cat "$state"/heading.*
+rows() {  # [part]: as they are now, part by part
   awk -F'\t' -v only="${1:-}" '
-    function line(part, check, value, estimate, bar, verdict) {
-      printf "%-9s %-34s %-72s %-18s %-18s %s\n", part, check, value, estimate, bar, verdict
-    }
-    BEGIN { if (only == "") line("part", "check", "value", "estimate", "bar", "verdict") }
-    !($1 in rows) { order[++parts] = $1 }
-    { rows[$1] = rows[$1] "\n" $0 }
+    only != "" && $1 != only { next }
+    { row = $1 FS $2 }
+    !(row in verdict) { order[$1] = order[$1] "\n" row; estimate[row] = bar[row] = "-" }
+    !($1 in seen) { seen[$1] = parts[++n] = $1 }
+    { value[row] = $3; verdict[row] = $6 }
+    $4 != "" { estimate[row] = $4 }
+    $5 != "" { bar[row] = $5 }
     END {
-      for (i = 1; i <= parts; ++i) if (only == "" || order[i] == only) {
-        n = split(substr(rows[order[i]], 2), row, "\n")
-        for (j = 1; j <= n; ++j) { split(row[j], f, "\t"); line(f[1], f[2], f[3], f[4], f[5], f[6]) }
+      for (i = 1; i <= n; ++i) {
+        of = split(substr(order[parts[i]], 2), list, "\n")
+        for (j = 1; j <= of; ++j) { row = list[j]; print row FS value[row] FS estimate[row] FS bar[row] FS verdict[row] }
       }
     }' "$state/rows"
+}
+field() { rows "$part" | awk -F'\t' -v check="$1" -v n="$2" '$2 == check { print $n }'; }  # check number
+
+table() {  # [part]: its rows, or all
+  {
+    [ -n "${1:-}" ] || printf 'part\tcheck\tvalue\testimate\tbar\tverdict\n'
+    rows "${1:-}"
+  } | awk -F'\t' '{ printf "%-9s %-34s %-72s %-18s %-18s %s\n", $1, $2, $3, $4, $5, $6 }'
 }
 
 # step CHECK ESTIMATE BAR COMMAND...: one measurement. The command gives the row its result, and can add others. `repairs` runs it again
@@ -99,10 +100,10 @@ seconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }  # milliseconds
 finish=$(($(now) + 100000000)) second=1000
 
 limited() {  # seconds command...: at most so long, and not past the end of the part; 124 or 137: it was stopped
-  local most=$(($1 * second)) left=$((finish - second - $(now)))
+  local most=$(($1 * second)) left=$((finish - 5 * second / 2 - $(now)))  # time to write its row is left
   [ "$most" -lt "$left" ] || most=$left
   [ "$most" -gt 0 ] || return 124
-  timeout --foreground --kill-after=1 "$(seconds "$most")" "${@:2}"
+  timeout --foreground --kill-after="$(seconds "$second")" "$(seconds "$most")" "${@:2}"
 }
 
 ours() {  # seconds log program option...: one of our programs, which finds cuBLASLt. The output goes into the log.
@@ -147,7 +148,7 @@ find_programs() {  # sets bin, heading, libraries and, if the programs are of ot
   here=$(sources) theirs=$(cat "$bin/sources" 2> /dev/null)
   commit=$(cat "$bin/commit" 2> /dev/null)
   heading="sources $(git describe --always --dirty 2> /dev/null || echo without git), checksum $here; programs of ${commit:-${bin#"$root/"}}, checksum ${theirs:-unknown}"
-  [ "${theirs:-$here}" = "$here" ] || mark=" (programs of ${commit:-$theirs})"
+  [ "${theirs:-$here}" = "$here" ] || mark=" (of ${commit:-$theirs})"
   major=$(cat "$bin/cuda_major" 2> /dev/null || toolkit_major || echo 13)
   libraries=$(tests/gpu/find_cublas.sh "$major") || libraries=none
 }
@@ -185,7 +186,7 @@ run_part() {  # part end, in milliseconds
 }
 
 keep_results() {
-  table > "$OUT/table.txt"
+  { cat "$state"/heading.*; table; } > "$OUT/table.txt"
   [ ! -s "$state/failures" ] || tail -c 1000000 "$state/failures" > "$OUT/failures.txt"
   (cd "$build" && find state logs -type f -size -2000k ! -name '*.safetensors' -print0 | tar -cf "$OUT/results.tar" --null -T -)
 }
@@ -201,16 +202,12 @@ read_back() {
   [ -e "$build/inductor" ] || [ ! -e "$build/inductor.tar.gz" ] || tar -xf "$build/inductor.tar.gz" -C "$build"
 }
 
-plan_word() {  # word: its rows before anything is measured
-  local each
-  for each in ${parts_of[$1]}; do
-    part=${each%:*}
-    awk -F'\t' -v part="$part" '$1 != part' "$state/rows" > "$state/rows.new" && mv "$state/rows.new" "$state/rows"
-    "part_$part"
-  done
+plan_parts() {  # part...: their rows before anything is measured
+  sed -i -E "/^($(tr ' ' '|' <<< "$*"))\t/d" "$state/rows"
+  for part in "$@"; do "part_$part"; done
 }
 
-unfinished() { awk -F'\t' -v part="$1" '$1 == part && ($6 == "unfinished" || $3 == "not measured") { n = 1 } END { exit !n }' "$state/rows"; }
+unfinished() { rows "$1" | grep -E $'\tunfinished$|\tnot measured\t' > /dev/null; }  # part
 
 # A part of a list begins at once when the one before it has ended, and ends when the list plans it: so it has all the time that others left.
 run_word() {  # word
@@ -253,9 +250,10 @@ echo "$word on ${card:-no GPU}, $heading" | tee "$state/heading.$word"
 touch "$state/rows"
 planning='not measured'
 [ -n "$card" ] || planning='no GPU'
-plan_word "$word"
+read -ra names <<< "$(sed -E "s/:[0-9]+//g" <<< "${parts_of[$word]}")"
+plan_parts "${names[@]}"
 planning=
 if [ -n "$card" ]; then run_word "$word"; else table; fi
 [ "$word" = papers ] || keep_inductor
 keep_results
-! awk -F'\t' '{ print $6 ":" $3 }' "$state/rows" | grep -qE '^(FAIL|unfinished):|:not measured|:no GPU'
+! rows | grep -E $'\t(FAIL|unfinished)$|\t(not measured|no GPU)\t' > /dev/null

@@ -23,7 +23,8 @@ check_gradients() {  # seconds option...
   local code worst
   ours "$1" "gradients$#" check --device cuda "${@:2}"
   code=$? worst=$(awk '$3 ~ /e[-+]/ && $3 > worst { worst = $3 } END { print worst }' "$log")
-  was_stopped $code || result "$(grep -aoE '^[0-9]+ ops, -?[0-9]+ wrong' "$log" || last_line), worst ${worst:-not measured}" "$(verdict test $code = 0 -a -n "$worst")"
+  was_stopped $code && return $code
+  result "$(grep -aoE '^[0-9]+ ops, -?[0-9]+ wrong' "$log" || last_line), worst ${worst:-not measured}" "$(verdict test $code = 0 -a -n "$worst")"
 }
 
 measure_peaks() {
@@ -49,7 +50,8 @@ run_test() {  # log option
   local code
   ours 25 "$1" tests "--source-file=*tests/cuda/ptx/ptx_test.cpp" "$2"
   code=$?
-  was_stopped $code || result "$(assertions || echo "exit code $code: $(last_line)")" "$(verdict passed $code)"
+  was_stopped $code && return $code
+  result "$(assertions || echo "exit code $code: $(last_line)")" "$(verdict passed $code)"
 }
 assertions() { grep -aoE 'assertions: +[0-9]+ \| +[0-9]+ passed \| +[0-9]+ failed' "$log" | tr -s ' '; }  # of a log of doctest
 passed() { [ "$1" = 0 ] && assertions | grep -q ' [1-9][0-9]* passed | 0 failed'; }                         # exit code
@@ -62,17 +64,16 @@ ended() { awk -v how="$1" '/^ *[0-9]+\/[0-9]+ Test +#/ && $0 ~ how { print $4 }'
 failed='[*][*][*](Failed|Timeout|Exception|Not)'
 
 run_tests() {
-  local code passed all cuda names
+  local code passed all names cuda
   run_ctest 70 ctest -j "$(($(nproc) > 4 ? $(nproc) - 4 : 2))"
   code=$? passed=$(ended ' Passed ' | wc -l) all=$(awk '/^ *[0-9]+\/[0-9]+ Test +#/ { split($1, of, "/"); print of[2]; exit }' "$log")
   ended "$failed" > "$state/failed"
   details >> "$state/failures"
-  names=$(xargs < "$state/failed")
-  cuda=$(grep -ac 'skipped on cuda:' "$log")
+  names=$(xargs < "$state/failed") cuda=$(grep -ac 'skipped on cuda:' "$log")
+  [ -n "$all" ] || return $code
   row 'skipped on cuda' "$cuda" "$(verdict test "$cuda" = 0)"
-  if was_stopped $code && [ -z "$names" ]; then result "$passed of ${all:-unknown} passed until the limit" unfinished; return; fi
-  [ -n "$all" ] || return
   result "$passed of $all passed, $(ended Skipped | wc -l) skipped, failed: ${names:-none}" "$(verdict test -z "$names")"
+  if was_stopped $code && [ -z "$names" ]; then result "$passed of $all passed until the limit" unfinished; fi
 }
 
 # Lines of a log of ctest that say why its tests failed.
@@ -92,11 +93,12 @@ part_again() {
 }
 
 run_again() {
-  local name most=12 attention
+  local name most=12 attention code
   [ -s "$state/failed" ] || { result 'nothing failed' pass; return; }
   run_ctest 18 again -j 8 -R "^($(head -n $most "$state/failed" | paste -sd'|'))\$"
+  code=$?
   { echo '-- again, with RICCI_SYNC=1'; details; } >> "$state/failures"
-  result "$(ended ' Passed ' | wc -l) pass, $(ended "$failed" | wc -l) fail" FAIL
+  result "$(ended ' Passed ' | wc -l) pass, $(ended "$failed" | wc -l) fail$(! was_stopped $code || echo ', then the time ended')" FAIL
   while read -r name; do row "$name" "passes with RICCI_SYNC=1" -; done < <(ended ' Passed ')
   while read -r name; do
     row "$name" "$(details | grep -A 14 " $name " | grep -m 1 rror | cut -c1-150 | xargs -0)" FAIL
@@ -168,7 +170,8 @@ run_out_of_memory() {
   local code line
   train 10 out_of_memory device=cuda steps=1 batch=20000 model.ctx=4096 model.d=4096 model.heads=32
   code=$? line=$(grep -a 'out of memory on cuda' "$log")
-  was_stopped $code || result "exit code $code: $(cut -c1-110 <<< "${line:-no such line}")" \
+  was_stopped $code && return $code
+  result "exit code $code: $(cut -c1-110 <<< "${line:-no such line}")" \
     "$(verdict grep -qE 'on cuda: [a-z_]+[^;]* \([./a-z]+/[^)]*:[0-9]+\).* asked for .*; held: ' <<< "$line")"
 }
 
