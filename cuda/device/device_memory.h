@@ -9,7 +9,7 @@ namespace ricci {
 
 class DeviceMemory : public Allocator {
  public:
-  virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;
+  virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;   // the host memory can be overwritten at once
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until it is there
   virtual void copy_within(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;

@@ -1,7 +1,10 @@
 // The GPU of Device::cuda: memory from the driver's stream-ordered pool, copies and streams. One GPU of the machine, a main stream and
 // the streams of cuda/device/stream.h.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -51,6 +54,34 @@ cudaStream_t stream_of(void* handle) {
   return handle ? static_cast<cudaStream_t>(handle) : main_stream();
 }
 
+// Copies to the GPU go through pinned memory, because the GPU reads it later by itself. A copy from ordinary memory would wait until
+// everything that was launched before it has run, so the next batch could not be copied while a step is computed.
+class PinnedRing {
+ public:
+  PinnedRing() {
+    check(cudaHostAlloc(reinterpret_cast<void**>(&memory_), kParts * kPart, cudaHostAllocDefault), "cudaHostAlloc");
+    for (cudaEvent_t& copied : copied_) check(cudaEventCreateWithFlags(&copied, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  void copy(char* device, const char* host, size_t bytes, cudaStream_t stream) {
+    const std::lock_guard locked(lock_);
+    for (size_t done = 0; done < bytes; done += kPart) {
+      const size_t part = next_++ % kParts, length = std::min(kPart, bytes - done);
+      char* const pinned = memory_ + part * kPart;
+      check(cudaEventSynchronize(copied_[part]), "wait for the GPU");  // the GPU can still be reading it
+      std::memcpy(pinned, host + done, length);
+      check(cudaMemcpyAsync(device + done, pinned, length, cudaMemcpyHostToDevice, stream), "copy to the GPU");
+      check(cudaEventRecord(copied_[part], stream), "cudaEventRecord");
+    }
+  }
+
+ private:
+  static constexpr size_t kParts = 8, kPart = size_t{1} << 20;  // bytes; a batch of 64 x 1,024 ids takes half a part
+  char* memory_ = nullptr;
+  cudaEvent_t copied_[kParts] = {};
+  size_t next_ = 0;
+  std::mutex lock_;  // two threads can copy at the same time
+};
+
 class CudaMemory final : public DeviceMemory {
  public:
   CudaMemory() {
@@ -90,8 +121,7 @@ class CudaMemory final : public DeviceMemory {
     return format_message("{} of {} free on the GPU", {show_bytes(static_cast<int64_t>(free)), show_bytes(static_cast<int64_t>(all))});
   }
   void copy_in(void* device, const void* host, int64_t bytes) override {
-    check(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, the_stream()), "copy to the GPU");
-    synchronize(used);  // the caller may free the host memory at once
+    pinned_.copy(static_cast<char*>(device), static_cast<const char*>(host), static_cast<size_t>(bytes), the_stream());
   }
   void copy_out(void* host, const void* device, int64_t bytes) override {
     check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, the_stream()), "copy from the GPU");
@@ -176,6 +206,7 @@ class CudaMemory final : public DeviceMemory {
     return true;
   }
 
+  PinnedRing pinned_;
   cudaMemPool_t pool_ = nullptr;
   int shared_bytes_ = 0;
   size_t total_bytes_ = 0;

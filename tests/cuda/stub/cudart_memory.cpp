@@ -1,4 +1,6 @@
 // The stub of the runtime: the memory pool, copies, graphs.
+#include <cstdlib>
+
 #include "tests/cuda/stub/state.h"
 
 using namespace stub;
@@ -88,6 +90,9 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
     queue(stream, [piece] { state().pieces.insert(piece); });
     return cudaSuccess;
   });
+}
+cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
+  return call("cudaHostAlloc", [&] { return *data = std::malloc(bytes), cudaSuccess; });
 }
 // Only the second GPU has room, and only it is used.
 cudaError_t cudaMemGetInfo(size_t* free, size_t* all) {
