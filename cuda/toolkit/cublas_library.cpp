@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <set>
+#include <tuple>
 #include <type_traits>
 
 #include "core/error.h"
@@ -70,8 +72,10 @@ void ok(cublasStatus_t status, const char* call, const Gemm& g) {
 }
 
 bool not_possible(const char* why, const Gemm& g) {
-  const char* const instead =
-      g.epilogue == Epilogue::none ? "our own, slower kernel computes it" : "it is computed without, and the rest after it";
+  static std::set<std::tuple<std::string, Dtype, Epilogue>> reported;
+  const bool plain = g.epilogue == Epilogue::none;
+  if (!plain && !reported.emplace(why, g.dtype, g.epilogue).second) return false;
+  const char* const instead = plain ? "our own, slower kernel computes it" : "such products are computed without, and the rest after them";
   std::fprintf(stderr, "gemm: cuBLASLt %s (%s); %s\n", why, text_of(g).c_str(), instead);
   return false;
 }

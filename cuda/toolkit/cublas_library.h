@@ -43,7 +43,7 @@ Library* loaded_library();  // null if nothing was loaded yet
 // Error: what the call returned, with the product.
 void ok(cublasStatus_t status, const char* call, const Gemm& g);
 // Returns false, and reports on stderr that from now on our own kernel computes such products. It is hundreds of times slower for large
-// ones, so the line explains the time.
+// ones, so the line explains the time. A refused epilogue costs little, so its reason is reported once for a dtype and not for each shape.
 bool not_possible(const char* why, const Gemm& g);
 
 }  // namespace ricci::cublas

@@ -132,7 +132,7 @@ struct WithSums {
 
 }  // namespace
 
-TEST_CASE("row sums come with the product; where the library refuses them, stderr says so once, and a kernel of ours sums") {
+TEST_CASE("row sums come with the product; if the library refuses them, stderr says so once for all shapes, and a kernel of ours sums") {
   const WithSums taken(11);
   const int before = stub::algorithms_run();
   const Values sums = values_of(gemm_with_row_sums(taken.product, taken.a_km, Dtype::f32)), c = values_of(taken.c_mn);
@@ -146,10 +146,14 @@ TEST_CASE("row sums come with the product; where the library refuses them, stder
     Values got;
     const std::string line = written_by([&] { got = values_of(gemm_with_row_sums(refused.product, refused.a_km, Dtype::f32)); });
     CHECK(line.starts_with("gemm: cuBLASLt "));
-    CHECK(
-        line.ends_with("(f32, batch 1, m " + std::to_string(m) + ", n 8, k 6, row sums); it is computed without, and the rest after it\n"));
+    CHECK(line.ends_with(
+        "(f32, batch 1, m " + std::to_string(m) + ", n 8, k 6, row sums); such products are computed without, and the rest after them\n"));
     CHECK(got == values_of(sum_to(refused.a_km, {m})));
     CHECK(written_by([&] { gemm_with_row_sums(refused.product, refused.a_km, Dtype::f32); }).empty());
+    const WithSums again(++m);
+    stub::fail_call(call, 1, kNotSupported);
+    CHECK(written_by([&] { got = values_of(gemm_with_row_sums(again.product, again.a_km, Dtype::f32)); }).empty());
+    CHECK(got == values_of(sum_to(again.a_km, {m})));
   }
 }
 
