@@ -182,14 +182,14 @@ double TrainStep::forward_backward(const std::vector<MicroBatch>& micro_batches,
   return item(loss_and_gradient(weighted(micro_batches, share), share, random_of(step)));
 }
 
-StepResult TrainStep::run(
-    const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& for_ranks) {
+StepResult TrainStep::run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate,
+    const std::vector<double>& for_ranks, const std::function<void()>& meanwhile) {
   for (const Parameter* p : parameters_)
     if (p->grad) fail("train step: the gradient of {} is left from before", {p->path});
   const Share share = share_of(micro_batches.size());
   const std::vector<WeightedInputs> inputs = weighted(micro_batches, share);
   if (exchange_ || graph_) optimizer_->begin_step(learning_rate);
-  if (exchange_) return run_shared(inputs, share, step, for_ranks);
+  if (exchange_) return run_shared(inputs, share, step, for_ranks, meanwhile);
   from_ranks_ = for_ranks;
   const RandomState random = graph_ ? random_in_memory(step) : random_of(step);
   const auto work = [&](const std::vector<WeightedInputs>& from) {
@@ -200,13 +200,14 @@ StepResult TrainStep::run(
   };
   const std::vector<Tensor> results = graph_ ? graph_->run(inputs, work) : work(inputs);
   set_random_state(random_of(step + 1));
+  meanwhile();
   return {item(results[0]), item(results[1])};  // only now is a GPU waited for
 }
 
 // One sum sends every number of the step to all ranks, each with one owner: the sums of the norm's chunks, the losses of the micro-batches,
 // and from each rank a hash of the parameters that it reached and its own numbers.
-StepResult TrainStep::run_shared(
-    const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& for_ranks) {
+StepResult TrainStep::run_shared(const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step,
+    const std::vector<double>& for_ranks, const std::function<void()>& meanwhile) {
   exchange_->begin();
   const std::vector<Tensor> losses = gradient({inputs, share, random_of(step), &exchange_->leaves(), exchange_.get()});
   const std::vector<Tensor> gradients = exchange_->finish();
@@ -232,6 +233,7 @@ StepResult TrainStep::run_shared(
   optimizer_->update_blocks(gradients, clip_factor(norm, options_.clip, loss));
   exchange_->gather_values();
   set_random_state(random_of(step + 1));
+  meanwhile();
   take_from_ranks(to(numbers.rows(chunks + all, per_rank * ranks_->count()), Device::cpu), step);
   return {item(loss), item(norm)};
 }

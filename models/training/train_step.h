@@ -74,10 +74,12 @@ class TrainStep {
 
   // The gradient, its norm clipped, and the optimizer's update. Nothing is updated where loss or norm is not finite.
   // On several ranks each has the same result, and the bits that one process has. `for_ranks`: numbers that every rank gets, equally long.
+  // `meanwhile` is called once a GPU has all of its work, because the time until the result is there is free for the host.
   // Errors: a gradient is left from before; fewer micro-batches than leaves, or not this rank's; a parameter that one rank or leaf has a
   // gradient for and another has not; as for StepGraph::run.
   StepResult run(
-      const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& for_ranks = {});
+      const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& for_ranks = {},
+      const std::function<void()>& meanwhile = [] {});
   const std::vector<double>& from_ranks() const { return from_ranks_; }  // in the last run(), by all ranks in their order
 
   // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches of a leaf where they are, in f32
@@ -107,7 +109,8 @@ class TrainStep {
   };
   std::vector<Tensor> gradient(const Work& work) const;
   Tensor total_of(const std::vector<Tensor>& losses) const;
-  StepResult run_shared(const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& for_ranks);
+  StepResult run_shared(const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& for_ranks,
+      const std::function<void()>& meanwhile);
   Tensor loss_and_gradient(const std::vector<WeightedInputs>& inputs, const Share& share, RandomState random) const;
   Tensor norm_of(const Tensor& numbers) const;
   void take_from_ranks(const Tensor& numbers, int64_t step);

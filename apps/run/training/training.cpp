@@ -83,7 +83,9 @@ std::optional<StepResult> TrainingLoop::run_step(const std::vector<MicroBatch>& 
   std::optional<StopWhen> stop;
   if (ranks.count() == 1 && !config.cuda_graph) stop.emplace([] { return Interrupt::requested() && seconds_now() > deadline; });
   try {
-    return train_step.run(micro_batches, state.step, lr, notes.numbers(Interrupt::requested(), memory_use(config.device).peak));
+    return train_step.run(micro_batches, state.step, lr, notes.numbers(Interrupt::requested(), memory_use(config.device).peak), [this] {
+      if (state.step + 1 < config.steps) read_next();
+    });
   } catch (const Stopped&) {
     model.each_parameter([](const std::string&, Parameter& p) { p.grad = {}; });
     set_random_state(before);
@@ -91,20 +93,32 @@ std::optional<StepResult> TrainingLoop::run_step(const std::vector<MicroBatch>& 
   }
 }
 
-// Reads the tokens of the next step and takes it. Returns nullopt if it takes long and an end was asked for; nothing has changed then.
+// The tokens of a step go to the GPU while it computes the step before, because otherwise it would stand idle until they are there. If they
+// cannot be read, the error is thrown in their own step, after the step before was recorded and saved.
+void TrainingLoop::read_next() {
+  std::packaged_task<StepInput()> read([this] {
+    StepData data = feed.next();
+    std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, config.device);
+    return StepInput{std::move(data), std::move(micro_batches)};
+  });
+  next = read.get_future();
+  read();
+}
+
+// Takes the next step. Returns nullopt if it takes long and an end was asked for; nothing has changed then.
 std::optional<Metrics> TrainingLoop::take_step() {
   if (state.step == first + kUntraced) trace::restart();
   ranks.at(format_message("step {}", {state.step + 1}));
   const double started = Pause::seconds_running();
-  StepData data = feed.next();
-  const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, config.device);
+  if (!next.valid()) read_next();
+  StepInput input = next.get();
   const double lr = config.schedule.rate(state.step, state.schedule_steps);
-  const std::optional<StepResult> result = run_step(micro_batches, lr);
+  const std::optional<StepResult> result = run_step(input.micro_batches, lr);
   if (!result) return {};
   const auto [loss, norm] = *result;
-  if (!std::isfinite(loss) || !std::isfinite(norm)) explain(micro_batches, loss);
+  if (!std::isfinite(loss) || !std::isfinite(norm)) explain(input.micro_batches, loss);
   ++state.step;
-  state.data_place = std::move(data.place);
+  state.data_place = std::move(input.data.place);
   const double seconds = Pause::seconds_running() - started;
   for (Throughput* each : {&all, &since_record, &measured}) {
     each->tokens += tokens_per_step(config);

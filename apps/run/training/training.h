@@ -1,6 +1,7 @@
 // The steps of a training, and all that is due between them.
 #pragma once
 #include <cstdint>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,12 @@ inline TrainStepOptions options_of(const TrainConfig& config) {
   return options;
 }
 
+// The data of a step, on the host and on the device.
+struct StepInput {
+  StepData data;
+  std::vector<MicroBatch> micro_batches;
+};
+
 struct TrainingLoop {
   Ranks& ranks;
   RunFolder* run;  // null on other ranks than the first
@@ -59,9 +66,11 @@ struct TrainingLoop {
   std::optional<Journal> journal = run ? std::optional<Journal>(std::in_place, *run, state) : std::nullopt;
   Throughput all = {}, since_record = {}, measured = {};
   int64_t first = state.step, saved = state.step;  // steps
+  std::future<StepInput> next = {};                // the input of the next step, or the error of reading it
 
   // Takes steps until all are done, patience has run out or an interruption is asked for. Returns what they took.
   Throughput take_steps();
+  void read_next();
   std::optional<Metrics> take_step();
   std::optional<StepResult> run_step(const std::vector<MicroBatch>& micro_batches, double lr);
   [[noreturn]] void explain(const std::vector<MicroBatch>& micro_batches, double loss);

@@ -150,17 +150,34 @@ TEST_CASE("a recording whose work fails is over: the GPU takes copies again") {
   CHECK(values_of(on_gpu({3})) == Values{3});
 }
 
+TEST_CASE("a copy to the GPU waits for nothing, and its values are those at the time of the call") {
+  constexpr int64_t kMany = (3 << 20) / 8 + 1;  // three parts of the pinned memory, and a bit
+  const Tensor wrong = on_gpu({0});
+  launch("outside", Device::cuda, {1, 1}, WritesOutside{wrong.data<double>()});
+  CHECK(message_of([] { on_gpu({1}); }) == "no error");
+  CHECK(message_of([&] { item(wrong); }).starts_with("wait for the GPU: "));
+  stub::forgive();
+  std::vector<Tensor> copies;
+  Tensor host({kMany}, Dtype::f64);
+  for (int i = 0; i < 5; ++i) {
+    for (const int64_t at : {int64_t{0}, kMany / 2, kMany - 1}) host.data<double>()[at] = i;
+    copies.push_back(to(host, Device::cuda));
+  }
+  for (int i = 0; i < 5; ++i)
+    for (const int64_t at : {int64_t{0}, kMany / 2, kMany - 1}) CHECK(item(copies[static_cast<size_t>(i)], at) == i);
+}
+
 TEST_CASE("every call of the runtime that fails is named") {
   const Tensor x = on_gpu({1, 2}), y = like(x);
   const std::vector<std::pair<const char*, std::function<void()>>> calls = {{"cudaMemcpyAsync", [&] { item(x); }},
-      {"cudaMemcpyAsync", [&] { copy(y, x); }}, {"cudaMemcpyAsync", [] { on_gpu({1}); }},
-      {"cudaMemsetAsync", [] { zeros({2}, Dtype::f64, Device::cuda); }}, {"cudaMallocFromPoolAsync", [] { on_gpu({1}); }},
-      {"cudaMemPoolGetAttribute", [] { on_gpu({1}); }}, {"cudaDeviceSynchronize", [] { synchronize(Device::cuda); }},
-      {"cudaStreamSynchronize", [&] { item(x); }}, {"cudaStreamCreateWithFlags", waits_for_side},
-      {"cudaEventCreateWithFlags", waits_for_side}, {"cudaEventRecord", waits_for_side}, {"cudaStreamWaitEvent", waits_for_side},
-      {"cudaStreamQuery", waits_for_side}, {"cudaStreamBeginCapture", records_a_copy}, {"cudaStreamEndCapture", records_a_copy},
-      {"cudaGraphInstantiateWithFlags", records_a_copy}, {"cudaGraphLaunch", records_a_copy}, {"cudaMemPoolTrimTo", records_a_copy},
-      {"cudaDeviceGetPCIBusId", [] { gpu_in_use(); }}};
+      {"cudaMemcpyAsync", [&] { copy(y, x); }}, {"cudaMemcpyAsync", [] { on_gpu({1}); }}, {"cudaEventSynchronize", [] { on_gpu({1}); }},
+      {"cudaEventRecord", [] { on_gpu({1}); }}, {"cudaMemsetAsync", [] { zeros({2}, Dtype::f64, Device::cuda); }},
+      {"cudaMallocFromPoolAsync", [] { on_gpu({1}); }}, {"cudaMemPoolGetAttribute", [] { on_gpu({1}); }},
+      {"cudaDeviceSynchronize", [] { synchronize(Device::cuda); }}, {"cudaStreamSynchronize", [&] { item(x); }},
+      {"cudaStreamCreateWithFlags", waits_for_side}, {"cudaEventCreateWithFlags", waits_for_side}, {"cudaEventRecord", waits_for_side},
+      {"cudaStreamWaitEvent", waits_for_side}, {"cudaStreamQuery", waits_for_side}, {"cudaStreamBeginCapture", records_a_copy},
+      {"cudaStreamEndCapture", records_a_copy}, {"cudaGraphInstantiateWithFlags", records_a_copy}, {"cudaGraphLaunch", records_a_copy},
+      {"cudaMemPoolTrimTo", records_a_copy}, {"cudaDeviceGetPCIBusId", [] { gpu_in_use(); }}};
   for (const auto& [name, work] : calls) {
     const std::string call(name);
     CAPTURE(call);
@@ -223,15 +240,37 @@ MicroBatch batch_of(const std::vector<int64_t>& ids) {
   return {{to(tensor_of(ids, shape), Device::cuda), targets_bc}, shape.size()};
 }
 
-}  // namespace
-
-TEST_CASE("a token id outside the vocabulary is named, and not an op that its NaN reached") {
+Model model_on_gpu() {
   ModelConfig config;
   config.vocab = 11, config.ctx = 4, config.d = 12, config.settings<Sdp>().heads = 3, config.layers = 1;
   apply_preset(config);
   resolve(config);
   Model model(config, 1);
   model.place_for_training(Dtype::f32, Device::cuda);
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("a step waits for the GPU only at its end, after the next batch was copied") {
+  Model model = model_on_gpu();
+  Optimizer optimizer(model.trained_parameters(), {});
+  TrainStep train_step(model, optimizer, Device::cuda, {.seed = 1});
+  const std::vector<MicroBatch> batch = {batch_of({1, 2, 3, 4, 5, 6, 7, 8})};
+  std::vector<MicroBatch> next;
+  train_step.run(batch, 0, 1e-3);
+  stub::fail_call("cudaStreamSynchronize", 1, kFailed);
+  const std::string message = message_of([&] {
+    train_step.run(batch, 1, 1e-3, {}, [&] { next.push_back(batch_of({8, 7, 6, 5, 4, 3, 2, 1})); });
+  });
+  CHECK(message.find("wait for the GPU: stub error 999") != std::string::npos);
+  stub::forgive();
+  REQUIRE(next.size() == 1);
+  CHECK(values_of(next[0].inputs.ids_bc) == Values{8, 7, 6, 5, 4, 3, 2, 1});
+}
+
+TEST_CASE("a token id outside the vocabulary is named, and not an op that its NaN reached") {
+  Model model = model_on_gpu();
   const TrainStep train_step(model, Device::cuda, 1);
   CHECK(std::isfinite(train_step.forward_backward({batch_of({1, 2, 3, 4, 5, 6, 7, 8})}, 0)));
   for (Parameter* p : model.parameters()) p->grad = {};
