@@ -354,3 +354,10 @@ TEST_CASE("atomics of many blocks") {
     CHECK(u64.host()[0] == (1152ull << 32 | 1152));
   });
 }
+
+TEST_CASE("a launch of more threads than its kernel was compiled for is an error on every device") {
+  for (Device device : {Device::cuda_emulated, Device::cuda})
+    CHECK(message_of([&] {
+      ricci::launch("pipeline", device, {1, 128}, Pipeline<4>{});
+    }) == "pipeline: 128 threads a block, but the kernel is compiled for at most 64");
+}
