@@ -45,9 +45,9 @@ verdict() { if "$@"; then echo pass; else echo FAIL; fi; }
 plan() { [ -z "$planning" ] || row "$1" "$planning" - "${2:--}" "${3:--}"; }
 planning=
 
-rows() {  # [part]: as they are now, part by part
-  awk -F'\t' -v only="${1:-}" '
-    only != "" && $1 != only { next }
+rows() {  # [part] [check]: as they are now, part by part
+  awk -F'\t' -v part="${1:-}" -v check="${2:-}" '
+    part != "" && $1 != part || check != "" && $2 != check { next }
     { row = $1 FS $2 }
     !(row in verdict) { order[$1] = order[$1] "\n" row; estimate[row] = bar[row] = "-" }
     !($1 in seen) { seen[$1] = parts[++n] = $1 }
@@ -61,7 +61,8 @@ rows() {  # [part]: as they are now, part by part
       }
     }' "$state/rows"
 }
-field() { rows "$part" | awk -F'\t' -v check="$1" -v n="$2" '$2 == check { print $n }'; }  # check number
+bar_of() { rows "$part" "$1" | cut -f 5; }                                   # check
+outcome_of() { rows "$part" "$1" | awk -F'\t' '{ print $6 ":" $3 }'; }  # check: verdict:value
 
 table() {  # [part]: its rows, or all
   {
@@ -73,22 +74,23 @@ table() {  # [part]: its rows, or all
 # step CHECK ESTIMATE BAR COMMAND...: one measurement. The command gives the row its result, and can add others. `repairs` runs it again
 # only if it did not end. A part consists of steps and plans, because it is also called once to list its rows.
 step() {
-  local code none='began and did not end'
+  local code outcome none='began and did not end'
   check=$1 log=
   if [ -n "$planning" ]; then plan "${@:1:3}"; return; fi
-  case $(field "$1" 6):$(field "$1" 3) in unfinished:* | -:'not measured'*) ;; *) return ;; esac
-  row "$1" "$none" unfinished
+  case $(outcome_of "$1") in unfinished:* | -:'not measured'*) ;; *) return ;; esac
+  result "$none" unfinished
   "${@:4}"
-  code=$?
-  if [[ $(field "$1" 3) = "$none"* ]]; then
+  code=$? outcome=$(outcome_of "$1")
+  if [[ $outcome = *":$none"* ]]; then
     case $code in
-      3) row "$1" "no PyTorch that sees a GPU" - ;;
-      124 | 137) row "$1" "stopped at its limit" unfinished ;;
-      *) row "$1" "failed, exit code $code: $(last_line)" FAIL ;;
+      3) result 'no PyTorch that sees a GPU' - ;;
+      124 | 137) result 'stopped at its limit' unfinished ;;
+      *) result "failed, exit code $code: $(last_line)" FAIL ;;
     esac
+    outcome=$(outcome_of "$1")
   fi
-  case $(field "$1" 6) in
-    FAIL | unfinished) { echo "== $part: $1: $(field "$1" 3)"; [ -z "$log" ] || tail -n 20 "$log" | cut -c1-300; } >> "$state/failures" ;;
+  case $outcome in
+    FAIL:* | unfinished:*) { echo "== $part: $1: ${outcome#*:}"; [ -z "$log" ] || tail -n 20 "$log" | cut -c1-300; } >> "$state/failures" ;;
   esac
 }
 was_stopped() { [[ $1 = 124 || $1 = 137 ]]; }  # exit code
@@ -115,12 +117,12 @@ wrapper=()  # a program to run ours under
 torch() {  # seconds log script option...: a script of tests/bench/torch. 3: PyTorch is not here, or sees no GPU
   log=$logs/$2.txt
   : > "$log"
-  has_torch || return 3
+  has_torch || return
   limited "$1" "$python" "tests/bench/torch/$3.py" "${@:4}" > "$log" 2>&1
 }
 has_torch() {  # waits for the answer of find_torch
   until [ -e "$state/torch" ]; do sleep 0.1; done
-  [ "$(cat "$state/torch")" != none ]
+  [ "$(cat "$state/torch")" != none ] || return 3
 }
 find_torch() {
   timeout "$(seconds $((90 * second)))" "$python" -c 'import torch; torch.cuda.init(); print(torch.__version__)' > "$state/torch.new" 2> "$logs/torch.txt" ||
@@ -150,7 +152,7 @@ find_programs() {  # sets bin, heading, libraries and, if the programs are of ot
   heading="sources $(git describe --always --dirty 2> /dev/null || echo without git), checksum $here; programs of ${commit:-${bin#"$root/"}}, checksum ${theirs:-unknown}"
   [ "${theirs:-$here}" = "$here" ] || mark=" (of ${commit:-$theirs})"
   major=$(cat "$bin/cuda_major" 2> /dev/null || toolkit_major || echo 13)
-  libraries=$(tests/gpu/find_cublas.sh "$major") || libraries=none
+  libraries=$(tests/gpu/find_cublas.sh "$major") || export libraries=none RICCI_WITHOUT_CUBLAS=1
 }
 
 # shellcheck source=/dev/null

@@ -52,6 +52,7 @@ name=${0##*/} name=${name#ricci-}
 call="$name $* sync=${RICCI_SYNC:-} trace=${RICCI_TRACE:-} wgmma=${RICCI_WITHOUT_WGMMA:-}"
 echo "$call devices=${RICCI_TEST_DEVICES:-} libraries=${LD_LIBRARY_PATH:-}" >> "$STUBS/calls"
 for how in hang fail kill; do
+  [ -s "$STUBS/$how" ] || continue
   grep -qE -f "$STUBS/$how" << CALL || continue
 $call
 CALL
@@ -149,7 +150,7 @@ check 'the device' has_row hello GPU 'NVIDIA H100 stub, .* pass'
 check 'ours next to PyTorch' has_row attention forward_hd64_causal '200.0 TFLOP/s, 1.250 x PyTorch, 2.000 x without wgmma, 25.0 % of peak .* pass'
 check 'packed documents, too' has_row attention forward_hd64_packed '50.0 TFLOP/s, .*'
 check 'the op of the Dispatcher: half the bandwidth of a copy' has_row mixers shift_and_sum_forward '75.0 % of peak .* pass'
-check 'GPT-2 next to compiled PyTorch' has_row gpt2 'ours, best, to PyTorch' '1.111 x PyTorch .* pass'
+check 'GPT-2 next to compiled PyTorch' has_row gpt2 'ours to PyTorch' '1.111 x PyTorch .* pass'
 check 'our speed has a bar of its own' has_row gpt2 plain '500000 tokens/s.* 50.0 % of peak .* pass'
 check 'a mixer' has_row mixers mixer_sdp_1024_median '2.0 ms, 1.500 x PyTorch .*'
 check 'products' has_row products gpt2_16x1024_qkv_speed '600.0 TFLOP/s, 1.200 x PyTorch, .*'
