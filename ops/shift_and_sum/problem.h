@@ -58,4 +58,4 @@ HD int64_t partial_at(const Problem& problem, int64_t slice, int64_t b, int64_t 
 //   part    some levels: one launch on a GPU (gpu/parts.h)
 //   slice   some columns: a thread block, or a task of the CPU
 //   strip   the columns of a slice that fit into one vector of the CPU
-//   stretch some rows of a class: where a team of warps shares a class, each warp walks over one (gpu/block_walk.h)
+//   stretch some rows of a class: if half-warps share a class, each walks over one (gpu/block_walk.h)

@@ -7,8 +7,8 @@
 //   cpu.cpp            the walk on a strip of columns that stays in the cache
 //   gpu/parts.h        how a GPU divides sequences that do not fit into its shared memory
 //   gpu/tile.h         where a thread block is, and how its rows come into shared memory and back
-//   gpu/walks.h        the walk of a warp in shared memory; gpu/lane_sums.h adds up the gradients of its coefficients
-//   gpu/block_walk.h   the shares of the warps of a block in a walk
+//   gpu/walks.h        the walk of a half-warp in shared memory; gpu/lane_sums.h adds up the gradients of its coefficients
+//   gpu/block_walk.h   the shares of the half-warps of a block in a walk
 //   gpu/forward.cu, gpu/backward.cu     the kernels
 //   sum_slices.cu      the gradient of the coefficients from its sums over slices of columns
 //   documents.cu       packed documents, for all implementations: coefficients that would reach an earlier document become 0
@@ -61,4 +61,4 @@ Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings
 //   ops/shift_and_sum/definition.cpp     40      72.7  the formula as recorded ops: every V^r is a tensor in memory
 //   ops/first_rungs.cpp                  91      31.4  the levels in place, one pass over memory for each; in f64
 //   ops/shift_and_sum/cpu.cpp           250       7.1  three levels in one pass (walk.h), over strips of columns in the cache
-//   ops/shift_and_sum/gpu/forward.cu     64         -  32 columns of a sequence in shared memory: several walks in one pass
+//   ops/shift_and_sum/gpu/forward.cu     63         -  32 columns of a sequence in shared memory: several walks in one pass

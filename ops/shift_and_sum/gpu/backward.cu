@@ -23,17 +23,15 @@ template <class T> struct BackwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, true);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;                                                    // the whole block, so that no barrier waits for a thread
-    const int size = place.rows() * kColumns, later = walks_of(part.levels) - 1;  // walks after the first
+    if (place.empty()) return;                                                  // the whole block, so that no barrier waits for a thread
+    const int size = place.rows * kColumns, later = walks_of(part.levels) - 1;  // walks after the first
     A *const values = dynamic_shared<A>(), *const gradient = values + max(later, 1) * size, *const coefficients = gradient + size;
     const Copy<T> copy(problem, part, place);
-    copy.load(v, values, place.rows());
-    copy.load(dy, gradient, place.rows());
+    copy.load({{v, values}, {dy, gradient}}, place.rows);
     copy_coefficients(problem, part, place, active, c, coefficients);
     __syncthreads();
-    const BlockWalk<T> walks{problem, part, place, active, coefficients,
-        partial + partial_at(problem, place.slice, place.sequence, 0, place.head), BlockWalk<T>::number_of_warp(),
-        static_cast<int>(blockDim.x / 32)};
+    const BlockWalk<T> walks{
+        problem, part, place, active, coefficients, partial + partial_at(problem, place.slice, place.sequence, 0, place.head)};
     // The values before the second walk are in the first place, the values before the third in the second.
     if (later > 0) walk_forward<0>(walks, values, values);
     if (later > 1) {
@@ -42,11 +40,11 @@ template <class T> struct BackwardKernel {
     }
     if (later > 0) {
       walk_backward<3>(walks, values, gradient);
-      copy.load(v, values, place.rows());
+      copy.load({{v, values}}, place.rows);
       __syncthreads();
     }
     if (part.levels > 0) walk_backward<0>(walks, values, gradient);
-    copy.store(gradient, dv, place.begin(), place.end());
+    copy.store(gradient, dv, place.begin, place.end);
   }
 };
 

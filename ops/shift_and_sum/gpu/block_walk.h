@@ -1,10 +1,14 @@
-// A thread block's walks over the rows that it has in shared memory. A warp walks over the rows of a class. Where there are fewer classes
-// than warps, several warps share a class, each with a stretch of its rows.
+// A thread block's walks over the rows that it has in shared memory. A half-warp walks over the rows of a class. If there are fewer classes
+// than half-warps, a number of half-warps share a class, each with a stretch of its rows.
+//   The two half-warps of a warp take the same branches, because the sums over lanes need them all: each goes through as many blocks of
+//   eight rows as the one that has more, and a block has Around::inside only if it has that in both.
 #pragma once
 #include "ops/shift_and_sum/gpu/tile.h"
 #include "ops/shift_and_sum/gpu/walks.h"
 
 namespace ricci::shift_and_sum_kernels {
+
+__device__ inline bool of_both(bool holds) { return __all_sync(~0u, holds); }
 
 // Shared by all walks of a block.
 template <class T> struct BlockWalk {
@@ -13,32 +17,32 @@ template <class T> struct BlockWalk {
   const Part& part;
   const Place& place;
   uint32_t active;
-  const A* c;       // as copy_coefficients() puts them
-  A* partial;       // the backward's: of the block's sequence, head and slice (problem.h)
-  int warp, warps;  // warps is a power of two
+  const A* c;  // as copy_coefficients() puts them
+  A* partial;  // the backward's: of the block's sequence, head and slice (problem.h)
 
-  // Every lane has lane 0's number of the warp: so the compiler knows that all lanes take the same branches.
-  __device__ static int number_of_warp() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0); }
-  __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
-
-  template <int q> __device__ int rows_of_class(int m) const { return m < place.rows() ? (place.rows() - m + (1 << q) - 1) >> q : 0; }
+  template <int q> __device__ int rows_of_class(int m) const { return m < place.rows ? (place.rows - m + (1 << q) - 1) >> q : 0; }
   template <int q> __device__ ClassRows<A, q> rows(int m, const A* values, A* results) const {
-    const A* const of_walk = c + q / kWalkLevels * place.rows() * kCoefficients;
-    return {values + m * kColumns + lane(), results + m * kColumns + lane(), of_walk + m * kCoefficients, rows_of_class<q>(m)};
+    const int first = m * kColumns + static_cast<int>(threadIdx.x) % kLanes * 2;
+    const A* const of_walk = c + q / kWalkLevels * place.rows * kWalkLevels;
+    return {reinterpret_cast<const Pair<A>*>(values + first), reinterpret_cast<Pair<A>*>(results + first), of_walk + m * kWalkLevels,
+        rows_of_class<q>(m)};
   }
 
-  // Calls begin(m, first, end) and walk(m, first, end) for the rows first .. end - 1 of class m that are the warp's. A walk that
-  // begins within a class first reads rows before it, which another warp may be about to write: `begin` does that before any
-  // walk stores.
+  // Calls begin(m, first, blocks) and walk(m, first, blocks) for the half-warp's rows of class m: so many blocks of eight from row `first`
+  // on. A walk that begins within a class first reads rows before it, which another half-warp may be about to write: `begin` does
+  // that before any walk stores.
   template <int q, class Begin, class Walk> __device__ void each(const Begin& begin, const Walk& walk) const {
     constexpr int classes = 1 << q;
-    const int per_class = classes < warps ? warps >> q : 1, longest = rows_of_class<q>(0);
+    const int half = static_cast<int>(threadIdx.x) / kLanes, halves = static_cast<int>(blockDim.x) / kLanes;  // halves is a power of two
+    const int per_class = classes < halves ? halves >> q : 1, longest = rows_of_class<q>(0);
     const int rounding = per_class * kWalkRows, stretch = (longest + rounding - 1) / rounding * kWalkRows;
-    for (int m = warp % classes; m < classes; m += warps) {
-      const int first = (warp >> q) * stretch, end = min(first + stretch, rows_of_class<q>(m));
-      if (first < end) begin(m, first, end);
+    const int first = (half >> q) * stretch;
+    for (int before = 0; before < classes; before += halves) {
+      const int m = before + half % classes, own = min(stretch, rows_of_class<q>(m) - first);
+      const int blocks = __shfl_sync(~0u, (own + kWalkRows - 1) / kWalkRows, 0);  // the other half-warp has no more
+      if (blocks > 0) begin(m, first, blocks);
       if (per_class > 1) __syncthreads();
-      if (first < end) walk(m, first, end);
+      if (blocks > 0) walk(m, first, blocks);
     }
     __syncthreads();
   }
@@ -50,39 +54,44 @@ __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator
   ForwardWalk<Accumulator<T>, q> along;
   const auto begin = [&](int m, int first, int) {
     along.begin();
-    if (first > 0) along.template block<Around::inside, false>(block.template rows<q>(m, source, target), first - kWalkRows);
-  };
-  const auto walk = [&](int m, int first, int end) {
     const auto io = block.template rows<q>(m, source, target);
-    if (io.rows == kWalkRows) return along.template block<Around::alone, true>(io, 0);
-    int i = first;
-    for (; i + kWalkRows <= end; i += kWalkRows) along.template block<Around::inside, true>(io, i);
-    if (i < end) along.template block<Around::edge, true>(io, i);
+    if (of_both(first == 0)) return;
+    if (of_both(first > 0 && first <= io.rows)) along.template block<Around::inside, false>(io, first - kWalkRows);
+    else along.template block<Around::edge, false>(io, first - kWalkRows);
+  };
+  const auto walk = [&](int m, int first, int blocks) {
+    const auto io = block.template rows<q>(m, source, target);
+    if (of_both(first == 0 && io.rows == kWalkRows)) return along.template block<Around::alone, true>(io, 0);
+    for (int base = first; blocks > 0; --blocks, base += kWalkRows) {
+      if (of_both(base + kWalkRows <= io.rows)) along.template block<Around::inside, true>(io, base);
+      else along.template block<Around::edge, true>(io, base);
+    }
   };
   block.template each<q>(begin, walk);
 }
 
-// Where a lane stores the sum that it has after a block: of its row in the class and its level.
+// Where a lane stores the sums that it has after a block: of its row in the class.
 template <class T, int q> struct CoefficientGradient {
   using A = Accumulator<T>;
-  A* dc;        // row 0 of the block at base 0
-  int64_t row;  // from a row of the class to the next
-  int first, begin, end;
-  bool stores, active;
+  A* dc;            // row 0 of the block at base 0
+  int64_t row;      // from a row of the class to the next
+  int from, count;  // the row's number at base 0, counted from the first that is stored; how many are stored, 0 in a lane that stores none
+  int levels;
+  uint32_t active;
 
   __device__ CoefficientGradient(const BlockWalk<T>& block, int m)
       : row(block.problem.heads * block.problem.used * block.part.step() << q),
-        first(m + (LaneSums<A>::row() << q)),
-        begin(block.place.begin()),
-        end(block.place.end()),
-        stores(LaneSums<A>::is_first() && q + LaneSums<A>::level() < block.part.levels),
-        active(block.active >> (q + LaneSums<A>::level()) & 1) {
-    const int64_t before = block.place.position(block.part, first) * block.problem.heads * block.problem.used;
-    dc = block.partial + before + block.part.first + q + LaneSums<A>::level();
+        from(m + (LaneSums<A>::row() << q) - block.place.begin),
+        count(LaneSums<A>::is_first() ? block.place.end - block.place.begin : 0),
+        levels(block.part.levels - q),
+        active(block.active >> q) {
+    const int64_t position = block.place.position(block.part, m + (LaneSums<A>::row() << q));
+    dc = block.partial + position * block.problem.heads * block.problem.used + block.part.first + q;
   }
-  __device__ void store(int base, A sum) const {
-    const int position = first + (base << q);
-    if (stores && position >= begin && position < end) dc[base * row] = active ? sum : A(0);
+  __device__ void store(int base, const LaneSums<A>& sums) const {
+    if (static_cast<unsigned>(from + (base << q)) >= static_cast<unsigned>(count)) return;
+    for (int l = 0; l < kWalkLevels; ++l)
+      if (l < levels) dc[base * row + l] = active >> l & 1 ? sums.sum(l) : A(0);
   }
 };
 
@@ -90,27 +99,27 @@ template <class T, int q> struct CoefficientGradient {
 template <int q, class T>
 __device__ inline void walk_backward(const BlockWalk<T>& block, const Accumulator<T>* values, Accumulator<T>* gradient) {
   BackwardWalk<Accumulator<T>, q> along;
-  const auto inside = [](int base, int rows) { return base >= kWalkRows && base + kWalkRows + 4 <= rows; };
-  const auto begin = [&](int m, int, int end) {
+  const auto inside = [](int base, int rows) { return of_both(base >= kWalkRows && base + kWalkRows + 4 <= rows); };
+  const auto begin = [&](int m, int first, int blocks) {
     const auto io = block.template rows<q>(m, values, gradient);
-    if (io.rows == kWalkRows) return;
-    const int base = (end + kWalkRows - 1) / kWalkRows * kWalkRows;
+    if (of_both(first == 0 && io.rows == kWalkRows)) return;
+    const int base = first + blocks * kWalkRows;
     along.begin();
     if (inside(base, io.rows)) along.template block<Around::inside, false>(io, base);
     else along.template block<Around::edge, false>(io, base);
   };
-  const auto walk = [&](int m, int first, int end) {
+  const auto walk = [&](int m, int first, int blocks) {
     const auto io = block.template rows<q>(m, values, gradient);
     const CoefficientGradient<T, q> dc(block, m);
-    if (io.rows == kWalkRows) {
+    if (of_both(first == 0 && io.rows == kWalkRows)) {
       along.template block<Around::after_alone, false>(io, kWalkRows);
       along.template block<Around::alone, true>(io, 0);
-      return dc.store(0, along.dc.sum());
+      return dc.store(0, along.dc);
     }
-    for (int base = (end - 1) / kWalkRows * kWalkRows; base >= first; base -= kWalkRows) {
+    for (int base = first + (blocks - 1) * kWalkRows; blocks > 0; --blocks, base -= kWalkRows) {
       if (inside(base, io.rows)) along.template block<Around::inside, true>(io, base);
       else along.template block<Around::edge, true>(io, base);
-      dc.store(base, along.dc.sum());
+      dc.store(base, along.dc);
     }
   };
   block.template each<q>(begin, walk);

@@ -12,7 +12,7 @@ namespace shift_and_sum_kernels {
 
 template <class T> struct ForwardKernel {
   using A = Accumulator<T>;
-  static constexpr int kThreads = 32 * kMaxWarps<A>;
+  static constexpr int kThreads = 32 * kMaxWarps<A>, kMinBlocks = 2;  // one copies while the other walks
   Problem problem;
   Part part;
   const T *v, *c;
@@ -22,18 +22,17 @@ template <class T> struct ForwardKernel {
     const Place place = Place::of_block(problem, part, false);
     const uint32_t active = active_levels(problem, part);
     if (place.empty()) return;  // the whole block, so that no barrier waits for a thread
-    A *const values = dynamic_shared<A>(), *const coefficients = values + place.rows() * kColumns;
+    A *const values = dynamic_shared<A>(), *const coefficients = values + place.rows * kColumns;
     const Copy<T> copy(problem, part, place);
-    copy.load(v, values, place.rows());
+    copy.load({{v, values}}, place.rows);
     copy_coefficients(problem, part, place, active, c, coefficients);
     __syncthreads();
-    const BlockWalk<T> walks{
-        problem, part, place, active, coefficients, nullptr, BlockWalk<T>::number_of_warp(), static_cast<int>(blockDim.x / 32)};
+    const BlockWalk<T> walks{problem, part, place, active, coefficients, nullptr};
     if (active & 7) walk_forward<0>(walks, values, values);
     if (active >> 3 & 7) walk_forward<3>(walks, values, values);
     if (active >> 6 & 7) walk_forward<6>(walks, values, values);
     if (active >> 9) walk_forward<9>(walks, values, values);
-    copy.store(values, y, place.begin(), place.end());
+    copy.store(values, y, place.begin, place.end);
   }
 };
 

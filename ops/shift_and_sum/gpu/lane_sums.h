@@ -1,7 +1,9 @@
-// The sums over the 32 lanes of a warp of 24 values of each lane, all together. Two values are added with one shuffle: the lanes whose
-// number has the bit `distance` go on with the one, the others with the other. So 24 sums take 31 shuffles and not 24 x 5.
+// The sums over the 16 lanes of a half-warp of 24 values of each lane, all together. Two values are added with one shuffle: the lanes
+// whose number has the bit `distance` continue with one of them, the others with the other. So 24 sums take 24 shuffles and not 24 x 4, and
+// both half-warps shuffle at once.
 #pragma once
 #include "cuda/seam.h"
+#include "ops/shift_and_sum/problem.h"
 
 namespace ricci::shift_and_sum_kernels {
 
@@ -10,26 +12,22 @@ template <class A> __device__ inline A merged(A of_lower, A of_upper, int distan
   return (upper ? of_upper : of_lower) + __shfl_xor_sync(~0u, upper ? of_lower : of_upper, distance);
 }
 
-// Takes the values of three levels at eight rows, from row 7 down to row 0. Then sum() of a lane is the sum of its row() and level().
+// Takes the values of a level at eight rows, from row 7 down to row 0. Then sum(level) of a lane is that of its row().
 template <class A> struct LaneSums {
-  A rows[8];
+  A rows[kWalkLevels][kWalkRows];
 
-  template <int u> __device__ void add(A level0, A level1, A level2) {
-    const A halves = merged(level0, level2, 16);
-    rows[u] = merged(halves, level1 + __shfl_xor_sync(~0u, level1, 16), 8);
-    if constexpr (u % 2 == 0) rows[u] = merged(rows[u], rows[u + 1], 1);
-    if constexpr (u % 4 == 0) rows[u] = merged(rows[u], rows[u + 2], 2);
-    if constexpr (u == 0) rows[0] = merged(rows[0], rows[4], 4);
+  template <int u> __device__ void add(int level, A value) {
+    A(&x)[kWalkRows] = rows[level];
+    x[u] = value;
+    if constexpr (u % 2 == 0) x[u] = merged(x[u], x[u + 1], 1);
+    if constexpr (u % 4 == 0) x[u] = merged(x[u], x[u + 2], 2);
+    if constexpr (u == 0) x[0] = merged(x[0], x[4], 4);
+    if constexpr (u == 0) x[0] += __shfl_xor_sync(~0u, x[0], 8);
   }
-  __device__ A sum() const { return rows[0]; }
-  __device__ static int row() { return static_cast<int>(threadIdx.x % 8); }
-  __device__ static int level() {
-    const bool of_level_1 = threadIdx.x & 8, upper = threadIdx.x & 16;
-    const int outer = upper ? 2 : 0;
-    return of_level_1 ? 1 : outer;
-  }
-  // Two lanes have the sums of level 1.
-  __device__ static bool is_first() { return threadIdx.x % 32 < 24; }
+  __device__ A sum(int level) const { return rows[level][0]; }
+  __device__ static int row() { return static_cast<int>(threadIdx.x % kWalkRows); }
+  // Two lanes have the sums of a row.
+  __device__ static bool is_first() { return (threadIdx.x & 8) == 0; }
 };
 
 }  // namespace ricci::shift_and_sum_kernels

@@ -14,12 +14,11 @@ struct Memory {
   bool fits(int64_t rows_of_class, int levels) const {
     return rows_of_class <= rows(levels) && levels <= kWalkLevels * (backward ? kBackwardWalks : kForwardWalks);
   }
-  // A warp of the backward has about 16 rows to walk over: with three buffers for each row that is a block of 32 warps, all that 64
-  // registers allow. The forward holds a third of that, so two of its blocks run side by side.
+  // A half-warp has about 16 rows to walk over: with fewer, the rows in front of its stretch, which it reads too, would cost more.
   int warps(int64_t held) const {
     const int64_t most = size == 4 ? kMaxWarps<float> : kMaxWarps<double>;
     int warps = 1;
-    while (warps < most && warps * (backward ? 16 : 32) < held) warps *= 2;
+    while (warps < most && warps * 32 < held) warps *= 2;
     return warps;
   }
   Part whole(int first, int levels, int64_t rows) const {

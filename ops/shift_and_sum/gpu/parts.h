@@ -10,12 +10,13 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-constexpr int kColumns = 32;       // per slice: one for each lane of a warp
-constexpr int kCoefficients = 4;   // per row and walk in shared memory: three, and one that fills the 16 bytes
-constexpr int kForwardWalks = 4;   // at most, of a forward kernel
-constexpr int kBackwardWalks = 3;  // at most, of a backward kernel
-constexpr int kTileLevels = 6;     // at most, of a part with tiles
-template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 32 : 16;  // per block: with 64 registers per thread, or 128
+constexpr int kColumns = 32;          // per slice
+constexpr int kLanes = kColumns / 2;  // of a half-warp: each has two columns
+constexpr int kForwardWalks = 4;      // at most, of a forward kernel
+constexpr int kBackwardWalks = 3;     // at most, of a backward kernel
+constexpr int kTileLevels = 6;        // at most, of a part with tiles
+// Per block: the backward takes 128 registers per thread, or 256.
+template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 16 : 8;
 
 struct Part {
   int first, levels;  // first .. first + levels - 1
@@ -54,7 +55,7 @@ HD int buffers_of(int levels, bool backward) {
   const int of_backward = walks_of(levels) > 2 ? walks_of(levels) : 2;
   return backward ? of_backward : 1;
 }
-HD int numbers_of_row(int levels, bool backward) { return kColumns * buffers_of(levels, backward) + kCoefficients * walks_of(levels); }
+HD int numbers_of_row(int levels, bool backward) { return kColumns * buffers_of(levels, backward) + kWalkLevels * walks_of(levels); }
 
 // `bytes` of shared memory for a block, numbers of `size` bytes.
 Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes);

@@ -1,110 +1,138 @@
-// The walks of walk.h on a GPU: the same formulas, but a warp walks over 32 columns, one for each lane, in shared memory. Rings of rows
-// are in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
-// warp are at the same row: a coefficient is one load for all of them, and conditions on rows hold for the whole warp.
+// The walks of walk.h on a GPU: the same formulas, but a half-warp walks over 32 columns, two for each lane, in shared memory. Rings of
+// rows are in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
+// half-warp are at the same row, those of the other half-warp at a row of another class or stretch: shared memory delivers 128 bytes at
+// once, so a pair of columns for every lane takes the two turns that its bytes need, but a coefficient for both half-warps takes only one.
 #pragma once
 #include "ops/shift_and_sum/gpu/lane_sums.h"
 #include "ops/shift_and_sum/gpu/parts.h"
 
 namespace ricci::shift_and_sum_kernels {
 
+// Two neighbouring columns of a row.
+template <class A> struct alignas(2 * sizeof(A)) Pair {
+  A x, y;
+
+  __device__ void add(A c, const Pair& v) {
+    x += c * v.x;
+    y += c * v.y;
+  }
+};
+template <class A> __device__ inline A dot(const Pair<A>& g, const Pair<A>& v) { return g.x * v.x + g.y * v.y; }
+
 // The rows that a block of eight depends on. inside: all of them exist. edge: each is asked for. alone: the class has just eight
 // rows, and base is 0; after_alone: the block before that one in a walk backward, base is 8.
 enum class Around { inside, edge, alone, after_alone };
-// True if row u of a block may have a row `shift` before it.
-template <Around kAround, int u, int shift> inline constexpr bool kReaches = kAround != Around::alone || u >= shift;
+// True if a class can have row base + offset.
+template <Around kAround, int offset> HD constexpr bool can_have() {
+  constexpr int row = offset + (kAround == Around::after_alone ? kWalkRows : 0);
+  return kAround == Around::inside || kAround == Around::edge || (row >= 0 && row < kWalkRows);
+}
 
-// Every 2^q-th of the rows that are held, from row m on, at the lane's column.
+// Every 2^q-th of the rows that are held, from row m on, at the lane's columns.
 template <class A, int q> struct ClassRows {
-  static constexpr int kRow = kColumns << q, kCoefficientRow = kCoefficients << q;
-  const A* values_;
-  A* result;
+  static constexpr int kRow = kLanes << q, kCoefficientRow = kWalkLevels << q;
+  const Pair<A>* values_;
+  Pair<A>* result;
   const A* c;
   int rows;  // in the class
 
-  __device__ A value(int i) const { return values_[i * kRow]; }
-  __device__ A gradient(int i) const { return result[i * kRow]; }
-  __device__ A coefficient(int i, int l) const { return c[i * kCoefficientRow + l]; }
-  __device__ void store(int i, A v) const { result[i * kRow] = v; }
-
   // True if row base + offset exists.
   template <Around kAround, int offset> __device__ bool has(int base) const {
-    if constexpr (kAround == Around::inside) return true;
-    if constexpr (kAround == Around::edge) return base + offset >= 0 && base + offset < rows;
-    constexpr int row = offset + (kAround == Around::after_alone ? kWalkRows : 0);
-    return row >= 0 && row < kWalkRows;
+    if constexpr (kAround == Around::edge) return static_cast<unsigned>(base + offset) < static_cast<unsigned>(rows);
+    return can_have<kAround, offset>();
+  }
+  // A row that does not exist is 0, and so is the coefficient of level q + l where the row 2^l before it does not exist.
+  template <Around kAround, int offset> __device__ Pair<A> value(int base) const {
+    return has<kAround, offset>(base) ? values_[(base + offset) * kRow] : Pair<A>{};
+  }
+  template <Around kAround, int offset> __device__ Pair<A> gradient(int base) const {
+    return has<kAround, offset>(base) ? result[(base + offset) * kRow] : Pair<A>{};
+  }
+  template <Around kAround, int offset, int l> __device__ A coefficient(int base) const {
+    return has<kAround, offset - (1 << l)>(base) && has<kAround, offset>(base) ? c[(base + offset) * kCoefficientRow + l] : A(0);
+  }
+  template <Around kAround, int offset> __device__ void store(int base, const Pair<A>& v) const {
+    if (has<kAround, offset>(base)) result[(base + offset) * kRow] = v;
   }
 };
 
 template <class A, int q> struct ForwardWalk {
   using Io = ClassRows<A, q>;
-  A v0[kWalkRows], v1[kWalkRows], v2[kWalkRows];
+  Pair<A> v0[kWalkRows], v1[kWalkRows], v2[kWalkRows];
 
   // Before the first row of a class: no value is there.
   __device__ void begin() {
-    for (int i = 0; i < kWalkRows; ++i) v0[i] = v1[i] = v2[i] = A(0);
+    for (int i = 0; i < kWalkRows; ++i) v0[i] = v1[i] = v2[i] = {};
   }
   // The rows base .. base + 7, where they exist; base is a multiple of eight.
   template <Around kAround, bool kStore, int u = 0> __device__ void block(const Io& io, int base) {
     if constexpr (u < kWalkRows) {
-      const int i = base + u;
-      const bool exists = io.template has<kAround, u>(base);
-      A v = exists ? io.value(i) : A(0);
-      v0[u] = v;
-      if (kReaches<kAround, u, 1> && exists) v += io.coefficient(i, 0) * v0[(u + 7) % 8];
-      v1[u] = v;
-      if (kReaches<kAround, u, 2> && exists) v += io.coefficient(i, 1) * v1[(u + 6) % 8];
-      v2[u] = v;
-      if (kReaches<kAround, u, 4> && exists) v += io.coefficient(i, 2) * v2[(u + 4) % 8];
-      if (kStore && exists) io.store(i, v);
+      v0[u] = io.template value<kAround, u>(base);
+      v1[u] = v0[u];
+      if constexpr (can_have<kAround, u - 1>()) v1[u].add(io.template coefficient<kAround, u, 0>(base), v0[(u + 7) % 8]);
+      v2[u] = v1[u];
+      if constexpr (can_have<kAround, u - 2>()) v2[u].add(io.template coefficient<kAround, u, 1>(base), v1[(u + 6) % 8]);
+      Pair<A> v3 = v2[u];
+      if constexpr (can_have<kAround, u - 4>()) v3.add(io.template coefficient<kAround, u, 2>(base), v2[(u + 4) % 8]);
+      if constexpr (kStore) io.template store<kAround, u>(base, v3);
       block<kAround, kStore, u + 1>(io, base);
     }
   }
 };
 
 // From the last row to the first. The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and
-// v2 at i - 4. The coefficients of levels 0 and 1 are read there, and again when g comes to them: there are no registers to keep them in.
+// v2 at i - 4. The coefficients of levels 0 and 1 are read there, and kept until g comes to them. A row of g0 is stored after the reads for
+// the next row, because the compiler moves no read in front of a store.
 template <class A, int q> struct BackwardWalk {
   using Io = ClassRows<A, q>;
-  A v0[kWalkRows], v1[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];
+  Pair<A> v0[kWalkRows], v1[kWalkRows], g0[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];
+  A c0[kWalkRows], c1[kWalkRows];
   LaneSums<A> dc;  // sums over the block
 
   // After the last row of a class: no gradient is there.
   __device__ void begin() {
-    for (int i = 0; i < kWalkRows; ++i) v0[i] = v1[i] = g1[i] = g2[i] = g3[i] = A(0);
+    for (int i = 0; i < kWalkRows; ++i) {
+      v0[i] = v1[i] = g1[i] = g2[i] = g3[i] = {};
+      c0[i] = c1[i] = 0;
+    }
   }
   // The rows base + 7 .. base, where they exist.
   template <Around kAround, bool kStore, int u = kWalkRows - 1> __device__ void block(const Io& io, int base) {
     if constexpr (u >= 0) {
-      const int i = base + u;
-      const A v2 = walk_values<kAround, u>(io, base);
-      g3[u] = io.template has<kAround, u>(base) ? io.gradient(i) : A(0);
+      const Pair<A> v2 = walk_values<kAround, u>(io, base);
+      g3[u] = io.template gradient<kAround, u>(base);
+      const A c2 = io.template coefficient<kAround, u + 4, 2>(base);
+      if constexpr (kStore && u + 1 < kWalkRows) io.template store<kAround, u + 1>(base, g0[u + 1]);
       g2[u] = g3[u];
-      if (io.template has<kAround, u + 4>(base)) g2[u] += io.coefficient(i + 4, 2) * g3[(u + 4) % 8];
+      if constexpr (can_have<kAround, u + 4>()) g2[u].add(c2, g3[(u + 4) % 8]);
       g1[u] = g2[u];
-      if (io.template has<kAround, u + 2>(base)) g1[u] += io.coefficient(i + 2, 1) * g2[(u + 2) % 8];
+      if constexpr (can_have<kAround, u + 2>()) g1[u].add(c1[(u + 2) % 8], g2[(u + 2) % 8]);
       if constexpr (kStore) {
-        A g0 = g1[u];
-        if (io.template has<kAround, u + 1>(base)) g0 += io.coefficient(i + 1, 0) * g1[(u + 1) % 8];
-        dc.template add<u>(product<kAround, u, 1>(g1[u], v0[(u + 7) % 8]), product<kAround, u, 2>(g2[u], v1[(u + 6) % 8]),
-            product<kAround, u, 4>(g3[u], v2));
-        if (io.template has<kAround, u>(base)) io.store(i, g0);
+        g0[u] = g1[u];
+        if constexpr (can_have<kAround, u + 1>()) g0[u].add(c0[(u + 1) % 8], g1[(u + 1) % 8]);
+        dc.template add<u>(0, product<kAround, u - 1>(g1[u], v0[(u + 7) % 8]));
+        dc.template add<u>(1, product<kAround, u - 2>(g2[u], v1[(u + 6) % 8]));
+        dc.template add<u>(2, product<kAround, u - 4>(g3[u], v2));
+        if constexpr (u == 0) io.template store<kAround, u>(base, g0[u]);
       }
       block<kAround, kStore, u - 1>(io, base);
     }
   }
 
  private:
-  template <Around kAround, int u, int shift> __device__ static A product(A g, A v) { return kReaches<kAround, u, shift> ? g * v : A(0); }
+  template <Around kAround, int offset> __device__ static A product(const Pair<A>& g, const Pair<A>& v) {
+    return can_have<kAround, offset>() ? dot(g, v) : A(0);
+  }
 
   // Row base + u - 7 of v0, the row after it of v1 and the row base + u - 4 of v2, which it returns.
-  template <Around kAround, int u> __device__ A walk_values(const Io& io, int base) {
-    const int i = base + u;
-    v0[(u + 1) % 8] = io.template has<kAround, u - 7>(base) ? io.value(i - 7) : A(0);
+  template <Around kAround, int u> __device__ Pair<A> walk_values(const Io& io, int base) {
+    v0[(u + 1) % 8] = io.template value<kAround, u - 7>(base);
+    c0[(u + 2) % 8] = io.template coefficient<kAround, u - 6, 0>(base);
+    c1[(u + 4) % 8] = io.template coefficient<kAround, u - 4, 1>(base);
     v1[(u + 2) % 8] = v0[(u + 2) % 8];
-    if (io.template has<kAround, u - 7>(base) && io.template has<kAround, u - 6>(base))
-      v1[(u + 2) % 8] += io.coefficient(i - 6, 0) * v0[(u + 1) % 8];
-    A v2 = v1[(u + 4) % 8];
-    if (io.template has<kAround, u - 6>(base) && io.template has<kAround, u - 4>(base)) v2 += io.coefficient(i - 4, 1) * v1[(u + 2) % 8];
+    if constexpr (can_have<kAround, u - 7>()) v1[(u + 2) % 8].add(c0[(u + 2) % 8], v0[(u + 1) % 8]);
+    Pair<A> v2 = v1[(u + 4) % 8];
+    if constexpr (can_have<kAround, u - 6>()) v2.add(c1[(u + 4) % 8], v1[(u + 2) % 8]);
     return v2;
   }
 };

@@ -10,7 +10,7 @@ namespace {
 
 const std::vector<ShiftCase> kCases = {{1, 1, 1, 1, 1}, {1, 2, 1, 1, 1}, {2, 3, 1, 5, 2}, {1, 5, 3, 1, 3}, {2, 6, 2, 4, 3}, {2, 7, 1, 3, 3},
     {1, 8, 2, 8, 3}, {1, 13, 2, 5, 4}, {2, 16, 1, 17, 4}, {1, 17, 1, 33, 5}, {1, 19, 4, 7, 5}, {1, 33, 2, 16, 6}, {1, 7, 1, 4, 2},
-    {1, 5, 2, 3, 6}, {1, 129, 1, 36, 8}, {1, 70, 3, 12, 7}, {1, 64, 1, 33, 6}, {1, 512, 1, 5, 9}};
+    {1, 5, 2, 3, 6}, {1, 129, 1, 36, 8}, {1, 70, 3, 12, 7}, {1, 64, 1, 33, 6}, {2, 90, 1, 34, 7}, {1, 263, 1, 36, 9}, {1, 512, 1, 5, 9}};
 
 // V^R[i] = sum over j of V^0[j] times one coefficient for every binary digit of i - j, from the highest to the lowest. It is
 // read at the position that the walk from i back to j has reached so far.
