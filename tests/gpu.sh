@@ -27,7 +27,7 @@ export TORCHINDUCTOR_CACHE_DIR=$build/inductor RICCI_TESTS_FOLDER=$root/tests
 architecture=${RICCI_GPU_ARCHITECTURE:-90a}
 
 # The parts of a word, with their seconds.
-first=(hello:15 smoke:40 test:75 again:30 attention:50 gpt2:110 mixers:50 products:30 trace:25 graph:35 train:35 sanitize:50 memory:10)
+first=(hello:15 smoke:40 test:75 again:30 attention:50 gpt2:110 mixers:50 products:30 trace:25 graph:35 train:35 sanitize:45 memory:15)
 declare -A parts_of=([first]="${first[*]}" [repairs]="memcheck:55 kernels:50" [papers]=papers:560)
 declare -A seconds_of=([first]=560 [repairs]=195 [papers]=560)
 
@@ -148,9 +148,9 @@ find_programs() {  # sets bin, heading, libraries and, if the programs are of ot
     [ "$bin/unpacked" -nt "$packed" ] || { rm -rf "$bin" && mkdir "$bin" && tar -xf "$packed" -C "$bin" && touch "$bin/unpacked"; }
   fi
   here=$(sources) theirs=$(cat "$bin/sources" 2> /dev/null)
-  commit=$(cat "$bin/commit" 2> /dev/null)
-  heading="sources $(git describe --always --dirty 2> /dev/null || echo without git), checksum $here; programs of ${commit:-${bin#"$root/"}}, checksum ${theirs:-unknown}"
-  [ "${theirs:-$here}" = "$here" ] || mark=" (of ${commit:-$theirs})"
+  commit=$(cat "$bin/commit" 2> /dev/null || git describe --always --dirty 2> /dev/null)
+  heading="sources and programs of ${commit:-no commit}, checksum $here"
+  if [ "${theirs:-$here}" != "$here" ]; then heading="sources with checksum $here, programs of $commit, checksum $theirs" mark=" (of $commit)"; fi
   major=$(cat "$bin/cuda_major" 2> /dev/null || toolkit_major || echo 13)
   libraries=$(tests/gpu/find_cublas.sh "$major") || export libraries=none RICCI_WITHOUT_CUBLAS=1
 }
