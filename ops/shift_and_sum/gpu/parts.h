@@ -11,7 +11,7 @@
 namespace ricci::shift_and_sum_kernels {
 
 constexpr int kColumns = 32;          // per slice
-constexpr int kLanes = kColumns / 2;  // of a half-warp: each has two columns
+constexpr int kLanes = kColumns / 2;  // in a half-warp: each has two columns
 constexpr int kForwardWalks = 4;      // at most, of a forward kernel
 constexpr int kBackwardWalks = 3;     // at most, of a backward kernel
 constexpr int kTileLevels = 6;        // at most, of a part with tiles

@@ -126,7 +126,7 @@ template <class T> struct Copy {
 template <class T>
 __device__ void copy_coefficients(
     const Problem& problem, const Part& part, const Place& place, uint32_t active, const T* c, Accumulator<T>* shared) {
-  constexpr int kThreads = 16;  // of a row, each for one level
+  constexpr int kThreads = 16;  // for each row, one for each level
   static_assert(kForwardWalks * kWalkLevels <= kThreads);
   const int level = static_cast<int>(threadIdx.x) % kThreads, first = static_cast<int>(threadIdx.x) / kThreads;
   const int rows_at_once = static_cast<int>(blockDim.x) / kThreads, rows = level < walks_of(part.levels) * kWalkLevels ? place.rows : 0;
