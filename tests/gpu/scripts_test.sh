@@ -83,10 +83,9 @@ case $call in
   tests*) echo '[doctest] assertions:   42 |   42 passed |    0 failed |' ;;
   bench-products\ copy*) measured copy_2GiB_bandwidth 4000 GB/s; measured square_8192_speed 800000 GFLOP/s ;;
   bench-products*) for each in "$@"; do case $each in gpt2_*) measured "${each}_speed" 600000 GFLOP/s ;; esac; done ;;
-  bench-attention*documents*) for each in forward_hd64 forward_backward_hd64 forward_hd128 forward_backward_hd128; do measured ${each}_packed 50000 GFLOP/s; done ;;
   bench-attention*wgmma=1*) measured forward_hd64_causal 100000 GFLOP/s ;;
   bench-attention*)
-    for each in hd64_full hd128_causal hd128_full; do measured forward_$each 300000 GFLOP/s; measured forward_backward_$each 90000 GFLOP/s; done
+    for each in hd64_full hd64_packed hd128_causal hd128_full hd128_packed; do measured forward_$each 50000 GFLOP/s; measured forward_backward_$each 90000 GFLOP/s; done
     measured forward_hd64_causal 200000 GFLOP/s
     measured forward_backward_hd64_causal 90000 GFLOP/s ;;
   bench-mixers*) measured shift_and_sum_forward 3000 GB/s; measured shift_and_sum_forward_backward 2000 GB/s; for each in "$@"; do case $each in *_1024) measured "${each}_median" 2.0 ms ;; esac; done ;;

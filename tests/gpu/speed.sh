@@ -35,42 +35,28 @@ compare() {  # check value unit PyTorch's [ours without wgmma]
   row "$1" "$(shown "$2" "$3")${times:+, $times x PyTorch}${gain:+, $gain x without wgmma}${percent:+, $percent % of peak}" "$verdict"
 }
 
-compare_logs() {  # pattern ours PyTorch's [ours without wgmma]: the measures of a log whose names match
-  local name value unit
+# both NAME PATTERN COMMAND SECONDS LOG ...: a call of ours or of torch, then the rows of the measures whose names match, with what is known of
+# both. Logs are NAME for ours, NAME_torch, and NAME_mma for ours without wgmma.
+both() {
+  local code name value unit
+  "${@:3}"
+  code=$?
   while read -r name value unit; do
-    compare "$name" "$value" "$unit" "$(value_of "$3" "$name")" "$(value_of "${4:-none}" "$name")"
-  done < <(measures "$2" | grep -E "^($1)")
+    compare "$name" "$value" "$unit" "$(value_of "$1_torch" "$name")" "$(value_of "$1_mma" "$name")"
+  done < <(measures "$1" | grep -E "^($2)")
+  [ $code != 0 ] || result "$(measures "$5" | wc -l) measures" -
+  return $code
 }
-
-counted() { result "$(measures "$1" | wc -l) measures" -; }  # log
 
 # ---- attention
 part_attention() {
-  local each
+  local each options=(--device cuda --seconds 0.5 --documents 0 8)
   plan forward_hd64_causal '300 TFLOP/s' '0.95 x PyTorch'
   plan forward_backward_hd64_causal '234 TFLOP/s' '0.85 x PyTorch'
   for each in {forward,forward_backward}_hd{64_full,64_packed,128_causal,128_full,128_packed}; do plan "$each"; done
-  step ours - - time_attention attention
-  step PyTorch - - torch_attention
-  RICCI_WITHOUT_WGMMA=1 step 'without wgmma' - - time_attention attention_mma
-}
-compare_attention() {
-  compare_logs . attention attention_torch attention_mma
-  compare_logs . attention_packed attention_torch attention_mma_packed
-}
-time_attention() {  # log
-  ours 30 "$1" bench-attention --device cuda --seconds 0.5 && ours 20 "$1_packed" bench-attention --device cuda --seconds 0.5 --documents 8
-  local code=$?
-  compare_attention
-  [ $code != 0 ] || counted "$1"
-  return $code
-}
-torch_attention() {
-  torch 35 attention_torch attention --seconds 0.5 --documents 0 8
-  local code=$?
-  compare_attention
-  [ $code != 0 ] || counted attention_torch
-  return $code
+  step ours - - both attention . ours 40 attention bench-attention "${options[@]}"
+  step PyTorch - - both attention . torch 40 attention_torch attention "${options[@]}"
+  RICCI_WITHOUT_WGMMA=1 step 'without wgmma' - - both attention . ours 40 attention_mma bench-attention "${options[@]}"
 }
 
 # ---- gpt2: training of GPT-2 124M, 64 x 1024 tokens a step, in bf16
@@ -128,30 +114,19 @@ warm_up() {
 mixers=(shift_and_sum mixer_metric_1024 mixer_dispatcher_1024 mixer_sdp_1024 stack_dispatcher_1024 stack_sdp_1024)
 
 part_mixers() {
-  local name
+  local name options=("${mixers[@]}" --device cuda --dtype bf16 --steps 20)
   plan shift_and_sum_forward '30 % of a copy' '50 % of a copy'
   plan shift_and_sum_forward_backward '13 % of a copy' '50 % of a copy'
   for name in "${mixers[@]:1}"; do plan "${name}_median"; done
-  step ours - - time_both mixers '.*_median|shift' ours 35 mixers bench-mixers
-  step 'PyTorch, compiled' - - time_both mixers '.*_median|shift' torch 45 mixers_torch mixers --compile
+  step ours - - both mixers '.*_median|shift' ours 35 mixers bench-mixers "${options[@]}"
+  step 'PyTorch, compiled' - - both mixers '.*_median|shift' torch 45 mixers_torch mixers --compile "${options[@]}"
 }
 
 part_products() {
-  local name
-  for name in "${products[@]}"; do plan "${name}_speed"; done
-  step 'ours, tuned' - - time_both products '.*_speed' ours 25 products bench-products --tuned "$state/tuned.txt"
-  step PyTorch - - time_both products '.*_speed' torch 25 products_torch products
-}
-products=(gpt2_16x1024_{qkv,proj,up,down,head}{,_dw})
-
-time_both() {  # mixers or products, pattern, command...: a call of ours or of PyTorch for all names, then the rows
-  local -n names=$1
-  local code
-  "${@:3}" "${names[@]}" --device cuda --dtype bf16 --steps 20
-  code=$?
-  compare_logs "$2" "$1" "$1_torch"
-  [ $code != 0 ] || counted "$5"
-  return $code
+  local name names=(gpt2_16x1024_{qkv,proj,up,down,head}{,_dw}) options=(--device cuda --dtype bf16 --steps 20)
+  for name in "${names[@]}"; do plan "${name}_speed"; done
+  step 'ours, tuned' - - both products '.*_speed' ours 25 products bench-products "${names[@]}" "${options[@]}" --tuned "$state/tuned.txt"
+  step PyTorch - - both products '.*_speed' torch 25 products_torch products "${names[@]}" "${options[@]}"
 }
 
 # ---- trace: a training step of GPT-2 op by op. Each op is waited for, so the sum is more than a step.
