@@ -53,7 +53,7 @@ ALLOWED = [
     ),
     (r"^attention::ForwardKernel<bf16, 32, f", r"\b16 bytes of stack", "the place of shared keys, read once per 64 keys; flash takes most"),
     (r"^shift_and_sum::(Forward|Backward)Kernel<bf16>", "split into four", "copies in and out, a twentieth of the time"),
-    (r"OptimizerUpdate<bf16, adamw", "split into four", "its weights in bf16, a fifteenth of its bytes"),
+    (r"^(Row|Chunk)Kernel<", "split into four", "few of the bytes of optimizers and scales; whole stores cost norms registers"),
     (r"^attention::(Forward|QueryGradient)Kernel<bf16", "split into four", "four sums of f32 for shared memory"),
     (r"SumRows<float, RegularRows, float>", r"\b8 bytes of stack", "one number, kept aside once per row"),
 ]
