@@ -120,14 +120,13 @@ torch() {  # seconds log script option...: a script of tests/bench/torch. 3: PyT
   has_torch || return
   limited "$1" "$python" "tests/bench/torch/$3.py" "${@:4}" > "$log" 2>&1
 }
-has_torch() {  # waits for the answer of find_torch
-  until [ -e "$state/torch" ]; do sleep 0.1; done
-  [ "$(cat "$state/torch")" != none ] || return 3
+has_torch() {  # waits for find_torch
+  while kill -0 "$finding" 2> /dev/null; do sleep 0.1; done
+  [ -e "$state/torch" ] || return 3
 }
 find_torch() {
-  timeout "$(seconds $((90 * second)))" "$python" -c 'import torch; torch.cuda.init(); print(torch.__version__)' > "$state/torch.new" 2> "$logs/torch.txt" ||
-    echo none > "$state/torch.new"
-  mv "$state/torch.new" "$state/torch"
+  timeout "$(seconds $((90 * second)))" "$python" -c 'import torch; torch.cuda.init(); print(torch.__version__)' > "$state/torch.new" 2> "$logs/torch.txt" &&
+    mv "$state/torch.new" "$state/torch"
 }
 
 measures() { awk '$1 == "measure" && NF == 4 { print $2 "\t" $3 "\t" $4 }' "$logs/$1.txt" 2> /dev/null; }  # log: name, value, unit
@@ -205,9 +204,10 @@ read_back() {
 }
 
 plan_parts() {  # part...: their rows before anything is measured
-  sed -i -E "/^($(tr ' ' '|' <<< "$*"))\t/d" "$state/rows"
+  forget "$@"
   for part in "$@"; do "part_$part"; done
 }
+forget() { sed -i -E "/^($(tr ' ' '|' <<< "$*"))\t/d" "$state/rows"; }  # part...
 
 unfinished() { rows "$1" | grep -E $'\tunfinished$|\tnot measured\t' > /dev/null; }  # part
 
@@ -242,19 +242,27 @@ esac
 begin=$(now)
 second=$(awk -v total="${RICCI_TOTAL_SECONDS:-${seconds_of[$word]}}" -v most="${seconds_of[$word]}" -v clock="${RICCI_CLOCK:-1}" \
   'BEGIN { printf "%d", 1000 * clock * total / most }')
-rm -f "$state/torch"
-[ "$word" != first ] || rm -f "$state"/fail* "$logs"/*
-background find_torch
 read_back
+touch "$state/rows"
+rm -f "$state/torch"
+if [ "$word" = first ]; then
+  rm -f "$state"/{fail*,heading.first,heading.repairs} "$logs"/*
+  forget memcheck kernels
+fi
+background find_torch
+finding=$pid
 find_programs
 card=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -n 1)
-echo "$word on ${card:-no GPU}, $heading" | tee "$state/heading.$word"
-touch "$state/rows"
-planning='not measured'
-[ -n "$card" ] || planning='no GPU'
-read -ra names <<< "$(sed -E "s/:[0-9]+//g" <<< "${parts_of[$word]}")"
-plan_parts "${names[@]}"
-planning=
+heading="$word on ${card:-no GPU}, $heading"
+echo "$heading"
+if [ "$heading" != "$(cat "$state/heading.$word" 2> /dev/null)" ]; then  # other programs or another machine: anew
+  echo "$heading" > "$state/heading.$word"
+  planning='not measured'
+  [ -n "$card" ] || planning='no GPU'
+  read -ra names <<< "$(sed -E "s/:[0-9]+//g" <<< "${parts_of[$word]}")"
+  plan_parts "${names[@]}"
+  planning=
+fi
 if [ -n "$card" ]; then run_word "$word"; else table; fi
 [ "$word" = papers ] || keep_inductor
 keep_results

@@ -233,12 +233,14 @@ check 'half of a training' has_row papers 'ptb/dispatcher, perplexity' '36.500, 
 check 'if a step cannot be recorded, without the graph' has "$STUBS/calls" '^train .*/ptb/msa.yaml device=cuda precision=bf16 cuda_graph=false'
 gpu papers > "$work/papers.txt" 2>&1
 check 'the next call continues it' has_row papers 'ptb/dispatcher, perplexity' '36.500, epoch 60 of 60, 100000 tokens/s .* pass'
-rm -r "$bin/state/papers"
+check 'and draws no figure again' test "$(grep -c '^bench sdp' "$STUBS/calls")" = 1
+rm -r "$bin/state"/{papers,heading.papers}
 calls[papers]='^train .*/(ptb|wikitext2)/'
 misfortune fail papers
 gpu papers > "$work/papers.txt" 2>&1
 check 'a training that fails says why' has_row papers 'wikitext2/msa, perplexity' 'failed, exit code 1: error: planted .* FAIL'
 misfortune fail
+rm "$bin/state/heading.papers"
 misfortune hang papers
 began=$SECONDS
 RICCI_CLOCK=0.006 gpu papers > "$work/papers.txt" 2>&1
