@@ -35,8 +35,10 @@ template <class T> struct BlockWalk {
     constexpr int classes = 1 << q;
     const int half = static_cast<int>(threadIdx.x) / kLanes, halves = static_cast<int>(blockDim.x) / kLanes;  // halves is a power of two
     const int per_class = classes < halves ? halves >> q : 1, longest = rows_of_class<q>(0);
-    const int rounding = per_class * kWalkRows, stretch = (longest + rounding - 1) / rounding * kWalkRows;
-    const int first = (half >> q) * stretch;
+    int of_stretch = (longest + per_class * kWalkRows - 1) / (per_class * kWalkRows);  // blocks of eight rows
+    // The coefficients of rows whose distance is a multiple of 32 are in the same bank of shared memory.
+    if (q == 0 && of_stretch % 4 == 0) ++of_stretch;
+    const int stretch = of_stretch * kWalkRows, first = (half >> q) * stretch;
     for (int before = 0; before < classes; before += halves) {
       const int m = before + half % classes, own = min(stretch, rows_of_class<q>(m) - first);
       const int blocks = __shfl_sync(~0u, (own + kWalkRows - 1) / kWalkRows, 0);  // the other half-warp has no more
