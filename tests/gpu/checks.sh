@@ -183,6 +183,13 @@ part_sanitize() {
   local each
   step compute-sanitizer - - sanitize 40 "${sanitized[@]}"
   for each in "${sanitized[@]}"; do plan "${each/:*\// }" - '0 errors'; done
+  step 'memcheck of bf16 training' - '0 errors' sanitize_training
+}
+
+sanitize_training() {
+  local wrapper=(compute-sanitizer --tool memcheck)
+  train 25 sanitized device=cuda precision=bf16 model.heads=2 steps=2 batch=4 || return
+  result "$(grep -o 'ERROR SUMMARY: .*' "$log")" "$(verdict grep -q 'ERROR SUMMARY: 0 ' "$log")"
 }
 
 part_memcheck() { step 'failed tests' - - sanitize_failed; }
