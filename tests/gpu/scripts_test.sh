@@ -122,7 +122,7 @@ TABLE
 {
   echo '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
   kernel='void ricci::run<ricci::attention::flash::WarpgroupForwardKernel<64, 1, 0>>(T1)'
-  for metric in Duration:320000 'Compute (SM) Throughput:61.5' 'Memory Throughput:40.2'; do echo "\"1\",\"$kernel\",\"${metric%:*}\",\"\",\"${metric#*:}\""; done
+  for metric in Duration:320000 'Compute (SM) Throughput:61.5' 'Memory Throughput:40.2'; do echo "\"1\",\"$kernel\",\"${metric%:*}\",\"nsecond\",\"${metric#*:}\""; done
 } > "$STUBS/ncu.csv"
 for name in bench check eval tests tokenize train bench-products bench-attention bench-mixers bench-training; do cp "$work/stub" "$bin/ricci-$name"; done
 for name in ctest compute-sanitizer ncu python; do cp "$work/stub" "$work/bin/$name"; done

@@ -166,12 +166,16 @@ largest_kernels() {  # kernel, what ncu said: six
 import collections, csv, re, sys
 
 kernels = collections.defaultdict(lambda: collections.defaultdict(list))
+milliseconds = {"n": 1e-6, "u": 1e-3, "s": 1e3}  # by the first letter of a unit
 for row in csv.DictReader(open(sys.argv[1])):
     name = re.search(r"(\w+(?:Kernel|OfPieces|Tanh)\w*(?:<[\w, ]*>)?)", row["Kernel Name"])
-    kernels[name[1] if name else row["Kernel Name"][:34]][row["Metric Name"]].append(float(row["Metric Value"].replace(",", "")))
+    value = float(row["Metric Value"].replace(",", ""))
+    if row["Metric Name"] == "Duration":
+        value *= milliseconds.get(row["Metric Unit"][:1], 1)
+    kernels[name[1] if name else row["Kernel Name"][:34]][row["Metric Name"]].append(value)
 means = {name: {metric: sum(of) / len(of) for metric, of in metrics.items()} for name, metrics in kernels.items()}
 for name, of in sorted(means.items(), key=lambda item: -item[1].get("Duration", 0))[:6]:
-    times, compute, memory = (of.get(metric, 0) for metric in ("Duration", "Compute (SM) Throughput", "Memory Throughput"))
-    print(f"{name}\t{times * 1e-6:.3f} ms, {compute:.0f} % of compute, {memory:.0f} % of memory")
+    time, compute, memory = (of.get(metric, 0) for metric in ("Duration", "Compute (SM) Throughput", "Memory Throughput"))
+    print(f"{name}\t{time:.3f} ms, {compute:.0f} % of compute, {memory:.0f} % of memory")
 PYTHON
 }
