@@ -36,17 +36,17 @@ Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
   int first = 0;
   int64_t rows = problem.positions;
   while (!memory.fits(rows, problem.used - first)) {
-    // The first number of levels with which the others can be computed at once, or the last that leaves at least half of a tile to its own
-    // rows.
+    // The first number of levels that fills its walks and with which the others can be computed at once, or the last that leaves at least
+    // half of a tile to its own rows.
     const int sides = backward ? 2 : 1, left = problem.used - first;
     int levels = 1;
     while (levels < left && levels < kTileLevels && (int64_t{2} << levels) * 2 * sides <= memory.rows(levels + 1) &&
-           !memory.fits(rows_after(rows, levels), left - levels))
+           (levels % kWalkLevels != 0 || !memory.fits(rows_after(rows, levels), left - levels)))
       ++levels;
-    const int64_t halo = (int64_t{1} << levels) - 1, held = std::min(rows, memory.rows(levels));
-    const int64_t own = std::max<int64_t>(1, held - sides * halo);
-    plan.parts.push_back(
-        {first, levels, (rows + own - 1) / own, own, halo, static_cast<int>(held * memory.row(levels)), memory.warps(held)});
+    const int64_t halo = (int64_t{1} << levels) - 1, fit = memory.rows(levels);
+    const int64_t most = fit < rows ? std::max<int64_t>(1, fit - sides * halo) : rows;
+    const int64_t tiles = (rows + most - 1) / most, own = (rows + tiles - 1) / tiles, held = std::min(rows, own + sides * halo);
+    plan.parts.push_back({first, levels, tiles, own, halo, static_cast<int>(held * memory.row(levels)), memory.warps(held)});
     first += levels;
     rows = rows_after(rows, levels);
     if (first == problem.used) return plan;
