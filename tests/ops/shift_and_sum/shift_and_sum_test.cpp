@@ -235,6 +235,14 @@ TEST_CASE("shift_and_sum: plans keep to the memory, and name every level once") 
       }
 }
 
+TEST_CASE("shift_and_sum: a part before the last fills its walks of three levels, and its tiles are of equal size") {
+  const Plan made = plan({64, 1024, 1, 768, 9, 9}, true, 4, 227 * 1024);
+  REQUIRE(made.parts.size() == 2);
+  CHECK(made.parts[0].levels == 3);
+  CHECK(made.parts[0].tiles == 2);
+  CHECK(made.parts[0].rows == 512);
+}
+
 TEST_CASE("shift_and_sum: messages") {
   const auto said = [](Shape v, Shape coef, ShiftAndSumOptions options) {
     return message_of([&] { shift_and_sum(Tensor(v), Tensor(coef), options); });
