@@ -121,7 +121,7 @@ all                                        500     1000.0 100.0%     2.0000
 TABLE
 {
   echo '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
-  kernel='void ricci::run<ricci::attention::flash::WarpgroupForwardKernel<64, 1, 0>>(T1)'
+  kernel='void ricci::cuda_build::run<ricci::attention_kernels::flash::WarpgroupForwardKernel<64, 1, 0>>(T1)'
   for metric in Duration:320000 'Compute (SM) Throughput:61.5' 'Memory Throughput:40.2'; do echo "\"1\",\"$kernel\",\"${metric%:*}\",\"nsecond\",\"${metric#*:}\""; done
 } > "$STUBS/ncu.csv"
 for name in bench check eval tests tokenize train bench-products bench-attention bench-mixers bench-training; do cp "$work/stub" "$bin/ricci-$name"; done
@@ -131,7 +131,7 @@ stub "$work/bin/nvcc" <<< 'echo "Cuda compilation tools, release 13.0, V13.0.1"'
 
 gpu() { (cd "$tree" && PATH=$work/bin:$work/empty:/usr/bin:/bin PYTHONPATH=$work/packages RICCI_PYTHON=python OUT=$work/out tests/gpu.sh "$@"); }
 table=$work/out/table.txt
-planned() { sed -nE '/^part /,$p' "$1" | cut -c1-44 | grep -vE '^(part|again +ops|trace {5}[^a].*|memcheck +memcheck|kernels +Warp|papers) ' | sort; }  # table: part, check
+planned() { sed -nE '/^part /,$p' "$1" | cut -c1-44 | grep -vE '^(part|again +ops|trace {5}[^a].*|memcheck +memcheck|kernels +flash::.*|papers) ' | sort; }  # table: part, check
 has_row() { grep -qE "^$1 +$2 .*$3\$" "$table"; }                                                                                       # part check end
 
 # ---- No GPU: the table says so
@@ -204,7 +204,7 @@ cp "$work/results.tar" "$work/inductor.tar.gz" "$bin"
 touch "$tree/tests/ops/attention/flash/flash_test.cpp"
 gpu repairs > "$work/repairs.txt" 2>&1
 check 'a failed test under memcheck' has_row memcheck 'memcheck flash' '0 errors; .* pass'
-check 'the largest kernels' has_row kernels 'WarpgroupForwardKernel<64, 1, 0>' '0.320 ms, 62 % of compute, 40 % of memory .*'
+check 'the largest kernels' has_row kernels 'flash::WarpgroupForwardKernel<64, 1, 0>' '0.320 ms, 62 % of compute, 40 % of memory .*'
 for part in "${others[@]}"; do check "$part ended" is_whole "$part"; done
 check 'what had ended did not run again' lacks "$work/repairs.txt" '^-- (hello|test|gpt2)'
 check 'the cache of PyTorch is back' test -d "$bin/inductor"

@@ -151,7 +151,7 @@ part_kernels() { step ncu - - profile_kernels; }
 
 profile_kernels() {
   local name value code wrapper=(ncu --csv --clock-control none --section SpeedOfLight --print-units base --kernel-name-base demangled
-    --kernel-name 'regex:flash::|CrossEntropy|layer_norm::(Forward|Backward)Kernel|Tanh|shift_and_sum::' --launch-count 70 --kill yes)
+    --kernel-name 'regex:flash::|CrossEntropy|layer_norm|Tanh' --launch-count 80 --kill yes)
   command -v ncu > /dev/null || { result 'no ncu here' -; return; }
   ours 45 ncu bench-training gpt2_64x1024 --device cuda --dtype bf16 --steps 1
   code=$?
@@ -168,11 +168,12 @@ import collections, csv, re, sys
 kernels = collections.defaultdict(lambda: collections.defaultdict(list))
 milliseconds = {"n": 1e-6, "u": 1e-3, "s": 1e3}  # by the first letter of a unit
 for row in csv.DictReader(open(sys.argv[1])):
-    name = re.search(r"(\w+(?:Kernel|OfPieces|Tanh)\w*(?:<[\w, ]*>)?)", row["Kernel Name"])
+    name = re.sub(r".*\brun<(.*)>\(.*", r"\1", row["Kernel Name"])
+    name = re.sub(r"(\w+::)+(?=\w+::)", "", name.replace("ricci::", ""))[:60]  # its last namespace says of which op it is
     value = float(row["Metric Value"].replace(",", ""))
     if row["Metric Name"] == "Duration":
         value *= milliseconds.get(row["Metric Unit"][:1], 1)
-    kernels[name[1] if name else row["Kernel Name"][:34]][row["Metric Name"]].append(value)
+    kernels[name][row["Metric Name"]].append(value)
 means = {name: {metric: sum(of) / len(of) for metric, of in metrics.items()} for name, metrics in kernels.items()}
 for name, of in sorted(means.items(), key=lambda item: -item[1].get("Duration", 0))[:6]:
     time, compute, memory = (of.get(metric, 0) for metric in ("Duration", "Compute (SM) Throughput", "Memory Throughput"))
