@@ -52,8 +52,8 @@ ALLOWED = [
         "packed documents: one number, or eight, read once per tile; three more where a document begins in the tile",
     ),
     (r"^attention::ForwardKernel<bf16, 32, f", r"\b16 bytes of stack", "the place of shared keys, read once per 64 keys; flash takes most"),
-    (r"^shift_and_sum::(Forward|Backward)Kernel<bf16>", "split into four", "copies in and out, a twentieth of the time"),
     (r"^(Row|Chunk)Kernel<", "split into four", "few of the bytes of optimizers and scales; whole stores cost norms registers"),
+    (r"^shift_and_sum::(Forward|Backward)Kernel<bf16>", "split into four", "for slices of fewer than 32 columns, copied one by one"),
     (r"^attention::(Forward|QueryGradient)Kernel<bf16", "split into four", "four sums of f32 for shared memory"),
     (r"SumRows<float, RegularRows, float>", r"\b8 bytes of stack", "one number, kept aside once per row"),
 ]
