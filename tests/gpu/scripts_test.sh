@@ -251,11 +251,12 @@ misfortune hang
 # ---- A package of other sources, and no cuBLASLt
 mkdir "$work/package" && cp "$bin"/ricci-* "$work/package" && echo 0123 > "$work/package/sources" && echo abcdef > "$work/package/commit"
 tar -czf "$bin/programs.tar.gz" -C "$work/package" .
-rm "$work/packages/nvidia/cu13/lib/libcublasLt.so.13"
-misfortune kill smoke test attention gpt2 mixers products trace graph train sanitize memory
+rm "$work/packages/nvidia/cu13/lib/libcublasLt.so.13" "$work/bin/compute-sanitizer"
+misfortune kill smoke test attention gpt2 mixers products trace graph train memory
 gpu first > "$work/other.txt" 2>&1
 check 'programs of other sources are used, and the row says so' has_row hello programs '10, 2 ops \(of abcdef\) .* pass'
 check 'the first line has both' has <(head -n 1 "$table") 'H100.* sources with checksum .*, programs of abcdef, checksum 0123'
+check 'a tool that is not installed is no failure' has_row sanitize 'memcheck of bf16 training' 'no compute-sanitizer here .* -'
 check 'no cuBLASLt: the table says so' has_row hello cuBLASLt 'not found.* FAIL'
 
 echo "$failures failed"
