@@ -34,7 +34,8 @@ declare -A seconds_of=([first]=560 [repairs]=195 [papers]=560)
 # ---- The table: rows of part, check, value, estimate, bar, verdict (pass, FAIL, unfinished, or - for a figure without a bar). The file only
 # grows, so that a kill cannot damage it: the last line of a row counts.
 row() {  # check value verdict [estimate] [bar]: changes the row of the running part, or adds it
-  local value=${2//[$'\t\n']/ }
+  local value=${2//"$root/"/}
+  value=${value//[$'\t\n']/ }
   [ -n "$planning" ] || value+=$mark
   printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$part" "$1" "$value" "${4:-}" "${5:-}" "$3" >> "$state/rows"
 }
