@@ -284,10 +284,11 @@ void MpiRanks::end_testing() {
   helper_.join();
 }
 
-// An error that all ranks meet is printed by rank 0: what a launcher sends to end the others reaches them while they nap.
+// An error that all ranks meet is printed by rank 0: the launcher ends the others while they nap, which takes a busy machine over a second.
 void MpiRanks::end_all(const std::string& line) {
+  constexpr unsigned kNap = 2'000'000, kMost = 5;  // microseconds, naps: each rank after the one before
   for (const int signal : kEndingSignals) std::signal(signal, SIG_DFL);
-  ::usleep(static_cast<useconds_t>(std::min(rank_, 10)) * 500'000);  // each after the one before
+  ::usleep(std::min(static_cast<unsigned>(rank_), kMost) * kNap);
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, line.c_str());
   MPI_Abort(MPI_COMM_WORLD, 1);
