@@ -5,7 +5,6 @@
 #include "tests/cuda/stub/state.h"
 // after it
 #include "cuda/device/gpus.h"
-#include "cuda/emulator/block.h"
 #include "cuda/launch.h"
 
 namespace ricci::cuda_build {
@@ -62,38 +61,13 @@ void queue(cudaStream_t stream, std::function<void()> work) {
   emu::use_stream(nullptr);
 }
 
-namespace {
-
-// A kernel with its body, so that the block can be looked at when its threads have run. The emulator takes words that are addresses of the
-// CPU for arguments: the body's is kept with all bits turned.
-struct Checked {
-  uintptr_t turned_body;
-  size_t allowed, dynamic, none[5];  // no padding, whose bytes could be addresses, too
-  alignas(64) unsigned char kernel[4096];
-};
-
-void run_checked(const void* k) {
-  const Checked& checked = *static_cast<const Checked*>(k);
-  reinterpret_cast<void (*)(const void*)>(~checked.turned_body)(checked.kernel);
-  const size_t all = emu::current_block->shared().static_bytes() + checked.dynamic;
-  if (all > 48 * 1024 && checked.allowed < checked.dynamic)
-    emu::current_block->fail(ricci::format_message(
-        "{} bytes of shared memory, of which {} dynamic, but {} are allowed", {all, checked.dynamic, checked.allowed}));
-}
-
-}  // namespace
-
 void launch(const emu::Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes, void* handle) {
   const auto stream = static_cast<cudaStream_t>(handle);
   call("cudaLaunchKernel", [&] {
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     if (stream->gpu != gpu) return wrong(cudaErrorInvalidResourceHandle, "a stream of another GPU");
-    const auto allowed = state().shared_allowed.find(reinterpret_cast<const void*>(body));
-    Checked checked{~reinterpret_cast<uintptr_t>(body), allowed == state().shared_allowed.end() ? 0 : static_cast<size_t>(allowed->second),
-        launch.dynamic_shared_bytes, {}, {}};
-    std::memcpy(checked.kernel, kernel, bytes);
     emu::use_stream(&stream->work);
-    emu::launch(launch, run_checked, &checked, offsetof(Checked, kernel) + bytes);
+    emu::launch(launch, body, kernel, bytes);
     emu::use_stream(nullptr);
     return cudaSuccess;
   });
@@ -202,11 +176,9 @@ cudaError_t cudaDeviceSynchronize() {
     return cudaSuccess;
   });
 }
-cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
-  return call("cudaFuncSetAttribute", [&] {
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > 227 << 10) return cudaErrorInvalidValue;
-    return state().shared_allowed[function] = value, cudaSuccess;
-  });
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
+  const bool possible = attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value <= 227 << 10;
+  return call("cudaFuncSetAttribute", [&] { return possible ? cudaSuccess : cudaErrorInvalidValue; });
 }
 
 // ---- Streams and events

@@ -70,7 +70,6 @@ struct State {
   std::multiset<size_t> pieces;  // free, of the pool
   size_t held = 0, limit = size_t{1} << 40;
   uint64_t next_number = 1;
-  std::map<const void*, int> shared_allowed;  // by kernel
   std::set<cudaStream_t> streams;
   cudaError_t sticky = cudaSuccess;
   std::string complaint;

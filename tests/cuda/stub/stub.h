@@ -1,9 +1,8 @@
 // A stand-in for the CUDA runtime, so that cuda/toolkit runs where there is no GPU: memory and streams are the emulator's, two GPUs are
 // seen, and the second is used, so that a thread that forgets to choose it shows. It is stricter than the runtime:
 //   every stream is lazy: work runs when it is waited for, and reads host memory then;
-//   memory that a call names must lie in one live allocation; a kernel may have 48 KiB of shared memory, its variables included, unless
-//   more was allowed; while a stream is captured, every call that CUDA forbids then is an error and spoils the capture; the pool never
-//   divides or joins the pieces it holds; the legacy stream is an error.
+//   memory that a call names must lie in one live allocation; while a stream is captured, every call that CUDA forbids then is an error
+//   and spoils the capture; the pool never divides or joins the pieces it holds; the legacy stream is an error.
 // What a kernel does wrong ends in cudaErrorIllegalAddress at the wait, and at every call after that, as on a GPU.
 #pragma once
 #include <unistd.h>

@@ -77,7 +77,7 @@ TEST_CASE("the GPU that was asked for is used by every thread") {
   CHECK(read == 2);
 }
 
-TEST_CASE("shared memory: a kernel's own and that of the launch count together") {
+TEST_CASE("shared memory: a launch gets what it asks for next to the own memory of the kernel, up to 227 KiB") {
   const Tensor x = on_gpu({0});
   for (const int dynamic : {8, 48 << 10, 100 << 10}) {
     launch("own and given", Device::cuda, {1, 1, dynamic}, OwnAndGiven{x.data<double>()});
