@@ -16,7 +16,7 @@ Device parse_device(const char* name);  // error: unknown name, device not avail
 
 void synchronize(Device device);  // waits until everything launched on it has run
 
-// The environment variable is set, and neither to nothing nor to 0: for RICCI_SYNC, RICCI_WITHOUT_CUBLAS and other switches.
+// True if the environment variable has a value other than 0. Switches such as RICCI_SYNC=1 are read by it.
 bool is_switched_on(const char* variable);
 
 // The same elements on another device; the tensor itself when it is there already. Not recorded on a tape.

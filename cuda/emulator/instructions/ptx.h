@@ -1,7 +1,10 @@
-// cuda/ptx.h for the emulator, where each function is documented. Beyond what the hardware does, it is an error to give
-// an address that is no multiple of what it must be, one outside shared memory, one within it to store16_whole, or a source of cp_async
-// outside device memory; to give mma_tf32 a number that was not rounded; to load by load16_once what the launch writes; and to return while
-// copies are under way without a wait for them. Until a copy is waited for, its destination holds NaN, and its source may still change.
+// The functions of cuda/ptx.h for the emulator; that header documents them. The emulator refuses more than the hardware:
+//   an address that is misaligned, or in the wrong memory: ldmatrix and the target of cp_async need shared memory, the source of cp_async
+//   needs device memory, and store16_whole must not write to shared memory;
+//   a number for mma_tf32 that was not rounded;
+//   load16_once of bytes that the launch writes;
+//   a return before all copies were waited for.
+// The destination of a copy holds NaN until the copy is waited for, because the data can arrive that late.
 #pragma once
 #include "core/bf16.h"
 #include "cuda/emulator/emulator.h"

@@ -1,8 +1,8 @@
 // The arguments of a launch: pointers must be to device memory. A kernel is a struct of bytes, so every word of eight of them is
-// looked at: one that is a readable address of this process, but not of device memory, is taken for a pointer to memory of the CPU. The
-// driver of a GPU reserves addresses from some gigabytes on, where two small numbers look like a pointer, but they are not readable.
-// Sanitizers map so large a part of the address space for themselves that many a number is such an address. Their builds check nothing, and
-// neither do compilers that cannot clear padding, whose chance values may look like a pointer (cuda/launch.h).
+// looked at: one that is a readable address of this process, but not of device memory, is taken for a pointer to memory of the CPU. It must
+// be readable, because the driver of a GPU reserves addresses that a pair of small numbers looks like, without memory behind them.
+// Two kinds of builds check nothing, because many numbers look like a pointer there. Sanitizers use a large part of the address space.
+// Compilers that cannot clear padding leave chance values there (cuda/launch.h).
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,13 +21,13 @@ constexpr bool kIsChecked = false;
 constexpr bool kIsChecked = true;
 #endif
 
-// Numbers that are no addresses are far from any: below 4 GiB, or not of 47 bits. For the others a system call is asked that reads eight
-// bytes before it refuses: what it is asked to do with a set of signals does not exist.
+// Addresses are above 4 GiB and have at most 47 bits. The kernel tells whether one can be read: rt_sigprocmask first copies eight bytes
+// from it, and fails with EFAULT if it cannot. Otherwise it fails because the requested operation does not exist, and changes nothing.
 bool is_readable(uintptr_t address) {
   if (address >> 32 == 0 || address >> 47 != 0) return false;
-  constexpr int kNothing = ~0;
+  constexpr int kNoOperation = ~0;
   constexpr size_t kBytes = 8;
-  syscall(SYS_rt_sigprocmask, kNothing, address / kBytes * kBytes, nullptr, kBytes);
+  syscall(SYS_rt_sigprocmask, kNoOperation, address / kBytes * kBytes, nullptr, kBytes);
   return errno != EFAULT;
 }
 

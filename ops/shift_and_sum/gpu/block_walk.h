@@ -36,7 +36,7 @@ template <class T> struct BlockWalk {
     const int half = static_cast<int>(threadIdx.x) / kLanes, halves = static_cast<int>(blockDim.x) / kLanes;  // halves is a power of two
     const int per_class = classes < halves ? halves >> q : 1, longest = rows_of_class<q>(0);
     int of_stretch = (longest + per_class * kWalkRows - 1) / (per_class * kWalkRows);  // blocks of eight rows
-    // The coefficients of rows whose distance is a multiple of 32 are in the same bank of shared memory.
+    // The two halves must not be a multiple of 32 rows apart, because their coefficients would then be in the same bank of shared memory.
     if (q == 0 && of_stretch % 4 == 0) ++of_stretch;
     const int stretch = of_stretch * kWalkRows, first = (half >> q) * stretch;
     for (int before = 0; before < classes; before += halves) {

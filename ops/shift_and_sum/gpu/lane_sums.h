@@ -1,6 +1,6 @@
-// The sums over the 16 lanes of a half-warp of 24 values of each lane, all together. Two values are added with one shuffle: the lanes
-// whose number has the bit `distance` continue with one of them, the others with the other. So 24 sums take 24 shuffles and not 24 x 4, and
-// both half-warps shuffle at once.
+// Each lane of a half-warp has 24 values, and each of them is summed over its 16 lanes. One shuffle serves two values: a lane keeps one of
+// them and sends the other to the lane at `distance`, which does the opposite. So 24 sums take 24 shuffles and not 24 x 4. Both half-warps
+// shuffle at once.
 #pragma once
 #include "cuda/seam.h"
 #include "ops/shift_and_sum/problem.h"
@@ -12,7 +12,7 @@ template <class A> __device__ inline A merged(A of_lower, A of_upper, int distan
   return (upper ? of_upper : of_lower) + __shfl_xor_sync(~0u, upper ? of_lower : of_upper, distance);
 }
 
-// Takes the values of a level at eight rows, from row 7 down to row 0. Then sum(level) of a lane is that of its row().
+// add() takes the values of a level at eight rows, from row 7 down to row 0. After that, sum(level) is the sum of the lane's row().
 template <class A> struct LaneSums {
   A rows[kWalkLevels][kWalkRows];
 

@@ -1,7 +1,7 @@
 // The walks of walk.h on a GPU: the same formulas, but a half-warp walks over 32 columns, two for each lane, in shared memory. Rings of
 // rows are in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
-// half-warp are at the same row, those of the other half-warp at a row of another class or stretch: shared memory delivers 128 bytes at
-// once, so a pair of columns for every lane takes the two turns that its bytes need, but a coefficient for both half-warps takes only one.
+// half-warp are at the same row. The other half-warp is at a row of another class or stretch. Shared memory delivers 128 bytes in a turn:
+// a pair of columns for every lane takes two turns, and the coefficients of both half-warps only one.
 #pragma once
 #include "ops/shift_and_sum/gpu/lane_sums.h"
 #include "ops/shift_and_sum/gpu/parts.h"

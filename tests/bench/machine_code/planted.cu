@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(128) right_wgmma(unsigned long long a, unsigne
   y[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
 }
 
-// The first product reads all of a, the next ones a whose second register has changed.
+// The loop changes the second register of a, so only the products of its first round read a as it was loaded.
 __global__ void __launch_bounds__(128) changed_operand(const unsigned* x, unsigned long long b, int n, float* y) {
   float d[4] = {};
   unsigned a[4] = {x[threadIdx.x], x[threadIdx.x + 128], x[threadIdx.x + 256], x[threadIdx.x + 384]};

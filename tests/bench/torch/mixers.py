@@ -6,7 +6,8 @@
 sdp is nn.MultiheadAttention's own path: one packed projection and scaled_dot_product_attention. metric is the shortest
 composition: p = x W, q = p M with M made of its packed entries, and scaled_dot_product_attention with p as keys and
 values. dispatcher is the paper's code: a roll, a mask and a product for every level; its mask is folded into the coefficients
-once. shift_and_sum is its loop alone, in one dtype, with the bytes of mixers.cpp. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT".
+once. shift_and_sum is only its loop, in one dtype, with the bytes of mixers.cpp. bf16 is autocast over f32 weights.
+Prints "measure NAME VALUE UNIT".
 """
 import math
 

@@ -7,7 +7,8 @@ a multiple of 64. f32 computes every product in f32 (TF32 off);
 bf16 is autocast over f32 weights. Attention is scaled_dot_product_attention. Measured through torch.compile and, after
 that, plain; warm-up and compilation are not counted. One that fails, for want of memory for example, does not stop the other.
 
-    torch/train.py --dtype bf16 --batch 64 [--vocab 50304 --layers 12 --heads 12 --width 768 --context 1024] [--seconds 15] [--kinds compiled]
+    torch/train.py --dtype bf16 --batch 64 [--vocab 50304 --layers 12 --heads 12 --width 768 --context 1024] [--seconds 15]
+                   [--kinds compiled]
 
 Prints lines "measure NAME VALUE UNIT": tokens per second, and the most memory that tensors held. The exit code is 1 when
 nothing could be measured.

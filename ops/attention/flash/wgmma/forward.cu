@@ -1,11 +1,11 @@
 // The forward in bf16 on the warpgroup products of compute capability 9.0, for head widths 64 and 128; the formulas and the bytes that are
 // moved are forward.cu's, which serves all other widths and GPUs. A thread block owns 128 queries of one head, 64 to each of two
-// warpgroups, and goes over the keys they see, 64 at a time. The tensor cores read queries, keys and values from shared memory themselves,
-// which saves the instructions and registers of ldmatrix; weights are left operands in registers. While one warpgroup computes its softmax,
+// warpgroups, and goes over the keys they see, 64 at a time. The tensor cores read queries, keys and values from shared memory themselves.
+// This saves the instructions and registers of ldmatrix. Weights are left operands in registers. While one warpgroup computes its softmax,
 // the tensor cores work for another.
 //
-// The queries stay in shared memory although registers would save a third of its traffic, because ptxas of CUDA 13.0 gives the registers of
-// a left operand that a loop only reads to other values within the loop: heads of width 64 were wrong from the second tile of keys on.
+// Queries in registers would save shared memory traffic, but ptxas of CUDA 13.0 compiles that wrongly: it reuses the registers of a left
+// operand within the loop, although the next round reads them again. Heads of width 64 were wrong from the second tile of keys on.
 //
 //   cycles  per 64 queries and 64 keys of width k: k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 4 k cycles of an SM's tensor
 //           cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
