@@ -6,11 +6,11 @@
 #include <set>
 #include <string_view>
 
-#include "apps/interop/json_file.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/json/file.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "ops/shapes/shape_ops.h"

@@ -73,6 +73,9 @@ class Pairs {
 constexpr std::pair<const char*, const char*> kSplits[] = {
     {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
 
+// The ends of a text, of an answer, and of a message: llama.cpp stops at each.
+constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+
 // Error: llama.cpp has no such tokenizer.
 const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
   const auto* const eos = dynamic_cast<const EosTokenizer*>(&tokenizer);
@@ -98,7 +101,7 @@ void add_tokens(Pairs& pairs, const BpeTokenizer& tokenizer, int64_t rows) {
 }
 
 // `any` is null without a tokenizer.
-void add_tokenizer(Pairs& pairs, const Tokenizer* any, int64_t rows) {
+void add_tokenizer(Pairs& pairs, const Tokenizer* any, const Marks& marks, int64_t rows) {
   if (!any) return pairs.add("tokenizer.ggml.model", std::string("none"));
   const BpeTokenizer& tokenizer = byte_level(*any);
   pairs.add("tokenizer.ggml.model", std::string("gpt2"));
@@ -109,9 +112,8 @@ void add_tokenizer(Pairs& pairs, const Tokenizer* any, int64_t rows) {
   for (const Merges::Merge& merge : tokenizer.merges().all())
     merges.push_back(std::string(tokenizer.vocabulary().piece(merge.left)) + " " + std::string(tokenizer.vocabulary().piece(merge.right)));
   pairs.add("tokenizer.ggml.merges", merges);
-  const Marks marks = text_marks(&tokenizer);
   if (marks.begin >= 0) pairs.add("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(marks.begin));
-  if (!marks.ends.empty()) pairs.add("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(marks.ends[0]));
+  for (size_t i = 0; i < std::min(marks.ends.size(), std::size(kEnds)); ++i) pairs.add(kEnds[i], static_cast<uint32_t>(marks.ends[i]));
   pairs.add("tokenizer.ggml.add_bos_token", marks.first >= 0);
 }
 
@@ -195,10 +197,10 @@ std::string export_gguf(
   pairs.add("general.file_type", kFileTypes[static_cast<size_t>(numbers)]);
   for (const auto& pair : theirs.keys)
     std::visit([&](const auto& value) { pairs.add(theirs.type + "." + pair.first, value); }, pair.second);
-  add_tokenizer(pairs, tokenizer, config.vocab);
+  add_tokenizer(pairs, tokenizer, marks_of(run), config.vocab);
   if (const std::string talks = tokenizer ? talks_of(run).text(path) : ""; !talks.empty()) pairs.add("tokenizer.chat_template", talks);
   if (is_there(file)) fail("{}: is there already", {file});
-  write_file_atomically(file, [&](FileWriter& out) {
+  const auto write = [&](FileWriter& out) {
     out.write(header_of(pairs, theirs.tensors, numbers));
     for (const auto& [name, tensor] : theirs.tensors) {
       const std::span x(tensor.data<float>(), static_cast<size_t>(tensor.size()));
@@ -206,7 +208,13 @@ std::string export_gguf(
       bytes.resize(static_cast<size_t>(aligned(std::ssize(bytes))));
       out.write(bytes);
     }
-  });
+  };
+  try {
+    write_file_atomically(file, write);
+  } catch (const Error&) {
+    remove_file(file);  // it has its name already if only its folder could not be synced; the next call would refuse it
+    throw;
+  }
   return format_message("{}: {} parameters from {}, GGUF of {}, {}, {}, vocabulary {}, context {}{}",
       {file, with_commas(model.parameter_count()), path, theirs.type, name_of(numbers),
           tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer", config.vocab, config.ctx,

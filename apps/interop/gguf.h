@@ -26,7 +26,7 @@ std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers);
 // Writes the model of a run, `which` as in RunFolder::load_model, with its tokenizer, as one file that llama.cpp loads. Returns a line
 // about it.
 // Errors: as for gguf_model (apps/interop/gguf_models.h); a tokenizer other than byte-level BPE without <eos> after lines, unless
-// without_tokenizer; a file that is there already. Nothing is written then.
+// without_tokenizer; a file that is there already; the system's. No new file is left then.
 std::string export_gguf(
     const std::string& run, const std::string& which, const std::string& file, GgufNumbers numbers, bool without_tokenizer);
 

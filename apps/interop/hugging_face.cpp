@@ -5,7 +5,6 @@
 
 #include "apps/interop/foreign_model.h"
 #include "apps/interop/interop.h"
-#include "apps/interop/json_file.h"
 #include "apps/interop/llama.h"
 #include "apps/interop/their_config.h"
 #include "apps/interop/their_tokenizer.h"
@@ -15,6 +14,7 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/files/folder.h"
+#include "core/json/file.h"
 #include "core/json/value.h"
 
 namespace ricci::apps {
@@ -152,9 +152,11 @@ bool holds(const SafetensorsFile& file, const NamedTensors& tensors) {
   return file.names().size() == tensors.size() && std::all_of(tensors.begin(), tensors.end(), is_there);
 }
 
-// The end of an answer also ends a text.
-void add_end(Marks& marks, int64_t id) {
-  if (std::find(marks.ends.begin(), marks.ends.end(), id) == marks.ends.end()) marks.ends.push_back(id);
+// As generate of transformers reads it: every id of the list ends a text. Empty without such ids.
+std::string generation_config(const Marks& marks) {
+  Object json;
+  add_marks(json, marks);
+  return marks.ends.empty() ? "" : json_text(json, 2) + "\n";
 }
 
 // Writes those files that are not there yet. Error: the folder holds another file that would be read with them, or in their place.
@@ -167,7 +169,7 @@ void write_folder(const Folder& place, const std::vector<std::pair<const char*, 
   const std::optional<SafetensorsFile> weights = SafetensorsFile::find({place, kWeights});
   if (weights && !holds(*weights, tensors)) refuse(kWeights);
   remove_abandoned_files(place);
-  if (!weights) save_safetensors({place, kWeights}, tensors, {{"format", "pt"}});
+  if (!weights) save_checked_safetensors({place, kWeights}, tensors, {{"format", "pt"}});
   for (const auto& [name, text] : texts)
     if (!text.empty()) write_file_atomically({place, name}, text);
 }
@@ -226,15 +228,14 @@ std::string export_hugging_face(const std::string& path, const std::string& whic
   Model model = run.load_model(Device::cpu, which);
   const bool llama = turns(model.config());
   const ImportedTemplate talks = talks_of(run);
-  Marks marks = text_marks(run.tokenizer().get());
-  if (is_chat(run.config()) && run.tokenizer()) add_end(marks, run.tokenizer()->find(chat_template(run.config().chat).end));
+  const Marks marks = marks_of(run);
   const std::string config = llama ? llama_config_json(model.config(), marks) : gpt2_config_json(model.config(), marks),
                     tokenizer = their_tokenizer(run.tokenizer().get());
   make_folders(folder);
   write_folder(Folder(folder),
       {{"tokenizer.json", tokenizer}, {kTemplateFile, tokenizer.empty() ? "" : talks.file},
-          {"tokenizer_config.json", tokenizer.empty() ? "" : tokenizer_config(*run.tokenizer(), model.config().ctx, talks.member)},
-          {"config.json", config}},
+          {"tokenizer_config.json", tokenizer.empty() ? "" : tokenizer_config(*run.tokenizer(), marks, model.config().ctx, talks.member)},
+          {"generation_config.json", generation_config(marks)}, {"config.json", config}},
       llama ? as_theirs(model, llama_rows(model.config())) : gpt2_weights(model));
   return format_message("{}: {} parameters from {}, {}, {}, vocabulary {}, context {}",
       {folder, with_commas(model.parameter_count()), path, llama ? llama_type(model.config()) : "GPT-2",

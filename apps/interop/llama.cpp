@@ -57,26 +57,23 @@ void check_keys(const JsonFile& json, const Kind& kind) {
 
 void read_rope(EmbeddingConfig& c, const JsonFile& json) {
   const char* const place = json.value("rope_parameters").is_null() ? "rope_scaling" : "rope_parameters";
-  const JsonValue& keys = json.value(place);
-  const std::string where = json.path() + ": " + place;
-  if (!keys.is_null() && !keys.is_object()) fail("{}: expected a JSON object", {where});
-  const auto number = [&](const char* key) { return keys.member<double>(key, where + ": ", ": expected "); };
-  const auto text = [&](const char* key) { return keys.member<std::string>(key, where + ": ", ": expected "); };
+  const JsonFile keys(json.path() + ": " + place, json.value(place));
+  if (!json.value(place).is_null() && !keys.is_there()) fail("{}: expected a JSON object", {keys.path()});
   c.positions = PositionKind::rope;
-  c.rope.theta = number("rope_theta").value_or(json.number("rope_theta").value_or(c.rope.theta));
-  for (const double part : {number("partial_rotary_factor").value_or(1), json.number("partial_rotary_factor").value_or(1)})
+  c.rope.theta = keys.number("rope_theta").value_or(json.number("rope_theta").value_or(c.rope.theta));
+  for (const double part : {keys.number("partial_rotary_factor").value_or(1), json.number("partial_rotary_factor").value_or(1)})
     if (part != 1) fail("{}: partial_rotary_factor: {} has no equivalent here", {json.path(), part});
-  const std::string type = text("rope_type").value_or(text("type").value_or("default"));
+  const std::string type = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
   if (type == "default") return;
   if (type != "linear" && type != "llama3")
-    fail("{}: rope_type: {} has no equivalent here; there are default, linear, llama3", {where, one_line(type)});
+    fail("{}: rope_type: {} has no equivalent here; there are default, linear, llama3", {keys.path(), one_line(type)});
+  const auto number = [&](const char* key) { return needed(keys.number(key), keys.path(), key); };
   c.rope.scaling = type == "linear" ? RopeScaling::linear : RopeScaling::llama3;
-  c.rope.factor = needed(number("factor"), where, "factor");
+  c.rope.factor = number("factor");
   if (c.rope.scaling != RopeScaling::llama3) return;
-  c.rope.low = needed(number("low_freq_factor"), where, "low_freq_factor");
-  c.rope.high = needed(number("high_freq_factor"), where, "high_freq_factor");
-  c.rope.trained_ctx = needed(
-      keys.member<int64_t>("original_max_position_embeddings", where + ": ", ": expected "), where, "original_max_position_embeddings");
+  c.rope.low = number("low_freq_factor");
+  c.rope.high = number("high_freq_factor");
+  c.rope.trained_ctx = needed(keys.integer("original_max_position_embeddings"), keys.path(), "original_max_position_embeddings");
 }
 
 Value rope_scaling(const RotaryFrequencies& rope) {

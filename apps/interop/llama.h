@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "apps/interop/foreign_model.h"
-#include "apps/interop/json_file.h"
+#include "core/json/file.h"
 
 namespace ricci::apps {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/interop/json_file.h"
+#include "core/json/file.h"
 #include "models/config.h"
 
 namespace ricci::apps {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "apps/interop/json_file.h"
 #include "core/error.h"
+#include "core/json/file.h"
 #include "core/json/value.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/kinds.h"
@@ -16,6 +16,7 @@ namespace {
 
 // Each of these files shows that there is a tokenizer; vocab.json and merges.txt need one another.
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merges.txt"};
+constexpr const char* kTokenizerConfig = "/tokenizer_config.json";
 // The end of a text, as vocabularies write it.
 constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
 
@@ -55,11 +56,8 @@ std::vector<int64_t> ids_of(const JsonValue& value, const Tokenizer& tokenizer) 
 Marks marks_in(const std::string& folder, const JsonFile& config, const Tokenizer& tokenizer) {
   Marks marks{.ends = ids_of(config.value("eos_token_id"), tokenizer)};
   if (const auto begin = ids_of(config.value("bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];
-  if (const std::string path = folder + "/generation_config.json"; is_there(path))
-    if (const auto ends = ids_of(JsonFile(path).value("eos_token_id"), tokenizer); !ends.empty()) marks.ends = ends;
-  const std::string path = folder + "/tokenizer_config.json";
-  if (!is_there(path)) return marks;
-  const JsonFile said(path);
+  const JsonFile generation = JsonFile::if_there(folder + "/generation_config.json"), said = JsonFile::if_there(folder + kTokenizerConfig);
+  if (const auto ends = ids_of(generation.value("eos_token_id"), tokenizer); !ends.empty()) marks.ends = ends;
   const JsonValue &token = said.value("bos_token"), &content = token.is_text() ? token : token["content"];
   if (said.flag("add_bos_token").value_or(false) && content.is_text()) marks.first = tokenizer.find(content.text());
   return marks;
@@ -86,10 +84,9 @@ std::string their_tokenizer(const Tokenizer* tokenizer) {
   return json.empty() || parse_json(json, "tokenizer")["model"].is_null() ? "" : json;
 }
 
-std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context, const std::string& talks) {
+std::string tokenizer_config(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& talks) {
   Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
   const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
-  const Marks marks = tokenizer.marks();
   if (pieces && marks.begin >= 0) config.emplace_back("bos_token", std::string(pieces->vocabulary().piece(marks.begin)));
   if (pieces && !marks.ends.empty()) config.emplace_back("eos_token", std::string(pieces->vocabulary().piece(marks.ends[0])));
   std::string json = json_text(config, 2) + "\n";
@@ -98,12 +95,11 @@ std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context, const 
 }
 
 TheirTalks read_their_talks(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer) {
-  const std::string file = folder + "/" + kTemplateFile, config = folder + "/tokenizer_config.json";
+  const std::string file = folder + "/" + kTemplateFile, config = folder + kTokenizerConfig;
   TheirTalks talks;
   try {
     if (is_there(file)) check_utf8(file, talks.kept.file = read_text(file, kMaxTemplate), 0);
-    if (const JsonValue member = is_there(config) ? JsonFile(config).value(kTemplateMember) : JsonValue(); !member.is_null())
-      talks.kept.member = member.to_json();
+    if (const JsonValue member = JsonFile::if_there(config).value(kTemplateMember); !member.is_null()) talks.kept.member = member.to_json();
     if (talks.kept.empty()) return talks;
     const std::string from = talks.kept.file.empty() ? config : file;
     if (!tokenizer) return {.note = format_message("\n{}: its template is left out, as the folder has no tokenizer", {from})};
@@ -139,7 +135,8 @@ std::string chat_jinja(const ChatTemplate& form) {
          "{% if add_generation_prompt %}{{ " + quoted_json(form.answer) + " }}{% endif %}";
 }
 
-Marks text_marks(const Tokenizer* tokenizer) {
+Marks marks_of(const RunFolder& run) {
+  const Tokenizer* const tokenizer = run.tokenizer().get();
   Marks marks = tokenizer ? tokenizer->marks() : Marks();
   if (marks.begin < 0) marks.begin = marks.first;
   for (const char* piece : kEndOfText) {
@@ -148,6 +145,10 @@ Marks text_marks(const Tokenizer* tokenizer) {
     marks.ends = {id};
     if (marks.begin < 0) marks.begin = id;
   }
+  const int64_t end = tokenizer && has_chat(run.config()) ? tokenizer->find(chat_template(run.config().chat).end) : -1;
+  if (end < 0) return marks;
+  std::erase(marks.ends, end);
+  marks.ends.insert(marks.ends.begin() + !marks.ends.empty(), end);
   return marks;
 }
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "apps/interop/foreign_model.h"
-#include "apps/interop/json_file.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/table.h"
+#include "core/json/file.h"
 #include "data/tokenizers/chat.h"
 
 namespace ricci::apps {
@@ -18,7 +18,7 @@ std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder,
 // The text of tokenizer.json as transformers reads it. It is empty for characters, bytes and an <eos> per line, which transformers lacks.
 std::string their_tokenizer(const Tokenizer* tokenizer);
 // The text of tokenizer_config.json. `talks` is its member chat_template, as JSON, or empty.
-std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context, const std::string& talks);
+std::string tokenizer_config(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& talks);
 
 // ---- Templates of conversations
 // Reads chat_template.jinja and the member chat_template of tokenizer_config.json. They are left out without a tokenizer. Errors: not
@@ -31,9 +31,10 @@ ImportedTemplate talks_of(const RunFolder& run);
 // The template in Jinja. All text is in its strings, with the escapes of JSON. It rejects roles other than system, user and assistant.
 std::string chat_jinja(const ChatTemplate& form);
 
-// The tokens that mark a text, for other programs: where the tokenizer has no such marks its <|endoftext|> or <eos> is both. A null
-// tokenizer has none.
-Marks text_marks(const Tokenizer* tokenizer);
+// The tokens that mark a text, for other programs: if the tokenizer has no such marks, its <|endoftext|> or <eos> is both. The first of
+// the ends ends a text, and the next one an answer, if the template of the run has another token for that. All are empty without a
+// tokenizer.
+Marks marks_of(const RunFolder& run);
 // Adds bos_token_id and eos_token_id to a config.json.
 void add_marks(Object& config, const Marks& marks);
 

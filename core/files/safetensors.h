@@ -47,7 +47,7 @@ class SafetensorsFile {
   // Checks that the file is, byte for byte, what save_checked_safetensors wrote; reads all of it. Error: no checksum, or
   // damaged.
   void verify() const;
-  // Calls verify() if a ricci program wrote the file with a checksum; does nothing for other files.
+  // Calls verify() if the file has a checksum of 16 digits, as ours are; does nothing for other files.
   void verify_if_checked() const;
 
  private:

@@ -103,8 +103,9 @@ def check_own(build, scratch, name, talks):
             for asks in (False, True):
                 ids = tokenizer.apply_chat_template(each, add_generation_prompt=asks, return_dict=False)
                 assert ids == line["ids"] + answer * asks, (name, each, ids, line)
-    ends = transformers.AutoConfig.from_pretrained(folder).eos_token_id
-    assert tokenizer.convert_tokens_to_ids(strings[4]) in (ends if isinstance(ends, list) else [ends]), ends
+    for config in (transformers.AutoConfig, transformers.GenerationConfig):  # generate reads the second
+        ends = config.from_pretrained(folder).eos_token_id
+        assert tokenizer.convert_tokens_to_ids(strings[4]) in (ends if isinstance(ends, list) else [ends]), ends
     try:
         tokenizer.apply_chat_template([{"role": "tool", "content": "a"}], tokenize=False)
         assert False, "a role that we refuse"

@@ -7,7 +7,7 @@
 # ricci-compare, which is slow. With it, every call is tried, of all programs or the named ones, as many programs at a time as there are
 # processors. That takes an hour, so with RICCI_TEST_ALL the distance from one call to the next grows by a half. There are thousands of
 # allocations: with --all, too, the distance between these grows, by an eighth.
-programs='train resume shards prepare tokenize import export compare plot'
+programs='train resume shards prepare tokenize import export gguf compare plot'
 if [ $# = 1 ] && [ -n "${RICCI_TEST_ALL:-}" ]; then set -- "$1" --some; fi
 if [ $# -gt 1 ] && [ $# != 3 ]; then
   [ $# -gt 3 ] && programs=${*:3}
@@ -30,6 +30,7 @@ declare -A commands=(
   [tokenize]='tokenize train text.txt --vocab 270 -o old.json'
   [import]='convert import hf runs/new'
   [export]='convert export runs/old new'
+  [gguf]='convert export runs/old new.gguf --gguf f32'
   [compare]='compare pair.yaml steps=1 --json'
   [plot]='plot runs/old -o old.svg'
 )

@@ -118,14 +118,16 @@ llama3='"{{ bos_token }}<|start_header_id|>user<|end_header_id|>\n\n\"é\u0001\\
 theirs file "$jinja" && comes file 'chatml: file/chat_template.jinja has the markers of chatml'
 same 'the run keeps it' {file,runs/file}/chat_template.jinja
 is 'and its key' 'chat: chatml' grep ^chat runs/file/config.yaml
-theirs member '' "$llama3" && comes member 'llama3: member/tokenizer_config.json has the markers of llama3'
+theirs member '' "$llama3" && sed -i -E 's/"eos_token_id": ([0-9]+)/"eos_token_id": [\n    \1,\n    5\n  ]/' member/{generation_,}config.json
+sed -i -E 's/("id":5,[^}]*)\}/\1,"eos":true}/' member/tokenizer.json
+comes member 'llama3: member/tokenizer_config.json has the markers of llama3'
 is 'the run keeps it' "{\"chat_template\": $llama3}" cat runs/member/chat_template.json
 is 'and its key' 'chat: llama3' grep ^chat runs/member/config.yaml
 theirs both "$jinja" "$llama3" && comes both 'chatml: both/chat_template.jinja has the markers of chatml'
 theirs list '' '[{"name":"tools","template":"[INST]"},{"name":"default","template":"<|im_start|>a<|im_end|>"}]' && comes list 'chatml: list/tokenizer_config.json has the markers of chatml'
 theirs unknown '[INST] {{ messages[0].content }} [/INST]' && comes unknown 'none: unknown/chat_template.jinja has the markers of neither chatml nor llama3'
 verdict 'and no key' "$(grep '^chat' runs/unknown/config.yaml)"
-theirs lacks "$jinja" && cp pieces/* lacks/ && comes lacks 'none: lacks/chat_template.jinja has the markers of chatml, which its tokenizer lacks'
+theirs lacks "$jinja" && rm lacks/generation_config.json && cp pieces/* lacks/ && comes lacks 'none: lacks/chat_template.jinja has the markers of chatml, which its tokenizer lacks'
 theirs more "$jinja" && mkdir more/additional_chat_templates
 accept 'a folder of templates beside it' convert import more runs/more
 is 'is named' 'chat: chatml: more/chat_template.jinja has the markers of chatml; the run keeps this template for exports, and not additional_chat_templates' tail -n +2 out

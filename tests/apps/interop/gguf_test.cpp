@@ -17,6 +17,7 @@
 #include "apps/interop/their_tokenizer.h"
 #include "apps/run/folder/run_folder.h"
 #include "core/files/safetensors.h"
+#include "core/json/file.h"
 #include "core/random.h"
 #include "tests/apps/interop/stored_folders.h"
 #include "tests/data/files.h"
@@ -251,6 +252,82 @@ TEST_CASE("GGUF: the tokenizer, with rows that have no piece") {
   CHECK(file.values["tokenizer.ggml.bos_token_id"] == with_type<uint32_t>(4, 0));  // as config.json says
   CHECK(file.values["tokenizer.ggml.eos_token_id"] == with_type<uint32_t>(4, 0));
   CHECK(file.values["tokenizer.ggml.add_bos_token"] == std::string("7:\0", 3));
+}
+
+TEST_CASE("an exported model says how a text and an answer end, in each format and for each kind of template") {
+  // "[E]" ends an answer of the six strings; a byte without a piece is an a.
+  constexpr const char* kPieces[] = {"a", "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",
+      "<|end_header_id|>", "<|eot_id|>", "[E]", "<|eom_id|>"};
+  const std::vector<std::string> own = {"", "s{content}", "u{content}", "a{content}[E]", "[E]", "a"};
+  const char *const chatml = "{{ '<|im_start|>' + '<|im_end|>' }}", *const llama3 = "<|start_header_id|><|end_header_id|><|eot_id|>";
+  const struct {
+    const char* jinja;               // of the folder that is imported
+    std::vector<std::string> chat;   // of the run
+    std::string config, generation;  // eos_token_id of each
+    std::vector<uint32_t> ends;
+  } cases[] = {
+      {chatml, {"chatml"}, "3", "", {3, 2}},             // a base model: <|im_end|> ends an answer
+      {chatml, {"chatml"}, "2", "", {2}},                // the same token for both
+      {chatml, {"chatml"}, "2", "[2, 3]", {3, 2}},       // as Qwen2's
+      {chatml, {"chatml"}, "null", "", {3, 2}},          // <|endoftext|> is known by its name
+      {llama3, {"llama3"}, "[3, 9, 7]", "", {3, 7, 9}},  // as Llama 3.1's
+      {llama3, {"llama3"}, "3", "7", {7}},
+      {"[INST]", {}, "8", "[8, 3]", {3, 8}},  // none of ours: as the folder says
+      {"", {}, "3", "", {3}},
+      {"", own, "3", "", {3, 8}},
+      {"", own, "8", "", {8}},
+      {"", own, "null", "", {3, 8}},
+  };
+  std::string added;
+  for (int id = 1; id < 10; ++id)
+    added += std::string(id > 1 ? "," : "") + R"({"id":)" + std::to_string(id) + R"(,"special":true,"content":")" + kPieces[id] + "\"}";
+  for (const auto& one : cases) {
+    const ScratchFolder scratch;
+    std::filesystem::copy(kModels + "gpt2", scratch / "theirs");
+    scratch.write("theirs/tokenizer.json", R"({"added_tokens":[)" + added +
+                                               R"(],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"
+                                               R"("model":{"type":"BPE","unk_token":"a","vocab":{"a":0},"merges":[]}})");
+    const std::string config = read_file(kModels + "gpt2/config.json"), ends = R"("eos_token_id": )";
+    scratch.write("theirs/config.json", std::string(config).replace(config.find(ends), ends.size() + 1, ends + one.config));
+    if (!one.generation.empty()) scratch.write("theirs/generation_config.json", "{" + ends + one.generation + "}");
+    if (*one.jinja) scratch.write("theirs/chat_template.jinja", one.jinja);
+    import_hugging_face(scratch / "theirs", scratch / "run", {});
+    CAPTURE(one.config);
+    CAPTURE(one.generation);
+    CAPTURE(one.chat.size());
+    {
+      const RunFolder run = RunFolder::open(scratch / "run");
+      CHECK(run.config().chat == (one.chat == own ? std::vector<std::string>{} : one.chat));
+      Model model = run.load_model(Device::cpu);
+      if (one.chat == own) write_imported_run(scratch / "own", model, run.tokenizer().get(), "nowhere", {.chat = own});
+    }
+    const std::string run = one.chat == own ? "own" : "run";
+    // The run, and what becomes of it after a way through transformers' format.
+    export_hugging_face(scratch / run, "last", scratch / "back");
+    import_hugging_face(scratch / "back", scratch / "again", {});
+    export_hugging_face(scratch / "again", "last", scratch / "twice");
+    for (const std::string folder : {"back", "twice"}) {
+      const auto ids = [&](const char* name) {
+        const JsonValue value = JsonFile(scratch / (folder + "/" + name)).value("eos_token_id");
+        std::vector<uint32_t> found;
+        for (const JsonValue& each : value.is_list() ? value.items() : JsonValue::List{value})
+          found.push_back(static_cast<uint32_t>(each.integer()));
+        return found;
+      };
+      CAPTURE(folder);
+      CHECK(ids("config.json") == one.ends);
+      CHECK(ids("generation_config.json") == one.ends);
+      CHECK(JsonFile(scratch / (folder + "/tokenizer_config.json")).text("eos_token") == kPieces[one.ends[0]]);
+    }
+    for (const std::string& name : {run, std::string("again")}) {
+      export_gguf(scratch / name, "last", scratch / (name + ".gguf"), GgufNumbers::f32, false);
+      GgufFile file = Reader(read_file(scratch / (name + ".gguf"))).file();
+      const char* const keys[] = {"eos", "eot", "eom"};
+      for (size_t i = 0; i < 3; ++i)
+        CHECK(file.values[format_message("tokenizer.ggml.{}_token_id", {keys[i]})] ==
+              (i < one.ends.size() ? with_type<uint32_t>(4, one.ends[i]) : ""));
+    }
+  }
 }
 
 TEST_CASE("GGUF: what llama.cpp does not know is refused, and nothing is written") {

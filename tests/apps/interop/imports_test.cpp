@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "apps/interop/interop.h"
-#include "apps/interop/json_file.h"
 #include "apps/interop/llama.h"
 #include "apps/run/config/config.h"
 #include "apps/run/folder/run_folder.h"
+#include "core/json/file.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_folders.h"
 #include "tests/bounded.h"
@@ -52,25 +52,25 @@ struct Case {
 
 constexpr const char* kHuge = "9223372036854775807";
 const std::vector<Case> kCases = {
-    {"llama", "num_attention_heads", "0", "model.heads: 0, expected 1 or more"},
-    {"llama", "num_key_value_heads", "0", "model.kv_heads: 0, expected 1 or more"},
-    {"llama", "head_dim", "0", "model.head_width: 0, expected 1 or more"},
-    {"llama", "num_attention_heads", kHuge, "model.heads: "},
-    {"llama", "hidden_size", kHuge, "model.d: "},
-    {"llama", "intermediate_size", kHuge, "model.ff: "},
-    {"llama", "intermediate_size", "-1", "model.ff: -1, expected 1 or more"},
-    {"llama", "vocab_size", kHuge, "model.vocab: "},
-    {"llama", "vocab_size", "1e30", "vocab_size: expected an integer"},
-    {"llama", "max_position_embeddings", kHuge, "model.ctx: "},
-    {"llama", "num_hidden_layers", kHuge, "model.layers: "},
-    {"llama", "rms_norm_eps", "-1", "model.norm_eps: -1, expected "},
+    {"llama", "num_attention_heads", "0", "num_attention_heads: 0, expected 1 or more"},
+    {"llama", "num_key_value_heads", "0", "num_key_value_heads: 0, expected 1 or more"},
+    {"llama", "head_dim", "0", "head_dim: 0, expected 1 or more"},
+    {"llama", "num_attention_heads", kHuge, "num_attention_heads: "},
+    {"llama", "hidden_size", kHuge, "hidden_size: "},
+    {"llama", "intermediate_size", kHuge, "intermediate_size: "},
+    {"llama", "intermediate_size", "-1", "intermediate_size: -1, expected 1 or more"},
+    {"llama", "vocab_size", kHuge, "vocab_size: "},
+    {"llama", "vocab_size", "1e30", "vocab_size: 1e+30, expected an integer"},
+    {"llama", "max_position_embeddings", kHuge, "max_position_embeddings: "},
+    {"llama", "num_hidden_layers", kHuge, "num_hidden_layers: "},
+    {"llama", "rms_norm_eps", "-1", "rms_norm_eps: -1, expected "},
     {"llama", "rms_norm_eps", "1e999", ""},
-    {"llama", "rope_theta", "0", "model.rope_theta: 0, expected "},
+    {"llama", "rope_theta", "0", "rope_theta: 0, expected "},
     {"llama", "rope_theta", "NaN", ""},
-    {"llama", "factor", "0", "model.rope_factor: 0, expected "},
-    {"llama", "low_freq_factor", "9", "model.rope_low: 9, expected less than rope_high = 4"},
-    {"llama", "original_max_position_embeddings", "0", "model.rope_trained_ctx: 0, expected "},
-    {"gpt2", "n_embd", kHuge, "model.d: "},
+    {"llama", "factor", "0", "factor: 0, expected "},
+    {"llama", "low_freq_factor", "9", "low_freq_factor: 9, expected less than high_freq_factor = 4"},
+    {"llama", "original_max_position_embeddings", "0", "original_max_position_embeddings: 0, expected "},
+    {"gpt2", "n_embd", kHuge, "n_embd: "},
     {"gpt2", "layer_norm_epsilon", "1e999", ""},
 };
 
@@ -99,7 +99,8 @@ TEST_CASE("Hugging Face: stored models have the stored logits, and go back as th
     const std::string written = export_hugging_face(scratch / "run", "last", scratch / "back");
     CHECK(contains(written, " " + std::string(type) + ", no tokenizer, vocabulary 11, context 9"));
     const SafetensorsFile theirs(kModels + name + "/model.safetensors"), back(scratch / "back/model.safetensors");
-    CHECK(back.metadata() == Metadata{{"format", "pt"}});
+    CHECK(back.metadata() == Metadata{{"checksum", back.metadata().at("checksum")}, {"format", "pt"}});
+    CHECK_NOTHROW(back.verify());
     CHECK(back.names().size() == theirs.names().size());
     for (const std::string& tensor : theirs.names())
       check_same_values(back, name == "bare_f16" ? "transformer." + tensor : tensor, theirs, tensor);
@@ -109,6 +110,36 @@ TEST_CASE("Hugging Face: stored models have the stored logits, and go back as th
     CHECK(config("again") == config("run"));
     CHECK(largest_error(load_run(scratch / "again"), name) == error);
   }
+}
+
+TEST_CASE("Hugging Face: each flipped bit of an exported folder is noticed") {
+  const ScratchFolder scratch;
+  import_hugging_face(kModels + "llama", scratch / "run", {});
+  export_hugging_face(scratch / "run", "last", scratch / "theirs");
+  const std::string path = scratch / "theirs/model.safetensors", whole = read_file(path),
+                    damaged = ": damaged: its bytes do not match its checksum";
+  const size_t data = 8 + whole.find("}}") + 2, digits = whole.find("checksum\":\"") + 11;
+  REQUIRE(data < whole.size());
+  for (const size_t byte : {size_t{0}, size_t{3}, digits, digits + 15, whole.find("\"pt\"") + 1, whole.find("model.norm"), data + 8,
+           data + 100, whole.size() / 2, whole.size() - 1})
+    for (const int bit : {0, 6}) {
+      std::string flipped = whole;
+      flipped[byte] = static_cast<char>(flipped[byte] ^ (1 << bit));
+      scratch.write("theirs/model.safetensors", flipped);
+      const std::string error = error_of([&] { import_hugging_face(scratch / "theirs", scratch / "again", {}); });
+      CAPTURE(byte);
+      CHECK(error.starts_with(path + ": "));
+      if (byte >= digits) CHECK(error == path + damaged);
+    }
+  // Other programs may have a checksum of another kind.
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  scratch.write("theirs/model.safetensors", whole);
+  {
+    const SafetensorsFile file(path);
+    for (const std::string& name : file.names()) tensors.emplace_back(name, file.load(name));
+  }
+  save_safetensors(path, tensors, {{"format", "pt"}, {"checksum", "0123456789abcdef0123456789abcdef"}});
+  CHECK_NOTHROW(import_hugging_face(scratch / "theirs", scratch / "again", {}));
 }
 
 TEST_CASE("Llama: the config of an imported run, and config.json again") {
@@ -198,7 +229,7 @@ TEST_CASE("GPT-2: several files under an index, masks, and an output map that is
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": {"x": "b.safetensors"}})");
   CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: tensor x is not in b.safetensors");
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": 3})");
-  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: weight_map: expected names with texts");
+  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: weight_map: 3, expected names with texts");
 }
 
 TEST_CASE("Hugging Face: what ricci has no equivalent of is named, and no run is left") {
@@ -214,12 +245,12 @@ TEST_CASE("Hugging Face: what ricci has no equivalent of is named, and no run is
       {"gpt2", R"(inverse_layer_idx": false)", R"(inverse_layer_idx": true)", "scale_attn_by_inverse_layer_idx: true" + none},
       {"gpt2", R"(scale_attn_weights": true)", R"(scale_attn_weights": false)", "scale_attn_weights: false" + none},
       {"gpt2", R"(cross_attention": false)", R"(cross_attention": true)", "add_cross_attention: true" + none},
-      {"gpt2", "1e-05", "-1e-05", "model.norm_eps: -1e-05, expected more than 0"},
+      {"gpt2", "1e-05", "-1e-05", "layer_norm_epsilon: -1e-05, expected more than 0"},
       {"gpt2", R"(attn_pdrop": 0.1)", R"(attn_pdrop": 0)",
           "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1; here they are one rate: choose it with --dropout"},
-      {"gpt2", R"("n_layer": 2)", R"("n_layer": "2")", "n_layer: expected an integer"},
+      {"gpt2", R"("n_layer": 2)", R"("n_layer": "2")", R"(n_layer: "2", expected an integer)"},
       {"gpt2", R"("n_layer")", R"("layers")", "n_layer is missing"},
-      {"gpt2", R"("n_head": 2)", R"("n_head": 3)", "model.heads: 3 does not divide d = 8"},
+      {"gpt2", R"("n_head": 2)", R"("n_head": 3)", "n_head: 3 does not divide n_embd = 8"},
       {"llama", R"("model_type": "llama")", R"("model_type": "mistral")", "model_type is mistral" + known},
       {"llama", "LlamaForCausalLM", "LlamaForAll", "architectures is LlamaForAll; LlamaForCausalLM and LlamaModel can be converted"},
       {"llama", R"("silu")", R"("gelu")", "hidden_act: gelu" + none},
@@ -236,7 +267,8 @@ TEST_CASE("Hugging Face: what ricci has no equivalent of is named, and no run is
       {"qwen2_bf16", R"(rope_scaling": null)", R"(rope_scaling": {"type": "linear"})", "rope_scaling: factor is missing"},
       {"qwen2_bf16", R"(rope_scaling": null)", R"(rope_scaling": 2)", "rope_scaling: expected a JSON object"},
       {"qwen3", R"("head_dim": 6)", R"("head_dim": 5)", "head_dim: 5 is odd, so that its halves cannot turn"},
-      {"llama", R"("num_key_value_heads": 1)", R"("num_key_value_heads": 3)", "model.kv_heads: 3 does not divide heads = 2"},
+      {"llama", R"("num_key_value_heads": 1)", R"("num_key_value_heads": 3)",
+          "num_key_value_heads: 3 does not divide num_attention_heads = 2"},
       {"llama", R"("hidden_size")", R"("n_embd")", "hidden_size is missing"},
   };
   for (const auto& one : cases) {
@@ -250,6 +282,47 @@ TEST_CASE("Hugging Face: what ricci has no equivalent of is named, and no run is
   CHECK(list.refused() == "FOLDER/config.json: expected a JSON object");
   list.folder.write("theirs/config.json", "[{");
   CHECK(list.refused().starts_with("FOLDER/config.json: not JSON: fault at byte "));
+}
+
+TEST_CASE("Hugging Face: a refusal names the key of the file and its value") {
+  const std::vector<const char*> sizes = {"0", "-1", "1.5", "1000000000000000000", R"("2")", "true", "[2]"}, heads = {"3"},
+                                 reals = {"-1", "0", R"("1")", "true"}, rates = {"-1", "1", R"("0")"}, flags = {"1", R"("true")"},
+                                 texts = {"3", "[\"gelu\"]"}, lists = {R"("a")", "[3]", "{}"};
+  using Keys = std::vector<std::pair<const char*, std::vector<const char*>>>;
+  const Keys of_gpt2 = {{"vocab_size", sizes}, {"n_positions", sizes}, {"n_embd", sizes}, {"n_layer", sizes}, {"n_head", sizes},
+      {"n_head", heads}, {"n_inner", sizes}, {"layer_norm_epsilon", reals}, {"embd_pdrop", rates}, {"attn_pdrop", rates},
+      {"resid_pdrop", rates}, {"tie_word_embeddings", flags}, {"scale_attn_weights", flags}, {"scale_attn_by_inverse_layer_idx", flags},
+      {"add_cross_attention", flags}, {"activation_function", texts}, {"architectures", lists}, {"model_type", texts}};
+  const Keys of_llama = {{"vocab_size", sizes}, {"max_position_embeddings", sizes}, {"hidden_size", sizes}, {"num_hidden_layers", sizes},
+      {"num_attention_heads", sizes}, {"num_key_value_heads", sizes}, {"num_key_value_heads", heads}, {"head_dim", sizes},
+      {"intermediate_size", sizes}, {"rms_norm_eps", reals}, {"attention_dropout", rates}, {"tie_word_embeddings", flags},
+      {"attention_bias", flags}, {"mlp_bias", flags}, {"use_sliding_window", flags}, {"rope_interleaved", flags},
+      {"partial_rotary_factor", reals}, {"hidden_act", texts}, {"layer_types", lists}, {"architectures", lists}, {"model_type", texts}};
+  for (const auto& [model, keys] : {std::pair("gpt2", of_gpt2), {"llama", of_llama}, {"qwen2_bf16", of_llama}, {"qwen3", of_llama}})
+    for (const auto& [key, values] : keys)
+      for (const char* value : values) {
+        const Copy copy(model);
+        const std::string text = read_file(copy.theirs() + "/config.json");
+        // The last of two equal keys counts.
+        copy.folder.write("theirs/config.json", text.substr(0, text.rfind('}')) + ", \"" + key + "\": " + value + "}");
+        const std::string error = copy.refused();
+        CAPTURE(error);
+        CHECK(error.starts_with("FOLDER/config.json: "));
+        CHECK(contains(error, key));
+        CHECK(contains(error, value));
+        CHECK(!contains(error, "model."));
+      }
+  for (const auto& [key, values] : Keys{{"factor", reals}, {"low_freq_factor", {"-1", "9", "true"}}, {"high_freq_factor", reals},
+           {"original_max_position_embeddings", sizes}, {"rope_theta", reals}, {"rope_type", texts}})
+    for (const char* value : values) {
+      const Copy copy("llama");
+      replace_number(copy, key, value);
+      const std::string error = copy.refused();
+      CAPTURE(error);
+      CHECK(error.starts_with("FOLDER/config.json: "));
+      CHECK(contains(error, std::string(key) + ": "));
+      CHECK(contains(error, value));
+    }
 }
 
 TEST_CASE("Hugging Face: models of ours that theirs cannot be") {
