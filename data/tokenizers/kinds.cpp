@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/json/value.h"
+#include "core/json/file.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/byte_tokenizer.h"
@@ -125,10 +125,127 @@ template <class Read> auto naming(const std::string& path, const Read& read) {
   }
 }
 
+// ---- Files of transformers next to a vocabulary, which say how a text is divided and which tokens are added
+
+// The file next to vocab.json or vocab.txt. Next to gpt2-vocab.json, which can be one of several, no file counts.
+JsonFile file_next_to(const fs::path& vocabulary, const char* name) {
+  const bool has_prefix = vocabulary.stem() != "vocab" && vocabulary.stem() != "encoder";
+  return JsonFile::if_there(has_prefix ? "" : vocabulary.parent_path() / name);
+}
+
+struct SideFiles {
+  explicit SideFiles(const fs::path& vocabulary)
+      : config(file_next_to(vocabulary, "config.json")),
+        tokenizer(file_next_to(vocabulary, "tokenizer_config.json")),
+        names(file_next_to(vocabulary, "special_tokens_map.json")),
+        ids(file_next_to(vocabulary, "added_tokens.json")) {}
+  // special_tokens_map.json and added_tokens.json are older than added_tokens_decoder, next to which they do not count.
+  bool exist() const { return config.is_there() || tokenizer.is_there() || names.is_there() || ids.is_there(); }
+  bool has_decoder() const { return tokenizer.value("added_tokens_decoder").is_object(); }
+  const JsonFile& with(const char* key) const { return !has_decoder() && !names.value(key).is_null() ? names : tokenizer; }
+
+  JsonFile config, tokenizer, names, ids;
+};
+
+// How a tokenizer_class divides a text, or without one a model_type.
+struct PairKind {
+  std::string_view name, pattern;
+  bool compose;
+};
+constexpr PairKind kPairKinds[] = {{"gpt2", "gpt2", false}, {"GPT2Tokenizer", "gpt2", false}, {"CodeGenTokenizer", "gpt2", false},
+    {"GPTNeoXTokenizer", "gpt2", true}, {"qwen2", "qwen2", true}, {"qwen3", "qwen2", true}, {"Qwen2Tokenizer", "qwen2", true}};
+constexpr const char* kEndOfText = "<|endoftext|>";  // special for all of them
+
+// GPT-2's if no file names one. Error: another kind. About other classes for qwen2 the versions of transformers differ.
+const PairKind& kind_of_pair(const SideFiles& files) {
+  const std::string type = files.config.text("model_type").value_or("gpt2");
+  const JsonFile& file = files.tokenizer.text("tokenizer_class") ? files.tokenizer : files.config;
+  const char* const key = file.text("tokenizer_class") ? "tokenizer_class" : "model_type";
+  std::string name = file.text(key).value_or(type);
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  for (const PairKind& kind : kPairKinds)
+    if (name == kind.name && (type != "qwen2" || kind.pattern == type)) return kind;
+  fail("{}: {}: {}: merges with a vocabulary are read for GPT2Tokenizer, CodeGenTokenizer, GPTNeoXTokenizer and Qwen2Tokenizer only; "
+       "save_pretrained of transformers writes a tokenizer.json",
+      {file.path(), key, one_line(name)});
+}
+
+// A token as these files write it under a key: a text, which is special, or an object. It has no id yet.
+AddedToken token_of(const JsonValue& value, const JsonFile& file, const std::string& key) {
+  if (value.is_text()) return {.id = -1, .content = value.text()};
+  const auto flag = [&](const char* name, bool otherwise) {
+    return value.member<bool>(name, file.path() + ": " + key + ": ", ": expected ").value_or(otherwise);
+  };
+  if (!value["content"].is_text())
+    fail("{}: {}: expected a text, or an object with a text \"content\", got {}", {file.path(), key, one_line(value.to_json())});
+  const bool special = flag("special", false);
+  return {-1, value["content"].text(), flag("single_word", false), flag("lstrip", false), flag("rstrip", false),
+      flag("normalized", !special), special};
+}
+
+bool contains(const std::vector<AddedToken>& tokens, const std::string& content) {
+  return std::any_of(tokens.begin(), tokens.end(), [&](const AddedToken& token) { return token.content == content; });
+}
+
+// The tokens that have a name, in the order of transformers.
+std::vector<AddedToken> special_tokens(const SideFiles& files, const Vocabulary& pieces) {
+  std::vector<AddedToken> tokens;
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
+           "additional_special_tokens", "extra_special_tokens"}) {
+    const JsonFile& file = files.with(key);
+    const JsonValue& value = file.value(key);
+    const bool are_several = std::string_view(key).ends_with("_tokens") && !value.is_text();
+    for (const JsonValue& each : are_several ? value.items() : JsonValue::List{value})
+      if (!each.is_null()) tokens.push_back(token_of(each, file, key));
+  }
+  if (files.exist() && pieces.find(kEndOfText) >= 0) tokens.push_back({.id = -1, .content = kEndOfText});
+  for (AddedToken& token : tokens) token.special = true;
+  return tokens;
+}
+
+// The tokens whose ids a file names, and the special ones: they have the ids of the vocabulary, or follow it.
+std::vector<AddedToken> added_to_pair(const SideFiles& files, const Vocabulary& pieces) {
+  const JsonFile& file = files.has_decoder() ? files.tokenizer : files.ids;
+  const JsonValue& all = files.has_decoder() ? file.value("added_tokens_decoder") : file.object();
+  const std::vector<AddedToken> special = special_tokens(files, pieces);
+  std::vector<AddedToken> added;
+  int64_t next = pieces.size();
+  for (size_t i = 0; i < all.keys().size(); ++i) {
+    const std::string& key = all.keys()[i];
+    const JsonValue& value = all.items()[i];
+    AddedToken token{.content = key, .normalized = !contains(special, key), .special = false};
+    if (files.has_decoder()) token = token_of(value, file, one_line(key));
+    const JsonValue id = files.has_decoder() ? parse_json(key, (file.path() + ": added_tokens_decoder").c_str()) : value;
+    if (!id.is_integer()) fail("{}: the id of '{}' is not an integer", {file.path(), one_line(token.content)});
+    token.id = id.integer();
+    token.special = token.special || contains(special, token.content);
+    next = std::max(next, std::min(token.id, kMaxPieces) + 1);
+    added.push_back(token);
+  }
+  for (AddedToken token : special) {
+    if (contains(added, token.content)) continue;
+    const int64_t known = pieces.find(token.content);
+    token.id = known >= 0 ? known : next++;
+    added.push_back(token);
+  }
+  return added;
+}
+
 std::shared_ptr<const Tokenizer> open_pair(const std::string& merges, const std::string& vocabulary) {
   Vocabulary pieces = naming(vocabulary, [&] { return read_vocabulary(vocabulary); });
   const std::vector<BpeTokenizer::Pair> pairs = naming(merges, [&] { return read_merges(merges); });
-  return naming(merges, [&] { return std::make_shared<BpeTokenizer>(std::move(pieces), pairs, std::vector<AddedToken>(), BpeOptions()); });
+  const SideFiles files(vocabulary);
+  const PairKind& kind = kind_of_pair(files);
+  const bool is_gpt2 = kind.pattern == "gpt2";
+  std::vector<AddedToken> added = added_to_pair(files, pieces);
+  BpeOptions options{.pattern = &split_pattern_of_name(kind.pattern), .compose = kind.compose};
+  options.add_prefix_space = files.tokenizer.flag("add_prefix_space").value_or(false);
+  if (options.add_prefix_space && !is_gpt2)
+    fail("{}: add_prefix_space: true is not supported with {}", {files.tokenizer.path(), kind.name});
+  const JsonFile& first = files.with("bos_token");
+  if (const JsonValue& bos = first.value("bos_token"); files.tokenizer.flag("add_bos_token").value_or(false))
+    options.first = bos.is_null() ? std::string(is_gpt2 ? kEndOfText : "") : token_of(bos, first, "bos_token").content;
+  return naming(merges, [&] { return std::make_shared<BpeTokenizer>(std::move(pieces), pairs, std::move(added), options); });
 }
 
 std::shared_ptr<const Tokenizer> open_vocab_txt(const std::string& path, const OpenOptions& options) {
@@ -137,8 +254,11 @@ std::shared_ptr<const Tokenizer> open_vocab_txt(const std::string& path, const O
   std::vector<std::string> pieces;
   for (const std::string_view line : lines_of(text)) pieces.emplace_back(line);
   Vocabulary vocabulary(pieces);
+  const JsonFile config = file_next_to(path, "tokenizer_config.json");
   WordPieceOptions wordpiece;
-  wordpiece.text.lowercase = wordpiece.text.strip_accents = options.lowercase;
+  wordpiece.text.lowercase = options.lowercase || config.flag("do_lower_case").value_or(config.is_there());
+  wordpiece.text.strip_accents = config.flag("strip_accents").value_or(wordpiece.text.lowercase);
+  wordpiece.text.ideographs = config.flag("tokenize_chinese_chars").value_or(true);
   std::vector<AddedToken> special = bert_special_tokens(vocabulary);
   return std::make_shared<WordPieceTokenizer>(std::move(vocabulary), std::move(special), std::move(wordpiece));
 }

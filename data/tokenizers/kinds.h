@@ -50,8 +50,9 @@ struct OpenOptions {
 
 // The tokenizer that `path` names:
 //   tokenizer.json, or any .json that describes a whole tokenizer
-//   vocab.bpe or *merges.txt (GPT-2's merges), with its encoder.json or *vocab.json beside it; or that JSON, with the merges beside
-//   *vocab.txt (WordPiece, one piece per line)
+//   vocab.bpe or *merges.txt, with its encoder.json or *vocab.json next to it; or that JSON, with the merges next to it. The tokenizer is
+//   GPT-2's, unless other files of transformers in that folder name another (kinds.cpp)
+//   *vocab.txt (WordPiece, one piece per line); tokenizer_config.json next to a vocab.txt names lower case
 //   a folder with one of these
 // Errors: no such file, a file beside it is missing, and the format's; each names the file.
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options = {});

@@ -81,6 +81,17 @@ size_t compare(const Tokenizer& tokenizer, const std::vector<JsonValue>& lines, 
   return lines.size();
 }
 
+// A folder with the vocabulary and merges of small/gpt2.json in files of their own, and these other files.
+void write_pair(const ScratchFolder& folder, const JsonValue& files) {
+  const std::string path = std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/small/gpt2.json";
+  const JsonValue whole = parse_json(read_file(path), "tokenizer"), &model = whole["model"];
+  std::string merges = "#version: 0.2\n";
+  for (const JsonValue& merge : model["merges"].items()) merges += merge.items()[0].text() + " " + merge.items()[1].text() + "\n";
+  folder.write("merges.txt", merges);
+  folder.write("vocab.json", model["vocab"].to_json());
+  for (size_t i = 0; i < files.keys().size(); ++i) folder.write(files.keys()[i], files.items()[i].to_json());
+}
+
 std::string sha256_of(const std::string& path) {
   std::FILE* const out = ::popen(("sha256sum < '" + path + "'").c_str(), "r");
   char digits[65] = {};
@@ -91,6 +102,83 @@ std::string sha256_of(const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE("a pair of vocabulary and merges: the files next to it say how a text is divided, and which tokens are added") {
+  const std::vector<JsonValue> lines = json_lines(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/pairs.jsonl");
+  CHECK(lines.size() == 17);
+  for (const JsonValue& line : lines) {
+    INFO(line["files"].to_json());
+    const ScratchFolder folder;
+    write_pair(folder, line["files"]);
+    const auto tokenizer = open_tokenizer(folder.path());
+    CHECK(tokenizer->encode(line["text"].text()) == numbers_of(line["ids"]));
+    CHECK(tokenizer->encode_start(line["text"].text()) == numbers_of(line["special"]));
+    for (const char* name : {"vocab.json", "merges.txt"}) CHECK(open_tokenizer(folder / name)->hash() == tokenizer->hash());
+    CHECK(tokenizer_from_json(tokenizer->to_json())->encode(line["text"].text()) == numbers_of(line["ids"]));
+  }
+  // Without such files, and under another name, it is GPT-2's as OpenAI publishes it, which adds no token.
+  const ScratchFolder bare, other;
+  write_pair(bare, JsonValue());
+  write_pair(other, lines[1]["files"]);
+  for (const char* name : {"vocab.json", "merges.txt"}) std::filesystem::rename(other / name, other / (std::string("my-") + name));
+  for (const std::string& path : {bare.path(), other / "my-merges.txt"})
+    CHECK(open_tokenizer(path)->encode("12 <|endoftext|>") == Numbers{17, 18, 324, 92, 397, 452, 506, 92, 30});
+}
+
+TEST_CASE("a pair of vocabulary and merges: other kinds, and files that say nothing sound, are refused by name") {
+  const std::string only =
+      ": merges with a vocabulary are read for GPT2Tokenizer, CodeGenTokenizer, GPTNeoXTokenizer and Qwen2Tokenizer only; "
+      "save_pretrained of transformers writes a tokenizer.json";
+  const struct {
+    const char *name, *text;
+    std::string error;  // after the path
+  } cases[] = {
+      {"config.json", R"({"model_type": "llama"})", "model_type: llama" + only},
+      {"config.json", R"({"model_type": "clip"})", "model_type: clip" + only},
+      {"config.json", R"({"model_type": "qwen2", "tokenizer_class": "GPT2Tokenizer"})", "tokenizer_class: GPT2Tokenizer" + only},
+      {"tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizerFast"})", "tokenizer_class: RobertaTokenizer" + only},
+      {"tokenizer_config.json", R"({"tokenizer_class": "BartTokenizer"})", "tokenizer_class: BartTokenizer" + only},
+      {"tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})", "tokenizer_class: CLIPTokenizer" + only},
+      {"tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})", "tokenizer_class: PreTrainedTokenizer" + only},
+      {"tokenizer_config.json", R"({"tokenizer_class": 3})", "tokenizer_class: 3, expected a text"},
+      {"tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer", "add_prefix_space": true})",
+          "add_prefix_space: true is not supported with Qwen2Tokenizer"},
+      {"tokenizer_config.json", R"({"pad_token": 3})", "pad_token: expected a text, or an object with a text \"content\", got 3"},
+      {"tokenizer_config.json", R"({"added_tokens_decoder": {"x": "y"}})", "added_tokens_decoder: not JSON: fault at byte 1 of 1"},
+      {"tokenizer_config.json", R"({"added_tokens_decoder": {"1.5": "y"}})", "the id of 'y' is not an integer"},
+      {"tokenizer_config.json", R"({"added_tokens_decoder": {"600": {"content": "a", "lstrip": 1}}})",
+          "600: lstrip: expected true or false"},
+      {"added_tokens.json", R"({"y": "600"})", "the id of 'y' is not an integer"},
+      {"special_tokens_map.json", "[]", "expected a JSON object"},
+  };
+  for (const auto& [name, text, error] : cases) {
+    const ScratchFolder folder;
+    write_pair(folder, JsonValue());
+    const std::string path = folder.write(name, text);
+    CHECK(error_of([&] { open_tokenizer(folder.path()); }) == path + ": " + error);
+  }
+  const ScratchFolder folder;
+  write_pair(folder, JsonValue());
+  for (const auto& [id, error] :
+      {std::pair("5", "'y' has the id 5, but 89 in the vocabulary"), {"-1", "the id -1 of 'zz' is not in 0 ... 1625"},
+          {"9223372036854775807", "the id 9223372036854775807 of 'zz' is not in 0 ... 1625"}}) {
+    folder.write("added_tokens.json", std::string(R"({")") + (*id == '5' ? "y" : "zz") + "\": " + id + "}");
+    CHECK(error_of([&] { open_tokenizer(folder.path()); }) == folder / "merges.txt" + ": added tokens: " + error);
+  }
+}
+
+TEST_CASE("a vocab.txt: tokenizer_config.json next to it says whether a text is put into lower case") {
+  const ScratchFolder folder;
+  folder.write("vocab.txt", "[UNK]\ne\nÉ\n##s\né\n");
+  const auto ids = [&](const char* config) {
+    folder.write("tokenizer_config.json", config);
+    return open_tokenizer(folder.path())->encode("És");
+  };
+  CHECK(ids(R"({"do_lower_case": false})") == Numbers{2, 3});
+  CHECK(ids(R"({"do_lower_case": true})") == Numbers{1, 3});
+  CHECK(ids(R"({"tokenizer_class": "BertTokenizer"})") == Numbers{1, 3});
+  CHECK(ids(R"({"do_lower_case": true, "strip_accents": false})") == Numbers{4, 3});
+}
 
 TEST_CASE("chat: ids and the tokens that count are those of transformers") {
   std::ifstream file(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/talks.jsonl");
