@@ -39,13 +39,13 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, const Tex
 int prepare(Options options) {
   if (options.threads) set_thread_count(options.threads);
   options.prepare.documents.format = choice_of<DocumentFormat>("--format", options.format);
-  options.prepare.documents.encoding = choice_of<Encoding>("--encoding", options.encoding);
   options.prepare.documents.keep_line_ends = choice_of<Eos>("--eos", options.eos) != Eos::document;
   if (const auto& labels = options.prepare.documents.labels; !labels.empty()) options.prepare.documents.classes = std::ssize(labels);
   if (options.prepare.documents.format == DocumentFormat::messages)
     fail("--format: messages is read by ricci-train, which keeps the tokens of conversations in its cache");
   check(options.prepare.documents);
-  const TextSource files = options.inputs.size() == 1 ? TextSource(options.inputs[0]) : TextSource::of_paths(options.inputs);
+  const TextSource files = (options.inputs.size() == 1 ? TextSource(options.inputs[0]) : TextSource::of_paths(options.inputs))
+                               .in(choice_of<Encoding>("--encoding", options.encoding));
   const auto tokenizer = tokenizer_for(options, files);
   make_folders(options.output);
 
@@ -61,14 +61,6 @@ int prepare(Options options) {
           static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found})
                 .c_str());
   return 0;
-}
-
-int prepare_or_advise(const Options& options) {
-  try {
-    return prepare(options);
-  } catch (const NotUtf8& error) {
-    fail("{}; --encoding latin-1 or bytes reads any text", {error.what()});
-  }
 }
 
 void add_options(CLI::App& app, Options& options) {
@@ -106,6 +98,5 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_app<Options>(
-      argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."}, add_options, prepare_or_advise);
+  return run_app<Options>(argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."}, add_options, prepare);
 }

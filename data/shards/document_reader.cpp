@@ -131,7 +131,8 @@ DocumentReader::DocumentReader(
       from_(from),
       at_{.input = from.input},
       separator_(separator_of(options)),
-      keeps_separator_(options.documents == "line" && options.keep_line_ends) {
+      keeps_separator_(options.documents == "line" && options.keep_line_ends),
+      is_paragraphs_(options.documents == "blank_line") {
   check(options);
   for (size_t i = 0; i < std::min(static_cast<size_t>(from.input), files.files().size()); ++i) closed_ += files.files()[i].bytes;
 }
@@ -152,7 +153,7 @@ bool DocumentReader::next_anywhere(DocumentPiece& piece) {
     const auto input = static_cast<size_t>(at_.input);
     if (!members_) {
       if (input >= files_.files().size()) return false;
-      members_ = std::make_unique<MemberStream>(files_.files()[input]);
+      members_ = std::make_unique<MemberStream>(files_.files()[input], files_.encoding());
     }
     if (!in_member_ && !members_->next_member()) {
       closed_ += files_.files()[input].bytes;
@@ -166,7 +167,6 @@ bool DocumentReader::next_anywhere(DocumentPiece& piece) {
       line_ = 0;
       text_.clear();
       used_ = searched_ = 0;
-      decoder_ = std::make_unique<TextDecoder>(options_.encoding);
     }
     if (options_.format == DocumentFormat::text ? next_text(piece) : next_record(piece)) return true;
     in_member_ = false;
@@ -177,8 +177,10 @@ void DocumentReader::read_more() {
   text_.erase(0, std::exchange(used_, 0));
   const std::string_view block = members_->next();
   member_ended_ = block.empty();
-  if (member_ended_) decoder_->finish(members_->name());
-  else decoder_->append(block, members_->name(), text_);
+  text_ += block;
+  // The last line and the last paragraph are as those before them, whether the file ends with a line end or not.
+  if (member_ended_ && is_paragraphs_) text_.erase(text_.find_last_not_of('\n') + 1);
+  if (member_ended_ && keeps_separator_ && !text_.empty() && !text_.ends_with('\n')) text_ += '\n';
 }
 
 // Takes a piece from the front of what is known of the document; `whole`: that is all of it. A unit of the tokenizer that is longer
@@ -202,6 +204,7 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
 
 bool DocumentReader::next_text(DocumentPiece& piece) {
   for (;;) {
+    if (is_paragraphs_ && at_.byte == 0) used_ = std::min(text_.find_first_not_of('\n', used_), text_.size());
     const std::string_view rest = std::string_view(text_).substr(used_);
     const size_t found = separator_.empty() ? rest.npos : rest.find(separator_, searched_);
     const bool ends_here = found != rest.npos;
@@ -218,7 +221,7 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
     used_ += cut_piece(piece, document, ends_here || member_ended_);
     searched_ = 0;
     if (piece.ends && ends_here && !keeps_separator_) used_ += separator_.size();
-    if (!piece.text.empty() || separator_ == "\n") return true;  // between two empty lines is nothing, but a line may be empty
+    if (!piece.text.empty() || separator_ == "\n") return true;  // between two separators may be nothing, but a line may be empty
   }
 }
 
@@ -237,7 +240,6 @@ bool DocumentReader::next_line() {
     used_ += found == rest.npos ? rest.size() : found + 1;
     searched_ = 0;
     ++line_;
-    if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.find_first_not_of(" \t") == line.npos) continue;
     record_place_ = format_message("{}:{}", {members_->name(), line_});
     record_ = record_of(line);
@@ -261,7 +263,7 @@ bool DocumentReader::next_record(DocumentPiece& piece) {
 
 // A label is read as the text of its document.
 std::vector<std::string> word_labels(const TextSource& files, const DocumentOptions& options) {
-  const DocumentOptions labels{.format = options.format, .encoding = options.encoding, .text_field = options.label_field};
+  const DocumentOptions labels{.format = options.format, .text_field = options.label_field};
   DocumentReader reader(files, labels, complete_utf8_prefix);
   std::set<std::string> found;
   int64_t number = 0;

@@ -19,7 +19,6 @@ constexpr auto choices(DocumentFormat) { return std::array{"text", "jsonl", "tsv
 // The options that make documents out of texts.
 struct DocumentOptions {
   DocumentFormat format = DocumentFormat::text;
-  Encoding encoding = Encoding::utf8;
   std::string documents = "file";        // in text: one per file, line, or paragraph (blank_line); any other text separates two
   bool keep_line_ends = true;            // in documents that are lines
   std::string text_field = {};           // in JSONL its name, in TSV its column, from 1; empty: "text", or the last column
@@ -56,7 +55,7 @@ class DocumentReader final : public PieceReader {
   // Errors: check(options)'s.
   DocumentReader(const TextSource& files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from = {});
 
-  // Errors: unreadable files, text that is not in its encoding, and the records'.
+  // Errors: MemberStream's and the records'.
   bool next(DocumentPiece& piece) override;
   int64_t bytes_of_files() const override;  // with those before `from`
 
@@ -75,8 +74,8 @@ class DocumentReader final : public PieceReader {
   InputPlace from_, at_;
   std::string separator_;         // empty if a document ends with its file
   bool keeps_separator_ = false;  // in the document
+  bool is_paragraphs_ = false;    // any number of empty lines separates them
   std::unique_ptr<MemberStream> members_;
-  std::unique_ptr<TextDecoder> decoder_;
   int64_t closed_ = 0;  // bytes on disk of the files that are done
   std::string text_;    // decoded and not returned yet: from used_ on
   size_t used_ = 0, searched_ = 0;

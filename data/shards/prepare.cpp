@@ -14,7 +14,7 @@ namespace {
 uint64_t source_hash(const TextSource& files, const Tokenizer& tokenizer, const PrepareOptions& options) {
   const DocumentOptions& o = options.documents;
   std::string all = format_message("{} {} {} {} {} {}",
-      {tokenizer.hash(), options.shard_tokens, name_of(o.format), name_of(o.encoding), int(o.keep_line_ends), o.classes});
+      {tokenizer.hash(), options.shard_tokens, name_of(o.format), name_of(files.encoding()), int(o.keep_line_ends), o.classes});
   for (const std::string& text : {o.documents, o.text_field, o.label_field}) all += format_message(" {}:", {text.size()}) + text;
   for (const std::string& label : o.labels) all += format_message(" {}:{}", {label.size(), label});
   for (const TextSource& file : files.each_file()) all += format_message(" {}", {file.content_hash()});

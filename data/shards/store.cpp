@@ -72,7 +72,7 @@ struct Description {
 
 std::string text_of(const Description& d) {
   const std::string text =
-      format_message("4 {} {} {} {} {} {} {}", {d.stamp, d.shards, d.first_shards, d.cut, d.empty_documents, d.train, d.validation});
+      format_message("5 {} {} {} {} {} {} {}", {d.stamp, d.shards, d.first_shards, d.cut, d.empty_documents, d.train, d.validation});
   return text + format_message(" {}\n", {hash_bytes(text)});
 }
 

@@ -251,7 +251,8 @@ struct MemberStream::Tar {
   }
 };
 
-MemberStream::MemberStream(const TextFile& file) : file_name_(file.name()), name_(file_name_), stream_(file), bytes_on_disk_(file.bytes) {
+MemberStream::MemberStream(const TextFile& file, Encoding encoding)
+    : file_name_(file.name()), name_(file_name_), stream_(file), decoder_(encoding), bytes_on_disk_(file.bytes) {
   while (first_.size() < kTarBlock) {
     const std::string_view block = stream_.next();
     if (block.empty()) break;
@@ -288,13 +289,27 @@ bool MemberStream::next_member() {
   }
 }
 
-std::string_view MemberStream::next() {
+std::string_view MemberStream::next_bytes() {
   if (!tar_) return next_of_file();
   const std::optional<std::string_view> block = read_data(tar_->handle.get());
   if (!block) tar_->reject();
   const Mark* const mark = std::exchange(in_member_, true) ? nullptr : find_mark(*block);
   if (mark) fail("data: {} is compressed as {}; members of an archive are not unpacked", {name_, mark->format});
   return *block;
+}
+
+std::string_view MemberStream::next() {
+  text_.clear();
+  while (text_.empty()) {
+    const std::string_view block = next_bytes();
+    if (!block.empty()) {
+      decoder_.append(block, name_, text_);
+      continue;
+    }
+    decoder_.finish(name_, text_);
+    break;
+  }
+  return text_;
 }
 
 }  // namespace ricci

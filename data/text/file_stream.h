@@ -1,5 +1,6 @@
-// One file of a text as a stream: its bytes, unpacked (.gz .zst .xz .bz2), and the files inside of it, which are the members of a tar
-// archive; any other file is its only member. Compression and archives are known by their content.
+// One file of a text as a stream: its bytes, unpacked (.gz .zst .xz .bz2), and the texts inside of it, which are the members of a tar
+// archive; any other file is its only member. Compression and archives are known by their content. Every reader of texts stands on
+// MemberStream, because a mark or line ends that only some of them knew would give the same text other tokens.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -10,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files/file.h"
+#include "data/text/utf8.h"
 
 struct archive;
 
@@ -63,7 +65,7 @@ class FileStream {
 
 class MemberStream {
  public:
-  explicit MemberStream(const TextFile& file);  // errors: its start cannot be read
+  MemberStream(const TextFile& file, Encoding encoding);  // errors: its start cannot be read
   ~MemberStream();
   MemberStream(const MemberStream&) = delete;
 
@@ -72,15 +74,19 @@ class MemberStream {
   bool next_member();
   // "corpus.txt", or "corpus.tar: a/b.txt"
   const std::string& name() const { return name_; }
-  // The next block of the member, valid until the next call; empty at its end. Error: a member of an archive that is compressed.
+  // The next block of the member's text, as UTF-8, valid until the next call; empty at its end. Errors: a member of an archive that is
+  // compressed, and TextDecoder's.
   std::string_view next();
   int64_t bytes_of_file() const { return stream_.bytes_of_file(); }
 
  private:
   struct Tar;
   std::string_view next_of_file();
+  std::string_view next_bytes();
   std::string file_name_, name_;
   FileStream stream_;
+  TextDecoder decoder_;
+  std::string text_;  // the last block
   int64_t bytes_on_disk_;
   std::string first_;  // what was read of the file to recognise it
   bool first_given_ = false, started_ = false, in_member_ = false;

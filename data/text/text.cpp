@@ -136,8 +136,14 @@ TextSource TextSource::as(const std::string& label) const {
   return result;
 }
 
+TextSource TextSource::in(Encoding encoding) const {
+  TextSource result = *this;
+  result.encoding_ = encoding;
+  return result;
+}
+
 std::vector<TextSource> TextSource::each_file() const {
-  std::vector<TextSource> all(files_.size(), TextSource());
+  std::vector<TextSource> all(files_.size(), TextSource().in(encoding_));
   for (size_t i = 0; i < files_.size(); ++i) all[i].files_ = {files_[i]};
   return all;
 }
@@ -155,7 +161,7 @@ std::string TextSource::name() const {
 }
 
 uint64_t TextSource::place_hash() const {
-  uint64_t hash = hash_bytes(label_);
+  uint64_t hash = hash_bytes(encoding_ == Encoding::utf8 ? label_ : label_ + name_of(encoding_));
   for (const TextFile& file : files_) hash = hash_bytes(file.path.string(), hash_bytes("\n", hash));
   return hash;
 }
@@ -191,7 +197,7 @@ void TextSource::check_unchanged() const {
 
 std::string_view TextStream::read_block() {
   for (; file_ < source_.files_.size(); ++file_) {
-    if (!open_) open_ = std::make_unique<MemberStream>(source_.files_[file_]);
+    if (!open_) open_ = std::make_unique<MemberStream>(source_.files_[file_], source_.encoding_);
     while (in_member_ || open_->next_member()) {
       const std::string_view block = open_->next();
       in_member_ = !block.empty();

@@ -1,5 +1,5 @@
 // The place of a text: one or several files, plain or compressed (.gz .zst .xz .bz2, recognised by content), or texts that the program
-// carries. Several are joined byte to byte, nothing is put between them. TextStream and TextPieces read it, all or a part, and
+// carries. Several are joined character to character, nothing is put between them. TextStream and TextPieces read it, all or a part, and
 // never load it whole. file_stream.h reads one file, or its members where it is a tar archive; utf8.h: encodings.
 #pragma once
 #include <cstdint>
@@ -43,8 +43,10 @@ class TextSource {
   // starts with a byte that does not continue one, so any text can be cut.
   TextSource part(const std::string& label, int64_t first, int64_t end = INT64_MAX) const;
 
-  // The same under another label.
+  // The same under another label, or in another encoding than UTF-8.
   TextSource as(const std::string& label) const;
+  TextSource in(Encoding encoding) const;
+  Encoding encoding() const { return encoding_; }
 
   const std::vector<TextFile>& files() const { return files_; }
   std::vector<TextSource> each_file() const;  // as a text of its own, whole
@@ -53,7 +55,7 @@ class TextSource {
   // For messages: "input.txt", "a.txt and 2 more", "input.txt (train)".
   std::string name() const;
 
-  // Identity for caches: the same paths; and the same files by the system's record, unread: their sizes, times and inodes.
+  // Identity for caches: the same paths and encoding; and the same files by the system's record, unread: their sizes, times and inodes.
   uint64_t place_hash() const;
   uint64_t stamp_hash() const;
   // True if the files had not just been written when they were looked up: any later change then changes their stamps.
@@ -71,11 +73,12 @@ class TextSource {
 
   std::vector<TextFile> files_;
   std::string label_;
+  Encoding encoding_ = Encoding::utf8;
   int64_t first_ = 0, end_ = INT64_MAX;  // characters
 };
 
 // ---- A text as a stream of blocks or pieces, never loaded whole.
-// One pass over a source: its files, joined byte to byte. An archive gives its members.
+// One pass over a source: its files, joined. An archive gives its members.
 class TextStream {
  public:
   explicit TextStream(TextSource source) : source_(std::move(source)), entered_(source_.first_ == 0) {}

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 
@@ -82,16 +83,23 @@ size_t ascii_end(std::string_view text, size_t position) {
   return position;
 }
 
+// The first byte that is not UTF-8, or the end.
+size_t find_invalid(std::string_view text) {
+  size_t position = ascii_end(text, 0);
+  while (position < text.size()) {
+    const size_t bytes = decode_utf8(text, position).bytes;
+    if (bytes == 0) return position;
+    position = ascii_end(text, position + bytes);
+  }
+  return position;
+}
+
 }  // namespace
 
 void check_utf8(const std::string& who, std::string_view text, int64_t offset) {
-  for (size_t position = ascii_end(text, 0); position < text.size(); position = ascii_end(text, position)) {
-    const size_t bytes = decode_utf8(text, position).bytes;
-    if (bytes == 0)
-      throw NotUtf8(format_message("{}: byte {} (value 0x{:02x}) is not valid UTF-8",
-          {who, offset + static_cast<int64_t>(position), static_cast<unsigned char>(text[position])}));
-    position += bytes;
-  }
+  if (const size_t position = find_invalid(text); position < text.size())
+    fail("{}: byte {} (value 0x{:02x}) is not valid UTF-8",
+        {who, offset + static_cast<int64_t>(position), static_cast<unsigned char>(text[position])});
 }
 
 std::string replace_invalid_utf8(std::string_view text) {
@@ -119,17 +127,58 @@ std::string describe_character(char32_t code) {
   return text + "' (" + number + ")";
 }
 
+namespace {
+
+constexpr std::string_view kMark = "\xef\xbb\xbf";
+
+// The end of an error about a file that is no text: what it looks like, and the way out.
+const char* likeness(std::string_view start, const std::string& name, bool is_nul) {
+  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
+    return "; it looks like UTF-16, and iconv -f UTF-16 -t UTF-8 makes UTF-8 of it";
+  if (name.ends_with(".bin"))
+    return "; it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads";
+  return is_nul ? "; it looks like UTF-16 or no text at all; encoding bytes reads any file" : "; encoding latin-1 or bytes reads any text";
+}
+
+void append_lines(std::string_view bytes, std::string& text) {
+  for (size_t end; (end = bytes.find("\r\n")) != bytes.npos; bytes.remove_prefix(end + 1)) text += bytes.substr(0, end);
+  text += bytes;
+}
+
+}  // namespace
+
+void TextDecoder::check(std::string_view bytes, const std::string& name) const {
+  const size_t nul = std::min(bytes.find('\0'), bytes.size());
+  const size_t invalid = encoding_ == Encoding::utf8 ? find_invalid(bytes.substr(0, nul)) : nul;
+  if (invalid == bytes.size()) return;
+  fail("{}: byte {} (value 0x{:02x}) is not {}{}",
+      {name, offset_ + static_cast<int64_t>(invalid), static_cast<unsigned char>(bytes[invalid]), invalid == nul ? "text" : "valid UTF-8",
+          likeness(offset_ == 0 ? bytes : "", name, invalid == nul)});
+}
+
 void TextDecoder::append(std::string_view block, const std::string& name, std::string& text) {
-  if (encoding_ == Encoding::bytes) text += block;
-  if (encoding_ == Encoding::latin1)
-    for (const char byte : block) append_utf8(static_cast<unsigned char>(byte), text);  // its code points are its bytes
-  if (encoding_ != Encoding::utf8) return;
+  if (encoding_ == Encoding::bytes) return static_cast<void>(text += block);
   if (!held_.empty()) block = held_.append(block);
-  const size_t complete = complete_utf8_prefix(block);
-  check_utf8(name, block.substr(0, complete), offset_);
-  text += block.substr(0, complete);
+  size_t complete = encoding_ == Encoding::utf8 ? complete_utf8_prefix(block) : block.size();
+  if (block.substr(0, complete).ends_with('\r')) --complete;
+  const std::string_view bytes = block.substr(0, complete);
+  check(bytes, name);
+  const bool is_marked = encoding_ == Encoding::utf8 && offset_ == 0 && bytes.starts_with(kMark);
+  if (encoding_ == Encoding::utf8) {
+    append_lines(bytes.substr(is_marked ? kMark.size() : 0), text);
+  } else {
+    std::string decoded;
+    for (const char byte : bytes) append_utf8(static_cast<unsigned char>(byte), decoded);  // its code points are its bytes
+    append_lines(decoded, text);
+  }
   offset_ += static_cast<int64_t>(complete);
   held_ = std::string(block.substr(complete));
+}
+
+void TextDecoder::finish(const std::string& name, std::string& text) {
+  check(held_, name);
+  text += std::exchange(held_, "");
+  offset_ = 0;
 }
 
 }  // namespace ricci

@@ -9,7 +9,7 @@
 # Each line: what must be set for the keys behind the bar to be read or to matter, the last of it the choice that reads them. Then the
 # keys, each with another value than that of a small run.
 keys='
-| name=other runs=elsewhere data=other.txt format=tsv validation=other.txt train_fraction=0.7 tokenizer=byte
+| name=other runs=elsewhere data=other.txt format=tsv encoding=latin-1 validation=other.txt train_fraction=0.7 tokenizer=byte
 | model.family=classifier model.preset=msa model.mixer=identity model.vocab=7 model.ctx=9 model.d=12 model.layers=2 model.causal=false
 | model.heads=2 model.window=3 model.qk_norm=true model.kv_heads=1 model.head_width=6 model.qkv_bias=false
 | model.norm=post model.norm_bias=false model.norm_kind=rms model.norm_eps=0.1 model.bias=false model.dropout=0.3
@@ -46,6 +46,7 @@ order=shuffled | weights=[1,3] shuffle_buffer=1 pack=best
 schedule=wsd | decay_fraction=0.9
 optimizer=sgd | momentum=0.5 nesterov=true
 '
+echo 'the café' >>text.txt
 sed 's/fox/cat/; s/quick/slow/' text.txt >other.txt
 awk '{ printf "%d\t%d\t%s\n", NR % 2, NR % 3 == 0, $0 }' text.txt >labels.tsv
 awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%d\"}, {\"role\": \"assistant\", \"content\": \"%s\"}]}\n", NR, $0 }' text.txt >talks.jsonl

@@ -83,7 +83,7 @@ refuse 'shards of another tokenizer than the model' 1 'chars: the shards were ma
 cp -r whole bad_shards && printf x | dd of=bad_shards/shard-00003.tokens bs=1 seek=500 conv=notrunc status=none
 refuse 'an altered shard' 1 'bad_shards/shard-00003\.tokens: the shard was altered or damaged' "${shuffled[@]}" data=bad_shards steps=2000
 printf 'caf\xe9\n' >latin.txt
-refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; --encoding latin-1' prepare latin.txt --output bad_text
+refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' prepare latin.txt --output bad_text
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
 refuse 'other settings in the same folder' 1 'whole: holds shards of other inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
 refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, messages, got .xml.' prepare text.txt --format xml --output bad_format

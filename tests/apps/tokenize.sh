@@ -33,7 +33,7 @@ prints 'count ten words and <eos> in each of 60 lines' '^text.txt: 660 tokens, 2
 refuse 'unknown kind' 1 '--kind: expected one of char, byte, word, bpe, wordpiece, got morse' tokenize train text.txt --kind morse
 given 'bytes are their own ids' 'ab c' '97 98 32 99 \n' encode --tokenizer byte
 printf 'caf\xe9\n' >latin1.txt
-refuse 'text that is not UTF-8' 1 'latin1\.txt: wordpiece tokenizer: byte 3 \(value 0xe9\) is not valid UTF-8' tokenize train latin1.txt --kind wordpiece --vocab 60
+refuse 'text that is not UTF-8' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' tokenize train latin1.txt --kind wordpiece --vocab 60
 
 # Every kind of tokenizer with every option of its training: another vocabulary, or an error that names the option.
 declare -A size=([bpe]='--vocab 290' [wordpiece]='--vocab 90')

@@ -40,6 +40,7 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   const Fields splitting = given.when(c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
   given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs; messages: a conversation per line").decides();
+  given("encoding", c.encoding, "of both, if they are no shards; bytes: any file as it is").may_change();
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
       "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "

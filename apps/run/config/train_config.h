@@ -56,6 +56,7 @@ struct TrainConfig {
   double train_fraction = 0.9;
   SortingConfig sorting;
   DocumentFormat format = DocumentFormat::text;
+  Encoding encoding = Encoding::utf8;
   std::string text_field, label_field;
   std::vector<std::string> labels;
   std::vector<std::string> chat;  // data/tokenizers/chat.h; may be empty

@@ -127,7 +127,7 @@ verdict 'are of all there are' "$(grep -q '(281 tokens)' out || shown out)"
 
 # ---- A text with zeros
 for number in {1..300}; do printf 'a\0b\0c'; done >zeros
-accept 'a sample with zeros in it' train tiny.yaml data=zeros name=zeros steps=30 lr=1e-2 sample.tokens=50 sample.prompt=a
+accept 'a sample with zeros in it' train tiny.yaml data=zeros encoding=bytes name=zeros steps=30 lr=1e-2 sample.tokens=50 sample.prompt=a
 verdict 'is told to its end' "$([ "$(tr -d '\n' <out | sed 's/.*sample after step 30://' | wc -c)" = 51 ] && [ "$(tr -cd '\0' <out | wc -c)" -gt 5 ] || echo no)"
 
 # ---- Surroundings

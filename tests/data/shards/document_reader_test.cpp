@@ -13,17 +13,18 @@ using namespace test_data;
 
 namespace {
 
-std::vector<DocumentPiece> pieces_of(const std::string& paths, const DocumentOptions& options, const InputPlace& from = {}) {
-  DocumentReader reader(TextSource(paths), options, complete_utf8_prefix, from);
+std::vector<DocumentPiece> pieces_of(
+    const std::string& paths, const DocumentOptions& options, const InputPlace& from = {}, Encoding encoding = Encoding::utf8) {
+  DocumentReader reader(TextSource(paths).in(encoding), options, complete_utf8_prefix, from);
   std::vector<DocumentPiece> pieces;
   for (DocumentPiece piece; reader.next(piece);) pieces.push_back(piece);
   return pieces;
 }
 
-std::vector<std::string> documents_of(const std::string& paths, const DocumentOptions& options) {
+std::vector<std::string> documents_of(const std::string& paths, const DocumentOptions& options, Encoding encoding = Encoding::utf8) {
   std::vector<std::string> documents;
   bool open = false;
-  for (const DocumentPiece& piece : pieces_of(paths, options)) {
+  for (const DocumentPiece& piece : pieces_of(paths, options, {}, encoding)) {
     CHECK(piece.starts == !open);
     CHECK(piece.text.size() <= DocumentReader::kPiece);
     if (piece.starts) documents.emplace_back();
@@ -65,7 +66,7 @@ TEST_CASE("files, lines, paragraphs and what stands between separators") {
   const ScratchFolder folder;
   const std::string path = folder.write("a.txt", "one\ntwo\n\nthree\nfour\n\n\n\nfive");
   CHECK(documents_of(path, {}) == Texts{"one\ntwo\n\nthree\nfour\n\n\n\nfive"});
-  CHECK(documents_of(path, {.documents = "line"}) == Texts{"one\n", "two\n", "\n", "three\n", "four\n", "\n", "\n", "\n", "five"});
+  CHECK(documents_of(path, {.documents = "line"}) == Texts{"one\n", "two\n", "\n", "three\n", "four\n", "\n", "\n", "\n", "five\n"});
   CHECK(documents_of(path, {.documents = "line", .keep_line_ends = false}) == Texts{"one", "two", "", "three", "four", "", "", "", "five"});
   CHECK(documents_of(path, {.documents = "blank_line"}) == Texts{"one\ntwo", "three\nfour", "five"});
   CHECK(documents_of(path, {.documents = "o"}) == Texts{"ne\ntw", "\n\nthree\nf", "ur\n\n\n\nfive"});
@@ -138,7 +139,8 @@ TEST_CASE("what is packed in another way is not taken for a text") {
   CHECK(contains(error("a.zip", "PK\x03\x04 text"), "a.zip is compressed as zip"));
   const std::string empty(10'240, '\0');
   CHECK(error("a.tar", empty) == "data: " + folder / "a.tar" + " is a tar archive without members");
-  CHECK(error("zeros", empty + "x") == "no error");
+  CHECK(error("zeros", empty + "x") ==
+        "zeros: byte 0 (value 0x00) is not text; it looks like UTF-16 or no text at all; encoding bytes reads any file");
   const std::string gzip = read_file(write_compressed(folder, "a.gz", "text", ARCHIVE_FILTER_GZIP));
   const std::string tar = write_tar(folder, "x.tar", {{"a.txt", "text"}, {"b.txt.gz", gzip}}, ARCHIVE_FILTER_NONE);
   CHECK(error_of([&] { documents_of(tar, {}); }) == "data: x.tar: b.txt.gz is compressed as gzip; members of an archive are not unpacked");
@@ -170,29 +172,160 @@ TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
   const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // where the last member ends
   const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
   for (const size_t bytes : {262, 300, 511})  // in its first header
-    CHECK(contains(error_of([&] { documents_of(cut_at(bytes), {.encoding = Encoding::bytes}); }), "data: cannot read cut.tar: "));
+    CHECK(contains(error_of([&] { documents_of(cut_at(bytes), {}, Encoding::bytes); }), "data: cannot read cut.tar: "));
   int after_members = 0;
   for (size_t bytes = 512; bytes <= end; bytes += 512) {
-    const std::string error = error_of([&] { documents_of(cut_at(bytes), {.encoding = Encoding::bytes}); });
+    const std::string error = error_of([&] { documents_of(cut_at(bytes), {}, Encoding::bytes); });
     CAPTURE(bytes);
     CHECK(contains(error, "data: cannot read cut.tar: "));
     after_members += error == "data: cannot read cut.tar: it has no end, and was cut short after a member";
   }
   CHECK(after_members >= 3);
-  for (const size_t blocks : {1, 2, 3}) CHECK(documents_of(cut_at(end + 512 * blocks), {.encoding = Encoding::bytes}).size() == 3);
+  for (const size_t blocks : {1, 2, 3}) CHECK(documents_of(cut_at(end + 512 * blocks), {}, Encoding::bytes).size() == 3);
 }
 
 TEST_CASE("encodings") {
   const ScratchFolder folder;
   const std::string latin = folder.write("latin.txt", "caf\xe9 \xff"), mixed = mixed_text(300'000, 3),
                     cut = folder.write("cut.txt", "abc\xe2\x82");
-  CHECK(documents_of(latin, {.encoding = Encoding::latin1}) == Texts{"café ÿ"});
-  CHECK(documents_of(latin, {.encoding = Encoding::bytes}) == Texts{"caf\xe9 \xff"});
-  CHECK(error_of([&] { documents_of(latin, {}); }) == "latin.txt: byte 3 (value 0xe9) is not valid UTF-8");
-  CHECK(error_of([&] { documents_of(cut, {}); }) == "cut.txt: byte 3 (value 0xe2) is not valid UTF-8");
+  CHECK(documents_of(latin, {}, Encoding::latin1) == Texts{"café ÿ"});
+  CHECK(documents_of(latin, {}, Encoding::bytes) == Texts{"caf\xe9 \xff"});
+  CHECK(error_of([&] { documents_of(latin, {}); }) ==
+        "latin.txt: byte 3 (value 0xe9) is not valid UTF-8; encoding latin-1 or bytes reads any text");
+  CHECK(error_of([&] { documents_of(cut, {}); }) ==
+        "cut.txt: byte 3 (value 0xe2) is not valid UTF-8; encoding latin-1 or bytes reads any text");
   CHECK(documents_of(folder.write("mixed.txt", mixed), {}) == Texts{mixed});
   CHECK(error_of([&] { documents_of(folder.write("late.txt", mixed + "\x80"), {}); }) ==
-        format_message("late.txt: byte {} (value 0x80) is not valid UTF-8", {mixed.size()}));
+        format_message("late.txt: byte {} (value 0x80) is not valid UTF-8; encoding latin-1 or bytes reads any text", {mixed.size()}));
+}
+
+namespace {
+
+std::string replaced(std::string text, std::string_view from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+// What a program of its writer may do to the bytes of a text that is the same to its reader.
+const struct {
+  const char* name;
+  std::string (*make)(const std::string& clean, const std::string& between);  // between: what is between two documents
+} kDirt[] = {
+    {"line ends of Windows", [](const std::string& clean, const std::string&) { return replaced(clean, "\n", "\r\n"); }},
+    {"a mark", [](const std::string& clean, const std::string&) { return "\xef\xbb\xbf" + clean; }},
+    {"both", [](const std::string& clean, const std::string&) { return "\xef\xbb\xbf" + replaced(clean, "\n", "\r\n"); }},
+    {"more empty lines",
+        [](const std::string& clean, const std::string& between) {
+          return between.empty() ? clean : "\n" + replaced(clean, between, between + "\n\n") + "\n";
+        }},
+    {"no last line end",
+        [](const std::string& clean, const std::string& between) { return between.empty() ? clean : clean.substr(0, clean.size() - 1); }},
+    {"all of it",
+        [](const std::string& clean, const std::string& between) {
+          const std::string lines = between.empty() ? clean : "\n" + replaced(clean.substr(0, clean.size() - 1), between, between + "\n");
+          return "\xef\xbb\xbf" + replaced(lines, "\n", "\r\n");
+        }},
+};
+
+}  // namespace
+
+TEST_CASE("dirt makes no other documents, labels or text: every reader") {
+  const ScratchFolder folder;
+  const std::string text = "one\ntwo\rtwo\n\nthr\u00e9e\nfour\n";
+  const struct {
+    const char* name;
+    DocumentOptions options;
+    std::string clean, between;
+    Texts documents;
+    bool lines_count = false;  // an empty line is a document of its own
+  } readers[] = {
+      {"files", {}, text, "", {text}},
+      {"lines", {.documents = "line"}, text, "", {"one\n", "two\rtwo\n", "\n", "thr\u00e9e\n", "four\n"}},
+      {"lines without ends", {.documents = "line", .keep_line_ends = false}, text, "", {"one", "two\rtwo", "", "thr\u00e9e", "four"}},
+      {"paragraphs", {.documents = "blank_line"}, text, "\n\n", {"one\ntwo\rtwo", "thr\u00e9e\nfour"}},
+      {"jsonl", {.format = DocumentFormat::jsonl, .label_field = "l", .classes = 2, .labels = {"no", "yes"}},
+          "{\"text\":\"a\\r\\nb\",\"l\":\"yes\"}\n{\"text\":\"\u00e9\",\"l\":\"no\"}\n", "\n", {"a\r\nb", "\u00e9"}},
+      {"tsv", {.format = DocumentFormat::tsv, .text_field = "1", .label_field = "2", .classes = 2, .labels = {"no", "yes"}},
+          "a b\tyes\n\u00e9\tno\n", "\n", {"a b", "\u00e9"}},
+      {"messages", {.format = DocumentFormat::messages}, "{\"messages\":[]}\n{\"messages\":[1]}\n", "\n",
+          {"{\"messages\":[]}", "{\"messages\":[1]}"}},
+  };
+  for (const auto& reader : readers) {
+    CAPTURE(std::string(reader.name));
+    const auto clean = pieces_of(folder.write("clean", reader.clean), reader.options);
+    CHECK(documents_of(folder / "clean", reader.options) == reader.documents);
+    for (const auto& dirt : kDirt) {
+      CAPTURE(std::string(dirt.name));
+      const std::string dirty = dirt.make(reader.clean, reader.between);
+      const std::string path = folder.write("dirty", dirty), twice = path + "," + folder / "dirty";
+      const std::string tar = write_tar(folder, "dirty.tar", {{"a", dirty}, {"b", dirty}}, ARCHIVE_FILTER_GZIP);
+      for (const std::string& paths : {path, write_compressed(folder, "dirty.gz", dirty, ARCHIVE_FILTER_GZIP), twice, tar}) {
+        const auto pieces = pieces_of(paths, reader.options);
+        REQUIRE(pieces.size() == clean.size() * (paths == twice || paths == tar ? 2 : 1));
+        for (size_t i = 0; i < pieces.size(); ++i)
+          CHECK((pieces[i].text == clean[i % clean.size()].text && pieces[i].label == clean[i % clean.size()].label));
+      }
+    }
+  }
+  for (const auto& dirt : kDirt) {
+    const std::string dirty = folder.write("dirty", dirt.make(text, "")),
+                      tar = write_tar(folder, "a.tar", {{"a", read_file(dirty)}}, ARCHIVE_FILTER_NONE);
+    std::string joined;
+    TextStream stream(TextSource(dirty + "," + tar));
+    for (std::string_view block; !(block = stream.next()).empty();) joined += block;
+    CHECK(joined == text + text);
+    CHECK(documents_of(dirty, {}, Encoding::bytes) == Texts{read_file(dirty)});
+  }
+}
+
+TEST_CASE("bytes that are no text are an error that says what they look like, for every reader") {
+  const ScratchFolder folder;
+  std::string ids;  // of nanoGPT: two bytes each
+  for (const int id : {5962, 22307, 25, 198, 8421}) ids += {static_cast<char>(id & 0xff), static_cast<char>(id >> 8)};
+  const std::string utf16("\xff\xfe"
+                          "a\0b\0",
+      6),
+      utf16_big("\xfe\xff\0a", 4);
+  const std::string bin = "it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads",
+                    utf = "it looks like UTF-16, and iconv -f UTF-16 -t UTF-8 makes UTF-8 of it",
+                    nul = "it looks like UTF-16 or no text at all; encoding bytes reads any file";
+  const std::tuple<const char*, std::string, std::string> files[] = {
+      {"train.bin", ids, "train.bin: byte 5 (value 0x00) is not text; " + bin},
+      {"other.bin", std::string("\x42\x01\x02\x03\x01\0\0\0", 8) + ids, "other.bin: byte 5 (value 0x00) is not text; " + bin},
+      {"a.txt", utf16, "a.txt: byte 0 (value 0xff) is not valid UTF-8; " + utf},
+      {"a.txt", utf16_big, "a.txt: byte 0 (value 0xfe) is not valid UTF-8; " + utf},
+      {"a.txt", utf16.substr(2), "a.txt: byte 1 (value 0x00) is not text; " + nul},
+      {"a.txt",
+          std::string("\xef\xbb\xbf"
+                      "a\r\n\0",
+              7),
+          "a.txt: byte 6 (value 0x00) is not text; " + nul}};
+  for (const auto& [name, bytes, error] : files) {
+    const std::string path = folder.write(name, bytes), innocent = folder.write("innocent.txt", "{\"text\":\"a\"}\n");
+    for (const DocumentFormat format : {DocumentFormat::text, DocumentFormat::jsonl, DocumentFormat::tsv, DocumentFormat::messages})
+      CHECK(error_of([&] { documents_of(innocent + "," + path, {.format = format}); }) == error);
+    CHECK(error_of([&] { size_of_text(TextSource(innocent + "," + path)); }) == error);
+    CHECK(documents_of(path, {}, Encoding::bytes) == Texts{bytes});
+  }
+  const std::string packed = write_tar(folder, "x.tar", {{"a", "text"}, {"b", utf16}}, ARCHIVE_FILTER_GZIP);
+  CHECK(error_of([&] { documents_of(packed, {}); }) == "x.tar: b: byte 0 (value 0xff) is not valid UTF-8; " + utf);
+}
+
+TEST_CASE("a text is decoded to the same, wherever its blocks end") {
+  const std::string dirty = "\xef\xbb\xbf"
+                            "a\r\n\r\r\nb\n\xef\xbb\xbf\u00e9\xf0\x9d\x84\x9e\r";
+  for (size_t first = 0; first <= dirty.size(); ++first)
+    for (size_t second = first; second <= dirty.size(); ++second) {
+      TextDecoder decoder(Encoding::utf8);
+      std::string text;
+      for (int file = 0; file < 2; ++file) {
+        for (const std::string& block : {dirty.substr(0, first), dirty.substr(first, second - first), dirty.substr(second)})
+          decoder.append(block, "a", text);
+        decoder.finish("a", text);
+      }
+      const std::string once = "a\n\r\nb\n\xef\xbb\xbf\u00e9\xf0\x9d\x84\x9e\r";
+      REQUIRE(text == once + once);
+    }
 }
 
 TEST_CASE("JSONL and TSV, with labels") {
@@ -225,7 +358,7 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(error("1\ta\n2\tb\n", tsv) == "r:2: label 2 is out of range: 2 classes have 0 to 1");
   CHECK(error("1\ta\npos\tb\n", tsv) == "r:2: label 'pos' is not an integer from 0 to 1");
   CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is 2");
-  CHECK(error("{\"text\":\"\xff\"}", json) == "r: byte 9 (value 0xff) is not valid UTF-8");
+  CHECK(error("{\"text\":\"\xff\"}", json) == "r: byte 9 (value 0xff) is not valid UTF-8; encoding latin-1 or bytes reads any text");
   CHECK(contains(error(std::string(DocumentReader::kMaxLine + 300'000, 'x'), json), "r:1: a line of more than 67108864 bytes"));
 }
 

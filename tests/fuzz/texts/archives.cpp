@@ -30,7 +30,7 @@ Reading read(std::string_view bytes) {
   static fuzz::InputFile input;
   Reading reading;
   fuzz::attempt([&] {
-    MemberStream members({.path = input.write(bytes), .bytes = static_cast<int64_t>(bytes.size()), .stamp = 0});
+    MemberStream members({.path = input.write(bytes), .bytes = static_cast<int64_t>(bytes.size()), .stamp = 0}, Encoding::bytes);
     size_t left = kMost;
     while (members.next_member()) {
       reading.names.push_back(members.name());

@@ -5,8 +5,8 @@ using namespace ricci;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  DocumentOptions options{.format = DocumentFormat::jsonl, .encoding = static_cast<Encoding>(data[0] % 3)};
+  DocumentOptions options{.format = DocumentFormat::jsonl};
   if (data[0] & 4) options.label_field = "label", options.classes = 5;
-  fuzz::read_documents({reinterpret_cast<const char*>(data) + 1, size - 1}, options);
+  fuzz::read_documents({reinterpret_cast<const char*>(data) + 1, size - 1}, static_cast<Encoding>(data[0] % 3), options);
   return 0;
 }

@@ -9,12 +9,12 @@
 
 namespace fuzz {
 
-inline void read_documents(std::string_view text, const ricci::DocumentOptions& options) {
+inline void read_documents(std::string_view text, ricci::Encoding encoding, const ricci::DocumentOptions& options) {
   using namespace ricci;
-  const TextSource source = TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}});
+  const TextSource source = TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}).in(encoding);
   std::vector<DocumentPiece> pieces;
   attempt([&] {
-    DocumentReader reader({source}, options, complete_utf8_prefix);
+    DocumentReader reader(source, options, complete_utf8_prefix);
     for (DocumentPiece piece; reader.next(piece);) {
       require(piece.text.size() <= DocumentReader::kPiece, "a piece is bounded");
       require(piece.label == -1 || (piece.label >= 0 && piece.label < options.classes), "a label is in its range");
@@ -24,7 +24,7 @@ inline void read_documents(std::string_view text, const ricci::DocumentOptions& 
   if (pieces.empty()) return;
   attempt([&] {
     const size_t middle = pieces.size() / 2;
-    DocumentReader rest({source}, options, complete_utf8_prefix, pieces[middle].end);
+    DocumentReader rest(source, options, complete_utf8_prefix, pieces[middle].end);
     DocumentPiece piece;
     if (middle + 1 < pieces.size())
       require(rest.next(piece) && piece.text == pieces[middle + 1].text && piece.end == pieces[middle + 1].end,
