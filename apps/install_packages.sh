@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that ricci is built with; does nothing when they are there.
 #   install_packages.sh [more packages]
-#   install_packages.sh librsvg2-dev     also for drawings as PNG
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 packages=(g++ cmake ninja-build libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libarchive-dev zlib1g-dev libicu-dev libxxhash-dev libdnnl-dev "$@")

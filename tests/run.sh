@@ -19,7 +19,7 @@ case ${1:-} in
   *) echo "tests/run.sh: expected --all or nothing, got '$1'" >&2; exit 2 ;;
 esac
 cd "$(dirname "$0")/.."
-packages=(doctest-dev zstd libxml2-utils clang-format python3 libopenmpi-dev openmpi-bin procps libbz2-dev liblzma-dev liblz4-dev libzstd-dev librsvg2-dev patchelf)
+packages=(doctest-dev zstd libxml2-utils clang-format python3 libopenmpi-dev openmpi-bin procps libbz2-dev liblzma-dev liblz4-dev libzstd-dev patchelf)
 presets=(test)
 if [ -n "$all" ]; then
   packages+=(clang-16 libclang-rt-16-dev)

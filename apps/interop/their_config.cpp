@@ -33,7 +33,7 @@ std::string with_their_keys(std::string message, bool is_gpt2) {
     const std::string_view theirs = is_gpt2 ? gpt2 : llama;
     const std::string subject = "model." + std::string(ours) + ":", other = " " + std::string(ours) + " = ";
     if (message.starts_with(subject)) message.replace(0, subject.size() - 1, theirs);
-    if (const size_t at = message.find(other); at != message.npos) message.replace(at + 1, ours.size(), theirs);
+    if (const size_t found = message.find(other); found != message.npos) message.replace(found + 1, ours.size(), theirs);
   }
   return message;
 }

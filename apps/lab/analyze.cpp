@@ -12,7 +12,7 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr const char *kDrawing = "Draw it: a name that ends in .svg, .png or .html", *kPage = "Write a page: a name that ends in .html";
+constexpr const char *kDrawing = "Draw it: a name that ends in .svg or .html", *kPage = "Write a page: a name that ends in .html";
 
 struct Chosen {
   std::function<Report()> analyse;

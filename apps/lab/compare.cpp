@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
             ->allow_extra_args(false);
         app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
         app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
-        add_output_options(app, options.report, "Draw it: a name that ends in .svg, .png or .html");
+        add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html");
         add_json_flag(app, options.report);
       },
       [&] { return compare(options); });

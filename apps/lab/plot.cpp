@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
       [&](CLI::App& app) {
         CLI::Option* const runs = app.add_option(
             "runs", options.runs, "Folders or names of runs, such as runs/quickstart; --list and --watch take all by default");
-        add_output_options(app, options.report, "The file to write, .svg, .png or .html; plot.svg if not given");
+        add_output_options(app, options.report, "The file to write, .svg or .html; plot.svg if not given");
         CLI::Option* const list = app.add_flag("--list", options.list,
             "Print a table of the runs: state, step, best loss, age of the last record, and values that most runs do not have");
         add_json_flag(app, options.report);

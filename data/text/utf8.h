@@ -61,7 +61,7 @@ class TextDecoder {
   void check(std::string_view bytes, const std::string& name) const;
   Encoding encoding_;
   std::string held_;
-  int64_t offset_ = 0;  // of held_ in the file
+  int64_t offset_ = 0;  // the place of held_ in the file
 };
 
 }  // namespace ricci

@@ -147,7 +147,7 @@ struct SideFiles {
   JsonFile config, tokenizer, names, ids;
 };
 
-// How a tokenizer_class divides a text, or without one a model_type.
+// The division of texts that a tokenizer_class stands for, or without one a model_type.
 struct PairKind {
   std::string_view name, pattern;
   bool compose;

@@ -150,5 +150,5 @@ refuse 'a context shorter than a cell' 1 '--context: 2, fewer tokens than a cell
 refuse 'a scale longer than the context' 1 '--scales: 32, but the context is 16' analyze neighbours runs/decoder --scales 32
 refuse 'a scale finer than the model' 1 '--scales: 2, but the finest cells of coarse have 4 tokens' analyze neighbours runs/coarse --scales 2
 refuse 'more prompts than the text has' 1 'samples: .* tokens, expected [0-9]+ for 500 prompts' analyze samples runs/decoder --prompts 500 --prompt 4 --tokens 12
-refuse 'a drawing of an unknown kind' 1 'x\.pdf: expected a name that ends in \.svg, \.png or \.html' analyze shuffle runs/decoder -o x.pdf
+refuse 'a drawing of an unknown kind' 1 'x\.pdf: expected a name that ends in \.svg or \.html' analyze shuffle runs/decoder -o x.pdf
 finish

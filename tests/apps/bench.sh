@@ -42,7 +42,7 @@ refuse 'a layer and mixers' 2 '--layer excludes mixers|mixers' bench sdp --layer
 refuse 'scales without a layer' 2 '--scales requires --layer' bench --scales 1,4
 refuse 'a length beyond 64 bits' 2 '--lengths' bench --lengths 99999999999999999999
 refuse 'an unknown dtype' 1 'f16' bench --dtype f16
-refuse 'a drawing of an unknown kind' 1 'plot\.pdf: expected a name that ends in \.svg, \.png or \.html' bench "${small[@]}" -o plot.pdf
+refuse 'a drawing of an unknown kind' 1 'plot\.pdf: expected a name that ends in \.svg or \.html' bench "${small[@]}" -o plot.pdf
 
 # ---- RICCI_TRACE
 # counted NAME CALLS ARGUMENT ...: the op that ends a step, and one within it, were called as often.

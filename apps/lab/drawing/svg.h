@@ -38,10 +38,6 @@ Layout layout_of(const Chart& chart, Screen screen = Screen::page);
 // The drawing; with_style: a whole file, otherwise for a page that holds style_of itself.
 std::string to_svg(const Chart& chart, Theme theme, bool with_style = true, Screen screen = Screen::page);
 
-// The bytes of a PNG file of the drawing, two pixels to a unit (png.cpp). Errors: as png_fault has it; the drawing is too large.
-std::string rasterized(const std::string& svg);
-const char* png_fault();  // why there are no PNG files: ricci was built without librsvg; null where there are
-
 // The path through the points, cut where it leaves the box.
 std::string path_through(const std::vector<Point>& points, const PanelBox& box);
 

@@ -58,9 +58,9 @@ void check(const ReportOptions& options, bool draws) {
   if (!options.json.empty() && options.json != "-") check_folder(options.json);
   if (options.out.empty()) return;
   const bool is_png = draws && options.out.ends_with(".png");
-  if (!is_page(options.out) && !is_png && !(draws && options.out.ends_with(".svg")))
-    fail("{}: expected a name that ends in {}", {options.out, draws ? ".svg, .png or .html" : ".html: there is a page, but no drawing"});
-  if (is_png && png_fault()) fail("{}: {}", {options.out, png_fault()});
+  if (!is_page(options.out) && !(draws && options.out.ends_with(".svg")))
+    fail("{}: expected a name that ends in {}{}", {options.out, draws ? ".svg or .html" : ".html: there is a page, but no drawing",
+                                                      is_png ? "; rsvg-convert --zoom 2 turns an SVG into a PNG" : ""});
   check_folder(options.out);
 }
 
@@ -116,8 +116,7 @@ void draw(const Report& report, const std::string& file, const std::string& them
     return;
   }
   if (!report.chart && !report.drawing) fail("{}: not written, as nothing that was found can be drawn", {file});
-  const std::string svg = report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true);
-  write_file_atomically(file, file.ends_with(".png") ? rasterized(svg) : svg);
+  write_file_atomically(file, report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true));
 }
 
 Chart chart_of(const Report& report, const std::string& curves, const std::string& x, const std::string& x_name) {

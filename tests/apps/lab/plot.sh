@@ -55,37 +55,6 @@ accept 'a page' plot runs/wide --x time --log-y -o plot.html
 run plot runs/wide runs/weights -o some.svg
 is 'a drawing names runs without a record' 'left out: runs/weights: holds no metrics.jsonl, so no run has begun in it' cat err
 
-# ---- PNG, as another program decodes it
-rsvg=$(sed -n 's/^RICCI_RSVG_FOUND:INTERNAL=//p' "$build/CMakeCache.txt")
-# decoded FILE: width, height, the colour of the first pixel, whether there are many different bytes of it.
-decoded() {
-  python3 -c 'import struct, sys, zlib
-data = open(sys.argv[1], "rb").read()
-assert data[:8] == b"\x89PNG\r\n\x1a\n"
-width, height, bits, kind = struct.unpack(">IIBB", data[16:26])
-at, packed = 8, b""
-while at < len(data):
-    size, name = struct.unpack(">I4s", data[at:at + 8])
-    body = data[at + 8:at + 8 + size]
-    assert zlib.crc32(name + body) == struct.unpack(">I", data[at + 8 + size:at + 12 + size])[0]
-    packed, at = packed + (body if name == b"IDAT" else b""), at + 12 + size
-raw, pixel = zlib.decompress(packed), {2: 3, 6: 4}[kind]
-assert len(raw) == height * (1 + width * pixel)
-# The filters of a line refer to pixels before it and above it, which are 0 for the first one.
-print(width, height, raw[1:4].hex(), len(set(raw)) > 20)' "$1"
-}
-if [ "$rsvg" = 1 ]; then
-  for theme in light dark auto; do
-    accept "a chart, $theme" plot runs/wide -o plot.png --theme $theme
-    accept 'the same as SVG' plot runs/wide -o plot.svg --theme $theme
-    size=$(sed -nE '1s/.* width="([0-9]+)" height="([0-9]+)".*/\1 \2/p' plot.svg | awk '{ print 2 * $1, 2 * $2 }')
-    [ $theme = dark ] && colour=14171b || colour=ffffff
-    is 'has two pixels for each unit, and its colours' "$size $colour True" decoded plot.png
-  done
-  accept 'masks' analyze masks runs/wide -o masks.png
-  holds 'are a picture' eval "decoded masks.png | grep ' ffffff '"
-fi
-
 # ---- The watched page, again
 await '! cmp -s page.html first.html'
 kill -INT $watcher
@@ -108,14 +77,10 @@ RICCI_RUNS=nowhere refuse 'no folder of runs' 1 'nowhere: there is no such folde
 refuse 'a list as a drawing' 1 'a\.svg: expected a name that ends in \.html' plot --list -o a.svg
 refuse 'a watched drawing' 1 'a\.svg: expected a name that ends in \.html' plot wide --watch a.svg
 refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' plot wide --watch no/page.html
-refuse 'a drawing of an unknown kind' 1 'plot.pdf: expected a name that ends in .svg, .png or .html' plot runs/wide -o plot.pdf
+refuse 'a drawing of an unknown kind' 1 'plot.pdf: expected a name that ends in .svg or .html' plot runs/wide -o plot.pdf
 for steps in nan -1 0.6 inf; do
   refuse "smoothing over $steps" 1 "--smooth: expected a number of steps from 1 to 1e9, or 0, got $steps" plot runs/wide --smooth $steps
 done
-if [ "$rsvg" = 1 ]; then
-  refuse 'a PNG of what is a page' 1 'a\.png: expected a name that ends in \.html' analyze completions runs/wide -o a.png
-else
-  refuse 'PNG without librsvg' 1 'plot\.png: PNG needs librsvg: apps/install_packages\.sh librsvg2-dev, then build again$' plot runs/wide -o plot.png
-  ((failures)) || needs 'librsvg, to write PNG (Debian: librsvg2-dev)'
-fi
+refuse 'a drawing as PNG' 1 'plot\.png: .* \.svg or \.html; rsvg-convert --zoom 2 turns an SVG into a PNG$' plot runs/wide -o plot.png
+refuse 'a PNG of what is a page' 1 'a\.png: expected a name that ends in \.html' analyze completions runs/wide -o a.png
 finish
