@@ -14,8 +14,6 @@
 namespace ricci::apps {
 namespace {
 
-// Each of these files shows that there is a tokenizer; vocab.json and merges.txt need one another.
-constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merges.txt"};
 constexpr const char* kTokenizerConfig = "/tokenizer_config.json";
 // The end of a text, as vocabularies write it.
 constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
@@ -66,17 +64,13 @@ Marks marks_in(const std::string& folder, const JsonFile& config, const Tokenize
 }  // namespace
 
 std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder, const JsonFile& config) {
-  for (const char* name : kTokenizerFiles) {
-    const std::string path = folder + "/" + name;
-    if (!is_there(path)) continue;
-    try {
-      const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(path);
-      return with_marks(tokenizer, marks_in(folder, config, *tokenizer));
-    } catch (const Error& error) {
-      fail("{}; --without-tokenizer leaves it out", {error.what()});
-    }
+  if (tokenizer_file_in(folder).empty()) return nullptr;
+  try {
+    const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(folder);
+    return with_marks(tokenizer, marks_in(folder, config, *tokenizer));
+  } catch (const Error& error) {
+    fail("{}; --without-tokenizer leaves it out", {error.what()});
   }
-  return nullptr;
 }
 
 std::string their_tokenizer(const Tokenizer* tokenizer) {

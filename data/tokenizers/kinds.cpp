@@ -285,13 +285,6 @@ std::shared_ptr<const Tokenizer> open_one_of_pair(const std::string& path) {
   return nullptr;
 }
 
-// The file in a folder that describes its tokenizer.
-std::string file_in(const std::string& folder) {
-  for (const char* name : {"tokenizer.json", "vocab.bpe", "merges.txt", kVocabTxt})
-    if (const std::string path = fs::path(folder) / name; is_file(path)) return path;
-  fail("{}: there is no tokenizer.json, vocab.bpe, merges.txt or vocab.txt in this folder", {folder});
-}
-
 }  // namespace
 
 bool names_tokenizer_file(const std::string& text) {
@@ -301,8 +294,18 @@ bool names_tokenizer_file(const std::string& text) {
   return is_there(text);
 }
 
+std::string tokenizer_file_in(const std::string& folder) {
+  for (const char* name : {"tokenizer.json", "vocab.bpe", "merges.txt", "vocab.json", kVocabTxt})
+    if (std::string path = fs::path(folder) / name; is_file(path)) return path;
+  return "";
+}
+
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options) {
-  if (is_folder(path)) return open_tokenizer(file_in(path), options);
+  if (is_folder(path)) {
+    const std::string file = tokenizer_file_in(path);
+    if (file.empty()) fail("{}: there is no tokenizer.json, vocab.bpe, merges.txt or vocab.txt in this folder", {path});
+    return open_tokenizer(file, options);
+  }
   if (path.ends_with(kVocabTxt)) return naming(path, [&] { return open_vocab_txt(path, options); });
   if (options.lowercase) fail("{}: lower case is for a vocab.txt; other files define themselves what becomes of a text", {path});
   if (auto pair = open_one_of_pair(path)) return pair;

@@ -57,6 +57,9 @@ struct OpenOptions {
 // Errors: no such file, a file beside it is missing, and the format's; each names the file.
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options = {});
 
+// The file in a folder that names its tokenizer; empty if there is none.
+std::string tokenizer_file_in(const std::string& folder);
+
 // True where the text is a path that open_tokenizer could read and not the name of a kind of tokenizer.
 bool names_tokenizer_file(const std::string& text);
 

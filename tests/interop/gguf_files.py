@@ -143,11 +143,18 @@ CHATS = {"chatml": ["chatml"], "llama3": ["llama3"],
          "own": ["<|im_start|>", "sys '{content}'\n", 'Q: "{content}"\n\\', "A:\u00e9 {content}<|im_end|>\n", "<|im_end|>", "A:\u00e9 "]}
 
 
-def check_chat(build, scratch, name, strings):
-    """The template in the file, filled in by Jinja and encoded by llama.cpp, has the ids of ricci-tokenize chat, of messages without markers."""
+def check_ends(build, scratch, name, strings):
+    """The token that ends an answer ends it in the file, too."""
     answer = {"role": "assistant", "content": "yes"}
     folder = train_on_talks(build, scratch, f"chat_{name}", strings, [[*talk, answer] for talk in TALKS * 20])
     run(build, "convert", "export", folder, f"{scratch}/{name}.gguf", "--gguf", "f32")
+    get = {key: field.contents() for key, field in GGUFReader(f"{scratch}/{name}.gguf").fields.items()}
+    ends = [get["tokenizer.ggml.tokens"][get[f"tokenizer.ggml.{end}_token_id"]] for end in ("eos", "eot") if f"tokenizer.ggml.{end}_token_id" in get]
+    assert {"llama3": "<|eot_id|>"}.get(name, "<|im_end|>") in ends, (name, ends)
+
+
+def check_chat(build, scratch, name, strings):
+    """The template in the file, filled in by Jinja and encoded by llama.cpp, has the ids of ricci-tokenize chat, of messages without markers."""
     model = llama_cpp.Llama(f"{scratch}/{name}.gguf", n_ctx=256, verbose=False, n_threads=1)
     written = model.metadata["tokenizer.chat_template"]
     jinja = llama_cpp.llama_chat_format.Jinja2ChatFormatter(written, eos_token="", bos_token="", add_generation_prompt=False)
@@ -171,9 +178,11 @@ def main(build):
                     tolerance = 5e-3 if numbers == "f32" else 0.3  # the others are rounded
                     line += f"; llama.cpp: the same ids, logits within {check_llama_cpp(build, file, folder, tolerance, scratch):.1e}"
                 print(line)
-        if llama_cpp:
-            for name, strings in CHATS.items():
+        for name, strings in CHATS.items():
+            check_ends(build, scratch, name, strings)
+            if llama_cpp:
                 print(f"{name:20} {check_chat(build, scratch, name, strings)} conversations have the same ids in llama.cpp")
+        print(f"{len(CHATS)} templates: the token that ends an answer is in the file")
     if not llama_cpp:
         print("skipped: llama-cpp-python is not installed")
 

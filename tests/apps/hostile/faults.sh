@@ -101,6 +101,7 @@ fault_of() {
   [ $code$may_leave = 0 ] && return
   again
   local later=$?
+  [ $code != 1 ] || [ $later = 0 ] || echo "later: exit code $later, $(head -1 err) (first: $first)"
   tree work >now
   diff expected now >difference || echo "later: exit code $later, $(head -1 err), $(head -3 difference | xargs) (first: $first)"
   left=$(unfinished)
