@@ -147,6 +147,8 @@ JsonValue parse_json(std::string_view text, const char* what, const JsonLimits& 
   if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: {} bytes, at most {} are read", {what, text.size(), limits.bytes});
   if (const int depth = json_depth(text); depth > limits.depth)
     fail("{}: the JSON is nested {} levels deep, at most {} are read", {what, depth, limits.depth});
+  if (const size_t zero = text.find('\0'); zero != text.npos)  // to the parser it is the end
+    fail("{}: not JSON: fault at byte {} of {}", {what, zero + 1, text.size()});
   JsonBuilder builder(what, text.size(), limits.values);
   if (!nlohmann::json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {what, text.size()});
   return builder.take();

@@ -228,14 +228,17 @@ TEST_CASE("safetensors: a file that is not of this format") {
 }
 
 TEST_CASE("safetensors: a header that is not a JSON object") {
-  CHECK(complaint(file_of("", 0)) == "the header is not JSON: fault at byte 1 of 0");
-  CHECK(complaint(file_of(R"({"w":)", 0)) == "the header is not JSON: fault at byte 6 of 5");
-  CHECK(complaint(file_of("{\"\xff\":1}", 0)) == "the header is not JSON: fault at byte 3 of 7");
-  CHECK(complaint(file_of(std::string("{}\0\0", 4), 0)) == "the header is not JSON: fault at byte 3 of 4");
-  CHECK(complaint(file_of("{} x", 0)) == "the header is not JSON: fault at byte 4 of 4");
+  CHECK(complaint(file_of("", 0)) == "the header: not JSON: fault at byte 1 of 0");
+  CHECK(complaint(file_of(R"({"w":)", 0)) == "the header: not JSON: fault at byte 6 of 5");
+  CHECK(complaint(file_of("{\"\xff\":1}", 0)) == "the header: not JSON: fault at byte 3 of 7");
+  CHECK(complaint(file_of(std::string("{}\0\0", 4), 0)) == "the header: not JSON: fault at byte 3 of 4");
+  CHECK(complaint(file_of("{} x", 0)) == "the header: not JSON: fault at byte 4 of 4");
   for (const char* text : {"7", "null", "\"w\"", "[]", "[{}]"}) CHECK(complaint(file_of(text, 0)) == "the header is not a JSON object");
-  CHECK(complaint(file_of(R"({"w":{"shape":[[)" + std::string(100'000, '['), 0)) == "the header is nested too deeply");
-  CHECK(complaint(file_of(R"({"w":{"shape":{"a":{}}}})", 0)) == "the header is nested too deeply");
+  const auto deep = [](const char* levels) {
+    return "the header: the JSON is nested " + std::string(levels) + " levels deep, at most 3 are read";
+  };
+  CHECK(complaint(file_of(R"({"w":{"shape":[[)" + std::string(100'000, '['), 0)) == deep("100004"));
+  CHECK(complaint(file_of(R"({"w":{"shape":{"a":{}}}})", 0)) == deep("4"));
 }
 
 TEST_CASE("safetensors: a header takes time and memory in proportion to its length, whatever it holds") {
@@ -262,7 +265,8 @@ TEST_CASE("safetensors: a header takes time and memory in proportion to its leng
     CHECK(complaint(file_of(R"({"w":{"shape":)" + text, 0)).size() < 300);
     CHECK(complaint(file_of(R"({"__metadata__":{"a":)" + text, 0)).size() < 300);
   }
-  CHECK(complaint(file_of(R"({"w":{"shape":[)" + repeated("1,", large) + "1]}}", 0)) == R"("w": more than 65536 values)");
+  CHECK(complaint(file_of(R"({"w":{"dtype":"F32","data_offsets":[0,0],"shape":[)" + repeated("1,", large) + "1]}}", 0)) ==
+        R"(tensor "w": shape has 100001 extents, at most 6 are supported)");
 }
 
 TEST_CASE("safetensors: names and keys given twice") {
@@ -290,9 +294,9 @@ TEST_CASE("safetensors: malformed shapes") {
   CHECK(one("[2.0,3]", "[0,24]") == R"(tensor "w": shape has 2.0)" + range);
   CHECK(one(R"(["2",3])", "[0,24]") == R"(tensor "w": shape has "2")" + range);
   CHECK(one("[true]", "[0,24]") == R"(tensor "w": shape has true)" + range);
-  CHECK(one("[9223372036854775808]", "[0,24]") == R"(tensor "w": shape has 9223372036854775808)" + range);
+  CHECK(one("[9223372036854775808]", "[0,24]") == R"(tensor "w": shape has 9.223372036854776e+18)" + range);
   CHECK(one("[99999999999999999999]", "[0,24]") == R"(tensor "w": shape has 1e+20)" + range);
-  CHECK(one("[1e999]", "[0,24]") == "the header has a number beyond the range of f64");
+  CHECK(one("[1e999]", "[0,24]").starts_with("the header: not JSON: fault at byte "));
   CHECK(one("[4294967296,4294967296]", "[0,24]") == R"(tensor "w": shape [4294967296, 4294967296] overflows)");
   CHECK(one("[4611686018427387904,4,0]", "[0,0]", 0) == R"(tensor "w": shape [4611686018427387904, 4, 0] overflows)");
   CHECK(one("[9223372036854775807]", "[0,24]") == R"(tensor "w": shape [9223372036854775807] overflows)");

@@ -19,6 +19,7 @@ TEST_CASE("json: members in their order, numbers, escapes") {
   CHECK(value.to_json() == R"({"b":[1,-2,2.5,null,true],"a":"é😀","a":"last"})");
   CHECK(quoted_json("é\n\"\u2028", true) == R"("\u00e9\n\"\u2028")");
   CHECK(test::bounded_error([] { parse_json("\"\\ud800\"", "test"); }).starts_with("test: not JSON: fault at byte"));
+  CHECK(test::bounded_error([] { parse_json({"{}\0x", 4}, "test"); }) == "test: not JSON: fault at byte 3 of 4");
 }
 
 TEST_CASE("json: members of a type, and an error that names another one") {
