@@ -9,7 +9,6 @@
 #include "core/json/value.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/piece_tokenizer.h"
 
 namespace ricci::apps {
 namespace {
@@ -80,9 +79,9 @@ std::string their_tokenizer(const Tokenizer* tokenizer) {
 
 std::string tokenizer_config(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& talks) {
   Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
-  const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
-  if (pieces && marks.begin >= 0) config.emplace_back("bos_token", std::string(pieces->vocabulary().piece(marks.begin)));
-  if (pieces && !marks.ends.empty()) config.emplace_back("eos_token", std::string(pieces->vocabulary().piece(marks.ends[0])));
+  const auto text = [&](int64_t id) { return tokenizer.decode({&id, 1}); };
+  if (marks.begin >= 0) config.emplace_back("bos_token", text(marks.begin));
+  if (!marks.ends.empty()) config.emplace_back("eos_token", text(marks.ends[0]));
   std::string json = json_text(config, 2) + "\n";
   if (!talks.empty()) json.replace(json.rfind("\n}"), 1, ",\n  " + quoted_json(kTemplateMember) + ": " + talks + "\n");
   return json;
