@@ -143,31 +143,29 @@ struct SideFiles {
   bool exist() const { return config.is_there() || tokenizer.is_there() || names.is_there() || ids.is_there(); }
   bool has_decoder() const { return tokenizer.value("added_tokens_decoder").is_object(); }
   const JsonFile& with(const char* key) const { return !has_decoder() && !names.value(key).is_null() ? names : tokenizer; }
+  bool have(const char* key) const {
+    const std::vector<std::string>& keys = with(key).object().keys();
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  }
 
   JsonFile config, tokenizer, names, ids;
 };
 
-// The division of texts that a tokenizer_class stands for, or without one a model_type.
-struct PairKind {
-  std::string_view name, pattern;
-  bool compose;
-};
-constexpr PairKind kPairKinds[] = {{"gpt2", "gpt2", false}, {"GPT2Tokenizer", "gpt2", false}, {"CodeGenTokenizer", "gpt2", false},
-    {"GPTNeoXTokenizer", "gpt2", true}, {"qwen2", "qwen2", true}, {"qwen3", "qwen2", true}, {"Qwen2Tokenizer", "qwen2", true}};
-constexpr const char* kEndOfText = "<|endoftext|>";  // special for all of them
-
-// GPT-2's if no file names one. Error: another kind. About other classes for qwen2 the versions of transformers differ.
-const PairKind& kind_of_pair(const SideFiles& files) {
+// True for pairs of Qwen2 and Qwen3, false for GPT-2's, which they are if no file names a class, nor a model_type. Error: another kind.
+// About other classes for qwen2 the versions of transformers differ.
+bool is_qwen2(const SideFiles& files) {
   const std::string type = files.config.text("model_type").value_or("gpt2");
   const JsonFile& file = files.tokenizer.text("tokenizer_class") ? files.tokenizer : files.config;
   const char* const key = file.text("tokenizer_class") ? "tokenizer_class" : "model_type";
   std::string name = file.text(key).value_or(type);
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  for (const PairKind& kind : kPairKinds)
-    if (name == kind.name && (type != "qwen2" || kind.pattern == type)) return kind;
-  fail("{}: {}: {}: merges with a vocabulary are read for GPT2Tokenizer, CodeGenTokenizer, GPTNeoXTokenizer and Qwen2Tokenizer only; "
-       "save_pretrained of transformers writes a tokenizer.json",
-      {file.path(), key, one_line(name)});
+  const bool qwen2 = name == "Qwen2Tokenizer" || name == "qwen2" || name == "qwen3";
+  const bool gpt2 = name == "GPT2Tokenizer" || name == "CodeGenTokenizer" || name == "gpt2";
+  if (!qwen2 && (!gpt2 || type == "qwen2"))
+    fail("{}: {}: {}: merges with a vocabulary are read for GPT2Tokenizer, CodeGenTokenizer and Qwen2Tokenizer only; "
+         "save_pretrained of transformers writes a tokenizer.json",
+        {file.path(), key, one_line(name)});
+  return qwen2;
 }
 
 // A token as these files write it under a key: a text, which is special, or an object. It has no id yet.
@@ -187,8 +185,10 @@ bool contains(const std::vector<AddedToken>& tokens, const std::string& content)
   return std::any_of(tokens.begin(), tokens.end(), [&](const AddedToken& token) { return token.content == content; });
 }
 
+constexpr const char* kEndOfText = "<|endoftext|>";  // what the classes name if no file does
+
 // The tokens that have a name, in the order of transformers.
-std::vector<AddedToken> special_tokens(const SideFiles& files, const Vocabulary& pieces) {
+std::vector<AddedToken> special_tokens(const SideFiles& files, const Vocabulary& pieces, bool qwen2) {
   std::vector<AddedToken> tokens;
   for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
            "additional_special_tokens", "extra_special_tokens"}) {
@@ -198,16 +198,17 @@ std::vector<AddedToken> special_tokens(const SideFiles& files, const Vocabulary&
     for (const JsonValue& each : are_several ? value.items() : JsonValue::List{value})
       if (!each.is_null()) tokens.push_back(token_of(each, file, key));
   }
-  if (files.exist() && pieces.find(kEndOfText) >= 0) tokens.push_back({.id = -1, .content = kEndOfText});
+  for (const char* key : {"eos_token", "unk_token", qwen2 ? "pad_token" : "bos_token"})
+    if (files.exist() && !files.have(key) && pieces.find(kEndOfText) >= 0) tokens.push_back({.id = -1, .content = kEndOfText});
   for (AddedToken& token : tokens) token.special = true;
   return tokens;
 }
 
 // The tokens whose ids a file names, and the special ones: they have the ids of the vocabulary, or follow it.
-std::vector<AddedToken> added_to_pair(const SideFiles& files, const Vocabulary& pieces) {
+std::vector<AddedToken> added_to_pair(const SideFiles& files, const Vocabulary& pieces, bool qwen2) {
   const JsonFile& file = files.has_decoder() ? files.tokenizer : files.ids;
   const JsonValue& all = files.has_decoder() ? file.value("added_tokens_decoder") : file.object();
-  const std::vector<AddedToken> special = special_tokens(files, pieces);
+  const std::vector<AddedToken> special = special_tokens(files, pieces, qwen2);
   std::vector<AddedToken> added;
   int64_t next = pieces.size();
   for (size_t i = 0; i < all.keys().size(); ++i) {
@@ -235,16 +236,14 @@ std::shared_ptr<const Tokenizer> open_pair(const std::string& merges, const std:
   Vocabulary pieces = naming(vocabulary, [&] { return read_vocabulary(vocabulary); });
   const std::vector<BpeTokenizer::Pair> pairs = naming(merges, [&] { return read_merges(merges); });
   const SideFiles files(vocabulary);
-  const PairKind& kind = kind_of_pair(files);
-  const bool is_gpt2 = kind.pattern == "gpt2";
-  std::vector<AddedToken> added = added_to_pair(files, pieces);
-  BpeOptions options{.pattern = &split_pattern_of_name(kind.pattern), .compose = kind.compose};
+  const bool qwen2 = is_qwen2(files);
+  std::vector<AddedToken> added = added_to_pair(files, pieces, qwen2);
+  BpeOptions options{.pattern = &split_pattern_of_name(qwen2 ? "qwen2" : "gpt2"), .compose = qwen2};
   options.add_prefix_space = files.tokenizer.flag("add_prefix_space").value_or(false);
-  if (options.add_prefix_space && !is_gpt2)
-    fail("{}: add_prefix_space: true is not supported with {}", {files.tokenizer.path(), kind.name});
+  if (options.add_prefix_space && qwen2) fail("{}: add_prefix_space: true is not supported with Qwen2Tokenizer", {files.tokenizer.path()});
   const JsonFile& first = files.with("bos_token");
   if (const JsonValue& bos = first.value("bos_token"); files.tokenizer.flag("add_bos_token").value_or(false))
-    options.first = bos.is_null() ? std::string(is_gpt2 ? kEndOfText : "") : token_of(bos, first, "bos_token").content;
+    options.first = bos.is_null() ? std::string(qwen2 ? "" : kEndOfText) : token_of(bos, first, "bos_token").content;
   return naming(merges, [&] { return std::make_shared<BpeTokenizer>(std::move(pieces), pairs, std::move(added), options); });
 }
 

@@ -126,9 +126,8 @@ TEST_CASE("a pair of vocabulary and merges: the files next to it say how a text 
 }
 
 TEST_CASE("a pair of vocabulary and merges: other kinds, and files that say nothing sound, are refused by name") {
-  const std::string only =
-      ": merges with a vocabulary are read for GPT2Tokenizer, CodeGenTokenizer, GPTNeoXTokenizer and Qwen2Tokenizer only; "
-      "save_pretrained of transformers writes a tokenizer.json";
+  const std::string only = ": merges with a vocabulary are read for GPT2Tokenizer, CodeGenTokenizer and Qwen2Tokenizer only; "
+                           "save_pretrained of transformers writes a tokenizer.json";
   const struct {
     const char *name, *text;
     std::string error;  // after the path
@@ -138,6 +137,7 @@ TEST_CASE("a pair of vocabulary and merges: other kinds, and files that say noth
       {"config.json", R"({"model_type": "qwen2", "tokenizer_class": "GPT2Tokenizer"})", "tokenizer_class: GPT2Tokenizer" + only},
       {"tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizerFast"})", "tokenizer_class: RobertaTokenizer" + only},
       {"tokenizer_config.json", R"({"tokenizer_class": "BartTokenizer"})", "tokenizer_class: BartTokenizer" + only},
+      {"tokenizer_config.json", R"({"tokenizer_class": "GPTNeoXTokenizer"})", "tokenizer_class: GPTNeoXTokenizer" + only},
       {"tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})", "tokenizer_class: CLIPTokenizer" + only},
       {"tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})", "tokenizer_class: PreTrainedTokenizer" + only},
       {"tokenizer_config.json", R"({"tokenizer_class": 3})", "tokenizer_class: 3, expected a text"},
