@@ -78,11 +78,10 @@ constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.
 
 // Error: llama.cpp has no such tokenizer.
 const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
-  const auto* const eos = dynamic_cast<const EosTokenizer*>(&tokenizer);
-  const auto* const bpe = dynamic_cast<const BpeTokenizer*>(eos ? &eos->without_eos() : &tokenizer);
+  const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&without_document_ends(tokenizer));
   const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
+  if (eos_of(tokenizer) == Eos::line) refuse("a tokenizer with a piece after every line");
   if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
-  if (eos && eos->after() == Eos::line) refuse("a tokenizer with " + eos->piece() + " after every line");
   if (bpe->options().add_prefix_space) refuse("a tokenizer that puts a space before every text");
   return *bpe;
 }

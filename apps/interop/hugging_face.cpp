@@ -174,6 +174,13 @@ void write_folder(const Folder& place, const std::vector<std::pair<const char*, 
     if (!text.empty()) write_file_atomically({place, name}, text);
 }
 
+// Which tokenizer an export has, or why it has none.
+std::string tokenizer_note(const Tokenizer* tokenizer, bool is_written) {
+  if (is_written || !tokenizer) return tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer";
+  const bool lines = eos_of(*tokenizer) == Eos::line;
+  return "no tokenizer (transformers has none " + (lines ? "that ends lines with a piece)" : "of the kind " + tokenizer->name() + ")");
+}
+
 }  // namespace
 
 std::string gpt2_config_json(const ModelConfig& c, const Marks& marks) {
@@ -239,7 +246,7 @@ std::string export_hugging_face(const std::string& path, const std::string& whic
       llama ? as_theirs(model, llama_rows(model.config())) : gpt2_weights(model));
   return format_message("{}: {} parameters from {}, {}, {}, vocabulary {}, context {}",
       {folder, with_commas(model.parameter_count()), path, llama ? llama_type(model.config()) : "GPT-2",
-          tokenizer.empty() ? "no tokenizer" : run.tokenizer()->name() + " tokenizer", model.config().vocab, model.config().ctx});
+          tokenizer_note(run.tokenizer().get(), !tokenizer.empty()), model.config().vocab, model.config().ctx});
 }
 
 }  // namespace ricci::apps

@@ -14,8 +14,6 @@ namespace ricci::apps {
 namespace {
 
 constexpr const char* kTokenizerConfig = "/tokenizer_config.json";
-// The end of a text, as vocabularies write it.
-constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
 
 // Templates of conversations, and the markers that name one of ours. Phi's has the markers of chatml and one more.
 constexpr int64_t kMaxTemplate = 16 << 20;
@@ -73,7 +71,7 @@ std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder,
 }
 
 std::string their_tokenizer(const Tokenizer* tokenizer) {
-  const std::string json = tokenizer ? tokenizer->to_json() : "";
+  const std::string json = tokenizer ? without_document_ends(*tokenizer).to_json() : "";
   return json.empty() || parse_json(json, "tokenizer")["model"].is_null() ? "" : json;
 }
 
@@ -132,12 +130,10 @@ Marks marks_of(const RunFolder& run) {
   const Tokenizer* const tokenizer = run.tokenizer().get();
   Marks marks = tokenizer ? tokenizer->marks() : Marks();
   if (marks.begin < 0) marks.begin = marks.first;
-  for (const char* piece : kEndOfText) {
-    const int64_t id = tokenizer && marks.ends.empty() ? tokenizer->find(piece) : -1;
-    if (id < 0) continue;
-    marks.ends = {id};
-    if (marks.begin < 0) marks.begin = id;
-  }
+  const std::string last = tokenizer ? end_of_text(*tokenizer) : "";
+  const bool is_between = marks.ends.empty() || eos_of(*tokenizer) == Eos::document;  // texts: the end of one is before the next
+  if (marks.ends.empty() && !last.empty()) marks.ends = {tokenizer->find(last)};
+  if (marks.begin < 0 && is_between && !last.empty()) marks.begin = marks.ends[0];
   const int64_t end = tokenizer && has_chat(run.config()) ? tokenizer->find(chat_template(run.config().chat).end) : -1;
   if (end < 0) return marks;
   std::erase(marks.ends, end);

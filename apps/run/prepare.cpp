@@ -10,6 +10,7 @@
 #include "apps/terminal/progress.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 
@@ -22,24 +23,40 @@ constexpr int64_t kMegabyte = 1'000'000;
 
 struct Options {
   std::vector<std::string> inputs;
-  std::string output, tokenizer = "char", eos = name_of(Eos::none), eos_piece = EosOptions().piece;
+  std::string output, tokenizer = "char", eos, eos_piece;
   std::string format = name_of(DocumentFormat::text), encoding = name_of(Encoding::utf8);
   PrepareOptions prepare;
   int threads = 0;
 };
 
-std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, const TextSource& files) {
+// The end of lines or documents: as asked for, or as in the shards that are there, or the tokenizer's own (null: one is made here) for
+// documents without labels that follow each other.
+Eos eos_for(const Options& options, const std::shared_ptr<const Tokenizer>& tokenizer) {
+  if (!options.eos.empty()) return choice_of<Eos>("--eos", options.eos);
+  if (has_tokenizer(options.output)) return eos_of(*tokenizer_of_shards(options.output));
+  const DocumentOptions& d = options.prepare.documents;
+  if (d.classes > 0 || (d.format == DocumentFormat::text && d.documents == DocumentOptions().documents)) return Eos::none;
+  const Eos eos = tokenizer ? eos_of(*with_own_eos(tokenizer)) : Eos::document;
+  if (eos == Eos::none)
+    std::puts(format_message("documents follow each other without a separator, as the {} tokenizer has no token that ends a text; {}",
+        {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"})
+                  .c_str());
+  return eos;
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_for(Options& options, const TextSource& files) {
   std::shared_ptr<const Tokenizer> tokenizer;
   if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
-  else if (options.tokenizer == "char") tokenizer = char_tokenizer_of(files, options.prepare.documents);
-  else tokenizer = open_tokenizer(find_data(options.tokenizer).string());
-  return with_eos(tokenizer, choice_of<Eos>("--eos", options.eos), options.eos_piece);
+  else if (options.tokenizer != "char") tokenizer = open_tokenizer(find_data(options.tokenizer).string());
+  const Eos eos = eos_for(options, tokenizer);
+  options.prepare.documents.keep_line_ends = eos != Eos::document;
+  if (!tokenizer) tokenizer = char_tokenizer_of(files, options.prepare.documents);
+  return with_eos(tokenizer, eos, options.eos_piece);
 }
 
 int prepare(Options options) {
   if (options.threads) set_thread_count(options.threads);
   options.prepare.documents.format = choice_of<DocumentFormat>("--format", options.format);
-  options.prepare.documents.keep_line_ends = choice_of<Eos>("--eos", options.eos) != Eos::document;
   if (const auto& labels = options.prepare.documents.labels; !labels.empty()) options.prepare.documents.classes = std::ssize(labels);
   if (options.prepare.documents.format == DocumentFormat::messages)
     fail("--format: messages is read by ricci-train, which keeps the tokens of conversations in its cache");
@@ -72,11 +89,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--tokenizer", options.tokenizer,
          "char (the characters of the documents), byte, or the path of a tokenizer (ricci-tokenize makes others)")
       ->capture_default_str();
-  CLI::Option* const eos =
-      app.add_option("--eos", options.eos, "Put a piece after every line or document: " + list_of<Eos>())->capture_default_str();
-  app.add_option("--eos-piece", options.eos_piece, "This piece, added to the vocabulary where it is not in it")
-      ->capture_default_str()
-      ->needs(eos);
+  CLI::Option* const eos = app.add_option("--eos", options.eos,
+      "Put a piece after every line or document: " + list_of<Eos>() +
+          "; document by default for documents that are not whole files and have no labels");
+  app.add_option("--eos-piece", options.eos_piece, "This piece; by default the tokenizer's own end of text, or <eos>")->needs(eos);
   app.add_option("--format", options.format, "Format of the inputs: " + list_of<DocumentFormat>())->capture_default_str();
   app.add_option("--encoding", options.encoding, "Encoding of the inputs: " + list_of<Encoding>())->capture_default_str();
   app.add_option("--documents", documents.documents,

@@ -145,7 +145,8 @@ void add_common(CLI::App& app, Options& options) {
   app.add_flag("--lowercase", options.open.lowercase, "WordPiece: lower case without accents, as uncased models want it");
   CLI::Option* const eos =
       app.add_option("--eos", options.eos, "Put <eos> after every line, or every document: none, line, document")->capture_default_str();
-  app.add_option("--eos-piece", options.end.piece, "The text of <eos> in the vocabulary")->capture_default_str()->needs(eos);
+  app.add_option("--eos-piece", options.end.piece, "Its text; by default the tokenizer's own end of text after documents, else <eos>")
+      ->needs(eos);
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <optional>
@@ -134,7 +135,9 @@ std::shared_ptr<const Tokenizer> first_tokenizer(const RunFolder* run, const std
 // The text, from which the config gets what it leaves to it: the size of the vocabulary, and the names of classes.
 Corpus open_data(Ranks& ranks, TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
   Corpus corpus = open_in_turn(ranks, config, tokenizer);
-  resolve_vocab(config, vocab_of(config, *corpus.tokenizer));
+  config.model.vocab = std::min(config.model.vocab, vocab_of(config, *corpus.tokenizer));
+  resolve_vocab(config, corpus.tokenizer->vocab_size());
+  resolve_eos(config, *corpus.tokenizer);
   config.labels = corpus.labels;
   return corpus;
 }

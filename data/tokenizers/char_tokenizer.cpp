@@ -1,5 +1,7 @@
 #include "data/tokenizers/char_tokenizer.h"
 
+#include <utility>
+
 #include "core/error.h"
 #include "core/json/value.h"
 #include "data/text/text.h"
@@ -43,7 +45,7 @@ void CharacterSet::add(const TextSource& text) {
   });
 }
 
-CharTokenizer::CharTokenizer(std::string_view characters) {
+CharTokenizer::CharTokenizer(std::string_view characters, std::string end) : end_(std::move(end)) {
   for (size_t position = 0; position < characters.size();) {
     const Utf8Character character = character_at(characters, position, 0);
     if (character.code >= id_of_.size()) id_of_.resize(character.code + 1, -1);
@@ -58,7 +60,7 @@ CharTokenizer::CharTokenizer(std::string_view characters) {
 std::string CharTokenizer::to_json() const {
   std::string characters;
   for (const char32_t code : characters_) append_utf8(code, characters);
-  return R"({"characters":)" + quoted_json(characters) + R"(,"name":"char"})";
+  return R"({"characters":)" + quoted_json(characters) + (end_.empty() ? "" : R"(,"end":)" + quoted_json(end_)) + R"(,"name":"char"})";
 }
 
 void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
@@ -67,7 +69,7 @@ void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vect
     const int32_t id = character.code < id_of_.size() ? id_of_[character.code] : -1;
     if (id < 0)
       fail("char tokenizer: {} at byte {} is not among the {} characters of the vocabulary",
-          {describe_character(character.code), offset + static_cast<int64_t>(position), vocab_size()});
+          {describe_character(character.code), offset + static_cast<int64_t>(position), characters_.size()});
     ids.push_back(id);
     position += character.bytes;
   }
@@ -76,7 +78,8 @@ void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vect
 size_t CharTokenizer::complete_prefix(std::string_view text) const { return complete_utf8_prefix(text); }
 
 void CharTokenizer::append_text(int64_t id, DecodeState&, std::string& text) const {
-  append_utf8(characters_[static_cast<size_t>(id)], text);
+  if (id == std::ssize(characters_)) text += end_;
+  else append_utf8(characters_[static_cast<size_t>(id)], text);
 }
 
 }  // namespace ricci

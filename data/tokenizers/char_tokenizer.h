@@ -22,8 +22,9 @@ class CharacterSet {
 
 class CharTokenizer final : public Tokenizer {
  public:
-  // The vocabulary as UTF-8, in the order of the ids. Errors: empty, a character twice, not UTF-8.
-  explicit CharTokenizer(std::string_view characters);
+  // The vocabulary as UTF-8, in the order of the ids; then the piece `end`, if it is not empty. No text has that one, since a text has only
+  // characters. Errors: empty, a character twice, not UTF-8.
+  explicit CharTokenizer(std::string_view characters, std::string end = "");
   // For the characters of a text, which is read once. Error: text that is not UTF-8.
   static CharTokenizer of_text(const TextSource& text) {
     CharacterSet characters;
@@ -32,16 +33,18 @@ class CharTokenizer final : public Tokenizer {
   }
 
   std::string name() const override { return "char"; }
-  int64_t vocab_size() const override { return static_cast<int64_t>(characters_.size()); }
+  int64_t vocab_size() const override { return std::ssize(characters_) + (end_.empty() ? 0 : 1); }
   std::string to_json() const override;
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
   size_t complete_prefix(std::string_view text) const override;
+  int64_t find(std::string_view piece) const override { return !end_.empty() && piece == end_ ? std::ssize(characters_) : -1; }
 
  protected:
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 
  private:
-  std::u32string characters_;   // by id
+  std::u32string characters_;  // by id
+  std::string end_;
   std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary; -1 if not in it
 };
 

@@ -75,9 +75,10 @@ std::vector<Message> messages_of(std::string_view line) {
 }
 
 ChatTokenizer::ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTemplate form)
-    : tokenizer_(std::move(tokenizer)), pieces_(dynamic_cast<const PieceTokenizer*>(tokenizer_.get())), form_(std::move(form)) {
-  if (dynamic_cast<const EosTokenizer*>(tokenizer_.get()))
-    fail("chat: the tokenizer puts a piece after every line or document; the template ends answers, so that none is needed");
+    : tokenizer_(std::move(tokenizer)),
+      pieces_(dynamic_cast<const PieceTokenizer*>(&without_document_ends(*tokenizer_))),  // the template ends answers
+      form_(std::move(form)) {
+  if (eos_of(*tokenizer_) == Eos::line) fail("chat: the tokenizer puts a piece after every line, but a template writes line ends");
   if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {name()});
   for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant}) check_markers(text);
   if (!find_added(form_.end)) fail("chat: end: '{}' is no added token of the tokenizer", {one_line(form_.end)});

@@ -1,14 +1,31 @@
 #include "data/tokenizers/eos_tokenizer.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/json/value.h"
 
 namespace ricci {
+namespace {
+
+// The end of a text, as vocabularies write it.
+constexpr const char* kEndOfText[] = {"<|endoftext|>", "<|end_of_text|>", kEos, "</s>"};
+
+const EosTokenizer* as_eos(const Tokenizer& tokenizer) { return dynamic_cast<const EosTokenizer*>(&tokenizer); }
+
+}  // namespace
 
 EosTokenizer::EosTokenizer(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece)
     : tokenizer_(std::move(tokenizer)), after_(after), piece_(std::move(piece)), id_(tokenizer_->find(piece_)) {
   if (id_ < 0) fail("{} tokenizer: its vocabulary has no piece '{}' to put after every {}", {name(), one_line(piece_), name_of(after_)});
   if (after_ == Eos::none) fail("eos: expected line or document, got none");
+}
+
+Marks EosTokenizer::marks() const {
+  Marks marks = tokenizer_->marks();
+  std::erase(marks.ends, id_);
+  if (after_ == Eos::document) marks.ends.insert(marks.ends.begin(), id_);
+  return marks;
 }
 
 std::string EosTokenizer::to_json() const {
@@ -44,10 +61,37 @@ void EosTokenizer::append_text(int64_t id, DecodeState& state, std::string& text
   state.at_start = true;
 }
 
-std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, const std::string& piece) {
-  if (after == Eos::none) return tokenizer;
+Eos eos_of(const Tokenizer& tokenizer) {
+  const EosTokenizer* const eos = as_eos(tokenizer);
+  return eos ? eos->after() : Eos::none;
+}
+
+std::string end_of_text(const Tokenizer& tokenizer) {
+  const std::vector<int64_t> ends = tokenizer.marks().ends;
+  if (!ends.empty()) return tokenizer.decode({ends.data(), 1});
+  if (eos_of(tokenizer) == Eos::line) return "";
+  for (const char* piece : kEndOfText)
+    if (tokenizer.find(piece) >= 0) return piece;
+  return "";
+}
+
+std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece) {
+  const EosTokenizer* const eos = as_eos(*tokenizer);
+  const bool has_it = eos && eos->after() == after && (piece.empty() || eos->piece() == piece);
+  if (after == Eos::none || has_it) return tokenizer;
+  if (piece.empty() && after == Eos::document) piece = end_of_text(*tokenizer);
+  if (piece.empty()) piece = kEos;
   if (tokenizer->find(piece) < 0) tokenizer = with_added_piece(*tokenizer, piece);
   return std::make_shared<EosTokenizer>(std::move(tokenizer), after, piece);
+}
+
+std::shared_ptr<const Tokenizer> with_own_eos(std::shared_ptr<const Tokenizer> tokenizer) {
+  const bool can = eos_of(*tokenizer) == Eos::none && !end_of_text(*tokenizer).empty();
+  return can ? with_eos(std::move(tokenizer), Eos::document) : tokenizer;
+}
+
+const Tokenizer& without_document_ends(const Tokenizer& tokenizer) {
+  return eos_of(tokenizer) == Eos::document ? as_eos(tokenizer)->without_eos() : tokenizer;
 }
 
 }  // namespace ricci

@@ -25,7 +25,7 @@ std::shared_ptr<const Tokenizer> train_characters(const TextSource& text, const 
 }
 
 constexpr TokenizerKind kKinds[] = {
-    {"char", "a Unicode character", false, false, "", train_characters},
+    {"char", "a Unicode character", true, false, "", train_characters},
     {"byte", "a byte", false, false, "", train_bytes},
     {"word", "what white space divides; rare words are <unk>", true, false, "vocab min-count special", train_words},
     {"bpe", "a frequent sequence of bytes inside a word, as GPT-2's", true, true, "vocab min-count special split", train_bpe},
@@ -64,11 +64,10 @@ std::shared_ptr<const Tokenizer> train_tokenizer(
     const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos) {
   if (kind.needs_size && options.vocab == 0)
     fail("{} tokenizer: the size of the vocabulary that is to be trained is not given", {kind.name});
-  if (eos.after != Eos::none && !kind.has_pieces)
-    fail("{} tokenizer: its vocabulary has no place for '{}'", {kind.name, one_line(eos.piece)});
-  if (eos.after != Eos::none) options.special.push_back(eos.piece);
+  const std::string piece = eos.piece.empty() ? kEos : eos.piece;
+  if (eos.after != Eos::none) options.special.push_back(piece);
   options.lines = eos.after == Eos::line;
-  return with_eos(kind.train(text, options), eos.after, eos.piece);
+  return with_eos(kind.train(text, options), eos.after, piece);
 }
 
 namespace {

@@ -17,7 +17,7 @@ namespace ricci {
 struct TokenizerKind {
   const char* name;
   const char* summary;  // what a token is
-  bool has_pieces;      // a vocabulary of written pieces, to which <eos> can be added
+  bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // the size of its vocabulary must be given
   const char* options;  // the options of ricci-tokenize train that its training reads, without dashes
   std::shared_ptr<const Tokenizer> (*train)(const TextSource& text, const TrainingOptions& options);
@@ -36,7 +36,7 @@ std::string list_of_readers(std::string_view option);
 
 struct EosOptions {
   Eos after = Eos::none;
-  std::string piece = "<eos>";
+  std::string piece = "";  // as of with_eos
 };
 
 // A tokenizer of this kind with a vocabulary made from the text, which ends lines or documents with <eos> where asked to.

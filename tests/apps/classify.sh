@@ -41,7 +41,7 @@ alike numbers data=numbers.tsv format=tsv label_field=1 "$names"
 alike plain data=numbers.tsv format=tsv label_field=1
 alike shards data=shards "$names"
 accept 'a vocabulary made from the documents' train "${small[@]}" "${tsv[@]}" name=made tokenizer=word steps=2
-accept 'a mixture' train "${small[@]}" "${tsv[@]}" name=mixed data='[reviews.tsv, reviews.tsv]' weights='[1, 2]' steps=2
+accept 'a mixture' train "${small[@]}" "${tsv[@]/#data=*/data=[reviews.tsv, reviews.tsv]}" name=mixed weights='[1, 2]' steps=2
 
 # ---- Evaluation
 prints 'evaluation on the documents that were left out' '^reviews\.tsv \(validation\): 20 documents, context 32: [0-9.]* nats per document, accuracy [01]\.[0-9]*, macro F1 [01]\.[0-9]*$' eval words
@@ -112,7 +112,7 @@ tells() {
   run "${@:2}" || echo "exit code $?" >>err
   is "$1" 'warning: gaps.tsv: documents without text, which are left out: 2' cat err
 }
-gaps=("${small[@]}" "${tsv[@]}" data=gaps.tsv batch=2 steps=1)
+gaps=("${small[@]}" "${tsv[@]/#data=*/data=gaps.tsv}" batch=2 steps=1)
 await '[ $(($(date +%s) - $(stat -c %Z gaps.tsv))) -gt 3 ]'  # the cache takes no file that was changed in the last seconds
 before=$(ls cache/ricci)
 tells 'a training tells how many there are' train "${gaps[@]}" train_fraction=0.5 name=gaps

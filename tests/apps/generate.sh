@@ -44,6 +44,14 @@ accept 'a stop string' generate "${greedy[@]}" --prompt the --stop "$stop" --sto
 same 'ends the text in front of it' expected out
 prints 'and is told in JSON' '"end": "stop"}$' generate "${greedy[@]}" --prompt the --stop "$stop" --jsonl
 
+# ---- The end of documents ends a text
+for ((i = 0; i < 60; ++i)); do echo '{"text": "a b"}'; done >documents.jsonl
+for kind in char 'word' 'bpe model.vocab=1000' 'wordpiece model.vocab=13'; do
+  rm -rf runs/ended
+  accept "documents: $kind" train tiny.yaml name=ended data=documents.jsonl format=jsonl steps=60 lr=1e-2 tokenizer=$kind
+  prints 'a text ends where they do' '"text": " ?b", "tokens": [23], "end": "stop"' generate runs/ended --prompt a --temperature 0 --jsonl
+done
+
 # ---- Lines
 from_stdin '{"prompt": "the"}\n{"prompt": "fox", "id": 3}\n' "${greedy[@]}" --jsonl
 is 'a line for each prompt' $'{"prompt": "the"\n{"prompt": "fox"' grep -oE '^\{"prompt": "[a-z]+"' out
@@ -139,7 +147,7 @@ prints 'cut conversations are counted' '^[0-9,]+ conversations, [0-9,]+ of them 
 # refuse_line NAME PATTERN LINE
 refuse_line() {
   printf '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n%s\n' "$3" >bad.jsonl
-  refuse "$1" 1 "$2" train "${small[@]}" data=bad.jsonl name=bad steps=1
+  refuse "$1" 1 "$2" train "${small[@]/#data=*/data=bad.jsonl}" name=bad steps=1
 }
 refuse_line 'another role' "bad.jsonl:2: message 1: role 'tool', expected system, user, assistant" '{"messages": [{"role": "tool", "content": "a"}]}'
 refuse_line 'no UTF-8' 'bad.jsonl: byte [0-9]+ .* is not' $'{"messages": [{"role": "user", "content": "\xff"}]}'

@@ -9,7 +9,7 @@
 # Each line: what must be set for the keys behind the bar to be read or to matter, the last of it the choice that reads them. Then the
 # keys, each with another value than that of a small run.
 keys='
-| name=other runs=elsewhere data=other.txt format=tsv encoding=latin-1 validation=other.txt train_fraction=0.7 tokenizer=byte
+| name=other runs=elsewhere data=other.txt format=tsv encoding=latin-1 validation=other.txt train_fraction=0.7 tokenizer=byte eos=line
 | model.family=classifier model.preset=msa model.mixer=identity model.vocab=7 model.ctx=9 model.d=12 model.layers=2 model.causal=false
 | model.heads=2 model.window=3 model.qk_norm=true model.kv_heads=1 model.head_width=6 model.qkv_bias=false
 | model.norm=post model.norm_bias=false model.norm_kind=rms model.norm_eps=0.1 model.bias=false model.dropout=0.3
@@ -40,7 +40,6 @@ model.positions=rope model.rope_scaling=linear | model.rope_factor=2
 model.positions=rope model.rope_scaling=llama3 | model.rope_low=2 model.rope_high=8 model.rope_trained_ctx=64
 sample.tokens=0 model.ctx=21 data=sorter | sort_symbols=4 sort_length=12
 format=tsv | text_field=2
-tokenizer=word | eos=line
 data=talks.jsonl tokenizer=markers.json model.ctx=64 sample.tokens=0 format=messages | chat=llama3
 order=shuffled | weights=[1,3] shuffle_buffer=1 pack=best
 schedule=wsd | decay_fraction=0.9

@@ -54,14 +54,28 @@ accept 'the folder alone goes on with the run' train runs/interrupted
 same 'it ends with the same model' runs/{whole,interrupted}/model.safetensors
 accept 'evaluation on its own validation documents' eval runs/whole
 accept 'evaluation on shards' eval runs/whole --data tsv
-prints 'the default tokenizer is passed over with a line' '^tokenizer: char is passed over; .*whole brings its own, a byte tokenizer of 256 tokens$' train tiny.yaml name=default data=whole
-accept 'shards and their tokenizer' train tiny.yaml name=named data=whole tokenizer=whole/tokenizer.json
-holds 'nothing is passed over' eval "! grep 'passed over' out"
+for key in tokenizer=whole/tokenizer.json steps=2; do
+  accept "shards have their tokenizer, $key" train tiny.yaml name=named_${#key} data=whole "$key"
+  holds 'and no line is about it' eval "! grep tokenizer out"
+done
 tar -xOf corpus.tar.gz >members.txt
 accept 'a text' train tiny.yaml name=text data=members.txt
 accept 'the members of a tar archive are a text, too' train tiny.yaml name=archive data=corpus.tar.gz
 same 'and it is the same' runs/{text,archive}/model.safetensors
 accept 'texts are mixed, too' train tiny.yaml name=texts data='[text.txt, lines.txt]' weights='[1, 2]' order=shuffled
+
+# ---- The end of documents
+unlabelled=(prepare lines.jsonl --format jsonl --text-field body)
+accept 'documents that follow each other' "${unlabelled[@]}" --output ended
+is 'end with <eos>' '"behind":"document","piece":"<eos>"' grep -oE '"behind".*"piece":"[^"]*"' ended/tokenizer.json
+is 'so do lines, which lose their line ends' "$(cat ended/tokenizer.json)" eval 'run prepare lines.txt --documents line --output ended_lines; cat ended_lines/tokenizer.json; echo'
+accept 'without an end' "${unlabelled[@]}" --output open --eos none
+prints 'they are there when nobody asks for one' '; [0-9]+ shards were there$' "${unlabelled[@]}" --output open
+prints 'bytes have none, which is told' '^documents follow each other without a separator, as the byte tokenizer has no token that ends a text; --tokenizer char gets one$' \
+  "${unlabelled[@]}" --output bytes --tokenizer byte
+accept 'a whole file' prepare text.txt --output file
+accept 'and labelled documents' "${unlabelled[@]}" --label-field label --classes 3 --output labelled
+for name in file labelled; do holds "have none: $name" eval "! grep -q behind $name/tokenizer.json"; done
 
 # ---- What is wrong, in one line
 shuffled=(train tiny.yaml order=shuffled)

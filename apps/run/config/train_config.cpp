@@ -56,14 +56,17 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()
       .file(names_vocabulary_file);
-  const Fields ending = field.when(has_pieces(c) && !is_chat(c), "tokenizer: word, bpe, wordpiece or a file");
-  ending("eos", c.eos, "put <eos> after every line or document; none: as in a tokenizer file");
+  const Fields ending = given.when(!is_chat(c), "data that is neither generated nor messages");
+  ending("eos", c.eos,
+      "after every line or document comes the tokenizer's own end of text, or <eos>; none: as in a tokenizer file (document for jsonl and "
+      "tsv, if their documents have no labels)")
+      .follows();
 }
 
 // The order in which training goes through the data.
 void visit_order_fields(TrainConfig& c, const Fields& field) {
-  const Fields packing =
-      read_by(field.when(!is_sorting(c) && !is_chat(c), ""), c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
+  const Fields packing = field.when(!is_sorting(c) && !is_chat(c) && c.model.traits().is_language_model(),
+      "data that is neither generated nor messages, and a family other than classifier");
   packing("order", c.order,
       "crops: from anywhere in the data, drawn each time; columns: the data in columns, one per sequence of a step, read in "
       "consecutive windows; shuffled: the documents in a random order, each once per epoch")
@@ -196,11 +199,6 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
-bool has_pieces(const TrainConfig& config) {
-  const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
-  return !kind || kind->has_pieces;
-}
-
 void visit_fields(TrainConfig& c, const Fields& field) {
   field("name", c.name, "of the run; its folder is NAME in `runs`").may_change();
   field("runs", c.runs, "folder of the runs' folders; empty: $RICCI_RUNS, or runs where that is not set").may_change();
@@ -222,6 +220,7 @@ void visit_fields(TrainConfig& c, const Fields& field) {
 void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
   if (!config.model.traits().writes_text()) config.sample.tokens = 0;
+  if (joins_documents(config)) config.eos = Eos::document;
   if (is_chat(config)) config.pack = Pack::none;
   if (is_chat(config)) config.chat = {"chatml"};
 }

@@ -104,15 +104,16 @@ struct TrainConfig {
   std::map<std::string, std::string> following = {};
 };
 
-// True if the tokenizer has a vocabulary of written pieces, to which <eos> can be added.
-bool has_pieces(const TrainConfig& config);
-
 // True if the data is generated.
 inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
 
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
 // The names of a classifier's classes; their numbers where they have no names.
 std::vector<std::string> class_names(const TrainConfig& config);
+// True if documents follow each other in what a language model learns: then a token has to say where each ends.
+inline bool joins_documents(const TrainConfig& config) {
+  return (config.format == DocumentFormat::jsonl || config.format == DocumentFormat::tsv) && !is_classifier(config);
+}
 inline bool is_chat(const TrainConfig& config) { return config.format == DocumentFormat::messages; }
 // True if the run knows a template of conversations: it learns them, or starts from a model that did, or is an imported one.
 inline bool has_chat(const TrainConfig& c) {
@@ -140,5 +141,10 @@ void check(const TrainConfig& config);  // error: the first value that cannot be
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
 // The same for model.vocab, where the config leaves it to the tokenizer.
 void resolve_vocab(TrainConfig& config, int64_t size);
+// Nobody chose an end of lines or documents. Its default depends on the format (apply_preset), and then on whether the tokenizer has one.
+inline bool follows_tokenizer_eos(const TrainConfig& config) { return config.following.contains("eos"); }
+inline void resolve_eos(TrainConfig& config, const Tokenizer& tokenizer) {
+  if (follows_tokenizer_eos(config)) config.eos = eos_of(tokenizer);
+}
 
 }  // namespace ricci::apps

@@ -31,18 +31,21 @@ std::shared_ptr<const Tokenizer> encoder_of(const TrainConfig& config, const std
   return std::make_shared<ChatTokenizer>(tokenizer, chat_template(config.chat));
 }
 
-// Returns null if it is made from the texts.
+// Returns null if it is made from the texts. Nothing is added to the vocabulary of a file unless somebody asked for it.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
   const auto place = look_for_data(config.tokenizer);
   if (!place)
     fail("tokenizer: {} is not there; ricci-tokenize train TEXT -o {} makes one, and the first lines of a run file may have the command",
         {config.tokenizer, config.tokenizer});
-  return with_eos(open_tokenizer(place->string()), config.eos, EosOptions().piece);
+  const auto tokenizer = open_tokenizer(place->string());
+  if (!follows_tokenizer_eos(config)) return with_eos(tokenizer, config.eos);
+  return config.eos == Eos::document ? with_own_eos(tokenizer) : tokenizer;
 }
 
 std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const TextSource& text) {
-  return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.after = config.eos});
+  const bool has_end = kind.takes_eos || !follows_tokenizer_eos(config);
+  return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.after = has_end ? config.eos : Eos::none});
 }
 
 // From the training text of all sources as one, or from the documents that train.
@@ -62,14 +65,32 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
   if (kind->needs_size && config.model.vocab == 0)
     fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens, as in model.vocab=4000",
         {kind->name});
-  const bool of_characters = config.tokenizer == "char" && config.eos == Eos::none;
+  const bool of_characters = config.tokenizer == "char";
   // The config.yaml of older runs has the size, also where it was not asked for.
   const auto key = [&](int64_t vocab) { return format_message("{} {} {}", {kind->name, vocab, name_of(config.eos)}); };
   return {kind->options[0] == '\0' ? std::vector{key(0)} : std::vector{key(config.model.vocab), key(0)}, of_characters,
       [=, &config](const std::string& characters, const std::vector<int64_t>& cuts, int64_t all_cut) -> std::shared_ptr<const Tokenizer> {
-        if (of_characters) return std::make_shared<CharTokenizer>(characters);
+        if (of_characters) return with_eos(std::make_shared<CharTokenizer>(characters), config.eos);
         return train(config, *kind, sources, cuts, all_cut);
       }};
+}
+
+// True if the tokenizer is made from the text, with as many tokens as the config asks for.
+bool trains_vocabulary(const TrainConfig& config) {
+  const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
+  return kind && reads_option(*kind, "vocab") && !are_shards(config.data);
+}
+
+// A line about a vocabulary that came out smaller than it was asked for, and one about documents that nothing separates.
+std::string notes_on_tokenizer(const TrainConfig& config, const Tokenizer& tokenizer) {
+  std::string notes;
+  if (trains_vocabulary(config) && config.model.vocab > tokenizer.vocab_size())
+    notes += format_message("model.vocab: {}, not {}: the text yields no more tokens of tokenizer: {}\n",
+        {with_commas(tokenizer.vocab_size()), with_commas(config.model.vocab), config.tokenizer});
+  if (joins_documents(config) && config.eos == Eos::document && eos_of(tokenizer) == Eos::none)
+    notes += format_message("documents follow each other without a separator, as the {} tokenizer has no token that ends a text; {}\n",
+        {tokenizer.name(), config.tokenizer != "byte" ? "eos=document adds <eos>" : "tokenizer=char gets one"});
+  return notes;
 }
 
 // ---- Shards
@@ -79,7 +100,7 @@ void check_shards_do(const TrainConfig& config, const std::string& path) {
     fail("{}: {}, but {} holds tokens already; ricci-prepare {} makes such", {key, value, path, option});
   };
   if (is_chat(config)) fail("format: messages, but {} holds tokens already; data names files with lines of messages", {path});
-  if (config.eos != Eos::none) reject("eos", name_of(config.eos), "--eos");
+  if (config.eos != Eos::none && !follows_tokenizer_eos(config)) reject("eos", name_of(config.eos), "--eos");
   const bool reads_text = !config.validation.empty() && !are_shards(config.validation);
   if (config.format != DocumentFormat::text && !reads_text) reject("format", name_of(config.format), "--format");
 }
@@ -87,21 +108,19 @@ void check_shards_do(const TrainConfig& config, const std::string& path) {
 // Error: the config names a tokenizer, and the shards have another one.
 void check_tokenizer(const TrainConfig& config, const std::string& path, const Tokenizer& theirs) {
   if (config.tokenizer == TrainConfig().tokenizer) return;
-  const auto asked = read_tokenizer(config);
+  auto asked = read_tokenizer(config);
+  if (asked && eos_of(theirs) == Eos::document) asked = with_eos(asked, Eos::document, end_of_text(theirs));
   const bool is_same = asked ? asked->hash() == theirs.hash() : config.tokenizer == theirs.name();
   if (!is_same)
     fail("tokenizer: {}, but {} brings its own, a {} tokenizer of {} tokens", {config.tokenizer, path, theirs.name(), theirs.vocab_size()});
 }
 
-std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config, std::string& note) {
+std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config) {
   const std::string first = found_or_given(config.data[0]);
   check_shards_do(config, first);
   if (has_tokenizer(first)) {
     const auto theirs = tokenizer_of_shards(first);
     check_tokenizer(config, first, *theirs);
-    if (config.tokenizer != theirs->name() && find_tokenizer_kind(config.tokenizer))
-      note = format_message("tokenizer: {} is passed over; {} brings its own, a {} tokenizer of {} tokens\n",
-          {config.tokenizer, first, theirs->name(), theirs->vocab_size()});
     return theirs;
   }
   if (const auto read = read_tokenizer(config)) return read;
@@ -214,23 +233,24 @@ Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> to
   TrainConfig config = asked;
   if (!shards) config.labels = labels_of(asked);
   std::string note;
-  if (shards && !tokenizer) tokenizer = tokenizer_for_shards(config, note);
+  if (shards && !tokenizer) tokenizer = tokenizer_for_shards(config);
   Parts parts = shards ? open_shards(config, tokenizer) : open_texts(config, tokenizer);
   if (!is_cut(config)) parts.validation.push_back(open_tokens(config, config.validation, tokenizer));
   for (const Tokens& each : parts.train) check_labels(config, each);
   for (const Tokens& each : parts.validation) check_labels(config, each);
   const Tokens validation = join(std::move(parts.validation));
   if (is_chat(config)) note += kept_conversations(config, parts.train, validation);
+  note += notes_on_tokenizer(config, *tokenizer);
   const Tokens train = join(parts.train);
   return {tokenizer, std::move(parts.train), train, validation, note, config.labels};
 }
 
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size(), asked = config.model.vocab;
-  const bool may_have_rows_to_spare = !find_tokenizer_kind(config.tokenizer);  // the tokenizer is a file
-  if (asked != 0 && (asked < size || (asked > size && !may_have_rows_to_spare)))
+  const bool is_file = !find_tokenizer_kind(config.tokenizer);
+  if (asked != 0 && (asked < size || (asked > size && !is_file && !trains_vocabulary(config))))
     fail("model.vocab: {}, but the {} tokenizer has {} tokens; 0 takes its number", {asked, tokenizer.name(), size});
-  return asked ? asked : size;
+  return is_file ? std::max(asked, size) : size;
 }
 
 Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer) {

@@ -21,7 +21,7 @@ struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<Tokens> sources;           // for training: one, or one for each entry of data
   Tokens train, validation;              // train: the sources one after the other
-  std::string note = {};                 // a line about a key that was passed over, or nothing
+  std::string note = {};                 // lines about the tokenizer and about conversations that are left out
   std::vector<std::string> labels = {};  // the names of a classifier's classes, if they have any
 
   uint64_t hash() const;  // hashes all tokens, whatever files they came from
@@ -36,7 +36,8 @@ struct Corpus {
 // and ShardedTokens::open's; a classifier without labels, or with more classes than the model has.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-// The size of the tokenizer's vocabulary. Error: the config asks for another one.
+// The rows of a vocabulary for the tokenizer: its size, or more if the config asks for them and the tokenizer is a file. Error: the config
+// asks for another size. A vocabulary that is made from the text may be smaller than that.
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 
 // The tokens of another text, of the config's format, or of shards, for a model that is trained already.

@@ -15,6 +15,7 @@
 #include "core/files/file.h"
 #include "cuda/device/device.h"
 #include "data/text/text.h"
+#include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
 namespace {
@@ -109,6 +110,9 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
     run.config_.max_ranks = run.config_.max_ranks.value_or(1);  // a run from before this key
     asked.max_ranks = asked.max_ranks.value_or(*run.config_.max_ranks);
     if (asked.labels.empty()) asked.labels = run.config_.labels;
+    if (follows_tokenizer_eos(asked)) asked.eos = run.config_.eos;
+    // A vocabulary that is made here can come out smaller than it was asked for.
+    if (find_tokenizer_kind(asked.tokenizer)) asked.model.vocab = std::min(asked.model.vocab, run.config_.model.vocab);
     check_same_run(run.path(), run.config_, asked);
     run.steps_before_ = run.config_.steps;
     const TrainConfig before = with_found_files(run.config_, FilesOf::old_run);
@@ -129,6 +133,7 @@ void RunFolder::read() {
   if (!OpenFile::find(place("tokenizer.json"))) return;
   tokenizer_ = read_tokenizer(place("tokenizer.json"));
   resolve_vocab(config_, tokenizer_->vocab_size());
+  resolve_eos(config_, *tokenizer_);
 }
 
 RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {

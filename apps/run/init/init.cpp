@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kTokenizer = "tokenizer", *kEos = "eos", *kVocab = "model.vocab", *kDropout = "model.dropout", *kChat = "chat";
+constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kDropout = "model.dropout", *kChat = "chat";
 
-bool is_of_tokenizer(const std::string& key) { return key == kTokenizer || key == kEos || key == kVocab || key == kChat; }
+bool is_of_tokenizer(const std::string& key) { return key == kTokenizer || key == kVocab || key == kChat; }
 
 // True for the keys that define a model: its own, and those by which text becomes ids.
 bool says_what_a_model_is(const std::string& key) { return key.starts_with("model.") || is_of_tokenizer(key); }
@@ -98,7 +98,6 @@ std::map<std::string, InitKey> keys_in_init(const std::string& init) {
   std::map<std::string, InitKey> keys = model_keys(with_found_files(run.config(), FilesOf::old_run));
   if (run.tokenizer()) return keys;
   keys.erase(kTokenizer);  // imported without one: any with the same number of tokens fits
-  keys.erase(kEos);
   return keys;
 }
 
@@ -106,32 +105,38 @@ bool lists_change(const TrainConfig& config, const std::string& key) {
   return std::find(config.init_changes.begin(), config.init_changes.end(), key) != config.init_changes.end();
 }
 
-// Error: the first key of this run that is not as in `init`, and not in init_changes, the end of documents (eos) being a part of the
-// tokenizer; a name in init_changes that is no such key; a Dispatcher whose number of levels follows a context that needs another number.
-// Dropout and the template of conversations may always differ: they change how a model is trained, and not what it computes.
+// Error: the first key of this run that is not as in `init`, and not in init_changes; a name in init_changes that is no such key; a
+// Dispatcher whose number of levels follows a context that needs another number. Dropout and the template of conversations may always
+// differ: they change how a model is trained, and not what it computes.
 void check_changes(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
   const std::map<std::string, InitKey> now = model_keys(config);
   std::vector<std::string> known;
   for (const auto* keys : {&now, &before})
-    for (const auto& [key, value] : *keys)
-      if (key != kEos) known.push_back(key);
+    for (const auto& [key, value] : *keys) known.push_back(key);
   for (const std::string& key : config.init_changes)
     if (std::find(known.begin(), known.end(), key) == known.end())
       fail("init_changes: '{}' is no key of this model{}", {one_line(key), nearest_note(key, known)});
   for (const auto& [key, was] : before) {
     const auto found = now.find(key);
     const bool is_same = found != now.end() && (found->second.value == was.value || found->second.said == was.said);
-    // A tokenizer is taken over with its end of documents.
-    const bool is_listed = key != kEos && lists_change(config, key),
-               has_other_tokenizer = is_of_tokenizer(key) && lists_change(config, kTokenizer);
-    const bool is_allowed = key == kDropout || key == kChat || is_listed || has_other_tokenizer;
+    const bool has_other_tokenizer = is_of_tokenizer(key) && lists_change(config, kTokenizer);
+    const bool is_allowed = key == kDropout || key == kChat || lists_change(config, key) || has_other_tokenizer;
     if (is_same || is_allowed) continue;
-    if (found == now.end() && lists_change(config, "model.family")) continue;            // the other family has no such key
-    if (found == now.end() && key == kEos && was.value == name_of(Eos::none)) continue;  // conversations have none either
+    if (found == now.end() && lists_change(config, "model.family")) continue;  // the other family has no such key
     fail("init: {} has {}: {}, not {}; init_changes: [{}] allows that",
-        {config.init, key, was.value, found == now.end() ? "none" : found->second.value, key == kEos ? kTokenizer : key});
+        {config.init, key, was.value, found == now.end() ? "none" : found->second.value, key});
   }
   check_levels(config, before);
+}
+
+// The tokenizer of init with its end of lines or documents; documents can get the end of text that it has. Error: the run asks for another
+// end.
+std::shared_ptr<const Tokenizer> kept_tokenizer(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& before) {
+  if (!before || is_chat(config)) return before;
+  const auto kept = config.eos == Eos::document ? with_own_eos(before) : before;
+  if (!follows_tokenizer_eos(config) && eos_of(*kept) != config.eos)
+    fail("init: {} has eos: {}, not {}; init_changes: [tokenizer] allows that", {config.init, name_of(eos_of(*kept)), name_of(config.eos)});
+  return kept;
 }
 
 // ---- The weights
@@ -187,7 +192,8 @@ int64_t planned_vocab(const TrainConfig& config, const std::string& file) {
   const fs::path folder = fs::path("." / fs::path(file)).parent_path();
   if (fs::path(file).filename() == "config.yaml" && is_file(folder / "tokenizer.json")) {
     const TrainConfig trained = RunFolder::open(folder, RunFolder::Vocabulary::optional).config();
-    const bool asks_for_it = trained.data == config.data && trained.tokenizer == config.tokenizer && trained.eos == config.eos;
+    const bool asks_for_it = trained.data == config.data && trained.tokenizer == config.tokenizer &&
+                             (follows_tokenizer_eos(config) || trained.eos == config.eos);
     if (asks_for_it) return trained.model.vocab;
   }
   return vocab_of(config, *open_corpus(config, nullptr).tokenizer);
@@ -218,7 +224,7 @@ InitSource::InitSource(const TrainConfig& config) : config_(config), before_(key
     weights_ = std::make_shared<const SafetensorsFile>(place.file);
     weights_->verify_if_checked();
   }
-  if (!lists_change(config, "tokenizer")) kept_tokenizer_ = old_tokenizer_;
+  if (!lists_change(config, kTokenizer)) kept_tokenizer_ = kept_tokenizer(config, old_tokenizer_);
 }
 
 // The key differs as far as is known.

@@ -187,12 +187,13 @@ std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::stri
   if (root["model"].is_object()) return read_hugging_face(root, piece);
   if (!root["name"].is_text()) fail("tokenizer: the JSON has neither a \"model\", as Hugging Face's have, nor a text \"name\"");
   const std::string& name = root["name"].text();
-  if (!piece.empty()) fail("{} tokenizer: no piece can be added to its vocabulary", {one_line(name)});
+  const std::string end = text_at(root, "end", name == "char" ? piece : "");
+  if (!piece.empty() && end != piece) fail("{} tokenizer: no piece can be added to its vocabulary", {one_line(name)});
   if (name == "byte") return std::make_shared<ByteTokenizer>();
   if (name == "eos") return read_eos(root);
   if (name != "char") fail("tokenizer: unknown name {}, known are byte, char and eos", {one_line(name)});
   if (!root["characters"].is_text()) fail("tokenizer: the JSON has no text \"characters\"");
-  return std::make_shared<CharTokenizer>(root["characters"].text());
+  return std::make_shared<CharTokenizer>(root["characters"].text(), end);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ accept 'writes one' generate runs/with --prompt 'a bad' --tokens 5
 prints 'and is trained further from its weights' "^starts from $PWD/runs/with/model\.safetensors$" train init=runs/with name=tuned data=letters.txt steps=100 lr=1e-2 batch=4 threads=1 sample.tokens=0
 accept 'the text, scored again' eval runs/tuned --data letters.txt
 holds 'with less loss' awk "BEGIN { exit !($(grep -oE '[0-9.]+ nats' out | cut -d ' ' -f 1) < ${loss% nats} - 0.5) }"
-prints 'the last step goes out without characters, which transformers has no tokenizer of' ', no tokenizer,' convert export runs/tuned tuned
+prints 'the last step goes out without characters, which transformers has no tokenizer of' ', no tokenizer \(transformers has none of the kind char\),' convert export runs/tuned tuned
 holds 'without a file of them' [ ! -e tuned/tokenizer.json ]
 accept 'and a step by its number' convert export runs/tuned step --checkpoint 100
 same 'which is the same' tuned/model.safetensors step/model.safetensors
@@ -46,6 +46,22 @@ is 'with its tokenizer and without a template' $'config.json\nmodel.safetensors\
 accept 'and comes back' convert import pieces runs/pieces_again
 alike 'as it was' pieces pieces_again
 for file in pieces/tokenizer.json runs/pieces_again/tokenizer.json; do same "$file" runs/pieces/tokenizer.json $file; done
+
+for ((i = 0; i < 60; ++i)); do echo '{"text": "a b"}'; done >documents.jsonl
+ended=(train tiny.yaml data=documents.jsonl format=jsonl steps=60 lr=1e-2 sample.tokens=0)
+accept 'a run whose documents end' "${ended[@]}" name=ended tokenizer=bpe model.vocab=258
+prints 'goes out with its tokenizer' ', bpe tokenizer,' convert export runs/ended ended
+is 'a plain one' '{"version":' eval 'head -c 11 ended/tokenizer.json; echo'
+is 'whose end the config names' '"eos_token_id": 0' grep -oE '"eos_token_id": [0-9]+' ended/config.json
+is 'and so does the tokenizer' '"eos_token": "<eos>"' grep -oE '"eos_token": "[^"]*"' ended/tokenizer_config.json
+accept 'it comes back' convert import ended runs/ended_again
+prints 'and its texts end' '"text": " b", "tokens": 2, "end": "stop"' generate runs/ended_again --prompt a --temperature 0 --jsonl
+accept 'it learns more documents' "${ended[@]}" name=documents init=runs/ended_again
+is 'which end, too' 'eos: null  # document' grep ^eos: runs/documents/config.yaml
+accept 'but not where that is not wanted' "${ended[@]}" name=open init=runs/ended_again eos=none
+is 'by a word' 'eos: none' grep ^eos: runs/open/config.yaml
+accept 'a run whose lines end' train tiny.yaml name=lines tokenizer=bpe model.vocab=280 eos=line
+prints 'goes out without its tokenizer, and why' ', no tokenizer \(transformers has none that ends lines with a piece\),' convert export runs/lines lines
 
 # ---- To llama.cpp
 prints 'a run goes out as GGUF' 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' convert export runs/pieces pieces.gguf --gguf q8_0

@@ -214,6 +214,8 @@ TEST_CASE("eos: behind every line") {
   CHECK(tokenizer.decode(Ids{1, 2, 3, 1, 3}) == "the cat\nthe\n");
   CHECK(tokenizer.complete_prefix("the cat\nthe ca") == 8);
   CHECK(tokenizer.vocab_size() == 4);
+  CHECK(tokenizer.marks().ends.empty());
+  CHECK(end_of_text(tokenizer).empty());
 }
 
 TEST_CASE("eos: behind every document") {
@@ -222,6 +224,49 @@ TEST_CASE("eos: behind every document") {
   CHECK(with_end(tokenizer, "the\ncat\n") == Ids{1, 2, 3});
   CHECK(with_end(tokenizer, "") == Ids{3});
   CHECK(tokenizer.decode(Ids{1, 3, 2}) == "the <eos> cat");
+  // As runs have stored it since before it ended texts.
+  const auto stored = tokenizer_from_json(R"({"name":"eos","behind":"document","piece":"<eos>","tokenizer":)" + words()->to_json() + "}");
+  CHECK(stored->hash() == tokenizer.hash());
+  CHECK(stored->marks().ends == Ids{3});
+  CHECK(stored->encode("the <eos>") == Ids{1, 3});  // a word of this vocabulary
+}
+
+TEST_CASE("eos: characters have an end that no text has") {
+  const auto plain = std::make_shared<CharTokenizer>("<>eos"), ended = std::make_shared<CharTokenizer>("<>eos", "<eos>");
+  const auto tokenizer = with_eos(plain, Eos::document);
+  CHECK(plain->to_json() == R"({"characters":"<>eos","name":"char"})");
+  CHECK(tokenizer->to_json() ==
+        R"({"name":"eos","behind":"document","piece":"<eos>","tokenizer":{"characters":"<>eos","end":"<eos>","name":"char"}})");
+  CHECK(tokenizer->vocab_size() == 6);
+  CHECK(with_end(*tokenizer, "<eos>") == Ids{0, 2, 3, 4, 1, 5});
+  CHECK(tokenizer->decode(Ids{0, 1, 5, 2}) == "<><eos>e");
+  CHECK(tokenizer->marks().ends == Ids{5});
+  CHECK(ended->encode("<eos>") == plain->encode("<eos>"));
+  CHECK(tokenizer_from_json(tokenizer->to_json())->hash() == tokenizer->hash());
+  CHECK(with_eos(plain, Eos::line)->encode("e\ns\n") == Ids{2, 5, 4, 5});
+  CHECK(error_of([&] { with_eos(ended, Eos::document, "<end>"); }) == "char tokenizer: no piece can be added to its vocabulary");
+}
+
+TEST_CASE("eos: a tokenizer's own end of text, by its marks or by its name") {
+  const auto of_words = [](const std::string& word) {
+    return std::make_shared<WordTokenizer>(Vocabulary(std::vector<std::string>{"<unk>", word}), std::vector<AddedToken>());
+  };
+  for (const char* name : {"<|endoftext|>", "<|end_of_text|>", "<eos>", "</s>"}) {
+    const auto tokenizer = of_words(name);
+    CHECK(end_of_text(*tokenizer) == name);
+    CHECK(with_end(*with_own_eos(tokenizer), "x") == Ids{0, 1});
+    CHECK(with_eos(tokenizer, Eos::document)->vocab_size() == 2);
+    CHECK(with_eos(tokenizer, Eos::line)->vocab_size() == (std::string(name) == "<eos>" ? 2 : 3));
+  }
+  CHECK(with_own_eos(of_words("[SEP]"))->to_json() == of_words("[SEP]")->to_json());
+  const std::vector<AddedToken> added = {{.id = 2, .content = "<stop>", .eos = true}};
+  const auto marked = std::make_shared<WordTokenizer>(Vocabulary(std::vector<std::string>{"<unk>", "<|endoftext|>", "<stop>"}), added);
+  CHECK(with_end(*with_own_eos(marked), "x") == Ids{0, 2});
+  CHECK(with_eos(marked, Eos::document, "<|endoftext|>")->marks().ends == Ids{1, 2});
+  const auto once = with_eos(marked, Eos::document);
+  CHECK(with_own_eos(once) == once);
+  CHECK(with_eos(once, Eos::document) == once);
+  CHECK(&without_document_ends(*once) == marked.get());
 }
 
 TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without written pieces cannot") {

@@ -107,7 +107,7 @@ std::vector<std::shared_ptr<const Tokenizer>> make_tokenizers() {
   for (const TokenizerKind& kind : tokenizer_kinds()) {
     const TrainingOptions options{.vocab = kind.needs_size ? 400 : 0, .special = {"<s>"}};
     made.push_back(train_tokenizer(kind, text, options, {}));
-    if (kind.has_pieces) made.push_back(train_tokenizer(kind, text, options, {.after = Eos::line}));
+    if (kind.takes_eos) made.push_back(train_tokenizer(kind, text, options, {.after = Eos::line}));
   }
   for (const char* name : {"llama3", "qwen2"}) {
     const SplitPattern& pattern = split_pattern_of_name(name);
@@ -209,8 +209,8 @@ TEST_CASE("training: errors") {
   const TextSource text(folder.write("text", "a b"));
   CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("bpe"), text, {}, {}); }) ==
         "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
-  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("char"), text, {}, {.after = Eos::line}); }) ==
-        "char tokenizer: its vocabulary has no place for '<eos>'");
+  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("byte"), text, {}, {.after = Eos::line}); }) ==
+        "byte tokenizer: no piece can be added to its vocabulary");
   CHECK(find_tokenizer_kind("morse") == nullptr);
   CHECK(list_of_tokenizers() == "char, byte, word, bpe, wordpiece");
   CHECK(error_of([&] { restrict_to(text, ByteTokenizer()); }) ==

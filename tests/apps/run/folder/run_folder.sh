@@ -40,6 +40,26 @@ accept 'the same in one piece' train tiny.yaml name=straight steps=12
 verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: ricci .*, device cpu \([a-z0-9_]+\), threads 2, seed 1337$')"
 rm -rf runs/tiny && cp -r kept runs/tiny
 
+# ---- Documents: an older run, whose config has no word about their end, goes on without one; and a vocabulary that came out smaller
+for ((i = 0; i < 60; ++i)); do echo "{\"text\": \"the fox $i\"}"; done >documents.jsonl
+for kind in char 'bpe model.vocab=300'; do
+  documents=(train tiny.yaml data=documents.jsonl format=jsonl schedule=constant tokenizer=$kind)
+  rm -rf runs/open runs/half
+  accept "documents without an end ($kind)" "${documents[@]}" name=open eos=none steps=4
+  accept 'the first half' "${documents[@]}" name=half eos=none steps=2
+  sed -i /^eos:/d runs/half/config.yaml
+  accept 'the rest' "${documents[@]}" name=half steps=4
+  verdict 'is the same model' "$(cmp <(tensors runs/open/model.safetensors) <(tensors runs/half/model.safetensors) 2>&1)"
+  sed -i '/^eos:/d; s/^steps: 4/steps: 5/' runs/half/config.yaml
+  accept 'so does its folder' train runs/half
+  accept 'the text is scored by its tokens' eval runs/half
+done
+fewer=(train tiny.yaml name=fewer tokenizer=bpe model.vocab=100000 schedule=constant)
+accept 'a text of fewer tokens than asked for' "${fewer[@]}"
+verdict 'the config has their number' "$(sed -nE 's/^runs.fewer: .* vocabulary ([0-9]+),.*/  vocab: \1/p' out | diff - <(grep '^  vocab:' runs/fewer/config.yaml))"
+accept 'the run file goes on with the run' "${fewer[@]}" steps=4
+accept 'and so does its folder' train runs/fewer steps=6
+
 # ---- Damage
 # damage FILE BYTE: changes one byte.
 damage() { printf '\125' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
