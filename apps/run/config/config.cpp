@@ -164,7 +164,11 @@ struct Collector {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key) && may_be_unread) return;
     if (!is_known(fields, key)) fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
-    if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
+    const bool again = !seen.insert(key).second;
+    if (again && has_lines) fail("{}: {} is given twice", {where, key});
+    const auto is_list = [&](const Field& f) { return f.key == key && std::holds_alternative<std::vector<std::string>*>(f.value); };
+    if (again && std::any_of(fields.begin(), fields.end(), is_list))
+      fail("{0}: {1} is given twice; {1}='[A, B]' is a list of both", {where, key});
     settings.push_back({key, where, value, may_be_unread, folder});
   }
   void add_section(const std::string& prefix, const std::string& where, const YamlValue& node) {
@@ -235,7 +239,6 @@ void read_override(const std::string& assignment, Collector& into) {
   const size_t equals = assignment.find('=');
   if (equals == assignment.npos || equals == 0) fail("{}: expected key=value, got '{}'", {into.source, one_line(assignment)});
   const YamlValue value = value_of_word(assignment.substr(equals + 1), into.source + ": " + one_line(assignment));
-  into.seen.clear();
   into.add(assignment.substr(0, equals), into.source, value);
 }
 

@@ -39,9 +39,9 @@ using TextsByKey = std::map<std::string, std::string>;
 // Keys that decide about others come first. inherited() then gives further assignments, of the lowest rank; the ones that nothing
 // reads are passed over. give_defaults() gives the keys that are left their defaults; settings of deciding keys are stored again.
 // fields_now() returns the fields, as it is known now which of them are read; then come the rest. Returns the keys that follow the choices
-// (Field::follows_choices): they are unset or null, and have the default of the chosen preset and family. Errors: an
-// unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that nothing reads as the config
-// is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
+// (Field::follows_choices): they are unset or null, and have the default of the chosen preset and family. Errors: an unreadable file, not
+// YAML, a key twice in the file, a list of texts twice in the overrides, an unknown key (with the nearest known one), a key that nothing
+// reads as the config is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 // Only in the config.yaml of a run folder that is older than the version in such files (see below), keys that nothing reads are
 // passed over: it lists every key that there was.

@@ -213,6 +213,10 @@ TEST_CASE("config: what is not YAML, and keys given twice") {
   CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got more");
   CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
   CHECK(complaint("model: {d: 8}\nmodel.d: 16\n") == "run.yaml:2: model.d is given twice");
+  // Of one number the last counts; two lists of texts may be meant as one.
+  CHECK(complaint_of_keys({"data=a", "lr=1", "data=b"}) == "command line: data is given twice; data='[A, B]' is a list of both");
+  CHECK(read("data: [a, b]\n", {"data=c"}).data == std::vector<std::string>{"c"});
+  CHECK(of_keys({"model.levels=3", "model.mixer=dispatcher", "model.levels=4"}).model.settings<Dispatcher>().levels == 4);
   CHECK(error_of([] { load_config<TrainConfig>("/no/such.yaml"); }) == "cannot read /no/such.yaml: No such file or directory");
 }
 
