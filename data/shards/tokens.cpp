@@ -111,8 +111,9 @@ void check_corpus(const std::string& path, const std::vector<ShardFiles::Shard>&
   if (!shards.back().layout.header.is_last)
     fail("{}: the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again", {path});
   if (first.layout.header.tokenizer_hash != tokenizer.hash() || first.layout.header.vocab_size != tokenizer.vocab_size())
-    fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens",
-        {path, first.layout.header.vocab_size, tokenizer.name(), tokenizer.vocab_size()});
+    fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens{}",
+        {path, first.layout.header.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
+            first.layout.header.vocab_size == tokenizer.vocab_size() ? "; ricci-prepare --eos gives all the same end of documents" : ""});
 }
 
 }  // namespace

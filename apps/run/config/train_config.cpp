@@ -58,8 +58,8 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       .file(names_vocabulary_file);
   const Fields ending = given.when(!is_chat(c), "data that is neither generated nor messages");
   ending("eos", c.eos,
-      "after every line or document comes the tokenizer's own end of text, or <eos>; none: as in a tokenizer file (document for jsonl and "
-      "tsv, if their documents have no labels)")
+      "put <eos> after every line or document, or the end of text that the tokenizer has; none: as in a tokenizer file (format: document "
+      "for jsonl and tsv without labels)")
       .follows();
 }
 

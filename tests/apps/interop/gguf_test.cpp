@@ -254,6 +254,21 @@ TEST_CASE("GGUF: the tokenizer, with rows that have no piece") {
   CHECK(file.values["tokenizer.ggml.add_bos_token"] == std::string("7:\0", 3));
 }
 
+TEST_CASE("GGUF: a piece after every document ends a text, whatever its name") {
+  const ScratchFolder scratch;
+  std::filesystem::copy(kModels + "gpt2", scratch / "theirs");
+  for (const char* after : {"document", "line"}) {
+    scratch.write("theirs/tokenizer.json",
+        std::string(R"({"name":"eos","behind":")") + after + R"(","piece":"b","tokenizer":{"pre_tokenizer":)" +
+            R"({"type":"ByteLevel","add_prefix_space":false},"model":{"type":"BPE","vocab":{"a":1,"b":2},"merges":[]}}})");
+    import_hugging_face(scratch / "theirs", scratch / after, {});
+  }
+  export_gguf(scratch / "document", "last", scratch / "a.gguf", GgufNumbers::f32, false);
+  CHECK(Reader(read_file(scratch / "a.gguf")).file().values["tokenizer.ggml.eos_token_id"] == with_type<uint32_t>(4, 2));
+  CHECK(error_of([&] { export_gguf(scratch / "line", "last", scratch / "b.gguf", GgufNumbers::f32, false); }) ==
+        "a tokenizer with a piece after every line has no equivalent in GGUF; --without-tokenizer leaves it out");
+}
+
 TEST_CASE("an exported model says how a text and an answer end, in each format and for each kind of template") {
   // "[E]" ends an answer of the six strings; a byte without a piece is an a.
   constexpr const char* kPieces[] = {"a", "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",

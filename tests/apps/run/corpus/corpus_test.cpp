@@ -6,6 +6,7 @@
 
 #include "apps/run/config/config.h"
 #include "data/shards/prepare.h"
+#include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/training/training.h"
 #include "tests/bounded.h"
@@ -140,6 +141,11 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   CHECK(test::bounded_error([&] {
     open_corpus(load_config<TrainConfig>("", {data, file, "eos=document"}));
   }).ends_with("holds tokens already; ricci-prepare --eos makes such"));
+  const auto ended = std::make_shared<CharTokenizer>("ab", "<eos>");
+  const std::string open = prepare("open", ended).substr(5), closed = prepare("closed", with_eos(ended, Eos::document)).substr(5);
+  CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + open + ", " + closed + "]"})); }) ==
+        closed + ": the shards were made by another tokenizer, of 3 tokens, than the char tokenizer of 3 tokens; ricci-prepare --eos gives "
+                 "all the same end of documents");
 }
 
 TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a smaller one, with a line") {
