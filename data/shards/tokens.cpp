@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "data/tokenizers/kinds.h"
 
 namespace ricci {
 
@@ -131,13 +132,7 @@ bool names_shards(const std::string& path) {
 
 bool has_tokenizer(const std::string& path) { return is_there(path + "/" + shard_name(0)); }
 
-std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
-  try {
-    return tokenizer_from_json(read_text(tokenizer_path(path), kMaxTokenizer));
-  } catch (const Error& error) {
-    fail("{}: {}", {path, error.what()});
-  }
-}
+std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) { return open_tokenizer(tokenizer_path(path)); }
 
 ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& tokenizer) {
   std::vector<ShardFiles::Shard> shards;
