@@ -160,7 +160,7 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--min-count", options.training.min_count, "Words and pairs that occur less often become no tokens")
       ->check(at_least_one)
       ->capture_default_str();
-  // allow_extra_args(false): one token each time, and CLI11 does not take '[SEP]' for a list.
+  // allow_extra_args(false): one token each time.
   app.add_option("--special", options.training.special,
          "A token with one of the first ids, or after the ids of --from, found in texts as it is written; may be given several times")
       ->allow_extra_args(false);

@@ -42,10 +42,6 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr const char* kNothingGiven =
-    "No run file and no keys: a small model learns the text of this project, character by character.\n"
-    "ricci-train data=my.txt name=mine trains on a text of yours; --help-config prints every key and its default.\n";
-
 // Error: the loss counts no token of a sequence, so that there is nothing to learn.
 void check_counts(const Model& model, int64_t context) {
   const Tensor ids_bc = zeros({1, context}, Dtype::i64, Device::cpu);
@@ -177,7 +173,6 @@ int train(Ranks& ranks, const RunOptions& options) {
   if (run) tell(STDOUT_FILENO, notes + opening_line(*run, corpus, model, state) + "\n" + ranks_line(ranks, config));
   {
     const Interrupt interrupt;
-    const Pause pause;
     TrainingLoop training{ranks, run, config, corpus, model, optimizer, state, feed, validation};
     const Throughput all = training.take_steps();
     training.save_model();
@@ -202,13 +197,16 @@ int main(int argc, char** argv) {
         add_run_options<TrainConfig>(app, options);
         app.add_flag("--replay", replays,
             "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");
+        app.final_callback([&] {
+          if (options.file().empty() && options.overrides().empty() && !replays)
+            throw CLI::ValidationError("nothing to train: data=my.txt name=mine trains on a text of yours, run.yaml by a run file");
+        });
       },
       [&] {
         if (replays && options.file().empty()) fail("--replay: expected the folder of a run");
         Ranks& ranks = Ranks::join();
         if (replays && ranks.count() > 1) fail("--replay: runs as one process, but {} were started", {ranks.count()});
         if (replays) return replay_nonfinite_step(options.file(), options.overrides());
-        if (options.file().empty() && options.overrides().empty() && ranks.rank() == 0) tell(STDOUT_FILENO, kNothingGiven);
         return train(ranks, options);
       });
 }

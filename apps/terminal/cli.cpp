@@ -20,9 +20,61 @@ namespace {
 
 constexpr size_t kLongestMessage = 1000;  // bytes
 
+// ---- Words as they are given
+// CLI11 takes [a,b] for a list wherever an option takes more than one word, the next word for the value of "--name=", and the words after
+// "--" in a command for words of the program. A byte that no command line can hold makes them ordinary words; each option removes it.
+constexpr char kMark = '\0';
+constexpr const char* kOnlyWords =
+    "--only-words-follow";  // in the place of "--": it ends a list of words as well, and stays in its command
+
+bool takes_value(const CLI::App& app, const std::string& name) {
+  if (!name.starts_with('-')) return false;
+  if (const CLI::Option* option = app.get_option_no_throw(name)) return option->get_items_expected_max() > 0;
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) { return takes_value(*command, name); });
+}
+
+std::string without_marks(std::string word) {
+  std::erase(word, kMark);
+  return word;
+}
+
+void expect_marks(CLI::App& app) {
+  app.add_flag(kOnlyWords)->group("");
+  for (CLI::Option* const option : app.get_options()) option->transform(without_marks);
+  for (CLI::App* const command : app.get_subcommands([](CLI::App*) { return true; })) expect_marks(*command);
+}
+
+// The words in reverse, as CLI11 wants them. A program that passes its words on gets them without marks.
+std::vector<std::string> reversed_words(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  bool only_words = app.get_prefix_command();
+  for (int i = argc - 1; i > 0; --i) words.emplace_back(argv[i]);
+  for (size_t i = words.size(); i-- > 0 && !only_words;) {
+    std::string& word = words[i];
+    const size_t equals = word.starts_with("--") ? word.find('=') : word.npos;
+    if (word == "--" && !(i + 1 < words.size() && takes_value(app, words[i + 1]))) {
+      for (size_t k = 0; k < i; ++k) words[k].insert(0, 1, kMark);
+      word = kOnlyWords;
+      only_words = true;
+    } else if (equals == word.npos ? word.ends_with(']') : takes_value(app, word.substr(0, equals))) {
+      word += kMark;
+    }
+  }
+  return words;
+}
+
+// The words that the program did not take.
+std::vector<std::string> remaining_words(const CLI::App& app) {
+  std::vector<std::string> words = app.remaining(true);
+  std::transform(words.begin(), words.end(), words.begin(), without_marks);
+  return words;
+}
+
+// ---- Mistakes
 // The message about words that no option takes.
 std::string unexpected(const CLI::App& app, const CLI::ExtrasError& mistake) {
-  const std::vector<std::string> words = app.remaining(true);
+  const std::vector<std::string> words = remaining_words(app);
   if (words.empty() || app.get_allow_extras()) return mistake.what();
   const auto option = std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.size() > 1 && word[0] == '-'; });
   if (option == words.end())
@@ -41,34 +93,10 @@ std::string wrong_command(const CLI::App& app) {
     list += (list.empty() ? "" : ", ") + each->get_name();
   }
   if (known.empty() || !app.get_subcommands().empty()) return "";
-  const std::vector<std::string> words = app.remaining();
+  const std::vector<std::string> words = remaining_words(app);
   const auto word = std::find_if(words.begin(), words.end(), [](const std::string& any) { return !any.starts_with('-'); });
   if (word == words.end()) return "a command is required: " + list;
   return "no command '" + one_line(*word) + "'" + nearest_note(*word, known) + "; there are " + list;
-}
-
-// CLI11 takes the next word for the value of "--name=", and so the value is a word of its own here.
-bool takes_value(const CLI::App& app, const std::string& name) {
-  if (const CLI::Option* option = app.get_option_no_throw(name)) return option->get_items_expected_max() > 0;
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) { return takes_value(*command, name); });
-}
-
-// The words in reverse, as CLI11 wants them.
-std::vector<std::string> reversed_words(const CLI::App& app, int argc, const char* const* argv) {
-  std::vector<std::string> words;
-  bool only_words = false;
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i];
-    only_words |= word == "--";
-    const bool ends = !only_words && word.starts_with("--") && word.ends_with('=') && word.find('=') + 1 == word.size();
-    const bool is_empty = ends && takes_value(app, word.substr(0, word.size() - 1));
-    if (is_empty) word.pop_back();
-    words.push_back(word);
-    if (is_empty) words.emplace_back();
-  }
-  std::reverse(words.begin(), words.end());
-  return words;
 }
 
 // CLI11 reads 010 as 8, and so a number has no zeros before it.
@@ -166,6 +194,7 @@ std::optional<int> parse_arguments(
   for (const char* const hidden : {"--man", "--complete"}) app.get_option(hidden)->group("");
   try {
     setup(app);
+    expect_marks(app);
     app.parse(reversed_words(app, argc, argv));
     return {};
   } catch (const CLI::Success& request) {  // --help, --version

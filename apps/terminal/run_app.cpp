@@ -1,7 +1,7 @@
 // Programs as processes: their parts before and after main, and ranks.
 #include <cxxabi.h>
-#include <fcntl.h>
 #include <malloc.h>
+#include <ricci_commit.h>  // made by apps/commit.cmake
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -13,14 +13,22 @@
 #include <new>
 #include <stdexcept>
 #include <typeinfo>
+#include <utility>
 
 #include "apps/terminal/cli.h"
+#include "core/cpu/isa.h"
 #include "core/error.h"
 #include "cuda/ranks/launcher.h"
 #include "cuda/ranks/ranks.h"
 
 namespace ricci::apps {
 namespace {
+
+#ifdef __clang__
+constexpr const char* kCompiler = "clang++ " __clang_version__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
 
 std::terminate_handler otherwise = nullptr;
 
@@ -60,14 +68,12 @@ void run_as_one_process() {
 
 std::string version_of(const AppText& text) {
   const std::string transport = transport_version();
-  return std::string(text.name) + " " + RICCI_VERSION + (transport.empty() ? "" : ", " + transport);
-}
-
-// A program may be started without a stdin, stdout or stderr. The next file that it opens would then take the free number, and its output
-// would go into that file.
-void open_standard_streams() {
-  for (int descriptor = 0; descriptor <= 2; ++descriptor)
-    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+  const std::pair<const char*, std::string> rows[] = {{"commit   ", RICCI_COMMIT}, {"compiler ", kCompiler},
+      {"CUDA     ", RICCI_CUDA_VERSION}, {"MPI      ", transport.empty() ? RICCI_MPI_VERSION : one_line(transport)},
+      {"oneDNN   ", RICCI_ONEDNN_VERSION}, {"PNG      ", RICCI_PNG_VERSION}, {"CPU      ", name_of(cpu_isa())}};
+  std::string lines = std::string(text.name) + " " RICCI_VERSION;
+  for (const auto& [name, value] : rows) lines += "\n" + (name + value);
+  return lines;
 }
 
 // Each thread reserves an arena of 64 MiB for its small objects. Under a limit, such as ulimit -v, all threads share one.
@@ -99,9 +105,10 @@ int parse_and_run(
 
 }  // namespace
 
+std::string build_info() { return std::string("ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", ") + kCompiler; }
+
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
-  open_standard_streams();
   spare_address_space();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
   try {

@@ -1,19 +1,14 @@
-// Signals to a training. Ctrl-C, SIGTERM, SIGUSR1 and the loss of the terminal are a flag: training finishes its step, saves, and leaves. A
-// program that is stopped by Ctrl-Z and goes on later has not worked in between.
+// Signals to a training. Ctrl-C, SIGTERM, SIGUSR1 and the loss of the terminal are a flag: training finishes its step, saves, and leaves.
 #pragma once
 #include <poll.h>
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstdint>
-#include <ctime>
 #include <memory>
 
-#include "core/cpu/clock.h"
 #include "core/cpu/ending_signals.h"
 
 namespace ricci::apps {
@@ -72,54 +67,6 @@ class Interrupt {
   const std::unique_ptr<char[]> stack_{new char[kStackBytes]};
   stack_t old_stack_ = {};
   std::array<struct sigaction, kEndingSignals.size()> old_ = {};
-};
-
-// While alive, SIGTSTP still stops the program, and the time until it goes on is counted. SIGTSTP stays ignored where it was
-// ignored before. The signal handler runs on the stack that Interrupt has given to the first thread, so an Interrupt must be alive.
-class Pause {
- public:
-  Pause() {
-    struct sigaction action = {};
-    action.sa_handler = stop;
-    action.sa_flags = SA_ONSTACK | SA_RESTART;
-    ::sigaction(SIGTSTP, &action, &old_);
-    if (old_.sa_handler == SIG_IGN) ::sigaction(SIGTSTP, &old_, nullptr);
-  }
-  ~Pause() { ::sigaction(SIGTSTP, &old_, nullptr); }
-  Pause(const Pause&) = delete;
-
-  // A clock as seconds_now(), which does not run while the program is stopped.
-  static double seconds_running() { return seconds_now() - static_cast<double>(paused()) * 1e-9; }
-
- private:
-  static std::atomic<int64_t>& paused() {
-    static std::atomic<int64_t> nanoseconds = 0;
-    return nanoseconds;
-  }
-  static int64_t now() {
-    timespec time = {};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  }
-  // The default action stops the program: it is put back, and the signal sent again, which comes as soon as it is not blocked.
-  static void stop(int signal) {
-    const int before = errno;
-    const int64_t stopped = now();
-    struct sigaction action = {}, own = {};
-    action.sa_handler = SIG_DFL;
-    ::sigaction(signal, &action, &own);
-    ::raise(signal);
-    sigset_t only = {}, mask = {};
-    ::sigemptyset(&only);
-    ::sigaddset(&only, signal);
-    ::pthread_sigmask(SIG_UNBLOCK, &only, &mask);
-    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-    ::sigaction(signal, &own, nullptr);
-    paused() += now() - stopped;
-    errno = before;
-  }
-
-  struct sigaction old_ = {};
 };
 
 }  // namespace ricci::apps

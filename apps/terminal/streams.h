@@ -1,9 +1,8 @@
-// Standard streams: all of stdin, and output to a terminal, a pipe or a file whose reader may have stopped, as after Ctrl-S.
+// Standard streams: all of stdin, and output to a terminal, a pipe or a file whose reader may have stopped.
 #pragma once
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -12,13 +11,16 @@
 
 #include "apps/terminal/signals.h"
 #include "core/error.h"
+#include "cuda/ranks/launcher.h"
 
 namespace ricci::apps {
 
-// A terminal that understands control sequences; and one on which colours are wanted (no-color.org).
+// A terminal that understands control sequences; and one on which colours are wanted (no-color.org). mpirun gives its processes a terminal
+// also where it writes their output to a file.
 inline bool is_terminal(int descriptor) {
   const char* const kind = std::getenv("TERM");
-  return ::isatty(descriptor) == 1 && kind && std::string_view(kind) != "dumb";
+  const Launcher launcher = find_launcher();
+  return ::isatty(descriptor) == 1 && kind && std::string_view(kind) != "dumb" && launcher.count == 1 && launcher.name != "mpirun";
 }
 inline bool has_colours(int descriptor) {
   const char* const unwanted = std::getenv("NO_COLOR");
@@ -34,22 +36,16 @@ inline std::string read_stdin() {
   return text;
 }
 
-// Writes to an open file, and waits for its reader as long as it takes. After a request to end (Interrupt) the waiting ends within a second
-// in all, and what is left is dropped, as is output that cannot be written: no run ends or hangs because its output is not read.
+// Writes to an open file, and waits for its reader as long as it takes. After a request to end (Interrupt) the text is dropped where the
+// reader does not take it at once, as is output that cannot be written: no run ends or hangs because its output is not read.
 inline void tell(int descriptor, std::string_view text) {
-  constexpr size_t kBytes = 256;  // at a time, at most: a pipe or terminal that is ready takes them without waiting
-  constexpr int kWait = 100;      // milliseconds between looks at the request to end
-  constexpr int kMaxWaits = 10;
-  if (descriptor < 0) return;
-  static int waits = 0;  // since the request to end
-  while (!text.empty()) {
+  constexpr int kWait = 100;  // milliseconds between looks at the request to end
+  while (descriptor >= 0 && !text.empty()) {
     pollfd ready{descriptor, POLLOUT, 0};
-    const int found = ::poll(&ready, 1, kWait);
-    if (Interrupt::requested() && found <= 0 && ++waits > kMaxWaits) return;
-    if (!Interrupt::requested()) waits = 0;
-    if (found < 0 && errno != EINTR) return;
-    if (found <= 0) continue;
-    const ssize_t written = ::write(descriptor, text.data(), std::min(text.size(), kBytes));
+    const bool is_ready = ::poll(&ready, 1, kWait) > 0;
+    if (!is_ready && Interrupt::requested()) return;
+    if (!is_ready) continue;
+    const ssize_t written = ::write(descriptor, text.data(), text.size());  // ends with EINTR at a request
     if (written < 0 && errno != EINTR && errno != EAGAIN) return;
     if (written > 0) text.remove_prefix(static_cast<size_t>(written));
   }

@@ -1,5 +1,7 @@
 #include "apps/terminal/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -63,7 +65,7 @@ double Value::number() const {
 std::string text_of(const Column& column, size_t row) {
   const Value& value = column.values[row];
   if (value.is_missing()) return column.missing;
-  if (const auto* const text = std::get_if<std::string>(&value.any())) return *text;
+  if (const auto* const text = std::get_if<std::string>(&value.any())) return one_line(*text, text->size());
   const bool is_whole = !std::holds_alternative<double>(value.any()) && column.factor == 1;
   const auto whole = [&] { return static_cast<int64_t>(value.number()); };
   if (column.format == ",") return with_commas(whole());
@@ -111,7 +113,18 @@ Value json_of(const ResultTable& table) {
   return Value(objects);
 }
 
-std::string json_text(const Value& value, int indent) { return to_json(value).dump(indent, ' ', false, json::error_handler_t::replace); }
+std::string json_text(const Value& value, int indent) {
+  const std::string all = to_json(value).dump(indent, ' ', false, json::error_handler_t::replace);
+  std::string text;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(all[i]), next = static_cast<unsigned char>(all.c_str()[i + 1]);
+    const bool is_c1 = byte == 0xc2 && next < 0xa0;  // U+0080 to U+009F
+    if (byte == 0x7f || is_c1) text += fmt::format("\\u{:04x}", is_c1 ? next : byte);
+    else text += all[i];
+    i += is_c1;
+  }
+  return text;
+}
 
 void print(const std::string& text) { std::puts(text.c_str()); }
 

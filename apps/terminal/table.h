@@ -100,6 +100,7 @@ std::string text_of(const ResultTable& table);
 Value json_of(const ResultTable& table);
 
 // JSON as text, a line for each value and `indent` blanks for each level; all on one line with -1. Bytes that are no UTF-8 become U+FFFD.
+// All control characters are escapes, because some of them could move the cursor of a terminal.
 std::string json_text(const Value& value, int indent = 1);
 
 // Prints, with a line end.

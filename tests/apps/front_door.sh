@@ -29,6 +29,9 @@ for word in help --help; do
 done
 door 'the version' 0 '' --version
 is 'is that of the programs' "$(sed 's/^ricci /ricci-plan /' out)" "$build/ricci-plan" --version
+is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.1.0' commit compiler CUDA MPI oneDNN PNG CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
+shows 'with the commit' '^commit   ([0-9a-f]{10}\+?|unknown)$'
+shows 'and the instructions in use' '^CPU      (baseline|avx2|avx512|avx512_bf16)$'
 "$build/ricci-train" --help >help
 for words in 'help train' 'train --help'; do
   door "$words" 0 '' $words
@@ -74,6 +77,26 @@ offers 'a program' 'runs' ricci run
 offers 'a word of a program' '--log-x --log-y' ricci plot --log
 offers 'values are left to bash' '' ricci-train data = te
 offers 'nothing of an unknown program' '' ricci nosuch --x
+
+# ---- Words as they are given
+# 256 tokens for bytes follow </s>, those of !, ", ... from 1 upwards: [ is 59, I is 41.
+accept 'a tokenizer without merges' tokenize train text.txt --kind bpe --vocab 257 --special '</s>' -o bytes.json
+talk='{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yo"}]}'
+ids='59, 41, 46, 51, 52, 61, 72, 73, 59, 15, 41, 46, 51, 52, 61, 89, 79, 0'
+template=('' '[SYS]{content}[/SYS]' '[INST]{content}[/INST]' '{content}</s>' '</s>' '')
+is 'a template in brackets' "$ids" eval 'echo "$talk" | "$build/ricci-tokenize" chat --tokenizer bytes.json --template "${template[@]}" | sed -E "s/.*\"ids\": \[//; s/\].*//"'
+is 'each string with the option' "$ids" eval 'echo "$talk" | "$build/ricci-tokenize" chat --tokenizer bytes.json "${template[@]/#/--template=}" | sed -E "s/.*\"ids\": \[//; s/\].*//"'
+for file in '[x].txt' '[a,b].txt' '{}' '[c]' -d.txt 'e f'; do printf 'abc' >"./$file"; done
+prints 'a file in brackets' '^\[a,b\]\.txt: 3 tokens' tokenize count '[a,b].txt' --tokenizer byte
+prints 'files as they are named' '^\[c\] and 3 more: 12 tokens' tokenize count '[c]' --tokenizer byte -- -d.txt '{}' 'e f'
+accept 'a run of bytes' train tiny.yaml name=bytes tokenizer=byte
+prints 'a text in brackets' '^\[a, b\]' generate bytes --prompt '[a, b]' --tokens 0
+accept 'a stop in brackets' generate bytes --prompt the --stop '[x]' --stop '[]' --tokens 1
+accept 'the name of a run in brackets' train tiny.yaml 'name="[n]"'
+prints 'is found' 'nats per token' eval '[n]'
+prints 'and trained on' 'goes on after step 2 of 3' train 'runs/[n]' steps=3
+prints 'a list stays a list' 'saved after 2 steps' train tiny.yaml name=two 'data=["[x].txt", text.txt]'
+rm -r runs/{\[n\],bytes,two}
 
 # ---- Mistyped options and words
 refuse 'the start of an option' 2 "no option --temperat, the nearest is '--temperature' " generate mine --prompt x --temperat 0.5

@@ -8,6 +8,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpirun=(mpirun)
 mpirun --version | grep -q 'Open MPI' && mpirun+=(--oversubscribe)
 RANDOM=1
+export TERM=xterm  # its output is a file all the same
 
 # begin N ARGUMENT ...: ricci-train on N ranks. first: a command in front of rank 0. finish: its exit code, 124 if it hangs; its output in
 # out, in err its own lines and warnings.
@@ -34,6 +35,7 @@ trains() {  # NAME N ARGUMENT ...
   local fault=
   together "${@:2}" || fault="exit code $?"
   [ ! -s err ] || fault+=' expected nothing on stderr'
+  ! grep -q $'\x1b' out || fault+=' a moving bar'
   verdict "$1" "$fault"
 }
 ends_with() {  # NAME CODE LINE: the one line of a failure, after which no process is left

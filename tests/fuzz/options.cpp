@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include "apps/run/config/train_config.h"
@@ -84,6 +85,7 @@ Words words_of(const CLI::App& app) {
   Words words, positional;
   for (const CLI::Option* option : app.get_options()) {
     const bool is_flag = option->get_items_expected_max() == 0;
+    if (option->get_group().empty()) continue;  // one that --help hides
     for (const std::string& value : option->results()) {
       if (!option->nonpositional()) {
         positional.push_back(value);
@@ -103,6 +105,26 @@ Words words_of(const CLI::App& app) {
   words.push_back("--");
   words.insert(words.end(), positional.begin(), positional.end());
   return words;
+}
+
+// Words that are no options come out as they were given; only a list divides them, at commas.
+void check_given(const CLI::App& app, const Words& words) {
+  std::set<std::string> taken{"--", "++"};  // the end of the options, and of a command's words
+  const auto add = [&](const auto& self, const CLI::App& each) -> void {
+    for (const CLI::Option* option : each.get_options()) taken.insert(option->results().begin(), option->results().end());
+    for (const CLI::App* command : each.get_subcommands()) {
+      taken.insert(command->get_name());
+      self(self, *command);
+    }
+  };
+  add(add, app);
+  for (const std::string& word : words) {
+    if (word.starts_with('-') || taken.contains(word)) continue;
+    std::istringstream parts(word);
+    fuzz::require(word.find(',') != word.npos, "a word is the text as it is given");
+    for (std::string part; std::getline(parts, part, ',');)
+      fuzz::require(part.empty() || taken.contains(part), "a part of a list is given");
+  }
 }
 
 // ---- The options of ricci-train, and the options that structs of numbers have
@@ -135,6 +157,7 @@ bool accepts(Trained& options, const Words& words) {
       },
       words);
   if (!accepted) return false;
+  check_given(app, words);
   const Sampling& sampling = options.sampling;
   fuzz::require(written(app, "--top-k", std::vector{sampling.top_k}) == std::vector{sampling.top_k} &&
                     written(app, "--seed", std::vector{sampling.seed}) == std::vector{sampling.seed} &&
@@ -180,6 +203,7 @@ namespace ricci::apps {
 int parse_only(int, const char* const*, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>&) {
   CLI::App app(text.summary, text.name), other(text.summary, text.name);
   if (!accepts(app, text, setup, *given)) return 0;
+  check_given(app, *given);
   const Words words = words_of(app);
   fuzz::require(accepts(other, text, setup, words) && words_of(other) == words, "values as words give the same values");
   return 0;

@@ -53,7 +53,6 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, boo
   app.parse_complete_callback([&app, &options, words, several] {
     std::vector<std::string> with_dashes, without;
     for (const std::string& word : app.remaining()) {
-      if (word == "--") continue;  // only words follow
       if (!word.starts_with("--") || word.find('=') == word.npos) throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
       with_dashes.push_back(word.substr(2));
     }

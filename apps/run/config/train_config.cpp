@@ -190,8 +190,7 @@ void check_packing(const TrainConfig& c) {
 
 // The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
 void check_name(const std::string& name) {
-  const auto control = [](unsigned char c) { return c < 32 || c == 127; };
-  if (std::any_of(name.begin(), name.end(), control)) fail("name: a control character cannot be in the name of a folder");
+  if (one_line(name, name.size()) != name) fail("name: a control character cannot be in the name of a folder");
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') ||
       name.size() > 200)
     fail("name: '{}' cannot be the name of a folder", {name.size() > 60 ? name.substr(0, 57) + "..." : name});

@@ -1,12 +1,12 @@
 #include "apps/run/folder/provenance.h"
 
 #include <fmt/format.h>
-#include <ricci_commit.h>  // made by apps/commit.cmake
 
 #include <algorithm>
 #include <sstream>
 #include <string_view>
 
+#include "apps/terminal/cli.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -72,14 +72,6 @@ constexpr const char* kAnyTokenizer = "any";
 std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }
 
 }  // namespace
-
-std::string build_info() {
-#ifdef __clang__
-  return "ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", clang++ " __clang_version__;
-#else
-  return "ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", g++ " __VERSION__;
-#endif
-}
 
 void write_said(const Folder& folder, const Said& said) {
   const FilePlace place(folder, "overrides.yaml");

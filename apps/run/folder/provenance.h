@@ -35,9 +35,6 @@ void write_said(const Folder& folder, const Said& said);
 // comments that were written into them. A file that was edited and is written anew is kept as config.edited.yaml.
 void write_config(const Folder& folder, const TrainConfig& config, const std::string& before, int64_t step);
 
-// "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0": the commit ends with + where files differed from it, and is unknown outside a git checkout.
-std::string build_info();
-
 // The text of that file. `old_text`: what is there now.
 std::string config_file_text(const TrainConfig& config, const std::string& old_text, const std::string& before, int64_t step);
 

@@ -10,7 +10,7 @@
 
 #include "apps/run/config/config.h"
 #include "apps/run/corpus/micro_batches.h"
-#include "apps/run/folder/provenance.h"
+#include "apps/terminal/cli.h"
 #include "core/cpu/isa.h"
 #include "core/error.h"
 #include "core/files/checksum.h"

@@ -109,7 +109,7 @@ void TrainingLoop::read_next() {
 std::optional<Metrics> TrainingLoop::take_step() {
   if (state.step == first + kUntraced) trace::restart();
   ranks.at(format_message("step {}", {state.step + 1}));
-  const double started = Pause::seconds_running();
+  const double started = seconds_now();
   if (!next.valid()) read_next();
   StepInput input = next.get();
   const double lr = config.schedule.rate(state.step, state.schedule_steps);
@@ -119,7 +119,7 @@ std::optional<Metrics> TrainingLoop::take_step() {
   if (!std::isfinite(loss) || !std::isfinite(norm)) explain(input.micro_batches, loss);
   ++state.step;
   state.data_place = std::move(input.data.place);
-  const double seconds = Pause::seconds_running() - started;
+  const double seconds = seconds_now() - started;
   for (Throughput* each : {&all, &since_record, &measured}) {
     each->tokens += tokens_per_step(config);
     each->seconds += seconds;

@@ -33,7 +33,7 @@ struct Journal {
   const TrainState& state;
   Metrics interrupted = read_record(run.folder(), state.step);  // the record of a step before its evaluation
   MetricsFile metrics{run.folder(), state.awaits_evaluation ? state.step - 1 : state.step, hyper_parameters(run.config())};
-  Progress progress{{.steps = run.config().steps, .first_step = state.step, .seconds = Pause::seconds_running}};
+  Progress progress{{.steps = run.config().steps, .first_step = state.step}};
 };
 
 // A training under way, on each of its ranks. After each step it evaluates, writes a record, and saves, where that is due. What is due is

@@ -58,6 +58,7 @@ Outcome run(std::vector<const char*> words, const std::function<void(CLI::App&)>
   return outcome;
 }
 
+using Words = std::vector<std::string>;
 const auto no_options = [](CLI::App&) {};
 
 struct Members {
@@ -118,7 +119,7 @@ TEST_CASE("cli: help and version go to stdout, and the program does not run") {
     const Outcome outcome = run({flag}, no_options, []() -> int { throw std::runtime_error("ran"); });
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
-    if (std::string(flag) == "--version") CHECK(outcome.out == "ricci-train 0.1.0\n");
+    if (std::string(flag) == "--version") CHECK(outcome.out.starts_with("ricci-train 0.1.0\ncommit   "));
     if (std::string(flag) != "--version") CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci-train [OPTIONS]"));
   }
 }
@@ -148,22 +149,6 @@ TEST_CASE("cli: output that cannot be written is one line and exit code 1, for h
   CHECK(result.err == "ricci-train: cannot write to stdout: No space left on device\n");
   CHECK(to_full_disk({"--help"}, 0).code == 1);
   CHECK(to_full_disk({}, 7).code == 7);
-}
-
-TEST_CASE("cli: a program that was started without stdout does not print into the files it opens") {
-  const int old = ::dup(STDOUT_FILENO);
-  std::fflush(stdout);
-  ::close(STDOUT_FILENO);
-  const char* const words[] = {"build/ricci-train"};
-  int opened = -1;
-  run_app(1, words, {"ricci-train", "Trains a language model."}, no_options, [&] {
-    opened = ::open("/dev/null", O_WRONLY);
-    return 0;
-  });
-  ::dup2(old, STDOUT_FILENO);
-  ::close(old);
-  CHECK(opened > STDERR_FILENO);
-  ::close(opened);
 }
 
 TEST_CASE("cli: mistakes in the usage are one line and exit code 2") {
@@ -300,6 +285,60 @@ TEST_CASE("cli: --name= gives the option an empty value, and does not take the n
   CHECK((fast && files == std::vector<std::string>{"--name=", "b="}));
 }
 
+TEST_CASE("cli: a word is the text as it is given, wherever it stands") {
+  const char* const words[] = {"[x]", "[a,b]", "[a, b]", "[]", "[[a],b]", "{}", "[", "]", "[INST]{content}[/INST]", "", " ", "a b", "'q'",
+      "\"q\"", "%%", "a=b", "a,b", "/x", "++", "true", "010", "run", "-", "-x", "--", "--name", "--name=z", "--many", "-[x]", "\\n"};
+  std::string one, name;
+  std::vector<std::string> list, many, single, parts;
+  const auto declare = [&](CLI::App& app) {
+    app.add_option("one", one)->required();
+    app.add_option("list", list);
+    app.add_option("-n,--name", name);
+    app.add_option("--many", many);
+    app.add_option("--single", single)->allow_extra_args(false);
+    app.add_option("--parts", parts)->delimiter(',');
+  };
+  const auto command = [&](CLI::App& app) {
+    app.require_subcommand(1);
+    declare(*app.add_subcommand("run", ""));
+  };
+  for (const std::string word : words) {
+    CAPTURE(word);
+    const Words twice = {word, word};
+    const auto parse = [&](const std::function<void(CLI::App&)>& setup, Words given) {
+      one = name = "before";
+      for (Words* const each : {&list, &many, &single, &parts}) each->clear();
+      std::vector<const char*> pointers;
+      for (const std::string& each : given) pointers.push_back(each.c_str());
+      CHECK(run(pointers, setup, [] { return 0; }).err == "");
+    };
+    const bool is_option = word.size() > 1 && word[0] == '-';
+    parse(declare, {"--name=" + word, "--many=" + word, "--many=" + word, "--single=" + word, "--", word, word, word});
+    CHECK((one == word && list == twice && name == word && many == twice && single == Words{word}));
+    parse(declare, {"first", "second", "--", word, word});
+    CHECK((one == "first" && list == Words{"second", word, word}));
+    Words all = {"run", "--single", word, "--name", word, "first"};
+    if (is_option) all.push_back("--many=" + word);
+    else all.insert(all.end(), {"--many", word});
+    all.insert(all.end(), {"--", word, word});
+    parse(command, all);
+    CHECK((one == "first" && list == twice && name == word && many == Words{word} && single == Words{word}));
+    if (word.find(',') == word.npos) {
+      parse(command, {"run", "-n", word, "first", "--parts", word, "--parts=" + word});
+      CHECK((name == word && parts == twice));
+    }
+    if (is_option) continue;
+    parse(declare, {word, word, word, "--many", word, word, "-n" + word + "n"});
+    CHECK((one == word && list == twice && many == twice && name == word + "n"));
+    if (word == "++") continue;  // it ends the words of a command
+    parse(command, {"run", word, word, word});
+    CHECK((one == word && list == twice));
+  }
+  parts.clear();
+  CHECK(run({"a", "--parts", "[a,b]"}, declare, [] { return 0; }).err == "");
+  CHECK(parts == Words{"[a", "b]"});
+}
+
 TEST_CASE("cli: a message has no control characters, also none of those that UTF-8 writes in two bytes") {
   int64_t tokens = 0;
   const std::string mistake = run(
@@ -322,6 +361,24 @@ TEST_CASE("table: JSON has the columns with a key, unscaled; nothing is left out
   CHECK(json_text(json_of(table()), -1) == R"([{"run":"one","bytes":1500000,"time":{"seconds":0.25,"ms":250.0},"loss":2.5,"best":true},)"
                                            R"({"run":"zwölf","bytes":12,"time":{"seconds":null,"ms":null},"best":null}])");
   CHECK(json_text(json_of(ResultTable())) == "[]");
+}
+
+TEST_CASE("table: no control character comes out as it is, in text and in JSON") {
+  for (int code = 1; code < 0xa0; ++code) {
+    const std::string text = code < 0x80 ? std::string(1, static_cast<char>(code)) : "\xc2" + std::string(1, static_cast<char>(code));
+    const bool is_control = code < 0x20 || code == 0x7f || code >= 0x80;
+    ResultTable names;
+    names.add({.heading = "h", .key = "k", .left = true}, Words{"a" + text + "b"}, [](const std::string& name) { return name; });
+    const std::string escaped =
+        ricci::format_message("\\u00{}{}", {std::string(1, "0123456789abcdef"[code / 16]), std::string(1, "0123456789abcdef"[code % 16])});
+    const std::string json = json_text(json_of(names), -1);
+    CAPTURE(code);
+    CHECK(contains(text_of(names), "a" + text + "b") != is_control);
+    CHECK(std::none_of(json.begin(), json.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7f; }));
+    CHECK(json.find("\xc2") == json.npos);
+    if (code >= 0x7f) CHECK(json == "[{\"k\":\"a" + escaped + "b\"}]");
+  }
+  CHECK(json_text(Value("\u00a0\u00e9\u0020"), -1) == "\"\u00a0\u00e9 \"");  // what follows them is text
 }
 
 TEST_CASE("table: values of JSON") {

@@ -18,6 +18,7 @@
 
 using namespace ricci::apps;
 using test_data::contains;
+using test_data::ScopedVariable;
 
 namespace {
 
@@ -197,6 +198,19 @@ TEST_CASE("progress: a file is no terminal") {
   const size_t count = std::fread(text, 1, sizeof text - 1, file);
   CHECK(std::string(text, count) == "a line\n");
   std::fclose(file);
+}
+
+TEST_CASE("progress: mpirun may give a terminal to a process whose output goes to a file") {
+  const ScopedVariable kind("TERM", "xterm");
+  for (const char* const variable : {"", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const ScopedVariable launcher(*variable ? variable : "RICCI_NONE", "2");
+    const Terminal terminal(80);
+    double now = 100;
+    Progress progress({.steps = 10, .out = terminal.out, .seconds = [&] { return now; }});
+    now += 20;
+    progress.update(5, 100);
+    CHECK(contains(terminal.taken(), "\x1b") == !*variable);
+  }
 }
 
 TEST_CASE("progress: the speed forgets what is older than half a minute, and starts anew after a resume") {

@@ -106,21 +106,4 @@ refuse 'does not take over its step' 1 'runs/overflow: there is no nonfinite\.sa
 truncate -s -1 runs/burst/nonfinite.safetensors
 refuse 'a damaged file' 1 'nonfinite\.safetensors: ' train runs/burst --replay
 
-# ---- Ctrl-Z: a pause is not time of training. Of all steps, the one that is stopped has the most time between its record and the one before,
-# and takes that time less the pause.
-state() { sed 's/.*) //' "/proc/$background/stat" | cut -c1; }
-set -m  # a process group of its own, as a terminal gives it
-start train tiny.yaml name=paused steps=300
-set +m
-await '[ "$(grep -c "" runs/paused/metrics.jsonl 2>/dev/null)" -gt 5 ] 2>/dev/null'
-kill -TSTP $background
-await '[ "$(state)" = T ]'
-verdict 'SIGTSTP stops it' "$([ "$(state)" = T ] || state)"
-sleep 1  # the pause
-kill -CONT $background
-ended
-verdict 'it goes on to its end' "$([ $? = 0 ] && [ ! -s background.err ] || shown background.err)"
-verdict 'the time of the pause is not in the step' "$(sed -E 's/.*"tokens_per_s":([0-9.]+),.*"time":([0-9.]+).*/\1 \2/' runs/paused/metrics.jsonl |
-  awk 'NR > 1 && $2 - before > gap { gap = $2 - before; step = 32 / $1 } { before = $2 }
-    END { if (gap < 1 || step > gap - 0.99) print step " s of " gap " s between two records" }')"
 exit $((failures > 0))
