@@ -70,7 +70,7 @@ std::string version_of(const AppText& text) {
   const std::string transport = transport_version();
   const std::pair<const char*, std::string> rows[] = {{"commit   ", RICCI_COMMIT}, {"compiler ", kCompiler},
       {"CUDA     ", RICCI_CUDA_VERSION}, {"MPI      ", transport.empty() ? RICCI_MPI_VERSION : one_line(transport)},
-      {"oneDNN   ", RICCI_ONEDNN_VERSION}, {"PNG      ", RICCI_PNG_VERSION}, {"CPU      ", name_of(cpu_isa())}};
+      {"oneDNN   ", RICCI_ONEDNN_VERSION}, {"CPU      ", name_of(cpu_isa())}};
   std::string lines = std::string(text.name) + " " RICCI_VERSION;
   for (const auto& [name, value] : rows) lines += "\n" + (name + value);
   return lines;

@@ -22,14 +22,12 @@ int base(const FilePlace& place) { return place.folder ? place.folder->descripto
 // Negative, with errno, where there is no file of this name. Errors: all others.
 Descriptor open_regular(const FilePlace& place) {
   // O_NONBLOCK: a pipe's writer is not waited for.
-  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (place.folder ? O_NOFOLLOW : 0);
   int opened;
-  do opened = ::openat(base(place), place.name.c_str(), flags);
+  do opened = ::openat(base(place), place.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   while (opened < 0 && errno == EINTR);
   Descriptor file(opened);
   struct stat status = {};
   if (!file && errno == ENOENT) return file;
-  if (!file && errno == ELOOP && place.folder) fail("cannot read {}: it is a symbolic link, which is not followed here", {place.path});
   if (!file || ::fstat(file.get(), &status) != 0) fail("cannot read {}: {}", {place.path, system_reason()});
   if (S_ISDIR(status.st_mode)) fail("cannot read {}: {}", {place.path, std::generic_category().message(EISDIR)});
   if (!S_ISREG(status.st_mode)) fail("cannot read {}: not a regular file", {place.path});

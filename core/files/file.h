@@ -53,7 +53,6 @@ class FileWriter {
 
  private:
   friend OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
-  friend OpenFile write_unnamed_file(const std::string& folder, const std::function<void(FileWriter&)>& write);
   FileWriter(std::string path, Descriptor descriptor) : file_(std::move(path), std::move(descriptor)) {}
   OpenFile file_;
   int64_t written_ = 0;
@@ -61,16 +60,13 @@ class FileWriter {
 
 // Replaces the file at `place`, or makes it, with what `write` produces: written beside it as .NAME.tmp-RANDOM, synced,
 // renamed, and the folder synced. Returns the new file, open, even if its name was replaced since. On any error up to the renaming, one
-// thrown by `write` included, the temporary file is removed and the old file is as it was. The access rights of an old file
-// are kept, but not setuid, and fewer of them where it belongs to another user. While it is written, the temporary file is locked (flock);
-// older ones of the same name whose writers were killed are removed. A path leads through links to the file that they point to; in a
-// folder that is held open a link is an error. Errors: no such folder, something there that is not a regular file, a link that another
-// user made in a sticky folder, a full disk; each names the path and the reason.
+// thrown by `write` included, the temporary file is removed and the old file is as it was. The access rights of an old file are kept.
+// While it is written, the temporary file is locked (flock); older ones of the same name whose writers were killed are removed. A path
+// leads through links to the file that they point to, and this file is replaced; in a folder that is held open the link is replaced,
+// because what it points to may be in a store for several runs. Errors: no such folder, something there that is not a regular file, a full
+// disk; each names the path and the reason.
 OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
 OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes);
-
-// A file without a name in the folder at that path: no other program can open it, and it is gone when it is closed.
-OpenFile write_unnamed_file(const std::string& folder, const std::function<void(FileWriter&)>& write);
 
 // 16 random hexadecimal digits: a name that no other process chooses, whatever its number and its clock are.
 std::string random_digits();

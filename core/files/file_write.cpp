@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -17,6 +16,7 @@
 namespace ricci {
 namespace {
 
+namespace fs = std::filesystem;
 constexpr std::string_view kMark = ".tmp-";
 
 // `error`: the errno in the message.
@@ -53,36 +53,19 @@ class TemporaryFile {
   std::string name_;
 };
 
-// Error: another user made this link, in a folder where every user may. The kernel can forbid to follow it (protected_symlinks).
-void check_link(const FilePlace& place, const std::filesystem::path& path, const struct stat& link) {
-  struct stat folder = {};
-  if (::stat((path.has_parent_path() ? path.parent_path() : ".").c_str(), &folder) != 0)
-    fail("cannot write {}: {}", {place.path, std::strerror(errno)});
-  const bool is_open = (folder.st_mode & S_ISVTX) && (folder.st_mode & S_IWOTH), is_own = link.st_uid == ::geteuid();
-  if (is_open && !is_own && link.st_uid != folder.st_uid)
-    fail("cannot write {}: it is a symbolic link of another user in a folder that is open to all", {place.path});
-}
-
-// The folder and the name of the file that is replaced. Links are followed: a rename over a link would replace the link and leave its
-// target unchanged.
+// The folder and the name of the file that is replaced.
 FilePlace target_of(const FilePlace& place) {
   if (place.folder) {
     struct stat status = {};
-    const bool there = ::fstatat(place.folder->descriptor(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
-    if (there && S_ISLNK(status.st_mode)) fail("cannot write {}: it is a symbolic link, which is not followed here", {place.path});
+    const bool there = ::fstatat(place.folder->descriptor(), place.name.c_str(), &status, 0) == 0;
     if (there && !S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {place.path});
     return place;
   }
   const PathKind kind = look_at(place.path);
   if (kind != PathKind::nothing && kind != PathKind::file) fail("cannot write {}: it exists and is not a regular file", {place.path});
-  std::filesystem::path target = place.path;
-  struct stat status = {};
-  while (::lstat(target.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
-    check_link(place, target, status);
-    std::error_code error;
-    target = target.parent_path() / std::filesystem::read_symlink(target, error);
-    if (error) fail("cannot write {}: {}", {place.path, error.message()});
-  }
+  fs::path target = place.path;
+  std::error_code error;
+  while (fs::is_symlink(target, error)) target = target.parent_path() / fs::read_symlink(target, error);
   if (target.filename().empty()) fail("cannot write '{}': it names no file", {place.path});
   try {
     return {Folder(target.has_parent_path() ? target.parent_path().string() : "."), target.filename().string()};
@@ -97,18 +80,11 @@ bool sync(int descriptor) {
   return true;
 }
 
-// A new file keeps the access rights of the one it replaces, but not setuid and the like. Where the old one belongs to another user or
-// group, no user gets more rights than all users had.
+// A new file keeps the access rights of the one it replaces.
 bool keep_rights(int descriptor, const FilePlace& old) {
-  struct stat was = {}, now = {};
+  struct stat was = {};
   if (::fstatat(old.folder->descriptor(), old.name.c_str(), &was, 0) != 0) return errno == ENOENT;
-  if (::fstat(descriptor, &now) != 0) return false;
-  mode_t rights = was.st_mode & 0777;
-  if (was.st_uid != now.st_uid) rights &= ~mode_t{022};
-  if (was.st_gid != now.st_gid) rights &= 0707 | (rights & 07) << 3;
-  while (::fchmod(descriptor, rights) != 0)
-    if (errno != EINTR) return false;
-  return true;
+  return ::fchmod(descriptor, was.st_mode & 0777) == 0;
 }
 
 // A new file with a name of its own, locked: the lock distinguishes it from leftovers of a killed program. One that
@@ -116,7 +92,7 @@ bool keep_rights(int descriptor, const FilePlace& old) {
 Descriptor create_locked(const Folder& folder, const std::string& name, std::string& temporary) {
   for (;;) {
     temporary = "." + name + std::string(kMark) + random_digits();
-    Descriptor file(::openat(folder.descriptor(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    Descriptor file(::openat(folder.descriptor(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file && (errno == EEXIST || errno == EINTR)) continue;
     if (!file) return file;
     while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
@@ -188,19 +164,6 @@ OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes) {
   return write_file_atomically(place, [&](FileWriter& writer) { writer.write(bytes); });
 }
 
-OpenFile write_unnamed_file(const std::string& folder, const std::function<void(FileWriter&)>& write) {
-  Descriptor file(::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
-  if (!file) {  // not every file system has such files
-    std::string name = folder + "/ricci-XXXXXX";
-    file = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-    if (!file) fail("cannot write a temporary file in {}: {}", {folder, system_reason()});
-    ::unlink(name.c_str());
-  }
-  FileWriter writer("a temporary file in " + folder, std::move(file));
-  write(writer);
-  return std::move(writer.file_);
-}
-
 void remove_file(const FilePlace& place) {
   const int base = place.folder ? place.folder->descriptor() : AT_FDCWD;
   if (::unlinkat(base, place.name.c_str(), 0) != 0 && errno != ENOENT) fail("cannot remove {}: {}", {place.path, system_reason()});
@@ -209,7 +172,7 @@ void remove_file(const FilePlace& place) {
 void remove_abandoned_files(const Folder& folder, const std::string& name) {
   for (const std::string& found : folder.names()) {
     if (!is_temporary(found, name)) continue;
-    const Descriptor file(::openat(folder.descriptor(), found.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Descriptor file(::openat(folder.descriptor(), found.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
     if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(folder.descriptor(), found.c_str(), 0);
   }
 }

@@ -18,19 +18,11 @@ namespace {
 
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-int open_folder(int base, const char* name, int flags = 0) {
+int open_folder(int base, const char* name) {
   int opened;
-  do opened = ::openat(base, name, kOpenFolder | flags);
+  do opened = ::openat(base, name, kOpenFolder);
   while (opened < 0 && errno == EINTR);
   return opened;
-}
-
-// The kind of thing in the place of a folder that cannot be opened, in words, or else the reason.
-std::string obstacle(int folder, const std::string& name) {
-  const std::string why = system_reason();
-  struct stat status = {};
-  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(status.st_mode)) return why;
-  return S_ISLNK(status.st_mode) ? "a symbolic link is in its place, which is not followed" : "a file is in its place";
 }
 
 }  // namespace
@@ -46,11 +38,10 @@ Folder::Folder(const std::string& path) : path_(path) {
 }
 
 std::optional<Folder> Folder::find(const std::string& name) const {
-  const int opened = open_folder(descriptor(), name.c_str(), O_NOFOLLOW);
+  const int opened = open_folder(descriptor(), name.c_str());
   if (opened >= 0) return Folder(path_ + "/" + name, opened);
   if (errno == ENOENT) return {};
-  const std::string why = obstacle(descriptor(), name);
-  fail("folder {}/{}: {}", {path_, name, why});
+  fail("folder {}/{}: {}", {path_, name, errno == ENOTDIR ? "a file is in its place" : system_reason()});
 }
 
 Folder Folder::make(const std::string& name) const {
@@ -64,7 +55,7 @@ Folder Folder::make(const std::string& name) const {
     if (is_new) ::unlinkat(descriptor(), name.c_str(), AT_REMOVEDIR);
     throw;
   }
-  fail("folder {}/{}: it was removed at once", {path_, name});
+  fail("folder {}/{}: a link in its place leads nowhere", {path_, name});
 }
 
 std::vector<std::string> Folder::names() const {
@@ -108,12 +99,6 @@ bool Folder::removed() const {
   return ::fstat(descriptor(), &status) == 0 && status.st_nlink == 0;
 }
 
-bool Folder::is_at_its_path() const {
-  struct stat here = {}, there = {};
-  return ::fstat(descriptor(), &here) == 0 && ::stat(path_.c_str(), &there) == 0 && here.st_dev == there.st_dev &&
-         here.st_ino == there.st_ino;
-}
-
 PathKind look_at(const std::string& path) {
   struct stat status = {};
   while (::stat(path.c_str(), &status) != 0) {
@@ -137,17 +122,6 @@ std::vector<std::string> make_folders(const std::string& path, unsigned rights) 
   if (!std::filesystem::is_directory(folder, ignored)) fail("{}: cannot be made: a file is in its place", {path});
   Folder(above.string()).sync();
   return made;
-}
-
-Folder own_folder(const std::string& path) {
-  make_folders(path, 0700);
-  const Folder folder(path);
-  struct stat status = {};
-  if (::fstat(folder.descriptor(), &status) != 0) fail("folder {}: {}", {path, system_reason()});
-  if (status.st_uid != ::geteuid()) fail("folder {}: it belongs to another user", {path});
-  if ((status.st_mode & 022) && ::fchmod(folder.descriptor(), status.st_mode & 07755) != 0)
-    fail("folder {}: other users may write in it: {}", {path, system_reason()});
-  return folder;
 }
 
 }  // namespace ricci

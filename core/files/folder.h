@@ -1,5 +1,5 @@
 // Folders held open, and the places of files. What is read or written in a folder that is held open stays in this folder, even
-// when by now its path leads to another one, and never goes through a symbolic link.
+// when by now its path leads to another one.
 #pragma once
 #include <memory>
 #include <optional>
@@ -36,8 +36,8 @@ class Folder {
   const std::string& path() const { return path_; }  // as it was opened; for messages
   int descriptor() const { return descriptor_->get(); }
 
-  // The folder of this name inside this one; nothing where there is none. Errors: a link or a file is in its place, or it
-  // cannot be opened.
+  // The folder of this name inside this one, or the one that a link of this name leads to; nothing where there is none. Errors: a file is
+  // in its place, or it cannot be opened.
   std::optional<Folder> find(const std::string& name) const;
   // The same, made where there is none and then synced into this folder.
   Folder make(const std::string& name) const;
@@ -51,8 +51,7 @@ class Folder {
   // Only one holder at a time has the lock of a folder, until the last copy of its value ends; the system frees the lock of a killed
   // program. Returns false if another holder has it. Some file systems have no locks; there the answer is true.
   bool lock() const;
-  bool removed() const;         // its name is gone, so that no program can find it any more
-  bool is_at_its_path() const;  // path() leads here, and not to another folder
+  bool removed() const;  // its name is gone, so that no program can find it any more
 
  private:
   Folder(std::string path, int descriptor) : path_(std::move(path)), descriptor_(std::make_shared<Descriptor>(descriptor)) {}
@@ -82,9 +81,5 @@ inline bool is_folder(const std::string& path) { return look_at(path) == PathKin
 // Makes a folder and the missing ones above it, each synced into the one that holds it. Returns the paths of the folders that were made,
 // from the top. Error: names the first that cannot be made and the reason.
 std::vector<std::string> make_folders(const std::string& path, unsigned rights = 0777);
-
-// The folder at a path for this user's files alone: made with those above it where it is not there (rights 0700), and closed to
-// the writing of others where it is this user's and was open to them. Errors: it belongs to another user, or cannot be made.
-Folder own_folder(const std::string& path);
 
 }  // namespace ricci

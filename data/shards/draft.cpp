@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/error.h"
@@ -16,32 +17,38 @@ namespace {
 Folder start(const Folder& base, const std::string& place) {
   for (;;) {
     const Folder made = base.make(place + random_digits());
-    ::fchmod(made.descriptor(), 0700);
     if (made.lock() && !made.removed()) return made;  // else another program took it for one that a killed program left
   }
 }
 
-Folder start(const std::string& cache_folder, const std::string& place, bool& in_cache) {
+// A folder that the user names has the usual rights, so that others can use it as well; the others are for this user only.
+Folder start(const std::string& cache_folder, const std::string& place, std::string& fault) {
   try {
-    in_cache = !cache_folder.empty();
-    if (in_cache) return start(own_folder(cache_folder), place);
-  } catch (const Error&) {
-    in_cache = false;
+    const char* const named = std::getenv("RICCI_CACHE");
+    if (!cache_folder.empty()) {
+      make_folders(cache_folder, named && cache_folder == named ? 0777 : 0700);
+      return start(Folder(cache_folder), place);
+    }
+  } catch (const Error& error) {
+    fault = error.what();
   }
+  const auto temporary = [&](const fs::path& path) {
+    const Folder made = start(Folder(path.string()), place);
+    ::fchmod(made.descriptor(), 0700);
+    return made;
+  };
   std::error_code error;
   const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, where that is a folder
-  for (const fs::path& path : {error ? fs::path("/tmp") : asked, fs::path("/tmp")}) {
-    try {
-      return start(Folder(path.string()), place);
-    } catch (const Error&) {  // there is another
-    }
+  try {
+    return temporary(error ? "/tmp" : asked);
+  } catch (const Error&) {  // there is another
+    return temporary("/var/tmp");
   }
-  return start(Folder("/var/tmp"), place);
 }
 
 }  // namespace
 
-Draft::Draft(const std::string& cache_folder, const std::string& place) : place_(place), folder_(start(cache_folder, place, in_cache_)) {}
+Draft::Draft(const std::string& cache_folder, const std::string& place) : place_(place), folder_(start(cache_folder, place, fault_)) {}
 
 Draft::~Draft() {
   std::error_code ignored;

@@ -8,20 +8,20 @@ namespace ricci {
 
 class Draft {
  public:
-  // place: what the names of all stores start with that may take each other's place. In the cache folder, which is this user's own; or,
-  // where that cannot be, in the first folder for temporary files that has room for it. Error: there is none.
+  // place: what the names of all stores start with that may take each other's place. In the cache folder, or, where that is empty or cannot
+  // be used, in a folder for temporary files. Error: there is none.
   Draft(const std::string& cache_folder, const std::string& place);
   ~Draft();
   Draft(const Draft&) = delete;
 
   const Folder& folder() const { return folder_; }
-  bool is_in_cache() const { return in_cache_; }
+  const std::string& fault() const { return fault_; }  // why it is not in the cache folder; empty if it is, or no cache folder is given
   // Keeps it, and removes the ones that it replaces and the leftovers of killed programs.
   void keep();
 
  private:
-  std::string place_;
-  bool in_cache_ = true, kept_ = false;
+  std::string place_, fault_;
+  bool kept_ = false;
   Folder folder_;
 };
 

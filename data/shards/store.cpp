@@ -120,7 +120,7 @@ std::optional<StoredSource> find_store(
   if (cache_folder.empty() || !key.settled) return {};
   try {
     std::optional<StoredSource> found;
-    for (const std::string& name : own_folder(cache_folder).names()) {
+    for (const std::string& name : Folder(cache_folder).names()) {
       if (!name.starts_with(key.place)) continue;
       const std::string folder = cache_folder + "/" + name;
       const bool is_one_of_two = found.has_value(), is_finished = is_there(folder + "/" + kDescription);
@@ -128,9 +128,9 @@ std::optional<StoredSource> find_store(
       if (is_one_of_two || !is_finished) remove_unlocked(folder);  // what a killed program left
     }
     return found;
-  } catch (const Error&) {  // the folder belongs to another user, or cannot be made
+  } catch (const Error&) {  // there is no cache folder yet, or it cannot be read
+    return {};
   }
-  return {};
 }
 
 // ---- Making
@@ -185,7 +185,8 @@ StoredSource make_store(const std::string& cache_folder, const StoreKey& key, co
   const ShardedTokens all = ShardedTokens::hold(folder.path(), *tokenizer);
   Description description{key.settled ? key.stamp : 0, all.hash(), made.first_shards, cut, made.empty_documents};
   StoredSource result = stored(all, source, tokenizer, description);
-  if (!draft.is_in_cache()) return result;
+  result.cache_fault = draft.fault();
+  if (cache_folder.empty() || !draft.fault().empty()) return result;
   write_file_atomically(FilePlace(folder, kDescription), text_of(description));
   draft.keep();
   return result;
@@ -236,7 +237,7 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
     } catch (const DiskFull& full) {  // the folder for temporary files may have room
       if (cache_folder.empty()) throw;
       all.push_back(make(""));
-      all.back().full_disk = full.what();
+      all.back().cache_fault = full.what();
     }
   }
   return all;

@@ -31,7 +31,7 @@ struct StoredSource {
   std::optional<Tokens> validation;  // only where the source is cut
   int64_t cut = 0;                   // characters, or documents, that train; 0 if not cut
   int64_t empty_documents = 0;       // documents without tokens, which neither part holds
-  std::string full_disk = {};        // message if its files are not in the cache folder because the disk is full; else empty
+  std::string cache_fault = {};      // why its files are not in the cache folder, such as a full disk; else empty
 };
 
 // A tokenizer that is made from the sources; no keys: none is.
@@ -41,8 +41,8 @@ struct TokenizerRequest {
   std::function<std::shared_ptr<const Tokenizer>(const std::string& characters, const std::vector<int64_t>& cuts, int64_t all_cut)> make;
 };
 
-// The sources with the tokenizer that is given, or else made. The cache folder is this user's own (core/files/folder.h: own_folder); one
-// that belongs to another user or cannot be written, or an empty name, means files in a folder for temporary files, without a name.
+// The sources with the tokenizer that is given, or else made. A cache folder that cannot be used, or an empty name, means files in a folder
+// for temporary files, without a name. Several users may share a cache folder, whose rights stay as they are.
 // A store that is cut, damaged or of other files or another tokenizer is made again; a store that is open stays readable.
 // Errors: the files' and the tokenizer's; a source too short to be cut; one without tokens; a full disk.
 std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& given,

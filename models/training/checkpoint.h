@@ -73,7 +73,7 @@ TrainState read_train_state(const SafetensorsFile& file);
 // time; a file that has been opened stays readable.
 class Checkpoints {
  public:
-  // Error: a link or a file is in the place of the folder, or it cannot be opened.
+  // Error: a file is in the place of the folder, or it cannot be opened.
   Checkpoints(const Folder& run, const std::string& name) : path_(run.path() + "/" + name), folder_(run.find(name)) {}
 
   static std::string name_of(int64_t step);

@@ -159,15 +159,17 @@ void tell_empty_documents(const StoreSource& source, int64_t count) {
         stderr);
 }
 
-// The sources in the cache, or elsewhere if its disk is full. Prints the warnings about them.
+// The sources in the cache, or elsewhere if it cannot be used. Prints the warnings about them.
 std::vector<StoredSource> open_cached(
     const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& tokenizer, const TokenizerRequest& request) {
   std::vector<StoredSource> all = open_sources(sources, tokenizer, request, default_cache_folder());
+  std::string fault;
   for (size_t i = 0; i < all.size(); ++i) {
-    const StoredSource& stored = all[i];
-    if (!stored.full_disk.empty()) std::fprintf(stderr, "warning: %s: the next start encodes the text again\n", stored.full_disk.c_str());
-    tell_empty_documents(sources[i], stored.empty_documents);
+    if (fault.empty()) fault = all[i].cache_fault;
+    tell_empty_documents(sources[i], all[i].empty_documents);
   }
+  if (!fault.empty() && find_launcher().rank == 0)
+    std::fprintf(stderr, "warning: %s: the next start encodes the text again\n", one_line(fault, fault.size()).c_str());
   return all;
 }
 

@@ -132,21 +132,12 @@ TrainConfig with_found_files(TrainConfig config, FilesOf whose) {
   return config;
 }
 
-// Between its opening and its locking the folder may have been removed, and another one made: then that one is entered.
-Folder RunLock::enter(const std::string& path, std::vector<std::string>& made) {
-  for (;;) {
-    const std::vector<std::string> now = make_folders(path);
-    made.insert(made.end(), now.begin(), now.end());
-    Folder folder(path);
-    if (!lock_patiently(folder)) fail("{}: another ricci-train is at work in it", {path});
-    if (folder.is_at_its_path()) return folder;
-  }
+RunLock::RunLock(const std::string& path) : made_(make_folders(path)), folder_(path) {
+  if (!lock_patiently(folder_)) fail("{}: another ricci-train is at work in it", {path});
 }
 
-RunLock::RunLock(const std::string& path) : folder_(enter(path, made_)) {}
-
 RunLock::~RunLock() {
-  if (!id_.empty() || made_.empty() || !folder_.is_at_its_path()) return;
+  if (!id_.empty()) return;
   for (auto path = made_.rbegin(); path != made_.rend(); ++path) ::rmdir(path->c_str());  // one that holds something stays
 }
 

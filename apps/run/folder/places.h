@@ -46,8 +46,6 @@ class RunLock {
   void check() const;
 
  private:
-  static Folder enter(const std::string& path, std::vector<std::string>& made);
-
   std::vector<std::string> made_;  // folders that this made
   Folder folder_;
   std::string id_;  // empty before begin()

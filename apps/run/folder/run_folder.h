@@ -9,7 +9,8 @@
 //   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of ricci-probe
 //   nonfinite.safetensors   the step at which the training ended because its loss or gradient was not finite
-// All of them are regular files in the folder itself: links in their place are not followed.
+// A link in the place of one of them, or of checkpoints/, is followed, as to a disk with more room or into a store. A file that is written
+// again takes the place of its link; what the link led to stays as it was.
 #pragma once
 #include <functional>
 #include <memory>

@@ -26,14 +26,12 @@ class AppendFile {
   // Opens to append, makes the file if there is none. Error: names the path and the reason; something else than a regular
   // file is in its place.
   explicit AppendFile(const FilePlace& place, Old old = Old::keep) : path_(place.path) {
-    const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (place.folder ? O_NOFOLLOW : 0) |
-                      (old == Old::refuse ? O_EXCL : 0);
+    const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (old == Old::refuse ? O_EXCL : 0);
     int opened;
     do opened = ::openat(place.folder ? place.folder->descriptor() : AT_FDCWD, place.name.c_str(), flags, 0666);
     while (opened < 0 && errno == EINTR);
     file_ = Descriptor(opened);
     struct stat status = {};
-    if (!file_ && errno == ELOOP && place.folder) fail("cannot write {}: it is a symbolic link, which is not followed here", {path_});
     if (!file_ || ::fstat(file_.get(), &status) != 0) fail_with_reason();
     if (!S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {path_});
     if (place.folder) place.folder->sync();  // a file that is new keeps its name after a power loss

@@ -20,6 +20,14 @@ accept 'it can be read' eval runs/tiny
 chmod -R u+w runs
 [ "$(id -u)" != 0 ] || chown -R 65534:65534 runs
 
+# ---- The cache of another user
+[ "$(id -u)" != 0 ] || {
+  mkdir -m 755 theirs
+  RICCI_CACHE=$PWD/theirs run train tiny.yaml name=theirs
+  verdict 'a cache that only another user may write' "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE '^warning: .*/theirs/.*: cannot be made: Permission denied: the next start encodes the text again$' err || echo no)"
+  verdict 'nothing is in it' "$(ls theirs; cmp runs/{tiny,theirs}/tokenizer.json 2>&1)"
+}
+
 # ---- What cannot be listed is not empty
 for rights in 000 300; do
   chmod $rights runs/tiny/checkpoints

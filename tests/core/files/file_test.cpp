@@ -32,12 +32,6 @@ std::vector<std::string> temporaries(const std::string& folder, const std::strin
   return found;
 }
 
-mode_t rights_of(const std::string& path) {
-  struct stat status = {};
-  REQUIRE(::stat(path.c_str(), &status) == 0);
-  return status.st_mode & 0777;
-}
-
 }  // namespace
 
 TEST_CASE("file: what is written is what is read") {
@@ -189,59 +183,22 @@ TEST_CASE("file: what is written stays readable in its own right") {
   write_file_atomically(folder / "a", "second");
   char bytes[8] = {};
   CHECK(std::string(bytes, first.read(bytes, 8, 0)) == "first");
-  const OpenFile unnamed = write_unnamed_file(folder.path(), [&](FileWriter& writer) {
-    writer.write("hidden");
-    CHECK(files_in(folder.path()) == 1);
-  });
-  CHECK(std::string(bytes, unnamed.read(bytes, 8, 0)) == "hidden");
-  CHECK(files_in(folder.path()) == 1);
-  CHECK(error_of([&] {
-    write_unnamed_file(folder / "none", [](FileWriter&) {});
-  }).starts_with("cannot write a temporary file in " + folder / "none" + ": "));
 }
 
-TEST_CASE("file: neither setuid nor the rights of others come from a file of another user") {
+TEST_CASE("file: access rights are kept, but no setuid; the link of a path is followed") {
   const ScratchFolder folder;
-  const auto rights_after = [&](mode_t before, bool is_ours) {
-    folder.write("a", "old");
-    REQUIRE(::chown((folder / "a").c_str(), is_ours ? ::geteuid() : 65534, is_ours ? ::getegid() : 65534) == 0);
-    REQUIRE(::chmod((folder / "a").c_str(), before) == 0);
-    write_file_atomically(folder / "a", "new");
+  for (const mode_t before : {04777, 0640, 0664, 0600}) {
+    folder.write("sub/target", "old");
+    REQUIRE(::chmod((folder / "sub/target").c_str(), before) == 0);
+    std::filesystem::remove(folder / "link");
+    std::filesystem::create_symlink("sub/target", folder / "link");
+    write_file_atomically(folder / "link", "new");
+    CHECK(std::filesystem::is_symlink(folder / "link"));
+    CHECK(read_text(folder / "sub/target") == "new");
     struct stat status = {};
-    REQUIRE(::stat((folder / "a").c_str(), &status) == 0);
-    CHECK(status.st_uid == ::geteuid());
-    return status.st_mode & 07777;
-  };
-  CHECK(rights_after(06777, true) == 0777);
-  CHECK(rights_after(04640, true) == 0640);
-  if (::geteuid() != 0) return;  // nobody else can give files away
-  CHECK(rights_after(06777, false) == 0755);
-  CHECK(rights_after(0664, false) == 0644);
-  CHECK(rights_after(0660, false) == 0600);
-  REQUIRE(::mkdir((folder / "open").c_str(), 0700) == 0);
-  REQUIRE(::chmod((folder / "open").c_str(), 01777) == 0);
-  const std::string link = folder / "open/link";
-  std::filesystem::create_symlink(folder / "a", link);
-  REQUIRE(::lchown(link.c_str(), 65534, 65534) == 0);
-  CHECK(error_of([&] { write_file_atomically(link, "stolen"); }) ==
-        "cannot write " + link + ": it is a symbolic link of another user in a folder that is open to all");
-  CHECK(read_text(folder / "a") == "new");
-  REQUIRE(::lchown(link.c_str(), 0, 0) == 0);
-  write_file_atomically(link, "mine");
-  CHECK(read_text(folder / "a") == "mine");
-}
-
-TEST_CASE("file: links are followed, access rights are kept") {
-  const ScratchFolder folder;
-  folder.write("sub/target", "old");
-  REQUIRE(::chmod((folder / "sub/target").c_str(), 0640) == 0);
-  std::filesystem::create_symlink("sub/target", folder / "link");
-  write_file_atomically(folder / "link", "new");
-  CHECK(std::filesystem::is_symlink(folder / "link"));
-  CHECK(read_text(folder / "sub/target") == "new");
-  struct stat status = {};
-  REQUIRE(::stat((folder / "sub/target").c_str(), &status) == 0);
-  CHECK((status.st_mode & 0777) == 0640);
+    REQUIRE(::stat((folder / "sub/target").c_str(), &status) == 0);
+    CHECK((status.st_mode & 07777) == (before & 0777));
+  }
 }
 
 TEST_CASE("file: what cannot be replaced, and a name in the working folder, which needs no folder") {
@@ -282,10 +239,8 @@ TEST_CASE("folder: what is written goes into the folder that was opened, not int
   const ScratchFolder scratch;
   scratch.write("run/a", "old");
   const Folder folder(scratch / "run");
-  CHECK(folder.is_at_its_path());
   std::filesystem::rename(scratch / "run", scratch / "moved");
   scratch.write("run/a", "another run's");
-  CHECK_FALSE(folder.is_at_its_path());
   CHECK_FALSE(folder.removed());
   write_file_atomically(FilePlace(folder, "a"), "new");
   CHECK(read_text(FilePlace(folder, "a")) == "new");
@@ -298,32 +253,35 @@ TEST_CASE("folder: what is written goes into the folder that was opened, not int
   CHECK(read_file(scratch / "run/a") == "another run's");
 }
 
-TEST_CASE("folder: links inside are not followed, whichever way they are used") {
+TEST_CASE("folder: links inside are followed; a file that is written takes the place of its link") {
   const ScratchFolder scratch;
-  const std::string foreign = scratch.write("foreign", "not ours");
-  scratch.write("outside/file", "not ours either");
+  const std::string store = scratch.write("store/object", "kept for several runs");
+  scratch.write("outside/file", "on another disk");
   std::filesystem::create_directory(scratch / "run");
-  std::filesystem::create_symlink(foreign, scratch / "run/link");
+  std::filesystem::create_symlink(store, scratch / "run/link");
   std::filesystem::create_symlink(scratch / "outside", scratch / "run/folder");
   std::filesystem::create_symlink(scratch / "nowhere", scratch / "run/dangling");
   const Folder folder(scratch / "run");
-  for (const char* name : {"link", "dangling"}) {
-    const FilePlace place(folder, name);
-    CHECK(error_of([&] { read_text(place); }) == "cannot read " + place.path + ": it is a symbolic link, which is not followed here");
-    CHECK(error_of([&] { OpenFile::find(place); }) == "cannot read " + place.path + ": it is a symbolic link, which is not followed here");
-    CHECK(error_of([&] { write_file_atomically(place, "x"); }) ==
-          "cannot write " + place.path + ": it is a symbolic link, which is not followed here");
+  const FilePlace link(folder, "link"), dangling(folder, "dangling");
+  CHECK(read_text(link) == "kept for several runs");
+  CHECK(read_text(FilePlace(*folder.find("folder"), "file")) == "on another disk");
+  write_file_atomically(FilePlace(folder.make("folder"), "new"), "more");
+  CHECK(read_file(scratch / "outside/new") == "more");
+  CHECK_FALSE(OpenFile::find(dangling).has_value());
+  CHECK(error_of([&] { folder.find("link"); }) == "folder " + scratch / "run/link" + ": a file is in its place");
+  CHECK(error_of([&] { folder.make("dangling"); }) == "folder " + scratch / "run/dangling" + ": a link in its place leads nowhere");
+  CHECK(error_of([&] { write_file_atomically(FilePlace(folder, "folder"), "x"); }) ==
+        "cannot write " + scratch / "run/folder" + ": it exists and is not a regular file");
+  for (const FilePlace& place : {link, dangling}) {
+    write_file_atomically(place, "new");
+    CHECK(read_text(place) == "new");
+    CHECK_FALSE(std::filesystem::is_symlink(place.path));
   }
-  CHECK(error_of([&] { folder.make("folder"); }) ==
-        "folder " + scratch / "run/folder" + ": a symbolic link is in its place, which is not followed");
-  CHECK(error_of([&] { folder.find("folder"); }) ==
-        "folder " + scratch / "run/folder" + ": a symbolic link is in its place, which is not followed");
-  CHECK(error_of([&] { folder.find("link"); }) ==
-        "folder " + scratch / "run/link" + ": a symbolic link is in its place, which is not followed");
-  CHECK(read_file(foreign) == "not ours");
+  CHECK(read_file(store) == "kept for several runs");
   CHECK_FALSE(std::filesystem::exists(scratch / "nowhere"));
-  remove_file(FilePlace(folder, "link"));  // the link itself
-  CHECK(read_file(foreign) == "not ours");
+  std::filesystem::create_symlink(store, scratch / "run/again");
+  remove_file(FilePlace(folder, "again"));  // the link itself
+  CHECK(read_file(store) == "kept for several runs");
 }
 
 TEST_CASE("folder: what is inside is found, made and listed") {
@@ -366,23 +324,4 @@ TEST_CASE("folder: those that are made are told") {
   scratch.write("a/file", "x");
   for (const std::string path : {"a/file", "a/file/b"})
     CHECK(error_of([&] { make_folders(scratch / path); }) == scratch / "a/file" + ": cannot be made: a file is in its place");
-}
-
-TEST_CASE("folder: one's own is closed to the writing of others") {
-  const ScratchFolder scratch;
-  CHECK(own_folder(scratch / "new/cache").path() == scratch / "new/cache");
-  CHECK(rights_of(scratch / "new/cache") == 0700);
-  CHECK(rights_of(scratch / "new") == 0700);
-  std::filesystem::create_directory(scratch / "open");
-  for (const auto& [before, after] : {std::pair{0777, 0755}, {0775, 0755}, {0755, 0755}, {0700, 0700}}) {
-    REQUIRE(::chmod((scratch / "open").c_str(), static_cast<mode_t>(before)) == 0);
-    own_folder(scratch / "open");
-    CHECK(rights_of(scratch / "open") == static_cast<mode_t>(after));
-  }
-  const std::string foreign = ::geteuid() == 0 ? scratch / "foreign" : "/";
-  if (::geteuid() == 0) {
-    std::filesystem::create_directory(foreign);
-    REQUIRE(::chown(foreign.c_str(), 12345, 12345) == 0);
-  }
-  CHECK(error_of([&] { own_folder(foreign); }) == "folder " + foreign + ": it belongs to another user");
 }

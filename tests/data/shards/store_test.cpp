@@ -3,6 +3,7 @@
 #include "data/shards/store.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -238,19 +239,44 @@ TEST_CASE("store: without a cache folder the shards are in files that nobody see
   CHECK(read_all(open(source, bytes(), "")) == std::vector<int64_t>{97, 98, 99});
 }
 
-TEST_CASE("store: a cache folder of another user is not used, one that was open to others is closed") {
+TEST_CASE("store: the rights of a cache folder that the user names stay as they are") {
   const ScratchFolder folder;
   const std::string cache = folder / "cache";
-  fs::create_directory(cache);
-  fs::permissions(cache, fs::perms::all);
-  open(built_in("abc"), bytes(), cache);
-  CHECK((fs::status(cache).permissions() & fs::perms::others_write) == fs::perms::none);
-  CHECK(stores(cache).size() == 1);
-  if (::geteuid() != 0) return;
-  fs::remove_all(stores(cache)[0]);
-  REQUIRE(::chown(cache.c_str(), 12345, 12345) == 0);
-  CHECK(read_all(open(built_in("abc"), bytes(), cache)) == std::vector<int64_t>{97, 98, 99});
-  CHECK(fs::is_empty(cache));
+  const ScopedVariable named("RICCI_CACHE", cache.c_str());
+  const auto rights = [](const std::string& path) {
+    struct stat status = {};
+    REQUIRE(::stat(path.c_str(), &status) == 0);
+    return status.st_mode & 07777;
+  };
+  for (const mode_t before : {02775, 01777, 0777, 0755, 0700}) {
+    fs::create_directory(cache);
+    REQUIRE(::chmod(cache.c_str(), before) == 0);
+    const mode_t mask = ::umask(002);  // as in groups that share files
+    open(built_in("abc"), bytes(), cache);
+    ::umask(mask);
+    CHECK(rights(cache) == before);
+    REQUIRE(stores(cache).size() == 1);
+    CHECK(rights(stores(cache)[0]) == (before == 02775 ? 02775 : 0775));
+    for (const auto& file : fs::directory_iterator(stores(cache)[0])) CHECK(rights(file.path()) == 0664);
+    fs::remove_all(cache);
+  }
+  open(built_in("abc"), bytes(), folder / "other/place");  // one that the user does not name
+  CHECK((rights(folder / "other") == 0700 && rights(folder / "other/place") == 0700));
+}
+
+TEST_CASE("store: a cache folder that cannot be used is told, and the tokens are right") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("file", "x");
+  const auto fault_of = [](const std::string& cache) {
+    const StoredSource stored = open_source({built_in("abc")}, bytes(), cache);
+    CHECK(read_all(stored.train) == std::vector<int64_t>{97, 98, 99});
+    return stored.cache_fault;
+  };
+  CHECK(fault_of(folder / "cache") == "");
+  CHECK(fault_of("") == "");
+  CHECK(fault_of(file) == file + ": cannot be made: a file is in its place");
+  CHECK(fault_of(file + "/below") == file + ": cannot be made: a file is in its place");
+  CHECK(contains(fault_of("/proc/self/cache"), "/proc/self/cache: cannot be made: "));
 }
 
 TEST_CASE("store: the default cache folder") {

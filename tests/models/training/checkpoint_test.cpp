@@ -210,10 +210,9 @@ TEST_CASE("checkpoints: a folder that cannot be entered is not one without check
   const ScratchFolder folder;
   const Folder run(folder.path());
   folder.write("file", "");
-  std::filesystem::create_symlink(".", folder / "link");
+  std::filesystem::create_symlink("itself", folder / "itself");
   CHECK(error_of([&] { Checkpoints(run, "file"); }) == "folder " + folder / "file" + ": a file is in its place");
-  CHECK(error_of([&] { Checkpoints(run, "link"); }) ==
-        "folder " + folder / "link" + ": a symbolic link is in its place, which is not followed");
+  CHECK(error_of([&] { Checkpoints(run, "itself"); }) == "folder " + folder / "itself" + ": Too many levels of symbolic links");
 }
 
 // ---- Tensors in several hands

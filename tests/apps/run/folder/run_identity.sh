@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run writes into its own folder only, one process at a time, and follows no link out of it; and a reader beside a training
-# always finds a checkpoint.
+# A run writes into its own folder only, one process at a time, also where parts of it are links; and a reader beside a training always
+# finds a checkpoint.
 #   run_identity.sh build-folder
 . "$(dirname "$0")/../../programs.sh" "$@"
 rounds=$(few_or_all 6 40)  # how often ricci-eval reads beside a training
@@ -58,21 +58,24 @@ verdict 'its model is that of a run alone' "$(cmp runs/{alone,many}/model.safete
 refuse 'no such text' 1 'neither none\.txt' train tiny.yaml name=nothing data=none.txt
 verdict 'no folder is left' "$([ ! -e runs/nothing ] || echo it is)"
 
-# ---- Links inside a run folder are not followed
-accept 'a run to link from' train tiny.yaml name=x2 steps=8 checkpoint_every=4
-rm -rf kept && cp -r runs/x2 kept
+# ---- Links inside a run folder lead to a disk with more room, or into a store
+saving=(schedule=constant checkpoint_every=4)
+accept 'a run in one piece' train tiny.yaml name=whole steps=12 "${saving[@]}"
+accept 'a run to link from' train tiny.yaml name=x2 steps=8 "${saving[@]}"
 for name in config.yaml run.yaml overrides.yaml tokenizer.json metrics.jsonl run_id model.safetensors checkpoints checkpoints/step-00000008.safetensors; do
-  rm -rf runs/linked foreign && cp -r kept runs/linked && cp -r runs/linked/$name foreign && cp -r foreign foreign.kept
-  rm -rf runs/linked/$name && ln -s "$PWD/foreign" runs/linked/$name
-  if [ $name = checkpoints/step-00000008.safetensors ]; then
-    run train tiny.yaml name=linked steps=12
-    verdict "a link in the place of $name: passed over" "$(grep -qE '^warning: .*step-00000008\.safetensors: it is a symbolic link.*step 4 is used$' err || echo no)"
-  else
-    refuse "a link in the place of $name" 1 "runs/linked/$name: (it is )?a symbolic link" train tiny.yaml name=linked steps=12
-  fi
-  verdict "what $name led to is as it was" "$(diff -r foreign.kept foreign 2>&1)"
-  rm -rf foreign foreign.kept
+  rm -rf runs/linked store kept && cp -r runs/x2 runs/linked && mkdir store && mv runs/linked/$name store/object && cp -r store kept
+  ln -s "$PWD/store/object" runs/linked/$name
+  accept "a model with a link in the place of $name" eval runs/linked
+  accept "a run with a link in the place of $name" train tiny.yaml name=linked steps=12 "${saving[@]}"
+  verdict 'the same model' "$(cmp runs/{whole,linked}/model.safetensors 2>&1)"
+  case $name in
+    checkpoints) verdict 'the new checkpoints are on the other disk' "$([ -L runs/linked/checkpoints ] && cmp <(tensors runs/whole/checkpoints/step-00000012.safetensors) <(tensors store/object/step-00000012.safetensors) 2>&1)" ;;
+    metrics.jsonl) ;; # it grows where it is
+    *) verdict "what $name led to is as it was" "$(diff -r kept store 2>&1)" ;;
+  esac
 done
+rm -rf runs/linked store && cp -r runs/x2 runs/linked && rm -r runs/linked/checkpoints runs/linked/model.safetensors && ln -s /nowhere runs/linked/checkpoints
+refuse 'a disk that is not there' 1 'folder runs/linked/checkpoints: a link in its place leads nowhere' train tiny.yaml name=linked steps=12 "${saving[@]}"
 
 # ---- Readers beside a training
 start train "${endless[@]}" name=busy checkpoint_every=1 eval_every=3
