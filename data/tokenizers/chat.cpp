@@ -81,12 +81,16 @@ ChatTokenizer::ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTem
   if (eos_of(*tokenizer_) == Eos::line) fail("chat: the tokenizer puts a piece after every line, but a template writes line ends");
   if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {name()});
   for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant}) check_markers(text);
-  if (!find_added(form_.end)) fail("chat: end: '{}' is no added token of the tokenizer", {one_line(form_.end)});
+  const AddedToken* const end = find_added(form_.end);
+  if (!end) fail("chat: end: '{}' is no added token of the tokenizer", {one_line(form_.end)});
+  plain_ = pieces_->without_added();
   start_ = pieces_->encode(form_.start);
   answer_ = pieces_->encode(form_.answer);
   system_ = frame_of(form_.system);
   user_ = frame_of(form_.user);
   assistant_ = frame_of(form_.assistant);
+  if (assistant_.after.empty() || assistant_.after.front() != end->id)
+    fail("chat: end: '{}' is not found after an answer, because other added tokens are found there first", {one_line(form_.end)});
 }
 
 const AddedToken* ChatTokenizer::find_added(std::string_view content) const {
@@ -124,10 +128,10 @@ void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>&
   const Frame& frame = counts ? assistant_ : other;
   const std::string_view content = form_.trims ? trimmed(message.content) : std::string_view(message.content);
   std::vector<int64_t> text, lead;
-  pieces_->append_plain_text(frame.lead + std::string(content) + frame.trail, text);
+  plain_->append_ids(frame.lead + std::string(content) + frame.trail, 0, text);
   if (counts) {
     // The first token that counts has the first byte of the text, and may have white space of the lead, too.
-    pieces_->append_plain_text(frame.lead, lead);
+    plain_->append_ids(frame.lead, 0, lead);
     size_t begin = std::mismatch(lead.begin(), lead.end(), text.begin(), text.end()).first - lead.begin();
     while (begin < std::min(lead.size(), text.size()) && pieces_->decode({text.data(), begin + 1}).size() <= frame.lead.size()) ++begin;
     for (size_t i = begin; i < text.size(); ++i) text[i] += tokenizer_->vocab_size();

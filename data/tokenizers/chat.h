@@ -44,7 +44,8 @@ std::vector<Message> messages_of(std::string_view line);
 // vocabulary, is added.
 class ChatTokenizer final : public Tokenizer {
  public:
-  // Errors: the tokenizer has no added tokens for `end` and for what is written as <|...|> in the template; it ends lines or documents.
+  // Errors: the tokenizer has no added tokens for `end` and for what is written as <|...|> in the template; it ends lines or documents;
+  // PieceTokenizer::without_added's.
   ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTemplate form);
 
   // Appends the ids of a message.
@@ -80,6 +81,7 @@ class ChatTokenizer final : public Tokenizer {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   const PieceTokenizer* pieces_;
+  std::shared_ptr<const PieceTokenizer> plain_;  // encodes the texts of messages
   ChatTemplate form_;
   std::vector<int64_t> start_, answer_;
   Frame system_, user_, assistant_;

@@ -1,7 +1,9 @@
 // Shared by the tokenizers with a vocabulary of pieces: tokens added to the vocabulary are found first, the text between them
-// is normalised and encoded by the kind of the tokenizer.
+// is normalised and encoded by the kind of the tokenizer, its model. A model may have pieces that are added tokens, too; others it does
+// not know, although they have ids.
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,16 @@ class PieceTokenizer : public Tokenizer {
   Marks marks() const override;
   const std::vector<AddedToken>& added_tokens() const { return added_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  // The ids from here on are of added tokens that the model does not know.
+  int64_t model_size() const { return model_size_; }
+  std::string to_json() const final;
+  uint64_t hash() const final;
 
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
   size_t complete_prefix(std::string_view text) const override;
-  // Appends the ids of a text in which no added token is looked for, whatever it holds.
-  void append_plain_text(std::string_view text, std::vector<int64_t>& ids) const;
+  // The same tokenizer as if its vocabulary had no added tokens, except the piece for what is unknown; the other ids stay. It encodes the
+  // texts of messages: otherwise somebody could write a marker. Error: an added token is the piece of a byte.
+  virtual std::shared_ptr<const PieceTokenizer> without_added() const = 0;
 
  protected:
   // The text in its normal form; the offset is for messages.
@@ -36,26 +43,24 @@ class PieceTokenizer : public Tokenizer {
   virtual void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const = 0;
   // True where the text may be cut before byte `position`, so that both sides encode to the ids of the whole.
   virtual bool may_cut(std::string_view text, size_t position) const = 0;
-  // complete_prefix of a text in which may_cut finds no place; may be 0. It is asked only where no added token is looked for in the
-  // normal form.
-  virtual size_t complete_prefix_by_splitting(std::string_view) const { return 0; }
+  // The JSON that has this text as the vocabulary of the model.
+  virtual std::string json_with(const std::string& vocabulary) const = 0;
 
+  // The id of a piece of the model, or -1.
+  int32_t find_in_model(std::string_view piece) const;
+  Vocabulary vocabulary_without_added(std::string_view unknown) const;
   // Appends the text of a token that was added. Returns false if the id is another's.
   bool append_added(int64_t id, std::string& text) const;
 
  private:
   void append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const;
-  struct Range {
-    size_t begin, end;
-  };
-  // The text after the last added token.
-  Range last_plain(std::string_view text) const;
+  bool may_part(std::string_view text, size_t position) const;
 
   Vocabulary vocabulary_;
+  int64_t model_size_;
   std::vector<AddedToken> added_;
   NormalForm normal_form_;
   AddedTokens raw_, normalized_;  // found in the text; in the normalised text
-  bool divisible_ = true;         // texts may be cut
   std::vector<const AddedToken*> added_of_id_;
 };
 

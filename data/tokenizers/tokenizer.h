@@ -48,7 +48,7 @@ class Tokenizer {
   // Everything needed to build the same tokenizer again, as one JSON object.
   virtual std::string to_json() const = 0;
   // Equal for equal tokenizers; kept with token files.
-  uint64_t hash() const;
+  virtual uint64_t hash() const;
 
   // For streams: appends the ids of a piece that starts at byte `offset` of the whole text; the offset is for messages.
   virtual void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const = 0;

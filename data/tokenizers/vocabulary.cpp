@@ -47,18 +47,7 @@ void Vocabulary::add(std::string_view piece, int64_t id) {
 
 namespace {
 
-// The class of the character that ends before byte `position`, 0 at the start of the text.
-uint8_t class_before(std::string_view text, size_t position, size_t* begin) {
-  const Utf8Character character = decode_utf8_before(text, position);
-  *begin = position - character.bytes;
-  return character.bytes > 0 ? unicode_classes()[character.code] : 0;
-}
-
-uint8_t class_at(std::string_view text, size_t position, size_t* end) {
-  const Utf8Character character = position < text.size() ? decode_utf8(text, position) : Utf8Character();
-  *end = position + character.bytes;
-  return character.bytes > 0 ? unicode_classes()[character.code] : 0;
-}
+bool is_space(const Utf8Character& character) { return character.bytes > 0 && (unicode_classes()[character.code] & unicode::space) != 0; }
 
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
   const Utf8Character before = decode_utf8_before(text, begin), after = end < text.size() ? decode_utf8(text, end) : Utf8Character();
@@ -69,47 +58,51 @@ bool stands_alone(std::string_view text, size_t begin, size_t end) {
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
-  for (const AddedToken& token : tokens_) {
-    if (token.content.empty()) fail("added tokens: the one with id {} is empty", {token.id});
-    starts_[static_cast<unsigned char>(token.content[0])] = true;
-  }
+  for (const AddedToken& token : tokens_) starts_[static_cast<unsigned char>(token.content[0])] = true;
   std::stable_sort(
       tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
 }
 
-AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t position) const {
-  if (tokens_.empty()) return {text.size(), text.size(), -1, text.size()};
-  for (; position < text.size(); ++position) {
-    if (!starts_[static_cast<unsigned char>(text[position])]) continue;
-    for (const AddedToken& token : tokens_) {
-      if (text.compare(position, token.content.size(), token.content) != 0) continue;
-      Match match{std::max(position, from), position + token.content.size(), token.id, position + token.content.size()};
-      if (token.single_word && !stands_alone(text, position, match.end)) {
-        position = match.end - 1;
-        break;
-      }
-      size_t next = 0;
-      while (token.lstrip && match.begin > from && (class_before(text, match.begin, &next) & unicode::space))
-        match.begin = std::max(next, from);
-      while (token.rstrip && match.end < text.size() && (class_at(text, match.end, &next) & unicode::space)) match.end = next;
-      return match;
-    }
-  }
-  return {text.size(), text.size(), -1, text.size()};
+const AddedToken* AddedTokens::longest_at(std::string_view text, size_t position) const {
+  if (!starts_[static_cast<unsigned char>(text[position])]) return nullptr;
+  for (const AddedToken& token : tokens_)
+    if (text.compare(position, token.content.size(), token.content) == 0) return &token;
+  return nullptr;
 }
 
-bool AddedTokens::may_straddle(std::string_view text, size_t position) const {
-  for (const AddedToken& token : tokens_) {
-    const size_t length = token.content.size();
-    // The neighbours of a token that is a single word count, too.
-    const size_t last = token.single_word ? position : position - 1;
-    for (size_t begin = position - std::min(position, length); begin <= last; ++begin) {
-      const size_t end = std::min(begin + length, text.size());
-      const bool reaches = begin + length > position || ((token.rstrip || token.single_word) && begin + length == position);
-      if (reaches && text.substr(begin, end - begin) == std::string_view(token.content).substr(0, end - begin)) return true;
+void AddedTokens::split(std::string_view text, const std::function<void(size_t begin, size_t end, int64_t id)>& use) const {
+  size_t from = 0;  // the tokens before take the text up to here
+  for (size_t position = 0; position < text.size() && !tokens_.empty();) {
+    const AddedToken* const token = longest_at(text, position);
+    if (!token) {
+      ++position;
+      continue;
     }
+    size_t begin = position, end = position + token->content.size();
+    position = end;  // also after one that is passed over
+    if (token->single_word && !stands_alone(text, begin, end)) continue;
+    if (token->lstrip) {
+      for (Utf8Character space; begin > from && is_space(space = decode_utf8_before(text, begin));) begin -= space.bytes;
+      begin = std::max(begin, from);
+    }
+    if (token->rstrip) {
+      end = std::max(end, from);  // there is white space between the two
+      for (Utf8Character space; end < text.size() && is_space(space = decode_utf8(text, end));) end += space.bytes;
+    }
+    if (begin >= end) continue;  // the token before took all of it
+    if (begin > from) use(from, begin, -1);
+    use(begin, end, token->id);
+    from = end;
   }
-  return false;
+  if (from < text.size()) use(from, text.size(), -1);
+}
+
+bool AddedTokens::may_straddle(std::string_view two_bytes) const {
+  return std::any_of(tokens_.begin(), tokens_.end(), [&](const AddedToken& token) {
+    const bool ends_before = token.content.back() == two_bytes.front(), begins_after = token.content.front() == two_bytes.back();
+    return token.content.find(two_bytes) != std::string::npos || (token.rstrip && ends_before) ||
+           (token.single_word && (ends_before || begins_after));
+  });
 }
 
 }  // namespace ricci

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,6 +27,7 @@ class Vocabulary {
   static Vocabulary of_json(const JsonValue& object);
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }  // the largest id and one
+  int64_t count() const { return static_cast<int64_t>(texts_.size()); }  // less, if ids are missing
   // The id of a piece, or -1 if it is not in the vocabulary.
   int32_t find(std::string_view piece) const;
   bool has(int64_t id) const { return pieces_[static_cast<size_t>(id)] != nullptr; }
@@ -48,7 +50,7 @@ struct AddedToken {
   bool single_word = false;  // only where no letter or digit is beside it
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // takes the white space after it
-  bool normalized = false;   // looked for in the normalised text
+  bool normalized = false;   // looked for after the others, in the normalised text between them
   bool special = true;       // controls the model and is no text
   bool bos = false;          // Marks::begin
   bool eos = false;          // one of Marks::ends
@@ -57,22 +59,19 @@ struct AddedToken {
 // The tokens with one value of `normalized`, to be found in a text by their first byte: they are few.
 class AddedTokens {
  public:
-  AddedTokens() = default;
-  explicit AddedTokens(std::vector<AddedToken> tokens);  // error: an empty one
-
-  struct Match {
-    size_t begin, end;  // bytes of the text that the token takes, white space included
-    int64_t id;         // -1 if there is no token; begin and end are then the end of the text
-    size_t next;        // after its content: the next token may begin with the white space that this one takes
-  };
-  // The leftmost token at or after byte `position`, the longest where several start at one place. Tokens before took the text up to `from`.
-  Match find(std::string_view text, size_t from, size_t position) const;
+  explicit AddedTokens(std::vector<AddedToken> tokens);  // none is empty
 
   bool empty() const { return tokens_.empty(); }
-  // True where a token is across byte `position` of the text, or could, once more text follows.
-  bool may_straddle(std::string_view text, size_t position) const;
+  // Calls use(begin, end, id) for each token of a text, with the white space that it takes, and with the id -1 for the text between them.
+  // The leftmost token is first, and the longest if several start at one place. As in Hugging Face's tokenizers, white space that one token
+  // takes may hold another one, and the text between starts again after that.
+  void split(std::string_view text, const std::function<void(size_t begin, size_t end, int64_t id)>& use) const;
+  // True if the tokens of a text could depend on its not being cut between these two bytes. White space before the cut is not considered.
+  bool may_straddle(std::string_view two_bytes) const;
 
  private:
+  const AddedToken* longest_at(std::string_view text, size_t position) const;
+
   std::vector<AddedToken> tokens_;  // by length, the longest first
   std::array<bool, 256> starts_{};  // first bytes of tokens
 };

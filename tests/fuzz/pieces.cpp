@@ -1,7 +1,12 @@
-// Fuzzes tokenizer.json files with pieces, and the texts that such tokenizers encode. The input is the JSON, a byte 0xff, and
-// the text.
+// Fuzzes tokenizer.json files with pieces, and the texts that such tokenizers encode, also as a message. The input is the JSON, a byte
+// 0xff, and the text.
+#include <algorithm>
+
 #include "data/text/utf8.h"
-#include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
+#include "data/tokenizers/chat.h"
+#include "data/tokenizers/words/word_tokenizer.h"
+#include "data/tokenizers/words/wordpiece_tokenizer.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;
@@ -32,6 +37,26 @@ void check_cuts(const Tokenizer& tokenizer, const std::string& text, const std::
   }
 }
 
+std::string unknown_of(const PieceTokenizer& tokenizer) {
+  if (const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer)) return bpe->options().unknown;
+  if (const auto* const words = dynamic_cast<const WordTokenizer*>(&tokenizer)) return words->unknown();
+  return dynamic_cast<const WordPieceTokenizer&>(tokenizer).options().unknown;
+}
+
+// No text of a message gives the id of an added token.
+void check_message(const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& text) {
+  const auto* const pieces = dynamic_cast<const PieceTokenizer*>(tokenizer.get());
+  if (!pieces || pieces->added_tokens().empty()) return;
+  const std::string end = pieces->added_tokens()[0].content, message = "{content}" + end;
+  std::vector<int64_t> ids;
+  ChatTokenizer(tokenizer, chat_template({"", message, message, message, end, ""})).append_message({Speaker::user, text}, ids);
+  const int64_t unknown = pieces->find(unknown_of(*pieces));
+  fuzz::require(!ids.empty() && ids.back() == pieces->added_tokens()[0].id, "a message ends with the end of its template");
+  ids.pop_back();
+  for (const AddedToken& token : pieces->added_tokens())
+    fuzz::require(token.id == unknown || std::count(ids.begin(), ids.end(), token.id) == 0, "no text gives the id of an added token");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -46,6 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const int64_t id : ids) fuzz::require(id >= 0 && id < tokenizer->vocab_size(), "ids are in the vocabulary");
     check_decoding(*tokenizer, ids);
     check_cuts(*tokenizer, text, ids);
+    fuzz::attempt([&] { check_message(tokenizer, text); });
   });
   return 0;
 }

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Tokenizers as SmolLM2, Qwen and Llama 3 have them: the ids of ricci-tokenize are those of the tokenizers package.
     tokenizer_ids.py check BUILD [TEXTS]     10,000 random texts for each, the token that starts a text included; their vocabularies are trained here
+    tokenizer_ids.py flags BUILD [COUNT]     200 random tokenizers with added tokens of all flags, 40 texts and a long one for each: ids, texts that
+                                             come back, and ids of messages, which are those of the tokenizer without its added tokens
     tokenizer_ids.py make                    writes tests/data/tokenizers/vectors.jsonl: texts, their ids with the small vocabularies there, and the
-                                             texts that come back
+                                             texts that come back; and flags.jsonl: 24 of the random tokenizers, their texts and ids
 Needs tokenizers."""
 import json
 import random
@@ -10,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 
-from ricci import TESTS, TOKENIZERS, skip_without
+from ricci import TESTS, TOKENIZERS, chat_ids, run, skip_without
 
 try:
-    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 except ImportError as missing:
     skip_without(missing)
 
@@ -117,6 +119,158 @@ def check(build, count):
             print(f"{kind}: {count} texts, the same ids with and without the first token; 50 that are not UTF-8 {'are refused' if kind == 'qwen' else 'come back'}")
 
 
+CONTENTS = ["<a>", "<a>b", "low", "ow", "lower", "er", "###", "Low", "_", "7", "'s", "x y", " ", "  ", " <a>", "<a> ", "\n", "\t ", "\u3000", "a",
+            "\u00e9", "e\u0301", "\u4e2d", "\u4e2d\u6587", "<|start|>", "<|start|>low", "##er", "."]
+PARTS = CONTENTS + ["l", "o", "w", "e", "r", "A", "B", "LOW", "8", "?", "\u0301", "\u6587", "\u200d", "\u00bd", " ", " ", " ", "   ", "\n\n", "b c"]
+WORDS = ["low", "lower", "###", "ow", "<a>", "wer", " low", " lo", "7_", "\u00e9", "\u4e2d\u6587", "'s", "x"]
+END = "<|end|>"
+PLAIN = ["", *["{content}" + END] * 3, END, ""]  # a template
+
+
+def letters_of(text):
+    return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(text)[0][0] if text else ""
+
+
+def random_bpe(draw):
+    all_parts = "".join(PARTS) + END
+    accented = "".join(c + "\u0301" for c in all_parts)
+    vocab = {letter: i for i, letter in enumerate(sorted(set(letters_of(all_parts + normalizers.NFC().normalize_str(accented)))))}
+    unknown = "<unk>" if draw.random() < 0.3 else None
+    if unknown:
+        vocab[unknown] = vocab.pop(letters_of("w"))
+    merges = []
+    for _ in range(draw.randrange(12)):
+        word = list(letters_of(draw.choice(WORDS)))
+        for left, right in merges:
+            for at in range(len(word) - 1, 0, -1):
+                if word[at - 1:at + 1] == [left, right]:
+                    word[at - 1:at + 1] = [left + right]
+        at = draw.randrange(len(word))
+        pair = tuple(word[at:at + 2])
+        if len(pair) == 2 and pair not in merges and all(part in vocab for part in pair):
+            merges.append(pair)
+            vocab.setdefault("".join(pair), max(vocab.values()) + 1)
+    for word in draw.sample(WORDS, 3):
+        vocab.setdefault(letters_of(word), max(vocab.values()) + 1)
+    divide, normal_form = draw.choice([(None, None), (KINDS["smollm"][0], None), (KINDS["llama3"][0], None), (KINDS["qwen"][0], normalizers.NFC())])
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=divide is None and draw.random() < 0.3, use_regex=divide in (None, KINDS["smollm"][0]))
+    pre = pre_tokenizers.Sequence([divide, byte_level]) if divide else byte_level
+    return models.BPE(vocab, merges, unk_token=unknown, ignore_merges=draw.random() < 0.5), normal_form, pre, decoders.ByteLevel()
+
+
+def random_words(draw):
+    """WordPiece, or words between white space."""
+    letters = sorted(set("".join(PARTS)) - set(" \n\t"))
+    if draw.random() < 0.3:
+        return models.WordLevel({w: i for i, w in enumerate(["<unk>", *letters, "low", "lower", "<a>b", "###"])}, "<unk>"), None, pre_tokenizers.WhitespaceSplit(), None
+    pieces = ["[UNK]", *letters, *["##" + letter for letter in letters if draw.random() < 0.8], "low", "##ow", "lo", "LO"]
+    accents = draw.choice([None, True, False])
+    normal_form = normalizers.BertNormalizer(lowercase=draw.random() < 0.5, strip_accents=accents, handle_chinese_chars=draw.random() < 0.7)
+    return models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"), normal_form, pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
+
+
+def random_tokenizer(draw):
+    """With added tokens of all flags, of which the model knows some."""
+    model, normal_form, divide, decoder = random_bpe(draw) if draw.random() < 0.7 else random_words(draw)
+    described = json.loads(model.__getstate__())
+    contents = draw.sample(CONTENTS, draw.randrange(1, 8))
+    for content in contents:
+        if draw.random() < 0.3:
+            described["vocab"].setdefault(content, max(described["vocab"].values()) + 1)
+    tokenizer = Tokenizer.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": described}))
+    tokenizer.pre_tokenizer = divide
+    if normal_form:
+        tokenizer.normalizer = normal_form
+    if decoder:
+        tokenizer.decoder = decoder
+    forms = set()
+    for content in [END, *contents]:
+        flags = {flag: content != END and draw.random() < 0.4 for flag in ("single_word", "lstrip", "rstrip", "normalized", "special")}
+        form = (flags["normalized"], normal_form.normalize_str(content) if normal_form and flags["normalized"] else content)
+        if form not in forms:  # of two with one form the package finds either
+            tokenizer.add_tokens([AddedToken(content, **flags)])
+        forms.add(form)
+    return tokenizer
+
+
+def without_added(tokenizer):
+    """The tokenizer as if its vocabulary had no added tokens but the unknown one. None: a byte would have no piece."""
+    described = json.loads(tokenizer.to_str())
+    model, added = described["model"], {token["content"] for token in described["added_tokens"]} | {END}
+    gone = added - {model["unk_token"]}
+    if model["type"] == "BPE" and model["unk_token"] is None and any(piece in model["vocab"] for piece in gone & set(pre_tokenizers.ByteLevel.alphabet())):
+        return None
+    model["vocab"] = {piece: i for piece, i in model["vocab"].items() if piece not in gone}
+    if model["type"] == "BPE":
+        model["merges"] = [m for m in model["merges"] if not gone & {*m, "".join(m)}]
+    return Tokenizer.from_str(json.dumps({**described, "added_tokens": []}))
+
+
+def ids_or_none(tokenizer, text):
+    try:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+    except BaseException as fault:  # two tokens that take the same white space can end the package
+        assert "bad split" in str(fault), fault
+        return None
+
+
+def flags_cases(draw, count, texts_each):
+    """(tokenizer, its texts and ids, the tokenizer of its messages)"""
+    for _ in range(count):
+        tokenizer = random_tokenizer(draw)
+        texts = ["".join(draw.choices(PARTS, k=draw.randrange(1, 12))) for _ in range(texts_each)]
+        yield tokenizer, [(text, ids) for text in texts if (ids := ids_or_none(tokenizer, text)) is not None], without_added(tokenizer)
+
+
+def check_flags(build, count):
+    draw = random.Random(3)
+    compared, refused, long_ones = 0, 0, 0
+    for tokenizer, cases, plain in flags_cases(draw, count, 40):
+        with tempfile.TemporaryDirectory() as scratch:
+            file = f"{scratch}/tokenizer.json"
+            tokenizer.save(file)
+            described = json.loads(tokenizer.to_str())
+            long_text = "".join(draw.choices(PARTS, k=40000))  # it is encoded in parts
+            if (ids := ids_or_none(tokenizer, long_text)) is not None:
+                long_ones += 1
+                cases.append((long_text, ids))
+
+            def lines(command, data, *words):
+                out = run(build, "tokenize", command, *words, "--tokenizer", file, data="".join(json.dumps(each) + "\n" for each in data))
+                return [json.loads(line) for line in out.splitlines()]
+
+            found = lines("encode", [{"text": text} for text, _ in cases], "--jsonl")
+            for (text, ids), line in zip(cases, found, strict=True):
+                assert line["ids"] == ids, (text[:200], line["ids"][:50], ids[:50], tokenizer.to_str())
+            compared += len(cases)
+            # The package writes an added token through the letters of bytes, and in its normal form.
+            changed = tokenizer.normalizer.normalize_str if tokenizer.normalizer else str
+            if all(t["content"].isascii() and (not t["normalized"] or changed(t["content"]) == t["content"]) for t in described["added_tokens"]):
+                for (text, ids), line in zip(cases, lines("decode", [{"ids": ids} for _, ids in cases], "--jsonl"), strict=True):
+                    assert line["text"] == tokenizer.decode(ids, skip_special_tokens=False), (text[:200], ids[:50], tokenizer.to_str())
+            talks = [[{"role": "user", "content": text}] for text, _ in cases]
+            if plain:
+                for (text, _), line in zip(cases, chat_ids(build, file, PLAIN, talks), strict=True):
+                    expected = plain.encode(text, add_special_tokens=False).ids + [tokenizer.token_to_id(END)]
+                    assert line["ids"] == expected, (text[:200], line["ids"][:50], expected[:50], tokenizer.to_str())
+            else:
+                words = [f"--template={each}" for each in PLAIN]
+                done = subprocess.run([f"{build}/ricci-tokenize", "chat", "--tokenizer", file, *words], input="", capture_output=True, text=True)
+                assert done.returncode == 1 and "leave it out of the added tokens" in done.stderr, done.stderr
+                refused += 1
+    print(f"{count} tokenizers, {compared} texts, {long_ones} of them of 100 KB: the same ids; {refused} of them have no messages, because a byte is an added token")
+
+
+def make_flags():
+    with open(TOKENIZERS.parent / "flags.jsonl", "w") as out:
+        for tokenizer, cases, plain in flags_cases(random.Random(5), 24, 10):
+            texts = [{"text": text, "ids": ids} for text, ids in cases]
+            for each in texts:
+                if plain:
+                    each["message"] = plain.encode(each["text"], add_special_tokens=False).ids
+            out.write(json.dumps({"tokenizer": json.loads(tokenizer.to_str()), "texts": texts}, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
 def make():
     draw = random.Random(7)
     texts = EDGES + [random_text(draw, settled(draw), 1) for _ in range(80)]
@@ -132,5 +286,8 @@ def make():
 if __name__ == "__main__":
     if sys.argv[1:] == ["make"]:
         make()
+        make_flags()
+    elif sys.argv[1] == "flags":
+        check_flags(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 200)
     else:
         check(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 10000)

@@ -46,7 +46,7 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
     fail("bpe tokenizer: '{}', which starts every text, is not in the vocabulary", {one_line(options_.first)});
   for (int byte = 0; byte < 256; ++byte) {
     const char letter = static_cast<char>(byte);
-    const int32_t id = pieces.find(bytes_to_letters({&letter, 1}));
+    const int32_t id = find_in_model(bytes_to_letters({&letter, 1}));
     id_of_byte_[static_cast<size_t>(byte)] = id >= 0 ? id : unknown;
   }
   bytes_of_id_.resize(static_cast<size_t>(pieces.size()));
@@ -54,7 +54,6 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
     std::string& bytes = bytes_of_id_[static_cast<size_t>(id)];
     // A piece with other letters can only be written as it is: no merge leads to it.
     if (!append_added(id, bytes)) bytes = letters_to_bytes(pieces.piece(id)).value_or(std::string(pieces.piece(id)));
-    if (options_.ignore_merges && !bytes.empty()) whole_.emplace(bytes, static_cast<int32_t>(id));
   }
 }
 
@@ -64,12 +63,32 @@ Marks BpeTokenizer::marks() const {
   return marks;
 }
 
+std::vector<BpeTokenizer::Pair> BpeTokenizer::merges_in(const Vocabulary& pieces) const {
+  std::vector<Pair> pairs;
+  for (const Merges::Merge& merge : merges_.all()) {
+    const std::string left(vocabulary().piece(merge.left)), right(vocabulary().piece(merge.right));
+    if (pieces.find(left) >= 0 && pieces.find(right) >= 0 && pieces.find(left + right) >= 0) pairs.emplace_back(left, right);
+  }
+  return pairs;
+}
+
+std::shared_ptr<const PieceTokenizer> BpeTokenizer::without_added() const {
+  Vocabulary others = vocabulary_without_added(options_.unknown);
+  const std::vector<Pair> merges = merges_in(others);
+  BpeOptions options = options_;
+  options.first.clear();
+  const auto plain = std::make_shared<BpeTokenizer>(std::move(others), merges, std::vector<AddedToken>(), std::move(options));
+  for (size_t byte = 0; byte < id_of_byte_.size(); ++byte)
+    if (plain->id_of_byte_[byte] < 0 && id_of_byte_[byte] >= 0)
+      fail("bpe tokenizer: the added token '{}' is also the piece of byte 0x{:02x}, which other texts need; leave it out of the added "
+           "tokens",
+          {one_line(vocabulary().piece(id_of_byte_[byte])), byte});
+  return plain;
+}
+
 void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const {
   if (options_.ignore_merges) {
-    if (const auto found = whole_.find(word); found != whole_.end()) {
-      ids.push_back(found->second);
-      return;
-    }
+    if (const int32_t id = find_in_model(bytes_to_letters(word)); id >= 0) return ids.push_back(id);
   }
   constexpr size_t usual = 64;
   std::array<uint32_t, usual> few;
@@ -105,19 +124,18 @@ void BpeTokenizer::append_plain(std::string_view text, int64_t offset, std::vect
   }
 }
 
-// Every pattern divides a letter or digit from a space or line end after it, and looks no further.
+// Two neighbouring characters are enough: a word ends between a letter or number and something else, and before a blank that follows
+// anything but white space. Words are found in the normal form, and what follows must begin with a blank if it would be given one.
 bool BpeTokenizer::may_cut(std::string_view text, size_t position) const {
-  const char before = text[position - 1];
-  const bool word = (before >= '0' && before <= '9') || ((before | 0x20) >= 'a' && (before | 0x20) <= 'z');
-  return word && (text[position] == ' ' || (text[position] == '\n' && !options_.add_prefix_space));
-}
-
-size_t BpeTokenizer::complete_prefix_by_splitting(std::string_view text) const {
-  if (!options_.compose && !options_.add_prefix_space) return certain_split(*options_.pattern, text);
-  // Words are found in the normal form, and what follows must begin with a blank where it would be given one.
-  return last_word_end(text, [&](char32_t before, char32_t after) {
-    return (!options_.add_prefix_space || after == ' ') && (!options_.compose || composes_apart(before, after));
-  });
+  const Utf8Character after = decode_utf8(text, position), before = decode_utf8_before(text, position);
+  if (after.bytes == 0 || before.bytes == 0) return false;
+  const uint8_t kind_before = unicode_classes()[before.code], kind_after = unicode_classes()[after.code];
+  const auto both = [&](uint8_t kinds) { return (kind_before & kinds) && (kind_after & kinds); };
+  const bool word_ends = (kind_before & (unicode::letter | unicode::number)) && !both(unicode::letter | unicode::number);
+  const bool number_ends = options_.pattern->most_digits == 1 && both(unicode::number);
+  const bool word_begins = after.code == ' ' && !(kind_before & unicode::space);
+  return (word_ends || number_ends || word_begins) && (!options_.add_prefix_space || after.code == ' ') &&
+         (!options_.compose || composes_apart(before.code, after.code));
 }
 
 void BpeTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
@@ -145,10 +163,9 @@ std::shared_ptr<const Tokenizer> with_marks(std::shared_ptr<const Tokenizer> tok
   if (marks.begin >= 0) marked(marks.begin).bos = true;
   for (const int64_t id : marks.ends) marked(id).eos = true;
   Vocabulary vocabulary;
-  for (int64_t id = 0; id < old.size(); ++id)
+  for (int64_t id = 0; id < bpe->model_size(); ++id)
     if (old.has(id)) vocabulary.add(old.piece(id), id);
-  std::vector<BpeTokenizer::Pair> merges;
-  for (const Merges::Merge& merge : bpe->merges().all()) merges.emplace_back(old.piece(merge.left), old.piece(merge.right));
+  const std::vector<BpeTokenizer::Pair> merges = bpe->merges_in(vocabulary);
   return std::make_shared<BpeTokenizer>(std::move(vocabulary), merges, std::move(added), std::move(options));
 }
 
@@ -176,6 +193,7 @@ constexpr std::array<int16_t, kPastLetters> kBytes = [] {
 
 std::string bytes_to_letters(std::string_view bytes) {
   std::string letters;
+  letters.reserve(2 * bytes.size());
   for (const char byte : bytes) append_utf8(kLetters[static_cast<unsigned char>(byte)], letters);
   return letters;
 }

@@ -31,18 +31,19 @@ class BpeTokenizer final : public PieceTokenizer {
   BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options);
 
   std::string name() const override { return "bpe"; }
-  std::string to_json() const override;
-
   Marks marks() const override;
+  std::shared_ptr<const PieceTokenizer> without_added() const override;
 
   const BpeOptions& options() const { return options_; }
   const Merges& merges() const { return merges_; }
+  // The merges whose pieces a vocabulary has.
+  std::vector<Pair> merges_in(const Vocabulary& pieces) const;
 
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
   bool may_cut(std::string_view text, size_t position) const override;
-  size_t complete_prefix_by_splitting(std::string_view text) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
+  std::string json_with(const std::string& vocabulary) const override;
 
  private:
   void append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const;
@@ -52,7 +53,6 @@ class BpeTokenizer final : public PieceTokenizer {
   Merges merges_;
   std::array<int32_t, 256> id_of_byte_;
   std::vector<std::string> bytes_of_id_;
-  std::unordered_map<std::string_view, int32_t> whole_;  // pieces by their bytes, where merges are ignored
   mutable WordCaches caches_;
 };
 

@@ -137,12 +137,6 @@ constexpr SplitPattern kPatterns[] = {
     {"smollm", R"(\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)", SplitPattern::Kind::smollm, 1},
 };
 
-// True where the character that ends before byte `end` is white space.
-bool ends_in_space(std::string_view text, size_t end) {
-  const Utf8Character character = decode_utf8_before(text, end);
-  return character.bytes > 0 && (unicode_classes()[character.code] & unicode::space) != 0;
-}
-
 std::string names() {
   std::string list;
   for (const SplitPattern& pattern : kPatterns) list += (list.empty() ? "" : ", ") + std::string(pattern.name);
@@ -168,31 +162,6 @@ const SplitPattern& split_pattern_of_regex(std::string_view regex) {
   for (const SplitPattern& pattern : kPatterns)
     if (regex == pattern.regex) return pattern;
   fail("split pattern: {} is not known; known are: {}", {one_line(regex), names()});
-}
-
-size_t certain_split(const SplitPattern& pattern, std::string_view text) {
-  constexpr size_t longest_character = 4;
-  size_t certain = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = pattern.word_end(text, begin);
-    if (end + longest_character > text.size()) break;
-    if (!ends_in_space(text, end)) certain = end;  // a run of white space may go on, and then leaves another last character
-    begin = end;
-  }
-  return certain;
-}
-
-size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t after)>& may_divide) {
-  constexpr uint8_t in_words = unicode::letter | unicode::number;
-  for (size_t position = text.size(); position-- > 1;) {
-    const Utf8Character after = decode_utf8(text, position), before = decode_utf8_before(text, position);
-    if (after.bytes == 0 || before.bytes == 0) continue;
-    const uint8_t kind_before = unicode_classes()[before.code], kind_after = unicode_classes()[after.code];
-    const bool word_ends = (kind_before & in_words) && !(kind_after & in_words);
-    const bool word_begins = after.code == ' ' && !(kind_before & unicode::space);
-    if ((word_ends || word_begins) && may_divide(before.code, after.code)) return position;
-  }
-  return 0;
 }
 
 }  // namespace ricci

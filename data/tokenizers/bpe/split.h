@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string_view>
 
@@ -27,12 +26,5 @@ std::span<const SplitPattern> split_patterns();
 // Errors: an unknown one; the message lists the known ones.
 const SplitPattern& split_pattern_of_name(std::string_view name);
 const SplitPattern& split_pattern_of_regex(std::string_view regex);
-
-// The place where a text that may go on can be divided for certain: the last end of a word that whatever follows does not move.
-size_t certain_split(const SplitPattern& pattern, std::string_view text);
-
-// The same by two neighbouring characters alone, whatever the pattern: a word ends after a letter or number that none of the two
-// follows, and between anything but white space and a blank. may_divide is asked about the two. Returns 0 if there is no such place.
-size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t after)>& may_divide);
 
 }  // namespace ricci

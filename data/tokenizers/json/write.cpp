@@ -1,4 +1,5 @@
 // Tokenizers as tokenizer.json files that Hugging Face's tokenizers read.
+#include "core/files/checksum.h"
 #include "core/json/value.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/words/word_tokenizer.h"
@@ -18,10 +19,10 @@ std::string json_of(const AddedToken& token) {
          (token.eos ? R"(,"eos":true)" : "") + "}";
 }
 
-// In the order of the ids.
-std::string json_of(const Vocabulary& vocabulary) {
+// The pieces of the ids below `end`, in the order of the ids.
+std::string json_of(const Vocabulary& vocabulary, int64_t end) {
   std::string json = "{";
-  for (int64_t id = 0; id < vocabulary.size(); ++id) {
+  for (int64_t id = 0; id < end; ++id) {
     if (!vocabulary.has(id)) continue;
     json += (json.size() > 1 ? "," : "") + quoted_json(vocabulary.piece(id)) + ":" + std::to_string(id);
   }
@@ -73,7 +74,12 @@ std::string merges_of(const BpeTokenizer& tokenizer) {
 
 }  // namespace
 
-std::string BpeTokenizer::to_json() const {
+std::string PieceTokenizer::to_json() const { return json_with(json_of(vocabulary_, model_size_)); }
+
+// Version 0.1.0 wrote all added tokens into the vocabulary. Its shards and checkpoints hold hashes of that text.
+uint64_t PieceTokenizer::hash() const { return hash_bytes(json_with(json_of(vocabulary_, vocabulary_.size()))); }
+
+std::string BpeTokenizer::json_with(const std::string& vocabulary) const {
   Components c;
   c.normalizer = options_.compose ? R"({"type":"NFC"})" : "null";
   c.pre_tokenizer = pre_tokenizer_of(options_);
@@ -82,11 +88,11 @@ std::string BpeTokenizer::to_json() const {
   c.decoder = byte_level(true, true);
   c.model = R"({"type":"BPE","dropout":null,"unk_token":)" + text_or_null(options_.unknown) +
             R"(,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"ignore_merges":)" +
-            boolean(options_.ignore_merges) + R"(,"vocab":)" + json_of(vocabulary()) + R"(,"merges":)" + merges_of(*this) + "}";
+            boolean(options_.ignore_merges) + R"(,"vocab":)" + vocabulary + R"(,"merges":)" + merges_of(*this) + "}";
   return json_of(*this, c);
 }
 
-std::string WordPieceTokenizer::to_json() const {
+std::string WordPieceTokenizer::json_with(const std::string& vocabulary) const {
   Components c;
   c.normalizer = std::string(R"({"type":"BertNormalizer","clean_text":)") + boolean(options_.text.clean) + R"(,"handle_chinese_chars":)" +
                  boolean(options_.text.ideographs) + R"(,"strip_accents":)" + boolean(options_.text.strip_accents) + R"(,"lowercase":)" +
@@ -96,15 +102,15 @@ std::string WordPieceTokenizer::to_json() const {
   c.decoder = R"({"type":"WordPiece","prefix":)" + quoted_json(options_.prefix) + R"(,"cleanup":)" + boolean(options_.cleanup) + "}";
   c.model = R"({"type":"WordPiece","unk_token":)" + quoted_json(options_.unknown) + R"(,"continuing_subword_prefix":)" +
             quoted_json(options_.prefix) + R"(,"max_input_chars_per_word":)" + std::to_string(options_.longest_word) + R"(,"vocab":)" +
-            json_of(vocabulary()) + "}";
+            vocabulary + "}";
   return json_of(*this, c);
 }
 
-std::string WordTokenizer::to_json() const {
+std::string WordTokenizer::json_with(const std::string& vocabulary) const {
   Components c;
   c.normalizer = c.decoder = "null";
   c.pre_tokenizer = R"({"type":"WhitespaceSplit"})";
-  c.model = R"({"type":"WordLevel","vocab":)" + json_of(vocabulary()) + R"(,"unk_token":)" + quoted_json(unknown()) + "}";
+  c.model = R"({"type":"WordLevel","vocab":)" + vocabulary + R"(,"unk_token":)" + quoted_json(unknown()) + "}";
   return json_of(*this, c);
 }
 

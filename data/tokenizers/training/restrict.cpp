@@ -30,14 +30,15 @@ void keep(const Vocabulary& vocabulary, std::string_view piece, std::vector<bool
 
 Vocabulary kept_pieces(const PieceTokenizer& tokenizer, const std::vector<bool>& kept) {
   std::vector<std::string> pieces;
-  for (int64_t id = 0; id < tokenizer.vocab_size(); ++id)
+  for (int64_t id = 0; id < tokenizer.model_size(); ++id)
     if (kept[static_cast<size_t>(id)]) pieces.emplace_back(tokenizer.vocabulary().piece(id));
   return Vocabulary(pieces);
 }
 
 std::vector<AddedToken> renumbered(const PieceTokenizer& tokenizer, const Vocabulary& vocabulary) {
   std::vector<AddedToken> tokens = tokenizer.added_tokens();
-  for (AddedToken& token : tokens) token.id = vocabulary.find(token.content);
+  int64_t next = vocabulary.size();  // for tokens that the model does not know
+  for (AddedToken& token : tokens) token.id = token.id < tokenizer.model_size() ? vocabulary.find(token.content) : next++;
   return tokens;
 }
 
@@ -57,10 +58,8 @@ std::shared_ptr<const Tokenizer> restrict_bpe(const BpeTokenizer& tokenizer, std
       for (const uint32_t part : {merges[i].left, merges[i].right})
         if (kept[merges[i].merged] && !kept[part]) kept[part] = found = true;
   }
-  std::vector<BpeTokenizer::Pair> pairs;
-  for (const Merges::Merge& merge : merges)
-    if (kept[merge.left] && kept[merge.right] && kept[merge.merged]) pairs.emplace_back(all.piece(merge.left), all.piece(merge.right));
   Vocabulary vocabulary = kept_pieces(tokenizer, kept);
+  const std::vector<BpeTokenizer::Pair> pairs = tokenizer.merges_in(vocabulary);
   std::vector<AddedToken> added = renumbered(tokenizer, vocabulary);
   BpeOptions options = tokenizer.options();
   options.post_processor.clear();  // it holds ids; one for options.first is written anew

@@ -36,11 +36,15 @@ WordTokenizer::WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> adde
   if (unknown_id_ < 0) fail("word tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(unknown_)});
 }
 
+std::shared_ptr<const PieceTokenizer> WordTokenizer::without_added() const {
+  return std::make_shared<WordTokenizer>(vocabulary_without_added(unknown_), std::vector<AddedToken>(), unknown_);
+}
+
 void WordTokenizer::append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
   check_utf8("word tokenizer", text, offset);
   size_t position = 0;
   for (std::string_view word = next_spaced_word(text, position); !word.empty(); word = next_spaced_word(text, position)) {
-    const int32_t id = vocabulary().find(word);
+    const int32_t id = find_in_model(word);
     ids.push_back(id >= 0 ? id : unknown_id_);
   }
 }

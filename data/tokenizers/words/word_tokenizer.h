@@ -10,13 +10,14 @@ class WordTokenizer final : public PieceTokenizer {
   WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, std::string unknown = "<unk>");
 
   std::string name() const override { return "word"; }
-  std::string to_json() const override;
+  std::shared_ptr<const PieceTokenizer> without_added() const override;
   const std::string& unknown() const { return unknown_; }
 
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
   bool may_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
+  std::string json_with(const std::string& vocabulary) const override;
 
  private:
   std::string unknown_;

@@ -27,7 +27,7 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
     fail("wordpiece tokenizer: words of {} characters, expected 1 to {}", {options_.longest_word, kMaxLetters});
   const Vocabulary& pieces = this->vocabulary();
   std::set<size_t, std::greater<>> lengths, going_on;
-  for (int64_t id = 0; id < pieces.size(); ++id) {
+  for (int64_t id = 0; id < model_size(); ++id) {
     const std::string_view piece = pieces.piece(id);
     if (!piece.empty()) lengths.insert(piece.size());
     if (piece.size() > options_.prefix.size() && piece.starts_with(options_.prefix)) going_on.insert(piece.size() - options_.prefix.size());
@@ -36,6 +36,10 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
   }
   lengths_.assign(lengths.begin(), lengths.end());
   lengths_going_on_.assign(going_on.begin(), going_on.end());
+}
+
+std::shared_ptr<const PieceTokenizer> WordPieceTokenizer::without_added() const {
+  return std::make_shared<WordPieceTokenizer>(vocabulary_without_added(options_.unknown), std::vector<AddedToken>(), options_);
 }
 
 void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>& ids) const {
@@ -52,7 +56,7 @@ void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>
       if (possible > rest.size()) continue;
       const std::string_view piece = rest.substr(0, possible);
       const auto found = begin > 0 ? going_on_.find(piece) : going_on_.end();
-      int32_t id = begin == 0 ? vocabulary().find(piece) : -1;
+      int32_t id = begin == 0 ? find_in_model(piece) : -1;
       if (found != going_on_.end()) id = found->second;
       if (id < 0) continue;
       ids.push_back(id);
@@ -74,22 +78,15 @@ void WordPieceTokenizer::append_plain(std::string_view text, int64_t, std::vecto
   }
 }
 
-// ASCII's blanks, line ends and signs end a word, whatever is around them.
+// ASCII's blanks, line ends and signs end a word, whatever is around them. So do the others, and Chinese characters that are words of their
+// own. Accents do not wander past them.
 bool WordPieceTokenizer::may_cut(std::string_view text, size_t position) const {
-  const char c = text[position];
-  const bool letter = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
-  return c == ' ' || c == '\n' || c == '\t' || c == '\r' || (c > ' ' && c < 0x7f && !letter);
-}
-
-// So do the others, and Chinese characters that are words of their own. Accents do not wander past them.
-size_t WordPieceTokenizer::complete_prefix_by_splitting(std::string_view text) const {
+  const Utf8Character c = decode_utf8(text, position);
+  if (c.bytes == 0) return false;
   const uint8_t ends = unicode::space | unicode::punctuation | (options_.text.ideographs ? unicode::ideograph : 0);
-  for (size_t position = text.size(); position-- > 1;) {
-    const Utf8Character character = decode_utf8(text, position);
-    const uint8_t kind = character.bytes > 0 ? unicode_classes()[character.code] : 0;
-    if ((kind & ends) && !(kind & unicode::other)) return position;  // control characters may be left out of the normal form
-  }
-  return 0;
+  const uint8_t kind = unicode_classes()[c.code];
+  const bool is_kept = !(kind & unicode::other) || c.code == '\t' || c.code == '\n' || c.code == '\r';  // in the normal form
+  return (kind & ends) && is_kept;
 }
 
 void WordPieceTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {

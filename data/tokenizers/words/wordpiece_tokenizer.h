@@ -40,14 +40,14 @@ class WordPieceTokenizer final : public PieceTokenizer {
   WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, WordPieceOptions options);
 
   std::string name() const override { return "wordpiece"; }
-  std::string to_json() const override;
+  std::shared_ptr<const PieceTokenizer> without_added() const override;
   const WordPieceOptions& options() const { return options_; }
 
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
   bool may_cut(std::string_view text, size_t position) const override;
-  size_t complete_prefix_by_splitting(std::string_view text) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
+  std::string json_with(const std::string& vocabulary) const override;
 
  private:
   void append_word(std::string_view word, std::vector<int64_t>& ids) const;

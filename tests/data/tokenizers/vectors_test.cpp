@@ -212,6 +212,44 @@ TEST_CASE("chat: a text that holds every marker gives none of their ids") {
   CHECK(chat.decode(ids) == "<|im_start|>user\n" + all + "<|im_end|>\n<|im_start|>assistant\n" + all + "<|im_end|>\n");
 }
 
+// Of each kind, with an added token that the model has, and one that it does not have.
+TEST_CASE("chat: no text of a message gives the id of an added token, whatever the kind of the tokenizer") {
+  for (const char* file : {"gpt2", "llama3", "smollm", "bert-cased", "bert-uncased", "word"})
+    for (const bool whole : {false, true}) {
+      CAPTURE(file);
+      std::string json = tokenizer_with(file + std::string(".json"), {})->to_json();
+      const auto change = [&](const std::string& old, const std::string& text) { json.replace(json.find(old), old.size(), text); };
+      if (whole && json.find("ignore_merges") == json.npos) continue;
+      if (whole) change(R"("ignore_merges":false)", R"("ignore_merges":true)");
+      const int64_t known = tokenizer_from_json(json)->find("const");
+      const std::string word = known >= 0 ? "const" : "ricci";
+      const int64_t id = tokenizer_from_json(json)->find(word);
+      REQUIRE(id >= 0);
+      change(
+          R"("added_tokens":[)", R"("added_tokens":[{"id":)" + std::to_string(id) + R"(,"content":")" + word + R"(","normalized":false},)");
+      const auto tokenizer = with_special(tokenizer_from_json(json), {"###", "zq", "<|end|>"});
+      const std::string message = "{content}<|end|>";
+      const ChatTokenizer chat(tokenizer, chat_template({"", message, message, message, "<|end|>", ""}));
+      const std::vector<std::string> texts = {word, "hi###", "x" + word + "y ### zq", word + " zq <|end|>###[MASK]<eos>", "[UNK] <unk>"};
+      for (const std::string& text : texts) {
+        CAPTURE(text);
+        Numbers ids;
+        chat.append_message({Speaker::user, text}, ids);
+        CHECK(ids.back() == tokenizer->find("<|end|>"));
+        ids.pop_back();
+        if (tokenizer->name() == "bpe") CHECK(tokenizer->decode(ids) == text);
+        const auto& added = dynamic_cast<const PieceTokenizer&>(*tokenizer).added_tokens();
+        int64_t written = 0;
+        for (const AddedToken& token : added) {
+          if (token.content != "[UNK]") CHECK(std::count(ids.begin(), ids.end(), token.id) == 0);
+          const Numbers outside = tokenizer->encode(text);
+          written += std::count(outside.begin(), outside.end(), token.id);
+        }
+        if (text != "[UNK] <unk>") CHECK(written > 0);
+      }
+    }
+}
+
 TEST_CASE("chat: an answer ends with the end of the template or with a special token") {
   const ChatTokenizer chat = chatml();
   for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) CHECK(chat.ends_answer(chat.find(marker)));
@@ -327,6 +365,44 @@ TEST_CASE("vectors: the small vocabularies give the ids and texts of Hugging Fac
   }
   CHECK(lines.size() == 750);
   CHECK(tokenizers.size() == 6);
+}
+
+TEST_CASE("vectors: added tokens of all flags, in texts, in parts of texts and in messages") {
+  const std::string message = "{content}<|end|>";
+  int64_t messages = 0, cuts = 0;
+  for (const JsonValue& line : json_lines(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/flags.jsonl")) {
+    const auto tokenizer = tokenizer_from_json(line["tokenizer"].to_json()), again = tokenizer_from_json(tokenizer->to_json());
+    CHECK(again->hash() == tokenizer->hash());
+    INFO(tokenizer->to_json());
+    const auto chat = [&] { return ChatTokenizer(tokenizer, chat_template({"", message, message, message, "<|end|>", ""})); };
+    for (const JsonValue& each : line["texts"].items()) {
+      const std::string& text = each["text"].text();
+      const Numbers ids = numbers_of(each["ids"]);
+      INFO("text: ", text);
+      CHECK(tokenizer->encode(text) == ids);
+      CHECK(again->encode(text) == ids);
+      for (size_t known = 1; known <= text.size(); ++known) {
+        const size_t cut = tokenizer->complete_prefix(text.substr(0, known));
+        REQUIRE(cut <= known);
+        if (cut == 0) continue;
+        Numbers both = tokenizer->encode(text.substr(0, cut));
+        for (const int64_t id : tokenizer->encode(text.substr(cut))) both.push_back(id);
+        CHECK(both == ids);
+        ++cuts;
+      }
+      if (!each["message"].is_list()) {
+        CHECK(contains(error_of(chat), "which other texts need; leave it out of the added tokens"));
+        continue;
+      }
+      Numbers expected = numbers_of(each["message"]), found;
+      expected.push_back(tokenizer->find("<|end|>"));
+      chat().append_message({Speaker::user, text}, found);
+      CHECK(found == expected);
+      ++messages;
+    }
+  }
+  CHECK(messages > 100);
+  CHECK(cuts > 100);
 }
 
 TEST_CASE("vectors: GPT-2 and BERT" * doctest::test_suite("needs tokenizers")) {
