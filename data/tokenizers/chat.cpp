@@ -84,6 +84,7 @@ ChatTokenizer::ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTem
   const AddedToken* const end = find_added(form_.end);
   if (!end) fail("chat: end: '{}' is no added token of the tokenizer", {one_line(form_.end)});
   plain_ = pieces_->without_added();
+  if (plain_->find(form_.end) >= 0) fail("chat: end: '{}' is the piece for what is unknown, which texts may give", {one_line(form_.end)});
   start_ = pieces_->encode(form_.start);
   answer_ = pieces_->encode(form_.answer);
   system_ = frame_of(form_.system);

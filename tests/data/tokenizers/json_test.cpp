@@ -68,6 +68,24 @@ TEST_CASE("tokenizer.json: forms of the same file") {
   CHECK(added->encode("ab<eos>") == std::vector<int64_t>{2, 3});
 }
 
+// A version before this one wrote both files as the second, whose hash its shards and checkpoints hold.
+TEST_CASE("tokenizer.json: a model does not know a token that was only added, also when it is read again") {
+  const std::string added = R"([{"id":3,"content":"ab","single_word":true,"normalized":false}])";
+  const auto with = [&](const std::string& vocabulary) {
+    return tokenizer_from_json(R"({"added_tokens":)" + added + R"(,"pre_tokenizer":)" + kByteLevel +
+                               R"(,"model":{"type":"BPE","ignore_merges":true,"merges":[],"vocab":)" + vocabulary + "}}");
+  };
+  const auto outside = with(R"({"a":0,"b":1,"1":2})"), inside = with(R"({"a":0,"b":1,"1":2,"ab":3})");
+  for (const auto& each : {outside, tokenizer_from_json(outside->to_json()), with_marks(outside, {.ends = {3}})}) {
+    CHECK(each->encode("ab1") == Ids{0, 1, 2});
+    CHECK(each->encode("ab") == Ids{3});
+    CHECK(each->decode(Ids{3}) == "ab");
+  }
+  CHECK(inside->encode("ab1") == Ids{3, 2});
+  CHECK(outside->hash() == inside->hash());
+  CHECK(outside->to_json() != inside->to_json());
+}
+
 TEST_CASE("tokenizer.json: a template gives the first token, added tokens say which mark a text; both are written again") {
   const std::string special = R"("special_tokens":{"b":{"id":"b","ids":[1],"tokens":["b"]}})", a = R"({"Sequence":{"id":"A","type_id":0}})",
                     b = R"({"SpecialToken":{"id":"b","type_id":0}})";

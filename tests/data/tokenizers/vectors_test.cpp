@@ -250,6 +250,22 @@ TEST_CASE("chat: no text of a message gives the id of an added token, whatever t
     }
 }
 
+TEST_CASE("chat: the end of an answer is one token that no text gives") {
+  const auto error = [](const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& end) {
+    const std::string message = "{content}" + end;
+    return error_of([&] { ChatTokenizer(tokenizer, chat_template({"", message, message, message, end, ""})); });
+  };
+  CHECK(
+      error(tokenizer_with("bert-cased.json", {}), "[UNK]") == "chat: end: '[UNK]' is the piece for what is unknown, which texts may give");
+  CHECK(error(tokenizer_with("bert-cased.json", {}), "[SEP]") == "no error");
+  CHECK(error(tokenizer_with("gpt2.json", {"<e>", "<e>."}), "<e>") == "no error");
+  std::string json = tokenizer_with("gpt2.json", {"<e", "<e>"})->to_json();
+  const std::string content = R"("content":"<e>")", before = R"("normalized":false)";
+  json.replace(json.find(before, json.find(content)), before.size(), R"("normalized":true)");
+  CHECK(error(tokenizer_from_json(json), "<e>") ==
+        "chat: end: '<e>' is not found after an answer, because other added tokens are found there first");
+}
+
 TEST_CASE("chat: an answer ends with the end of the template or with a special token") {
   const ChatTokenizer chat = chatml();
   for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) CHECK(chat.ends_answer(chat.find(marker)));
