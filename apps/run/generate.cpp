@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json/value.h"
+#include "data/text/utf8.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -72,7 +73,10 @@ class Generator {
 
   void print_json(const std::string& prompt) {
     const auto texts = write(prompt, [](const std::string&) {});
-    for (size_t i = 0; i < texts.size(); ++i) print(json_of(prompt, static_cast<int64_t>(i), texts[i], *open_.run.tokenizer()) + "\n");
+    const std::string quoted = quoted_json(replace_invalid_utf8(prompt), true);
+    for (size_t i = 0; i < texts.size(); ++i)
+      print(
+          format_message("{{\"prompt\": {}, \"sample\": {}, {}}}\n", {quoted, i, json_members("text", texts[i], *open_.run.tokenizer())}));
   }
 
   // 200 tokens, 1340 tokens/s
@@ -85,7 +89,7 @@ class Generator {
     const double started = seconds_now();
     auto texts = write_texts(open_, prompt, options_.writing, show);
     seconds_ += seconds_now() - started;
-    for (const Written& each : texts) tokens_ += each.tokens;
+    for (const Written& each : texts) tokens_ += std::ssize(each.ids);
     return texts;
   }
 

@@ -46,7 +46,7 @@ void Continuation::append(std::span<const int64_t> ids) {
   unread_ += static_cast<int64_t>(ids.size());
 }
 
-void Continuation::draw(int64_t count, const std::function<bool(int64_t sample, int64_t token)>& use) {
+void Continuation::draw(int64_t count, const UseOfToken& use) {
   if (texts_s_[0].empty()) fail("generate: the prompt is empty");
   const NoTape unrecorded;
   const Training off(false);
@@ -66,9 +66,9 @@ void Continuation::draw(int64_t count, const std::function<bool(int64_t sample, 
                  pieces = sampling_.pieces > 0 ? std::min(vocab, static_cast<size_t>(sampling_.pieces)) : vocab;
     for (size_t s = 0; s < texts_s_.size(); ++s) {
       // A text that has ended goes on in silence, beside the others.
-      const auto index = static_cast<uint64_t>(drawn_);
-      texts_s_[s].push_back(draw_token({logits_sv.data<double>() + s * vocab, pieces}, sampling_, index, s));
-      if (goes_on_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back())) {
+      const std::span<const double> logits_v(logits_sv.data<double>() + s * vocab, vocab);
+      texts_s_[s].push_back(draw_token(logits_v.first(pieces), sampling_, static_cast<uint64_t>(drawn_), s));
+      if (goes_on_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back(), logits_v)) {
         goes_on_s[s] = false;
         --going;
       }
@@ -78,7 +78,7 @@ void Continuation::draw(int64_t count, const std::function<bool(int64_t sample, 
 }
 
 void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
-    Device device, const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context) {
+    Device device, const UseOfToken& use, int64_t context) {
   Continuation texts(model, samples, sampling, device, context);
   texts.append(prompt);
   texts.draw(count, use);
@@ -87,7 +87,7 @@ void generate_samples(const Model& model, std::span<const int64_t> prompt, int64
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
     const std::function<bool(int64_t)>& use, int64_t context) {
   generate_samples(
-      model, prompt, 1, count, sampling, device, [&](int64_t, int64_t token) { return use(token); }, context);
+      model, prompt, 1, count, sampling, device, [&](int64_t, int64_t token, auto) { return use(token); }, context);
 }
 
 }  // namespace ricci

@@ -32,7 +32,8 @@ class Ranking {
     const auto k = static_cast<size_t>(s.top_k);
     if (k == 0 || k >= all_.size()) return;
     sort_to(k);
-    all_.resize(k);
+    const double least = all_[k - 1].logit;
+    std::erase_if(all_, [&](const Candidate& c) { return c.logit < least; });
   }
 
   size_t size() const { return all_.size(); }
@@ -107,6 +108,12 @@ void check(const Sampling& s) {
   if (s.top_k < 0) fail("top-k: expected 0 or more, got {}", {s.top_k});
   if (!(s.top_p > 0 && s.top_p <= 1)) fail("top-p: expected more than 0 and at most 1, got {}", {s.top_p});
   if (!(s.min_p >= 0 && s.min_p <= 1)) fail("min-p: expected 0 to 1, got {}", {s.min_p});
+}
+
+double log_probability(std::span<const double> logits_v, int64_t token) {
+  const double largest = *std::max_element(logits_v.begin(), logits_v.end());
+  const auto add = [&](double sum, double logit) { return sum + std::exp(logit - largest); };
+  return logits_v[static_cast<size_t>(token)] - largest - std::log(std::accumulate(logits_v.begin(), logits_v.end(), 0.0, add));
 }
 
 // The weights are summed as they are, which needs no order, and only where rounding may decide, from the largest on.

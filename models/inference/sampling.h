@@ -14,7 +14,7 @@ namespace ricci {
 // The order is the one of transformers: temperature, top_k, top_p, min_p, each among the tokens that the one before left.
 struct Sampling {
   double temperature = 1;  // at 0 the most probable token is chosen
-  int64_t top_k = 0;       // only the k most probable tokens, or with 0 all
+  int64_t top_k = 0;       // only the k most probable tokens and those that equal the last of them, or with 0 all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
   double min_p = 0;        // only tokens with at least this share of the probability of the most probable one
   uint64_t seed = 1;
@@ -41,12 +41,18 @@ void check(const Sampling& sampling);
 // Error: logits that are all NaN.
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample = 0);
 
+// log p(token) at the position of the logits, by the model alone: before temperature, top_k, top_p and min_p.
+double log_probability(std::span<const double> logits_v, int64_t token);
+
 // Continues `prompt` by `count` tokens; each is given to `use` as soon as it is drawn, until use returns false. When the
 // context is full, its later half is read again and generation goes on from there. `context` is the largest number of tokens
 // from which the next one is drawn; 0 is the model's own. Nothing is recorded, dropout is off.
 // Errors: an empty prompt; a context below 0 or longer than the model takes.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
     const std::function<bool(int64_t token)>& use, int64_t context = 0);
+
+// A token that was drawn, and the logits from which it was drawn. Returns false if its text ends with it.
+using UseOfToken = std::function<bool(int64_t sample, int64_t token, std::span<const double> logits_v)>;
 
 inline constexpr int64_t kMaxSamples = 65536;
 void check_samples(int64_t samples);  // error: fewer than 1 or more than kMaxSamples
@@ -63,7 +69,7 @@ class Continuation {
   void append(std::span<const int64_t> ids);
   // Draws `count` ids for every text, or until `use` has returned false for all of them. What was drawn is part of the text.
   // Error: nothing was appended yet.
-  void draw(int64_t count, const std::function<bool(int64_t sample, int64_t token)>& use);
+  void draw(int64_t count, const UseOfToken& use);
 
  private:
   const Model& model_;
@@ -80,6 +86,6 @@ class Continuation {
 // The same for several texts at once, which begin with the same prompt; each has draws of its own, and sample 0 the draws of generate.
 // Errors also: as for check_samples.
 void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
-    Device device, const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context = 0);
+    Device device, const UseOfToken& use, int64_t context = 0);
 
 }  // namespace ricci

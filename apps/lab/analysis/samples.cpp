@@ -46,7 +46,7 @@ std::vector<Ids> write(const TextRun& run, const Ids& prompt, int64_t samples, c
   std::vector<Ids> texts(static_cast<size_t>(samples));
   Sampling sampling = options.sampling;
   sampling.seed += static_cast<uint64_t>(place);
-  const auto use = [&](int64_t sample, int64_t token) {
+  const auto use = [&](int64_t sample, int64_t token, auto) {
     texts[static_cast<size_t>(sample)].push_back(token);
     return true;
   };

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <iostream>
 
-#include "core/json/value.h"
 #include "data/text/utf8.h"
 
 namespace ricci::apps {
@@ -23,20 +22,17 @@ Written Talk::answer(std::span<const Message> messages, const std::function<void
   for (int64_t& id : ids) id %= tokenizer_.vocab_size();
   ids.insert(ids.end(), chat_.answer().begin(), chat_.answer().end());
   text_.append(ids);
-  Writing writing{tokenizer_.state_after(chat_.answer()), StopStrings(options_.stops)};
+  Writing writing{tokenizer_.state_after(chat_.answer()), StopStrings(options_.stops), options_.log_probabilities};
   const auto tell = [&](const std::string& piece) {
     if (!piece.empty()) show(piece);
   };
-  bool ended = false, has_end = false;
-  text_.draw(options_.tokens, [&](int64_t, int64_t token) {
-    ++writing.written.tokens;
-    ended = chat_.ends_answer(token);
+  bool has_end = false;
+  text_.draw(options_.tokens, [&](int64_t, int64_t token, std::span<const double> logits_v) {
     has_end = token == chat_.end();
-    if (!ended) tell(writing.add(tokenizer_.decode_next(token, writing.decoding)));
-    return !ended && !writing.stops.met();
+    tell(writing.next(tokenizer_, token, logits_v, chat_.ends_answer(token)));
+    return !writing.written.stopped;
   });
   tell(writing.end(tokenizer_));
-  writing.written.stopped |= ended;
   before_ = chat_.rest();
   if (!has_end) before_.insert(before_.begin(), chat_.end());
   return writing.written;
@@ -48,8 +44,7 @@ void answer_messages(const OpenModel& open, const ChatTokenizer& chat, const Wri
     ++number;
     try {
       const Written written = Talk(open, chat, options).answer(messages_of(line), [](const std::string&) {});
-      std::printf("{\"answer\": %s, \"tokens\": %lld, \"end\": \"%s\"}\n", quoted_json(replace_invalid_utf8(written.text), true).c_str(),
-          static_cast<long long>(written.tokens), written.stopped ? "stop" : "length");
+      std::printf("{%s}\n", json_members("answer", written, *open.run.tokenizer()).c_str());
       std::fflush(stdout);
     } catch (const Error& error) {
       fail("line {}: {}", {number, error.what()});
@@ -71,9 +66,10 @@ void converse(const OpenModel& open, const ChatTokenizer& chat, const WritingOpt
     if (!line.empty()) {
       check_utf8("stdin", line, 0);
       messages.push_back({Speaker::user, line});
-      talk.answer(messages, print);
+      const Written written = talk.answer(messages, print);
       messages.clear();
       print("\n");
+      if (options.log_probabilities) print(log_probability_lines(written, *open.run.tokenizer()));
     }
     if (asks) print("> ");
   }

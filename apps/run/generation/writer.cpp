@@ -11,7 +11,6 @@
 #include "core/files/file.h"
 #include "core/json/value.h"
 #include "data/text/utf8.h"
-#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {
@@ -56,13 +55,11 @@ char32_t read_escape(std::string_view text, size_t& position, const char* option
   return known->code;
 }
 
-// By the model alone: before the temperature, and of all tokens.
-std::vector<double> log_probabilities_of(const OpenModel& open, std::vector<int64_t> prompt, const std::vector<int64_t>& written) {
-  const auto first = std::ssize(prompt);
-  prompt.insert(prompt.end(), written.begin(), written.end());
-  std::vector<double> all = nats_of_text(open.model, prompt, first, open.context, open.device);
-  for (double& each : all) each = -each;
-  return all;
+// Adds the piece to the text, as far as it is certain, and returns what was added.
+std::string add(const std::string& piece, Writing& writing) {
+  const std::string text = writing.stops.next(piece);
+  writing.written.text += text;
+  return text;
 }
 
 }  // namespace
@@ -81,17 +78,18 @@ std::string given_text(const std::string& text, const std::string& file, const c
   return file.empty() ? unescape(text, option) : read_text(file);
 }
 
-std::string Writing::add(const std::string& piece) {
-  const std::string text = stops.next(piece);
-  written.text += text;
-  written.stopped = written.stopped || stops.met();
+std::string Writing::next(const Tokenizer& tokenizer, int64_t token, std::span<const double> logits_v, bool ends) {
+  written.ids.push_back(token);
+  if (log_probabilities) written.log_probabilities.push_back(log_probability(logits_v, token));
+  const std::string text = ends ? "" : add(tokenizer.decode_next(token, decoding), *this);
+  written.stopped = ends || stops.met();
   return text;
 }
 
 std::string Writing::end(const Tokenizer& tokenizer) {
-  std::string text = add(tokenizer.decode_end(decoding));
-  const std::string held = stops.end();
+  const std::string text = add(tokenizer.decode_end(decoding), *this), held = stops.end();
   written.text += held;
+  written.stopped |= stops.met();
   return text + held;
 }
 
@@ -106,15 +104,13 @@ std::vector<Written> write_texts(const OpenModel& open, const std::string& promp
   check_samples(options.samples);
   const Tokenizer& tokenizer = *open.run.tokenizer();
   const std::vector<int64_t> ids = prompt_ids(tokenizer, prompt), ends = tokenizer.marks().ends;
-  std::vector<Writing> writings(static_cast<size_t>(options.samples), {tokenizer.state_after(ids), StopStrings(options.stops)});
-  const auto use = [&](int64_t sample, int64_t token) {
+  std::vector<Writing> writings(
+      static_cast<size_t>(options.samples), {tokenizer.state_after(ids), StopStrings(options.stops), options.log_probabilities});
+  const auto use = [&](int64_t sample, int64_t token, std::span<const double> logits_v) {
     Writing& writing = writings[static_cast<size_t>(sample)];
-    ++writing.written.tokens;
-    writing.written.ids.push_back(token);
-    if (std::find(ends.begin(), ends.end(), token) != ends.end()) return !(writing.written.stopped = true);
-    const std::string text = writing.add(tokenizer.decode_next(token, writing.decoding));
+    const std::string text = writing.next(tokenizer, token, logits_v, std::find(ends.begin(), ends.end(), token) != ends.end());
     if (sample == 0 && !text.empty()) show(text);
-    return !writing.stops.met();
+    return !writing.written.stopped;
   };
   generate_samples(
       open.model, ids, options.samples, options.tokens, options.sampling.among(tokenizer.vocab_size()), open.device, use, open.context);
@@ -123,21 +119,18 @@ std::vector<Written> write_texts(const OpenModel& open, const std::string& promp
     const std::string last = writing.end(tokenizer);
     if (all.empty() && !last.empty()) show(last);
     all.push_back(writing.written);
-    if (options.log_probabilities && writing.written.tokens > 0)
-      all.back().log_probabilities = log_probabilities_of(open, ids, writing.written.ids);
   }
   return all;
 }
 
-std::string json_of(const std::string& prompt, int64_t sample, const Written& written, const Tokenizer& tokenizer) {
+std::string json_members(const char* name, const Written& written, const Tokenizer& tokenizer) {
   const auto quoted = [](const std::string& text) { return quoted_json(replace_invalid_utf8(text), true); };
   std::string tokens;
   for (size_t i = 0; i < written.log_probabilities.size(); ++i)
     tokens += (i ? ", " : R"(, "log_probabilities": [)") + (R"({"token": )" + quoted(tokenizer.decode({&written.ids[i], 1}))) +
               format_message(", \"id\": {}, \"log_probability\": ", {written.ids[i]}) + json_text(written.log_probabilities[i]) + "}";
-  return R"({"prompt": )" + quoted(prompt) + R"(, "sample": )" + std::to_string(sample) + R"(, "text": )" + quoted(written.text) +
-         R"(, "tokens": )" + std::to_string(written.tokens) + R"(, "end": ")" + (written.stopped ? "stop" : "length") + "\"" + tokens +
-         (tokens.empty() ? "}" : "]}");
+  return quoted(name) + ": " + quoted(written.text) + R"(, "tokens": )" + std::to_string(written.ids.size()) + R"(, "end": ")" +
+         (written.stopped ? "stop" : "length") + "\"" + tokens + (tokens.empty() ? "" : "]");
 }
 
 std::string log_probability_lines(const Written& written, const Tokenizer& tokenizer) {

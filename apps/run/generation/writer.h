@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,9 +78,8 @@ struct WritingOptions {
 };
 
 struct Written {
-  std::string text;  // after the prompt
-  int64_t tokens = 0;
-  bool stopped = false;                        // by a stop string, or by one of Marks::ends, which is no part of the text
+  std::string text;                            // after the prompt
+  bool stopped = false;                        // by a stop string, or by a token that ends texts, which is no part of the text
   std::vector<int64_t> ids = {};               // the ids of the tokens
   std::vector<double> log_probabilities = {};  // one for each, if asked for
 };
@@ -88,9 +88,11 @@ struct Written {
 struct Writing {
   DecodeState decoding;
   StopStrings stops;
+  bool log_probabilities = false;
   Written written = {};
 
-  std::string add(const std::string& piece);    // returns what this piece adds to the text
+  // Takes a token that was drawn from the logits, or only its end. Returns the text that it adds.
+  std::string next(const Tokenizer& tokenizer, int64_t token, std::span<const double> logits_v, bool ends);
   std::string end(const Tokenizer& tokenizer);  // returns the text that was held back
 };
 
@@ -102,9 +104,9 @@ std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
 std::vector<Written> write_texts(const OpenModel& open, const std::string& prompt, const WritingOptions& options,
     const std::function<void(const std::string& piece)>& show);
 
-// {"prompt": "to", "sample": 0, "text": " be", "tokens": 1, "end": "length"}; the end is "length" or "stop". With log-probabilities also
-// "log_probabilities": [{"token": " be", "id": 7, "log_probability": -0.4}].
-std::string json_of(const std::string& prompt, int64_t sample, const Written& written, const Tokenizer& tokenizer);
+// "text": " be", "tokens": 1, "end": "length"; the end is "length" or "stop". With log-probabilities also
+// "log_probabilities": [{"token": " be", "id": 7, "log_probability": -0.4}]. The text has another name in answers of a conversation.
+std::string json_members(const char* name, const Written& written, const Tokenizer& tokenizer);
 
 // The tokens of a text, a line each: their log-probabilities and the sum of them so far.
 std::string log_probability_lines(const Written& written, const Tokenizer& tokenizer);

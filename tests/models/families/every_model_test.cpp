@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autograd/random.h"
+#include "models/inference/sampling.h"
 #include "ops/shapes/shape_ops.h"
 #include "tests/models/training/small_training.h"
 
@@ -45,6 +46,36 @@ TEST_CASE("every model: decoding with a cache gives the logits of the full forwa
     if (!runs_on(Device::cuda_emulated, v)) continue;
     v.config.ctx = 7;
     check_decoding(v.config, Device::cuda_emulated);
+  }
+}
+
+// The text is longer than the context for long. Its window is what the next token is drawn from: the last tokens of the prompt, and when it
+// is full, its later half.
+TEST_CASE("every model: a token comes with the logits of a full forward over the window from which it was drawn") {
+  for (Variant& v : writers()) {
+    CAPTURE(v.name);
+    v.config.ctx = 7;
+    const Model model = built(v.config, Device::cpu);
+    for (const size_t prompt : {3, 7, 12}) {
+      CAPTURE(prompt);
+      const std::vector<int64_t> begin{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+      std::vector<std::vector<int64_t>> windows(
+          2, {begin.begin() + static_cast<int64_t>(prompt - std::min<size_t>(prompt, 7)), begin.begin() + static_cast<int64_t>(prompt)});
+      double worst = 0;
+      generate_samples(model, std::span(begin).first(prompt), 2, 13, {.seed = 4}, Device::cpu,
+          [&](int64_t sample, int64_t token, std::span<const double> logits_v) {
+            std::vector<int64_t>& window = windows[static_cast<size_t>(sample)];
+            const Values all = values_of(model.logits({ids_of(window, {1, std::ssize(window)}, Device::cpu)}));
+            const std::span<const double> last = std::span(all).last(11);
+            double sum = 0;
+            for (const double logit : last) sum += std::exp(logit);
+            raise_to(worst, std::abs(log_probability(logits_v, token) - (last[static_cast<size_t>(token)] - std::log(sum))));
+            window.push_back(token);
+            if (window.size() > 7) window.erase(window.begin(), window.end() - 4);
+            return true;
+          });
+      CHECK(worst < 1e-12);
+    }
   }
 }
 

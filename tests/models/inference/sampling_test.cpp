@@ -81,7 +81,8 @@ int64_t defined_draw(const Values& logits_v, const Sampling& s, uint64_t index) 
     if (!std::isnan(logits_v[v])) all.emplace_back(-logits_v[v], v);
   std::sort(all.begin(), all.end());
   if (s.temperature == 0) return all[0].second;
-  if (s.top_k > 0) all.resize(std::min(all.size(), static_cast<size_t>(s.top_k)));
+  const size_t most = s.top_k > 0 ? static_cast<size_t>(s.top_k) : all.size();
+  if (most < all.size()) std::erase_if(all, [last = all[most - 1].first](const auto& each) { return each.first > last; });
   Values weights;
   double total = 0, sum = 0;
   for (const auto& [minus, token] : all)
@@ -132,7 +133,8 @@ TEST_CASE("sampling: shares are the probabilities at every temperature; top-k, t
   check_shares(weights, {.top_k = 2}, {0, 8, 0, 4});
   check_shares(weights, {.top_k = 3}, {0, 8, 2, 4});
   check_shares(weights, {.top_k = 9}, weights);
-  check_shares({1, 1, 1}, {.top_k = 2}, {1, 1, 0});  // equal ones: the first
+  check_shares({1, 1, 1}, {.top_k = 2}, {1, 1, 1});  // all that equal the last of them
+  check_shares({1, 4, 2, 2, 8, 2}, {.top_k = 3}, {0, 4, 2, 2, 8, 2});
   check_shares(weights, {.top_p = 0.01}, {0, 1, 0, 0});
   check_shares(weights, {.top_p = 0.53}, {0, 1, 0, 0});  // 8 of 15
   check_shares(weights, {.top_p = 0.54}, {0, 8, 0, 4});
@@ -148,6 +150,33 @@ TEST_CASE("sampling: shares are the probabilities at every temperature; top-k, t
   check_shares({5, 4, 3, 2}, {.top_p = 0.7, .min_p = 0.5}, {5, 4, 3, 0});  // top-p's 0.7 of all, not of what min-p would leave
   check_shares({5, 4, 3, 2}, {.top_k = 3, .top_p = 0.7, .min_p = 0.7}, {5, 4, 0, 0});
   CHECK(message_of([] { check(Sampling{.min_p = 1.5}); }) == "min-p: expected 0 to 1, got 1.5");
+}
+
+// The kept weights of transformers 5.24 on torch 2.15. Which of some equal tokens top-p keeps is left open there, as torch.sort is not
+// stable; here it is the first ones.
+TEST_CASE("sampling: of equal tokens top-k keeps all, top-p as many as it needs") {
+  struct Row {
+    Values weights;
+    Sampling sampling;
+    Values kept;
+  };
+  for (const Row& row : std::vector<Row>{{{1, 2, 1, 5, 2, 2, 3, 2, 5}, {.top_k = 5, .top_p = 0.83, .min_p = 0.3}, {5, 5, 3, 2, 2, 2}},
+           {{2, 3, 5, 3, 2, 3, 5, 3, 2, 2, 2, 2}, {.temperature = 0.5, .top_k = 3, .min_p = 0.3}, {5, 5, 3, 3, 3, 3}},
+           {{5, 3, 2, 3, 2, 5, 1, 1, 5}, {.top_k = 3, .top_p = 0.55}, {5, 5}},
+           {{1, 3, 1, 2, 2, 2, 2, 3, 3, 3, 1, 2}, {.top_k = 7, .top_p = 0.83}, {3, 3, 3, 3, 2, 2, 2, 2}},
+           {{3, 5, 2, 3, 2, 3}, {.top_k = 3}, {5, 3, 3, 3}}, {{5, 2, 5, 5, 2, 2, 5, 5, 1}, {.top_k = 7, .top_p = 0.55}, {5, 5, 5, 5}},
+           {{1, 3, 3, 1, 2, 1, 2, 3, 2}, {.top_k = 5, .top_p = 0.83}, {3, 3, 3, 2, 2}},
+           {{3, 2, 2, 2, 5, 2, 3, 1, 1, 3, 3, 3}, {.top_k = 5}, {5, 3, 3, 3, 3, 3}},
+           {{1, 5, 2, 1, 2, 5, 2, 2, 2, 2, 5, 5}, {.temperature = 0.5, .top_k = 5, .top_p = 0.83}, {5, 5, 5, 5, 2}},
+           {{2, 2, 3, 2, 2, 5, 3, 2, 1, 1, 2, 3}, {.top_k = 3, .top_p = 0.83, .min_p = 0.3}, {5, 3, 3, 3}}}) {
+    const std::vector<int64_t> count = counts(row.weights, row.sampling);
+    Values kept;
+    for (size_t v = 0; v < count.size(); ++v)
+      if (count[v] > 0) kept.push_back(row.weights[v]);
+    std::sort(kept.rbegin(), kept.rend());
+    CHECK(kept == row.kept);
+  }
+  check_shares({2, 1, 2, 2, 2}, {.top_p = 0.5}, {2, 0, 2, 2, 0});
 }
 
 TEST_CASE("sampling: a draw is a function of seed and index; what is not finite") {
@@ -202,7 +231,7 @@ TEST_CASE("generate: several texts at once are those of one at a time, each with
   const std::vector<int64_t> prompt{3, 1, 4};
   for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.seed = 7}}) {
     std::vector<std::vector<int64_t>> texts(5);
-    generate_samples(model, prompt, 5, 30, sampling, Device::cpu, [&](int64_t sample, int64_t token) {
+    generate_samples(model, prompt, 5, 30, sampling, Device::cpu, [&](int64_t sample, int64_t token, auto) {
       auto& text = texts[static_cast<size_t>(sample)];
       return text.push_back(token), sample != 2 || text.size() < 4;
     });
@@ -215,7 +244,7 @@ TEST_CASE("generate: several texts at once are those of one at a time, each with
     }
     for (size_t i = 0; i < 4; ++i) CHECK((texts[2][i] == texts[1][i] || sampling.temperature != 0));
   }
-  CHECK(message_of([&] { generate_samples(model, prompt, 0, 1, {}, Device::cpu, [](int64_t, int64_t) { return true; }); }) ==
+  CHECK(message_of([&] { generate_samples(model, prompt, 0, 1, {}, Device::cpu, [](int64_t, int64_t, auto) { return true; }); }) ==
         "generate: 0 samples, expected 1 to 65536");
 }
 
@@ -223,7 +252,7 @@ TEST_CASE("generate: it stops when it is told to, and when the last of several t
   const Model model = built(Preset::gpt);
   std::vector<int64_t> used(3, 0);
   generate_samples(model, std::vector<int64_t>{1, 2}, 3, 100, {}, Device::cpu,
-      [&](int64_t sample, int64_t) { return ++used[static_cast<size_t>(sample)] < 2 * sample + 1; });
+      [&](int64_t sample, int64_t, auto) { return ++used[static_cast<size_t>(sample)] < 2 * sample + 1; });
   CHECK(used == std::vector<int64_t>{1, 3, 5});
   used[0] = 0;
   generate(model, std::vector<int64_t>{1, 2}, 100, {}, Device::cpu, [&](int64_t) { return ++used[0] < 3; });
