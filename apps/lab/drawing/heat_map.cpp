@@ -91,11 +91,13 @@ std::string draw_labels(const Box& box, const std::vector<std::string>& rows, co
 std::string draw_legend(const Box& box, const ColourScale& scale) {
   constexpr int64_t kSteps = 128;
   std::vector<Colour> pixels;
-  for (int64_t i = 0; i < kSteps; ++i)
-    pixels.push_back(scale.colour_of(scale.low + (scale.high - scale.low) * static_cast<double>(i) / (kSteps - 1)));
+  for (int64_t i = 0; i < kSteps; ++i) pixels.push_back(scale.colour_of(scale.value_at(static_cast<double>(i) / (kSteps - 1))));
   const double y = box.top + box.height + 30;
-  return image({box.left, y, 160, 9}, kSteps, pixels) + svg_text(box.left, y + 22, "muted", "", fmt::format("{:.3g}", scale.low)) +
-         svg_text(box.left + 160, y + 22, "muted", " text-anchor=\"end\"", fmt::format("{:.3g}", scale.high));
+  std::string svg = image({box.left, y, 160, 9}, kSteps, pixels);
+  for (const auto& [place, anchor] : {std::pair{0.0, "start"}, {0.5, "middle"}, {1.0, "end"}})
+    svg += svg_text(
+        box.left + 160 * place, y + 22, "muted", fmt::format(" text-anchor=\"{}\"", anchor), fmt::format("{:.3g}", scale.value_at(place)));
+  return svg;
 }
 
 // ---- PNG: chunks of length, kind, content and checksum
@@ -176,6 +178,12 @@ Colour ColourScale::colour_of(double value) const {
   const double end = std::max(std::abs(low), std::abs(high));
   const double share = end > 0 ? std::sqrt(std::abs(value) / end) : 0;
   return value < 0 ? between(kBrowns, share) : between(kBlues, share);
+}
+
+double ColourScale::value_at(double place) const {
+  const auto root = [](double value) { return std::copysign(std::sqrt(std::abs(value)), value); };
+  const double way = root(low) + place * (root(high) - root(low));
+  return std::copysign(way * way, way);
 }
 
 ColourScale scale_of(const std::vector<double>& values) {

@@ -36,6 +36,8 @@ HeatMap shrunk(HeatMap map);
 struct ColourScale {
   double low = 0, high = 0;
   Colour colour_of(double value) const;  // grey where the value is not finite
+  // The value at a place of the legend, from 0 to 1. Colours change evenly on it, because a linear one shows none of the small values.
+  double value_at(double place) const;
 };
 ColourScale scale_of(const std::vector<double>& values);
 

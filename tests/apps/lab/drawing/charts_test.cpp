@@ -230,6 +230,27 @@ TEST_CASE("heat map: colours go with the root of the share, from white; what is 
   CHECK(ColourScale{}.colour_of(0) == Colour{255, 255, 255});
 }
 
+// Each cell has a colour of the legend, at the place of its value.
+TEST_CASE("heat map: the legend goes from the least to the greatest value as evenly as the colours do") {
+  const ColourScale even{-1, 4};  // roots from -1 to 2
+  CHECK(even.value_at(0) == -1);
+  CHECK(even.value_at(1) == 4);
+  CHECK(even.value_at(0.5) == 0.25);
+  CHECK(even.value_at(1.0 / 3) == doctest::Approx(0));
+  CHECK(ColourScale{}.value_at(0.5) == 0);
+  const ColourScale scale = scale_of({-0.0313, 4.58});  // squared distances under a metric that is not positive
+  const double below = std::sqrt(0.0313) / (std::sqrt(0.0313) + std::sqrt(4.58));
+  CHECK(below > 0.07);  // what is below 0 has its part of the legend
+  CHECK(scale.colour_of(scale.value_at(below)) == Colour{255, 255, 255});
+  for (const double value : {-0.0313, -0.01, -0.001, 0.001, 0.1, 2.0, 4.58}) {
+    const double root = std::copysign(std::sqrt(std::abs(value)), value), place = below + root / (std::sqrt(0.0313) + std::sqrt(4.58));
+    CHECK(scale.value_at(place) == doctest::Approx(value).epsilon(1e-9));
+    CHECK(scale.colour_of(scale.value_at(place)) == scale.colour_of(value));
+  }
+  const std::string svg = to_svg(HeatMap{"", "", "", {}, {}, 2, {-0.0313, 4.58}}, Theme::light);
+  for (const char* label : {">-0.0313<", ">4.58<", ">0.964<"}) CHECK(svg.find(label) != svg.npos);
+}
+
 TEST_CASE("heat map: a large table keeps the number of largest magnitude of each block") {
   HeatMap map{"t", "r", "c", {}, {}, 600, std::vector<double>(600 * 3, 0.5)};
   map.values[1 * 600 + 4] = -7, map.values[599] = 3, map.values[6] = std::nan("");
