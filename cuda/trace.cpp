@@ -13,6 +13,7 @@
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "core/memory/dry_run.h"
 #include "cuda/device/device.h"
 #include "cuda/device/graph.h"
 #include "cuda/peaks.h"
@@ -120,6 +121,10 @@ const std::map<std::string, Work>& Counter::work() const { return kept->lines; }
 
 void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   Recorder& r = recorder();
+  if (is_dry_run() && !kept) {  // a plan before the steps of a program, which is not their work
+    r.flops = 0;
+    return;
+  }
   if (r.timed && !recording_graph()) synchronize(device);
   if (device != Device::cpu && std::exchange(r.device, device) != device && !kept) print_before_end_of_device();
   Work& line = r.lines[*part ? std::string(op) + " " + part : op];

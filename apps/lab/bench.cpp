@@ -113,7 +113,7 @@ void add_options(CLI::App& app, Options& options) {
   app.get_option("--sequences")->excludes(app.get_option("--tokens"));
   CLI::Option* const layer = app.add_flag("--layer", options.layer,
       "In place of mixers: one pre-norm layer of sdp, its forward time and what it keeps for the backward, at several scales; "
-      "--ff is then 4 times the width, --sequences 1 if not given");
+      "--ff is then 4 times the width and --sequences 1 if not given");
   for (const char* const unread : {"--tokens", "--layers", "--alone", "mixers", "--roofline"}) layer->excludes(app.get_option(unread));
   app.add_option("--scales", options.scales, "With --layer: tokens for each position")
       ->delimiter(',')

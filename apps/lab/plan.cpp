@@ -15,7 +15,6 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/memory/memory.h"
-#include "models/planning/published_memory.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -26,7 +25,7 @@ struct Options {
   RunOptions run;
   uint64_t memory = 0;  // bytes
   int64_t ranks = 1;
-  bool as_json = false, published = false, tape = false;
+  bool as_json = false, tape = false;
 };
 
 // One way to compute the same step.
@@ -114,31 +113,13 @@ void print_all(const TrainConfig& config, const std::vector<Level>& levels, cons
   print(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}{}\n",
       {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
           name_of(chosen.recompute), shared}));
-  print(text_of(memory_of(chosen.plan)) + "\n");
+  print(text_of(memory_of(chosen.plan)));
+  print("Gradients are made in backward and freed after the update, so few or none of them are held at a peak in the forward.\n");
   print(text_of(kept_of(chosen.plan)) + "\n");
   print(text_of(table_of(config, levels, options)));
 }
 
-// The multi-scale paper's table 8, with the scores as it counts them and as they are kept.
-int print_published() {
-  const auto materialised = published_memory({.scores = Scores::materialised}), fused = published_memory({.scores = Scores::fused});
-  ResultTable table;
-  for (const char* heading :
-      {"layers", "tokens", "q k v", "scores", "proj", "ff", "norms", "logits", "scales", "total", "with h = 12", "fused", "weights"})
-    table.columns.push_back({.heading = heading, .format = "{:.3f}", .factor = 1e-9, .left = table.columns.empty()});
-  for (const PublishedMemory& row : published_memory({})) {
-    const size_t i = table.rows();
-    table.add_row({row.name, row.embedding, row.qkv, row.scores, row.projection, row.feed_forward, row.norms, row.logits, row.hierarchy,
-        row.total(), materialised[i].total(), fused[i].total(), row.weights});
-  }
-  print("GB by the formula of the multi-scale paper's table 8: 64 sequences of 512, d = 768, 12 heads, 31,300 tokens, 2 bytes a value;\n"
-        "the totals of models hold one value per position, width and layer more than the cells, as in the paper");
-  print(text_of(table));
-  return 0;
-}
-
 int plan(const Options& options) {
-  if (options.published) return print_published();
   const std::string found = find_run(options.run.file()), file = found + (is_folder(found) ? "/config.yaml" : "");
   check_run_file(found);
   TrainConfig config = load_config<TrainConfig>(file, options.run.overrides(), keys_of_init);
@@ -172,16 +153,11 @@ int main(int argc, char** argv) {
         CLI::Option* const memory = app.add_option(
             "--memory", options.memory, "Prints the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
         memory->transform(CLI::AsSizeValue(true));
-        CLI::Option* const ranks =
-            app.add_option("--ranks", options.ranks, "Prints the memory and work of one of this number of processes");
-        ranks->check(at_least_one);
+        app.add_option("--ranks", options.ranks, "Prints the memory and work of one of this number of processes")->check(at_least_one);
         CLI::Option* const as_json = app.add_flag("--json", options.as_json, "Print JSON");
-        CLI::Option* const published = app.add_flag("--published", options.published,
-            "Print the multi-scale paper's table 8 by its formula instead, and what becomes of it with other attentions");
         CLI::Option* const tape = app.add_flag("--tape", options.tape,
             "Print the tape of one micro-batch instead: a line per op, its output, its inputs, and the bytes that it keeps");
         for (CLI::Option* unread : {memory, as_json}) tape->excludes(unread);
-        for (CLI::Option* unread : {memory, ranks, as_json, tape, app.get_option("run")}) published->excludes(unread);
       },
       [&] { return plan(options); });
 }

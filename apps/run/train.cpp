@@ -138,10 +138,10 @@ Corpus open_data(Ranks& ranks, TrainConfig& config, const std::shared_ptr<const 
   return corpus;
 }
 
-void write_last_sample(const RunFolder& run, const Model& model, const TrainState& state) {
+void write_last_sample(const RunFolder& run, const Corpus& corpus, const Model& model, const TrainState& state) {
   const TrainConfig& config = run.config();
   const bool ended = (state.step == config.steps && !state.awaits_evaluation) || ended_early(config, state);
-  if (ended && config.sample.tokens > 0) tell(STDOUT_FILENO, sample_block(run, model, state.step));
+  if (ended && writes_samples(config)) tell(STDOUT_FILENO, sample_block(run, corpus, model, state.step));
 }
 
 int train(Ranks& ranks, const RunOptions& options) {
@@ -153,10 +153,11 @@ int train(Ranks& ranks, const RunOptions& options) {
   compare_builds(ranks, config.device);
   const std::optional<InitSource> init = init_of(run, config);
   const Corpus corpus = open_data(ranks, config, first_tokenizer(run, init));
+  const std::string warning = from_first(ranks, [&] { return check_step(config, memory_of(config.device), ranks.count()); });
   StepFeed feed(corpus, config, share_of(config, ranks).micro_batches());
   const EvaluationBatches validation =
       evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
-  std::string notes = corpus.note + ready_prompt(config.sample, corpus);
+  std::string notes = corpus.note + ready_prompt(config, corpus);
 
   Model model = first_model(ranks, config, init ? &*init : nullptr, *corpus.tokenizer, notes);
   Optimizer optimizer = optimizer_of(ranks, model, config.optimizer);
@@ -170,7 +171,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   });
   if (config.tune_products) tune_products(TunedProducts(run->place("products.txt")));
   if (told == "finished") return run ? tell_finished(*run, *begun.finished) : 0;
-  if (run) tell(STDOUT_FILENO, notes + opening_line(*run, corpus, model, state) + "\n" + ranks_line(ranks, config));
+  if (run) tell(STDOUT_FILENO, notes + warning + opening_line(*run, corpus, model, state) + "\n" + ranks_line(ranks, config));
   {
     const Interrupt interrupt;
     TrainingLoop training{ranks, run, config, corpus, model, optimizer, state, feed, validation};
@@ -178,7 +179,7 @@ int train(Ranks& ranks, const RunOptions& options) {
     training.save_model();
     if (run) tell(STDOUT_FILENO, closing_line(*run, state, all.seconds) + "\n");
   }
-  if (run) write_last_sample(*run, model, state);
+  if (run) write_last_sample(*run, corpus, model, state);
   ranks.wait_for_first();
   return 0;
 }

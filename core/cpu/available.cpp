@@ -1,6 +1,9 @@
 #include "core/cpu/available.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,35 +14,60 @@
 namespace ricci {
 namespace {
 
-// The lesser of two quotas; 0 means no quota.
-int stricter(int a, int b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
+constexpr const char *kGroups = "/proc/self/cgroup", *kMount = "/sys/fs/cgroup";
+
+// The lesser of two limits; 0 means no limit.
+double stricter(double a, double b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
 // `quota` of the microseconds of every period; less than 1, or no number: no quota.
-int processors_for(double quota, double period) {
+double processors_for(double quota, double period) {
   constexpr double kMaxProcessors = 1 << 20;
-  return quota >= 1 && period >= 1 ? static_cast<int>(std::min(kMaxProcessors, std::ceil(quota / period))) : 0;
+  return quota >= 1 && period >= 1 ? std::min(kMaxProcessors, std::ceil(quota / period)) : 0;
 }
 
+// 0 for "max" and the like.
 double number_in(const std::filesystem::path& file) {
   double number = 0;
   std::ifstream(file) >> number;
   return number;
 }
 
+using LimitOfFolder = double(const std::filesystem::path& folder, bool version_2);
+
 // Version 2 writes "max 100000" or "150000 100000".
-int quota_of_folder(const std::filesystem::path& folder, bool version_2) {
+double processors_of_folder(const std::filesystem::path& folder, bool version_2) {
   if (!version_2) return processors_for(number_in(folder / "cpu.cfs_quota_us"), number_in(folder / "cpu.cfs_period_us"));
   double quota = 0, period = 0;
   std::ifstream(folder / "cpu.max") >> quota >> period;
   return processors_for(quota, period);
 }
 
+double memory_of_folder(const std::filesystem::path& folder, bool version_2) {
+  return number_in(folder / (version_2 ? "memory.max" : "memory.limit_in_bytes"));
+}
+
 // Inside a container the path may be the host's, whose folders are not there; the mount itself then is the container's group.
-int quota_of_group(const std::filesystem::path& mount, std::filesystem::path group, bool version_2) {
-  int quota = quota_of_folder(mount, version_2);
+double limit_of_group(LimitOfFolder* limit_of, const std::filesystem::path& mount, std::filesystem::path group, bool version_2) {
+  double limit = limit_of(mount, version_2);
   for (group = group.relative_path(); !group.empty(); group = group.parent_path())
-    quota = stricter(quota, quota_of_folder(mount / group, version_2));
-  return quota;
+    limit = stricter(limit, limit_of(mount / group, version_2));
+  return limit;
+}
+
+// A line is "0::/group" in version 2 and "4:cpu,cpuacct:/group" in version 1, whose folder is called after its controllers.
+double limit_of_groups(LimitOfFolder* limit_of, const std::string& controller, const std::string& list, const std::string& mount) {
+  double limit = 0;
+  std::ifstream lines(list);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
+    if (controllers.empty()) limit = stricter(limit, limit_of_group(limit_of, mount, group, true));
+    if (("," + controllers + ",").find("," + controller + ",") == std::string::npos) continue;
+    for (const std::string& folder : {controllers, controller})
+      limit = stricter(limit, limit_of_group(limit_of, std::filesystem::path(mount) / folder, group, false));
+  }
+  return limit;
 }
 
 int processors_of_mask() {
@@ -50,24 +78,29 @@ int processors_of_mask() {
 
 }  // namespace
 
-// A line is "0::/group" in version 2 and "4:cpu,cpuacct:/group" in version 1, whose folder is called after its controllers.
 int quota_of_processors(const std::string& list, const std::string& mount) {
-  int quota = 0;
-  std::ifstream lines(list);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
-    if (controllers.empty()) quota = stricter(quota, quota_of_group(mount, group, true));
-    if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-    for (const std::string& folder : {controllers, std::string("cpu")})
-      quota = stricter(quota, quota_of_group(std::filesystem::path(mount) / folder, group, false));
-  }
-  return quota;
+  return static_cast<int>(limit_of_groups(processors_of_folder, "cpu", list, mount));
 }
 
-int available_processors() {
-  return std::max(1, stricter(processors_of_mask(), quota_of_processors("/proc/self/cgroup", "/sys/fs/cgroup")));
+int64_t limit_of_memory(const std::string& list, const std::string& mount) {
+  constexpr double kMost = 0x1p60;  // version 1 writes a number near 2^63 where there is no limit
+  return static_cast<int64_t>(std::min(kMost, limit_of_groups(memory_of_folder, "memory", list, mount)));
+}
+
+int available_processors() { return static_cast<int>(std::max(1.0, stricter(processors_of_mask(), quota_of_processors(kGroups, kMount)))); }
+
+// A limit of the address space counts code, libraries and files, too, of which hardly anything is in memory.
+int64_t available_memory() {
+  struct sysinfo machine = {};
+  ::sysinfo(&machine);
+  const double unit = machine.mem_unit, groups = static_cast<double>(limit_of_memory(kGroups, kMount)),
+               memory = stricter(unit * static_cast<double>(machine.totalram), groups) + unit * static_cast<double>(machine.totalswap);
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return static_cast<int64_t>(memory);
+  double addresses = 0, resident = 0;  // pages
+  std::ifstream("/proc/self/statm") >> addresses >> resident;
+  const double page = static_cast<double>(::sysconf(_SC_PAGESIZE));
+  return static_cast<int64_t>(std::min(memory, std::max(page, static_cast<double>(limit.rlim_cur) - page * (addresses - resident))));
 }
 
 }  // namespace ricci

@@ -1,5 +1,6 @@
-// The number of processors that this process may use.
+// The processors and the memory that this process may use.
 #pragma once
+#include <cstdint>
 #include <string>
 
 namespace ricci {
@@ -8,8 +9,12 @@ namespace ricci {
 // for: a container with the time of one and a half processors has 2. At least 1.
 int available_processors();
 
-// The quota alone, or 0 if there is none: the least among the groups that `list` (/proc/self/cgroup) names below `mount`
+// The bytes of memory that the machine and the control groups give, with the swap of the machine, and no more than `ulimit -v`.
+int64_t available_memory();
+
+// The limits of control groups, or 0 if there is none: the least among the groups that `list` (/proc/self/cgroup) names below `mount`
 // (/sys/fs/cgroup) and the groups that contain them, in versions 1 and 2 of control groups.
 int quota_of_processors(const std::string& list, const std::string& mount);
+int64_t limit_of_memory(const std::string& list, const std::string& mount);
 
 }  // namespace ricci

@@ -3,7 +3,6 @@
 #include "core/memory/arena.h"
 
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/cpu/available.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
 
@@ -37,13 +37,6 @@ SizeClass class_of(int64_t bytes) {
   const int shift = 61 - std::countl_zero(units);                    // units >> shift is 4 .. 7
   const int64_t quarter = static_cast<int64_t>(units >> shift) + 1;  // 5 .. 8
   return {shift * 4 + static_cast<int>(quarter - 5), quarter << shift};
-}
-
-// Memory and swap. Linux overcommits and kills the process later; we refuse early, with a message.
-int64_t machine_bytes() {
-  struct sysinfo machine = {};
-  if (::sysinfo(&machine) != 0) return INT64_MAX;
-  return static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit);
 }
 
 constexpr int64_t huge_pages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }  // the bytes of whole ones
@@ -79,12 +72,12 @@ class Arena final : public Allocator {
   }
 
   int64_t system_allocations() const override { return system_allocations_; }
-  std::string room() const override { return format_message("this machine has {}", {show_bytes(machine_bytes_)}); }
+  std::string room() const override { return format_message("this machine has {}", {show_bytes(available_)}); }
 
  private:
   // The block is as large as its size class, but only the bytes asked for are touched, so only they are counted.
   char* map(int64_t asked, int64_t bytes) {
-    if (asked > machine_bytes_ - mapped_) return nullptr;
+    if (asked > available_ - mapped_) return nullptr;
     char* block = map_huge(bytes);
     if (block) mapped_ += asked;
     return block;
@@ -106,7 +99,7 @@ class Arena final : public Allocator {
   std::mutex mutex_;
   std::vector<void*> free_[256];
   std::atomic<int64_t> system_allocations_{0};
-  const int64_t machine_bytes_ = machine_bytes();
+  const int64_t available_ = available_memory();  // Linux overcommits and kills the process later; we refuse early, with a message
   int64_t mapped_ = 0;
   char* at_ = nullptr;
   int64_t left_ = 0;

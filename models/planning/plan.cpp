@@ -259,20 +259,27 @@ std::string tape_of_step(const ModelConfig& config, const StepShape& shape) {
   return text_of(tape);
 }
 
-int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes) {
-  const auto fits = [&](int64_t sequences) {
-    StepShape tried = shape;
-    tried.sequences = sequences;
-    return plan_step(model, optimizer, tried).process <= bytes;
+bool fits(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes) {
+  try {
+    return plan_step(model, optimizer, shape).process <= bytes;
+  } catch (const Error&) {  // a dry run takes addresses, which `ulimit -v` counts
+    return false;
+  }
+}
+
+int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, StepShape shape, int64_t bytes) {
+  const auto fit_in = [&](int64_t sequences) {
+    shape.sequences = sequences;
+    return fits(model, optimizer, shape, bytes);
   };
   int64_t fit = 0, too_many = 1;
-  while (too_many < (int64_t{1} << 20) && fits(too_many)) {
+  while (too_many < (int64_t{1} << 30) && fit_in(too_many)) {
     fit = too_many;
     too_many *= 2;
   }
   while (too_many - fit > 1) {
     const int64_t middle = fit + (too_many - fit) / 2;
-    (fits(middle) ? fit : too_many) = middle;
+    (fit_in(middle) ? fit : too_many) = middle;
   }
   return fit;
 }

@@ -70,7 +70,10 @@ StepMemory measure_step(const ModelConfig& model, const OptimizerConfig& optimiz
 // The tape after the forward of one micro-batch, as Tape::print writes it, from a dry run. Errors: as for plan_step.
 std::string tape_of_step(const ModelConfig& model, const StepShape& shape);
 
-// The most sequences in a micro-batch for which Plan::process is at most `bytes`; 0 if not even one fits.
-int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);
+// True if Plan::process is at most `bytes`, and there are addresses for the plan.
+bool fits(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);
+
+// The most sequences in a micro-batch that fit into `bytes`; 0 if not even one does.
+int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, StepShape shape, int64_t bytes);
 
 }  // namespace ricci

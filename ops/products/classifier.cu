@@ -8,6 +8,7 @@
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/memory/dry_run.h"
 #include "core/view.h"
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
@@ -150,7 +151,7 @@ HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
 }
 
 HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
-  if (targets_r.device() != Device::cpu) return;
+  if (targets_r.device() != Device::cpu || is_dry_run()) return;
   const int64_t* target_r = targets_r.data<int64_t>();
   for (int64_t r = 0; r < targets_r.size(); ++r)
     if (target_r[r] != kNoTarget && !in_vocabulary(target_r[r], vocabulary))

@@ -88,6 +88,29 @@ import json; scored = json.load(open('scored.json'))[0]; lines = open('out').rea
 total = float([line for line in lines if line][-1].split()[-1])
 if scored['tokens'] != 6 or abs(total + scored['nats_per_token'] * 6) > 1e-3: print(total, scored)")"
 
+# Each window has 16 tokens at most: the last ones of the prompt, then what was written; a full one is followed by its later half. The right
+# value is that of ricci-eval for the token after the window.
+for prompt in the 'the quick brown fox jumps'; do
+  accept "two texts beyond the context, after '$prompt'" generate runs/tiny --prompt "$prompt" --tokens 40 --samples 2 --dtype f64 --jsonl --log-probabilities
+  python3 - "$prompt" <<'END' >windows
+import json, sys
+for line in open("out"):
+    line = json.loads(line)
+    window = sys.argv[1][-16:]
+    for i, token in enumerate(line["log_probabilities"]):
+        if i in (2, 17, 39): print(json.dumps(window + token["token"]), token["log_probability"])
+        window += token["token"]
+        if len(window) > 16: window = window[-8:]
+END
+  is 'six of their windows' 6 grep -c '' windows
+  verdict 'the log-probabilities are those of ricci-eval' "$(while read -r line; do
+    python3 -c 'import json, sys; end = sys.argv[1].rindex(" "); text = json.loads(sys.argv[1][:end]); open("window.txt", "w").write(text); print(len(text) - 1, sys.argv[1][end:])' "$line" >numbers
+    read -r size logp <numbers
+    "$build/ricci-eval" runs/tiny --data window.txt --context "$size" --from $((size - 1)) --dtype f64 --json >scored.json
+    python3 -c 'import json, sys; scored = json.load(open("scored.json"))[0]; sys.exit(scored["tokens"] != 1 or abs(scored["nats_per_token"] + float(sys.argv[1])) > 1e-5)' "$logp" || echo "$line" "$(cat scored.json)"
+  done <windows)"
+done
+
 # ---- Samples while a model is trained
 accept 'a sample every 4 steps' train tiny.yaml name=sampled steps=10 sample.tokens=12 sample.every=4 sample.prompt=lazy
 is 'each under a heading' $'sample after step 4:\nsample after step 8:\nsample after step 10:' grep '^sample after' out
@@ -121,6 +144,19 @@ lines="{\"messages\": [$(message user "$first")]}
 is 'lines of messages have the same answers' "$answer"$'\n'"$follow" sed -E 's/.*"answer": "([^"]*)", "tokens": [0-9]+, "end": "stop".*/\1/' out
 "$build/ricci-generate" runs/talks --chat --temperature 0 --tokens 2 <<<"$first"$'\n'"$second" >out 2>err
 is 'an answer that is cut does not end the conversation' 2 grep -c '' out
+"$build/ricci-generate" runs/talks --chat --jsonl --temperature 0 --log-probabilities <<<"$lines" >out 2>err
+verdict 'each token of an answer has its log-probability' "$(python3 -c '
+import json
+for line in open("out"):
+    line = json.loads(line); tokens = line["log_probabilities"]
+    if len(tokens) != line["tokens"] or "".join(t["token"] for t in tokens[:-1]) != line["answer"] or not all(-1 < t["log_probability"] <= 0 for t in tokens): print(line)')"
+"$build/ricci-generate" runs/talks --chat --temperature 0 --log-probabilities <<<"$first" >out 2>err
+shows 'also in a conversation' '^token +log-probability +sum$'
+accept 'a run that goes on, with a sample' train runs/talks steps=401 sample.tokens=60
+first_held=$(sed -n '/^sample after step 401:$/,$p' out)
+verdict 'the sample answers the first question of the validation text' "$(case $first_held in *'<|im_start|>user'$'\n'*'<|im_end|>'*'<|im_start|>assistant'$'\n'[A-Z]*.) ;; *) echo "$first_held" ;; esac)"
+accept 'a prompt that was given' train runs/talks steps=402 sample.prompt=Where
+is 'is continued as it is' 1 grep -c '^Where' out
 refuse 'a model that knows no template' 1 '--chat: runs/tiny did not learn conversations; --template names' generate runs/tiny --chat
 refuse 'a prompt' 2 '--chat' generate runs/talks --chat --prompt a
 refuse 'samples' 2 '--chat' generate runs/talks --chat --samples 2

@@ -7,7 +7,6 @@
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
 #include "models/planning/plan.h"
-#include "models/planning/published_memory.h"
 
 namespace ricci::apps {
 namespace {
@@ -46,13 +45,6 @@ TimedMixer timed_mixer(const BenchOptions& options, MixerKind kind, int64_t leng
       MixerStep(kind, size)};
   MixerRow& row = all.row;
   if (options.is_layer()) {
-    const PublishedSetting setting{.batch = static_cast<double>(size.sequences),
-        .length = static_cast<double>(size.positions),
-        .d = static_cast<double>(size.width),
-        .heads = static_cast<double>(size.heads)};
-    constexpr double kPublishedBytes = 2;  // per value
-    // The first row is one layer over the whole length.
-    row.published = published_memory(setting)[0].total() * static_cast<double>(size_of(size.dtype)) / kPublishedBytes;
     row.kept = all.step.kept_bytes();
     return all;
   }
@@ -122,9 +114,6 @@ void check(const BenchOptions& options) {
   for (const int64_t length : options.lengths)
     if (!options.sequences && options.tokens % length)
       fail("--lengths: {} does not divide the {} tokens of a step (--tokens)", {length, options.tokens});
-  if (const int64_t ff = 4 * options.size.width; options.is_layer() && options.size.feed_forward.value_or(ff) != ff)
-    fail("--ff: {}, expected {} with --layer: the paper's formula is of feed-forward layers of four times the width",
-        {*options.size.feed_forward, ff});
 }
 
 int64_t steps_of(const BenchOptions& options) {

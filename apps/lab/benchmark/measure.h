@@ -49,10 +49,7 @@ struct MixerRow {
   double flops = 0;                           // per step: products, attention, shift-and-sum
   int64_t tensor_bytes = 0;                   // most that tensors held at one time
   std::optional<int64_t> process_bytes = {};  // held by a process on the CPU which does this alone, by a dry run
-  // One layer at a scale: tokens of a sequence, bytes that a forward keeps for its backward, and the same by the formula of the paper's
-  // table 8, at this dtype.
-  int64_t scale = 1, length = 0, kept = 0;
-  double published = 0;
+  int64_t scale = 1, length = 0, kept = 0;    // one layer at a scale: tokens of a sequence, bytes that a forward keeps for its backward
 };
 
 // An op over all rounds.
@@ -74,8 +71,7 @@ struct Benchmark {
 Benchmark measure(const BenchOptions& options, Progress& progress);
 int64_t steps_of(const BenchOptions& options);  // as Progress counts them
 
-// Error: a size beyond its bound, heads that do not divide the width, a length that does not divide the tokens, a layer with a feed-forward
-// width that the paper's formula does not have.
+// Error: a size beyond its bound, heads that do not divide the width, a length that does not divide the tokens.
 void check(const BenchOptions& options);
 
 // The shortest time for the work of an op at the peaks.

@@ -20,7 +20,7 @@ void visit_fields(SampleConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
   field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
   field("every", c.every, "steps between samples; 0: only after the last step").at_least(0);
-  field("prompt", c.prompt, "text to continue");
+  field("prompt", c.prompt, "text to continue; if not given, the first question of conversations");
   visit_fields(c.sampling, field);
 }
 
@@ -249,8 +249,6 @@ void check(const TrainConfig& config) {
     fail("tune_products: device {} has no cuBLASLt, expected cuda", {name_of(config.device)});
   if (const int64_t context = config.context.value_or(config.model.ctx); config.eval_from >= context)
     fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
-  if (config.sample.tokens > 0 && !config.model.traits().writes_text())
-    fail("sample.tokens: {}, but model.family: {} writes no text", {config.sample.tokens, name_of(config.model.family)});
   check(config.sample.sampling);
 }
 

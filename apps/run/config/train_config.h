@@ -114,6 +114,7 @@ std::vector<std::string> class_names(const TrainConfig& config);
 inline bool joins_documents(const TrainConfig& config) {
   return (config.format == DocumentFormat::jsonl || config.format == DocumentFormat::tsv) && !is_classifier(config);
 }
+inline bool writes_samples(const TrainConfig& config) { return config.sample.tokens > 0 && config.model.traits().writes_text(); }
 inline bool is_chat(const TrainConfig& config) { return config.format == DocumentFormat::messages; }
 // True if the run knows a template of conversations: it learns them, or starts from a model that did, or is an imported one.
 inline bool has_chat(const TrainConfig& c) {

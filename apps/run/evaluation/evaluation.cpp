@@ -49,8 +49,11 @@ ResultTable results_of(std::span<const ScoredRun> scored) {
   sized({.heading = "bits/byte", .key = "bits_per_byte", .format = "{:.4f}"},
       [](const ScoredRun& s) { return s.result.bits_per_byte(s.size->bytes); });
   sized({.key = "words"}, [](const ScoredRun& s) { return s.size->words; });
-  sized({.heading = "word perplexity", .key = "word_perplexity", .format = "{:.2f}"},
-      [](const ScoredRun& s) { return s.result.word_perplexity(s.size->words); });
+  const auto word_perplexity = [](const ScoredRun& s) { return s.result.word_perplexity(s.size->words); };
+  sized({.key = "word_perplexity"}, word_perplexity);
+  if (std::any_of(scored.begin(), scored.end(), [](const ScoredRun& s) { return s.has_words; }))
+    add({.heading = "word perplexity", .format = "{:.2f}"},
+        [&](const ScoredRun& s) { return s.size && s.has_words ? Value(word_perplexity(s)) : Value(); });
   add({.heading = "text", .left = true}, &ScoredRun::text);
   return table;
 }

@@ -1,7 +1,5 @@
 #include "apps/run/folder/run_report.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -9,11 +7,14 @@
 #include "apps/run/evaluation/evaluation.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/signals.h"
+#include "core/cpu/available.h"
 #include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
 #include "cuda/device/device_memory.h"
+#include "data/feeds/conversations.h"
+#include "data/tokenizers/chat.h"
 #include "models/inference/sampling.h"
 #include "models/planning/plan.h"
 #include "ops/products/products.h"
@@ -43,29 +44,56 @@ double flops_per_second() {
   return static_cast<double>(2 * size * size * size * rounds) / std::max(seconds_now() - started, 1e-6);
 }
 
-// Warns of a step that takes more than a minute or more memory than the machine has; empty otherwise. Small steps are not planned.
-std::string heavy_step_line(const TrainConfig& config) {
-  constexpr int64_t many = 4096;
-  if (config.device != Device::cpu || config.accumulation * config.batch * *config.context < many) return "";
-  const Plan plan = plan_step(config.model, config.optimizer, step_shape_of(config));
-  const double seconds = plan.flops() / flops_per_second();
-  const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-  if (seconds < kLongStep && plan.process < memory) return "";
-  return format_message("a step takes about {} and {} of {}; Ctrl-C saves what was before it\n",
-      {clock_time(seconds), show_bytes(plan.process), show_bytes(memory)});
+// Conversations are continued after their first question, unless the user gave a prompt.
+bool asks_question(const TrainConfig& config) { return is_chat(config) && config.sample.prompt == SampleConfig().prompt; }
+
+// The first conversation of the validation text up to its first answer.
+std::vector<int64_t> first_question(const TrainConfig& config, const Corpus& corpus) {
+  const Conversations conversations(corpus.validation, *config.context);
+  const TokenSpan span = conversations.document(0, 0);
+  std::vector<int64_t> ids(static_cast<size_t>(span.size()));
+  conversations.read(span.first, ids);
+  const int64_t vocab = corpus.tokenizer->vocab_size();  // ids from here on are of answers
+  ids.erase(std::find_if(ids.begin(), ids.end(), [vocab](int64_t id) { return id >= vocab; }), ids.end());
+  return ids;
 }
 
 }  // namespace
 
+int64_t memory_of(Device device) { return device == Device::cuda ? device_memory(device).total_bytes() : available_memory(); }
+
+std::string check_step(const TrainConfig& config, int64_t memory, int64_t ranks) {
+  constexpr int64_t few_sequences = 1024, few_batches = 4;  // a plan takes longer for more, and its work is in proportion
+  constexpr double fast = 1e9;                              // FLOPs per second of any machine
+  const StepShape asked = step_shape_of(config);
+  StepShape shape = asked;
+  shape.ranks = ranks;
+  shape.micro_batches = std::min(asked.micro_batches, std::max(few_batches, asked.max_ranks));
+  shape.sequences = 1;
+  const double flops = plan_step(config.model, config.optimizer, shape).flops() * static_cast<double>(asked.sequences) *
+                       static_cast<double>(asked.micro_batches) / static_cast<double>(shape.micro_batches);
+  shape.sequences = asked.sequences;
+  if (asked.sequences > few_sequences || !fits(config.model, config.optimizer, shape, memory)) {
+    const int64_t most = most_sequences(config.model, config.optimizer, shape, memory);
+    if (most == 0)
+      fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
+          {shape.context, show_bytes(memory)});
+    if (most < asked.sequences)
+      fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that fits is {}",
+          {with_commas(asked.sequences), shape.context, show_bytes(memory), most});
+  }
+  if (config.device != Device::cpu || flops < kLongStep * fast) return "";
+  const double seconds = flops / flops_per_second();
+  return seconds < kLongStep ? "" : format_message("a step takes about {}; Ctrl-C saves what was before it\n", {clock_time(seconds)});
+}
+
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state) {
   int64_t frozen = 0;
   model.each_parameter([&](const std::string&, const Parameter& p) { frozen += p.frozen ? p.value.size() : 0; });
-  const std::string line =
-      heavy_step_line(run.config()) +
-      format_message("{}: {} parameters{}, vocabulary {}, {} on {} thread{}\n{} tokens to train, {} to validate",
-          {run.path(), with_commas(model.parameter_count()), frozen ? " (" + with_commas(frozen) + " frozen)" : "",
-              with_commas(corpus.tokenizer->vocab_size()), name_of(run.config().device), thread_count(), thread_count() == 1 ? "" : "s",
-              with_commas(corpus.train.size()), with_commas(corpus.validation.size())});
+  const std::string line = format_message("{}: {} parameters{}, vocabulary {}, {} on {} thread{}\n{} tokens to train, {} to validate",
+      {run.path(), with_commas(model.parameter_count()), frozen ? " (" + with_commas(frozen) + " frozen)" : "",
+          with_commas(corpus.tokenizer->vocab_size()), name_of(run.config().device), thread_count(), thread_count() == 1 ? "" : "s",
+          with_commas(corpus.train.size()), with_commas(corpus.validation.size())});
   if (state.step == 0) return line;
   return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
 }
@@ -130,8 +158,9 @@ std::string follow_schedule(TrainConfig& config, const TrainState& state) {
       {with_commas(end), schedule.rate(config.steps, end), config.steps});
 }
 
-std::string ready_prompt(SampleConfig& sample, const Corpus& corpus) {
-  if (sample.tokens == 0) return "";
+std::string ready_prompt(TrainConfig& config, const Corpus& corpus) {
+  SampleConfig& sample = config.sample;
+  if (!writes_samples(config) || asks_question(config)) return "";
   const std::string fault = fault_of_prompt(sample.prompt, *corpus.tokenizer);
   if (fault.empty()) return "";
   std::vector<int64_t> first(1);
@@ -143,20 +172,25 @@ std::string ready_prompt(SampleConfig& sample, const Corpus& corpus) {
   return format_message("sample.prompt: {}; samples go on from '{}', the first token of the validation text\n", {fault, one_line(text)});
 }
 
-std::string sample_block(const RunFolder& run, const Model& model, int64_t step) {
+std::string sample_block(const RunFolder& run, const Corpus& corpus, const Model& model, int64_t step) {
   const SampleConfig& sample = run.config().sample;
-  const std::vector<int64_t> prompt = run.tokenizer()->encode_start(sample.prompt), ends = run.tokenizer()->marks().ends;
-  DecodeState written = run.tokenizer()->state_after(prompt);
-  std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + sample.prompt;
+  const Tokenizer& tokenizer = *corpus.tokenizer;
+  const bool asks = asks_question(run.config());
+  const std::vector<int64_t> prompt = asks ? first_question(run.config(), corpus) : tokenizer.encode_start(sample.prompt),
+                             ends = tokenizer.marks().ends;
+  std::optional<ChatTokenizer> chat;
+  if (asks) chat.emplace(corpus.tokenizer, chat_template(run.config().chat));
+  DecodeState written = tokenizer.state_after(prompt);
+  std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + (asks ? tokenizer.decode(prompt) : sample.prompt);
   generate(
-      model, prompt, sample.tokens, sample.sampling.among(run.tokenizer()->vocab_size()), run.config().device,
+      model, prompt, sample.tokens, sample.sampling.among(tokenizer.vocab_size()), run.config().device,
       [&](int64_t token) {
-        if (std::find(ends.begin(), ends.end(), token) != ends.end()) return false;
-        text += run.tokenizer()->decode_next(token, written);
+        if ((chat && chat->ends_answer(token)) || std::find(ends.begin(), ends.end(), token) != ends.end()) return false;
+        text += tokenizer.decode_next(token, written);
         return !Interrupt::requested();
       },
       run.context());
-  text += run.tokenizer()->decode_end(written);
+  text += tokenizer.decode_end(written);
   return text + "\n";
 }
 

@@ -11,8 +11,14 @@ namespace ricci::apps {
 
 // runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
 // 844,515 tokens to train, 93,836 to validate; goes on after step 250 of 2,000
-// And before it a warning, if a step takes more than a minute on this CPU or more memory than it has.
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
+
+// The bytes that a process may have for a step on this device.
+int64_t memory_of(Device device);
+
+// Plans a step of one of `ranks` processes before anything is computed. Returns a warning if it takes more than a minute on this CPU, else
+// an empty line. Error: it needs more than `memory` bytes; the message has the largest batch that fits.
+std::string check_step(const TrainConfig& config, int64_t memory, int64_t ranks = 1);
 
 // about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
 // The time that is left of a run after `done` steps, at this speed of a step. An evaluation computes the forward alone. A token of it is
@@ -38,12 +44,12 @@ std::string memory_line(int64_t peak_bytes, int64_t reserved_bytes);
 // config.yaml. Returns a line where the run is to go on past its end, else nothing.
 std::string follow_schedule(TrainConfig& config, const TrainState& state);
 
-// Checks the prompt of the samples before the training, not after it. The default prompt is the end of a line, which not every
-// vocabulary has: then the first token of the validation text takes its place, and a line about that is returned, else an empty one.
-// Error: another prompt that is empty or not made of the vocabulary.
-std::string ready_prompt(SampleConfig& sample, const Corpus& corpus);
+// Checks the prompt of the samples before the training, not after it. The default prompt is the end of a line, or the first question of
+// conversations. Not every vocabulary has the end of a line: then the first token of the validation text takes its place, and a line
+// about that is returned, else an empty one. Error: another prompt that is empty or not made of the vocabulary.
+std::string ready_prompt(TrainConfig& config, const Corpus& corpus);
 
 // The text that the config asks for, written by the model as it is now, under a heading. An interruption ends it.
-std::string sample_block(const RunFolder& run, const Model& model, int64_t step);
+std::string sample_block(const RunFolder& run, const Corpus& corpus, const Model& model, int64_t step);
 
 }  // namespace ricci::apps

@@ -154,7 +154,7 @@ bool TrainingLoop::conclude(Metrics record) {
     saves |= !goes_on || !result;
     goes_on &= result.has_value();
   }
-  if (!last && goes_on && is_due(record.step, config.sample.every) && config.sample.tokens > 0) write_sample();
+  if (!last && goes_on && is_due(record.step, config.sample.every) && writes_samples(config)) write_sample();
   if (evaluates || is_due(record.step, config.log_every)) {
     if (const std::optional<double> measured_now = notes.exchange_ms()) record.exchange_ms = measured_now;
     if (journal) journal->metrics.append(record);
@@ -165,7 +165,7 @@ bool TrainingLoop::conclude(Metrics record) {
 }
 
 void TrainingLoop::write_sample() {
-  if (run) tell_line(sample_block(*run, model, state.step));
+  if (run) tell_line(sample_block(*run, corpus, model, state.step));
   ranks.wait_for_first();
 }
 

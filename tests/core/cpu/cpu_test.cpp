@@ -2,6 +2,7 @@
 // may not use all processors. Control groups are folders of their files.
 #include <doctest/doctest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,6 +88,11 @@ class OneProcessor {
 int quota_of(const ScratchFolder& folder, const std::string& list) {
   folder.write("list", list);
   return quota_of_processors(folder / "list", folder.path());
+}
+
+int64_t memory_of(const ScratchFolder& folder, const std::string& list) {
+  folder.write("list", list);
+  return limit_of_memory(folder / "list", folder.path());
 }
 
 }  // namespace
@@ -280,4 +286,31 @@ TEST_CASE("available processors: the quota of control groups, version 1") {
   folder.write("cpu/cpu.cfs_period_us", "50000\n");
   CHECK(quota_of(folder, list) == 1);
   CHECK(quota_of(folder, "3:cpuset:/a\n") == 0);
+}
+
+TEST_CASE("available memory: the limit of control groups and of those around them, in both versions, and ulimit -v") {
+  const ScratchFolder folder;
+  CHECK(memory_of(folder, "0::/a/b\n") == 0);
+  folder.write("a/b/memory.max", "max\n");
+  CHECK(memory_of(folder, "0::/a/b\n") == 0);
+  folder.write("a/memory.max", "4294967296\n");
+  CHECK(memory_of(folder, "0::/a/b\n") == int64_t{4} << 30);
+  folder.write("a/b/memory.max", "1073741824\n");
+  CHECK(memory_of(folder, "0::/a/b\n") == int64_t{1} << 30);
+  folder.write("memory.max", "536870912\n");
+  CHECK(memory_of(folder, "0::/host/pod\n") == 512 << 20);
+  folder.write("memory/a/memory.limit_in_bytes", "9223372036854771712\n");  // as where there is no limit
+  CHECK(memory_of(folder, "12:memory:/a\n4:cpu,cpuacct:/a\n") == int64_t{1} << 60);
+  folder.write("memory/memory.limit_in_bytes", "2147483648\n");
+  CHECK(memory_of(folder, "12:memory:/a\n4:cpu,cpuacct:/a\n") == int64_t{2} << 30);
+  CHECK(memory_of(folder, "4:cpu,cpuacct:/a\n") == 0);
+
+  rlimit before;
+  REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+  const int64_t all = available_memory();
+  const rlimit less{static_cast<rlim_t>(all) - (1 << 20), before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_AS, &less) == 0);
+  CHECK(available_memory() < all - (1 << 20));
+  CHECK(available_memory() > all / 2);
+  ::setrlimit(RLIMIT_AS, &before);
 }

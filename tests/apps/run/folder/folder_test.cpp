@@ -13,6 +13,7 @@
 #include "apps/run/folder/provenance.h"
 #include "apps/run/folder/run_report.h"
 #include "core/files/file.h"
+#include "core/memory/memory.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "tests/data/files.h"
@@ -234,6 +235,30 @@ TEST_CASE("evaluation: bits per byte, and perplexity per word") {
   CHECK(s.result.word_perplexity(12) == doctest::Approx(s.result.perplexity()).epsilon(1e-14));
 }
 
+TEST_CASE("a step that needs more memory than there is is refused; the batch that its message names is not") {
+  constexpr int64_t kMemory = 400 << 20;
+  for (const char* more :
+      {"lr=1", "accumulation=100000", "model.family=topdown", "recompute=blocks", "max_ranks=8", "device=cuda_emulated"}) {
+    CAPTURE(std::string(more));
+    TrainConfig config =
+        with_keys({"model.vocab=50", "model.d=32", "model.layers=2", "model.ctx=64", "batch=10000", "accumulation=8", more});
+    const std::string error = error_of([&] { check_step(config, kMemory); });
+    const size_t end = error.rfind(' ');
+    REQUIRE(error.substr(0, end) ==
+            "batch: 10,000 sequences of 64 tokens need more than the 400.0 MiB of memory here; the largest batch that fits is");
+    config.batch = std::stoll(error.substr(end + 1));
+    CHECK(config.batch > 100);
+    CHECK(error_of([&] { check_step(config, kMemory); }) == "no error");
+    config.batch += std::max<int64_t>(8, config.batch / 8);  // the memory of a process differs by some pages from plan to plan
+    CHECK(error_of([&] { check_step(config, kMemory); }).starts_with("batch: "));
+  }
+  TrainConfig large = with_keys({"model.vocab=50", "model.d=4096", "batch=8"});
+  CHECK(error_of([&] { check_step(large, 1 << 28); }) ==
+        "a step of one sequence of 64 tokens needs more than the 256.0 MiB of memory here; a smaller model or context needs less");
+  large.batch_invariant = true;
+  CHECK(error_of([&] { check_step(large, 1 << 28); }).starts_with("a step of one sequence"));
+}
+
 TEST_CASE("a run that was scored: a line, a table, JSON") {
   ScoredRun a = scored("runs/a", 3), b = scored("runs/longer", 100);
   a.context_note = " (trained with 8)";
@@ -248,6 +273,10 @@ TEST_CASE("a run that was scored: a line, a table, JSON") {
   CHECK(text_of(std::vector{a, b}) == "run          tokens  context  stride  nats/token  perplexity  bits/byte  word perplexity  text\n"
                                       "runs/a           12       16       4      0.5000       1.649     0.2164             7.39  a.txt\n"
                                       "runs/longer   1,200       16       4      0.5000       1.649    21.6404           403.43  b.txt");
+  b.has_words = false;  // of characters
+  CHECK(text_of(std::vector{a, b}).find("403.43") == std::string::npos);
+  CHECK(text_of(std::vector{b, b}).find("word perplexity") == std::string::npos);
+  CHECK(json_of(std::vector{b}).find("\"word_perplexity\": 403.4") != std::string::npos);
   a.result.nats_per_token = std::numeric_limits<double>::infinity();
   a.text = "bad \xff";
   CHECK(json_of(std::vector{a}) ==
