@@ -14,6 +14,7 @@
 #include "apps/lab/comparison/report.h"
 #include "apps/run/config/options.h"
 #include "apps/run/folder/run_folder.h"
+#include "apps/run/init/init.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/signals.h"
 #include "apps/terminal/streams.h"
@@ -42,12 +43,20 @@ struct Job {
   bool is_finished() const { return RunFolder::to_train(request).finished().has_value(); }
 };
 
+// The run file or a key gives another number than the default; else nobody wants to read a sample of each run.
+bool asks_for_samples(const Matched& model) {
+  const auto is_key = [](const std::string& word) { return word.starts_with("sample.tokens="); };
+  return std::any_of(model.overrides.begin(), model.overrides.end(), is_key) ||
+         load_config<TrainConfig>(model.file, model.overrides, keys_of_init).sample.tokens != SampleConfig().tokens;
+}
+
 // Seed by seed, so that an interrupted comparison has results for all models.
 std::vector<Job> jobs_of(const Options& options, const std::string& name, const std::vector<Matched>& models) {
   std::vector<Job> jobs;
   for (const uint64_t seed : options.seeds)
     for (size_t i = 0; i < models.size(); ++i) {
       std::vector<std::string> overrides = models[i].overrides, arguments{models[i].file};
+      if (!asks_for_samples(models[i])) overrides.push_back("sample.tokens=0");
       overrides.push_back(format_message("seed={}", {seed}));
       overrides.push_back(format_message("name={}_{}_{}", {name, models[i].name, seed}));
       arguments.insert(arguments.end(), overrides.begin(), overrides.end());
@@ -102,6 +111,7 @@ int compare(const Options& options) {
   else
     for (const Job& job : jobs) comparison.models[job.model].outcomes.push_back(read_outcome(job.request.folder, job.seed));
   tell(report_of(comparison), output);
+  if (!output.out.empty() && output.json.empty()) print("saved " + output.out);
   return 0;
 }
 

@@ -34,7 +34,12 @@ is 'tells that one, the others their own' "$(grep '^ *"ricci ' first.json | sed 
 is 'the report tells the build that made it' "$(grep '^ "build": "ricci' first.json)" grep '^ "build"' out
 run "${equal[@]}" --seeds 1,2,3
 is 'one seed more: two trainings more' 2 grep -c '^run [56] of 6' err
+is 'without samples of text' 0 grep -c '^sample after' err
 shows 'and the difference seed by seed' '^top-down minus vanilla: [+-][0-9.]+ \+-[0-9.]+ nats/token \(95%, seed by seed\)$'
+
+run compare "${small[@]}" --name sampled --only vanilla sample.tokens=5 -o sampled.html
+is 'samples can be asked for' 1 grep -c '^sample after' err
+shows 'the page is told' '^saved sampled\.html$'
 
 # ---- Stopped and interrupted: the child saves, and the same command goes on to the same bits
 # ignores PROCESS SIGNAL, is_in PROCESS STATE (R, S, T: stopped). train_in NAME: the process that trains the first model, after its first step.
@@ -97,6 +102,22 @@ RICCI_SIGNAL_ENDING=2 LD_PRELOAD=$build/libricci-signal-at.so start compare "${s
 ended
 interrupted 'and one between two trainings' $? 'before run 2 of 2'
 holds 'does not begin the next' [ -e runs/between_vanilla_1/model.safetensors -a ! -e runs/between_top-down_1 ]
+
+# ---- A training that ends without a model is an error, whatever the end; nobody interrupted
+mkdir ends
+cp "$build"/{ricci-compare,libricci_programs.so} ends
+for end in 'exit 0' 'exit 3' 'kill -KILL $$' 'kill -TERM $$'; do
+  printf '#!/bin/sh\n%s\n' "$end" >ends/ricci-train
+  chmod +x ends/ricci-train
+  case $end in
+    'exit 0') line='runs/end_vanilla_1: the run is not finished; the same command continues it' ;;
+    'exit 3') line='runs/end_vanilla_1: ricci-train ended with exit code 3' ;;
+    *KILL*) line='.*/ricci-train: ended by signal 9' ;;
+    *) line='.*/ricci-train: ended by signal 15' ;;
+  esac
+  ends/ricci-compare "${small[@]}" --name end -o end.svg >out 2>err
+  verdict "$end" "$([ $? = 1 ] && tail -1 err | grep -qx "ricci-compare: $line" && [ ! -s out ] && [ ! -e end.svg ] || shown err)"
+done
 
 # ---- The same tokens for all, whatever their losses leave out
 cat >scored.yaml <<'END'

@@ -34,7 +34,7 @@ MeanSpread accuracy_of(const Compared& model) {
 
 std::string amount_name(Equal equal) {
   if (equal == Equal::flops) return "FLOPs";
-  return equal == Equal::memory ? "planned MB" : "parameters";
+  return equal == Equal::memory ? "planned MB" : "params";
 }
 
 // The unit of the losses: token or document.
@@ -111,24 +111,24 @@ ResultTable table_of(const Comparison& comparison) {
   add({.heading = "parameters", .key = "parameters", .format = ","}, [](const Compared& m) { return m.plan.parameters; });
   add({.heading = "GFLOP/step", .key = "flops_per_step", .format = "{:.2f}", .factor = 1e-9},
       [](const Compared& m) { return m.plan.flops(); });
-  add({.heading = "planned MB", .key = "planned_bytes", .format = "{:.1f}", .factor = 1e-6}, [](const Compared& m) { return m.plan.peak; });
-  add({.heading = amount_name(comparison.equal) + " beside first", .format = "{:+.1f}%", .factor = 100},
+  const bool shows_plan = !comparison.is_trained() || comparison.equal == Equal::memory;  // else the measured memory is enough
+  add({.heading = shows_plan ? "planned MB" : "", .key = "planned_bytes", .format = "{:.1f}", .factor = 1e-6},
+      [](const Compared& m) { return m.plan.peak; });
+  add({.heading = amount_name(comparison.equal) + " vs first", .format = "{:+.1f}%", .factor = 100},
       [](const Compared& m) { return m.beside_first - 1; });
   if (!comparison.is_trained()) return table;
   const auto add_mean = [&](Column column, double Outcome::*member) {
     add(std::move(column), [&](const Compared& m) { return over_seeds(m, member).mean; });
   };
-  add_mean({.heading = "measured MB", .format = "{:.1f}", .factor = 1e-6}, &Outcome::peak_bytes);
-  add_spread(
-      table, comparison.models, {.heading = "least nats/" + unit_of(comparison), .key = "least_nats", .format = "{:.4f}"}, "", nats_of);
+  add_mean({.heading = "MB", .format = "{:.1f}", .factor = 1e-6}, &Outcome::peak_bytes);
+  add_spread(table, comparison.models, {.heading = "nats/" + unit_of(comparison), .key = "least_nats", .format = "{:.4f}"}, "", nats_of);
   const auto difference = [&](const Compared& m, double MeanSpread::*part) {
     return paired(comparison).empty() || &m == comparison.models.data() ? Value() : Value(beside_first(comparison, m).*part);
   };
   add({.key = "difference_from_first"}, [&](const Compared& m) { return difference(m, &MeanSpread::mean); });
   add({.key = "difference_interval_95_half_width"}, [&](const Compared& m) { return difference(m, &MeanSpread::half_width); });
   if (has_accuracy(comparison))
-    add_spread(table, comparison.models, {.heading = "accuracy at that evaluation", .key = "accuracy", .format = "{:.4f}"}, "accuracy_",
-        accuracy_of);
+    add_spread(table, comparison.models, {.heading = "accuracy", .key = "accuracy", .format = "{:.4f}"}, "accuracy_", accuracy_of);
   if (comparison.config().model.traits().writes_text())
     add({.heading = "perplexity", .key = "perplexity", .format = "{:.2f}"}, [](const Compared& m) { return std::exp(nats_of(m).mean); });
   add({.heading = "tokens/s", .format = ","},
