@@ -2,6 +2,8 @@
 // that several programs may make one at the same time; it is complete when a file describes it.
 #include "data/shards/store.h"
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +13,6 @@
 #include "core/files/checksum.h"
 #include "core/files/file.h"
 #include "data/shards/document_reader.h"
-#include "data/shards/draft.h"
 #include "data/shards/prepare.h"
 #include "data/shards/tokens.h"
 #include "data/text/utf8.h"
@@ -29,6 +30,7 @@ std::string default_cache_folder() {
 
 namespace {
 
+namespace fs = std::filesystem;
 constexpr const char* kDescription = "description";
 constexpr int64_t kMaxDescription = 4096;
 constexpr int64_t kMinShard = 4 << 20;  // tokens
@@ -84,6 +86,76 @@ std::optional<Description> read_description(const std::string& folder) {
   words >> version >> d.stamp >> d.shards >> d.first_shards >> d.cut >> d.empty_documents >> d.train >> d.validation;
   return words && text == text_of(d) ? std::optional(d) : std::nullopt;
 }
+
+// ---- The folder of a store that is being made
+// Removes a folder that no draft holds any more.
+void remove_unlocked(const std::string& path) {
+  try {
+    std::error_code ignored;
+    if (const Folder folder(path); folder.lock()) fs::remove_all(path, ignored);
+  } catch (const Error&) {  // another program has removed it
+  }
+}
+
+Folder start(const Folder& base, const std::string& place) {
+  for (;;) {
+    const Folder made = base.make(place + random_digits());
+    if (made.lock() && !made.removed()) return made;  // else another program took it for one that a killed program left
+  }
+}
+
+// A folder that the user names has the usual rights, so that others can use it as well; the others are for this user only.
+Folder start(const std::string& cache_folder, const std::string& place, std::string& fault) {
+  try {
+    const char* const named = std::getenv("RICCI_CACHE");
+    if (!cache_folder.empty()) {
+      make_folders(cache_folder, named && cache_folder == named ? 0777 : 0700);
+      return start(Folder(cache_folder), place);
+    }
+  } catch (const Error& error) {
+    fault = error.what();
+  }
+  const auto temporary = [&](const fs::path& path) {
+    const Folder made = start(Folder(path.string()), place);
+    ::fchmod(made.descriptor(), 0700);
+    return made;
+  };
+  std::error_code error;
+  const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, where that is a folder
+  try {
+    return temporary(error ? "/tmp" : asked);
+  } catch (const Error&) {  // there is another
+    return temporary("/var/tmp");
+  }
+}
+
+// Locked, and removed at the end unless it is kept.
+class Draft {
+ public:
+  // place: what the names of all stores start with that may take each other's place. In the cache folder, or, where that is empty or cannot
+  // be used, in a folder for temporary files. Error: there is none.
+  Draft(const std::string& cache_folder, const std::string& place) : place_(place), folder_(start(cache_folder, place, fault_)) {}
+  ~Draft() {
+    std::error_code ignored;
+    if (!kept_) fs::remove_all(folder_.path(), ignored);
+  }
+  Draft(const Draft&) = delete;
+
+  const Folder& folder() const { return folder_; }
+  const std::string& fault() const { return fault_; }  // why it is not in the cache folder; empty if it is, or no cache folder is given
+
+  // Keeps it, and removes the ones that it replaces and the leftovers of killed programs.
+  void keep(const std::string& cache_folder) {
+    kept_ = true;
+    for (const std::string& name : Folder(cache_folder).names())
+      if (const std::string path = cache_folder + "/" + name; name.starts_with(place_) && path != folder_.path()) remove_unlocked(path);
+  }
+
+ private:
+  std::string place_, fault_;
+  bool kept_ = false;
+  Folder folder_;
+};
 
 // ---- Opening
 // The tokens after a description. Hashes that it lacks are computed here.
@@ -188,7 +260,7 @@ StoredSource make_store(const std::string& cache_folder, const StoreKey& key, co
   result.cache_fault = draft.fault();
   if (cache_folder.empty() || !draft.fault().empty()) return result;
   write_file_atomically(FilePlace(folder, kDescription), text_of(description));
-  draft.keep();
+  draft.keep(cache_folder);
   return result;
 }
 
