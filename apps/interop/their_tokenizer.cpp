@@ -71,8 +71,11 @@ std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder,
 }
 
 std::string their_tokenizer(const Tokenizer* tokenizer) {
-  const std::string json = tokenizer ? without_document_ends(*tokenizer).to_json() : "";
-  return json.empty() || parse_json(json, "tokenizer")["model"].is_null() ? "" : json;
+  std::string json = tokenizer ? without_document_ends(*tokenizer).to_json() : "";
+  if (json.empty() || parse_json(json, "tokenizer")["model"].is_null()) return "";
+  for (const std::string mark : {R"(,"bos":true)", R"(,"eos":true)"})  // config.json has them; transformers complains of them here
+    for (size_t at = json.find(mark); at != json.npos; at = json.find(mark, at)) json.erase(at, mark.size());
+  return json;
 }
 
 std::string tokenizer_config(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& talks) {

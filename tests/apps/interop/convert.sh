@@ -135,7 +135,6 @@ theirs file "$jinja" && comes file 'chatml: file/chat_template.jinja has the mar
 same 'the run keeps it' {file,runs/file}/chat_template.jinja
 is 'and its key' 'chat: chatml' grep ^chat runs/file/config.yaml
 theirs member '' "$llama3" && sed -i -E 's/"eos_token_id": ([0-9]+)/"eos_token_id": [\n    \1,\n    5\n  ]/' member/{generation_,}config.json
-sed -i -E 's/("id":5,[^}]*)\}/\1,"eos":true}/' member/tokenizer.json
 comes member 'llama3: member/tokenizer_config.json has the markers of llama3'
 is 'the run keeps it' "{\"chat_template\": $llama3}" cat runs/member/chat_template.json
 is 'and its key' 'chat: llama3' grep ^chat runs/member/config.yaml
