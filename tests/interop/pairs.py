@@ -105,7 +105,7 @@ def random_folder(draw):
     for key in draw.sample(["bos_token", "eos_token", "unk_token", "pad_token", "cls_token"], draw.randrange(4)):
         names[key] = draw.choice(chosen or WORDS)
     if draw.random() < 0.3:
-        names["additional_special_tokens"] = draw.sample(WORDS, 2)
+        names["additional_special_tokens"] = draw.sample([word for word in WORDS if word not in names.values()], 2)
     # The class of Qwen2 in transformers 5 passes over the flags of tokens with a name, so files with such flags are not compared.
     named = ["<|endoftext|>", *(names.get("additional_special_tokens", []) + [name for name in names.values() if isinstance(name, str)])]
     plain = named if "Qwen2" in config["tokenizer_class"] else []
@@ -114,8 +114,8 @@ def random_folder(draw):
         config |= names
     else:
         files["added_tokens.json"] = added
-        files["special_tokens_map.json"] = {key: token(name) | flags(name) if draw.random() < 0.3 and isinstance(name, str)
-                                            else name for key, name in names.items()}
+        forms = {word: token(word) | flags(word) if draw.random() < 0.3 else word for word in WORDS}  # one for each token, as in real files
+        files["special_tokens_map.json"] = {key: forms[name] if isinstance(name, str) else name for key, name in names.items()}
     return files
 
 
