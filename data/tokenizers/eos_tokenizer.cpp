@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/json/value.h"
+#include "data/tokenizers/piece_tokenizer.h"
 
 namespace ricci {
 namespace {
@@ -67,9 +68,10 @@ Eos eos_of(const Tokenizer& tokenizer) {
 }
 
 std::string end_of_text(const Tokenizer& tokenizer) {
+  if (const EosTokenizer* const eos = as_eos(tokenizer)) return eos->after() == Eos::document ? eos->piece() : "";
+  const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
   const std::vector<int64_t> ends = tokenizer.marks().ends;
-  if (!ends.empty()) return tokenizer.decode({ends.data(), 1});
-  if (eos_of(tokenizer) == Eos::line) return "";
+  if (pieces && !ends.empty()) return std::string(pieces->vocabulary().piece(ends[0]));
   for (const char* piece : kEndOfText)
     if (tokenizer.find(piece) >= 0) return piece;
   return "";

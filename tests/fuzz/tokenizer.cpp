@@ -1,21 +1,39 @@
 // Fuzzes tokenizer.json and the texts that a tokenizer meets.
+#include <algorithm>
+
 #include "data/text/utf8.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/eos_tokenizer.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;
 
 namespace {
 
+void end_documents(const std::shared_ptr<const Tokenizer>& tokenizer) {
+  const auto ended = with_eos(tokenizer, Eos::document);
+  std::vector<int64_t> end;
+  ended->append_end("", end);
+  fuzz::require(end.size() == 1 && ended->marks().ends[0] == end[0], "what is after a document ends a text");
+  fuzz::require(ended->find(end_of_text(*ended)) == end[0], "and has a name");
+  fuzz::require(with_own_eos(ended) == ended && with_eos(ended, Eos::document) == ended, "and is there once");
+  fuzz::require(eos_of(without_document_ends(*ended)) != Eos::document, "other programs read the tokenizer inside");
+  fuzz::require(tokenizer_from_json(ended->to_json())->hash() == ended->hash(), "JSON brings it back, too");
+}
+
 void read_tokenizer(const std::string& json) {
   const auto tokenizer = tokenizer_from_json(json);
   fuzz::require(tokenizer->vocab_size() > 0, "a tokenizer has tokens");
   fuzz::require(tokenizer_from_json(tokenizer->to_json())->to_json() == tokenizer->to_json(), "JSON brings back the same tokenizer");
   fuzz::require(tokenizer_from_json(tokenizer->to_json())->hash() == tokenizer->hash(), "and the same hash");
+  fuzz::attempt([&] { end_documents(tokenizer); });
   const int64_t last = tokenizer->vocab_size() - 1;
   if (tokenizer->name() != "char" && tokenizer->name() != "byte") return;  // others: pieces.cpp
-  fuzz::require(tokenizer->encode(tokenizer->decode({&last, 1})) == std::vector<int64_t>{last}, "an id comes back");
+  const std::string text = tokenizer->decode({&last, 1});
+  const std::vector<int64_t> ids = tokenizer->encode(text);
+  const bool is_end = eos_of(*tokenizer) != Eos::line && tokenizer->find(text) == last;  // of characters, which no text has
+  fuzz::require(is_end ? std::find(ids.begin(), ids.end(), last) == ids.end() : ids == std::vector<int64_t>{last}, "an id comes back");
 }
 
 void read_text(const std::string& text) {
