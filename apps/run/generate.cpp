@@ -106,7 +106,8 @@ void answer_lines(Generator& generator) {
     if (asks) print("> ");
   };
   ask();
-  for (std::string line; std::getline(std::cin, line); ask()) {
+  int64_t number = 0;
+  for (std::string line; next_line(std::cin, line, number); ask()) {
     if (line.empty()) continue;
     try {
       generator.print_texts(line);
@@ -118,8 +119,8 @@ void answer_lines(Generator& generator) {
 
 void answer_json_lines(Generator& generator) {
   int64_t number = 0;
-  for (std::string line; std::getline(std::cin, line);) {
-    ++number;
+  for (std::string line; next_line(std::cin, line, number);) {
+    if (is_blank(line)) continue;
     try {
       const JsonValue value = parse_json(line, "JSON");
       if (!value["prompt"].is_text()) fail("expected an object with a text \"prompt\"");

@@ -9,6 +9,7 @@
 
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/folder/model_options.h"
+#include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "data/shards/document_reader.h"
@@ -130,8 +131,9 @@ int predict(const Options& options) {
   if (from_stdin || !options.file.empty()) {
     std::istream& lines = from_stdin ? std::cin : file;
     int64_t number = 0;
-    for (std::string line; std::getline(lines, line);)
-      predictor.add(predictor.read(line, format_message("{}:{}", {from_stdin ? "stdin" : options.file, ++number})));
+    for (std::string line; next_line(lines, line, number);)
+      if (!options.json_lines || !is_blank(line))
+        predictor.add(predictor.read(line, format_message("{}:{}", {from_stdin ? "stdin" : options.file, number})));
     if (lines.bad()) fail("cannot read {}: {}", {from_stdin ? "stdin" : options.file, system_reason()});
   }
   predictor.finish();

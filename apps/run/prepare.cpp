@@ -6,12 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "apps/run/tokens/text_options.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/progress.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "data/shards/tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 
 using namespace ricci;
@@ -22,10 +24,10 @@ namespace {
 constexpr int64_t kMegabyte = 1'000'000;
 
 struct Options {
-  std::vector<std::string> inputs;
+  TextOptions text;
   std::string output, tokenizer = "char", eos, eos_piece;
-  std::string format = name_of(DocumentFormat::text), encoding = name_of(Encoding::utf8);
-  PrepareOptions prepare;
+  int64_t shard_tokens = PrepareOptions().shard_tokens;
+  bool is_ids = false;  // the files hold ids of two bytes
   int threads = 0;
 };
 
@@ -34,7 +36,7 @@ struct Options {
 Eos eos_for(const Options& options, const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (!options.eos.empty()) return choice_of<Eos>("--eos", options.eos);
   if (has_tokenizer(options.output)) return eos_of(*tokenizer_of_shards(options.output));
-  const DocumentOptions& d = options.prepare.documents;
+  const DocumentOptions& d = options.text.documents;
   if (d.classes > 0 || (d.format == DocumentFormat::text && d.documents == DocumentOptions().documents)) return Eos::none;
   const Eos eos = tokenizer ? eos_of(*with_own_eos(tokenizer)) : Eos::document;
   if (eos == Eos::none)
@@ -46,30 +48,33 @@ Eos eos_for(const Options& options, const std::shared_ptr<const Tokenizer>& toke
 
 std::shared_ptr<const Tokenizer> tokenizer_for(Options& options, const TextSource& files) {
   std::shared_ptr<const Tokenizer> tokenizer;
+  if (options.is_ids && options.tokenizer == "char") fail("--format u16: --tokenizer names the file of the tokenizer that made the ids");
   if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
   else if (options.tokenizer != "char") tokenizer = open_tokenizer(find_data(options.tokenizer).string());
+  if (options.is_ids) return reader_of_ids(tokenizer);
   const Eos eos = eos_for(options, tokenizer);
-  options.prepare.documents.keep_line_ends = eos != Eos::document;
-  if (!tokenizer) tokenizer = char_tokenizer_of(files, options.prepare.documents);
+  options.text.documents.keep_line_ends = eos != Eos::document;
+  if (!tokenizer) tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents_of(files, options.text.documents)));
   return with_eos(tokenizer, eos, options.eos_piece);
 }
 
 int prepare(Options options) {
   if (options.threads) set_thread_count(options.threads);
-  options.prepare.documents.format = choice_of<DocumentFormat>("--format", options.format);
-  if (const auto& labels = options.prepare.documents.labels; !labels.empty()) options.prepare.documents.classes = std::ssize(labels);
-  if (options.prepare.documents.format == DocumentFormat::messages)
+  DocumentOptions& documents = options.text.documents;
+  if (!documents.labels.empty()) documents.classes = std::ssize(documents.labels);
+  options.is_ids = options.text.format == "u16";
+  if (options.is_ids) options.text.format = name_of(DocumentFormat::text);
+  if (options.is_ids) options.text.encoding = name_of(Encoding::bytes);
+  const TextSource files = open_texts(options.text);
+  if (documents.format == DocumentFormat::messages)
     fail("--format: messages is read by ricci-train, which keeps the tokens of conversations in its cache");
-  check(options.prepare.documents);
-  const TextSource files = (options.inputs.size() == 1 ? TextSource(options.inputs[0]) : TextSource::of_paths(options.inputs))
-                               .in(choice_of<Encoding>("--encoding", options.encoding));
   const auto tokenizer = tokenizer_for(options, files);
   make_folders(options.output);
 
   Prepared made;
   {
     Progress progress({.steps = files.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
-    made = prepare_shards(files, *tokenizer, Folder(options.output), options.prepare,
+    made = prepare_shards(files, *tokenizer, Folder(options.output), {documents, options.shard_tokens},
         [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); });
   }
   const std::string found = made.found ? format_message("; {} shards were there", {with_commas(made.found)}) : "";
@@ -81,8 +86,8 @@ int prepare(Options options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  DocumentOptions& documents = options.prepare.documents;
-  app.add_option("inputs", options.inputs, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")
+  DocumentOptions& documents = options.text.documents;
+  app.add_option("inputs", options.text.paths, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")
       ->required();
   app.add_option("-o,--output", options.output, "Folder for the shards; called again after an interruption, the program goes on there")
       ->required();
@@ -93,21 +98,17 @@ void add_options(CLI::App& app, Options& options) {
       "Put a piece after every line or document: " + list_of<Eos>() +
           "; document by default for documents that are not whole files and have no labels");
   app.add_option("--eos-piece", options.eos_piece, "This piece; by default the tokenizer's own end of text, or <eos>")->needs(eos);
-  app.add_option("--format", options.format, "Format of the inputs: " + list_of<DocumentFormat>())->capture_default_str();
-  app.add_option("--encoding", options.encoding, "Encoding of the inputs: " + list_of<Encoding>())->capture_default_str();
-  app.add_option("--documents", documents.documents,
-         "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")
-      ->capture_default_str();
-  app.add_option("--text-field", documents.text_field,
-      "Name of the field with the text (jsonl; \"text\" if not given), or number of its column (tsv; the last if not given)");
-  app.add_option("--label-field", documents.label_field, "The same of the field or column with the label of a document");
+  add_text_options(app, options.text);
+  CLI::Option* const format = app.get_option("--format");
+  format->description(format->get_description() + "; u16: ids of two bytes without a header, as nanoGPT's train.bin, for --tokenizer FILE");
+  app.add_option("--label-field", documents.label_field, "As --text-field, of the field or column with the label of a document");
   CLI::Option* const classes =
       app.add_option("--classes", documents.classes, "Labels are integers from 0 to one less")->check(at_least_one);
   app.add_option("--labels", documents.labels, "Labels are these words, the classes 0, 1, ...: negative,positive")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->excludes(classes);
-  app.add_option("--shard-tokens", options.prepare.shard_tokens, "Tokens of a shard")->check(at_least_one)->capture_default_str();
+  app.add_option("--shard-tokens", options.shard_tokens, "Tokens of a shard")->check(at_least_one)->capture_default_str();
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "apps/run/tokens/json_lines.h"
+#include "apps/run/tokens/text_options.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/streams.h"
 #include "core/cpu/parallel.h"
@@ -23,13 +24,14 @@ namespace {
 
 struct Options {
   std::string tokenizer, kind = "bpe", from, split = "gpt2", out = "tokenizer.json", eos = "none";
-  std::vector<std::string> texts, form = {"chatml"};
+  std::vector<std::string> form = {"chatml"};
+  TextOptions text;
   OpenOptions open;
   TrainingOptions training;
   EosOptions end;
   bool keep_all = false, json_lines = false, u16 = false, special = false;
   int threads = 0;
-  int (*command)(const Options&) = nullptr;
+  int (*command)(Options&) = nullptr;
 };
 
 std::shared_ptr<const Tokenizer> open(const Options& options) {
@@ -43,18 +45,31 @@ const TokenizerKind& kind_of(const Options& options) {
   return *kind;
 }
 
-int train(Options options) {
-  const TextSource text = TextSource::of_paths(options.texts);
+int train(Options& options) {
+  const TextSource files = open_texts(options.text);
+  const Texts texts = documents_of(files, options.text.documents);
   const TokenizerKind& kind = kind_of(options);
   options.training.pattern = &split_pattern_of_name(options.split);
   options.training.lowercase = options.open.lowercase;
   const auto given = options.from.empty() ? nullptr : with_special(open_tokenizer(options.from, options.open), options.training.special);
-  const auto kept = !given || options.keep_all ? given : restrict_to(text, *given);
+  const auto kept = !given || options.keep_all ? given : restrict_to(texts, *given);
   const auto tokenizer =
-      kept ? with_eos(kept, options.end.after, options.end.piece) : train_tokenizer(kind, text, options.training, options.end);
+      kept ? with_eos(kept, options.end.after, options.end.piece) : train_tokenizer(kind, texts, options.training, options.end);
   write_file_atomically(options.out, tokenizer->to_json());
   std::printf("%s: %s, %lld tokens\n", options.out.c_str(), tokenizer->name().c_str(), static_cast<long long>(tokenizer->vocab_size()));
   return 0;
+}
+
+// Calls use(ids, bytes) for the documents of the files, and returns the name of these.
+std::string for_each_ids(Options& options, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t>, int64_t)>& use) {
+  const TextSource files = open_texts(options.text);
+  if (options.text.documents.format == DocumentFormat::messages) fail("--format: messages is read by train; the command chat encodes them");
+  DocumentReader reader(files, options.text.documents, [&](std::string_view text) { return tokenizer.complete_prefix(text); });
+  const bool drops = !options.special && tokenizer.marks().first >= 0;
+  for_each_encoded(reader, tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
+    use(ids.subspan(drops && is_first && piece.starts ? 1 : 0), is_first ? std::ssize(piece.text) : 0);
+  });
+  return files.name();
 }
 
 // Ids as text, with a blank after each, or as two bytes each.
@@ -67,7 +82,7 @@ void print_ids(std::span<const int64_t> ids, bool u16) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-int encode(const Options& options) {
+int encode(Options& options) {
   const auto tokenizer = open(options);
   if (options.u16 && tokenizer->vocab_size() > 65536)
     fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
@@ -75,15 +90,16 @@ int encode(const Options& options) {
     filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return encode_json(*tokenizer, line, options.special); });
     return 0;
   }
-  if (options.texts.empty()) {
-    const std::string text = read_stdin();
+  if (options.text.paths.empty()) {
+    std::string text;
+    TextDecoder decoder(choice_of<Encoding>("--encoding", options.text.encoding));
+    decoder.append(read_stdin(), "stdin", text);
+    decoder.finish("stdin", text);
     std::vector<int64_t> ids = options.special ? tokenizer->encode_start(text) : tokenizer->encode(text);
     tokenizer->append_end(text, ids);
     print_ids(ids, options.u16);
   } else {
-    for_each_ids(
-        TextSource::of_paths(options.texts), *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); },
-        options.special);
+    for_each_ids(options, *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
   }
   if (!options.u16) std::puts("");
   return 0;
@@ -110,7 +126,7 @@ std::vector<int64_t> parse_ids(const std::string& text) {
   return ids;
 }
 
-int decode(const Options& options) {
+int decode(Options& options) {
   const auto tokenizer = open(options);
   if (options.json_lines) {
     filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return decode_json(*tokenizer, line); });
@@ -121,22 +137,21 @@ int decode(const Options& options) {
   return 0;
 }
 
-int chat(const Options& options) {
+int chat(Options& options) {
   const auto tokenizer = open(options);
   const ChatTokenizer encoder(tokenizer, chat_template(options.form));
   filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return chat_json(encoder, line); });
   return 0;
 }
 
-int count(const Options& options) {
+int count(Options& options) {
   const auto tokenizer = open(options);
-  const TextSource text = TextSource::of_paths(options.texts);
   int64_t tokens = 0, bytes = 0;
-  for_each_ids(text, *tokenizer, [&](std::span<const int64_t> ids, int64_t more_bytes) {
+  const std::string name = for_each_ids(options, *tokenizer, [&](std::span<const int64_t> ids, int64_t more_bytes) {
     tokens += static_cast<int64_t>(ids.size());
     bytes += more_bytes;
   });
-  std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", text.name().c_str(), static_cast<long long>(tokens),
+  std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", name.c_str(), static_cast<long long>(tokens),
       static_cast<long long>(bytes), static_cast<double>(bytes) / static_cast<double>(tokens));
   return 0;
 }
@@ -151,7 +166,9 @@ void add_common(CLI::App& app, Options& options) {
 }
 
 void add_train(CLI::App& app, Options& options) {
-  app.add_option("texts", options.texts, "Files or folders with text, plain or compressed")->required();
+  app.add_option("texts", options.text.paths, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")
+      ->required();
+  add_text_options(app, options.text);
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
   app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")
@@ -189,15 +206,16 @@ void add_options(CLI::App& app, Options& options) {
   add_train(*training, options);
   training->callback([&options, training] {
     check_training_options(*training, options);
-    options.command = [](const Options& o) { return train(o); };
+    options.command = train;
   });
-  const auto add = [&](const char* name, const char* help, int (*command)(const Options&)) {
+  const auto add = [&](const char* name, const char* help, int (*command)(Options&)) {
     CLI::App* const added = app.add_subcommand(name, help);
     added->callback([&options, command] { options.command = command; });
     return added;
   };
   CLI::App* const encoding = add("encode", "Texts, or stdin, to ids on stdout", encode);
-  CLI::Option* const texts = encoding->add_option("texts", options.texts, "Files or folders with text; stdin if not given");
+  CLI::Option* const texts =
+      encoding->add_option("texts", options.text.paths, "Files or folders, as train reads them; a text on stdin if not given");
   CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
   encoding->add_flag("--special", options.special, "With the first token that the tokenizer puts before every text, if it has one");
   encoding->add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
@@ -210,7 +228,8 @@ void add_options(CLI::App& app, Options& options) {
   talking->add_option("--template", options.form, "chatml, llama3, or six strings, as the key chat of a run file has them")
       ->capture_default_str();
   CLI::App* const counting = add("count", "The number of tokens of texts", count);
-  counting->add_option("texts", options.texts, "Files or folders with text")->required();
+  counting->add_option("texts", options.text.paths, "Files or folders, as train reads them")->required();
+  for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text);
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.tokenizer,
             "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, a folder with one of them, or byte")
@@ -222,6 +241,7 @@ void add_options(CLI::App& app, Options& options) {
 int run(Options& options) {
   if (options.threads) set_thread_count(options.threads);
   options.end.after = choice_of<Eos>("--eos", options.eos);
+  options.text.documents.keep_line_ends = options.end.after != Eos::document;
   return options.command(options);
 }
 

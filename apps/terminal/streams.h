@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <istream>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,16 @@ inline bool has_colours(int descriptor) {
   const char* const unwanted = std::getenv("NO_COLOR");
   return is_terminal(descriptor) && !(unwanted && *unwanted);
 }
+
+// The next line and its number, without its end, which may be that of Windows, and without the mark that some programs put at the start
+// of a file. False at the end.
+inline bool next_line(std::istream& lines, std::string& line, int64_t& number) {
+  if (!std::getline(lines, line)) return false;
+  if (number++ == 0 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
+  if (line.ends_with('\r')) line.pop_back();
+  return true;
+}
+inline bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
 
 // All of stdin, as it is. Error: it cannot be read.
 inline std::string read_stdin() {

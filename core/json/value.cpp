@@ -10,7 +10,7 @@ namespace ricci {
 // Takes what nlohmann's parser meets, one after the other.
 class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  JsonBuilder(const char* what, size_t bytes, int64_t values) : what_(what), bytes_(bytes), most_(values) {}
+  JsonBuilder(const char* what, std::string_view text, int64_t values) : what_(what), text_(text), most_(values) {}
   JsonValue take() { return std::move(root_); }
 
   bool null() override { return put(nullptr); }
@@ -31,7 +31,10 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    fail("{}: not JSON: fault at byte {} of {}", {what_, position, bytes_});
+    std::string known;  // what Python writes
+    for (const char* word : {"NaN", "Infinity", "None", "True", "False"})
+      if (position <= text_.size() && text_.substr(position - 1).starts_with(word)) known = std::string("; JSON has no ") + word;
+    fail("{}: not JSON: fault at byte {} of {}{}", {what_, position, text_.size(), known});
   }
 
  private:
@@ -58,7 +61,7 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   const char* what_;
-  size_t bytes_;
+  std::string_view text_;
   int64_t most_, values_ = 0;
   JsonValue root_;
   std::vector<JsonValue*> open_;
@@ -149,7 +152,7 @@ JsonValue parse_json(std::string_view text, const char* what, const JsonLimits& 
     fail("{}: the JSON is nested {} levels deep, at most {} are read", {what, depth, limits.depth});
   if (const size_t zero = text.find('\0'); zero != text.npos)  // to the parser it is the end
     fail("{}: not JSON: fault at byte {} of {}", {what, zero + 1, text.size()});
-  JsonBuilder builder(what, text.size(), limits.values);
+  JsonBuilder builder(what, text, limits.values);
   if (!nlohmann::json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {what, text.size()});
   return builder.take();
 }

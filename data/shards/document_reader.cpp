@@ -2,27 +2,32 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/folder.h"
 #include "core/json/value.h"
 #include "data/text/utf8.h"
+#include "data/tokenizers/chat.h"
 
 namespace ricci {
 
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr JsonLimits kLineLimits = {.depth = 64, .values = int64_t{1} << 28};
 constexpr const char *kText = "text_field", *kLabel = "label_field";
+
+bool is_integer(std::string_view text, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
 
 // Number of the column, from 1, or 0 if the field is empty.
 int64_t column_of(const char* key, const std::string& field) {
   int64_t column = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), column);
-  if (!field.empty() && (error != std::errc() || end != field.data() + field.size() || column < 1 || column > 1'000'000))
+  if (!field.empty() && (!is_integer(field, column) || column < 1 || column > 1'000'000))
     fail("{}: '{}' is not the number of a column, counted from 1", {key, one_line(field)});
   return column;
 }
@@ -31,11 +36,6 @@ int32_t label_in_range(int64_t label, const DocumentOptions& options, const std:
   if (label < 0 || label >= options.classes)
     fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});
   return static_cast<int32_t>(label);
-}
-
-bool is_integer(std::string_view text, int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
 }
 
 std::string list_of(const std::vector<std::string>& names) {
@@ -85,25 +85,18 @@ void check(const DocumentOptions& o) {
 
 Record record_of_json(std::string_view line, const DocumentOptions& options, const std::string& place) {
   const std::string field = options.text_field.empty() ? "text" : options.text_field;
-  if (json_depth(line) > kDeepest) fail("{}: the JSON is nested deeper than {} levels", {place, kDeepest});
-  nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+  const JsonValue object = parse_json(line, place.c_str(), kLineLimits);
   if (!object.is_object()) fail("{}: is not a JSON object", {place});
-  const auto text = object.find(field);
-  if (text == object.end() || !text->is_string()) fail("{}: has no text \"{}\"", {place, one_line(field)});
-  Record record{std::move(text->get_ref<std::string&>()), -1};
+  const JsonValue &text = object[field], &label = object[options.label_field];
+  const bool is_talk = !text.is_text() && object["messages"].is_list();
+  if (!text.is_text()) fail("{}: has no text \"{}\"{}", {place, one_line(field), is_talk ? "; format messages reads conversations" : ""});
+  Record record{text.text(), -1};
   if (options.label_field.empty()) return record;
-  const auto label = object.find(options.label_field);
-  if (label == object.end()) fail("{}: has no label \"{}\"", {place, one_line(options.label_field)});
-  if (label->is_string() && !options.labels.empty()) {
-    record.label = label_of(label->get_ref<std::string&>(), options, place);
-    return record;
-  }
-  const bool fits = label->is_number_integer() && !(label->is_number_unsigned() && label->get<uint64_t>() > INT64_MAX);
-  if (!fits) {
-    const std::string written = label->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    fail("{}: label {} is not an integer from 0 to {}", {place, one_line(written), options.classes - 1});
-  }
-  record.label = options.labels.empty() ? label_in_range(label->get<int64_t>(), options, place) : label_of(label->dump(), options, place);
+  if (label.is_null()) fail("{}: has no label \"{}\"", {place, one_line(options.label_field)});
+  const bool is_word = label.is_text() && !options.labels.empty();
+  if (!is_word && !label.is_integer())
+    fail("{}: label {} is not an integer from 0 to {}", {place, one_line(label.to_json()), options.classes - 1});
+  record.label = label_of(is_word ? label.text() : label.to_json(), options, place);
   return record;
 }
 
@@ -202,24 +195,29 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   return taken;
 }
 
-bool DocumentReader::next_text(DocumentPiece& piece) {
+// The text up to the next separator, and whether it is there; else all that is left of the member, or more than `most` bytes.
+std::pair<std::string_view, bool> DocumentReader::next_part(std::string_view separator, size_t most) {
   for (;;) {
     if (is_paragraphs_ && at_.byte == 0) used_ = std::min(text_.find_first_not_of('\n', used_), text_.size());
     const std::string_view rest = std::string_view(text_).substr(used_);
-    const size_t found = separator_.empty() ? rest.npos : rest.find(separator_, searched_);
-    const bool ends_here = found != rest.npos;
-    if (!ends_here && !member_ended_ && rest.size() <= kPiece + separator_.size()) {
-      searched_ = rest.size() - std::min(rest.size(), std::max<size_t>(separator_.size(), 1) - 1);
-      read_more();
-      continue;
+    const size_t found = separator.empty() ? rest.npos : rest.find(separator, searched_);
+    if (found != rest.npos || member_ended_ || rest.size() > most) {
+      searched_ = 0;
+      return {rest.substr(0, found), found != rest.npos};
     }
-    if (rest.empty()) return false;
-    const size_t kept = keeps_separator_ ? separator_.size() : 0;
-    const std::string_view document = rest.substr(0, ends_here ? found + kept : rest.size());
+    searched_ = rest.size() - std::min(rest.size(), std::max<size_t>(separator.size(), 1) - 1);
+    read_more();
+  }
+}
+
+bool DocumentReader::next_text(DocumentPiece& piece) {
+  for (;;) {
+    const auto [part, ends_here] = next_part(separator_, kPiece + separator_.size());
+    if (part.empty() && !ends_here) return false;
+    const size_t kept = keeps_separator_ && ends_here ? separator_.size() : 0;
     piece.place = separator_.empty() ? members_->name() : members_->name() + format_message(": document {}", {at_.document + 1});
     piece.label = -1;
-    used_ += cut_piece(piece, document, ends_here || member_ended_);
-    searched_ = 0;
+    used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), ends_here || member_ended_);
     if (piece.ends && ends_here && !keeps_separator_) used_ += separator_.size();
     if (!piece.text.empty() || separator_ == "\n") return true;  // between two separators may be nothing, but a line may be empty
   }
@@ -227,19 +225,11 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
 
 bool DocumentReader::next_line() {
   for (;;) {
-    const std::string_view rest = std::string_view(text_).substr(used_);
-    const size_t found = rest.find('\n', searched_);
-    if (found == rest.npos && !member_ended_) {
-      if (rest.size() > kMaxLine) fail("{}:{}: a line of more than {} bytes", {members_->name(), line_ + 1, kMaxLine});
-      searched_ = rest.size();
-      read_more();
-      continue;
-    }
-    if (rest.empty()) return false;
-    std::string_view line = rest.substr(0, found);
-    used_ += found == rest.npos ? rest.size() : found + 1;
-    searched_ = 0;
+    const auto [line, has_end] = next_part("\n", kMaxLine);
+    if (line.empty() && !has_end) return false;
     ++line_;
+    if (line.size() > kMaxLine) fail("{}:{}: a line of more than {} bytes", {members_->name(), line_, kMaxLine});
+    used_ += line.size() + (has_end ? 1 : 0);
     if (line.find_first_not_of(" \t") == line.npos) continue;
     record_place_ = format_message("{}:{}", {members_->name(), line_});
     record_ = record_of(line);
@@ -259,6 +249,49 @@ bool DocumentReader::next_record(DocumentPiece& piece) {
   piece.label = record_.label;
   cut_piece(piece, std::string_view(record_.text).substr(static_cast<size_t>(at_.byte)), true);
   return true;
+}
+
+DocumentFormat format_of_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    const auto found = look_for_data(path);
+    const std::vector<std::string> below = found && is_folder(*found) ? Folder(found->string()).names() : std::vector{path};
+    names.insert(names.end(), below.begin(), below.end());
+  }
+  for (std::string& name : names) {
+    for (const std::string_view packed : {".gz", ".zst", ".xz", ".bz2"})
+      if (name.ends_with(packed)) name.resize(name.size() - packed.size());
+    if (name.ends_with(".jsonl")) return DocumentFormat::jsonl;
+    if (name.ends_with(".tsv")) return DocumentFormat::tsv;
+  }
+  return DocumentFormat::text;
+}
+
+namespace {
+
+void use_messages(const DocumentPiece& line, const Texts::Use& use) {
+  try {
+    for (const Message& message : messages_of(line.text)) {
+      use(name_of(message.role), 0, line.place);  // templates write it
+      use(message.content, 0, line.place);
+    }
+  } catch (const Error& error) {
+    fail("{}: {}", {line.place, error.what()});
+  }
+}
+
+}  // namespace
+
+Texts documents_of(const TextSource& files, const DocumentOptions& options, int64_t most) {
+  return Texts([=](const TextPieces::CompletePrefix& complete_prefix, const Texts::Use& use) {
+    DocumentReader reader(files, options, complete_prefix);
+    int64_t left = most;
+    for (DocumentPiece piece; reader.next(piece);) {
+      if (piece.starts && left-- == 0) return;
+      if (options.format == DocumentFormat::messages) use_messages(piece, use);
+      else use(piece.text, piece.first_byte, piece.place);
+    }
+  });
 }
 
 // A label is read as the text of its document.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/shards/pieces.h"
@@ -45,6 +46,12 @@ Record record_of_tsv(std::string_view line, const DocumentOptions& options, cons
 // The first line that cannot be read ends the search; it is reported when the documents are read.
 std::vector<std::string> word_labels(const TextSource& files, const DocumentOptions& options);
 
+// The format that the names of files ask for, also below a folder or compressed: .jsonl or .tsv, else text.
+DocumentFormat format_of_names(const std::vector<std::string>& paths);
+
+// The documents, or the first of them, as texts to train on. Of messages: each role and each content, as a template has them.
+Texts documents_of(const TextSource& files, const DocumentOptions& options, int64_t most = INT64_MAX);
+
 class DocumentReader final : public PieceReader {
  public:
   using CompletePrefix = TextPieces::CompletePrefix;
@@ -64,6 +71,7 @@ class DocumentReader final : public PieceReader {
   bool next_text(DocumentPiece& piece);
   bool next_record(DocumentPiece& piece);
   bool next_line();
+  std::pair<std::string_view, bool> next_part(std::string_view separator, size_t most);
   Record record_of(std::string_view line) const;
   void read_more();
   size_t cut_piece(DocumentPiece& piece, std::string_view document, bool whole);

@@ -64,13 +64,4 @@ void for_each_encoded(PieceReader& reader, const Tokenizer& tokenizer,
   }
 }
 
-void for_each_ids(const TextSource& text, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t>, int64_t)>& use,
-    bool with_first) {
-  const bool drops = !with_first && tokenizer.marks().first >= 0;
-  TextReader reader(text, 0, [&](std::string_view known) { return tokenizer.complete_prefix(known); });
-  for_each_encoded(reader, tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
-    use(ids.subspan(drops && is_first && piece.starts ? 1 : 0), is_first ? static_cast<int64_t>(piece.text.size()) : 0);
-  });
-}
-
 }  // namespace ricci

@@ -52,8 +52,4 @@ void for_each_encoded(PieceReader& reader, const Tokenizer& tokenizer,
     const std::function<void(const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids)>& use,
     const std::function<void(int64_t bytes_of_files)>& after = {});
 
-// The same for a text as one document, without Marks::first unless `with_first`. The bytes of a piece come with its first ids.
-void for_each_ids(const TextSource& text, const Tokenizer& tokenizer,
-    const std::function<void(std::span<const int64_t> ids, int64_t bytes)>& use, bool with_first = false);
-
 }  // namespace ricci

@@ -4,8 +4,6 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "data/text/utf8.h"
-#include "data/tokenizers/char_tokenizer.h"
 
 namespace ricci {
 namespace {
@@ -56,26 +54,42 @@ std::optional<ShardHeader> find_kept(const Folder& folder, Prepared& all) {
   return last;
 }
 
+class PackedIds final : public Tokenizer {
+ public:
+  explicit PackedIds(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
+  std::string name() const override { return tokenizer_->name(); }
+  int64_t vocab_size() const override { return tokenizer_->vocab_size(); }
+  std::string to_json() const override { return tokenizer_->to_json(); }
+  size_t complete_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
+  void append_ids(std::string_view bytes, int64_t offset, std::vector<int64_t>& ids) const override {
+    if (bytes.size() % 2) fail("ids of two bytes each, but there are {} bytes", {offset + std::ssize(bytes)});
+    for (size_t i = 0; i < bytes.size(); i += 2) {
+      ids.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
+      if (ids.back() >= vocab_size())
+        fail("id {} at byte {} is outside the vocabulary of {}", {ids.back(), offset + static_cast<int64_t>(i), vocab_size()});
+    }
+  }
+
+ protected:
+  void append_text(int64_t id, DecodeState&, std::string& bytes) const override {
+    bytes.append({static_cast<char>(id & 0xff), static_cast<char>(id >> 8)});
+  }
+
+ private:
+  std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
 }  // namespace
+
+std::shared_ptr<const Tokenizer> reader_of_ids(std::shared_ptr<const Tokenizer> tokenizer) {
+  return std::make_shared<PackedIds>(std::move(tokenizer));
+}
 
 void write_tokenizer(const Folder& folder, const Tokenizer& tokenizer) {
   const FilePlace place(folder, "tokenizer.json");
   const std::string json = tokenizer.to_json();
   if (!OpenFile::find(place)) return static_cast<void>(write_file_atomically(place, json));
   if (read_text(place, kMaxTokenizer) != json) fail("{}: another tokenizer is there; name another folder, or remove it", {place.path});
-}
-
-std::shared_ptr<const Tokenizer> char_tokenizer_of(const TextSource& files, const DocumentOptions& options) {
-  DocumentReader reader(files, options, complete_utf8_prefix);
-  CharacterSet characters;
-  for (DocumentPiece piece; reader.next(piece);) {
-    try {
-      characters.add(piece.text, piece.first_byte);
-    } catch (const Error& error) {
-      fail("{}: {}", {piece.place, error.what()});
-    }
-  }
-  return std::make_shared<CharTokenizer>(characters.sorted());
 }
 
 Prepared prepare_shards(const TextSource& files, const Tokenizer& tokenizer, const Folder& folder, const PrepareOptions& options,

@@ -23,8 +23,9 @@ struct PrepareOptions {
 // Writes tokenizer.json. Error: there is another.
 void write_tokenizer(const Folder& folder, const Tokenizer& tokenizer);
 
-// The tokenizer whose vocabulary is the characters of the documents. Errors: they cannot be read; no characters.
-std::shared_ptr<const Tokenizer> char_tokenizer_of(const TextSource& files, const DocumentOptions& options);
+// Reads files of ids, two bytes each, the lower one first, in the place of texts, as nanoGPT's train.bin has them; they are ids of the
+// tokenizer. Errors, in reading: an id outside its vocabulary, half an id.
+std::shared_ptr<const Tokenizer> reader_of_ids(std::shared_ptr<const Tokenizer> tokenizer);
 
 // Writes tokenizer.json and the shards into the folder; sound shards that are there are kept, a damaged one and those after it
 // made again.

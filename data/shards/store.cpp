@@ -319,15 +319,4 @@ StoredSource open_source(const StoreSource& source, const std::shared_ptr<const 
   return open_sources({source}, tokenizer, {}, cache_folder)[0];
 }
 
-std::string joined_documents(const StoreSource& source, int64_t documents) {
-  std::string text;
-  DocumentReader reader(source.files, source.documents, complete_utf8_prefix);
-  for (DocumentPiece piece; reader.next(piece);) {
-    if (piece.starts && documents-- == 0) break;
-    text += piece.text;
-    if (piece.ends) text += '\n';
-  }
-  return text;
-}
-
 }  // namespace ricci

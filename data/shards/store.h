@@ -50,7 +50,4 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
 // One source, with a tokenizer that is given.
 StoredSource open_source(const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache_folder);
 
-// The documents of a source of JSONL or TSV, one after the other with a line end after each; `documents` at most.
-std::string joined_documents(const StoreSource& source, int64_t documents);
-
 }  // namespace ricci

@@ -56,13 +56,9 @@ bool is_tar(std::string_view start) { return start.size() > kTarWordPlace && sta
 
 // A hidden file, or one in a hidden folder.
 bool is_hidden(std::string_view path) {
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view name = path.substr(begin, end - begin);
-    if (name.starts_with('.') && name != "." && name != "..") return true;
-    begin = end + 1;
-  }
-  return false;
+  const std::filesystem::path parts(path);
+  const auto hides = [](const std::filesystem::path& part) { return part.native().starts_with('.') && part != "." && part != ".."; };
+  return std::any_of(parts.begin(), parts.end(), hides);
 }
 
 bool is_zeros(std::string_view bytes) { return bytes.find_first_not_of('\0') == bytes.npos; }

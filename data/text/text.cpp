@@ -35,12 +35,31 @@ std::optional<fs::path> look_for_data(const std::string& path) {
   return {};
 }
 
+namespace {
+
+// "; train.tsv.zst is there": the first file in the same folder whose name is the same up to its first dot, or goes on from there.
+std::string nearest_note(const fs::path& path) {
+  const std::string name = path.filename().string(), stem = name.substr(0, name.find('.'));
+  std::string nearest;
+  std::error_code error;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string found = entry.path().filename().string();
+    if (!stem.empty() && found.starts_with(stem) && (nearest.empty() || found < nearest)) nearest = found;
+  }
+  return nearest.empty() ? "" : "; " + (path.parent_path() / nearest).string() + " is there";
+}
+
+}  // namespace
+
 fs::path find_data(const std::string& path) {
   if (const auto found = look_for_data(path)) return *found;
-  if (path.starts_with('/')) fail("data: {} is not there", {path});
   const fs::path second = second_place(path);
-  if (second.empty()) fail("data: {} is not there, and $RICCI_DATA, the second place to look, is not set", {path});
-  fail("data: found neither {} nor {} ($RICCI_DATA)", {path, second.string()});
+  std::string note = nearest_note(path);
+  if (note.empty() && !second.empty()) note = nearest_note(second);
+  if (path.starts_with('/')) fail("data: {} is not there{}", {path, note});
+  if (second.empty()) fail("data: {} is not there, and $RICCI_DATA, the second place to look, is not set{}", {path, note});
+  fail("data: found neither {} nor {} ($RICCI_DATA){}", {path, second.string(), note});
 }
 
 namespace {
@@ -85,9 +104,11 @@ std::vector<fs::path> files_below(const fs::path& folder) {
 
 TextFile TextSource::inspect(const fs::path& path) {
   std::error_code error;
-  const fs::path absolute = fs::canonical(path, error);
-  const bool regular = !error && fs::is_regular_file(absolute, error);
-  if (!error && !regular) fail("data: {} is neither a file nor a folder", {path.string()});
+  const fs::file_type type = fs::status(path, error).type();
+  if (type == fs::file_type::fifo)
+    fail("data: {} is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first", {path.string()});
+  if (!error && type != fs::file_type::regular) fail("data: {} is neither a file nor a folder", {path.string()});
+  const fs::path absolute = error ? path : fs::canonical(path, error);
   if (error) fail("data: cannot read {}: {}", {path.string(), error.message()});
   struct stat status = {};
   if (::stat(absolute.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), system_reason()});
@@ -263,12 +284,12 @@ void TextPieces::read_rest() {
   ended_ = false;
 }
 
-void for_each_piece(const TextSource& source, const TextPieces::CompletePrefix& complete_prefix,
-    const std::function<void(std::string_view, int64_t)>& use) {
-  TextPieces pieces(source, complete_prefix);
-  while (const auto piece = pieces.next())
-    if (!piece->text.empty()) use(piece->text, piece->offset);
-}
+Texts::Texts(const TextSource& source)
+    : Texts(Read([source](const TextPieces::CompletePrefix& complete_prefix, const Use& use) {
+        TextPieces pieces(source, complete_prefix);
+        while (const auto piece = pieces.next())
+          if (!piece->text.empty()) use(piece->text, piece->offset, source.name());
+      })) {}
 
 namespace {
 

@@ -136,9 +136,20 @@ class TextPieces {
   bool ended_ = false;
 };
 
-// Calls use(piece, offset) for all pieces but an empty one.
-void for_each_piece(const TextSource& source, const TextPieces::CompletePrefix& complete_prefix,
-    const std::function<void(std::string_view piece, int64_t offset)>& use);
+// Texts that are read from their start to their end, for example by the training of a vocabulary: a source as one text, or documents
+// (data/shards/document_reader.h), in pieces of which none reaches into the next text.
+class Texts {
+ public:
+  using Use = std::function<void(std::string_view piece, int64_t offset, const std::string& place)>;  // place: the text's name
+  using Read = std::function<void(const TextPieces::CompletePrefix& complete_prefix, const Use& use)>;
+  Texts(const TextSource& source);
+  explicit Texts(Read read) : read_(std::move(read)) {}
+  // Calls use for all pieces but empty ones.
+  void for_each_piece(const TextPieces::CompletePrefix& complete_prefix, const Use& use) const { read_(complete_prefix, use); }
+
+ private:
+  Read read_;
+};
 
 // The length of a text in units that do not depend on a tokenizer.
 struct TextSize {

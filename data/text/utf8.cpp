@@ -4,7 +4,6 @@
 #include <unicode/utf8.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/error.h"
@@ -14,15 +13,6 @@ namespace ricci {
 namespace {
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u; }
-
-// Bytes of the character that this first byte announces; 0 for a byte that starts none.
-size_t announced_bytes(unsigned char first) {
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return 2;
-  if (first >= 0xe0 && first <= 0xef) return 3;
-  if (first >= 0xf0 && first <= 0xf4) return 4;
-  return 0;
-}
 
 struct Decoded {
   UChar32 code;  // negative: no valid character starts there
@@ -46,13 +36,12 @@ Utf8Character decode_utf8(std::string_view text, size_t position) {
 }
 
 Utf8Character decode_utf8_before(std::string_view text, size_t position) {
-  size_t start = position;
-  while (start > 0 && position - start < 4) {
-    --start;
-    if (!continues(text[start])) break;
-  }
-  const Utf8Character character = start < position ? decode_utf8(text, start) : Utf8Character();
-  return character.bytes == position - start ? character : Utf8Character();
+  const std::string_view last = text.substr(0, position).substr(position - std::min<size_t>(position, U8_MAX_LENGTH));
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(last.data());
+  auto start = static_cast<int32_t>(last.size());
+  UChar32 code = U_SENTINEL;
+  if (start > 0) U8_PREV(bytes, 0, start, code);
+  return code < 0 ? Utf8Character() : Utf8Character{static_cast<char32_t>(code), last.size() - static_cast<size_t>(start)};
 }
 
 void append_utf8(char32_t code, std::string& text) {
@@ -63,33 +52,23 @@ void append_utf8(char32_t code, std::string& text) {
 }
 
 size_t complete_utf8_prefix(std::string_view text) {
-  const size_t reach = std::min<size_t>(text.size(), 3);
-  for (size_t back = 1; back <= reach; ++back) {
-    const size_t start = text.size() - back;
-    if (!continues(text[start])) return announced_bytes(static_cast<unsigned char>(text[start])) > back ? start : text.size();
-  }
-  return text.size();
+  const std::string_view last = text.substr(text.size() - std::min<size_t>(text.size(), U8_MAX_LENGTH));
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(last.data());
+  auto length = static_cast<int32_t>(last.size());
+  U8_TRUNCATE_IF_INCOMPLETE(bytes, 0, length);
+  return text.size() - last.size() + static_cast<size_t>(length);
 }
 
 namespace {
 
-// The end of the ASCII characters from byte `position` on. It looks at 8 bytes together.
-size_t ascii_end(std::string_view text, size_t position) {
-  for (uint64_t word; position + sizeof word <= text.size(); position += sizeof word) {
-    std::memcpy(&word, text.data() + position, sizeof word);
-    if (word & 0x8080808080808080u) break;
-  }
-  while (position < text.size() && static_cast<unsigned char>(text[position]) < 0x80) ++position;
-  return position;
-}
-
 // The first byte that is not UTF-8, or the end.
 size_t find_invalid(std::string_view text) {
-  size_t position = ascii_end(text, 0);
+  size_t position = 0;
   while (position < text.size()) {
-    const size_t bytes = decode_utf8(text, position).bytes;
+    const bool is_ascii = static_cast<unsigned char>(text[position]) < 0x80;
+    const size_t bytes = is_ascii ? 1 : decode_utf8(text, position).bytes;
     if (bytes == 0) return position;
-    position = ascii_end(text, position + bytes);
+    position += bytes;
   }
   return position;
 }

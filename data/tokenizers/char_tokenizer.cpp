@@ -35,12 +35,12 @@ std::string CharacterSet::sorted() const {
   return characters;
 }
 
-void CharacterSet::add(const TextSource& text) {
-  for_each_piece(text, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
+void CharacterSet::add(const Texts& texts) {
+  texts.for_each_piece(complete_utf8_prefix, [&](std::string_view piece, int64_t offset, const std::string& place) {
     try {
       add(piece, offset);
     } catch (const Error& error) {
-      fail("{}: {}; tokenizer: byte reads any bytes", {text.name(), error.what()});
+      fail("{}: {}; tokenizer: byte reads any bytes", {place, error.what()});
     }
   });
 }

@@ -13,7 +13,7 @@ class CharacterSet {
   void add(std::string_view piece, int64_t offset);  // error: not UTF-8, at a byte counted from the offset
   std::string sorted() const;                        // each once
   int64_t count() const { return count_; }           // all of the texts, not each once
-  void add(const TextSource& text);                  // the same, named
+  void add(const Texts& texts);                      // the same, named
 
  private:
   std::vector<uint8_t> found_ = std::vector<uint8_t>(kLargestCodePoint + 1);
@@ -25,10 +25,10 @@ class CharTokenizer final : public Tokenizer {
   // The vocabulary as UTF-8, in the order of the ids; then the piece `end`, if it is not empty. No text has that one, since a text has only
   // characters. Errors: empty, a character twice, not UTF-8.
   explicit CharTokenizer(std::string_view characters, std::string end = "");
-  // For the characters of a text, which is read once. Error: text that is not UTF-8.
-  static CharTokenizer of_text(const TextSource& text) {
+  // For the characters of texts, which are read once. Error: text that is not UTF-8.
+  static CharTokenizer of_text(const Texts& texts) {
     CharacterSet characters;
-    characters.add(text);
+    characters.add(texts);
     return CharTokenizer(characters.sorted());
   }
 

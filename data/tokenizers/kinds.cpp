@@ -18,10 +18,10 @@ namespace ricci {
 
 namespace {
 
-std::shared_ptr<const Tokenizer> train_bytes(const TextSource&, const TrainingOptions&) { return std::make_shared<ByteTokenizer>(); }
+std::shared_ptr<const Tokenizer> train_bytes(const Texts&, const TrainingOptions&) { return std::make_shared<ByteTokenizer>(); }
 
-std::shared_ptr<const Tokenizer> train_characters(const TextSource& text, const TrainingOptions&) {
-  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(text));
+std::shared_ptr<const Tokenizer> train_characters(const Texts& texts, const TrainingOptions&) {
+  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(texts));
 }
 
 constexpr TokenizerKind kKinds[] = {
@@ -61,13 +61,13 @@ std::string list_of_readers(std::string_view option) {
 }
 
 std::shared_ptr<const Tokenizer> train_tokenizer(
-    const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos) {
+    const TokenizerKind& kind, const Texts& texts, TrainingOptions options, const EosOptions& eos) {
   if (kind.needs_size && options.vocab == 0)
     fail("{} tokenizer: the size of the vocabulary that is to be trained is not given", {kind.name});
   const std::string piece = eos.piece.empty() ? kEos : eos.piece;
   if (eos.after != Eos::none) options.special.push_back(piece);
   options.lines = eos.after == Eos::line;
-  return with_eos(kind.train(text, options), eos.after, piece);
+  return with_eos(kind.train(texts, options), eos.after, piece);
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// The table of tokenizers: every kind by its name, and how it is made from a text; and tokenizers from the files that they are published
+// The table of tokenizers: every kind by its name, and how it is made from texts; and tokenizers from the files that they are published
 // in.
 #pragma once
 #include <cstdint>
@@ -20,7 +20,7 @@ struct TokenizerKind {
   bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // the size of its vocabulary must be given
   const char* options;  // the options of ricci-tokenize train that its training reads, without dashes
-  std::shared_ptr<const Tokenizer> (*train)(const TextSource& text, const TrainingOptions& options);
+  std::shared_ptr<const Tokenizer> (*train)(const Texts& texts, const TrainingOptions& options);
 };
 
 std::span<const TokenizerKind> tokenizer_kinds();
@@ -39,10 +39,10 @@ struct EosOptions {
   std::string piece = "";  // as of with_eos
 };
 
-// A tokenizer of this kind with a vocabulary made from the text, which ends lines or documents with <eos> where asked to.
+// A tokenizer of this kind with a vocabulary made from the texts, which ends lines or documents with <eos> where asked to.
 // Errors: the training's; a kind that needs a size and has none, or has no <eos>.
 std::shared_ptr<const Tokenizer> train_tokenizer(
-    const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos);
+    const TokenizerKind& kind, const Texts& texts, TrainingOptions options, const EosOptions& eos);
 
 struct OpenOptions {
   bool lowercase = false;  // for a vocab.txt: text is put into lower case and loses its accents, as BERT's uncased models want it

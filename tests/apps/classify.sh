@@ -82,7 +82,7 @@ verdict 'have the confusion matrix of ricci-eval' "$(diff <(awk '{ $1 = $1; prin
 shows 'under its headings' '^documents of class +as negative +as positive +precision +recall$' matrix
 accept 'a run that writes' train tiny.yaml name=tiny
 refuse 'is none' 1 'runs/tiny: is no classifier, but writes text; ricci-generate continues a text' predict tiny a
-refuse 'a line that is no JSON' 1 'lines\.txt:1: is not a JSON object' predict words --jsonl --file lines.txt
+refuse 'a line that is no JSON' 1 'lines\.txt:1: not JSON: fault at byte 1 of ' predict words --jsonl --file lines.txt
 
 # ---- What is wrong, in one line
 bad=(train "${small[@]}" name=bad)
@@ -94,7 +94,7 @@ refuse 'a text without labels' 1 'data: texts\.txt \(train\) has no labels, but 
 accept 'shards without labels' prepare texts.txt --documents line --tokenizer words.json --output plain
 refuse 'are refused' 1 'data: plain \(train\) has no labels' "${bad[@]}" data=plain
 refuse 'no field with the label' 1 'label_field: not given, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
-refuse 'a field of plain text' 1 'label_field: only jsonl and tsv have fields, but format: text' "${bad[@]}" data=reviews.tsv label_field=1
+refuse 'a field of plain text' 1 'label_field: only jsonl and tsv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv
 refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: 2 classes have 0 to 1' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
 refuse 'in an evaluation, too' 1 'numbers\.tsv:201: label 7 is out of range' eval plain --data numbers.tsv

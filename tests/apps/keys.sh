@@ -51,7 +51,7 @@ awk '{ printf "%d\t%d\t%s\n", NR % 2, NR % 3 == 0, $0 }' text.txt >labels.tsv
 awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%d\"}, {\"role\": \"assistant\", \"content\": \"%s\"}]}\n", NR, $0 }' text.txt >talks.jsonl
 markers=()
 for marker in im_start im_end begin_of_text start_header_id end_header_id eot_id; do markers+=(--special "<|$marker|>"); done
-run tokenize train talks.jsonl --vocab 330 "${markers[@]}" -o markers.json || shown err
+run tokenize train talks.jsonl --format messages --vocab 330 "${markers[@]}" -o markers.json || shown err
 sed -i 's/, heads: 2//' tiny.yaml  # not every mixer reads it
 
 run train tiny.yaml name=base tokenizer=byte && mv runs/base base || shown err  # for init to start from

@@ -77,6 +77,19 @@ accept 'a whole file' prepare text.txt --output file
 accept 'and labelled documents' "${unlabelled[@]}" --label-field label --classes 3 --output labelled
 for name in file labelled; do holds "have none: $name" eval "! grep -q behind $name/tokenizer.json"; done
 
+# ---- Ids of two bytes without a header, as nanoGPT's train.bin
+accept 'a tokenizer' tokenize train lines.txt --vocab 300 -o bpe.json
+"$build/ricci-tokenize" encode lines.txt --tokenizer bpe.json --u16 >train.bin
+accept 'its ids' prepare train.bin --format u16 --tokenizer bpe.json --output ids
+accept 'and its text' prepare lines.txt --tokenizer bpe.json --output same
+verdict 'are the same shards' "$(cmp <(tail -c +129 ids/shard-00000.tokens) <(tail -c +129 same/shard-00000.tokens) 2>&1; cmp {ids,same}/tokenizer.json 2>&1)"
+accept 'which are trained on' train tiny.yaml name=ids data=ids validation=same
+refuse 'without the option' 1 "train\.bin: byte [0-9]+ .*nanoGPT's train.bin, which ricci-prepare --format u16 reads" train tiny.yaml data=train.bin tokenizer=bpe model.vocab=300
+refuse 'an id outside of the vocabulary' 1 'train\.bin: id [0-9]+ at byte [0-9]+ is outside the vocabulary of 256' prepare train.bin --format u16 --tokenizer byte --output bad_ids
+printf 'abc' >half.bin
+refuse 'half an id' 1 'half\.bin: ids of two bytes each, but there are 3 bytes' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
+refuse 'no tokenizer' 1 '--format u16: --tokenizer names the file of the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
+
 # ---- What is wrong, in one line
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
@@ -98,6 +111,7 @@ cp -r whole bad_shards && printf x | dd of=bad_shards/shard-00003.tokens bs=1 se
 refuse 'an altered shard' 1 'bad_shards/shard-00003\.tokens: the shard was altered or damaged' "${shuffled[@]}" data=bad_shards steps=2000
 printf 'caf\xe9\n' >latin.txt
 refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' prepare latin.txt --output bad_text
+refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' prepare <(cat lines.txt) --output pipe
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
 refuse 'other settings in the same folder' 1 'whole: holds shards of other inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
 refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, messages, got .xml.' prepare text.txt --format xml --output bad_format

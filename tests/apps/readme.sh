@@ -27,6 +27,7 @@ awk 'NF { printf "%d\t%s\n", NR % 2, $0 }' corpora/tinyshakespeare/input.txt | t
 small=(model.d=16 model.layers=1 model.heads=2 steps=2 batch=2 eval_batches=2 sample.tokens=0)
 accept 'a GPT-2 to import' train data=my.txt name=source tokenizer=bpe model.vocab=300 model.ctx=256 "${small[@]}"
 accept 'in a folder' convert export runs/source path/to/gpt2
+accept 'its ids' tokenize encode my.txt --tokenizer path/to/gpt2 --u16 && cp out train.bin
 for name in vanilla large quickstart; do accept "runs/$name" train data=my.txt name=$name "${small[@]}"; done
 accept 'runs/topdown' train data=my.txt name=topdown model.family=topdown 'model.scales=[1, 4]' "${small[@]}" 'model.layers=[1, 1]'
 

@@ -35,6 +35,29 @@ given 'bytes are their own ids' 'ab c' '97 98 32 99 \n' encode --tokenizer byte
 printf 'caf\xe9\n' >latin1.txt
 refuse 'text that is not UTF-8' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' tokenize train latin1.txt --kind wordpiece --vocab 60
 
+# The texts of JSONL, TSV and archives, and not their quotes, names and tabs.
+awk '{ printf "{\"label\": %d, \"text\": \"%s\"}\n", NR % 2, $0 }' text.txt >lines.jsonl
+awk '{ printf "%d\t%s\r\n\r\n", NR % 2, $0 }' text.txt >lines.tsv
+mkdir members && awk '{ printf "%s", $0 >("members/" 1000 + NR ".txt") }' text.txt
+tar -cf members.tar members && gzip -k lines.jsonl members.tar
+accept 'train on JSONL' tokenize train lines.jsonl --vocab 290 -o jsonl.json
+holds 'no piece is of JSON' eval '! grep -qE "[{}:]\"|\\\\\"" <(grep -oE "\"vocab\": *\{.*" jsonl.json | grep -oE "\"[^\"]{2,}\"")'
+for texts in lines.jsonl.gz lines.tsv 'lines.tsv --text-field 2' members members.tar.gz 'lines.jsonl --format jsonl'; do
+  accept "train on $texts" tokenize train $texts --vocab 290 -o other.json
+  same 'gives the same tokenizer' jsonl.json other.json
+  accept 'count them' tokenize count $texts --tokenizer jsonl.json
+  counted=$(sed 's/.*: \([0-9]* tokens, [0-9]* bytes\).*/\1/' out)
+  is 'as many as in JSONL' "${first_count:=$counted}" echo "$counted"
+  accept 'prepare them' prepare ${texts/ --format jsonl/} --tokenizer jsonl.json --eos none --output "prepared $texts"
+  is 'with as many tokens' "${first_count%% *}" eval 'grep -oE "[0-9,]+ tokens" out | tr -d ", tokens"'
+  accept 'encode them' tokenize encode $texts --tokenizer jsonl.json
+  is 'and as many ids' "${first_count%% *}" eval 'wc -w <out'
+done
+printf '{"messages": [{"role": "user", "content": "ab ab"}, {"role": "assistant", "content": "ab"}]}\n' >talk.jsonl
+prints 'train on conversations' 'talks\.json: bpe, 257 tokens' tokenize train talk.jsonl --format messages --min-count 2 --vocab 300 -o talks.json
+refuse 'conversations as texts' 1 'talk\.jsonl:1: has no text "text"; format messages reads conversations' tokenize train talk.jsonl --vocab 300
+refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' tokenize count <(cat text.txt) --tokenizer byte
+
 # Every kind of tokenizer with every option of its training: another vocabulary, or an error that names the option.
 declare -A size=([bpe]='--vocab 290' [wordpiece]='--vocab 90')
 for kind in char byte word bpe wordpiece; do
@@ -56,9 +79,11 @@ refuse 'lines of JSON and two bytes per id' 2 '--(jsonl|u16) excludes --(jsonl|u
 refuse 'lines of JSON and a text' 2 '(--jsonl|texts) excludes (--jsonl|texts)' tokenize encode text.txt --tokenizer bpe.json --jsonl
 
 # ---- Texts to ids and back
-given 'lines of JSON' '{"text": "a\\u00e9"}\n{"x": [1], "text": ""}\n' '{"ids": [65, 128, 103]}\n{"ids": []}\n' encode --tokenizer "$small/gpt2.json" --jsonl
+given 'lines of JSON' '\xef\xbb\xbf{"text": "a\\u00e9"}\r\n\n \r\n{"x": [1], "text": ""}\n\n' '{"ids": [65, 128, 103]}\n{"ids": []}\n' encode --tokenizer "$small/gpt2.json" --jsonl
 given 'lines of ids' '{"ids": [65, 128, 103]}\n{"ids": [128]}' '{"text": "a\\u00e9"}\n{"text": "\\ufffd"}\n' decode --tokenizer "$small/gpt2.json" --jsonl
 given 'plain text' 'dog\n' '68 79 71 199 \n' encode --tokenizer "$small/gpt2.json"
+given 'as another program saves it' '\xef\xbb\xbfdog\r\n' '68 79 71 199 \n' encode --tokenizer "$small/gpt2.json"
+given 'or byte by byte' '\xef\xbb\xbf\r\n\0' '239 187 191 13 10 0 \n' encode --tokenizer byte --encoding bytes
 given 'plain ids' '68 79\n71 199' 'dog\n' decode --tokenizer "$small/gpt2.json"
 accept 'a file to two bytes per id' tokenize encode text.txt --tokenizer bpe.json --u16
 pairs=$(wc -c <out)
@@ -88,6 +113,7 @@ ended
 # ---- Input that cannot be
 refuse_input 'no JSON' '{"text": "a"}\n{"text": \n' 'line 2: JSON: not JSON: fault at byte [0-9]+ of 9' encode --tokenizer "$small/gpt2.json" --jsonl
 is 'the lines before it are answered' '{"ids": [65]}' cat out
+refuse_input 'a value of Python' '{"text": NaN}\n' "line 1: JSON: not JSON: fault at byte 10 of 13; JSON has no NaN" encode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'no text' '{"words": "a"}\n' 'line 1: expected an object with a text "text"' encode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'an id that is none' '{"ids": [1, 600]}\n' 'line 1: bpe tokenizer: id 600 at index 1 is outside the vocabulary of 600' decode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'ids that are none' '1 two' "expected ids with blanks between them, got 'two'" decode --tokenizer "$small/gpt2.json"

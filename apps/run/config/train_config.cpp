@@ -39,7 +39,10 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   given("validation", c.validation, "files or folders; [] for the end of data").decides().may_change().file(names_data_file);
   const Fields splitting = given.when(c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
-  given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs; messages: a conversation per line").decides();
+  given("format", c.format,
+      "of both; jsonl: an object per line; tsv: columns between tabs; messages: a conversation per line (jsonl or tsv where data is named "
+      "so, else text)")
+      .decides();
   given("encoding", c.encoding, "of both, if they are no shards; bytes: any file as it is").may_change();
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
@@ -218,6 +221,7 @@ void visit_fields(TrainConfig& c, const Fields& field) {
 
 void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
+  if (config.format == DocumentFormat::text) config.format = format_of_names(config.data);
   if (!config.model.traits().writes_text()) config.sample.tokens = 0;
   if (joins_documents(config)) config.eos = Eos::document;
   if (is_chat(config)) config.pack = Pack::none;

@@ -43,19 +43,20 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   return config.eos == Eos::document ? with_own_eos(tokenizer) : tokenizer;
 }
 
-std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const TextSource& text) {
+std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const Texts& texts) {
   const bool has_end = kind.takes_eos || !follows_tokenizer_eos(config);
-  return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.after = has_end ? config.eos : Eos::none});
+  return train_tokenizer(kind, texts, {.vocab = config.model.vocab}, {.after = has_end ? config.eos : Eos::none});
 }
 
 // From the training text of all sources as one, or from the documents that train.
 std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const std::vector<StoreSource>& sources,
     const std::vector<int64_t>& cuts, int64_t all_cut) {
-  const TextSource all = open_text(config.data);
+  const TextSource all = open_text(config.data).in(config.encoding);
   if (config.format == DocumentFormat::text) return train(config, kind, all_cut > 0 ? all.part("train", 0, all_cut) : all);
-  std::string text;
-  for (size_t i = 0; i < sources.size(); ++i) text += joined_documents(sources[i], cuts[i] > 0 ? cuts[i] : INT64_MAX);
-  return train(config, kind, TextSource::of_paths({all.name()}, std::array{BuiltInText{all.name(), text}}));
+  return train(config, kind, Texts([&](const TextPieces::CompletePrefix& complete_prefix, const Texts::Use& use) {
+    for (size_t i = 0; i < sources.size(); ++i)
+      documents_of(sources[i].files, sources[i].documents, cuts[i] > 0 ? cuts[i] : INT64_MAX).for_each_piece(complete_prefix, use);
+  }));
 }
 
 // The tokenizer that the config asks for. Characters include the validation text's where it is cut from the same files.

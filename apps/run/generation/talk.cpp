@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "apps/terminal/streams.h"
 #include "data/text/utf8.h"
 
 namespace ricci::apps {
@@ -40,8 +41,8 @@ Written Talk::answer(std::span<const Message> messages, const std::function<void
 
 void answer_messages(const OpenModel& open, const ChatTokenizer& chat, const WritingOptions& options, std::istream& lines) {
   int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
+  for (std::string line; next_line(lines, line, number);) {
+    if (is_blank(line)) continue;
     try {
       const Written written = Talk(open, chat, options).answer(messages_of(line), [](const std::string&) {});
       std::printf("{%s}\n", json_members("answer", written, *open.run.tokenizer()).c_str());
@@ -62,7 +63,8 @@ void converse(const OpenModel& open, const ChatTokenizer& chat, const WritingOpt
     std::fflush(stdout);
   };
   if (asks) print("> ");
-  for (std::string line; std::getline(std::cin, line);) {
+  int64_t number = 0;
+  for (std::string line; next_line(std::cin, line, number);) {
     if (!line.empty()) {
       check_utf8("stdin", line, 0);
       messages.push_back({Speaker::user, line});

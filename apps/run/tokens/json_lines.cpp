@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "apps/terminal/streams.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/json/value.h"
@@ -47,6 +48,7 @@ struct Answer {
 // `lines` ends with a line end.
 void answer_lines(std::string_view lines, int64_t& number, int output, const std::function<std::string(std::string_view)>& answer) {
   std::vector<Answer> answers;
+  if (number == 0 && lines.starts_with("\xef\xbb\xbf")) lines.remove_prefix(3);  // a mark
   for (size_t begin = 0; begin < lines.size();) {
     const size_t end = lines.find('\n', begin);
     answers.push_back({lines.substr(begin, end - begin), {}, {}});
@@ -54,7 +56,7 @@ void answer_lines(std::string_view lines, int64_t& number, int output, const std
   }
   parallel_for(static_cast<int64_t>(answers.size()), 16, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) try {
-        answers[i].text = answer(answers[i].line) + "\n";
+        if (!is_blank(answers[i].line)) answers[i].text = answer(answers[i].line) + "\n";
       } catch (const Error& error) {
         answers[i].error = error.what();
       }

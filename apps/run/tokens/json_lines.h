@@ -9,8 +9,8 @@
 
 namespace ricci::apps {
 
-// Reads lines from an open file until its end, and writes answer(line) and a line end for each. Lines that are there together are
-// answered by all threads; what is answered is written before more is waited for, so that a program may ask line by line.
+// Reads lines from an open file until its end, and writes answer(line) and a line end for each that is not blank. Lines that are there
+// together are answered by all threads; what is answered is written before more is waited for, so that a program may ask line by line.
 // Errors: the first line that cannot be answered, with its number, after the answers before it; a failing read or write.
 void filter_lines(int input, int output, const std::function<std::string(std::string_view line)>& answer);
 

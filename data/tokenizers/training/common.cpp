@@ -42,35 +42,38 @@ namespace {
 struct CountedPart {
   std::string text;
   int64_t offset;
+  std::string place;
 };
 
 // Each thread counts its share of the parts with a counter of its own.
-void count_parts(
-    std::vector<CountedPart>& parts, const TextSource& text, const WordDivision& division, std::vector<WordCounter>& counters) {
+void count_parts(std::vector<CountedPart>& parts, const WordDivision& division, std::vector<WordCounter>& counters) {
   const size_t lanes = counters.size();
-  try {
-    parallel_for_first_error(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
-      for (auto lane = static_cast<size_t>(begin); lane < static_cast<size_t>(end); ++lane)
-        for (size_t i = parts.size() * lane / lanes; i < parts.size() * (lane + 1) / lanes; ++i)
+  parallel_for_first_error(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
+    for (auto lane = static_cast<size_t>(begin); lane < static_cast<size_t>(end); ++lane)
+      for (size_t i = parts.size() * lane / lanes; i < parts.size() * (lane + 1) / lanes; ++i) try {
           division.count(parts[i].text, parts[i].offset, counters[lane]);
-    });
-  } catch (const Error& problem) {
-    fail("{}: {}", {text.name(), problem.what()});
-  }
+        } catch (const Error& problem) {
+          fail("{}: {}", {parts[i].place, problem.what()});
+        }
+  });
   parts.clear();
 }
 
 }  // namespace
 
-std::vector<CountedWord> count_words(const TextSource& text, const WordDivision& division) {
-  constexpr size_t parts_at_once = 64;  // 256 KiB each
+std::vector<CountedWord> count_words(const Texts& texts, const WordDivision& division) {
+  constexpr size_t bytes_at_once = 16 << 20, parts_at_once = 1 << 16;
   std::vector<WordCounter> counters(static_cast<size_t>(thread_count()));
   std::vector<CountedPart> parts;
-  for_each_piece(text, division.complete_prefix, [&](std::string_view piece, int64_t offset) {
-    parts.push_back({std::string(piece), offset});
-    if (parts.size() == parts_at_once) count_parts(parts, text, division, counters);
+  size_t bytes = 0;
+  texts.for_each_piece(division.complete_prefix, [&](std::string_view piece, int64_t offset, const std::string& place) {
+    parts.push_back({std::string(piece), offset, place});
+    bytes += piece.size();
+    if (bytes < bytes_at_once && parts.size() < parts_at_once) return;
+    count_parts(parts, division, counters);
+    bytes = 0;
   });
-  count_parts(parts, text, division, counters);
+  count_parts(parts, division, counters);
   for (size_t i = 1; i < counters.size(); ++i)
     counters[i].for_each([&](std::string_view word, int64_t count) { counters[0].add(word, count); });
   std::vector<CountedWord> words;

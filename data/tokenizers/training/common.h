@@ -50,7 +50,7 @@ struct WordDivision {
 };
 
 // Counted by all threads, and sorted by the bytes of the words.
-std::vector<CountedWord> count_words(const TextSource& text, const WordDivision& division);
+std::vector<CountedWord> count_words(const Texts& texts, const WordDivision& division);
 
 // The special pieces that a vocabulary begins with, each once: its kind's, then the requested ones.
 std::vector<std::string> special_pieces(const std::vector<std::string>& of_kind, const std::vector<std::string>& asked);

@@ -10,14 +10,12 @@
 namespace ricci {
 namespace {
 
-// By id: whether the piece is in the text.
-std::vector<bool> pieces_of_text(const TextSource& text, const Tokenizer& tokenizer) {
+// By id: whether the piece is in the texts.
+std::vector<bool> pieces_of_text(const Texts& texts, const Tokenizer& tokenizer) {
   std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
-  const std::string name = text.name();
-  for_each_piece(
-      text, [&](std::string_view piece) { return tokenizer.complete_prefix(piece); },
-      [&](std::string_view piece, int64_t offset) {
-        const Passage passage{piece, offset, false, name};
+  texts.for_each_piece([&](std::string_view piece) { return tokenizer.complete_prefix(piece); },
+      [&](std::string_view piece, int64_t offset, const std::string& place) {
+        const Passage passage{piece, offset, false, place};
         for (const EncodedPart& part : encode(tokenizer, {&passage, 1}))
           for (const int64_t id : part.ids) seen[static_cast<size_t>(id)] = true;
       });
@@ -98,8 +96,8 @@ std::shared_ptr<const Tokenizer> restricted(const Tokenizer& tokenizer, std::vec
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer) {
-  return restricted(tokenizer, pieces_of_text(text, tokenizer));
+std::shared_ptr<const Tokenizer> restrict_to(const Texts& texts, const Tokenizer& tokenizer) {
+  return restricted(tokenizer, pieces_of_text(texts, tokenizer));
 }
 
 }  // namespace ricci

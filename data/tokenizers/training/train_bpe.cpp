@@ -32,7 +32,7 @@ template <class Use> void for_each_unit(std::string_view part, const TrainingOpt
   use(part);
 }
 
-std::vector<CountedWord> count_bpe_words(const TextSource& text, const TrainingOptions& options) {
+std::vector<CountedWord> count_bpe_words(const Texts& texts, const TrainingOptions& options) {
   const BpeTokenizer bytes(Vocabulary(byte_pieces({})), {}, {}, {.pattern = options.pattern});
   const auto count = [&](std::string_view part, int64_t, WordCounter& counter) {
     for_each_unit(part, options, [&](std::string_view unit) {
@@ -43,12 +43,12 @@ std::vector<CountedWord> count_bpe_words(const TextSource& text, const TrainingO
       }
     });
   };
-  return count_words(text, {[&](std::string_view part) { return bytes.complete_prefix(part); }, count});
+  return count_words(texts, {[&](std::string_view part) { return bytes.complete_prefix(part); }, count});
 }
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> train_bpe(const TextSource& text, const TrainingOptions& options) {
+std::shared_ptr<const Tokenizer> train_bpe(const Texts& texts, const TrainingOptions& options) {
   const std::vector<std::string> special = special_pieces({}, options.special);
   std::vector<std::string> pieces = byte_pieces(special);
   check_size("bpe training", options, pieces.size());
@@ -56,7 +56,7 @@ std::shared_ptr<const Tokenizer> train_bpe(const TextSource& text, const Trainin
   for (size_t id = special.size(); id < pieces.size(); ++id)
     id_of_byte[static_cast<unsigned char>(letters_to_bytes(pieces[id])->front())] = static_cast<uint32_t>(id);
   std::vector<PieceWord> words;
-  for (const CountedWord& word : count_bpe_words(text, options)) {
+  for (const CountedWord& word : count_bpe_words(texts, options)) {
     words.push_back({{}, word.count});
     for (const char byte : word.word) words.back().pieces.push_back(id_of_byte[static_cast<unsigned char>(byte)]);
   }

@@ -28,7 +28,7 @@ std::u32string codes_of(std::string_view word) {
   return codes;
 }
 
-std::vector<Letters> count_letters(const TextSource& text, const WordPieceTokenizer& plain) {
+std::vector<Letters> count_letters(const Texts& texts, const WordPieceTokenizer& plain) {
   const auto count = [&](std::string_view part, int64_t offset, WordCounter& counter) {
     const std::string normal = plain.options().text.normalize(part, offset);
     for (size_t begin = 0, space_end = 0; begin < normal.size();) {
@@ -38,7 +38,7 @@ std::vector<Letters> count_letters(const TextSource& text, const WordPieceTokeni
     }
   };
   std::vector<Letters> words;
-  for (const CountedWord& word : count_words(text, {[&](std::string_view part) { return plain.complete_prefix(part); }, count}))
+  for (const CountedWord& word : count_words(texts, {[&](std::string_view part) { return plain.complete_prefix(part); }, count}))
     words.push_back({codes_of(word.word), word.count});
   return words;
 }
@@ -85,13 +85,13 @@ std::vector<PieceWord> as_pieces(const std::vector<Letters>& words, const std::s
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> train_wordpiece(const TextSource& text, const TrainingOptions& options) {
+std::shared_ptr<const Tokenizer> train_wordpiece(const Texts& texts, const TrainingOptions& options) {
   std::vector<std::string> pieces = special_pieces({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, options.special);
   const std::vector<AddedToken> added = as_added(pieces);
   WordPieceOptions wordpiece;
   wordpiece.text.lowercase = wordpiece.text.strip_accents = options.lowercase;
   const std::string& prefix = wordpiece.prefix;
-  std::vector<Letters> words = count_letters(text, WordPieceTokenizer(Vocabulary(pieces), added, wordpiece));
+  std::vector<Letters> words = count_letters(texts, WordPieceTokenizer(Vocabulary(pieces), added, wordpiece));
   const std::set<char32_t> alphabet = alphabet_of(words, options.alphabet);
   const auto is_unknown = [&](const Letters& word) {
     return !std::all_of(word.codes.begin(), word.codes.end(), [&](char32_t code) { return alphabet.contains(code); });
@@ -106,7 +106,7 @@ std::shared_ptr<const Tokenizer> train_wordpiece(const TextSource& text, const T
   return std::make_shared<WordPieceTokenizer>(Vocabulary(pieces), added, wordpiece);
 }
 
-std::shared_ptr<const Tokenizer> train_words(const TextSource& text, const TrainingOptions& options) {
+std::shared_ptr<const Tokenizer> train_words(const Texts& texts, const TrainingOptions& options) {
   const std::string unknown = "<unk>";
   std::vector<std::string> pieces = special_pieces({unknown}, options.special);
   const std::vector<AddedToken> added = as_added(pieces);
@@ -117,7 +117,7 @@ std::shared_ptr<const Tokenizer> train_words(const TextSource& text, const Train
     for (std::string_view word = next_spaced_word(part, position); !word.empty(); word = next_spaced_word(part, position))
       counter.add(word);
   };
-  std::vector<CountedWord> words = count_words(text, {[&](std::string_view part) { return plain.complete_prefix(part); }, count});
+  std::vector<CountedWord> words = count_words(texts, {[&](std::string_view part) { return plain.complete_prefix(part); }, count});
   std::stable_sort(words.begin(), words.end(), [](const CountedWord& a, const CountedWord& b) { return a.count > b.count; });
   if (options.vocab > 0) check_size("word training", options, pieces.size());
   const size_t most = options.vocab > 0 ? static_cast<size_t>(options.vocab) : static_cast<size_t>(kMaxPieces);

@@ -1,4 +1,4 @@
-// Vocabularies made from a text. The same text gives the same vocabulary, whatever the number of threads.
+// Vocabularies made from texts. The same texts give the same vocabulary, whatever the number of threads.
 #pragma once
 #include <memory>
 #include <string>
@@ -22,19 +22,19 @@ struct TrainingOptions {
 
 // Byte-level BPE: the 256 bytes, then the most frequent pair of neighbouring pieces becomes a piece, and again; of equally
 // frequent pairs the one of smaller ids.
-std::shared_ptr<const Tokenizer> train_bpe(const TextSource& text, const TrainingOptions& options);
+std::shared_ptr<const Tokenizer> train_bpe(const Texts& texts, const TrainingOptions& options);
 
 // WordPiece's vocabulary by the same rule, as Hugging Face trains it, from characters. [PAD], [UNK], [CLS], [SEP] and [MASK] come
 // first.
-std::shared_ptr<const Tokenizer> train_wordpiece(const TextSource& text, const TrainingOptions& options);
+std::shared_ptr<const Tokenizer> train_wordpiece(const Texts& texts, const TrainingOptions& options);
 
 // Words by their number, the most frequent first, <unk> before all of them; words of the same number by their bytes.
-std::shared_ptr<const Tokenizer> train_words(const TextSource& text, const TrainingOptions& options);
+std::shared_ptr<const Tokenizer> train_words(const Texts& texts, const TrainingOptions& options);
 
-// The tokenizer without the pieces that the text does not need: what remains encodes this text as before. Special pieces, single
+// The tokenizer without the pieces that the texts do not need: what remains encodes these texts as before. Special pieces, single
 // bytes of BPE, pieces that merges go through, and a piece after every line or document remain; ids are numbered anew in their order.
 // Error: a tokenizer that is neither BPE nor WordPiece nor of words.
-std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer);
+std::shared_ptr<const Tokenizer> restrict_to(const Texts& texts, const Tokenizer& tokenizer);
 
 // The tokenizer with these pieces after its vocabulary, each found in texts as it is written.
 // Errors: the vocabulary has such a piece already; a kind whose vocabulary has no written pieces.

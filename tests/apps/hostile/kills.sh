@@ -21,7 +21,7 @@ cp ../text.txt .
 sed 's/^steps: .*/steps: 8/; s/^eval_every: .*/eval_every: 3/; /^name:/d' ../tiny.yaml >small.yaml
 printf 'a: [small.yaml]\nb: [small.yaml, model.layers=2]\n' >pair.yaml
 touch -d '1 hour ago' ./*
-accept 'a tokenizer with markers' tokenize train talks.jsonl --vocab 300 --special '<|im_start|>' --special '<|im_end|>' -o markers.json
+accept 'a tokenizer with markers' tokenize train talks.jsonl --format messages --vocab 300 --special '<|im_start|>' --special '<|im_end|>' -o markers.json
 accept 'shards' prepare text.txt --documents line --tokenizer char --shard-tokens 600 -o shards
 accept 'a run of before' train small.yaml name=old
 cd ..

@@ -102,7 +102,7 @@ for dropout in 1 nan; do refuse "a dropout of $dropout" 2 "--dropout: .*$dropout
 "$root/apps/examples/talks.sh" make talks 10
 markers=()
 for marker in im_start im_end begin_of_text start_header_id end_header_id eot_id; do markers+=(--special "<|$marker|>"); done
-accept 'a vocabulary with markers' tokenize train talks/talks.jsonl --vocab 400 "${markers[@]}" -o tokenizer.json
+accept 'a vocabulary with markers' tokenize train talks/talks.jsonl --format messages --vocab 400 "${markers[@]}" -o tokenizer.json
 small=(data=talks/talks.jsonl format=messages tokenizer=tokenizer.json model.layers=1 model.heads=2 model.d=16 model.ctx=96 batch=2 steps=2 threads=1 sample.tokens=0)
 accept 'a run' train "${small[@]}" name=own
 accept 'it goes out' convert export runs/own own

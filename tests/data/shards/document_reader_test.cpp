@@ -58,19 +58,20 @@ std::string write_tar(
   return path;
 }
 
-using Texts = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 }  // namespace
 
 TEST_CASE("files, lines, paragraphs and what stands between separators") {
   const ScratchFolder folder;
   const std::string path = folder.write("a.txt", "one\ntwo\n\nthree\nfour\n\n\n\nfive");
-  CHECK(documents_of(path, {}) == Texts{"one\ntwo\n\nthree\nfour\n\n\n\nfive"});
-  CHECK(documents_of(path, {.documents = "line"}) == Texts{"one\n", "two\n", "\n", "three\n", "four\n", "\n", "\n", "\n", "five\n"});
-  CHECK(documents_of(path, {.documents = "line", .keep_line_ends = false}) == Texts{"one", "two", "", "three", "four", "", "", "", "five"});
-  CHECK(documents_of(path, {.documents = "blank_line"}) == Texts{"one\ntwo", "three\nfour", "five"});
-  CHECK(documents_of(path, {.documents = "o"}) == Texts{"ne\ntw", "\n\nthree\nf", "ur\n\n\n\nfive"});
-  CHECK(documents_of(path + "," + folder.write("b.txt", "six\n"), {}) == Texts{"one\ntwo\n\nthree\nfour\n\n\n\nfive", "six\n"});
+  CHECK(documents_of(path, {}) == Strings{"one\ntwo\n\nthree\nfour\n\n\n\nfive"});
+  CHECK(documents_of(path, {.documents = "line"}) == Strings{"one\n", "two\n", "\n", "three\n", "four\n", "\n", "\n", "\n", "five\n"});
+  CHECK(
+      documents_of(path, {.documents = "line", .keep_line_ends = false}) == Strings{"one", "two", "", "three", "four", "", "", "", "five"});
+  CHECK(documents_of(path, {.documents = "blank_line"}) == Strings{"one\ntwo", "three\nfour", "five"});
+  CHECK(documents_of(path, {.documents = "o"}) == Strings{"ne\ntw", "\n\nthree\nf", "ur\n\n\n\nfive"});
+  CHECK(documents_of(path + "," + folder.write("b.txt", "six\n"), {}) == Strings{"one\ntwo\n\nthree\nfour\n\n\n\nfive", "six\n"});
 }
 
 TEST_CASE("long documents come in pieces, wherever their bytes come from") {
@@ -79,7 +80,7 @@ TEST_CASE("long documents come in pieces, wherever their bytes come from") {
     std::string text;
     for (size_t i = 0; i < characters; ++i) text += i % 7 ? "é" : "ab";
     const std::string all = text + "<end>" + text + "<end>short", path = folder.write("long.txt", all);
-    CHECK(documents_of(path, {.documents = "<end>"}) == Texts{text, text, "short"});
+    CHECK(documents_of(path, {.documents = "<end>"}) == Strings{text, text, "short"});
     const std::string packed = write_compressed(folder, "long.zst", all, ARCHIVE_FILTER_ZSTD);
     const auto plain = pieces_of(path, {.documents = "<end>"}), unpacked = pieces_of(packed, {.documents = "<end>"});
     REQUIRE(plain.size() == unpacked.size());
@@ -115,7 +116,7 @@ TEST_CASE("members of tar archives, compressed or not, but no folders and hidden
   for (const auto& [name, filter] :
       {std::pair{"x.tar", ARCHIVE_FILTER_NONE}, {"x.tar.gz", ARCHIVE_FILTER_GZIP}, {"x.tar.zst", ARCHIVE_FILTER_ZSTD}}) {
     const std::string path = write_tar(folder, name, files, filter);
-    CHECK(documents_of(path, {}) == Texts{"one", large});
+    CHECK(documents_of(path, {}) == Strings{"one", large});
     CHECK(pieces_of(path, {})[0].place == std::string(name) + ": a/one.txt");
     std::string joined;
     TextStream stream(TextSource(path + "," + folder.write("b.txt", "end")));
@@ -155,7 +156,7 @@ TEST_CASE("archives that were joined are read to their end, and so is the checks
     const std::string one = read_file(write_tar(folder, "one.tar", {{"a", "one"}, {"b", "two"}}, filter)),
                       other = read_file(write_tar(folder, "other.tar", {{"c", "three"}}, filter));
     CAPTURE(filter);
-    CHECK(documents_of(folder.write("both.tar", one + other), {}) == Texts{"one", "two", "three"});
+    CHECK(documents_of(folder.write("both.tar", one + other), {}) == Strings{"one", "two", "three"});
     const std::string error = error_of([&] { documents_of(folder.write("both.tar", one + other.substr(0, other.size() / 4)), {}); });
     CHECK(contains(error, "both.tar: "));
   }
@@ -188,13 +189,13 @@ TEST_CASE("encodings") {
   const ScratchFolder folder;
   const std::string latin = folder.write("latin.txt", "caf\xe9 \xff"), mixed = mixed_text(300'000, 3),
                     cut = folder.write("cut.txt", "abc\xe2\x82");
-  CHECK(documents_of(latin, {}, Encoding::latin1) == Texts{"café ÿ"});
-  CHECK(documents_of(latin, {}, Encoding::bytes) == Texts{"caf\xe9 \xff"});
+  CHECK(documents_of(latin, {}, Encoding::latin1) == Strings{"café ÿ"});
+  CHECK(documents_of(latin, {}, Encoding::bytes) == Strings{"caf\xe9 \xff"});
   CHECK(error_of([&] { documents_of(latin, {}); }) ==
         "latin.txt: byte 3 (value 0xe9) is not valid UTF-8; encoding latin-1 or bytes reads any text");
   CHECK(error_of([&] { documents_of(cut, {}); }) ==
         "cut.txt: byte 3 (value 0xe2) is not valid UTF-8; encoding latin-1 or bytes reads any text");
-  CHECK(documents_of(folder.write("mixed.txt", mixed), {}) == Texts{mixed});
+  CHECK(documents_of(folder.write("mixed.txt", mixed), {}) == Strings{mixed});
   CHECK(error_of([&] { documents_of(folder.write("late.txt", mixed + "\x80"), {}); }) ==
         format_message("late.txt: byte {} (value 0x80) is not valid UTF-8; encoding latin-1 or bytes reads any text", {mixed.size()}));
 }
@@ -236,7 +237,7 @@ TEST_CASE("dirt makes no other documents, labels or text: every reader") {
     const char* name;
     DocumentOptions options;
     std::string clean, between;
-    Texts documents;
+    Strings documents;
     bool lines_count = false;  // an empty line is a document of its own
   } readers[] = {
       {"files", {}, text, "", {text}},
@@ -274,7 +275,7 @@ TEST_CASE("dirt makes no other documents, labels or text: every reader") {
     TextStream stream(TextSource(dirty + "," + tar));
     for (std::string_view block; !(block = stream.next()).empty();) joined += block;
     CHECK(joined == text + text);
-    CHECK(documents_of(dirty, {}, Encoding::bytes) == Texts{read_file(dirty)});
+    CHECK(documents_of(dirty, {}, Encoding::bytes) == Strings{read_file(dirty)});
   }
 }
 
@@ -305,7 +306,7 @@ TEST_CASE("bytes that are no text are an error that says what they look like, fo
     for (const DocumentFormat format : {DocumentFormat::text, DocumentFormat::jsonl, DocumentFormat::tsv, DocumentFormat::messages})
       CHECK(error_of([&] { documents_of(innocent + "," + path, {.format = format}); }) == error);
     CHECK(error_of([&] { size_of_text(TextSource(innocent + "," + path)); }) == error);
-    CHECK(documents_of(path, {}, Encoding::bytes) == Texts{bytes});
+    CHECK(documents_of(path, {}, Encoding::bytes) == Strings{bytes});
   }
   const std::string packed = write_tar(folder, "x.tar", {{"a", "text"}, {"b", utf16}}, ARCHIVE_FILTER_GZIP);
   CHECK(error_of([&] { documents_of(packed, {}); }) == "x.tar: b: byte 0 (value 0xff) is not valid UTF-8; " + utf);
@@ -345,11 +346,15 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(read("0\ta b\tx\n1\tc\n", {.format = DocumentFormat::tsv}) == Records{{"x", -1}, {"c", -1}});
 
   const auto error = [&](const std::string& text, const DocumentOptions& options) { return error_of([&] { read(text, options); }); };
-  CHECK(error("{\"text\":\"a\"}\n{\"text\":\"b\"", json) == "r:2: is not a JSON object");
+  CHECK(error("{\"text\":\"a\"}\n{\"text\":\"b\"", json) == "r:2: not JSON: fault at byte 12 of 11");
+  CHECK(error("{\"text\":\"a\",\"score\":NaN}", json) == "r:1: not JSON: fault at byte 21 of 24; JSON has no NaN");
+  CHECK(error("{\"text\":\"a\",\"score\": -Infinity}", json) == "r:1: not JSON: fault at byte 23 of 31; JSON has no Infinity");
+  CHECK(error("{\"text\":None}", json) == "r:1: not JSON: fault at byte 9 of 13; JSON has no None");
+  CHECK(error("{\"messages\":[]}", json) == "r:1: has no text \"text\"; format messages reads conversations");
   CHECK(error("[1]", json) == "r:1: is not a JSON object");
   CHECK(error("{\"body\":\"a\"}", json) == "r:1: has no text \"text\"");
   CHECK(error("{\"text\":5}", json) == "r:1: has no text \"text\"");
-  CHECK(error(std::string(100, '['), json) == "r:1: the JSON is nested deeper than 64 levels");
+  CHECK(error(std::string(100, '['), json) == "r:1: the JSON is nested 100 levels deep, at most 64 are read");
   CHECK(error("{\"t\":\"a\"}", labelled) == "r:1: has no label \"l\"");
   CHECK(error("{\"t\":\"a\",\"l\":3}", labelled) == "r:1: label 3 is out of range: 3 classes have 0 to 2");
   CHECK(error("{\"t\":\"a\",\"l\":-1}", labelled) == "r:1: label -1 is out of range: 3 classes have 0 to 2");
@@ -372,4 +377,41 @@ TEST_CASE("options that do not belong together") {
   CHECK(error({.format = DocumentFormat::jsonl, .classes = 2}) == "label_field and classes: expected both or neither");
   CHECK(error({.format = DocumentFormat::tsv, .text_field = "text"}) == "text_field: 'text' is not the number of a column, counted from 1");
   CHECK(error({.format = DocumentFormat::tsv, .text_field = "0"}) == "text_field: '0' is not the number of a column, counted from 1");
+}
+
+TEST_CASE("the names of files ask for a format") {
+  const ScratchFolder folder;
+  folder.write("talks/a.jsonl.zst", "x");
+  folder.write("plain/a.txt", "x");
+  for (const char* name : {"a.jsonl", "x/a.jsonl.gz", "a.jsonl.zst", "a.jsonl.xz", "a.jsonl.bz2"})
+    CHECK(format_of_names({name}) == DocumentFormat::jsonl);
+  for (const char* name : {"a.tsv", "a.tsv.gz"}) CHECK(format_of_names({name}) == DocumentFormat::tsv);
+  for (const char* name : {"a.txt", "jsonl", "a.jsonl.tar.gz", "a.tsv.txt", "embedded", ""})
+    CHECK(format_of_names({name}) == DocumentFormat::text);
+  CHECK(format_of_names({folder / "talks"}) == DocumentFormat::jsonl);
+  CHECK(format_of_names({folder / "plain"}) == DocumentFormat::text);
+  CHECK(format_of_names({folder / "plain", "b.jsonl"}) == DocumentFormat::jsonl);  // the others are then errors where they are none
+}
+
+TEST_CASE("documents as texts: each of its own, the first of them, and the messages of conversations") {
+  const ScratchFolder folder;
+  const auto texts_of = [](const Texts& texts) {
+    std::vector<std::string> all;
+    texts.for_each_piece(complete_utf8_prefix, [&](std::string_view piece, int64_t offset, const std::string& place) {
+      CHECK(offset == 0);
+      all.push_back(place + " " + std::string(piece));
+    });
+    return all;
+  };
+  const TextSource lines(folder.write("a.jsonl", "{\"text\":\"ab\"}\n\n{\"text\":\"ab\\ncd\"}\n{\"text\":\"x\"}"));
+  CHECK(texts_of(documents_of(lines, {.format = DocumentFormat::jsonl})) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd", "a.jsonl:4 x"});
+  CHECK(texts_of(documents_of(lines, {.format = DocumentFormat::jsonl}, 2)) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd"});
+  const std::string talk = R"({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]})";
+  const TextSource talks(folder.write("t.jsonl", talk + "\n" + talk));
+  CHECK(texts_of(documents_of(talks, {.format = DocumentFormat::messages})) == Strings{"t.jsonl:1 user", "t.jsonl:1 hi",
+                                                                                   "t.jsonl:1 assistant", "t.jsonl:1 yo", "t.jsonl:2 user",
+                                                                                   "t.jsonl:2 hi", "t.jsonl:2 assistant", "t.jsonl:2 yo"});
+  const TextSource bad(folder.write("bad.jsonl", talk + "\n{}"));
+  CHECK(error_of([&] { texts_of(documents_of(bad, {.format = DocumentFormat::messages})); }) ==
+        "bad.jsonl:2: expected an object with a list \"messages\"");
 }

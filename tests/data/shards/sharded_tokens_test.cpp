@@ -55,7 +55,8 @@ struct Corpus {
   ScratchFolder folder;
   TextSource files{folder.write("a.txt", long_lines(400)) + "," + folder.write("b.txt", "the end")};
   PrepareOptions options{.documents = {.documents = "<end>"}, .shard_tokens = 15'000};
-  std::shared_ptr<const Tokenizer> tokenizer = char_tokenizer_of(files, options.documents);
+  std::shared_ptr<const Tokenizer> tokenizer =
+      std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents_of(files, options.documents)));
 
   Prepared prepare(const std::string& name) const {
     make_folders(folder / name);
@@ -219,7 +220,7 @@ TEST_CASE("shards that do not make one corpus") {
 
   make_folders(folder / "chars");
   const TextSource files = TextSource(folder / "a.txt");
-  const auto chars = char_tokenizer_of(files, {});
+  const auto chars = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents_of(files, {})));
   prepare_shards(files, *chars, Folder(folder / "chars"), {.documents = {.documents = "line"}, .shard_tokens = 1000});
   std::filesystem::copy_file(place(folder / "chars", 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
   CHECK(error_of_folder(a) == place(a, 1) + ": the shard was made by another tokenizer than " + place(a, 0));

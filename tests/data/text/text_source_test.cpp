@@ -90,6 +90,12 @@ TEST_CASE("text source: a relative path is looked for under $RICCI_DATA, too") {
     CHECK(read_all(TextSource(name)) == "found");
     CHECK(error_of([] { TextSource("corpora/gone.txt"); }) ==
           "data: found neither corpora/gone.txt nor " + folder / "corpora/gone.txt" + " ($RICCI_DATA)");
+    folder.write("corpora/train.tsv.zst", "x");
+    CHECK(error_of([] { TextSource("corpora/train.tsv"); }) == "data: found neither corpora/train.tsv nor " + folder / "corpora/train.tsv" +
+                                                                   " ($RICCI_DATA); " + folder / "corpora/train.tsv.zst" + " is there");
+    for (const char* asked : {"here.md", "her.txt", "here", "here.txt.gz"})
+      CHECK(error_of([&] { TextSource(folder / "corpora/" + asked); }) ==
+            "data: " + folder / "corpora/" + asked + " is not there; " + folder / "corpora/here.txt" + " is there");
   }
   const ScopedVariable data("RICCI_DATA", nullptr);
   CHECK(error_of([&] { TextSource source(name); }) ==
@@ -207,9 +213,12 @@ TEST_CASE("text source: a pipe among the files of a folder is an error, and is n
   const ScratchFolder folder;
   folder.write("texts/a.txt", "a");
   REQUIRE(::mkfifo((folder / "texts/pipe").c_str(), 0600) == 0);
-  CHECK(test::bounded_error([&] { TextSource(folder / "texts"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
+  CHECK(test::bounded_error([&] { TextSource(folder / "texts"); }) ==
+        "data: " + folder / "texts/pipe" +
+            " is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first");
   CHECK(test::bounded_error([&] { TextSource(folder / "texts/pipe"); }) ==
-        "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
+        "data: " + folder / "texts/pipe" +
+            " is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first");
 }
 
 TEST_CASE("text source: a text that the program carries stands where a path does") {
@@ -300,7 +309,7 @@ TEST_CASE("text source: pieces end between characters and come in order") {
   const TextSource source(write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP));
   std::string joined;
   int pieces = 0;
-  for_each_piece(source, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
+  Texts(source).for_each_piece(complete_utf8_prefix, [&](std::string_view piece, int64_t offset, const std::string&) {
     CHECK(offset == static_cast<int64_t>(joined.size()));
     CHECK(complete_utf8_prefix(piece) == piece.size());
     joined += piece;
@@ -310,7 +319,7 @@ TEST_CASE("text source: pieces end between characters and come in order") {
   CHECK(pieces > 3);
   std::string lines;
   const auto last_line_end = [](std::string_view block) { return block.rfind('\n') + 1; };
-  for_each_piece(source, last_line_end, [&](std::string_view piece, int64_t) {
+  Texts(source).for_each_piece(last_line_end, [&](std::string_view piece, int64_t, const std::string&) {
     CHECK((piece.back() == '\n' || lines.size() + piece.size() == text.size()));
     lines += piece;
   });
@@ -326,7 +335,7 @@ TEST_CASE("text source: a unit that is longer than a piece is divided between ch
     looked_at += known.size();
     return joined.empty() ? complete_utf8_prefix(known.substr(0, 1000)) : 0;
   };
-  for_each_piece(TextSource(file), nowhere, [&](std::string_view piece, int64_t offset) {
+  Texts(TextSource(file)).for_each_piece(nowhere, [&](std::string_view piece, int64_t offset, const std::string&) {
     CHECK(offset == static_cast<int64_t>(joined.size()));
     CHECK(piece.size() <= TextPieces::kLongest);
     CHECK(complete_utf8_prefix(piece) == piece.size());
@@ -350,7 +359,7 @@ TEST_CASE("text source: streaming 16 MB does not raise resident memory by more t
   const auto no_end = [](std::string_view) { return size_t{0}; };
   for (const TextPieces::CompletePrefix& prefix : {TextPieces::CompletePrefix(complete_utf8_prefix), TextPieces::CompletePrefix(no_end)}) {
     int64_t most = before, bytes = 0;
-    for_each_piece(TextSource(folder / "large"), prefix, [&](std::string_view piece, int64_t) {
+    Texts(TextSource(folder / "large")).for_each_piece(prefix, [&](std::string_view piece, int64_t, const std::string&) {
       bytes += static_cast<int64_t>(piece.size());
       most = std::max(most, resident_bytes());
     });

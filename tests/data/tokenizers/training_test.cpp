@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/cpu/parallel.h"
+#include "data/shards/document_reader.h"
 #include "data/shards/pieces.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/byte_tokenizer.h"
@@ -259,6 +260,24 @@ TEST_CASE("restricting: fewer pieces, the same text; a piece behind every line o
     }
 }
 
+TEST_CASE("training: no piece reaches from a document into the next") {
+  const ScratchFolder folder;
+  std::string lines;
+  for (int i = 0; i < 4; ++i) lines += "{\"text\":\"ab\"}\n{\"text\":\"\\n\\n\"}\n";
+  const TextSource files(folder.write("a.jsonl", lines)), joined(folder.write("a.txt", "ab\n\nab\n\nab\n\nab\n\n"));
+  const Texts documents = documents_of(files, {.format = DocumentFormat::jsonl});
+  const auto of_documents = train_bpe(documents, {.vocab = 300}), of_text = train_bpe(joined, {.vocab = 300});
+  CHECK(of_documents->vocab_size() == 258);  // the bytes, "ab" and "\n\n"
+  CHECK(of_documents->encode("abab\n\n\n\n") == Ids{256, 256, 257, 257});
+  CHECK(of_text->vocab_size() == 257);  // the split pattern parts the line ends before a word
+  const Texts pairs = documents_of(TextSource(folder.write("b.tsv", "ab\nab\nab\nab")), {.format = DocumentFormat::tsv});
+  CHECK(train_bpe(pairs, {.vocab = 300})->vocab_size() == 257);
+  CHECK(train_bpe(TextSource(folder.write("b.txt", "abababab")), {.vocab = 300})->vocab_size() == 258);  // "ab" and "abab"
+  CHECK(train_words(pairs, {})->encode("ab abab") == Ids{1, 0});
+  CHECK(train_wordpiece(pairs, {.vocab = 30})->find("abab") == -1);
+  CHECK(restrict_to(pairs, *of_documents)->vocab_size() == 257);
+}
+
 TEST_CASE("streams: both sides of a cut encode on their own") {
   for (const auto& tokenizer : tokenizers())
     for (uint64_t seed = 0; seed < 45; ++seed) {
@@ -289,9 +308,10 @@ TEST_CASE("streams: ids and errors do not depend on the number of threads") {
       CHECK(tokenizer->encode(text) == whole);
       Ids streamed;
       int64_t bytes = 0;
-      for_each_ids(source, *tokenizer, [&](std::span<const int64_t> ids, int64_t of_bytes) {
+      TextReader reader(source, 0, [&](std::string_view known) { return tokenizer->complete_prefix(known); });
+      for_each_encoded(reader, *tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
         streamed.insert(streamed.end(), ids.begin(), ids.end());
-        bytes += of_bytes;
+        bytes += is_first ? std::ssize(piece.text) : 0;
       });
       Ids expected = whole;
       tokenizer->append_end(text, expected);
@@ -301,7 +321,8 @@ TEST_CASE("streams: ids and errors do not depend on the number of threads") {
   }
   const TextSource invalid = TextSource(folder.write("invalid", text + " \xe9 " + text + " \xe8 ")).in(Encoding::bytes);
   const auto words = train_words(source, {});
-  CHECK(error_of([&] { for_each_ids(invalid, *words, [](std::span<const int64_t>, int64_t) {}); }) ==
+  TextReader reader(invalid, 0, [&](std::string_view known) { return words->complete_prefix(known); });
+  CHECK(error_of([&] { for_each_encoded(reader, *words, [](const DocumentPiece&, bool, std::span<const int64_t>) {}); }) ==
         "invalid: word tokenizer: byte " + std::to_string(text.size() + 1) + " (value 0xe9) is not valid UTF-8");
 }
 

@@ -449,7 +449,8 @@ TEST_CASE("vectors: whole corpora in GPT-2's tokens" * doctest::test_suite("need
     if (path.empty()) continue;  // a part of a file, which nanoGPT's split makes
     ++found;
     std::string packed;
-    for_each_ids(TextSource(path), *gpt2, [&](std::span<const int64_t> ids, int64_t) {
+    TextReader reader(TextSource(path), 0, [&](std::string_view known) { return gpt2->complete_prefix(known); });
+    for_each_encoded(reader, *gpt2, [&](const DocumentPiece&, bool, std::span<const int64_t> ids) {
       for (const int64_t id : ids) (packed += static_cast<char>(id & 0xff)) += static_cast<char>(id >> 8);
     });
     INFO(name);

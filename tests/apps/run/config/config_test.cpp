@@ -331,6 +331,16 @@ TEST_CASE("config: ranges as a text, as texts or as pairs") {
     CHECK(wrong(list) == "command line: model.windows: expected ranges as 0:8, 8:256 or [[0, 8], [8, 256]], got a list");
 }
 
+TEST_CASE("config: files named .jsonl or .tsv are read so, unless the format is given") {
+  const auto format = [](const std::vector<std::string>& keys) { return load_config<TrainConfig>("", keys).format; };
+  CHECK(format({"data=a.txt"}) == DocumentFormat::text);
+  CHECK(format({"data=a.jsonl.zst"}) == DocumentFormat::jsonl);
+  CHECK(format({"data=[x/a.tsv, b.tsv.gz]"}) == DocumentFormat::tsv);
+  CHECK(format({"format=text", "data=a.jsonl"}) == DocumentFormat::text);
+  CHECK(format({"data=a.tsv", "format=jsonl"}) == DocumentFormat::jsonl);
+  CHECK(contains(to_yaml(load_config<TrainConfig>("", {"data=a.jsonl"})), "\nformat: jsonl\n"));
+}
+
 TEST_CASE("config: a coarse model writes no text, whatever sample.tokens is") {
   CHECK(of_keys({"model.family=coarse"}).sample.tokens == 0);
   CHECK(of_keys({"model.family=coarse", "sample.tokens=9"}).sample.tokens == 9);

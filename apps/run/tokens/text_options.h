@@ -1,0 +1,21 @@
+// The options of programs that read texts: which files, and what in them is a document.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/terminal/cli.h"
+#include "data/shards/document_reader.h"
+
+namespace ricci::apps {
+
+struct TextOptions {
+  std::vector<std::string> paths;
+  std::string format, encoding = name_of(Encoding::utf8);  // no format: that of the names of the files
+  DocumentOptions documents;
+};
+void add_text_options(CLI::App& app, TextOptions& options);
+
+// The files, and what the options make of them. Errors: options that do not belong together; TextSource's.
+TextSource open_texts(TextOptions& options);
+
+}  // namespace ricci::apps
