@@ -174,7 +174,7 @@ void write_folder(const Folder& place, const std::vector<std::pair<const char*, 
     if (!text.empty()) write_file_atomically({place, name}, text);
 }
 
-// Which tokenizer an export has, or why it has none.
+// Names the tokenizer of an export, or the reason that it has none.
 std::string tokenizer_note(const Tokenizer* tokenizer, bool is_written) {
   if (is_written || !tokenizer) return tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer";
   const bool lines = eos_of(*tokenizer) == Eos::line;

@@ -74,7 +74,7 @@ std::string their_tokenizer(const Tokenizer* tokenizer) {
   std::string json = tokenizer ? without_document_ends(*tokenizer).to_json() : "";
   if (json.empty() || parse_json(json, "tokenizer")["model"].is_null()) return "";
   for (const std::string mark : {R"(,"bos":true)", R"(,"eos":true)"})  // config.json has them; transformers complains of them here
-    for (size_t at = json.find(mark); at != json.npos; at = json.find(mark, at)) json.erase(at, mark.size());
+    for (size_t place = json.find(mark); place != json.npos; place = json.find(mark, place)) json.erase(place, mark.size());
   return json;
 }
 

@@ -240,9 +240,11 @@ std::shared_ptr<const Tokenizer> open_pair(const std::string& merges, const std:
   BpeOptions options{.pattern = &split_pattern_of_name(qwen2 ? "qwen2" : "gpt2"), .compose = qwen2};
   options.add_prefix_space = files.tokenizer.flag("add_prefix_space").value_or(false);
   if (options.add_prefix_space && qwen2) fail("{}: add_prefix_space: true is not supported with Qwen2Tokenizer", {files.tokenizer.path()});
-  const JsonFile& first = files.with("bos_token");
-  if (const JsonValue& bos = first.value("bos_token"); files.tokenizer.flag("add_bos_token").value_or(false))
-    options.first = bos.is_null() ? std::string(qwen2 ? "" : kEndOfText) : token_of(bos, first, "bos_token").content;
+  if (files.tokenizer.flag("add_bos_token").value_or(false)) {
+    const JsonFile& file = files.with("bos_token");
+    if (const JsonValue& first = file.value("bos_token"); !first.is_null()) options.first = token_of(first, file, "bos_token").content;
+    else if (!qwen2) options.first = kEndOfText;
+  }
   return naming(merges, [&] { return std::make_shared<BpeTokenizer>(std::move(pieces), pairs, std::move(added), options); });
 }
 

@@ -42,7 +42,8 @@ void add_output_options(CLI::App& app, ReportOptions& options, const char* help)
 void add_json_flag(CLI::App& app, ReportOptions& options);
 void add_json_file(CLI::App& app, ReportOptions& options);
 
-// Checks the names of files before anything is computed. `draws`: there is a drawing. Errors: a name with another ending, a folder that is not there, an unknown theme.
+// Checks the names of files before anything is computed. `draws`: there is a drawing. Errors: a name with another ending, a folder that is
+// not there, an unknown theme.
 void check(const ReportOptions& options, bool draws = true);
 
 // Title, table and notes, a line each, and the passages. Ends without a line end.
