@@ -82,8 +82,8 @@ std::string check_step(const TrainConfig& config, int64_t memory, int64_t ranks)
       fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that fits is {}",
           {with_commas(asked.sequences), shape.context, show_bytes(memory), most});
   }
-  if (config.device != Device::cpu || flops < kLongStep * fast) return "";
-  const double seconds = flops / flops_per_second();
+  const double seconds = config.device == Device::cpu && flops > kLongStep * fast ? flops / flops_per_second() : 0;
+  reset_peak(config.device);  // the tensors of a plan hold no memory
   return seconds < kLongStep ? "" : format_message("a step takes about {}; Ctrl-C saves what was before it\n", {clock_time(seconds)});
 }
 
