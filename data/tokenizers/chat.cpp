@@ -150,11 +150,11 @@ bool ChatTokenizer::ends_answer(int64_t id) const {
          std::any_of(all.begin(), all.end(), [&](const AddedToken& token) { return token.id == id && (token.special || token.eos); });
 }
 
-std::string ChatTokenizer::to_json() const {
+std::string ChatTokenizer::json_with(const std::string& tokenizer) const {
   std::string json = R"({"name":"chat","trims":)" + std::string(form_.trims ? "true" : "false") + R"(,"template":[)";
   for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant, form_.end, form_.answer})
     json += (json.ends_with('[') ? "" : ",") + quoted_json(text);
-  return json + R"(],"tokenizer":)" + tokenizer_->to_json() + "}";
+  return json + R"(],"tokenizer":)" + tokenizer + "}";
 }
 
 void ChatTokenizer::append_ids(std::string_view line, int64_t, std::vector<int64_t>& ids) const {

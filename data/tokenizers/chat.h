@@ -60,7 +60,8 @@ class ChatTokenizer final : public Tokenizer {
 
   std::string name() const override { return tokenizer_->name(); }
   int64_t vocab_size() const override { return 2 * tokenizer_->vocab_size(); }
-  std::string to_json() const override;
+  std::string to_json() const override { return json_with(tokenizer_->to_json()); }
+  std::string hashed_json() const override { return json_with(tokenizer_->hashed_json()); }
   void append_ids(std::string_view line, int64_t offset, std::vector<int64_t>& ids) const override;
   size_t complete_prefix(std::string_view) const override { return 0; }  // a line is not divided
   int64_t find(std::string_view piece) const override { return tokenizer_->find(piece); }
@@ -78,6 +79,7 @@ class ChatTokenizer final : public Tokenizer {
   Frame frame_of(const std::string& text) const;
   const AddedToken* find_added(std::string_view content) const;
   void check_markers(const std::string& text) const;
+  std::string json_with(const std::string& tokenizer) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   const PieceTokenizer* pieces_;

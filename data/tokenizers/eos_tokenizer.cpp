@@ -29,9 +29,9 @@ Marks EosTokenizer::marks() const {
   return marks;
 }
 
-std::string EosTokenizer::to_json() const {
+std::string EosTokenizer::json_with(const std::string& tokenizer) const {
   return R"({"name":"eos","behind":")" + std::string(name_of(after_)) + R"(","piece":)" + quoted_json(piece_) + R"(,"tokenizer":)" +
-         tokenizer_->to_json() + "}";
+         tokenizer + "}";
 }
 
 void EosTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {

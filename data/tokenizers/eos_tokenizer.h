@@ -19,7 +19,8 @@ class EosTokenizer final : public Tokenizer {
 
   std::string name() const override { return tokenizer_->name(); }
   int64_t vocab_size() const override { return tokenizer_->vocab_size(); }
-  std::string to_json() const override;
+  std::string to_json() const override { return json_with(tokenizer_->to_json()); }
+  std::string hashed_json() const override { return json_with(tokenizer_->hashed_json()); }
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
   size_t complete_prefix(std::string_view text) const override;
   void append_end(std::string_view last, std::vector<int64_t>& ids) const override;
@@ -34,6 +35,7 @@ class EosTokenizer final : public Tokenizer {
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 
  private:
+  std::string json_with(const std::string& tokenizer) const;
   std::shared_ptr<const Tokenizer> tokenizer_;
   Eos after_;
   std::string piece_;

@@ -23,7 +23,7 @@ class PieceTokenizer : public Tokenizer {
   // The ids from here on are of added tokens that the model does not know.
   int64_t model_size() const { return model_size_; }
   std::string to_json() const final;
-  uint64_t hash() const final;
+  std::string hashed_json() const final;
 
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
   size_t complete_prefix(std::string_view text) const override;

@@ -47,8 +47,10 @@ class Tokenizer {
 
   // Everything needed to build the same tokenizer again, as one JSON object.
   virtual std::string to_json() const = 0;
+  // The JSON as version 0.1.0 wrote it: its shards and checkpoints hold hashes of that text.
+  virtual std::string hashed_json() const { return to_json(); }
   // Equal for equal tokenizers; kept with token files.
-  virtual uint64_t hash() const;
+  uint64_t hash() const;
 
   // For streams: appends the ids of a piece that starts at byte `offset` of the whole text; the offset is for messages.
   virtual void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const = 0;

@@ -1,5 +1,4 @@
 // Tokenizers as tokenizer.json files that Hugging Face's tokenizers read.
-#include "core/files/checksum.h"
 #include "core/json/value.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/words/word_tokenizer.h"
@@ -76,8 +75,8 @@ std::string merges_of(const BpeTokenizer& tokenizer) {
 
 std::string PieceTokenizer::to_json() const { return json_with(json_of(vocabulary_, model_size_)); }
 
-// Version 0.1.0 wrote all added tokens into the vocabulary. Its shards and checkpoints hold hashes of that text.
-uint64_t PieceTokenizer::hash() const { return hash_bytes(json_with(json_of(vocabulary_, vocabulary_.size()))); }
+// Version 0.1.0 wrote all added tokens into the vocabulary.
+std::string PieceTokenizer::hashed_json() const { return json_with(json_of(vocabulary_, vocabulary_.size())); }
 
 std::string BpeTokenizer::json_with(const std::string& vocabulary) const {
   Components c;
