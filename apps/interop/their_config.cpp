@@ -17,7 +17,7 @@ void check_flag(const JsonFile& config, const char* key, bool expected) {
 
 namespace {
 
-// Our keys, those of GPT-2, and those of Llama and Qwen.
+// Our keys with their names in GPT-2, and in Llama and Qwen.
 constexpr struct {
   std::string_view ours, gpt2, llama;
 } kKeys[] = {{"vocab", "vocab_size", "vocab_size"}, {"ctx", "n_positions", "max_position_embeddings"}, {"d", "n_embd", "hidden_size"},

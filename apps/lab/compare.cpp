@@ -43,7 +43,7 @@ struct Job {
   bool is_finished() const { return RunFolder::to_train(request).finished().has_value(); }
 };
 
-// The run file or a key gives another number than the default; else nobody wants to read a sample of each run.
+// True if the run file or a key gives another number than the default: samples of all runs would hide the results.
 bool asks_for_samples(const Matched& model) {
   const auto is_key = [](const std::string& word) { return word.starts_with("sample.tokens="); };
   return std::any_of(model.overrides.begin(), model.overrides.end(), is_key) ||

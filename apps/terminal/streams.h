@@ -28,8 +28,8 @@ inline bool has_colours(int descriptor) {
   return is_terminal(descriptor) && !(unwanted && *unwanted);
 }
 
-// The next line and its number, without its end, which may be that of Windows, and without the mark that some programs put at the start
-// of a file. False at the end.
+// The next line and its number. The line has neither its end, \n or \r\n, nor the mark that some programs put at the start of a file.
+// False at the end.
 inline bool next_line(std::istream& lines, std::string& line, int64_t& number) {
   if (!std::getline(lines, line)) return false;
   if (number++ == 0 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);

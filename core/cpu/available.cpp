@@ -89,7 +89,7 @@ int64_t limit_of_memory(const std::string& list, const std::string& mount) {
 
 int available_processors() { return static_cast<int>(std::max(1.0, stricter(processors_of_mask(), quota_of_processors(kGroups, kMount)))); }
 
-// A limit of the address space counts code, libraries and files, too, of which hardly anything is in memory.
+// A limit of the address space also counts code, libraries and files, although hardly any of them is in memory.
 int64_t available_memory() {
   struct sysinfo machine = {};
   ::sysinfo(&machine);

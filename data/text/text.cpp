@@ -157,14 +157,14 @@ TextSource TextSource::as(const std::string& label) const {
   return result;
 }
 
-TextSource TextSource::in(Encoding encoding) const {
+TextSource TextSource::read_as(Encoding encoding) const {
   TextSource result = *this;
   result.encoding_ = encoding;
   return result;
 }
 
 std::vector<TextSource> TextSource::each_file() const {
-  std::vector<TextSource> all(files_.size(), TextSource().in(encoding_));
+  std::vector<TextSource> all(files_.size(), TextSource().read_as(encoding_));
   for (size_t i = 0; i < files_.size(); ++i) all[i].files_ = {files_[i]};
   return all;
 }

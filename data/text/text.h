@@ -45,7 +45,7 @@ class TextSource {
 
   // The same under another label, or in another encoding than UTF-8.
   TextSource as(const std::string& label) const;
-  TextSource in(Encoding encoding) const;
+  TextSource read_as(Encoding encoding) const;
   Encoding encoding() const { return encoding_; }
 
   const std::vector<TextFile>& files() const { return files_; }
@@ -137,7 +137,7 @@ class TextPieces {
 };
 
 // Texts that are read from their start to their end, for example by the training of a vocabulary: a source as one text, or documents
-// (data/shards/document_reader.h), in pieces of which none reaches into the next text.
+// (data/shards/document_reader.h). They come in pieces, and no piece reaches into the next text.
 class Texts {
  public:
   using Use = std::function<void(std::string_view piece, int64_t offset, const std::string& place)>;  // place: the text's name

@@ -53,7 +53,7 @@ std::string end_of_text(const Tokenizer& tokenizer);
 // tokenizer's own end_of_text after documents, else <eos>. Eos::none changes nothing. Error: its kind has no place for such a piece.
 std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece = "");
 
-// For documents that follow each other, if nobody chose a piece: the tokenizer's own end_of_text after each. A tokenizer that has none, or
+// For documents that follow each other, if no piece was chosen: the tokenizer's own end_of_text after each. A tokenizer that has none, or
 // has its piece already, stays as it is.
 std::shared_ptr<const Tokenizer> with_own_eos(std::shared_ptr<const Tokenizer> tokenizer);
 

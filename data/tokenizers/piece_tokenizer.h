@@ -28,7 +28,7 @@ class PieceTokenizer : public Tokenizer {
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
   size_t complete_prefix(std::string_view text) const override;
   // The same tokenizer as if its vocabulary had no added tokens, except the piece for what is unknown; the other ids stay. It encodes the
-  // texts of messages: otherwise somebody could write a marker. Error: an added token is the piece of a byte.
+  // texts of messages: otherwise a user could write a marker. Error: an added token is the piece of a byte.
   virtual std::shared_ptr<const PieceTokenizer> without_added() const = 0;
 
  protected:

@@ -14,7 +14,7 @@ namespace ricci {
 // The order is the one of transformers: temperature, top_k, top_p, min_p, each among the tokens that the one before left.
 struct Sampling {
   double temperature = 1;  // at 0 the most probable token is chosen
-  int64_t top_k = 0;       // only the k most probable tokens and those that equal the last of them, or with 0 all
+  int64_t top_k = 0;       // only the k most probable tokens, and those that tie with the last of them; 0: all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
   double min_p = 0;        // only tokens with at least this share of the probability of the most probable one
   uint64_t seed = 1;

@@ -140,9 +140,10 @@ TrainStepOptions step_options(const TrainConfig& config);
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
-// The same for model.vocab, where the config leaves it to the tokenizer.
+// The same for model.vocab, if the config leaves it to the tokenizer.
 void resolve_vocab(TrainConfig& config, int64_t size);
-// Nobody chose an end of lines or documents. Its default depends on the format (apply_preset), and then on whether the tokenizer has one.
+// True if no end of lines or documents was chosen. The default depends on the format (apply_preset) and on the tokenizer, which may have
+// no such token.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return config.following.contains("eos"); }
 inline void resolve_eos(TrainConfig& config, const Tokenizer& tokenizer) {
   if (follows_tokenizer_eos(config)) config.eos = eos_of(tokenizer);

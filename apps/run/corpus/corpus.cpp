@@ -31,7 +31,7 @@ std::shared_ptr<const Tokenizer> encoder_of(const TrainConfig& config, const std
   return std::make_shared<ChatTokenizer>(tokenizer, chat_template(config.chat));
 }
 
-// Returns null if it is made from the texts. Nothing is added to the vocabulary of a file unless somebody asked for it.
+// Returns null if it is made from the texts. Nothing is added to the vocabulary of a file unless the user asked for it.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
   const auto place = look_for_data(config.tokenizer);
@@ -51,7 +51,7 @@ std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const Tokenize
 // From the training text of all sources as one, or from the documents that train.
 std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const std::vector<StoreSource>& sources,
     const std::vector<int64_t>& cuts, int64_t all_cut) {
-  const TextSource all = open_text(config.data).in(config.encoding);
+  const TextSource all = open_text(config.data).read_as(config.encoding);
   if (config.format == DocumentFormat::text) return train(config, kind, all_cut > 0 ? all.part("train", 0, all_cut) : all);
   return train(config, kind, Texts([&](const TextPieces::CompletePrefix& complete_prefix, const Texts::Use& use) {
     for (size_t i = 0; i < sources.size(); ++i)

@@ -27,7 +27,7 @@ TextSource open_text(const std::vector<std::string>& paths) {
 }
 
 StoreSource source_of(const TrainConfig& config, const std::vector<std::string>& paths, bool is_cut) {
-  StoreSource source{.files = open_text(paths).in(config.encoding)};
+  StoreSource source{.files = open_text(paths).read_as(config.encoding)};
   if (config.format != DocumentFormat::text)
     source.documents = {.format = config.format,
         .text_field = config.text_field,

@@ -20,7 +20,7 @@ TextSource open_texts(TextOptions& options) {
       options.format.empty() ? format_of_names(options.paths) : choice_of<DocumentFormat>("--format", options.format);
   check(options.documents);
   const TextSource files = options.paths.size() == 1 ? TextSource(options.paths[0]) : TextSource::of_paths(options.paths);
-  return files.in(choice_of<Encoding>("--encoding", options.encoding));
+  return files.read_as(choice_of<Encoding>("--encoding", options.encoding));
 }
 
 }  // namespace ricci::apps

@@ -10,7 +10,7 @@ namespace ricci::apps {
 
 struct TextOptions {
   std::vector<std::string> paths;
-  std::string format, encoding = name_of(Encoding::utf8);  // no format: that of the names of the files
+  std::string format, encoding = name_of(Encoding::utf8);  // if the format is empty, the names of the files decide
   DocumentOptions documents;
 };
 void add_text_options(CLI::App& app, TextOptions& options);

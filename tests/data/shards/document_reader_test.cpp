@@ -15,7 +15,7 @@ namespace {
 
 std::vector<DocumentPiece> pieces_of(
     const std::string& paths, const DocumentOptions& options, const InputPlace& from = {}, Encoding encoding = Encoding::utf8) {
-  DocumentReader reader(TextSource(paths).in(encoding), options, complete_utf8_prefix, from);
+  DocumentReader reader(TextSource(paths).read_as(encoding), options, complete_utf8_prefix, from);
   std::vector<DocumentPiece> pieces;
   for (DocumentPiece piece; reader.next(piece);) pieces.push_back(piece);
   return pieces;

@@ -437,7 +437,8 @@ TEST_CASE("store: the first floor(fraction * characters) characters train, the r
       CHECK(opened.validation->name() == "a (validation)");
     }
   }
-  const StoredSource latin = open_source({.files = built_in("caf\xe9 cr\xe8me!").in(Encoding::bytes), .train_fraction = 0.5}, bytes(), "");
+  const StoredSource latin =
+      open_source({.files = built_in("caf\xe9 cr\xe8me!").read_as(Encoding::bytes), .train_fraction = 0.5}, bytes(), "");
   CHECK(ByteTokenizer().decode(read_all(latin.train)) == "caf\xe9 ");
   CHECK(ByteTokenizer().decode(read_all(*latin.validation)) == "cr\xe8me!");
   CHECK(error_of([] { open_source({.files = built_in("é"), .train_fraction = 0.9}, bytes(), ""); }) ==

@@ -132,7 +132,7 @@ TEST_CASE("text source: damage shows in the checksums") {
       damaged[at] ^= at % 2 ? '\x01' : '\x80';
       const std::string path = folder.write("bad", damaged);
       std::string read;
-      const std::string error = error_of([&] { read = read_all(TextSource(path).in(Encoding::bytes)); });
+      const std::string error = error_of([&] { read = read_all(TextSource(path).read_as(Encoding::bytes)); });
       CAPTURE(at);
       CAPTURE(bytes.size());
       // A file whose mark is damaged counts as plain bytes, which are read as they are.

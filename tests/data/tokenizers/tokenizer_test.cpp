@@ -139,10 +139,10 @@ TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middl
   const ScratchFolder folder;
   const std::string good = mixed_text(300'000, 7);
   const std::string size = std::to_string(good.size());
-  const TextSource middle = TextSource(folder.write("middle", good + "\xe9" + good)).in(Encoding::bytes);
+  const TextSource middle = TextSource(folder.write("middle", good + "\xe9" + good)).read_as(Encoding::bytes);
   CHECK(error_of([&] { CharTokenizer::of_text(middle); }) ==
         "middle: char tokenizer: byte " + size + " (value 0xe9) is not valid UTF-8; tokenizer: byte reads any bytes");
-  const TextSource end = TextSource(folder.write("end", good + "\xf0\x9d\x84")).in(Encoding::bytes);
+  const TextSource end = TextSource(folder.write("end", good + "\xf0\x9d\x84")).read_as(Encoding::bytes);
   CHECK(error_of([&] { CharTokenizer::of_text(end); }) ==
         "end: char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8; tokenizer: byte reads any bytes");
 }

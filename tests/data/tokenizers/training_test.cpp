@@ -103,7 +103,7 @@ std::shared_ptr<const Tokenizer> altered(const Tokenizer& tokenizer, const BpeOp
 // One of each kind, some with <eos>, made from a text of the kind that is encoded.
 std::vector<std::shared_ptr<const Tokenizer>> make_tokenizers() {
   const ScratchFolder folder;
-  const TextSource text = TextSource(folder.write("text", random_text(5'000, 1))).in(Encoding::bytes);
+  const TextSource text = TextSource(folder.write("text", random_text(5'000, 1))).read_as(Encoding::bytes);
   std::vector<std::shared_ptr<const Tokenizer>> made;
   for (const TokenizerKind& kind : tokenizer_kinds()) {
     const TrainingOptions options{.vocab = kind.needs_size ? 400 : 0, .special = {"<s>"}};
@@ -189,7 +189,7 @@ TEST_CASE("training: wordpiece") {
   CHECK(tokenizer->find("[UNK]") == 1);
   CHECK(tokenizer->decode(tokenizer->encode("ÉA ab. xyz")) == "ea ab. xyz");
   CHECK(train_wordpiece(text, {.vocab = 30, .lowercase = true, .alphabet = 4})->encode("xyz") == Ids{1});
-  const TextSource invalid = TextSource(folder.write("invalid", "ab \xe9")).in(Encoding::bytes);
+  const TextSource invalid = TextSource(folder.write("invalid", "ab \xe9")).read_as(Encoding::bytes);
   CHECK(
       error_of([&] { train_wordpiece(invalid, {.vocab = 30}); }) == "invalid: wordpiece tokenizer: byte 3 (value 0xe9) is not valid UTF-8");
 }
@@ -298,8 +298,8 @@ TEST_CASE("streams: both sides of a cut encode on their own") {
 
 TEST_CASE("streams: ids and errors do not depend on the number of threads") {
   const ScratchFolder folder;
-  const std::string text = random_text(100'000, 3);                                      // more than one piece
-  const TextSource source = TextSource(folder.write("text", text)).in(Encoding::bytes);  // \r\n stays
+  const std::string text = random_text(100'000, 3);                                           // more than one piece
+  const TextSource source = TextSource(folder.write("text", text)).read_as(Encoding::bytes);  // \r\n stays
   for (const auto& tokenizer : tokenizers()) {
     Ids whole;
     tokenizer->append_ids(text, 0, whole);
@@ -319,7 +319,7 @@ TEST_CASE("streams: ids and errors do not depend on the number of threads") {
       CHECK(bytes == static_cast<int64_t>(text.size()));
     }
   }
-  const TextSource invalid = TextSource(folder.write("invalid", text + " \xe9 " + text + " \xe8 ")).in(Encoding::bytes);
+  const TextSource invalid = TextSource(folder.write("invalid", text + " \xe9 " + text + " \xe8 ")).read_as(Encoding::bytes);
   const auto words = train_words(source, {});
   TextReader reader(invalid, 0, [&](std::string_view known) { return words->complete_prefix(known); });
   CHECK(error_of([&] { for_each_encoded(reader, *words, [](const DocumentPiece&, bool, std::span<const int64_t>) {}); }) ==

@@ -11,7 +11,7 @@ namespace fuzz {
 
 inline void read_documents(std::string_view text, ricci::Encoding encoding, const ricci::DocumentOptions& options) {
   using namespace ricci;
-  const TextSource source = TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}).in(encoding);
+  const TextSource source = TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}).read_as(encoding);
   std::vector<DocumentPiece> pieces;
   attempt([&] {
     DocumentReader reader(source, options, complete_utf8_prefix);
