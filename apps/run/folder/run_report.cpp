@@ -78,9 +78,10 @@ std::string check_step(const TrainConfig& config, int64_t memory, int64_t ranks)
     if (most == 0)
       fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
           {shape.context, show_bytes(memory)});
-    if (most < asked.sequences)
-      fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that fits is {}",
-          {with_commas(asked.sequences), shape.context, show_bytes(memory), most});
+    if (most < asked.sequences)  // other programs need memory, too: without a rest for them the advice would end this one
+      fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that leaves a tenth of it free is {}",
+          {with_commas(asked.sequences), shape.context, show_bytes(memory),
+              std::max<int64_t>(1, most_sequences(config.model, config.optimizer, shape, memory - memory / 10))});
   }
   const double seconds = config.device == Device::cpu && flops > kLongStep * fast ? flops / flops_per_second() : 0;
   reset_peak(config.device);  // the tensors of a plan hold no memory
