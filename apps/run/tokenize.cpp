@@ -50,7 +50,6 @@ int train(Options& options) {
   const Texts texts = documents_of(files, options.text.documents);
   const TokenizerKind& kind = kind_of(options);
   options.training.pattern = &split_pattern_of_name(options.split);
-  options.training.lowercase = options.open.lowercase;
   const auto given = options.from.empty() ? nullptr : with_special(open_tokenizer(options.from, options.open), options.training.special);
   const auto kept = !given || options.keep_all ? given : restrict_to(texts, *given);
   const auto tokenizer =
@@ -157,7 +156,7 @@ int count(Options& options) {
 }
 
 void add_common(CLI::App& app, Options& options) {
-  app.add_flag("--lowercase", options.open.lowercase, "WordPiece: lower case without accents, as uncased models want it");
+  app.add_flag("--lowercase", options.open.lowercase, "For a vocab.txt: lower case without accents, as uncased models want it");
   CLI::Option* const eos =
       app.add_option("--eos", options.eos, "Put <eos> after every line, or every document: none, line, document")->capture_default_str();
   app.add_option("--eos-piece", options.end.piece, "Its text; by default the tokenizer's own end of text after documents, else <eos>")
@@ -182,20 +181,18 @@ void add_train(CLI::App& app, Options& options) {
          "A token with one of the first ids, or after the ids of --from, found in texts as it is written; may be given several times")
       ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
-  app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")
-      ->check(at_least_one)
-      ->capture_default_str();
   CLI::Option* const from = app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
-  for (const char* option : {"--kind", "--vocab", "--min-count", "--split", "--alphabet"}) from->excludes(app.get_option(option));
+  for (const char* option : {"--kind", "--vocab", "--min-count", "--split"}) from->excludes(app.get_option(option));
   app.add_flag("--keep-all", options.keep_all, "With --from: keep the pieces that the texts do not need, too")->needs(from);
   add_common(app, options);
+  app.get_option("--lowercase")->needs(from);
 }
 
 // Error: an option that nothing reads where a vocabulary of this kind is trained.
 void check_training_options(const CLI::App& app, const Options& options) {
   if (!options.from.empty()) return;
   const TokenizerKind& kind = kind_of(options);
-  for (const char* option : {"vocab", "min-count", "special", "split", "alphabet", "lowercase"})
+  for (const char* option : {"vocab", "min-count", "special", "split"})
     if (app.count(std::string("--") + option) && !reads_option(kind, option))
       fail("--{}: --kind {} does not read it, only {}", {option, kind.name, list_of_readers(option)});
 }

@@ -25,12 +25,10 @@ std::shared_ptr<const Tokenizer> train_characters(const Texts& texts, const Trai
 }
 
 constexpr TokenizerKind kKinds[] = {
-    {"char", "a Unicode character", true, false, "", train_characters},
-    {"byte", "a byte", false, false, "", train_bytes},
-    {"word", "what white space divides; rare words are <unk>", true, false, "vocab min-count special", train_words},
-    {"bpe", "a frequent sequence of bytes inside a word, as GPT-2's", true, true, "vocab min-count special split", train_bpe},
-    {"wordpiece", "a frequent beginning or continuation of a word, as BERT's", true, true, "vocab min-count special alphabet lowercase",
-        train_wordpiece},
+    {"char", true, false, "", train_characters},
+    {"byte", false, false, "", train_bytes},
+    {"word", true, false, "vocab min-count special", train_words},
+    {"bpe", true, true, "vocab min-count special split", train_bpe},
 };
 
 }  // namespace

@@ -16,7 +16,6 @@ namespace ricci {
 
 struct TokenizerKind {
   const char* name;
-  const char* summary;  // what a token is
   bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // the size of its vocabulary must be given
   const char* options;  // the options of ricci-tokenize train that its training reads, without dashes
@@ -30,7 +29,10 @@ std::string list_of_tokenizers();
 // Nothing where no kind has this name.
 const TokenizerKind* find_tokenizer_kind(std::string_view name);
 
-// True where the training of a kind reads an option, such as "min-count"; and the names of the kinds that do: "word, bpe, wordpiece".
+// Version 0.1.0 trained this kind, too: its runs still name it, and continue with their tokenizer.json.
+inline constexpr const char* kFormerKind = "wordpiece";
+
+// True where the training of a kind reads an option, such as "min-count"; and the names of the kinds that do: "word, bpe".
 bool reads_option(const TokenizerKind& kind, std::string_view option);
 std::string list_of_readers(std::string_view option);
 

@@ -46,7 +46,8 @@ prints 'and is told in JSON' '"end": "stop"}$' generate "${greedy[@]}" --prompt 
 
 # ---- The end of documents ends a text
 for ((i = 0; i < 60; ++i)); do echo '{"text": "a b"}'; done >documents.jsonl
-for kind in char 'word' 'bpe model.vocab=1000' 'wordpiece model.vocab=13'; do
+printf '[UNK]\na\nb\n' >vocab.txt
+for kind in char 'word' 'bpe model.vocab=1000' "$folder/vocab.txt eos=document"; do
   rm -rf runs/ended
   accept "documents: $kind" train tiny.yaml name=ended data=documents.jsonl format=jsonl steps=60 lr=1e-2 tokenizer=$kind
   prints 'a text ends where they do' '"text": " ?b", "tokens": [23], "end": "stop"' generate runs/ended --prompt a --temperature 0 --jsonl

@@ -39,7 +39,7 @@ tar -cjf text.tar.bz2 text.txt
 commands=(
   'train tiny.yaml name=one data=text.txt.gz'
   'prepare text.tar.bz2 --tokenizer byte -o shards'
-  'tokenize train text.txt --kind wordpiece --vocab 90 -o words.json'
+  'tokenize train text.txt --vocab 290 -o words.json'
   'convert export runs/one hf'
   'eval runs/one --json'
 )

@@ -21,7 +21,8 @@ refuse_input() {
 prints 'train BPE' '^bpe\.json: bpe, 290 tokens$' tokenize train text.txt --vocab 290 -o bpe.json
 accept 'the same on two threads' tokenize train text.txt --vocab 290 -o again.json --threads 2
 same 'the files are equal' bpe.json again.json
-accept 'train WordPiece' tokenize train text.txt --kind wordpiece --vocab 90 --lowercase -o wordpiece.json
+printf '%s\n' '[UNK]' the qu '##ick' br '##own' fox lazy dog jump '##s' over {0..9} '##'{0..9} zebra >vocab.txt
+prints 'keep the pieces of WordPiece that a text needs' '^wordpiece\.json: wordpiece, 31 tokens$' tokenize train text.txt --from vocab.txt --lowercase -o wordpiece.json
 accept 'train words' tokenize train text.txt --kind word --min-count 1 --eos line -o word.json
 accept 'keep what a text needs' tokenize train text.txt --from "$small/gpt2.json" -o fewer.json
 prints 'keep everything' '^all\.json: bpe, 600 tokens$' tokenize train text.txt --from "$small/gpt2.json" --keep-all -o all.json
@@ -30,10 +31,10 @@ accept 'tokens behind the vocabulary' tokenize train text.txt --from wordpiece.j
 verdict 'such tokens are one id each, wherever they are' "$(awk 'NF == 3 && $1 == $3 && $2 == $1 + 1 { ++right } END { exit !(NR == 1 && right == 1) }' out && [ ! -s err ] || shown out err)"
 refuse 'keep everything of nothing' 2 '--keep-all requires --from' tokenize train text.txt --vocab 290 --keep-all
 prints 'count ten words and <eos> in each of 60 lines' '^text.txt: 660 tokens, 2811 bytes, ' tokenize count text.txt --tokenizer word.json
-refuse 'unknown kind' 1 '--kind: expected one of char, byte, word, bpe, wordpiece, got morse' tokenize train text.txt --kind morse
+refuse 'unknown kind' 1 '--kind: expected one of char, byte, word, bpe, got morse' tokenize train text.txt --kind morse
 given 'bytes are their own ids' 'ab c' '97 98 32 99 \n' encode --tokenizer byte
 printf 'caf\xe9\n' >latin1.txt
-refuse 'text that is not UTF-8' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' tokenize train latin1.txt --kind wordpiece --vocab 60
+refuse 'text that is not UTF-8' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' tokenize train latin1.txt --kind word
 
 # The texts of JSONL, TSV and archives, and not their quotes, names and tabs.
 awk '{ printf "{\"label\": %d, \"text\": \"%s\"}\n", NR % 2, $0 }' text.txt >lines.jsonl
@@ -59,10 +60,10 @@ refuse 'conversations as texts' 1 'talk\.jsonl:1: has no text "text"; format mes
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' tokenize count <(cat text.txt) --tokenizer byte
 
 # Every kind of tokenizer with every option of its training: another vocabulary, or an error that names the option.
-declare -A size=([bpe]='--vocab 290' [wordpiece]='--vocab 90')
-for kind in char byte word bpe wordpiece; do
+declare -A size=([bpe]='--vocab 290')
+for kind in char byte word bpe; do
   accept "a vocabulary of kind $kind" tokenize train text.txt --kind $kind ${size[$kind]:-} -o kind.json
-  for option in "--vocab $([ $kind = word ] && echo 7 || echo 280)" '--min-count 100' '--special <zz>' '--split llama3' '--alphabet 5' '--lowercase'; do
+  for option in "--vocab $([ $kind = word ] && echo 7 || echo 280)" '--min-count 100' '--special <zz>' '--split llama3'; do
     given=${size[$kind]:-}
     [ "${option% *}" != --vocab ] || given=
     if run tokenize train text.txt --kind $kind $given $option -o other.json; then
@@ -72,9 +73,10 @@ for kind in char byte word bpe wordpiece; do
     fi
   done
 done
-for option in '--kind word' '--vocab 280' '--min-count 3' '--split llama3' '--alphabet 5'; do
+for option in '--kind word' '--vocab 280' '--min-count 3' '--split llama3'; do
   refuse "$option beside --from" 2 "--from excludes ${option% *}|${option% *} excludes --from" tokenize train text.txt --from bpe.json $option
 done
+refuse 'lower case of a vocabulary that is made here' 2 '--lowercase requires --from' tokenize train text.txt --vocab 290 --lowercase
 refuse 'lines of JSON and two bytes per id' 2 '--(jsonl|u16) excludes --(jsonl|u16)' tokenize encode --tokenizer bpe.json --jsonl --u16
 refuse 'lines of JSON and a text' 2 '(--jsonl|texts) excludes (--jsonl|texts)' tokenize encode text.txt --tokenizer bpe.json --jsonl
 
@@ -119,13 +121,19 @@ refuse_input 'an id that is none' '{"ids": [1, 600]}\n' 'line 1: bpe tokenizer: 
 refuse_input 'ids that are none' '1 two' "expected ids with blanks between them, got 'two'" decode --tokenizer "$small/gpt2.json"
 
 # ---- Runs
-for kind in char byte word 'word eos=line' 'bpe model.vocab=290' 'wordpiece model.vocab=90' "$folder/wordpiece.json" "$small/llama3.json"; do
+for kind in char byte word 'word eos=line' 'bpe model.vocab=290' "$folder/wordpiece.json" "$folder/vocab.txt" "$small/llama3.json"; do
   accept "train with tokenizer=$kind" train tiny.yaml name=run tokenizer=$kind sample.tokens=5
-  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | wordpiece*) grep -qE "^sample\.prompt: has no tokens for the word(piece)? tokenizer; samples go on from '[a-z0-9]+', the first token of the validation text$" out || shown out ;;
+  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | */wordpiece.json | */vocab.txt) grep -qE "^sample\.prompt: has no tokens for the word(piece)? tokenizer; samples go on from '[a-z0-9]+', the first token of the validation text$" out || shown out ;;
     char | byte | bpe* | *llama3.json) grep sample.prompt out ;; esac)"
   prints 'the prompt stands first' '^the quick' generate runs/run --prompt 'the quick' --tokens 12
   rm -rf runs/run
 done
+accept 'a run of four steps' train tiny.yaml name=whole tokenizer=vocab.txt steps=4
+accept 'its first two' train tiny.yaml name=old tokenizer=vocab.txt steps=2 schedule_steps=4
+sed -i 's/^tokenizer: .*/tokenizer: wordpiece/' runs/old/config.yaml
+accept 'with the config.yaml of version 0.1.0, which made such vocabularies, they continue' train runs/old steps=4
+verdict 'to the same model' "$(cmp <(tensors runs/old/model.safetensors) <(tensors runs/whole/model.safetensors) 2>&1)"
+refuse 'a new run cannot make one' 1 'tokenizer: wordpiece vocabularies are no longer trained; name a vocab\.txt or tokenizer\.json, or bpe, which is made here' train tiny.yaml tokenizer=wordpiece model.vocab=90
 accept 'train with a first token, and with more rows than pieces' train tiny.yaml name=run tokenizer=first.json model.vocab=700 sample.tokens=5
 prints 'rows without a piece are not drawn' '"tokens": 60, "end": "length"' generate runs/run --prompt '' --tokens 60 --temperature 9 --jsonl
 prints 'a text is scored from the first token on' "^text.txt: $("$build/ricci-tokenize" encode text.txt --tokenizer first.json | wc -w) tokens, " eval runs/run --data text.txt
@@ -133,6 +141,6 @@ sed 's/"special":true}/"special":true,"eos":true}/g' first.json >ends.json
 accept 'a tokenizer with end tokens' train tiny.yaml name=ends tokenizer=ends.json model.vocab=700 sample.tokens=5
 prints 'texts end where one is drawn' '"end": "stop"' generate runs/ends --prompt 'the' --tokens 400 --temperature 9 --samples 8 --jsonl
 holds 'and do not show it' eval "! grep -qE '<\|(begin_of|end_of|endof)' out"
-refuse 'no such tokenizer' 1 "tokenizer: expected one of char, byte, word, bpe, wordpiece or a file, got 'chars'" train tiny.yaml tokenizer=chars
+refuse 'no such tokenizer' 1 "tokenizer: expected one of char, byte, word, bpe or a file, got 'chars'" train tiny.yaml tokenizer=chars
 refuse 'a prompt without tokens' 1 'sample\.prompt: has no tokens for the word tokenizer' train tiny.yaml tokenizer=word sample.tokens=5 sample.prompt='" "'
 finish

@@ -56,7 +56,7 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   labels("labels", c.labels, "names of the classes 0, 1, ..., which labels may be; []: the words that are labels in data, sorted")
       .may_change();
   given("tokenizer", c.tokenizer,
-      "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
+      "char or byte; word or bpe: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()
       .file(names_vocabulary_file);
   const Fields ending = given.when(!is_chat(c), "data that is neither generated nor messages");
@@ -146,7 +146,7 @@ void check_shared(const TrainConfig& c, int64_t ranks) {
 void check_data(const TrainConfig& c) {
   for (const std::string& path : c.data)
     if (path.empty()) fail("data: an empty path");
-  if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer))
+  if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer) && c.tokenizer != kFormerKind)
     fail("tokenizer: expected one of {} or a file, got '{}'{}",
         {list_of_tokenizers(), one_line(c.tokenizer),
             c.tokenizer == "gpt2" ? "; the file of GPT-2 is its tokenizer.json or vocab.bpe" : ""});

@@ -35,6 +35,8 @@ std::shared_ptr<const Tokenizer> encoder_of(const TrainConfig& config, const std
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
   const auto place = look_for_data(config.tokenizer);
+  if (!place && config.tokenizer == kFormerKind)
+    fail("tokenizer: {} vocabularies are no longer trained; name a vocab.txt or tokenizer.json, or bpe, which is made here", {kFormerKind});
   if (!place)
     fail("tokenizer: {} is not there; ricci-tokenize train TEXT -o {} makes one, and the first lines of a run file may have the command",
         {config.tokenizer, config.tokenizer});
@@ -108,11 +110,10 @@ void check_shards_do(const TrainConfig& config, const std::string& path) {
 
 // Error: the config names a tokenizer, and the shards have another one.
 void check_tokenizer(const TrainConfig& config, const std::string& path, const Tokenizer& theirs) {
-  if (config.tokenizer == TrainConfig().tokenizer) return;
+  if (config.tokenizer == TrainConfig().tokenizer || config.tokenizer == theirs.name()) return;
   auto asked = read_tokenizer(config);
   if (asked && eos_of(theirs) == Eos::document) asked = with_eos(asked, Eos::document, end_of_text(theirs));
-  const bool is_same = asked ? asked->hash() == theirs.hash() : config.tokenizer == theirs.name();
-  if (!is_same)
+  if (!asked || asked->hash() != theirs.hash())
     fail("tokenizer: {}, but {} brings its own, a {} tokenizer of {} tokens", {config.tokenizer, path, theirs.name(), theirs.vocab_size()});
 }
 

@@ -111,8 +111,9 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
     asked.max_ranks = asked.max_ranks.value_or(*run.config_.max_ranks);
     if (asked.labels.empty()) asked.labels = run.config_.labels;
     if (follows_tokenizer_eos(asked)) asked.eos = run.config_.eos;
-    // A vocabulary that is made here can come out smaller than it was asked for.
-    if (find_tokenizer_kind(asked.tokenizer)) asked.model.vocab = std::min(asked.model.vocab, run.config_.model.vocab);
+    // A vocabulary that is made from texts can come out smaller than it was asked for.
+    if (find_tokenizer_kind(asked.tokenizer) || asked.tokenizer == kFormerKind)
+      asked.model.vocab = std::min(asked.model.vocab, run.config_.model.vocab);
     check_same_run(run.path(), run.config_, asked);
     run.steps_before_ = run.config_.steps;
     const TrainConfig before = with_found_files(run.config_, FilesOf::old_run);

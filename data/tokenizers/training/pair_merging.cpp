@@ -62,15 +62,14 @@ Pairs count_pairs(const std::vector<PieceWord>& words) {
 
 class Learner {
  public:
-  Learner(std::vector<PieceWord> words, std::vector<std::string>& pieces, const PairMerging& options)
-      : words_(std::move(words)), pieces_(pieces), options_(options), pairs_(count_pairs(words_)) {
+  Learner(std::vector<PieceWord> words, std::vector<std::string>& pieces)
+      : words_(std::move(words)), pieces_(pieces), pairs_(count_pairs(words_)) {
     for (uint32_t id = 0; id < pieces.size(); ++id) ids_.emplace(pieces[id], id);
     for (const auto& [pair, occurrences] : pairs_) heap_.push({occurrences.count, pair});
   }
 
-  std::vector<Merges::Merge> run() {
-    const int64_t least = std::max<int64_t>(options_.min_count, 1);
-    while (pieces_.size() < options_.vocab && !heap_.empty()) {
+  std::vector<Merges::Merge> run(size_t vocab, int64_t least) {
+    while (pieces_.size() < vocab && !heap_.empty()) {
       const Candidate best = heap_.top();
       heap_.pop();
       const int64_t now = pairs_[best.pair].count;
@@ -87,7 +86,7 @@ class Learner {
  private:
   void merge(Pair pair) {
     const uint32_t left = left_of(pair), right = right_of(pair);
-    std::string text = options_.join(pieces_[left], pieces_[right]);
+    std::string text = pieces_[left] + pieces_[right];
     const auto [known, is_new] = ids_.emplace(text, static_cast<uint32_t>(pieces_.size()));
     if (is_new) pieces_.push_back(std::move(text));
     const uint32_t merged = known->second;
@@ -132,7 +131,6 @@ class Learner {
 
   std::vector<PieceWord> words_;
   std::vector<std::string>& pieces_;
-  const PairMerging& options_;
   Pairs pairs_;
   std::unordered_map<std::string, uint32_t> ids_;
   std::priority_queue<Candidate> heap_;
@@ -142,8 +140,8 @@ class Learner {
 
 }  // namespace
 
-std::vector<Merges::Merge> learn_merges(std::vector<PieceWord> words, std::vector<std::string>& pieces, const PairMerging& options) {
-  return Learner(std::move(words), pieces, options).run();
+std::vector<Merges::Merge> learn_merges(std::vector<PieceWord> words, std::vector<std::string>& pieces, size_t vocab, int64_t min_count) {
+  return Learner(std::move(words), pieces).run(vocab, std::max<int64_t>(min_count, 1));
 }
 
 }  // namespace ricci

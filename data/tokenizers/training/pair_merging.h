@@ -1,10 +1,7 @@
-// The learning of byte pair encoding and of WordPiece's vocabulary: the most frequent pair of neighbours becomes one piece, and
-// so on.
+// The learning of byte pair encoding: the most frequent pair of neighbours becomes one piece, and so on.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "data/tokenizers/bpe/merges.h"
@@ -17,16 +14,9 @@ struct PieceWord {
   int64_t count;
 };
 
-struct PairMerging {
-  size_t vocab;       // pieces to end with, the first ones included
-  int64_t min_count;  // a pair that occurs less often is not merged
-  // The text of two pieces as one.
-  std::function<std::string(std::string_view left, std::string_view right)> join;
-};
-
 // Adds to `pieces`, the texts of the pieces by their ids, what is learnt, and returns the merges in their order. Of pairs of equal
 // count the one with the smaller left id is first, then the one with the smaller right id. Where two merges lead to one text, both have
 // the same piece.
-std::vector<Merges::Merge> learn_merges(std::vector<PieceWord> words, std::vector<std::string>& pieces, const PairMerging& options);
+std::vector<Merges::Merge> learn_merges(std::vector<PieceWord> words, std::vector<std::string>& pieces, size_t vocab, int64_t min_count);
 
 }  // namespace ricci

@@ -16,17 +16,11 @@ struct TrainingOptions {
   std::vector<std::string> special = {};               // pieces with the first ids, found in texts as they are written
   const SplitPattern* pattern = &split_patterns()[0];  // for BPE
   bool lines = false;                                  // for BPE: the ends of lines are no text, as with <eos> after every line
-  bool lowercase = false;                              // for WordPiece: lower case without accents
-  int64_t alphabet = 1000;                             // for WordPiece: characters; a word with a rarer one is unknown
 };
 
 // Byte-level BPE: the 256 bytes, then the most frequent pair of neighbouring pieces becomes a piece, and again; of equally
 // frequent pairs the one of smaller ids.
 std::shared_ptr<const Tokenizer> train_bpe(const Texts& texts, const TrainingOptions& options);
-
-// WordPiece's vocabulary by the same rule, as Hugging Face trains it, from characters. [PAD], [UNK], [CLS], [SEP] and [MASK] come
-// first.
-std::shared_ptr<const Tokenizer> train_wordpiece(const Texts& texts, const TrainingOptions& options);
 
 // Words by their number, the most frequent first, <unk> before all of them; words of the same number by their bytes.
 std::shared_ptr<const Tokenizer> train_words(const Texts& texts, const TrainingOptions& options);

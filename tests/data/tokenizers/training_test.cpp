@@ -13,6 +13,7 @@
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/training/pair_merging.h"
+#include "data/tokenizers/words/wordpiece_tokenizer.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -68,6 +69,22 @@ bool same(const std::vector<Merges::Merge>& a, const std::vector<Merges::Merge>&
   });
 }
 
+// Pieces of one letter, and of two or three, at the beginning of a word and inside it.
+std::shared_ptr<const Tokenizer> wordpiece() {
+  std::vector<std::string> pieces = {"[UNK]", "[MASK]", ".", "the", "ten", "##sor", "12", "3", "##45", "i", "##ll", "語"};
+  for (const std::string start : {"", "##"})
+    for (const std::string first : {"a", "b", "c", "d", "é", "e", "s"})
+      for (const std::string next : {"", "a", "b", "aa"}) pieces.push_back(start + first + next);
+  return std::make_shared<WordPieceTokenizer>(
+      Vocabulary(pieces), std::vector<AddedToken>{{.id = 1, .content = "[MASK]"}}, WordPieceOptions());
+}
+
+// Of a kind that is made from a text, or WordPiece.
+std::shared_ptr<const Tokenizer> tokenizer_of(const std::string& kind, const Texts& texts, int64_t vocab, Eos after = Eos::none) {
+  if (kind == "wordpiece") return with_eos(wordpiece(), after, "<eos>");
+  return train_tokenizer(*find_tokenizer_kind(kind), texts, {.vocab = vocab}, {.after = after});
+}
+
 std::string random_parts(std::span<const char* const> kinds, size_t parts, uint64_t seed) {
   Sequence sequence(seed);
   std::string text;
@@ -110,6 +127,7 @@ std::vector<std::shared_ptr<const Tokenizer>> make_tokenizers() {
     made.push_back(train_tokenizer(kind, text, options, {}));
     if (kind.takes_eos) made.push_back(train_tokenizer(kind, text, options, {.after = Eos::line}));
   }
+  for (const Eos after : {Eos::none, Eos::line}) made.push_back(with_eos(wordpiece(), after));
   for (const char* name : {"llama3", "qwen2"}) {
     const SplitPattern& pattern = split_pattern_of_name(name);
     const auto plain = train_bpe(text, {.vocab = 400, .pattern = &pattern});
@@ -139,11 +157,9 @@ TEST_CASE("learning merges: against the definition") {
       for (uint64_t m = 1 + sequence.below(12); m > 0; --m) word.pieces.push_back(static_cast<uint32_t>(sequence.below(3)));
     }
     std::vector<std::string> pieces = letters;
-    const auto join = [](std::string_view left, std::string_view right) { return std::string(left).append(right); };
     const size_t vocab = 3 + sequence.below(60);
     const int64_t least = 1 + static_cast<int64_t>(sequence.below(4));
-    if (!same(learn_merges(words, pieces, {vocab, least, join}), learnt_by_definition(words, letters, vocab, least)))
-      FAIL("round " << round);
+    if (!same(learn_merges(words, pieces, vocab, least), learnt_by_definition(words, letters, vocab, least))) FAIL("round " << round);
     CHECK(pieces.size() <= vocab);
   }
 }
@@ -180,20 +196,6 @@ TEST_CASE("training: byte pair encoding") {
         "bpe training: a vocabulary of 200 pieces, but 256 are needed before the first merge");
 }
 
-TEST_CASE("training: wordpiece") {
-  const ScratchFolder folder;
-  const TextSource text(folder.write("text", "Éa éa éa ab ab. ab xyz"));
-  const auto tokenizer = train_wordpiece(text, {.vocab = 30, .lowercase = true});
-  for (const char* piece : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "e", "##a", "##b", "ab", "ea", "."})
-    CHECK(tokenizer->find(piece) >= 0);
-  CHECK(tokenizer->find("[UNK]") == 1);
-  CHECK(tokenizer->decode(tokenizer->encode("ÉA ab. xyz")) == "ea ab. xyz");
-  CHECK(train_wordpiece(text, {.vocab = 30, .lowercase = true, .alphabet = 4})->encode("xyz") == Ids{1});
-  const TextSource invalid = TextSource(folder.write("invalid", "ab \xe9")).read_as(Encoding::bytes);
-  CHECK(
-      error_of([&] { train_wordpiece(invalid, {.vocab = 30}); }) == "invalid: wordpiece tokenizer: byte 3 (value 0xe9) is not valid UTF-8");
-}
-
 TEST_CASE("training: words, the most frequent first") {
   const ScratchFolder folder;
   const TextSource text(folder.write("text", "b a c b\nb a <unk> d\n"));
@@ -213,7 +215,7 @@ TEST_CASE("training: errors") {
   CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("byte"), text, {}, {.after = Eos::line}); }) ==
         "byte tokenizer: no piece can be added to its vocabulary");
   CHECK(find_tokenizer_kind("morse") == nullptr);
-  CHECK(list_of_tokenizers() == "char, byte, word, bpe, wordpiece");
+  CHECK(list_of_tokenizers() == "char, byte, word, bpe");
   CHECK(error_of([&] { restrict_to(text, ByteTokenizer()); }) ==
         "restrict: the byte tokenizer has no pieces that could be left out, only bpe, wordpiece and word have");
 }
@@ -222,7 +224,7 @@ TEST_CASE("restricting: special pieces stay, found as they are written") {
   const ScratchFolder folder;
   const TextSource large(folder.write("large", random_words(20'000, 1))), small(folder.write("small", "ab cd <unk> ab"));
   for (const char* name : {"bpe", "wordpiece"}) {
-    const auto full = train_tokenizer(*find_tokenizer_kind(name), large, {.vocab = 300}, {});
+    const auto full = tokenizer_of(name, large, 300);
     const auto fewer = restrict_to(small, *with_special(full, {"<unk>", "<end>"}));
     INFO(name);
     CHECK(full->encode("<unk>").size() > 1);
@@ -245,7 +247,7 @@ TEST_CASE("restricting: fewer pieces, the same text; a piece behind every line o
   const std::string text = read_file(folder / "small");
   for (const char* name : {"bpe", "wordpiece", "word"})
     for (const Eos after : {Eos::none, Eos::line, Eos::document}) {
-      const auto full = train_tokenizer(*find_tokenizer_kind(name), large, {.vocab = 600}, {.after = after});
+      const auto full = tokenizer_of(name, large, 600, after);
       const auto fewer = restrict_to(small, *full);
       INFO(name);
       CHECK(fewer->vocab_size() < full->vocab_size());
@@ -274,7 +276,6 @@ TEST_CASE("training: no piece reaches from a document into the next") {
   CHECK(train_bpe(pairs, {.vocab = 300})->vocab_size() == 257);
   CHECK(train_bpe(TextSource(folder.write("b.txt", "abababab")), {.vocab = 300})->vocab_size() == 258);  // "ab" and "abab"
   CHECK(train_words(pairs, {})->encode("ab abab") == Ids{1, 0});
-  CHECK(train_wordpiece(pairs, {.vocab = 30})->find("abab") == -1);
   CHECK(restrict_to(pairs, *of_documents)->vocab_size() == 257);
 }
 

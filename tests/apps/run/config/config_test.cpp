@@ -277,7 +277,7 @@ TEST_CASE("config: the description of all keys is a run file of the defaults") {
             .starts_with("name: run\nruns: \"\"\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: null  # 0\n  ctx: 64\n  "
                          "d: 128\n  layers: 4\n"));
   CHECK(contains(text, "\n  heads: 4                         # attention heads; they divide d; only mixer: sdp\n"));
-  CHECK(contains(text, "\ntokenizer: char                    # char or byte; word, bpe or wordpiece: "));
+  CHECK(contains(text, "\ntokenizer: char                    # char or byte; word or bpe: "));
 }
 
 TEST_CASE("config: the config.yaml of a run, written before it told the version, lists keys that nothing reads") {

@@ -9,6 +9,7 @@
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/training/training.h"
+#include "data/tokenizers/words/wordpiece_tokenizer.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 
@@ -52,6 +53,7 @@ TEST_CASE("documents: the token between them, by format, tokenizer and family") 
   const ThreeDocuments documents;
   const bool none = false, line = true;  // a line says that nothing is between them
   const std::string words = documents.folder.write("words.json", word_file("")),
+                    pieces = documents.folder.write("vocab.txt", "[UNK]\nb\n##a\nab\n"),
                     marked = documents.folder.write("marked.json", word_file(R"({"id":2,"content":"<stop>","eos":true})"));
   const auto letters = tokenizer_from_json(R"({"name":"char","characters":"ab"})");
   const std::string ended = documents.folder.write("ended.json", with_eos(letters, Eos::document, "<end>")->to_json());
@@ -78,7 +80,8 @@ TEST_CASE("documents: the token between them, by format, tokenizer and family") 
       {{"tokenizer=word"}, "jsonl", {2, 1, 0, 1, 2, 1}, Eos::document, none},  // <unk> <eos> ab
       {{"tokenizer=word"}, "text", {1, 0, 1}, Eos::none, none},
       {{"tokenizer=bpe", "model.vocab=258"}, "jsonl", {257, 0, 66, 65, 0, 257, 0}, Eos::document, none},  // <eos>, 256 bytes from !, ab
-      {{"tokenizer=wordpiece", "model.vocab=11"}, "tsv", {10, 5, 7, 8, 5, 10, 5}, Eos::document, none},   // 5 special, <eos> a b ##a ##b ab
+      {{"tokenizer=" + pieces, "eos=document"}, "tsv", {3, 4, 1, 2, 4, 3, 4}, Eos::document, none},
+      {{"tokenizer=" + pieces}, "tsv", {3, 1, 2, 3}, Eos::none, line},
       {{"tokenizer=" + marked}, "jsonl", {1, 2, 0, 2, 1, 2}, Eos::document, none},
       {{"tokenizer=" + marked}, "text", {1, 0, 1}, Eos::none, none},
       {{"tokenizer=" + words}, "jsonl", {1, 0, 1}, Eos::none, line},
@@ -150,7 +153,7 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
 
 TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a smaller one, with a line") {
   const ThreeDocuments documents;
-  for (const auto& [kind, asked, size] : {std::tuple{"bpe", 100'000, 258}, {"bpe", 258, 258}, {"word", 50, 3}, {"wordpiece", 12, 11}}) {
+  for (const auto& [kind, asked, size] : {std::tuple{"bpe", 100'000, 258}, {"bpe", 258, 258}, {"word", 50, 3}}) {
     INFO(kind << " " << asked);
     const TrainConfig config = documents.config("jsonl", {std::string("tokenizer=") + kind, "model.vocab=" + std::to_string(asked)});
     const Corpus corpus = open_corpus(config);
@@ -168,6 +171,20 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
   CHECK(refused({"tokenizer=byte", "model.vocab=300"}) == "model.vocab: 300, but the byte tokenizer has 256 tokens; 0 takes its number");
   CHECK(refused({"tokenizer=bpe", "model.vocab=200"}) ==
         "bpe training: a vocabulary of 200 pieces, but 256 are needed before the first merge");
+}
+
+TEST_CASE("vocabularies: WordPiece is not made from texts, but a run of version 0.1.0 continues with the one that it has") {
+  const ThreeDocuments documents;
+  const auto pieces =
+      std::make_shared<WordPieceTokenizer>(Vocabulary({"[UNK]", "b", "##a", "ab"}), std::vector<AddedToken>(), WordPieceOptions());
+  for (const char* format : {"text", "jsonl", "tsv"}) {
+    const TrainConfig config = documents.config(format, {"tokenizer=wordpiece", "model.vocab=4"});
+    CHECK(test::bounded_error([&] { open_corpus(config); }) ==
+          "tokenizer: wordpiece vocabularies are no longer trained; name a vocab.txt or tokenizer.json, or bpe, which is made here");
+    const Corpus corpus = open_corpus(config, pieces);
+    CHECK(ids_of(corpus.train) == Ids{3, 1, 2, 3});
+    CHECK(vocab_of(config, *corpus.tokenizer) == 4);
+  }
 }
 
 TEST_CASE("keys: the first condition that fails is the one that is named") {
