@@ -43,7 +43,7 @@ def train_on_talks(build, scratch, name, chat, talks, *keys):
     """A run that has seen these talks, whose tokenizer has all markers."""
     with open(f"{scratch}/talks.jsonl", "w") as out:
         out.writelines(json.dumps({"messages": each}) + "\n" for each in talks)
-    run(build, "tokenize", "train", f"{scratch}/talks.jsonl", "--vocab", "400", *(w for m in MARKERS for w in ("--special", m)), "-o", f"{scratch}/tokenizer.json")
+    run(build, "tokenize", "train", f"{scratch}/talks.jsonl", "--format", "messages", "--vocab", "400", *(w for m in MARKERS for w in ("--special", m)), "-o", f"{scratch}/tokenizer.json")
     texts = json.dumps(chat, ensure_ascii=False).replace("\u2028", "\\u2028")
     run(build, "train", f"name={name}", f"runs={scratch}", f"data={scratch}/talks.jsonl", "format=messages", f"tokenizer={scratch}/tokenizer.json",
         f"chat={texts}", "model.preset=llama", "model.layers=1", "model.d=32", "model.heads=2", "model.ctx=512", "batch=2", "steps=1", "sample.tokens=0",
