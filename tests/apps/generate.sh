@@ -49,7 +49,9 @@ for ((i = 0; i < 60; ++i)); do echo '{"text": "a b"}'; done >documents.jsonl
 printf '[UNK]\na\nb\n' >vocab.txt
 for kind in char 'word' 'bpe model.vocab=1000' "$folder/vocab.txt eos=document"; do
   rm -rf runs/ended
-  accept "documents: $kind" train tiny.yaml name=ended data=documents.jsonl format=jsonl steps=60 lr=1e-2 tokenizer=$kind
+  accept "documents: $kind" train tiny.yaml name=ended data=documents.jsonl format=jsonl steps=200 lr=1e-2 tokenizer=$kind \
+    sample.tokens=20 sample.temperature=0
+  is 'its sample is one of them' 'a b' sed '1,/^sample after step 200:$/d' out
   prints 'a text ends where they do' '"text": " ?b", "tokens": [23], "end": "stop"' generate runs/ended --prompt a --temperature 0 --jsonl
 done
 

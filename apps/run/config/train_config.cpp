@@ -20,7 +20,8 @@ void visit_fields(SampleConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
   field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
   field("every", c.every, "steps between samples; 0: only after the last step").at_least(0);
-  field("prompt", c.prompt, "text to continue; if not given, the first question of conversations");
+  field("prompt", c.prompt,
+      "text to continue; if not given, the first question of conversations, or the start of a document (eos: document)");
   visit_fields(c.sampling, field);
 }
 

@@ -44,8 +44,11 @@ double flops_per_second() {
   return static_cast<double>(2 * size * size * size * rounds) / std::max(seconds_now() - started, 1e-6);
 }
 
-// Conversations are continued after their first question, unless the user gave a prompt.
-bool asks_question(const TrainConfig& config) { return is_chat(config) && config.sample.prompt == SampleConfig().prompt; }
+// Unless the user gave a prompt, a sample follows the first question of a conversation, or the token that ends a document:
+// a model that learned them has never seen the line end of the default prompt.
+bool has_own_start(const TrainConfig& config) {
+  return (is_chat(config) || config.eos == Eos::document) && config.sample.prompt == SampleConfig().prompt;
+}
 
 // The first conversation of the validation text up to its first answer.
 std::vector<int64_t> first_question(const TrainConfig& config, const Corpus& corpus) {
@@ -56,6 +59,13 @@ std::vector<int64_t> first_question(const TrainConfig& config, const Corpus& cor
   const int64_t vocab = corpus.tokenizer->vocab_size();  // ids from here on are of answers
   ids.erase(std::find_if(ids.begin(), ids.end(), [vocab](int64_t id) { return id >= vocab; }), ids.end());
   return ids;
+}
+
+std::vector<int64_t> start_of_sample(const TrainConfig& config, const Corpus& corpus) {
+  if (!has_own_start(config)) return corpus.tokenizer->encode_start(config.sample.prompt);
+  if (is_chat(config)) return first_question(config, corpus);
+  const Marks marks = corpus.tokenizer->marks();
+  return {marks.first >= 0 ? marks.first : marks.ends.front()};
 }
 
 }  // namespace
@@ -161,7 +171,7 @@ std::string follow_schedule(TrainConfig& config, const TrainState& state) {
 
 std::string ready_prompt(TrainConfig& config, const Corpus& corpus) {
   SampleConfig& sample = config.sample;
-  if (!writes_samples(config) || asks_question(config)) return "";
+  if (!writes_samples(config) || has_own_start(config)) return "";
   const std::string fault = fault_of_prompt(sample.prompt, *corpus.tokenizer);
   if (fault.empty()) return "";
   std::vector<int64_t> first(1);
@@ -176,13 +186,15 @@ std::string ready_prompt(TrainConfig& config, const Corpus& corpus) {
 std::string sample_block(const RunFolder& run, const Corpus& corpus, const Model& model, int64_t step) {
   const SampleConfig& sample = run.config().sample;
   const Tokenizer& tokenizer = *corpus.tokenizer;
-  const bool asks = asks_question(run.config());
-  const std::vector<int64_t> prompt = asks ? first_question(run.config(), corpus) : tokenizer.encode_start(sample.prompt),
-                             ends = tokenizer.marks().ends;
+  const std::vector<int64_t> prompt = start_of_sample(run.config(), corpus), ends = tokenizer.marks().ends;
+  const bool has_prompt = !has_own_start(run.config()), asks = !has_prompt && is_chat(run.config());
   std::optional<ChatTokenizer> chat;
   if (asks) chat.emplace(corpus.tokenizer, chat_template(run.config().chat));
-  DecodeState written = tokenizer.state_after(prompt);
-  std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + (asks ? tokenizer.decode(prompt) : sample.prompt);
+  DecodeState written;
+  if (has_prompt || asks) written = tokenizer.state_after(prompt);
+  std::string text = format_message("\nsample after step {}:\n", {with_commas(step)});
+  if (has_prompt) text += sample.prompt;
+  if (asks) text += tokenizer.decode(prompt);
   generate(
       model, prompt, sample.tokens, sample.sampling.among(tokenizer.vocab_size()), run.config().device,
       [&](int64_t token) {

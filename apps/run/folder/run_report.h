@@ -44,9 +44,10 @@ std::string memory_line(int64_t peak_bytes, int64_t reserved_bytes);
 // config.yaml. Returns a line where the run is to go on past its end, else nothing.
 std::string follow_schedule(TrainConfig& config, const TrainState& state);
 
-// Checks the prompt of the samples before the training, not after it. The default prompt is the end of a line, or the first question of
-// conversations. Not every vocabulary has the end of a line: then the first token of the validation text takes its place, and a line
-// about that is returned, else an empty one. Error: another prompt that is empty or not made of the vocabulary.
+// Checks the prompt of the samples before the training, not after it. The default prompt is the end of a line, the first question of
+// conversations, or the start of a document if an end token separates documents. Not every vocabulary has the end of a line: then the first
+// token of the validation text takes its place, and a line about that is returned, else an empty one. Error: another prompt that is empty
+// or not made of the vocabulary.
 std::string ready_prompt(TrainConfig& config, const Corpus& corpus);
 
 // The text that the config asks for, written by the model as it is now, under a heading. An interruption ends it.

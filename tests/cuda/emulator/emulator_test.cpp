@@ -191,8 +191,8 @@ namespace {
 
 struct Fill {
   float* x;
-  float value;
-  __device__ void operator()() const { x[threadIdx.x] = value; }
+  double value;  // a float would leave padding, where chance values can look like a pointer
+  __device__ void operator()() const { x[threadIdx.x] = static_cast<float>(value); }
 };
 
 struct Add {
