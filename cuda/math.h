@@ -22,7 +22,6 @@ HD float sqrt(float x) { return __builtin_sqrtf(x); }
 HD double sqrt(double x) { return __builtin_sqrt(x); }
 HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }  // a*b + c, rounded once
 HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
-template <Real T> HD T rsqrt(T x) { return 1 / sqrt(x); }
 template <Real T> HD T abs(T x) { return from_bits(to_bits(x) & ~Constants<T>::sign); }
 template <Real T> HD T copysign(T size, T sign) { return from_bits(to_bits(abs(size)) | (to_bits(sign) & Constants<T>::sign)); }
 template <Real T> HD bool isnan(T x) { return x != x; }

@@ -15,7 +15,6 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
-#include <utility>
 
 #include "apps/run/config/options.h"
 #include "apps/run/corpus/corpus.h"

@@ -315,8 +315,4 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
   return all;
 }
 
-StoredSource open_source(const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache_folder) {
-  return open_sources({source}, tokenizer, {}, cache_folder)[0];
-}
-
 }  // namespace ricci

@@ -42,12 +42,10 @@ struct TokenizerRequest {
 };
 
 // The sources with the tokenizer that is given, or else made. A cache folder that cannot be used, or an empty name, means files in a folder
-// for temporary files, without a name. Several users may share a cache folder, whose rights stay as they are.
+// for temporary files, without a name. Users can share a cache folder, and its rights stay as they are.
 // A store that is cut, damaged or of other files or another tokenizer is made again; a store that is open stays readable.
 // Errors: the files' and the tokenizer's; a source too short to be cut; one without tokens; a full disk.
 std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& given,
     const TokenizerRequest& request, const std::string& cache_folder);
-// One source, with a tokenizer that is given.
-StoredSource open_source(const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache_folder);
 
 }  // namespace ricci

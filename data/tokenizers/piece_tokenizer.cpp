@@ -1,7 +1,5 @@
 #include "data/tokenizers/piece_tokenizer.h"
 
-#include <algorithm>
-
 #include "core/error.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/unicode.h"

@@ -33,7 +33,6 @@ class SharedMemory {
 
   void begin_block(size_t dynamic_bytes);
   void* dynamic() const { return memory_; }
-  size_t static_bytes() const { return static_bytes_; }  // bytes in the variables made so far
   bool contains(const void* p, size_t bytes) const;      // wholly, in one variable
   void copy_to(std::vector<unsigned char>& bytes) const;
   // The variable of that key, made on first use. Null if it does not fit.

@@ -1,7 +1,6 @@
 #include "data/tokenizers/training/count_words.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "core/cpu/parallel.h"

@@ -15,6 +15,7 @@
 #include "data/shards/store.h"
 #include "tests/data/files.h"
 #include "tests/data/ids.h"
+#include "tests/data/shards/shard_files.h"
 
 using namespace ricci;
 using namespace test_data;

@@ -5,11 +5,17 @@
 
 #include "core/files/file.h"
 #include "data/shards/prepare.h"
+#include "data/shards/store.h"
 #include "data/shards/tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "tests/data/files.h"
 
 namespace test_data {
+
+inline ricci::StoredSource open_source(
+    const ricci::StoreSource& source, const std::shared_ptr<const ricci::Tokenizer>& tokenizer, const std::string& cache_folder) {
+  return ricci::open_sources({source}, tokenizer, {}, cache_folder)[0];
+}
 
 // A shard as llm.c writes it; announced: the number of tokens that its header tells, those that it has if not given.
 inline std::string llmc_shard(int32_t magic, int32_t version, const std::vector<int64_t>& ids, size_t width, int32_t announced = -1) {

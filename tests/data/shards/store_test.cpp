@@ -17,6 +17,7 @@
 #include "data/tokenizers/kinds.h"
 #include "tests/data/files.h"
 #include "tests/data/ids.h"
+#include "tests/data/shards/shard_files.h"
 #include "tests/skip.h"
 
 using namespace ricci;
