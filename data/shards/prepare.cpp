@@ -60,6 +60,7 @@ class PackedIds final : public Tokenizer {
   std::string name() const override { return tokenizer_->name(); }
   int64_t vocab_size() const override { return tokenizer_->vocab_size(); }
   std::string to_json() const override { return tokenizer_->to_json(); }
+  std::string hashed_json() const override { return tokenizer_->hashed_json(); }
   size_t complete_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
   void append_ids(std::string_view bytes, int64_t offset, std::vector<int64_t>& ids) const override {
     if (bytes.size() % 2) fail("ids of two bytes each, but there are {} bytes", {offset + std::ssize(bytes)});

@@ -79,6 +79,8 @@ for name in file labelled; do holds "have none: $name" eval "! grep -q behind $n
 
 # ---- Ids of two bytes without a header, as nanoGPT's train.bin
 accept 'a tokenizer' tokenize train lines.txt --vocab 300 -o bpe.json
+next=$(sed -E 's/.*, ([0-9]+) tokens/\1/' out)  # an id that the model does not know
+sed -i 's/"added_tokens":\[/&{"id":'"$next"',"content":"<added>","special":true}/' bpe.json
 "$build/ricci-tokenize" encode lines.txt --tokenizer bpe.json --u16 >train.bin
 accept 'its ids' prepare train.bin --format u16 --tokenizer bpe.json --output ids
 accept 'and its text' prepare lines.txt --tokenizer bpe.json --output same
