@@ -50,7 +50,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for(Options& options, const TextSourc
   std::shared_ptr<const Tokenizer> tokenizer;
   if (options.is_ids && options.tokenizer == "char") fail("--format u16: --tokenizer names the file of the tokenizer that made the ids");
   if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
-  else if (options.tokenizer != "char") tokenizer = open_tokenizer(find_data(options.tokenizer).string());
+  else if (options.tokenizer != "char") tokenizer = open_tokenizer(find_data(options.tokenizer, "--tokenizer").string());
   if (options.is_ids) return reader_of_ids(tokenizer);
   const Eos eos = eos_for(options, tokenizer);
   options.text.documents.keep_line_ends = eos != Eos::document;
@@ -63,6 +63,9 @@ int prepare(Options options) {
   DocumentOptions& documents = options.text.documents;
   if (!documents.labels.empty()) documents.classes = std::ssize(documents.labels);
   options.is_ids = options.text.format == "u16";
+  for (const auto& [option, is_given] : {std::pair{"documents", documents.documents != DocumentOptions().documents},
+           {"eos", !options.eos.empty()}, {"encoding", options.text.encoding != TextOptions().encoding}})
+    if (options.is_ids && is_given) fail("--{}: is for texts; --format u16 reads ids, and each file is one document", {option});
   if (options.is_ids) options.text.format = name_of(DocumentFormat::text);
   if (options.is_ids) options.text.encoding = name_of(Encoding::bytes);
   const TextSource files = open_texts(options.text);

@@ -200,7 +200,7 @@ std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split(double fraction) co
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
   if (train < 1 || train >= documents)
     fail("{}: has {} documents, too few for a training fraction of {}; validation=... names another text, and "
-         "ricci-prepare --documents line makes more of a text",
+         "data=TEXT, without ricci-prepare, is split between any two characters",
         {name(), documents, fraction});
   return {part("train", 0, train), part("validation", train, documents)};
 }

@@ -37,29 +37,35 @@ std::optional<fs::path> look_for_data(const std::string& path) {
 
 namespace {
 
-// "; train.tsv.zst is there": the first file in the same folder whose name is the same up to its first dot, or goes on from there.
+// "; train.tsv.zst is there": the file in the same folder whose name begins most like this one, at least up to its first dot.
 std::string nearest_note(const fs::path& path) {
-  const std::string name = path.filename().string(), stem = name.substr(0, name.find('.'));
+  const std::string asked = path.filename().string() + ".";  // so the same name with one more ending comes first
   std::string nearest;
+  size_t most = asked.find('.');
+  if (most == 0) return "";
   std::error_code error;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string found = entry.path().filename().string();
-    if (!stem.empty() && found.starts_with(stem) && (nearest.empty() || found < nearest)) nearest = found;
+    const auto common = std::mismatch(found.begin(), found.end(), asked.begin(), asked.end()).first - found.begin();
+    const auto alike = static_cast<size_t>(common);
+    if (alike < most || (alike == most && !nearest.empty() && nearest < found)) continue;
+    nearest = found;
+    most = alike;
   }
   return nearest.empty() ? "" : "; " + (path.parent_path() / nearest).string() + " is there";
 }
 
 }  // namespace
 
-fs::path find_data(const std::string& path) {
+fs::path find_data(const std::string& path, const char* key) {
   if (const auto found = look_for_data(path)) return *found;
   const fs::path second = second_place(path);
   std::string note = nearest_note(path);
   if (note.empty() && !second.empty()) note = nearest_note(second);
-  if (path.starts_with('/')) fail("data: {} is not there{}", {path, note});
-  if (second.empty()) fail("data: {} is not there, and $RICCI_DATA, the second place to look, is not set{}", {path, note});
-  fail("data: found neither {} nor {} ($RICCI_DATA){}", {path, second.string(), note});
+  if (path.starts_with('/')) fail("{}: {} is not there{}", {key, path, note});
+  if (second.empty()) fail("{}: {} is not there, and $RICCI_DATA, the second place to look, is not set{}", {key, path, note});
+  fail("{}: found neither {} nor {} ($RICCI_DATA){}", {key, path, second.string(), note});
 }
 
 namespace {

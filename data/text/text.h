@@ -18,8 +18,8 @@
 
 namespace ricci {
 
-// The path as given, else under $RICCI_DATA. Error naming both places where neither exists.
-std::filesystem::path find_data(const std::string& path);
+// The path as given, else under $RICCI_DATA. Error where neither exists, with both places and the key or option that asked.
+std::filesystem::path find_data(const std::string& path, const char* key = "data");
 // Like find_data, but returns nothing where neither exists. Both fail if one of the places cannot be looked at.
 std::optional<std::filesystem::path> look_for_data(const std::string& path);
 

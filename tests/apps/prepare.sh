@@ -90,9 +90,14 @@ refuse 'without the option' 1 "train\.bin: byte [0-9]+ .*nanoGPT's train.bin, wh
 refuse 'an id outside of the vocabulary' 1 'train\.bin: id [0-9]+ at byte [0-9]+ is outside the vocabulary of 256' prepare train.bin --format u16 --tokenizer byte --output bad_ids
 printf 'abc' >half.bin
 refuse 'half an id' 1 'half\.bin: ids of two bytes each, but there are 3 bytes' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
+for words in '--documents line' '--eos line' '--encoding latin-1'; do
+  refuse "ids are no text: $words" 1 "${words% *}: is for texts; --format u16 reads ids, and each file is one document" \
+    prepare train.bin --format u16 --tokenizer bpe.json $words --output bad_ids
+done
 refuse 'no tokenizer' 1 '--format u16: --tokenizer names the file of the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
 
 # ---- What is wrong, in one line
+refuse 'shards of one document are not split' 1 'file: has 1 documents, .*; validation=\.\.\. names another text, and data=TEXT, without ricci-prepare, is split ' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
 refuse 'weights without a sum' 1 'weights: their sum is not finite' "${shuffled[@]}" data='[whole, jsonl]' weights='[1e308, 1e308]'
@@ -112,6 +117,7 @@ refuse 'shards of another tokenizer than the model' 1 'chars: the shards were ma
 cp -r whole bad_shards && printf x | dd of=bad_shards/shard-00003.tokens bs=1 seek=500 conv=notrunc status=none
 refuse 'an altered shard' 1 'bad_shards/shard-00003\.tokens: the shard was altered or damaged' "${shuffled[@]}" data=bad_shards steps=2000
 printf 'caf\xe9\n' >latin.txt
+refuse 'no such tokenizer' 1 '--tokenizer: found neither gpt3 nor ' prepare text.txt --tokenizer gpt3 --output bad_tokenizer
 refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' prepare latin.txt --output bad_text
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' prepare <(cat lines.txt) --output pipe
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin

@@ -119,8 +119,8 @@ TEST_CASE("a corpus is divided between two documents") {
     CHECK(train.name() == "lines (train)");
   }
   CHECK(error_of([&] { whole.split(0.001); }) ==
-        "lines: has 500 documents, too few for a training fraction of 0.001; validation=... names another text, and ricci-prepare "
-        "--documents line makes more of a text");
+        "lines: has 500 documents, too few for a training fraction of 0.001; validation=... names another text, and data=TEXT, "
+        "without ricci-prepare, is split between any two characters");
 }
 
 TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks in the place of documents") {

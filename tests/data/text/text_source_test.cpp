@@ -93,6 +93,12 @@ TEST_CASE("text source: a relative path is looked for under $RICCI_DATA, too") {
     folder.write("corpora/train.tsv.zst", "x");
     CHECK(error_of([] { TextSource("corpora/train.tsv"); }) == "data: found neither corpora/train.tsv nor " + folder / "corpora/train.tsv" +
                                                                    " ($RICCI_DATA); " + folder / "corpora/train.tsv.zst" + " is there");
+    for (const char* file : {"ptb/ptb.test.txt.gz", "ptb/ptb.train.txt-old", "ptb/ptb.train.txt.gz", "ptb/ptb.valid.txt.gz"})
+      folder.write(file, "x");
+    for (const auto& [asked, found] : {std::pair{"ptb.train.txt", "ptb.train.txt.gz"}, {"ptb.valid", "ptb.valid.txt.gz"},
+             {"ptb.vaild.txt", "ptb.valid.txt.gz"}, {"ptb.txt", "ptb.test.txt.gz"}})
+      CHECK(error_of([&, name = "ptb/" + std::string(asked)] { TextSource(folder / name); }) ==
+            "data: " + folder / "ptb/" + asked + " is not there; " + folder / "ptb/" + found + " is there");
     for (const char* asked : {"here.md", "her.txt", "here", "here.txt.gz"})
       CHECK(error_of([&] { TextSource(folder / "corpora/" + asked); }) ==
             "data: " + folder / "corpora/" + asked + " is not there; " + folder / "corpora/here.txt" + " is there");
