@@ -25,7 +25,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
   const auto max = static_cast<size_t>(std::min(options.length, open.context));
   std::vector<int64_t> ids;
   if (options.text_given) {
-    ids = open.run.tokenizer()->encode_start(given_text(options.text, options.text_file, "--text"));
+    ids = open.run.tokenizer()->encode_start(given_text(options.text, options.text_file, "--text", open.run.config().encoding));
     if (ids.empty()) fail("{}: is empty", {options.text_file.empty() ? "--text" : "--text-file"});
     ids.resize(std::min(ids.size(), max));
   } else {
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
             app.add_option("--text", options.text,
                    "Text to look at, with escapes such as \\n; -: all of stdin; the start of the run's validation text if not given")
                 ->each(given);
-        app.add_option("--text-file", options.text_file, "The text is in this file, as it is; -: stdin")->each(given)->excludes(text);
+        app.add_option("--text-file", options.text_file, "The text is in this file; -: stdin")->each(given)->excludes(text);
         app.add_option("--length", options.length, "Tokens of the text to look at, at most")->check(at_least_one)->capture_default_str();
         app.add_option("--token", options.look.tokens,
                "A token whose distances to others are listed; may be given several times; the most frequent of the text if not given")

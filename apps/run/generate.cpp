@@ -79,6 +79,8 @@ class Generator {
           format_message("{{\"prompt\": {}, \"sample\": {}, {}}}\n", {quoted, i, json_members("text", texts[i], *open_.run.tokenizer())}));
   }
 
+  const RunFolder& run() const { return open_.run; }
+
   // 200 tokens, 1340 tokens/s
   std::string speed() const {
     return format_message("{} tokens, {:.0f} tokens/s\n", {tokens_, seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0.0});
@@ -152,8 +154,9 @@ int generate_text(Options& options) {
   const StopStrings checked(options.writing.stops);
   if (options.chat) return talk(options);
   const bool reads_prompts = options.interactive || (options.json_lines && !options.prompt_given);
-  const std::string prompt = reads_prompts ? "" : given_text(options.prompt, options.prompt_file, "--prompt");
   Generator generator(options);
+  const std::string prompt =
+      reads_prompts ? "" : given_text(options.prompt, options.prompt_file, "--prompt", generator.run().config().encoding);
   if (options.interactive) answer_lines(generator);
   else if (reads_prompts) answer_json_lines(generator);
   else if (options.json_lines) generator.print_json(prompt);
@@ -168,7 +171,7 @@ void add_options(CLI::App& app, Options& options) {
   CLI::Option* const text =
       app.add_option("--prompt", options.prompt, "Text to continue, with escapes such as \\n, \\t and \\u00e9; -: all of stdin")
           ->each(given);
-  app.add_option("--prompt-file", options.prompt_file, "The text is in this file, as it is; -: stdin")->each(given)->excludes(text);
+  app.add_option("--prompt-file", options.prompt_file, "The text is in this file; -: stdin")->each(given)->excludes(text);
   app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
   app.add_option("--samples", options.writing.samples, "Texts to write at once, each with draws of its own")
       ->check(at_least_one)

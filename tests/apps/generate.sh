@@ -20,6 +20,13 @@ for words in '--prompt the\x20quick\nbrown' '--prompt-file prompt.txt' '--prompt
   "$build/ricci-generate" "${greedy[@]}" $words <prompt.txt >out 2>err
   same "the same with $words" expected out
 done
+printf '\xef\xbb\xbfthe quick\r\nbrown' >windows.txt
+for words in '--prompt-file windows.txt' '--prompt -' '--prompt-file -'; do
+  "$build/ricci-generate" "${greedy[@]}" $words <windows.txt >out 2>err
+  same "line ends and a mark of Windows are read as in every text, $words" expected out
+done
+printf 'caf\xe9' >latin1.txt
+refuse 'a prompt that is no text' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8' generate runs/tiny --prompt-file latin1.txt
 refuse 'an unknown escape' 1 "--prompt: unknown escape '.q' at byte 4; two backslashes mean one" generate runs/tiny --prompt 'the \q'
 refuse 'two prompts' 2 '--prompt' generate runs/tiny --prompt a --prompt-file prompt.txt
 refuse 'an empty prompt' 1 "the prompt '' has no tokens for the char tokenizer" generate runs/tiny --prompt ''

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json/value.h"
-#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {
@@ -73,9 +72,14 @@ std::string unescape(std::string_view text, const char* option) {
   return meant;
 }
 
-std::string given_text(const std::string& text, const std::string& file, const char* option) {
-  if (file == "-" || (file.empty() && text == "-")) return read_stdin();
-  return file.empty() ? unescape(text, option) : read_text(file);
+std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding) {
+  if (file.empty() && text != "-") return unescape(text, option);
+  const bool is_stdin = file.empty() || file == "-";
+  std::string decoded;
+  TextDecoder decoder(encoding == Encoding::bytes ? Encoding::bytes : Encoding::utf8);
+  decoder.append(is_stdin ? read_stdin() : read_text(file), is_stdin ? "stdin" : file, decoded);
+  decoder.finish(is_stdin ? "stdin" : file, decoded);
+  return decoded;
 }
 
 std::string Writing::next(const Tokenizer& tokenizer, int64_t token, std::span<const double> logits_v, bool ends) {

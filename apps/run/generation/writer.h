@@ -11,6 +11,7 @@
 
 #include "apps/run/folder/model_options.h"
 #include "core/error.h"
+#include "data/text/utf8.h"
 #include "models/inference/sampling.h"
 
 namespace ricci::apps {
@@ -20,8 +21,9 @@ namespace ricci::apps {
 // with its byte.
 std::string unescape(std::string_view text, const char* option);
 
-// The text that a user gives: the contents of the file, or the value of the option, with escapes; "-" for either: all of stdin.
-std::string given_text(const std::string& text, const std::string& file, const char* option);
+// The text that a user gives: the contents of the file, or the value of the option, with escapes; "-" for either: all of stdin. Files and
+// stdin are UTF-8, with the line ends that the texts of runs have, unless the run reads its texts as bytes.
+std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding);
 
 // The end of a generated text: before the stop string that is complete first. The text comes in pieces, and a stop string may be spread
 // over several. Text that might be the beginning of one is held back.
