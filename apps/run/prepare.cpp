@@ -101,7 +101,7 @@ void add_options(CLI::App& app, Options& options) {
       "Put a piece after every line or document: " + list_of<Eos>() +
           "; document by default for documents that are not whole files and have no labels");
   app.add_option("--eos-piece", options.eos_piece, "This piece; by default the tokenizer's own end of text, or <eos>")->needs(eos);
-  add_text_options(app, options.text);
+  add_text_options(app, options.text, false);
   CLI::Option* const format = app.get_option("--format");
   format->description(format->get_description() + "; u16: ids of two bytes without a header, as nanoGPT's train.bin, for --tokenizer FILE");
   app.add_option("--label-field", documents.label_field, "As --text-field, of the field or column with the label of a document");

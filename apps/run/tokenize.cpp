@@ -59,16 +59,18 @@ int train(Options& options) {
   return 0;
 }
 
-// Calls use(ids, bytes) for the documents of the files, and returns the name of these.
-std::string for_each_ids(Options& options, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t>, int64_t)>& use) {
-  const TextSource files = open_texts(options.text);
-  if (options.text.documents.format == DocumentFormat::messages) fail("--format: messages is read by train; the command chat encodes them");
+// Calls use(ids, bytes) for the documents of the files; for the roles and contents of messages, as train reads them.
+void for_each_ids(const TextSource& files, const Options& options, const Tokenizer& tokenizer,
+    const std::function<void(std::span<const int64_t>, int64_t)>& use) {
+  if (options.text.documents.format == DocumentFormat::messages)
+    return documents_of(files, options.text.documents)
+        .for_each_piece(complete_utf8_prefix,
+            [&](std::string_view text, int64_t, const std::string&) { use(tokenizer.encode(text), std::ssize(text)); });
   DocumentReader reader(files, options.text.documents, [&](std::string_view text) { return tokenizer.complete_prefix(text); });
   const bool drops = !options.special && tokenizer.marks().first >= 0;
   for_each_encoded(reader, tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
     use(ids.subspan(drops && is_first && piece.starts ? 1 : 0), is_first ? std::ssize(piece.text) : 0);
   });
-  return files.name();
 }
 
 // Ids as text, with a blank after each, or as two bytes each.
@@ -98,7 +100,9 @@ int encode(Options& options) {
     tokenizer->append_end(text, ids);
     print_ids(ids, options.u16);
   } else {
-    for_each_ids(options, *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
+    const TextSource files = open_texts(options.text);
+    if (options.text.documents.format == DocumentFormat::messages) fail("--format: the command chat encodes messages");
+    for_each_ids(files, options, *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
   }
   if (!options.u16) std::puts("");
   return 0;
@@ -146,11 +150,12 @@ int chat(Options& options) {
 int count(Options& options) {
   const auto tokenizer = open(options);
   int64_t tokens = 0, bytes = 0;
-  const std::string name = for_each_ids(options, *tokenizer, [&](std::span<const int64_t> ids, int64_t more_bytes) {
+  const TextSource files = open_texts(options.text);
+  for_each_ids(files, options, *tokenizer, [&](std::span<const int64_t> ids, int64_t more_bytes) {
     tokens += static_cast<int64_t>(ids.size());
     bytes += more_bytes;
   });
-  std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", name.c_str(), static_cast<long long>(tokens),
+  std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", files.name().c_str(), static_cast<long long>(tokens),
       static_cast<long long>(bytes), static_cast<double>(bytes) / static_cast<double>(tokens));
   return 0;
 }
@@ -167,7 +172,7 @@ void add_common(CLI::App& app, Options& options) {
 void add_train(CLI::App& app, Options& options) {
   app.add_option("texts", options.text.paths, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")
       ->required();
-  add_text_options(app, options.text);
+  add_text_options(app, options.text, true);
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
   app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")
@@ -226,7 +231,7 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   CLI::App* const counting = add("count", "The number of tokens of texts", count);
   counting->add_option("texts", options.text.paths, "Files or folders, as train reads them")->required();
-  for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text);
+  for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text, each == counting);
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.tokenizer,
             "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, a folder with one of them, or byte")

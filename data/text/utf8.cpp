@@ -111,12 +111,21 @@ namespace {
 constexpr std::string_view kMark = "\xef\xbb\xbf";
 
 // The end of an error about a file that is no text: what it looks like, and the way out.
-const char* likeness(std::string_view start, const std::string& name, bool is_nul) {
-  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
-    return "; it looks like UTF-16, and iconv -f UTF-16 -t UTF-8 makes UTF-8 of it";
-  if (name.ends_with(".bin"))
-    return "; it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads";
-  return is_nul ? "; it looks like UTF-16 or no text at all; encoding bytes reads any file" : "; encoding latin-1 or bytes reads any text";
+std::string likeness(std::string_view start, const std::string& name, bool is_nul) {
+  using namespace std::string_view_literals;
+  const auto zero = [&](size_t i) { return i < start.size() && start[i] == 0; };
+  const char* encoding = nullptr;
+  if (start.starts_with("\xff\xfe\0\0"sv) || start.starts_with("\0\0\xfe\xff"sv)) encoding = "UTF-32";
+  else if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff")) encoding = "UTF-16";
+  else if (name.ends_with(".bin"))
+    return "; it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads; if it holds "
+           "anything "
+           "else, leave it out";
+  else if (!zero(0) && zero(1) && !zero(2) && zero(3)) encoding = "UTF-16LE";
+  else if (zero(0) && !zero(1) && zero(2) && !zero(3)) encoding = "UTF-16BE";
+  if (encoding) return format_message("; it looks like {}, and iconv -f {} -t UTF-8 makes UTF-8 of it", {encoding, encoding});
+  return is_nul ? "; it looks like UTF-16 or no text at all; encoding bytes reads any file"
+                : "; encoding latin-1, or encoding bytes with tokenizer byte, reads any text";
 }
 
 void append_lines(std::string_view bytes, std::string& text) {

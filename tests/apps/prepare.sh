@@ -118,7 +118,7 @@ cp -r whole bad_shards && printf x | dd of=bad_shards/shard-00003.tokens bs=1 se
 refuse 'an altered shard' 1 'bad_shards/shard-00003\.tokens: the shard was altered or damaged' "${shuffled[@]}" data=bad_shards steps=2000
 printf 'caf\xe9\n' >latin.txt
 refuse 'no such tokenizer' 1 '--tokenizer: found neither gpt3 nor ' prepare text.txt --tokenizer gpt3 --output bad_tokenizer
-refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' prepare latin.txt --output bad_text
+refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text' prepare latin.txt --output bad_text
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' prepare <(cat lines.txt) --output pipe
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
 refuse 'other settings in the same folder' 1 'whole: holds shards of other inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole

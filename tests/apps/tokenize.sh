@@ -34,7 +34,7 @@ prints 'count ten words and <eos> in each of 60 lines' '^text.txt: 660 tokens, 2
 refuse 'unknown kind' 1 '--kind: expected one of char, byte, word, bpe, got morse' tokenize train text.txt --kind morse
 given 'bytes are their own ids' 'ab c' '97 98 32 99 \n' encode --tokenizer byte
 printf 'caf\xe9\n' >latin1.txt
-refuse 'text that is not UTF-8' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1 or bytes reads any text' tokenize train latin1.txt --kind word
+refuse 'text that is not UTF-8' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text' tokenize train latin1.txt --kind word
 
 # The texts of JSONL, TSV and archives, and not their quotes, names and tabs.
 awk '{ printf "{\"label\": %d, \"text\": \"%s\"}\n", NR % 2, $0 }' text.txt >lines.jsonl
@@ -56,6 +56,8 @@ for texts in lines.jsonl.gz lines.tsv 'lines.tsv --text-field 2' members members
 done
 printf '{"messages": [{"role": "user", "content": "ab ab"}, {"role": "assistant", "content": "ab"}]}\n' >talk.jsonl
 prints 'train on conversations' 'talks\.json: bpe, 257 tokens' tokenize train talk.jsonl --format messages --min-count 2 --vocab 300 -o talks.json
+prints 'count their roles and contents' '^talk\.jsonl: 20 tokens, 20 bytes, 1\.000 bytes per token$' tokenize count talk.jsonl --format messages --tokenizer byte
+refuse 'encode them' 1 '--format: the command chat encodes messages' tokenize encode talk.jsonl --format messages --tokenizer byte
 refuse 'conversations as texts' 1 'talk\.jsonl:1: has no text "text"; format messages reads conversations' tokenize train talk.jsonl --vocab 300
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' tokenize count <(cat text.txt) --tokenizer byte
 

@@ -4,9 +4,10 @@
 
 namespace ricci::apps {
 
-void add_text_options(CLI::App& app, TextOptions& options) {
+void add_text_options(CLI::App& app, TextOptions& options, bool reads_messages) {
   app.add_option("--format", options.format,
-      "Format of the files: " + list_of<DocumentFormat>() + "; if not given, jsonl or tsv where they are named so, else text");
+      "Format of the files: text, jsonl, tsv" + std::string(reads_messages ? ", messages" : "") +
+          "; if not given, jsonl or tsv where they are named so, else text");
   app.add_option("--encoding", options.encoding, "Encoding of the files: " + list_of<Encoding>())->capture_default_str();
   app.add_option("--documents", options.documents.documents,
          "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")

@@ -13,7 +13,7 @@ struct TextOptions {
   std::string format, encoding = name_of(Encoding::utf8);  // if the format is empty, the names of the files decide
   DocumentOptions documents;
 };
-void add_text_options(CLI::App& app, TextOptions& options);
+void add_text_options(CLI::App& app, TextOptions& options, bool reads_messages);
 
 // The files, and what the options make of them. Errors: options that do not belong together; TextSource's.
 TextSource open_texts(TextOptions& options);

@@ -192,12 +192,14 @@ TEST_CASE("encodings") {
   CHECK(documents_of(latin, {}, Encoding::latin1) == Strings{"café ÿ"});
   CHECK(documents_of(latin, {}, Encoding::bytes) == Strings{"caf\xe9 \xff"});
   CHECK(error_of([&] { documents_of(latin, {}); }) ==
-        "latin.txt: byte 3 (value 0xe9) is not valid UTF-8; encoding latin-1 or bytes reads any text");
+        "latin.txt: byte 3 (value 0xe9) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text");
   CHECK(error_of([&] { documents_of(cut, {}); }) ==
-        "cut.txt: byte 3 (value 0xe2) is not valid UTF-8; encoding latin-1 or bytes reads any text");
+        "cut.txt: byte 3 (value 0xe2) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text");
   CHECK(documents_of(folder.write("mixed.txt", mixed), {}) == Strings{mixed});
   CHECK(error_of([&] { documents_of(folder.write("late.txt", mixed + "\x80"), {}); }) ==
-        format_message("late.txt: byte {} (value 0x80) is not valid UTF-8; encoding latin-1 or bytes reads any text", {mixed.size()}));
+        format_message(
+            "late.txt: byte {} (value 0x80) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text",
+            {mixed.size()}));
 }
 
 namespace {
@@ -287,15 +289,24 @@ TEST_CASE("bytes that are no text are an error that says what they look like, fo
                           "a\0b\0",
       6),
       utf16_big("\xfe\xff\0a", 4);
-  const std::string bin = "it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads",
-                    utf = "it looks like UTF-16, and iconv -f UTF-16 -t UTF-8 makes UTF-8 of it",
-                    nul = "it looks like UTF-16 or no text at all; encoding bytes reads any file";
+  const auto iconv = [](const std::string& name) {
+    return "it looks like " + name + ", and iconv -f " + name + " -t UTF-8 makes UTF-8 of it";
+  };
+  const std::string bin = "it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads; "
+                          "if it holds anything else, leave it out",
+                    utf = iconv("UTF-16"), nul = "it looks like UTF-16 or no text at all; encoding bytes reads any file";
   const std::tuple<const char*, std::string, std::string> files[] = {
       {"train.bin", ids, "train.bin: byte 5 (value 0x00) is not text; " + bin},
       {"other.bin", std::string("\x42\x01\x02\x03\x01\0\0\0", 8) + ids, "other.bin: byte 5 (value 0x00) is not text; " + bin},
       {"a.txt", utf16, "a.txt: byte 0 (value 0xff) is not valid UTF-8; " + utf},
       {"a.txt", utf16_big, "a.txt: byte 0 (value 0xfe) is not valid UTF-8; " + utf},
-      {"a.txt", utf16.substr(2), "a.txt: byte 1 (value 0x00) is not text; " + nul},
+      {"a.txt", utf16.substr(2), "a.txt: byte 1 (value 0x00) is not text; " + iconv("UTF-16LE")},
+      {"a.txt", utf16.substr(1, 4),
+          "a.txt: byte 0 (value 0xfe) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text"},
+      {"a.txt", std::string("\0a\0b", 4), "a.txt: byte 0 (value 0x00) is not text; " + iconv("UTF-16BE")},
+      {"a.txt", std::string("\xff\xfe\0\0a\0\0\0", 8), "a.txt: byte 0 (value 0xff) is not valid UTF-8; " + iconv("UTF-32")},
+      {"a.txt", std::string("\0\0\xfe\xff\0\0\0a", 8), "a.txt: byte 0 (value 0x00) is not text; " + iconv("UTF-32")},
+      {"a.txt", std::string("a\0\0\0b\0\0\0", 8), "a.txt: byte 1 (value 0x00) is not text; " + nul},
       {"a.txt",
           std::string("\xef\xbb\xbf"
                       "a\r\n\0",
@@ -363,7 +374,8 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(error("1\ta\n2\tb\n", tsv) == "r:2: label 2 is out of range: 2 classes have 0 to 1");
   CHECK(error("1\ta\npos\tb\n", tsv) == "r:2: label 'pos' is not an integer from 0 to 1");
   CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is 2");
-  CHECK(error("{\"text\":\"\xff\"}", json) == "r: byte 9 (value 0xff) is not valid UTF-8; encoding latin-1 or bytes reads any text");
+  CHECK(error("{\"text\":\"\xff\"}", json) ==
+        "r: byte 9 (value 0xff) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text");
   CHECK(contains(error(std::string(DocumentReader::kMaxLine + 300'000, 'x'), json), "r:1: a line of more than 67108864 bytes"));
 }
 
