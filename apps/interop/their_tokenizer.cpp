@@ -137,10 +137,7 @@ Marks marks_of(const RunFolder& run) {
   const bool is_between = marks.ends.empty() || eos_of(*tokenizer) == Eos::document;  // texts: the end of one is before the next
   if (marks.ends.empty() && !last.empty()) marks.ends = {tokenizer->find(last)};
   if (marks.begin < 0 && is_between && !last.empty()) marks.begin = marks.ends[0];
-  const int64_t end = tokenizer && has_chat(run.config()) ? tokenizer->find(chat_template(run.config().chat).end) : -1;
-  if (end < 0) return marks;
-  std::erase(marks.ends, end);
-  marks.ends.insert(marks.ends.begin() + !marks.ends.empty(), end);
+  if (tokenizer) marks.ends = with_answer_end(marks.ends, run.config(), *tokenizer);
   return marks;
 }
 

@@ -15,6 +15,7 @@
 #include "core/files/file.h"
 #include "cuda/device/device.h"
 #include "data/text/text.h"
+#include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
@@ -90,6 +91,14 @@ RunRequest request_run(const std::string& file_or_run, const std::vector<std::st
   return {folder_of_runs(config) + "/" + config.name, config, {read_text(file, kMaxYaml), overrides}};
 }
 
+std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer) {
+  const int64_t end = has_chat(config) ? tokenizer.find(chat_template(config.chat).end) : -1;
+  if (end < 0) return ends;
+  std::erase(ends, end);
+  ends.insert(ends.begin() + !ends.empty(), end);
+  return ends;
+}
+
 RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
   const auto lock = std::make_shared<RunLock>(request.folder);
   RunFolder run(lock->folder());
@@ -100,8 +109,11 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
   TrainConfig asked = request.config;
   if (run.checkpoints().steps().empty()) {
     asked.max_ranks = asked.max_ranks.value_or(ranks);
+    const std::string checkpoints = run.path() + "/checkpoints";
+    if (fs::is_symlink(checkpoints) && !is_there(checkpoints))
+      fail("{}: is a link to {}, which is not there", {checkpoints, one_line(fs::read_symlink(checkpoints).string())});
     if (OpenFile::find(run.place("model.safetensors")))
-      fail("{0}: holds a trained model but no checkpoint to go on from; init={0} name=... trains it further in another folder",
+      fail("{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in another folder",
           {run.path()});
   } else {
     run.read();

@@ -10,7 +10,7 @@
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of ricci-probe
 //   nonfinite.safetensors   the step at which the training ended because its loss or gradient was not finite
 // A link in the place of one of them, or of checkpoints/, is followed, as to a disk with more room or into a store. A file that is written
-// again takes the place of its link; what the link led to stays as it was.
+// again takes the place of its link; what the link led to stays as it was. Records are appended to the file that a link leads to.
 #pragma once
 #include <functional>
 #include <memory>
@@ -50,6 +50,9 @@ inline bool out_of_patience(const TrainConfig& config, const TrainState& state) 
 inline bool ended_early(const TrainConfig& config, const TrainState& state) {
   return !state.awaits_evaluation && config.eval_every > 0 && state.step % config.eval_every == 0 && out_of_patience(config, state);
 }
+
+// The ids that end a text of this run: `ends`, and after its first the token that ends an answer, if the run learned conversations.
+std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer);
 
 class RunFolder {
  public:

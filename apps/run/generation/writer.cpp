@@ -107,7 +107,8 @@ std::vector<Written> write_texts(const OpenModel& open, const std::string& promp
     const std::function<void(const std::string& piece)>& show) {
   check_samples(options.samples);
   const Tokenizer& tokenizer = *open.run.tokenizer();
-  const std::vector<int64_t> ids = prompt_ids(tokenizer, prompt), ends = tokenizer.marks().ends;
+  const std::vector<int64_t> ids = prompt_ids(tokenizer, prompt),
+                             ends = with_answer_end(tokenizer.marks().ends, open.run.config(), tokenizer);
   std::vector<Writing> writings(
       static_cast<size_t>(options.samples), {tokenizer.state_after(ids), StopStrings(options.stops), options.log_probabilities});
   const auto use = [&](int64_t sample, int64_t token, std::span<const double> logits_v) {

@@ -90,6 +90,9 @@ verdict 'the model is written again' "$(cmp kept/model.safetensors runs/damaged/
 refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and steps 4, 8" eval runs/damaged --checkpoint 5
 rm -rf runs/damaged/checkpoints
 refuse 'a model without checkpoints' 1 'runs/damaged: holds a trained model but no checkpoint' train tiny.yaml name=damaged
+ln -s ../../nowhere runs/damaged/checkpoints
+refuse 'a link of checkpoints that leads nowhere' 1 'runs/damaged/checkpoints: is a link to ../../nowhere, which is not there' train tiny.yaml name=damaged
+rm runs/damaged/checkpoints
 
 # ---- A checkpoint of another run
 accept 'a run of another seed' train tiny.yaml name=seed seed=7
@@ -139,7 +142,7 @@ accept 'a new run of its config' train runs/old name=again steps=4
 touch runs/old/metrics.jsonl
 run train runs/old steps=8
 told 'an old run goes on' $?
-verdict 'from where it was' "$(grep -q 'goes on after step 4 of 8$' out && grep -q '^step 8: .* validation 2\.7028,' out || echo no)"
+verdict 'from where it was' "$(grep -q 'continues after step 4 of 8$' out && grep -q '^step 8: .* validation 2\.7028,' out || echo no)"
 verdict 'its config tells the version and the keys that are read' "$(sed -n 2p runs/old/config.yaml | grep -vE '^# after step 4: ricci [0-9.]+, commit '; grep scales runs/old/config.yaml)"
 accept 'what it wrote is evaluated' eval runs/old
 verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"
