@@ -24,6 +24,11 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kDropout = "model.dropout", *kChat = "chat";
 
+// Keys by which the weights have other shapes, or are others.
+constexpr const char* kSizes[] = {"model.bias", "model.d", "model.ff", "model.gated", "model.head_width", "model.kv_heads", "model.layers",
+    "model.mixer", "model.mixer_bias", "model.norm_bias", "model.norm_kind", "model.qk_norm", "model.qkv_bias", "model.scales",
+    "model.share_heads", "model.value_proj"};
+
 bool is_of_tokenizer(const std::string& key) { return key == kTokenizer || key == kVocab || key == kChat; }
 
 // True for the keys that define a model: its own, and those by which text becomes ids.
@@ -123,8 +128,10 @@ void check_changes(const TrainConfig& config, const std::map<std::string, InitKe
     const bool is_allowed = key == kDropout || key == kChat || lists_change(config, key) || has_other_tokenizer;
     if (is_same || is_allowed) continue;
     if (found == now.end() && lists_change(config, "model.family")) continue;  // the other family has no such key
-    fail("init: {} has {}: {}, not {}; init_changes: [{}] allows that",
-        {config.init, key, was.value, found == now.end() ? "none" : found->second.value, key});
+    const bool is_size = found == now.end() || std::find(std::begin(kSizes), std::end(kSizes), key) != std::end(kSizes);
+    fail("init: {} has {}: {}, not {}; {}", {config.init, key, was.value, found == now.end() ? "none" : found->second.value,
+                                                is_size ? "its weights fit only a model of its size"
+                                                        : "init_changes='[" + (key == kVocab ? kTokenizer : key) + "]' allows that"});
   }
   check_levels(config, before);
 }
@@ -135,7 +142,8 @@ std::shared_ptr<const Tokenizer> kept_tokenizer(const TrainConfig& config, const
   if (!before || is_chat(config)) return before;
   const auto kept = config.eos == Eos::document ? with_own_eos(before) : before;
   if (!follows_tokenizer_eos(config) && eos_of(*kept) != config.eos)
-    fail("init: {} has eos: {}, not {}; init_changes: [tokenizer] allows that", {config.init, name_of(eos_of(*kept)), name_of(config.eos)});
+    fail(
+        "init: {} has eos: {}, not {}; init_changes='[tokenizer]' allows that", {config.init, name_of(eos_of(*kept)), name_of(config.eos)});
   return kept;
 }
 

@@ -83,10 +83,10 @@ mv away.txt text.txt
 verdict 'a plan needs no run file' "$(parameters model.d=16 model.heads=1 data=text.txt | grep -qE '^[1-9]' || echo 'no number')"
 
 # ---- What must be listed to differ
-refuse 'other heads' 1 'init: .*/runs/first has model\.heads: 2, not 4; init_changes: \[model\.heads\] allows that' train next.yaml name=bad model.heads=4
+refuse 'other heads' 1 'init: .*/runs/first has model\.heads: 2, not 4; init_changes=.\[model\.heads\]. allows that' train next.yaml name=bad model.heads=4
 accept 'other heads that are listed' train next.yaml name=heads model.heads=4 'init_changes=[model.heads]'
 accept 'another dropout needs no list' train next.yaml name=dropout model.dropout=0.5
-refuse 'another context' 1 'init: .*/runs/first has model\.ctx: 16, not 32; init_changes: \[model\.ctx\]' train next.yaml name=bad model.ctx=32
+refuse 'another context' 1 'init: .*/runs/first has model\.ctx: 16, not 32; init_changes=.\[model\.ctx\]. allows that' train next.yaml name=bad model.ctx=32
 accept 'a longer context' train next.yaml name=longer model.ctx=32 'init_changes=[model.ctx]'
 verdict 'it tells of the rows' "$(starts "$first; pos.weight: 16 of 32 rows")"
 accept 'a shorter context' train next.yaml name=shorter model.ctx=8 'init_changes=[model.ctx]'
@@ -112,6 +112,9 @@ verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'wa
 accept 'without a table of positions' train next.yaml name=sinusoidal init=runs/scales model.positions=sinusoidal 'init_changes=[model.positions]'
 accept 'and with one again' train next.yaml name=learned init=runs/sinusoidal model.positions=learned 'init_changes=[model.positions]'
 verdict 'they are drawn' "$(starts "runs/sinusoidal/model.safetensors; stack.1.pos.weight: 0 of 16 rows; stack.4.pos.weight: 0 of 4 rows")"
+for size in layers=1 d=32 ff=40 bias=false norm_kind=rms mixer=avgpool; do
+  refuse "$size" 1 "init: .*/runs/first has model\.[a-z_]*: .*, not .*; its weights fit only a model of its size$" train next.yaml name=bad "model.$size"
+done
 refuse 'another width cannot be' 1 'tok\.weight is \[38 16\], expected \[38 32\]' train next.yaml name=bad model.d=32 'init_changes=[model.d]'
 refuse 'an unknown name in the list' 1 "init_changes: 'model\.ctxx' is no key of this model, the nearest is 'model\.ctx'" train next.yaml name=bad 'init_changes=[model.ctxx]'
 refuse 'a list without init' 1 'init_changes: there is no init' train tiny.yaml 'init_changes=[model.ctx]'
@@ -123,11 +126,11 @@ sed 's/quick/Quick/' text.txt >same_size.txt
 refuse 'a text outside of the vocabulary' 1 "'F' \(U\+0046\) at byte 16" train next.yaml name=bad data=other.txt
 accept 'another vocabulary' train next.yaml name=vocabulary data=other.txt 'init_changes=[tokenizer]'
 verdict 'its common tokens keep their rows' "$(starts "$first; tok.weight: 36 of 40 rows")"
-refuse 'another tokenizer' 1 'init: .*/runs/first has tokenizer: char, not byte; init_changes: \[tokenizer\]' train next.yaml name=bad tokenizer=byte
+refuse 'another tokenizer' 1 'init: .*/runs/first has tokenizer: char, not byte; init_changes=.\[tokenizer\]. allows that' train next.yaml name=bad tokenizer=byte
 refuse 'a file of another tokenizer' 1 'alone\.safetensors: it was trained with another tokenizer than this run.s; init_changes: \[tokenizer\]' train next.yaml name=bad init=alone.safetensors data=same_size.txt
 
 accept 'a run of words' train tiny.yaml name=words tokenizer=word steps=1
-refuse 'another end of documents, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, not line; init_changes: \[tokenizer\] allows that' train next.yaml name=bad init=runs/words eos=line
+refuse 'another end of documents, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, not line; init_changes=.\[tokenizer\]. allows that' train next.yaml name=bad init=runs/words eos=line
 refuse 'nor has it alone' 1 "init_changes: 'eos' is no key of this model" train next.yaml name=bad init=runs/words eos=line 'init_changes=[eos]'
 accept 'with a tokenizer of its own' train next.yaml name=ends init=runs/words tokenizer=word eos=line 'init_changes=[tokenizer]'
 verdict 'it has that end' "$(diff <(sed -n '/^eos/p' runs/ends/config.yaml) - <<<'eos: line')"
