@@ -67,7 +67,7 @@ std::vector<Message> messages_of(std::string_view line) {
     const auto* const known = std::find(names.begin(), names.end(), role.text());
     if (known == names.end()) reject("role '" + one_line(role.text()) + "', expected " + list_of<Speaker>());
     if (!each["tool_calls"].items().empty()) reject("\"tool_calls\": conversations with tools are not read");
-    if (!content.is_text()) reject(std::string("\"content\" is ") + (content.is_list() ? "a list" : "no text") + ", expected a text");
+    if (!content.is_text()) reject("\"content\" must be a text");
     messages.push_back({static_cast<Speaker>(known - names.begin()), content.text()});
   }
   if (messages.empty()) fail("\"messages\" is empty");
@@ -80,7 +80,7 @@ ChatTokenizer::ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTem
       form_(std::move(form)) {
   if (eos_of(*tokenizer_) == Eos::line) fail("chat: the tokenizer puts a piece after every line, but a template writes line ends");
   if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {name()});
-  for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant}) check_markers(text);
+  check_markers();
   const AddedToken* const end = find_added(form_.end);
   if (!end) fail("chat: end: '{}' is no added token of the tokenizer", {one_line(form_.end)});
   plain_ = pieces_->without_added();
@@ -100,16 +100,19 @@ const AddedToken* ChatTokenizer::find_added(std::string_view content) const {
   return found == all.end() ? nullptr : &*found;
 }
 
-// Error: what is written as a marker is none.
-void ChatTokenizer::check_markers(const std::string& text) const {
-  for (size_t position = text.find("<|"); position != text.npos; position = text.find("<|", position + 2)) {
-    const size_t end = text.find("|>", position);
-    if (end == text.npos) return;
-    const std::string marker = text.substr(position, end + 2 - position);
-    if (!find_added(marker))
-      fail("chat: the tokenizer has no added token '{}'; ricci-tokenize train TEXTS --from FILE --keep-all --special '{}' makes one",
-          {one_line(marker), one_line(marker)});
-  }
+// Error: what the template writes as markers are none.
+void ChatTokenizer::check_markers() const {
+  std::string missing, options;
+  for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant})
+    for (size_t position = text.find("<|"), end = 0; position != text.npos; position = text.find("<|", position + 2)) {
+      if ((end = text.find("|>", position)) == text.npos) break;
+      const std::string marker = text.substr(position, end + 2 - position), option = " --special '" + one_line(marker) + "'";
+      if (find_added(marker) || options.find(option) != options.npos) continue;
+      missing += (missing.empty() ? "'" : ", '") + one_line(marker) + "'";
+      options += option;
+    }
+  if (!missing.empty())
+    fail("chat: the tokenizer lacks the markers {}; ricci-tokenize train TEXTS --from FILE --keep-all{} adds them", {missing, options});
 }
 
 ChatTokenizer::Frame ChatTokenizer::frame_of(const std::string& text) const {

@@ -78,7 +78,7 @@ class ChatTokenizer final : public Tokenizer {
   };
   Frame frame_of(const std::string& text) const;
   const AddedToken* find_added(std::string_view content) const;
-  void check_markers(const std::string& text) const;
+  void check_markers() const;
   std::string json_with(const std::string& tokenizer) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;

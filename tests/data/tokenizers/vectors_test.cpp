@@ -311,7 +311,10 @@ TEST_CASE("chat: six strings are a template") {
   CHECK(fault(2, "[U]") == "chat: user: '[U]' has {content} 0 times, expected once");
   CHECK(fault(3, "{content}[/U]") == "chat: assistant: '{content}[/U]' does not begin with answer, {content} and end");
   CHECK(fault(1, "<|no|>{content}") ==
-        "chat: the tokenizer has no added token '<|no|>'; ricci-tokenize train TEXTS --from FILE --keep-all --special '<|no|>' makes one");
+        "chat: the tokenizer lacks the markers '<|no|>'; ricci-tokenize train TEXTS --from FILE --keep-all --special '<|no|>' adds them");
+  CHECK(fault(2, "<|a|>{content}<|b|><|a|>") == "chat: the tokenizer lacks the markers '<|a|>', '<|b|>'; ricci-tokenize train TEXTS --from "
+                                                "FILE --keep-all --special '<|a|>' --special "
+                                                "'<|b|>' adds them");
   CHECK(error_of([] { chat_template({"alpaca"}); }) ==
         "chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer, got 1 of them");
 }
@@ -325,8 +328,8 @@ TEST_CASE("chat: lines that are no conversations are errors") {
   CHECK(refused(R"({"messages": [], "tools": [{}]})") == "\"tools\": conversations with tools are not read");
   CHECK(one("3") == "message 2: expected an object with a text \"role\"");
   CHECK(one(R"({"role": "tool", "content": "a"})") == "message 2: role 'tool', expected system, user, assistant");
-  CHECK(one(R"({"role": "user", "content": [{"type": "text"}]})") == "message 2: \"content\" is a list, expected a text");
-  CHECK(one(R"({"role": "assistant", "content": null})") == "message 2: \"content\" is no text, expected a text");
+  CHECK(one(R"({"role": "user", "content": [{"type": "text"}]})") == "message 2: \"content\" must be a text");
+  CHECK(one(R"({"role": "assistant", "content": null})") == "message 2: \"content\" must be a text");
   CHECK(one(R"({"role": "assistant", "content": "a", "tool_calls": [{}]})") ==
         "message 2: \"tool_calls\": conversations with tools are not read");
   CHECK(contains(refused(std::string(100, '[') + std::string(100, ']')), "nested 100 levels deep"));
