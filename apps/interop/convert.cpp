@@ -45,6 +45,7 @@ std::string export_run(const Options& options) {
     return export_gguf(
         options.source, options.checkpoint, options.target, choice_of<GgufNumbers>("--gguf", *options.gguf), options.without_tokenizer);
   if (options.without_tokenizer) fail("--without-tokenizer: of an export, only --gguf reads it");
+  if (options.target.ends_with(".gguf")) fail("{}: add --gguf f16 to make a GGUF file", {options.target});
   return export_hugging_face(options.source, options.checkpoint, options.target);
 }
 

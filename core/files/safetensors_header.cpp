@@ -1,5 +1,6 @@
 // Reading the header: it is checked completely before anything else is believed.
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <tuple>
 
@@ -46,6 +47,7 @@ class SafetensorsHeader {
     uint64_t length = 0;
     if (file_.size_ < static_cast<int64_t>(sizeof length)) reject("not a safetensors file: it has {} bytes, fewer than 8", {file_.size_});
     file_.read(0, &length, sizeof length);
+    if (std::memcmp(&length, "GGUF", 4) == 0) reject("a GGUF file; ricci reads safetensors");
     if (length > kLargestHeader)
       reject("not a safetensors file: a header of {} bytes, at most {} are allowed", {std::to_string(length), kLargestHeader});
     const uint64_t rest = static_cast<uint64_t>(file_.size_) - sizeof length;

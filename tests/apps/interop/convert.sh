@@ -23,7 +23,7 @@ accept 'a folder with a tokenizer' convert import with runs/with
 refuse 'an import of a run' 1 'runs/bare: is a run already; import reads folders of Hugging Face' convert import runs/bare runs/again
 refuse 'an evaluation of an imported run without a text' 1 '--data: runs/with was imported and has no text of its own; name one to score' eval runs/with
 refuse 'a look at an imported run without a text' 1 '--text: runs/with was imported and has no text of its own; give one' inspect runs/with
-refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to go on from; init=runs/with name=\.\.\. trains it further' train runs/with
+refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to continue from; init=runs/with name=\.\.\. trains it further' train runs/with
 refuse 'its config without a text' 1 'data: nothing given' train runs/with/config.yaml name=bad
 for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' >letters.txt
 shows 'its config names the tokenizer' '^tokenizer: runs/with/tokenizer\.json$' runs/with/config.yaml
@@ -67,6 +67,9 @@ prints 'goes out without its tokenizer, and why' ', no tokenizer \(transformers 
 prints 'a run goes out as GGUF' 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' convert export runs/pieces pieces.gguf --gguf q8_0
 is 'one file' GGUF eval 'head -c 4 pieces.gguf; echo'
 refuse 'a file that is there' 1 'pieces\.gguf: is there already' convert export runs/pieces pieces.gguf --gguf q8_0
+refuse 'GGUF comes in' 1 'pieces\.gguf: a GGUF file; ricci reads safetensors' convert import pieces.gguf runs/bad
+refuse 'a start from GGUF' 1 'pieces\.gguf: a GGUF file; ricci reads safetensors' train init=pieces.gguf data=text.txt name=bad
+refuse 'a folder with the name of GGUF' 1 'bad\.gguf: add --gguf f16 to make a GGUF file' convert export runs/pieces bad.gguf
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
 accept 'without characters' convert export runs/with with.gguf --gguf f32 --without-tokenizer
 accept 'a run with rotary positions' train tiny.yaml name=llama model.preset=llama model.kv_heads=1
