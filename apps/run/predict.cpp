@@ -118,7 +118,7 @@ class Predictor {
 
 int predict(const Options& options) {
   const RunFolder run = RunFolder::open(options.run);
-  if (!is_classifier(run.config())) fail("{}: is no classifier, but writes text; ricci-generate continues a text", {run.path()});
+  if (!is_classifier(run.config())) fail("{}: is a language model, not a classifier; ricci-generate continues a text", {run.path()});
   Predictor predictor(options);
   for (size_t i = 0; i < options.texts.size(); ++i) predictor.add({format_message("text {}", {i + 1}), options.texts[i]});
   const bool from_stdin = options.file == "-" || (options.file.empty() && options.texts.empty());

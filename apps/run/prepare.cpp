@@ -40,7 +40,7 @@ Eos eos_for(const Options& options, const std::shared_ptr<const Tokenizer>& toke
   if (d.classes > 0 || (d.format == DocumentFormat::text && d.documents == DocumentOptions().documents)) return Eos::none;
   const Eos eos = tokenizer ? eos_of(*with_own_eos(tokenizer)) : Eos::document;
   if (eos == Eos::none)
-    std::puts(format_message("documents follow each other without a separator, as the {} tokenizer has no token that ends a text; {}",
+    std::puts(format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}",
         {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"})
                   .c_str());
   return eos;
@@ -80,10 +80,10 @@ int prepare(Options options) {
     made = prepare_shards(files, *tokenizer, Folder(options.output), {documents, options.shard_tokens},
         [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); });
   }
-  const std::string found = made.found ? format_message("; {} shards were there", {with_commas(made.found)}) : "";
-  std::puts(format_message("{}: {} tokens of {} documents in {} shards, vocabulary {}, {:.3f} bytes per token{}",
-      {options.output, with_commas(made.tokens), with_commas(made.documents), with_commas(made.shards), tokenizer->vocab_size(),
-          static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found})
+  const std::string found = made.found ? "; " + counted(made.found, "shard") + (made.found == 1 ? " was there" : " were there") : "";
+  std::puts(format_message("{}: {} of {} in {}, vocabulary {}, {:.3f} bytes per token{}",
+      {options.output, counted(made.tokens, "token"), counted(made.documents, "document"), counted(made.shards, "shard"),
+          tokenizer->vocab_size(), static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found})
                 .c_str());
   return 0;
 }

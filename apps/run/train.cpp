@@ -199,7 +199,7 @@ int main(int argc, char** argv) {
             "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");
         app.final_callback([&] {
           if (options.file().empty() && options.overrides().empty() && !replays)
-            throw CLI::ValidationError("nothing to train: data=my.txt name=mine trains on a text of yours, run.yaml by a run file");
+            throw CLI::ValidationError("nothing to train; give a text (data=my.txt name=mine) or a run file (run.yaml)");
         });
       },
       [&] {

@@ -51,6 +51,8 @@ std::string with_commas(int64_t number) {
   return digits;
 }
 
+std::string counted(int64_t number, const std::string& noun) { return with_commas(number) + " " + noun + (number == 1 ? "" : "s"); }
+
 std::string short_number(double number) {
   constexpr const char* units[] = {"", "k", "M", "G", "T"};
   size_t unit = 0;

@@ -57,6 +57,7 @@ class Progress {
 
 // "1,234,567"; "950", "15.2k", "3.1M"; "0:41", "2:03:10"
 std::string with_commas(int64_t number);
+std::string counted(int64_t number, const std::string& noun);  // 1 shard, 2,000 shards
 std::string short_number(double number);
 std::string clock_time(double seconds);
 

@@ -88,9 +88,7 @@ inline void warn_of_cells(const ModelKeys& c, const char* key, int64_t tokens, c
 }
 // The same for every scale with a stack of its own.
 inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) {
-  for (size_t i = 0; i < c.scales.scales.size(); ++i)
-    warn_of_cells(
-        c, "scales", c.scales.scales[i], format_message("its {} blocks are never used", {c.stack_layers.per_scale(c.scales)[i]}), lines);
+  for (size_t i = 0; i < c.scales.scales.size(); ++i) warn_of_cells(c, "scales", c.scales.scales[i], "its blocks are never used", lines);
 }
 
 // A family is a struct that has

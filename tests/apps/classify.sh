@@ -81,7 +81,7 @@ verdict 'have the confusion matrix of ricci-eval' "$(diff <(awk '{ $1 = $1; prin
   for label in negative positive; do echo "$label $(count $label negative) $(count $label positive)"; done))"
 shows 'under its headings' '^documents of class +as negative +as positive +precision +recall$' matrix
 accept 'a run that writes' train tiny.yaml name=tiny
-refuse 'is none' 1 'runs/tiny: is no classifier, but writes text; ricci-generate continues a text' predict tiny a
+refuse 'is none' 1 'runs/tiny: is a language model, not a classifier; ricci-generate continues a text' predict tiny a
 refuse 'a line that is no JSON' 1 'lines\.txt:1: not JSON: fault at byte 1 of ' predict words --jsonl --file lines.txt
 
 # ---- What is wrong, in one line

@@ -94,7 +94,7 @@ prints 'a text in brackets' '^\[a, b\]' generate bytes --prompt '[a, b]' --token
 accept 'a stop in brackets' generate bytes --prompt the --stop '[x]' --stop '[]' --tokens 1
 accept 'the name of a run in brackets' train tiny.yaml 'name="[n]"'
 prints 'is found' 'nats per token' eval '[n]'
-prints 'and trained on' 'goes on after step 2 of 3' train 'runs/[n]' steps=3
+prints 'and trained on' 'continues after step 2 of 3' train 'runs/[n]' steps=3
 prints 'a list stays a list' 'saved after 2 steps' train tiny.yaml name=two 'data=["[x].txt", text.txt]'
 rm -r runs/{\[n\],bytes,two}
 

@@ -138,7 +138,7 @@ verdict 'questions may begin with numbers' "$(grep -oE 'Ticket [0-9]{32}: ' tick
 accept 'a vocabulary with the markers' tokenize train talks/talks.jsonl --format messages --vocab 400 --special '<|im_start|>' --special '<|im_end|>' -o talks/tokenizer.json
 
 small=(data=talks/talks.jsonl format=messages tokenizer=talks/tokenizer.json model.layers=2 model.heads=4 model.d=64 model.ctx=96 batch=8 lr=3e-3 sample.tokens=0)
-prints 'training, with counts told before it' '^500 conversations, 0 of them cut to a context of 96; 0 left out, which have no answer within it$' train "${small[@]}" steps=400 eval_every=400 name=talks
+prints 'training, with counts told before it' '^500 conversations$' train "${small[@]}" steps=400 eval_every=400 name=talks
 shows 'the loss is that of answers' '^step 400: .*\(784 tokens\)$'
 told=$(sed -nE 's/^step 400: .*validation ([0-9.]+), .*/\1/p' out)
 prints 'evaluation has the same loss' ": 784 tokens, context 96: $told nats per token" eval runs/talks
@@ -162,6 +162,8 @@ for line in open("out"):
     if len(tokens) != line["tokens"] or "".join(t["token"] for t in tokens[:-1]) != line["answer"] or not all(-1 < t["log_probability"] <= 0 for t in tokens): print(line)')"
 "$build/ricci-generate" runs/talks --chat --temperature 0 --log-probabilities <<<"$first" >out 2>err
 shows 'also in a conversation' '^token +log-probability +sum$'
+accept 'a text ends where an answer does' generate runs/talks --temperature 0 --tokens 90 --jsonl --prompt "$(printf '<|im_start|>user\\n%s<|im_end|>\\n<|im_start|>assistant\\n' "$first")"
+is 'as in the export' "$answer stop" sed -E 's/.*"text": "([^"]*)", "tokens": [0-9]+, "end": "([a-z]*)".*/\1 \2/' out
 accept 'a run that goes on, with a sample' train runs/talks steps=401 sample.tokens=60
 first_held=$(sed -n '/^sample after step 401:$/,$p' out)
 verdict 'the sample answers the first question of the validation text' "$(case $first_held in *'<|im_start|>user'$'\n'*'<|im_end|>'*'<|im_start|>assistant'$'\n'[A-Z]*.) ;; *) echo "$first_held" ;; esac)"
@@ -187,7 +189,7 @@ accept 'its plan' plan "${packed[@]}" model.vocab=400 --tape
 is 'has the starts in embeddings' 2 grep -c ' embedding ' out
 refuse 'conversations in a stream' 1 'pack: stream, but format: messages has whole conversations, expected none or best' train "${small[@]}" name=bad pack=stream
 refuse 'texts one by one' 1 'pack: none, but format: text has no conversations, expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
-prints 'cut conversations are counted' '^[0-9,]+ conversations, [0-9,]+ of them cut to a context of 14; [1-9][0-9,]* left out' train "${packed[@]}" pack=none context=14 steps=2 name=cut
+prints 'cut conversations are counted' '^[0-9,]+ conversations, [1-9][0-9,]* cut at 14 tokens, [1-9][0-9,]* left out \(no answer in the first 14 tokens\)$' train "${packed[@]}" pack=none context=14 steps=2 name=cut
 
 # ---- What is refused
 # refuse_line NAME PATTERN LINE

@@ -30,7 +30,7 @@ refuse 'a prompt outside the vocabulary' 1 "sample\.prompt: .*'#' \(U\+0023\).* 
 refuse 'an empty prompt' 1 'sample\.prompt: is empty' train tiny.yaml sample.tokens=5 sample.prompt='""'
 holds 'they are told before the training' [ ! -e runs/bad ]
 prints 'the first token of the validation text takes the place of the default prompt' \
-  "^sample\.prompt: .*U\+000A.* is not among .*; samples go on from '(.)', the first token of the validation text$" train tiny.yaml name=one_line data=one_line.txt sample.tokens=5
+  "^sample\.prompt: .*U\+000A.* is not among .*; samples continue from '(.)', the first token of the validation text$" train tiny.yaml name=one_line data=one_line.txt sample.tokens=5
 
 # ---- A GPU that is not there: hidden, should the machine have one
 CUDA_VISIBLE_DEVICES= refuse 'training on no GPU' 1 'device cuda: ' train tiny.yaml device=cuda

@@ -71,7 +71,7 @@ holds 'holds the tokens' eval 'ls cache | grep ^shards-'
 cp -r runs/cached first && touch file
 for place in file /proc/self/none; do
   RICCI_CACHE=$place run train tiny.yaml name=uncached
-  verdict "a cache that cannot be used: $place" "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^warning: (.*/)?$place: cannot be made: .*: the next start encodes the text again\$" err || echo no)"
+  verdict "a cache that cannot be used: $place" "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^warning: (.*/)?$place: cannot be made: .*; the text is not cached, and the next start encodes it again\$" err || echo no)"
   verdict 'the same model' "$(cmp first/model.safetensors runs/uncached/model.safetensors 2>&1)"
   rm -r runs/uncached
 done
@@ -118,7 +118,7 @@ for text in large text; do refuse "$text.txt as run file" 1 "$text\.txt is read 
 refuse 'an empty text as run file' 1 'empty\.txt: there is no key in it; empty\.txt is read as a run file' train empty.txt
 accept 'two dashes alone' train -- tiny.yaml name=alone
 refuse '--replay alone' 1 'replay: expected the folder of a run' train --replay
-refuse 'without anything it says what can be given' 2 'nothing to train: data=my\.txt name=mine trains on a text of yours, run\.yaml by a run file \(--help' train
+refuse 'without anything it says what can be given' 2 'nothing to train; give a text \(data=my\.txt name=mine\) or a run file \(run\.yaml\) \(--help' train
 holds 'and makes no run' [ ! -e runs/run ]
 accept 'all threads' eval runs/found --data text.txt --threads 0
 head -c 9 text.txt >short.txt

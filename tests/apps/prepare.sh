@@ -29,13 +29,13 @@ tar -cf corpus.tar corpus && gzip corpus.tar
 
 made=(--tokenizer byte --documents line --shard-tokens 2000)
 RICCI_CALLS=$folder/calls signalled '0 0' prepare corpus "${made[@]}" --output whole --threads 1
-shows 'a corpus in one piece' '^whole: [0-9,]+ tokens of 900 documents in [0-9]+ shards, vocabulary 256, 1.000 bytes per token$'
+shows 'a corpus in one piece' '^whole: [0-9,]+ tokens of 900 documents in ([2-9]|[0-9]{2,}) shards, vocabulary 256, 1.000 bytes per token$'
 tokens=$(grep -oE '[0-9,]+ tokens of [0-9,]+ doc' out)
 accept 'the same on two threads' prepare corpus "${made[@]}" --output two --threads 2
 verdict 'has the same bytes' "$(diff -rq whole two 2>&1)"
 killed prepare prepare corpus "${made[@]}" --output killed
 verdict 'a corpus whose preparation was killed has the same bytes, and no others' "$(diff -rq whole killed 2>&1)"
-prints 'called once more it finds all shards' '; [0-9]+ shards were there$' prepare corpus "${made[@]}" --output killed
+prints 'called once more it finds all shards' '; ([0-9]+ shards were|1 shard was) there$' prepare corpus "${made[@]}" --output killed
 prints 'members of an archive are the same documents' "$tokens" prepare corpus.tar.gz "${made[@]}" --output tar
 accept 'JSONL with labels' prepare lines.jsonl --format jsonl --text-field body --label-field label --classes 3 --tokenizer byte --output jsonl
 accept 'TSV with labels, compressed' prepare lines.tsv.gz --format tsv --text-field 2 --label-field 1 --classes 3 --tokenizer byte --output tsv
@@ -70,8 +70,8 @@ accept 'documents that follow each other' "${unlabelled[@]}" --output ended
 is 'end with <eos>' '"behind":"document","piece":"<eos>"' grep -oE '"behind".*"piece":"[^"]*"' ended/tokenizer.json
 is 'so do lines, which lose their line ends' "$(cat ended/tokenizer.json)" eval 'run prepare lines.txt --documents line --output ended_lines; cat ended_lines/tokenizer.json; echo'
 accept 'without an end' "${unlabelled[@]}" --output open --eos none
-prints 'they are there when nobody asks for one' '; [0-9]+ shards were there$' "${unlabelled[@]}" --output open
-prints 'bytes have none, which is told' '^documents follow each other without a separator, as the byte tokenizer has no token that ends a text; --tokenizer char gets one$' \
+prints 'they are there when nobody asks for one' '; ([0-9]+ shards were|1 shard was) there$' "${unlabelled[@]}" --output open
+prints 'bytes have none, which is told' '^nothing separates the documents, because the byte tokenizer has no end-of-text token; --tokenizer char gets one$' \
   "${unlabelled[@]}" --output bytes --tokenizer byte
 accept 'a whole file' prepare text.txt --output file
 accept 'and labelled documents' "${unlabelled[@]}" --label-field label --classes 3 --output labelled

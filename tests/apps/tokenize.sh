@@ -125,7 +125,7 @@ refuse_input 'ids that are none' '1 two' "expected ids with blanks between them,
 # ---- Runs
 for kind in char byte word 'word eos=line' 'bpe model.vocab=290' "$folder/wordpiece.json" "$folder/vocab.txt" "$small/llama3.json"; do
   accept "train with tokenizer=$kind" train tiny.yaml name=run tokenizer=$kind sample.tokens=5
-  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | */wordpiece.json | */vocab.txt) grep -qE "^sample\.prompt: has no tokens for the word(piece)? tokenizer; samples go on from '[a-z0-9]+', the first token of the validation text$" out || shown out ;;
+  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | */wordpiece.json | */vocab.txt) grep -qE "^sample\.prompt: has no tokens for the word(piece)? tokenizer; samples continue from '[a-z0-9]+', the first token of the validation text$" out || shown out ;;
     char | byte | bpe* | *llama3.json) grep sample.prompt out ;; esac)"
   prints 'the prompt stands first' '^the quick' generate runs/run --prompt 'the quick' --tokens 12
   rm -rf runs/run

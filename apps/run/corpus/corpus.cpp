@@ -66,8 +66,7 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   if (!kind) return {};
   if (kind->needs_size && config.model.vocab == 0)
-    fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens, as in model.vocab=4000",
-        {kind->name});
+    fail("tokenizer: {} needs the size of its vocabulary, as in model.vocab=4000", {kind->name});
   const bool of_characters = config.tokenizer == "char";
   // The config.yaml of older runs has the size, also where it was not asked for.
   const auto key = [&](int64_t vocab) { return format_message("{} {} {}", {kind->name, vocab, name_of(config.eos)}); };
@@ -88,10 +87,10 @@ bool trains_vocabulary(const TrainConfig& config) {
 std::string notes_on_tokenizer(const TrainConfig& config, const Tokenizer& tokenizer) {
   std::string notes;
   if (trains_vocabulary(config) && config.model.vocab > tokenizer.vocab_size())
-    notes += format_message("model.vocab: {}, not {}: the text yields no more tokens of tokenizer: {}\n",
+    notes += format_message("model.vocab: {} instead of {}; tokenizer: {} finds no more tokens in this text\n",
         {with_commas(tokenizer.vocab_size()), with_commas(config.model.vocab), config.tokenizer});
   if (joins_documents(config) && config.eos == Eos::document && eos_of(tokenizer) == Eos::none)
-    notes += format_message("documents follow each other without a separator, as the {} tokenizer has no token that ends a text; {}\n",
+    notes += format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}\n",
         {tokenizer.name(), config.tokenizer != "byte" ? "eos=document adds <eos>" : "tokenizer=char gets one"});
   return notes;
 }
@@ -171,7 +170,8 @@ std::vector<StoredSource> open_cached(
     tell_empty_documents(sources[i], all[i].empty_documents);
   }
   if (!fault.empty() && find_launcher().rank == 0)
-    std::fprintf(stderr, "warning: %s: the next start encodes the text again\n", one_line(fault, fault.size()).c_str());
+    std::fprintf(
+        stderr, "warning: %s; the text is not cached, and the next start encodes it again\n", one_line(fault, fault.size()).c_str());
   return all;
 }
 
@@ -208,8 +208,10 @@ void check_labels(const TrainConfig& config, const Tokens& tokens) {
 std::string kept_conversations(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
   const int64_t context = config.context.value_or(config.model.ctx);
   const ConversationCounts counts = keep_conversations(train, validation, context);
-  return format_message("{} conversations, {} of them cut to a context of {}; {} left out, which have no answer within it\n",
-      {with_commas(counts.all), with_commas(counts.cut), context, with_commas(counts.left_out)});
+  std::string line = counted(counts.all, "conversation");
+  if (counts.cut) line += format_message(", {} cut at {} tokens", {with_commas(counts.cut), context});
+  if (counts.left_out) line += format_message(", {} left out (no answer in the first {} tokens)", {with_commas(counts.left_out), context});
+  return line + "\n";
 }
 
 // ---- The sorter

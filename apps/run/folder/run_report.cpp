@@ -22,7 +22,7 @@
 namespace ricci::apps {
 namespace {
 
-// Why a model with this tokenizer cannot go on from the prompt; empty if it can.
+// Why a model with this tokenizer cannot continue the prompt; empty if it can.
 std::string fault_of_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
   if (prompt.empty()) return "is empty";
   try {
@@ -101,12 +101,12 @@ std::string check_step(const TrainConfig& config, int64_t memory, int64_t ranks)
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state) {
   int64_t frozen = 0;
   model.each_parameter([&](const std::string&, const Parameter& p) { frozen += p.frozen ? p.value.size() : 0; });
-  const std::string line = format_message("{}: {} parameters{}, vocabulary {}, {} on {} thread{}\n{} tokens to train, {} to validate",
+  const std::string line = format_message("{}: {} parameters{}, vocabulary {}, {} on {}\n{} tokens to train, {} to validate",
       {run.path(), with_commas(model.parameter_count()), frozen ? " (" + with_commas(frozen) + " frozen)" : "",
-          with_commas(corpus.tokenizer->vocab_size()), name_of(run.config().device), thread_count(), thread_count() == 1 ? "" : "s",
+          with_commas(corpus.tokenizer->vocab_size()), name_of(run.config().device), counted(thread_count(), "thread"),
           with_commas(corpus.train.size()), with_commas(corpus.validation.size())});
   if (state.step == 0) return line;
-  return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
+  return line + format_message("; continues after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
 }
 
 std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens) {
@@ -119,16 +119,15 @@ std::string expected_line(const TrainConfig& config, int64_t done, double second
       static_cast<double>(evaluations) * seconds_per_step * static_cast<double>(evaluation_tokens) / step_tokens * share_of_forward;
   const double all = static_cast<double>(left) * seconds_per_step + evaluating;
   if (all < worth_telling) return "";
-  return "about " + clock_time(all) + ", of which " + clock_time(evaluating) + " for " + with_commas(evaluations) +
-         (evaluations == 1 ? " evaluation; " : " evaluations; ") + clock_time(static_cast<double>(to_next) * seconds_per_step) +
-         " to the next one";
+  return "about " + clock_time(all) + ", of which " + clock_time(evaluating) + " for " + counted(evaluations, "evaluation") + "; " +
+         clock_time(static_cast<double>(to_next) * seconds_per_step) + " to the next one";
 }
 
 std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
   const std::string line = format_message("step {}: train {:.4f}, validation {:.4f}", {with_commas(step), train_loss, e.nats_per_token});
-  if (e.confusion) return line + format_message(", accuracy {:.4f} ({} documents)", {e.confusion->accuracy(), with_commas(e.tokens)});
+  if (e.confusion) return line + format_message(", accuracy {:.4f} ({})", {e.confusion->accuracy(), counted(e.tokens, "document")});
   const std::string predictions = e.predictions ? "\n" + predictions_note(*e.predictions).substr(2) : "";
-  return line + format_message(", perplexity {:.2f} ({} tokens)", {e.perplexity(), with_commas(e.tokens)}) + predictions;
+  return line + format_message(", perplexity {:.2f} ({})", {e.perplexity(), counted(e.tokens, "token")}) + predictions;
 }
 
 void print_warnings(const TrainConfig& config) {
@@ -180,13 +179,14 @@ std::string ready_prompt(TrainConfig& config, const Corpus& corpus) {
   if (sample.prompt != SampleConfig().prompt || !fault_of_prompt(text, *corpus.tokenizer).empty())
     fail("sample.prompt: {}; sample.tokens=0 writes no sample", {fault});
   sample.prompt = text;
-  return format_message("sample.prompt: {}; samples go on from '{}', the first token of the validation text\n", {fault, one_line(text)});
+  return format_message("sample.prompt: {}; samples continue from '{}', the first token of the validation text\n", {fault, one_line(text)});
 }
 
 std::string sample_block(const RunFolder& run, const Corpus& corpus, const Model& model, int64_t step) {
   const SampleConfig& sample = run.config().sample;
   const Tokenizer& tokenizer = *corpus.tokenizer;
-  const std::vector<int64_t> prompt = start_of_sample(run.config(), corpus), ends = tokenizer.marks().ends;
+  const std::vector<int64_t> prompt = start_of_sample(run.config(), corpus),
+                             ends = with_answer_end(tokenizer.marks().ends, run.config(), tokenizer);
   const bool has_prompt = !has_own_start(run.config()), asks = !has_prompt && is_chat(run.config());
   std::optional<ChatTokenizer> chat;
   if (asks) chat.emplace(corpus.tokenizer, chat_template(run.config().chat));

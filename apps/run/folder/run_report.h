@@ -10,7 +10,7 @@
 namespace ricci::apps {
 
 // runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
-// 844,515 tokens to train, 93,836 to validate; goes on after step 250 of 2,000
+// 844,515 tokens to train, 93,836 to validate; continues after step 250 of 2,000
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
 
 // The bytes that a process may have for a step on this device.

@@ -67,7 +67,7 @@ rm -rf runs/bad
 verdict 'under limits of open files' "$faults"
 for place in XDG_CACHE_HOME HOME; do
   (unset XDG_CACHE_HOME; export $place=/$name; run train tiny.yaml name=$place; exit $?)
-  verdict "$place is a name of 300 letters" "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -q '^warning: .*: File name too long: the next start encodes the text again$' err || echo no)"
+  verdict "$place is a name of 300 letters" "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -q '^warning: .*: File name too long; the text is not cached, and the next start encodes it again$' err || echo no)"
 done
 (unset XDG_CACHE_HOME HOME; export TMPDIR=/$name; accept 'TMPDIR is a name of 300 letters' train tiny.yaml name=TMPDIR; exit $failures) || failures=$((failures + 1))
 
@@ -165,7 +165,7 @@ run() { "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >o
 # ---- Names
 accept 'a name with an equals sign' train tiny.yaml name=x=y
 accept 'goes on by its folder' train runs/x=y steps=4
-verdict 'with what it was' "$(grep -q 'goes on after step 2 of 4' out || shown out)"
+verdict 'with what it was' "$(grep -q 'continues after step 2 of 4' out || shown out)"
 
 echo "$failures failed"
 exit $((failures > 0))

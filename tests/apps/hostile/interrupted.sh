@@ -24,7 +24,7 @@ unrecorded=
 for try in {1..20}; do
   rm -rf runs/left
   interrupt 2 'has_step left 1' && unrecorded=$(grep -c '"val_loss":null' runs/left/metrics.jsonl) &&
-    interrupt 2 'grep -q "goes on after step 2" background.out' && interrupt 4 'has_step left 3' && break
+    interrupt 2 'grep -q "continues after step 2" background.out' && interrupt 4 'has_step left 3' && break
 done
 verdict 'SIGTERM in evaluations' "$(awaits 4 || shown background.out background.err)"
 verdict 'their steps are recorded without them' "$([ "$unrecorded" = 2 ] || shown runs/left/metrics.jsonl)"
@@ -49,7 +49,7 @@ for number in 1 2 3; do
   verdict "Ctrl-C number $number" "$([ $code = 0 ] && grep -q '^interrupted, saved after [0-9]* steps' out || echo "exit code $code")"
 done
 accept 'the folder alone continues the run' train runs/pieces
-verdict 'it tells from where' "$(grep -q '; goes on after step [0-9]* of 40' out || shown out)"
+verdict 'it tells from where' "$(grep -q '; continues after step [0-9]* of 40' out || shown out)"
 verdict 'the same checkpoints, model and records' "$(diff -r runs/{whole,pieces}/checkpoints 2>&1; cmp runs/{whole,pieces}/model.safetensors 2>&1; diff <(records whole) <(records pieces))"
 accept 'the best checkpoint is kept' eval runs/pieces --checkpoint best
 

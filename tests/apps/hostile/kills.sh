@@ -77,7 +77,7 @@ for name in $names; do
     if [ $code = 137 ] || { [ $name$code = compare1 ] && grep -q 'signal 9' err; }; then
       hit=$((hit + 1))
       [ -z "$(find work -path '*/checkpoints/.*.tmp-*')" ] || cut=$((cut + 1))
-      ! grep -q 'goes on after step' out || resumed=$((resumed + 1))
+      ! grep -q 'continues after step' out || resumed=$((resumed + 1))
     elif [ $code = 0 ]; then
       tree work | diff expected - >difference || faults+=" start $start: $(head -3 difference | xargs)"
       fresh

@@ -96,7 +96,7 @@ TEST_CASE("documents: the token between them, by format, tokenizer and family") 
     const Corpus corpus = open_corpus(config);
     CHECK(ids_of(corpus.train) == row.ids);
     CHECK(eos_of(*corpus.tokenizer) == row.eos);
-    CHECK((corpus.note.find("documents follow each other without a separator") != std::string::npos) == row.has_line);
+    CHECK((corpus.note.find("nothing separates the documents") != std::string::npos) == row.has_line);
     // The last id of a document ends a text that a model writes, and only that one does.
     if (row.eos == Eos::document) CHECK(corpus.tokenizer->marks().ends == Ids{row.ids.back()});
     resolve_eos(config, *corpus.tokenizer);
@@ -158,7 +158,7 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
     const TrainConfig config = documents.config("jsonl", {std::string("tokenizer=") + kind, "model.vocab=" + std::to_string(asked)});
     const Corpus corpus = open_corpus(config);
     CHECK(vocab_of(config, *corpus.tokenizer) == size);
-    const std::string line = format_message("model.vocab: {}, not {}: the text yields no more tokens of tokenizer: {}\n",
+    const std::string line = format_message("model.vocab: {} instead of {}; tokenizer: {} finds no more tokens in this text\n",
         {size, asked == 100'000 ? "100,000" : std::to_string(asked), kind});
     CHECK(corpus.note == (asked == size ? "" : line));
   }
