@@ -78,18 +78,25 @@ struct Setup {
     TrainStep step(model, *optimizer, device, options, rank);
     step.run(micro_batches, number, 1e-3);
   }
+  void evaluate() const {
+    const NoTape unrecorded;
+    const Training off(false);
+    model.text_loss(micro_batches[0].inputs);
+  }
 };
 
 // Notes the peaks. Gradients, activations and buffers count from begin_steps() on, since what is being made before has no holder yet.
 class PeakNotes {
  public:
-  PeakNotes(Device device, StepMemory& memory) : device_(device), before_(memory_use(device).current), memory_(memory) {}
+  PeakNotes(Device device, StepMemory& memory, bool by_use = true)
+      : device_(device), before_(memory_use(device).current), by_use_(by_use), memory_(memory) {}
   void begin_steps() { steps_ = true; }
 
   // Called with the bytes of each tensor before they are counted.
   void operator()(int64_t bytes) {
     const int64_t now = memory_use(device_).current + bytes - before_;
-    if (now <= memory_.peak && !steps_) return;
+    if (!by_use_) memory_.peak = std::max(memory_.peak, now);
+    if (!by_use_ || (now <= memory_.peak && !steps_)) return;
     HeldBytes held = held_on(device_);
     held[static_cast<size_t>(HeldFor::other)] += bytes - before_;
     if (steps_) {
@@ -105,6 +112,7 @@ class PeakNotes {
  private:
   Device device_;
   int64_t before_;
+  bool by_use_;
   bool steps_ = false;
   StepMemory& memory_;
 };
@@ -156,10 +164,10 @@ void check_shape(const ModelConfig& config, const StepShape& shape) {
   if (shape.ranks > shape.max_ranks) fail("max_ranks: {} is the most ranks this run can use, not {}", {shape.max_ranks, shape.ranks});
 }
 
-Plan plan_rank(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape, int64_t rank) {
+Plan plan_rank(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use, int64_t rank) {
   const Device device = dry_device(shape);
   Plan plan;
-  PeakNotes notes(device, plan);
+  PeakNotes notes(device, plan, by_use);
   const DryRun dry(device, std::ref(notes));
   Setup training(config, optimizer, shape, rank, device);
   plan.parameters = training.trained_numbers();
@@ -174,10 +182,13 @@ Plan plan_rank(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   }
   plan.work = counter.work();
   plan.recorded = shape.cuda_graph ? recorded.bytes() : 0;
+  const StepMemory of_step = plan;
+  training.evaluate();
   plan.process = device == Device::cpu ? dry.arena_bytes() + program_bytes() : plan.peak + plan.recorded;
-  const int64_t peak = plan.peak, working = plan.working;
+  static_cast<StepMemory&>(plan) = of_step;
+  if (!by_use) return plan;
   plan.kept = kept_by_forward(training);
-  if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");
+  if (plan.peak != of_step.peak || plan.working != of_step.working) fail("plan: the forward alone holds more than the step");
   return plan;
 }
 
@@ -222,13 +233,13 @@ double Plan::bytes() const {
   return std::accumulate(work.begin(), work.end(), 0.0, [](double sum, const auto& line) { return sum + line.second.bytes; });
 }
 
-Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape) {
+Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use) {
   check_shape(config, shape);
   std::set<std::vector<int64_t>> planned;
   Plan most;
   for (int64_t rank = 0; rank < shape.ranks; ++rank) {
     if (!planned.insert(sums_of(shape, rank)).second) continue;
-    Plan plan = plan_rank(config, optimizer, shape, rank);
+    Plan plan = plan_rank(config, optimizer, shape, by_use, rank);
     if (plan.process > most.process) most = std::move(plan);
   }
   return most;
@@ -261,7 +272,7 @@ std::string tape_of_step(const ModelConfig& config, const StepShape& shape) {
 
 bool fits(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes) {
   try {
-    return plan_step(model, optimizer, shape).process <= bytes;
+    return plan_step(model, optimizer, shape, false).process <= bytes;
   } catch (const Error&) {  // a dry run takes addresses, which `ulimit -v` counts
     return false;
   }

@@ -41,9 +41,9 @@ struct StepMemory {
 };
 
 struct Plan : StepMemory {
-  // On the CPU the most memory that the process holds, freed blocks that wait for a tensor of their size included, and the buffers of
-  // the threads (core/memory/scratch.h). On a GPU: peak, and the block of a recorded step, since memory of the steps before it stays in
-  // the driver's pool.
+  // On the CPU the most memory that a training holds, with an evaluation after the step, freed blocks that wait for a tensor of their
+  // size, and the buffers of the threads (core/memory/scratch.h). On a GPU: the peak, and the block of a recorded step, since memory of the
+  // steps before it stays in the driver's pool.
   int64_t process = 0;
   int64_t recorded = 0;  // bytes of that block (Graph::bytes)
 
@@ -59,9 +59,10 @@ struct Plan : StepMemory {
 };
 
 // On several ranks the plan is for the rank that holds the most, up to the padding of buckets; nothing is communicated. What it sends
-// and receives is held until backward has ended, as on a GPU; on the CPU MPI may let go of some before. Errors: as for Model,
-// Optimizer and TrainStep; a context longer than the model's.
-Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
+// and receives is held until backward has ended, as on a GPU; on the CPU MPI may let go of some before. Without by_use the plan lacks
+// at_peak, gradients, working and kept, which ask for all tensors at each request: their time grows as the square of the layers.
+// Errors: as for Model, Optimizer and TrainStep; a context longer than the model's.
+Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use = true);
 
 // The same memory, measured: two steps of a model with drawn weights are taken on a text of zeros. Errors also: no memory left, a device
 // that is not available, several ranks.

@@ -251,6 +251,23 @@ TEST_CASE("plan: the largest batch that fits, into what the process holds") {
   }
 }
 
+TEST_CASE("plan: no request of a plan that need not say what memory is held for asks what is held") {
+  struct Asked final : MemoryHolder {
+    void each_held(const Visit&) const override { ++times; }
+    mutable int64_t times = 0;
+  };
+  const StepShape shape{2, 32, 1, Dtype::f32, false, Device::cpu};
+  const Asked asked;
+  const Plan plan = plan_step(small_model(), {}, shape, false);
+  CHECK(fits(small_model(), {}, shape, plan.process));
+  CHECK(asked.times == 0);
+  const Plan by_use = plan_step(small_model(), {}, shape);
+  CHECK(asked.times > 0);
+  CHECK(plan.peak == by_use.peak);
+  CHECK(plan.process == by_use.process);
+  CHECK(plan.flops() == by_use.flops());
+}
+
 TEST_CASE("plan: a model far larger than the machine") {
   ModelConfig config = small_model();
   config.d = 131'072, config.layers = 2, config.ctx = 4096, config.block.ff = 4 * config.d;
