@@ -11,6 +11,7 @@
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
+#include "data/tokenizers/eos_tokenizer.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -61,8 +62,10 @@ ScoredRun score(const std::string& path, const Options& options) {
       !result.confusion && config.model.traits().objective != Objective::next_cell && config.eval_from == 0 && result.of_whole_text();
   const std::optional<TextSource> text = has_units ? text_of(config, options.data, run.tokenizer()) : std::nullopt;
   const std::string kind = run.tokenizer()->name();
+  const bool has_line_ends = kind != "word" || eos_of(*run.tokenizer()) == Eos::line;  // as tokens
   return {run.path(), tokens.name(), batches.context, batches.stride, run.context_note(batches.context), result,
-      text ? std::optional(size_of_text(*text)) : std::nullopt, kind != "char" && kind != "byte", config.eval_from, config.labels};
+      text ? std::optional(size_of_text(*text, has_line_ends)) : std::nullopt, kind != "char" && kind != "byte", config.eval_from,
+      config.labels};
 }
 
 int evaluate_runs(const Options& options) {

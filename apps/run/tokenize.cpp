@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <sstream>
 
 #include "apps/run/tokens/json_lines.h"
 #include "apps/run/tokens/text_options.h"
@@ -111,20 +112,11 @@ int encode(Options& options) {
 // Ids with white space between them.
 std::vector<int64_t> parse_ids(const std::string& text) {
   std::vector<int64_t> ids;
-  const char* const end = text.data() + text.size();
-  const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
-  for (const char* position = text.data(); position < end;) {
-    if (blank(*position)) {
-      ++position;
-      continue;
-    }
-    int64_t id = 0;
-    const auto [next, error] = std::from_chars(position, end, id);
-    if (error != std::errc() || (next < end && !blank(*next)))
-      fail("expected ids with blanks between them, got '{}'",
-          {one_line(std::string_view(position, static_cast<size_t>(end - position)), 20)});
-    ids.push_back(id);
-    position = next;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const char* const end = word.data() + word.size();
+    const auto [next, error] = std::from_chars(word.data(), end, ids.emplace_back());
+    if (error != std::errc() || next != end) fail("expected ids with blanks between them, got '{}'", {one_line(word, 20)});
   }
   return ids;
 }

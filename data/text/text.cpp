@@ -41,14 +41,13 @@ namespace {
 std::string nearest_note(const fs::path& path) {
   const std::string asked = path.filename().string() + ".";  // so the same name with one more ending comes first
   std::string nearest;
-  size_t most = asked.find('.');
+  auto most = static_cast<int64_t>(asked.find('.'));
   if (most == 0) return "";
   std::error_code error;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string found = entry.path().filename().string();
-    const auto common = std::mismatch(found.begin(), found.end(), asked.begin(), asked.end()).first - found.begin();
-    const auto alike = static_cast<size_t>(common);
+    const int64_t alike = std::mismatch(found.begin(), found.end(), asked.begin(), asked.end()).first - found.begin();
     if (alike < most || (alike == most && !nearest.empty() && nearest < found)) continue;
     nearest = found;
     most = alike;
@@ -304,7 +303,7 @@ bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 }  // namespace
 
-TextSize size_of_text(const TextSource& text) {
+TextSize size_of_text(const TextSource& text, bool has_line_ends) {
   TextSize size;
   TextStream stream(text);
   bool in_word = false;
@@ -312,7 +311,7 @@ TextSize size_of_text(const TextSource& text) {
     size.bytes += static_cast<int64_t>(block.size());
     for (const char c : block) {
       const bool blank = is_blank(c);
-      size.words += (c == '\n') + (!blank && !in_word);
+      size.words += (has_line_ends && c == '\n') + (!blank && !in_word);
       in_word = !blank;
     }
   }

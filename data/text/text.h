@@ -154,11 +154,12 @@ class Texts {
 // The length of a text in units that do not depend on a tokenizer.
 struct TextSize {
   int64_t bytes = 0;
-  // Words between blanks, tabs and line ends, and every line end as one more, as the token counts of WikiText are published.
+  // Words between blanks, tabs and line ends, and every line end as one more, as the token counts of WikiText are published; unless no
+  // token stands for line ends, because the perplexity per word would then share the loss among words that were not predicted.
   int64_t words = 0;
 };
 
 // Reads the text as a stream. Errors: TextStream's.
-TextSize size_of_text(const TextSource& text);
+TextSize size_of_text(const TextSource& text, bool has_line_ends = true);
 
 }  // namespace ricci

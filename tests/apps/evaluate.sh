@@ -23,6 +23,9 @@ is 'have the same bytes and words, and their own tokens' '48 48 14 47 14 4' eval
 mv out both.out
 accept 'the second alone' eval runs/words --data score.txt --context 8 --stride 4 --json
 verdict 'has the same values' "$(diff <(sed '1d;$d' out) <(sed -n '/runs\/words/,$p' both.out | sed '$d' | sed '1i\ {'))"
+accept 'words without a token for line ends' train tiny.yaml name=lineless steps=4 lr=1e-2 tokenizer=word
+accept 'are scored' eval runs/lineless --data score.txt --json
+is 'the text has as many words as tokens, but for the first, which nothing predicts' '11 10' eval 'echo $(value words) $(value tokens)'
 refuse 'a run that is not there, after one that is' 1 'runs/none: no such run folder' eval runs/characters runs/none
 holds 'prints nothing' [ ! -s out ]
 

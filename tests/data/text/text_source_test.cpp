@@ -387,6 +387,7 @@ TEST_CASE("text size: words, and every line end as one more") {
     const TextSize size = size_of_text(TextSource(folder.write("a.txt", text)));
     CHECK(size.words == words);
     CHECK(size.bytes == static_cast<int64_t>(std::string_view(text).size()));
+    CHECK(size_of_text(TextSource(folder / "a.txt"), false).words == words - std::ranges::count(std::string_view(text), '\n'));
   }
 }
 
