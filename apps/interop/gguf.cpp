@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "apps/interop/gguf_models.h"
 #include "apps/interop/their_tokenizer.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"

@@ -7,8 +7,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "core/choice.h"
+#include "models/model.h"
 
 namespace ricci::apps {
 
@@ -25,9 +29,21 @@ std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers);
 
 // Writes the model of a run, `which` as in RunFolder::load_model, with its tokenizer, as one file that llama.cpp loads. Returns a line
 // about it.
-// Errors: as for gguf_model (apps/interop/gguf_models.h); a tokenizer other than byte-level BPE without <eos> after lines, unless
+// Errors: as for gguf_model; a tokenizer other than byte-level BPE without <eos> after lines, unless
 // without_tokenizer; a file that is there already; the system's. No new file is left then.
 std::string export_gguf(
     const std::string& run, const std::string& which, const std::string& file, GgufNumbers numbers, bool without_tokenizer);
+
+// ---- The models of llama.cpp that runs can be, as GGUF names them: gpt2, llama, qwen2 and qwen3 (gguf_models.cpp)
+struct GgufModel {
+  std::string type;
+  std::string note = {};  // a difference in the arithmetic of llama.cpp
+  // After the type and a dot.
+  std::vector<std::pair<std::string, std::variant<uint32_t, float, std::string>>> keys = {};
+  std::vector<std::pair<std::string, Tensor>> tensors = {};  // on the CPU, in f32
+};
+
+// Error: names the key of a model that none of them can be.
+GgufModel gguf_model(Model& model);
 
 }  // namespace ricci::apps

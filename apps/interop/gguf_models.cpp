@@ -1,9 +1,8 @@
-#include "apps/interop/gguf_models.h"
-
 #include <algorithm>
 #include <string_view>
 
 #include "apps/interop/foreign_model.h"
+#include "apps/interop/gguf.h"
 #include "apps/interop/interop.h"
 #include "apps/interop/llama.h"
 #include "core/error.h"

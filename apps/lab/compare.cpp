@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "apps/lab/comparison/child.h"
 #include "apps/lab/comparison/report.h"
 #include "apps/run/config/options.h"
 #include "apps/run/folder/run_folder.h"

@@ -6,7 +6,6 @@
 #include <ctime>
 
 #include "apps/lab/plot/curves.h"
-#include "apps/lab/plot/listing.h"
 #include "apps/lab/report/report.h"
 #include "apps/run/folder/places.h"
 #include "core/error.h"

@@ -1,5 +1,3 @@
-#include "apps/lab/comparison/child.h"
-
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "apps/lab/comparison/matching.h"
 #include "apps/terminal/signals.h"
 #include "core/cpu/ending_signals.h"
 #include "core/error.h"

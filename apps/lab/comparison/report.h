@@ -1,4 +1,4 @@
-// ricci-compare, in the order to read: matching.h reads the models of a comparison and makes them equal in size, child.h trains each, and
+// ricci-compare, in the order to read: matching.h reads the models of a comparison and makes them equal in size, child.cpp trains each, and
 // report.h reports the results, with statistics over the seeds (apps/lab/report/statistics.h).
 #pragma once
 #include <cstdint>

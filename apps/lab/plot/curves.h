@@ -1,5 +1,5 @@
 // ricci-plot, in the order to read: records.h has the numbers of runs, curves.h makes a chart of them, and
-// listing.h a list of the runs.
+// listing.cpp a list of the runs.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "apps/lab/plot/listing.h"
+#include "apps/lab/plot/records.h"
 
 #include <fmt/format.h>
 

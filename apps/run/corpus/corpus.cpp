@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdio>
 
-#include "apps/run/corpus/source.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/checksum.h"

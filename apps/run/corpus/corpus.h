@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/run/config/train_config.h"
+#include "data/shards/store.h"
 #include "data/shards/tokens.h"
 #include "data/text/text.h"
 #include "data/tokenizers/tokenizer.h"
@@ -49,5 +50,19 @@ Tokens open_validation(const TrainConfig& config, const std::shared_ptr<const To
 // The text of these tokens, or of open_validation where no paths are given. Returns nullopt if they are no plain text, or a mixture.
 std::optional<TextSource> text_of(
     const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer);
+
+// ---- The files of a config as sources of tokens (source.cpp)
+std::string found_or_given(const std::string& path);
+// True where these are shards. Error: some are and some are not.
+bool are_shards(const std::vector<std::string>& paths);
+
+// `embedded` is the built-in corpus.
+TextSource open_text(const std::vector<std::string>& paths);
+
+// The files as the config reads them: a text, or documents. is_cut: the end of it is validation.
+StoreSource source_of(const TrainConfig& config, const std::vector<std::string>& paths, bool is_cut);
+
+// The names of a classifier's classes: as given, or the words that are labels in the data.
+std::vector<std::string> labels_of(const TrainConfig& config);
 
 }  // namespace ricci::apps

@@ -1,5 +1,3 @@
-#include "apps/run/corpus/source.h"
-
 #include <algorithm>
 
 #include "apps/run/corpus/corpus.h"

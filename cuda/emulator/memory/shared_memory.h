@@ -33,7 +33,7 @@ class SharedMemory {
 
   void begin_block(size_t dynamic_bytes);
   void* dynamic() const { return memory_; }
-  bool contains(const void* p, size_t bytes) const;      // wholly, in one variable
+  bool contains(const void* p, size_t bytes) const;  // wholly, in one variable
   void copy_to(std::vector<unsigned char>& bytes) const;
   // The variable of that key, made on first use. Null if it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);

@@ -12,7 +12,6 @@
 #include <numbers>
 
 #include "apps/interop/foreign_model.h"
-#include "apps/interop/gguf_models.h"
 #include "apps/interop/interop.h"
 #include "apps/interop/their_tokenizer.h"
 #include "apps/run/folder/run_folder.h"
