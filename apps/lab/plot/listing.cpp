@@ -1,5 +1,3 @@
-#include "apps/lab/plot/records.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <map>
 
 #include "apps/lab/plot/curves.h"
+#include "apps/lab/plot/records.h"
 #include "apps/run/config/config.h"
 #include "apps/run/config/train_config.h"
 #include "apps/run/folder/places.h"
