@@ -182,7 +182,7 @@ bool contains(const std::vector<AddedToken>& tokens, const std::string& content)
   return std::any_of(tokens.begin(), tokens.end(), [&](const AddedToken& token) { return token.content == content; });
 }
 
-constexpr const char* kEndOfText = "<|endoftext|>";  // what the classes name if no file does
+constexpr const char* kGpt2End = "<|endoftext|>";  // what the classes name if no file does
 
 // The tokens that have a name, in the order of transformers.
 std::vector<AddedToken> special_tokens(const SideFiles& files, const Vocabulary& pieces, bool qwen2) {
@@ -196,7 +196,7 @@ std::vector<AddedToken> special_tokens(const SideFiles& files, const Vocabulary&
       if (!each.is_null()) tokens.push_back(token_of(each, file, key));
   }
   for (const char* key : {"eos_token", "unk_token", qwen2 ? "pad_token" : "bos_token"})
-    if (files.exist() && !files.have(key) && pieces.find(kEndOfText) >= 0) tokens.push_back({.id = -1, .content = kEndOfText});
+    if (files.exist() && !files.have(key) && pieces.find(kGpt2End) >= 0) tokens.push_back({.id = -1, .content = kGpt2End});
   for (AddedToken& token : tokens) token.special = true;
   return tokens;
 }
@@ -241,7 +241,7 @@ std::shared_ptr<const Tokenizer> open_pair(const std::string& merges, const std:
   if (files.tokenizer.flag("add_bos_token").value_or(false)) {
     const JsonFile& file = files.with("bos_token");
     if (const JsonValue& first = file.value("bos_token"); !first.is_null()) options.first = token_of(first, file, "bos_token").content;
-    else if (!qwen2) options.first = kEndOfText;
+    else if (!qwen2) options.first = kGpt2End;
   }
   return naming(merges, [&] { return std::make_shared<BpeTokenizer>(std::move(pieces), pairs, std::move(added), options); });
 }
