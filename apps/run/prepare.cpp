@@ -80,7 +80,7 @@ int prepare(Options options) {
     made = prepare_shards(files, *tokenizer, Folder(options.output), {documents, options.shard_tokens},
         [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); });
   }
-  const std::string found = made.found ? "; " + counted(made.found, "shard") + (made.found == 1 ? " was there" : " were there") : "";
+  const std::string found = made.found ? "; found " + counted(made.found, "shard") : "";
   std::puts(format_message("{}: {} of {} in {}, vocabulary {}, {:.3f} bytes per token{}",
       {options.output, counted(made.tokens, "token"), counted(made.documents, "document"), counted(made.shards, "shard"),
           tokenizer->vocab_size(), static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found})

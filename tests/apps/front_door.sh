@@ -126,7 +126,7 @@ mkdir -p apps/configs/ptb && cp tiny.yaml apps/configs/ptb/word_level.yaml
 refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest run file is apps/configs/ptb/word_level\.yaml$' plan word_levl.yaml
 rm -r apps
 refuse 'a name of a tokenizer' 1 "tokenizer: expected one of .* or a file, got 'gpt2'; the file of GPT-2 is its tokenizer\.json or vocab\.bpe" train tiny.yaml tokenizer=gpt2
-refuse 'a vocabulary without a size' 1 'it needs the number of its tokens, as in model\.vocab=4000' train tiny.yaml tokenizer=bpe
+refuse 'a vocabulary without a size' 1 'tokenizer: bpe needs the size of its vocabulary, as in model\.vocab=4000' train tiny.yaml tokenizer=bpe
 refuse 'no such vocabulary' 1 'tokenizer: ptb\.json is not there; ricci-tokenize train TEXT -o ptb\.json makes one, and the first lines of a run file may' train tiny.yaml tokenizer=ptb.json
 for file in $(grep -rlE '^tokenizer: .*\.json' "$root/apps/configs/"{1bw,ptb,wikitext2,wikitext103}); do
   holds "the first lines of ${file##*/} have the command" grep -qE "^# +ricci-tokenize train .* -o $(sed -n 's/^tokenizer: //p' "$file")\$" "$file"

@@ -129,9 +129,9 @@ void check_changes(const TrainConfig& config, const std::map<std::string, InitKe
     if (is_same || is_allowed) continue;
     if (found == now.end() && lists_change(config, "model.family")) continue;  // the other family has no such key
     const bool is_size = found == now.end() || std::find(std::begin(kSizes), std::end(kSizes), key) != std::end(kSizes);
-    fail("init: {} has {}: {}, not {}; {}", {config.init, key, was.value, found == now.end() ? "none" : found->second.value,
-                                                is_size ? "its weights fit only a model of its size"
-                                                        : "init_changes='[" + (key == kVocab ? kTokenizer : key) + "]' allows that"});
+    std::string way_out = "its weights fit only a model of its size";
+    if (!is_size) way_out = "init_changes='[" + (key == kVocab ? kTokenizer : key) + "]' allows that";
+    fail("init: {} has {}: {}, not {}; {}", {config.init, key, was.value, found == now.end() ? "none" : found->second.value, way_out});
   }
   check_levels(config, before);
 }

@@ -75,7 +75,7 @@ for name in config.yaml run.yaml overrides.yaml tokenizer.json metrics.jsonl run
   esac
 done
 rm -rf runs/linked store && cp -r runs/x2 runs/linked && rm -r runs/linked/checkpoints runs/linked/model.safetensors && ln -s /nowhere runs/linked/checkpoints
-refuse 'a disk that is not there' 1 'folder runs/linked/checkpoints: a link in its place leads nowhere' train tiny.yaml name=linked steps=12 "${saving[@]}"
+refuse 'a disk that is not there' 1 'runs/linked/checkpoints: is a link to /nowhere, which is not there' train tiny.yaml name=linked steps=12 "${saving[@]}"
 
 # ---- Readers beside a training
 start train "${endless[@]}" name=busy checkpoint_every=1 eval_every=3
