@@ -121,7 +121,7 @@ void add_options(CLI::App& app, Options& options) {
       ->check(at_least_one)
       ->capture_default_str()
       ->needs(layer);
-  add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html; the roofline beside it as NAME_roofline");
+  add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html; the roofline next to it as NAME_roofline");
   add_json_flag(app, options.report);
   add_compute_options(app, options.compute);
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
