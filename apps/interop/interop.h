@@ -1,8 +1,8 @@
 // Models of other programs as run folders, and run folders as models of other programs.
 //
 // Folders as Hugging Face's transformers writes and reads them: config.json, model.safetensors or several files with an index,
-// tokenizer.json or vocab.json with merges.txt. Exported weights have our checksum next to `format: pt`. The models are GPT-2, whose
-// weights are named transformer.h.0.attn.c_attn.weight, and Llama, Qwen2 and Qwen3 (apps/interop/llama.h).
+// tokenizer.json or vocab.json with merges.txt. Exported weights have our checksum next to `format: pt`. The models are GPT-2, with
+// weights named transformer.h.0.attn.c_attn.weight, and Llama, Qwen2 and Qwen3 (apps/interop/llama.h).
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,6 +1,4 @@
 // ricci-tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -89,7 +87,7 @@ int encode(Options& options) {
   if (options.u16 && tokenizer->vocab_size() > 65536)
     fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
   if (options.json_lines) {
-    filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return encode_json(*tokenizer, line, options.special); });
+    filter_lines([&](std::string_view line) { return encode_json(*tokenizer, line, options.special); });
     return 0;
   }
   if (options.text.paths.empty()) {
@@ -124,7 +122,7 @@ std::vector<int64_t> parse_ids(const std::string& text) {
 int decode(Options& options) {
   const auto tokenizer = open(options);
   if (options.json_lines) {
-    filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return decode_json(*tokenizer, line); });
+    filter_lines([&](std::string_view line) { return decode_json(*tokenizer, line); });
     return 0;
   }
   const std::string text = tokenizer->decode(parse_ids(read_stdin()));
@@ -135,7 +133,7 @@ int decode(Options& options) {
 int chat(Options& options) {
   const auto tokenizer = open(options);
   const ChatTokenizer encoder(tokenizer, chat_template(options.form));
-  filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return chat_json(encoder, line); });
+  filter_lines([&](std::string_view line) { return chat_json(encoder, line); });
   return 0;
 }
 

@@ -78,11 +78,6 @@ struct Setup {
     TrainStep step(model, *optimizer, device, options, rank);
     step.run(micro_batches, number, 1e-3);
   }
-  void evaluate() const {
-    const NoTape unrecorded;
-    const Training off(false);
-    model.text_loss(micro_batches[0].inputs);
-  }
 };
 
 // Notes the peaks. Gradients, activations and buffers count from begin_steps() on, since what is being made before has no holder yet.
@@ -182,13 +177,11 @@ Plan plan_rank(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   }
   plan.work = counter.work();
   plan.recorded = shape.cuda_graph ? recorded.bytes() : 0;
-  const StepMemory of_step = plan;
-  training.evaluate();
   plan.process = device == Device::cpu ? dry.arena_bytes() + program_bytes() : plan.peak + plan.recorded;
-  static_cast<StepMemory&>(plan) = of_step;
   if (!by_use) return plan;
+  const int64_t peak = plan.peak, working = plan.working;
   plan.kept = kept_by_forward(training);
-  if (plan.peak != of_step.peak || plan.working != of_step.working) fail("plan: the forward alone holds more than the step");
+  if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");
   return plan;
 }
 

@@ -41,9 +41,9 @@ struct StepMemory {
 };
 
 struct Plan : StepMemory {
-  // On the CPU the most memory that a training holds, with an evaluation after the step, freed blocks that wait for a tensor of their
-  // size, and the buffers of the threads (core/memory/scratch.h). On a GPU: the peak, and the block of a recorded step, since memory of the
-  // steps before it stays in the driver's pool.
+  // On the CPU the most memory that the process holds in a step, with freed blocks that wait for a tensor of their size, and the buffers
+  // of the threads (core/memory/scratch.h). On a GPU: the peak, and the block of a recorded step, because memory of the steps before it
+  // stays in the driver's pool.
   int64_t process = 0;
   int64_t recorded = 0;  // bytes of that block (Graph::bytes)
 

@@ -43,9 +43,9 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key);
 // The folders of runs in the folder of runs, by their names. Error: there is none.
 std::vector<std::string> all_runs();
 
-// A row for each run, in the order of their last records, the newest first. Its state is `running` while a process trains it; `finished`
-// once all steps are done, or patience has run out; else `interrupted`; `new` where it has no record. A run is given by its folder or name.
-// A folder that is no run, or whose config.yaml cannot be read, is left out, and a note names it. Error: none of them is a run.
+// A row for each run, the run with the newest record first. The state is `running` while a process trains the run, `finished` after all
+// steps or when patience has run out, `new` before the first record, else `interrupted`. Runs are given by folder or name. A folder
+// without a readable config.yaml is left out, and a note names it. Error: none of them is a run.
 Report list_runs(const std::vector<std::string>& runs);
 
 }  // namespace ricci::apps

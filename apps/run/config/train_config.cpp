@@ -44,7 +44,7 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       "of both; jsonl: an object per line; tsv: columns between tabs; messages: a conversation per line (jsonl or tsv where data is named "
       "so, else text)")
       .decides();
-  given("encoding", c.encoding, "of both, if they are no shards; bytes: any file as it is").may_change();
+  given("encoding", c.encoding, "of data and validation, unless they are shards; bytes: any file as it is").may_change();
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
       "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "

@@ -140,7 +140,7 @@ TrainStepOptions step_options(const TrainConfig& config);
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
-// The same for model.vocab, if the config leaves it to the tokenizer.
+// Fills in model.vocab, if the config leaves it to the tokenizer.
 void resolve_vocab(TrainConfig& config, int64_t size);
 // True if no end of lines or documents was chosen. The default depends on the format (apply_preset) and on the tokenizer, which may have
 // no such token.

@@ -35,7 +35,7 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
   const auto place = look_for_data(config.tokenizer);
   if (!place && config.tokenizer == kFormerKind)
-    fail("tokenizer: {} vocabularies are no longer trained; name a vocab.txt or tokenizer.json, or bpe, which is made here", {kFormerKind});
+    fail("tokenizer: {} vocabularies are no longer trained; name a vocab.txt or a tokenizer.json, or train tokenizer: bpe", {kFormerKind});
   if (!place)
     fail("tokenizer: {} is not there; ricci-tokenize train TEXT -o {} makes one, and the first lines of a run file may have the command",
         {config.tokenizer, config.tokenizer});

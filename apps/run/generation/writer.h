@@ -81,7 +81,7 @@ struct WritingOptions {
 
 struct Written {
   std::string text;                            // after the prompt
-  bool stopped = false;                        // by a stop string, or by a token that ends texts, which is no part of the text
+  bool stopped = false;                        // by a stop string, or by a token that ends texts; the text has neither
   std::vector<int64_t> ids = {};               // the ids of the tokens
   std::vector<double> log_probabilities = {};  // one for each, if asked for
 };

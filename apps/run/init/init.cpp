@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kDropout = "model.dropout", *kChat = "chat";
 
-// Keys by which the weights have other shapes, or are others.
+// Keys that change the names or shapes of the weights. Without them the advice would end in an error about a tensor.
 constexpr const char* kSizes[] = {"model.bias", "model.d", "model.ff", "model.gated", "model.head_width", "model.kv_heads", "model.layers",
     "model.mixer", "model.mixer_bias", "model.norm_bias", "model.norm_kind", "model.qk_norm", "model.qkv_bias", "model.scales",
     "model.share_heads", "model.value_proj"};
@@ -110,9 +110,9 @@ bool lists_change(const TrainConfig& config, const std::string& key) {
   return std::find(config.init_changes.begin(), config.init_changes.end(), key) != config.init_changes.end();
 }
 
-// Error: the first key of this run that is not as in `init`, and not in init_changes; a name in init_changes that is no such key; a
-// Dispatcher whose number of levels follows a context that needs another number. Dropout and the template of conversations may always
-// differ: they change how a model is trained, and not what it computes.
+// Errors: a key of this run differs from `init` without being in init_changes; a name in init_changes is not a key of the model; the levels
+// of a Dispatcher follow a context that needs another number of them. Dropout and the template of conversations are free, because they
+// change how a model is trained, and not what it computes.
 void check_changes(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
   const std::map<std::string, InitKey> now = model_keys(config);
   std::vector<std::string> known;

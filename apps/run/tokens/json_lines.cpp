@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <vector>
 
 #include "apps/terminal/streams.h"
@@ -17,23 +18,19 @@ namespace {
 
 constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
 
-void write_all(int output, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(output, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write to stdout: {}", {system_reason()});
-    text.remove_prefix(static_cast<size_t>(written));
-  }
+void write_out(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) fail("cannot write to stdout: {}", {system_reason()});
 }
 
 // Appends what can be read now; false at the end.
-bool read_some(int input, std::string& buffer) {
+bool read_some(std::string& buffer) {
   constexpr size_t block = 1 << 20;
   const size_t before = buffer.size();
   buffer.resize(before + block);
   ssize_t bytes = 0;
   do {
-    bytes = ::read(input, buffer.data() + before, block);
+    bytes = ::read(STDIN_FILENO, buffer.data() + before, block);
   } while (bytes < 0 && errno == EINTR);
   buffer.resize(before + static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
   if (bytes < 0) fail("cannot read from stdin: {}", {system_reason()});
@@ -46,7 +43,7 @@ struct Answer {
 };
 
 // `lines` ends with a line end.
-void answer_lines(std::string_view lines, int64_t& number, int output, const std::function<std::string(std::string_view)>& answer) {
+void answer_lines(std::string_view lines, int64_t& number, const std::function<std::string(std::string_view)>& answer) {
   std::vector<Answer> answers;
   if (number == 0 && lines.starts_with("\xef\xbb\xbf")) lines.remove_prefix(3);  // a mark
   for (size_t begin = 0; begin < lines.size();) {
@@ -64,11 +61,11 @@ void answer_lines(std::string_view lines, int64_t& number, int output, const std
   std::string together;
   for (const Answer& each : answers) {
     ++number;
-    if (!each.error.empty()) write_all(output, together);
+    if (!each.error.empty()) write_out(together);
     if (!each.error.empty()) fail("line {}: {}", {number, each.error});
     together += each.text;
   }
-  write_all(output, together);
+  write_out(together);
 }
 
 std::string list_json(const std::vector<int64_t>& numbers) {
@@ -79,12 +76,12 @@ std::string list_json(const std::vector<int64_t>& numbers) {
 
 }  // namespace
 
-void filter_lines(int input, int output, const std::function<std::string(std::string_view line)>& answer) {
+void filter_lines(const std::function<std::string(std::string_view line)>& answer) {
   std::string buffer;
   int64_t number = 0;
   size_t searched = 0;  // bytes of the buffer that hold no line end
   for (bool more = true; more;) {
-    more = read_some(input, buffer);
+    more = read_some(buffer);
     if (!more && !buffer.empty()) buffer += '\n';
     const size_t last = std::string_view(buffer).substr(searched).rfind('\n');
     if (last == std::string_view::npos) {
@@ -92,7 +89,7 @@ void filter_lines(int input, int output, const std::function<std::string(std::st
       continue;
     }
     const size_t complete = searched + last + 1;
-    answer_lines(std::string_view(buffer).substr(0, complete), number, output, answer);
+    answer_lines(std::string_view(buffer).substr(0, complete), number, answer);
     buffer.erase(0, complete);
     searched = buffer.size();
   }

@@ -9,10 +9,10 @@
 
 namespace ricci::apps {
 
-// Reads lines from an open file until its end, and writes answer(line) and a line end for each that is not blank. Lines that are there
-// together are answered by all threads; what is answered is written before more is waited for, so that a program may ask line by line.
+// Reads lines from stdin until its end, and writes answer(line) to stdout for each that is not blank. Lines that arrive together are
+// answered by all threads. Answers are written before the next read, because a program may wait for one before it asks again.
 // Errors: the first line that cannot be answered, with its number, after the answers before it; a failing read or write.
-void filter_lines(int input, int output, const std::function<std::string(std::string_view line)>& answer);
+void filter_lines(const std::function<std::string(std::string_view line)>& answer);
 
 // {"text": "..."} to {"ids": [1, 2, 3]} and back. Other members of a line are passed over. Text that is not UTF-8 once decoded has
 // U+FFFD where it is not. with_first: the ids begin with Marks::first.

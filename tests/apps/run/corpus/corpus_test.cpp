@@ -180,7 +180,7 @@ TEST_CASE("vocabularies: WordPiece is not made from texts, but a run of version 
   for (const char* format : {"text", "jsonl", "tsv"}) {
     const TrainConfig config = documents.config(format, {"tokenizer=wordpiece", "model.vocab=4"});
     CHECK(test::bounded_error([&] { open_corpus(config); }) ==
-          "tokenizer: wordpiece vocabularies are no longer trained; name a vocab.txt or tokenizer.json, or bpe, which is made here");
+          "tokenizer: wordpiece vocabularies are no longer trained; name a vocab.txt or a tokenizer.json, or train tokenizer: bpe");
     const Corpus corpus = open_corpus(config, pieces);
     CHECK(ids_of(corpus.train) == Ids{3, 1, 2, 3});
     CHECK(vocab_of(config, *corpus.tokenizer) == 4);
