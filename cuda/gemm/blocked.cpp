@@ -1,7 +1,8 @@
 // c_mn = sum_k a_mk b_kn on the CPU without a library (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015). c is cut
-// into tasks that share nothing. For a block of terms k at a time, a task packs its rows of a, which stay in the second
-// cache, then a strip of columns of b after the other, and multiplies both tile by tile; meanwhile the next strip is fetched.
-// A thread packs all that it needs: lines that another core has in its cache take longer to write than to pack twice.
+// into tasks that share nothing. For a block of terms k at a time, a task multiplies its rows of a by one strip of columns of b after the
+// other, tile by tile; meanwhile the next strip is fetched. A factor is read where it is if a tile can: a copy in panels takes 3 to 15% of
+// a product's time. It is packed if its terms must be transposed or converted, or if its stride puts all lines into the same few sets of
+// the caches. A thread packs all that it needs: lines that another core has in its cache take longer to write than to pack twice.
 // The cuts of c follow the number of threads; the order in which an element is summed does not.
 #include <algorithm>
 
@@ -17,8 +18,9 @@ namespace {
 
 constexpr int64_t kBlockBytes = 2048;             // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
 constexpr int64_t kStripBytes = 256;              // one row of a strip, as sums
-constexpr int64_t kMaxRows = 512;                 // in a task
+constexpr int64_t kMaxRows = 1024;                // in a task
 constexpr int64_t kMaxColumns = 4096;             // in a task
+constexpr int64_t kFewColumns = 128;              // in a task that reads all of a in place
 constexpr int64_t kTaskTerms = int64_t{1} << 21;  // about this many at least, before c is cut up for the threads
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
@@ -72,6 +74,7 @@ template <class Isa, class Kind, class C> struct Task {
   int64_t rows, columns, k, block_ks, strip_columns;
   const T *a, *b;
   MatrixAt a_at, b_at;
+  bool a_in_place, b_in_place;
   Packed *packed_a, *packed_b;
   TileTo<Sum, C> target;  // at the task's first element
 
@@ -81,11 +84,12 @@ template <class Isa, class Kind, class C> struct Task {
   HD void operator()(int64_t, int64_t) const {
     for (int64_t from = 0; from < k || from == 0; from += block_ks) {
       const int64_t ks = std::min(block_ks, k - from);
-      pack_rows(from, ks);
+      if (!a_in_place) pack_rows(from, ks);
       for (int64_t j = 0; j < columns; j += strip_columns) {
         const int64_t strip = std::min(strip_columns, columns - j);
         pack_columns(j, strip, from, ks);
-        multiply(j, strip, from, ks, j + strip < columns ? ahead(j + strip, from) : ahead(0, from + block_ks));
+        const Ahead next = j + strip < columns ? ahead(j + strip, from) : ahead(0, from + block_ks);
+        a_in_place&& a_at.column_stride == 1 ? multiply<true>(j, strip, from, ks, next) : multiply<false>(j, strip, from, ks, next);
       }
     }
   }
@@ -94,6 +98,17 @@ template <class Isa, class Kind, class C> struct Task {
   // The places of the packed panels: of a from this row on, and of b from this column of the strip on.
   HD Packed* panel_of_row(int64_t row, int64_t ks) const { return packed_a + row * parts(ks, Kind::kTerms) + row / kRows * kPad; }
   HD Packed* panel_of_column(int64_t j, int64_t ks) const { return packed_b + j / kColumns * (kColumns * parts(ks, Kind::kTerms) + kPad); }
+
+  // The terms from `from` on, of panel_rows rows from `row` on, and of the columns from `begin` + j on.
+  HD Lines<Packed> lines_of_rows(int64_t row, int64_t panel_rows, int64_t from, int64_t ks) const {
+    if (!a_in_place) return {panel_of_row(row, ks), panel_rows};
+    const int64_t stride = a_at.column_stride == 1 ? a_at.row_stride / Kind::kTerms : a_at.column_stride;
+    return {reinterpret_cast<const Packed*>(a + row * a_at.row_stride + from * a_at.column_stride), stride};
+  }
+  HD Lines<Packed> lines_of_columns(int64_t begin, int64_t j, int64_t strip, int64_t from, int64_t ks) const {
+    if (!b_in_place || j + kColumns > strip) return {panel_of_column(j, ks), kColumns};
+    return {reinterpret_cast<const Packed*>(b + from * b_at.row_stride + begin + j), b_at.row_stride};
+  }
 
   static HD int64_t stretch(int64_t k_stride, int64_t ks) { return k_stride == 1 ? ks : kStretch; }
 
@@ -107,10 +122,11 @@ template <class Isa, class Kind, class C> struct Task {
       });
   }
 
+  // All columns of a strip, or, if they are read in place, those of a panel that is not whole.
   HD void pack_columns(int64_t begin, int64_t strip, int64_t from, int64_t ks) const {
-    const int64_t step = stretch(b_at.row_stride, ks);
-    for (int64_t first = 0; first < ks; first += step)
-      for (int64_t j = 0; j < round_up(strip, kColumns); j += kVector) {
+    const int64_t step = stretch(b_at.row_stride, ks), packed_from = b_in_place ? strip / kColumns * kColumns : 0;
+    for (int64_t first = 0; first < ks && packed_from < strip; first += step)
+      for (int64_t j = packed_from; j < round_up(strip, kColumns); j += kVector) {
         const T* const line = b + from * b_at.row_stride + (begin + j) * b_at.column_stride;
         const Pack<Kind, kVector, kColumns, Isa::kBytes == 64> pack{line, b_at.column_stride, b_at.row_stride, strip - j};
         pack(first, std::min(first + step, ks), ks, panel_of_column(j, ks) + j % kColumns + first / Kind::kTerms * kColumns);
@@ -125,39 +141,63 @@ template <class Isa, class Kind, class C> struct Task {
     return {first, b_at.row_stride * size, ks, strip * b_at.column_stride * size};
   }
 
-  HD void multiply(int64_t begin, int64_t strip, int64_t from, int64_t ks, Ahead next) const {
+  template <bool kAlongK> HD void multiply(int64_t begin, int64_t strip, int64_t from, int64_t ks, Ahead next) const {
     const int64_t at_a_time = parts(next.size(), parts(rows, kRows) * parts(strip, kColumns));
     TileTo<Sum, C> tile = target;
     tile.add = target.add || from > 0;
     for_panels<kRows>(rows, [&](auto panel_rows, int64_t row) {
+      const Lines<Packed> a_lines = lines_of_rows(row, panel_rows, from, ks);
       for (int64_t j = 0; j < strip; j += kColumns) {
         next.fetch(at_a_time);
         tile.columns = std::min<int64_t>(kColumns, strip - j);
         tile.sums = target.sums + row * target.sum_stride + begin + j;
         tile.c = target.c && from + block_ks >= k ? target.c + row * target.c_stride + begin + j : nullptr;
         tile.bias = target.bias && from == 0 ? target.bias + begin + j : nullptr;
-        Isa::run(
-            MultiplyTile<Kind, panel_rows(), Isa::kBytes, C>{parts(ks, Kind::kTerms), panel_of_row(row, ks), panel_of_column(j, ks), tile});
+        using Tile = MultiplyTile<Kind, panel_rows(), Isa::kBytes, kAlongK, C>;
+        Isa::run(Tile{parts(ks, Kind::kTerms), a_lines, lines_of_columns(begin, j, strip, from, ks), tile});
       }
     });
   }
 };
 
-// The tasks that a matrix c is cut into: across its longer side, again and again.
+// The tasks that a matrix c is cut into: across its longer side, again and again; or across its columns while they are enough, if only
+// the columns of b are packed, because then no task packs them again.
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 
-  Cut(const Gemm& g, int64_t column_unit) : row_parts(parts(g.m, kMaxRows)), column_parts(parts(g.n, kMaxColumns)) {
+  Cut(const Gemm& g, int64_t column_unit, bool packs_a, bool packs_b)
+      : row_parts(packs_a ? parts(g.m, kMaxRows) : 1), column_parts(parts(g.n, kMaxColumns)) {
     const int64_t threads = thread_count(), wanted = std::min(threads == 1 ? 1 : 2 * threads, parts(g.m * g.n * (g.k + 1), kTaskTerms));
-    while (tasks() < wanted) (g.m / row_parts > g.n / column_parts ? row_parts : column_parts) *= 2;
-    while (tasks() > 1 && tasks() < 8 * threads && tasks() % threads != 0) ++row_parts;
+    while (row_parts * column_parts < wanted) {
+      const int64_t columns_of_task = g.n / column_parts;
+      (columns_of_task >= g.m / row_parts || (!packs_a && packs_b && columns_of_task >= 2 * kFewColumns) ? column_parts : row_parts) *= 2;
+    }
+    if (threads > 1) column_parts = balanced(g.n, column_parts, column_unit, row_parts);
+    if (threads > 1) row_parts = balanced(g.m, row_parts, 4, column_parts);
     rows = round_up(parts(g.m, row_parts), 4);
     row_parts = parts(g.m, rows);
     columns = round_up(parts(g.n, column_parts), column_unit);
     column_parts = parts(g.n, columns);
   }
   int64_t tasks() const { return row_parts * column_parts; }
+
+ private:
+  // The number of parts, from `least` to twice as many, with which the last thread is done first. Each part of this side is cut into
+  // `others` on the other side.
+  static int64_t balanced(int64_t extent, int64_t least, int64_t unit, int64_t others) {
+    const auto longest = [&](int64_t count) {
+      const int64_t size = round_up(parts(extent, count), unit);
+      return parts(parts(extent, size) * others, thread_count()) * size;
+    };
+    int64_t best = least;
+    for (int64_t count = least + 1; count <= 2 * least && least * others > 1; ++count)
+      if (longest(count) < longest(best)) best = count;
+    return best;
+  }
 };
+
+// True where the lines of a factor drive each other out of the caches: a stride of this many bytes puts them into the same few sets.
+template <class T> bool collides(int64_t stride) { return stride * int64_t{sizeof(T)} % 4096 == 0; }
 
 // One matrix; the columns of c are neighbours.
 template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
@@ -168,10 +208,15 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   static_assert(sizeof(Packed) == sizeof(Sum));
   constexpr int64_t kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kStrip = kStripBytes / sizeof(Sum);
   const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max<int64_t>(16, round_up(parts(g.k, blocks), 16));
-  const Cut cut(g, Work::kColumns);
+  const bool a_in_place = Kind::in_place(g.a_at.row_stride, g.a_at.column_stride, g.k) &&
+                          !(g.a_at.column_stride != 1 && collides<T>(g.a_at.column_stride)),
+             b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) &&
+                          !collides<T>(g.b_at.row_stride);
+  const Cut cut(g, Work::kColumns, !a_in_place || g.a_at.column_stride != 1, !b_in_place);
   const int64_t strip = round_up(parts(cut.columns, parts(cut.columns, kStrip)), Work::kColumns);
   // Packed a, packed b, sums where c cannot hold them between blocks, bias.
-  const int64_t a = Work::packed_a_size(cut.rows, block_ks), b = Work::packed_b_size(strip, block_ks), bias = g.bias_n ? cut.columns : 0;
+  const int64_t a = a_in_place ? 0 : Work::packed_a_size(cut.rows, block_ks), b = Work::packed_b_size(strip, block_ks),
+                bias = g.bias_n ? cut.columns : 0;
   const int64_t sums = std::is_same_v<C, Sum> || g.k <= block_ks ? 0 : cut.rows * cut.columns;
   parallel_for_with_scratch(cut.tasks(), 1, [&](int64_t begin, int64_t end) {
     const Scratch<Sum> memory(a + b + sums + bias);
@@ -187,7 +232,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
         target.bias = room + a + b + sums;
       }
       Isa::run(Work{std::min(cut.rows, g.m - i), columns, g.k, block_ks, strip, static_cast<const T*>(g.a) + i * g.a_at.row_stride,
-          static_cast<const T*>(g.b) + j * g.b_at.column_stride, g.a_at, g.b_at, reinterpret_cast<Packed*>(room),
+          static_cast<const T*>(g.b) + j * g.b_at.column_stride, g.a_at, g.b_at, a_in_place, b_in_place, reinterpret_cast<Packed*>(room),
           reinterpret_cast<Packed*>(room + a), target});
     }
   });

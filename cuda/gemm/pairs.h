@@ -18,6 +18,7 @@ struct Pairs {
   using Packed = uint32_t;
   static constexpr int kTerms = 2;
 
+  static bool in_place(int64_t line_stride, int64_t k_stride, int64_t k) { return k_stride == 1 && line_stride % 2 == 0 && k % 2 == 0; }
   static HD Packed load(const bf16* terms, int64_t k_stride, int64_t more) {
     return terms[0].bits | (more > 1 ? static_cast<uint32_t>(terms[k_stride].bits) << 16 : 0);
   }

@@ -17,6 +17,11 @@ template <class T> struct Single {
   using Packed = Sum;
   static constexpr int kTerms = 1;  // terms of a sum in one Packed
 
+  // True for a factor whose k terms can be multiplied where they are.
+  static bool in_place(int64_t line_stride, int64_t k_stride, int64_t /*k*/) {
+    return std::is_same_v<T, Sum> && (line_stride == 1 || k_stride == 1);
+  }
+
   // The terms from `terms` on; `more` of them exist.
   static HD Packed load(const T* terms, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*terms); }
 
@@ -54,15 +59,24 @@ template <class Sum, class C> struct TileTo {
   int64_t columns = 0;        // that exist
 };
 
-// Rows of packed a (ks x Rows) times two vectors of columns of packed b (ks x 2 vectors), vectors having `Bytes`.
-template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
+// The place of a factor's terms: a tile's lines are rows of a or columns of b.
+template <class Packed> struct Lines {
+  const Packed* at;
+  int64_t stride;
+};
+
+// ks terms of Rows rows of a times those of two vectors of columns of b, vectors having `Bytes`. The columns of b are neighbours and its
+// terms are a stride apart. For a this is so, too, or its terms are neighbours and its rows a stride apart (kAlongK): panels that were
+// packed are read as matrices in place are.
+template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct MultiplyTile {
   using Sum = typename Kind::Sum;
   using Packed = typename Kind::Packed;
   static constexpr int kVector = Bytes / sizeof(Sum), kColumns = 2 * kVector;
   typedef Sum Vec __attribute__((vector_size(Bytes), aligned(kAlignedValues ? Bytes : sizeof(Sum)), may_alias));
   typedef Sum Stored __attribute__((vector_size(Bytes), aligned(sizeof(Sum)), may_alias));
+  typedef Packed Word __attribute__((aligned(alignof(typename Kind::Element)), may_alias));
   int64_t ks;
-  const Packed *a, *b;
+  Lines<Packed> a, b;
   TileTo<Sum, C> target;
 
   HD void operator()(int64_t, int64_t) const {
@@ -73,13 +87,25 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
       left[i] = Vec{};
       right[i] = Vec{};
     }
-    const Packed *a_k = a, *b_k = b;
-    for (int64_t k = 0; k < ks; ++k, a_k += Rows, b_k += kColumns) {
+    // Three rows share a pointer, because there are fewer registers for addresses than rows.
+    constexpr int kTogether = kAlongK ? 3 : Rows, kPointers = (Rows + kTogether - 1) / kTogether;
+    const int64_t row_stride = kAlongK ? a.stride : 1, step = kAlongK ? 1 : a.stride;
+    const Word* rows[kPointers];
+#pragma GCC unroll 16
+    for (int p = 0; p < kPointers; ++p) rows[p] = a.at + p * kTogether * row_stride;
+    const Packed* b_k = b.at;
+    for (int64_t k = 0; k < ks; ++k, b_k += b.stride) {
       const Vec b_left = *reinterpret_cast<const Stored*>(b_k), b_right = *reinterpret_cast<const Stored*>(b_k + kVector);
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
-        Kind::multiply_add(left[i], a_k[i], b_left);
-        Kind::multiply_add(right[i], a_k[i], b_right);
+        const Packed a_ik = rows[i / kTogether][i % kTogether * row_stride];
+        Kind::multiply_add(left[i], a_ik, b_left);
+        Kind::multiply_add(right[i], a_ik, b_right);
+      }
+#pragma GCC unroll 16
+      for (int p = 0; p < kPointers; ++p) {
+        rows[p] += step;
+        asm("" : "+r"(rows[p]));  // otherwise g++ makes a pointer of every row, most of them in memory
       }
     }
     if (target.columns < kColumns || (target.c && Kind::kTerms == 1)) return store_some(left, right);
