@@ -19,6 +19,22 @@ cp "$trained" before.safetensors
 prints 'run that is trained already' '^runs/tiny: finished after 2 steps already; a larger steps=\.\.\. goes on$' train tiny.yaml name=tiny
 same 'the trained model is as it was' "$trained" before.safetensors
 
+# ---- bf16 on a CPU without an instruction for it
+slower='precision: f32 is faster than bf16 on this CPU, which has no instruction for bf16; bf16 halves the memory of activations'
+tells() { verdict "$1" "$([ "$(grep -cxF "$slower" out)" = "$2" ] || shown out)"; }  # NAME TIMES
+RICCI_ISA=avx2 accept 'a run in bf16' train tiny.yaml name=slower precision=bf16
+tells 'which f32 would make faster' 1
+RICCI_ISA=avx2 accept 'a run in f32' train tiny.yaml name=faster
+tells 'has no such line' 0
+RICCI_ISA=avx2 accept 'a run in bf16 on another device' train tiny.yaml name=elsewhere precision=bf16 device=cuda_emulated
+tells 'neither' 0
+if "$build/ricci-train" --version | grep -qE '^CPU +avx512_bf16$'; then
+  accept 'a run in bf16 on a CPU with the instruction' train tiny.yaml name=narrow precision=bf16
+  tells 'neither' 0
+else
+  echo 'skipped: bf16 on a CPU with an instruction for it'
+fi
+
 # ---- Texts
 echo short >short.txt
 refuse 'no such text' 1 'neither none\.txt nor .*/data/none\.txt' train tiny.yaml data=none.txt

@@ -9,6 +9,7 @@
 #include "apps/terminal/signals.h"
 #include "core/cpu/available.h"
 #include "core/cpu/clock.h"
+#include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
@@ -95,7 +96,11 @@ std::string check_step(const TrainConfig& config, int64_t memory, int64_t ranks)
   }
   const double seconds = config.device == Device::cpu && flops > kLongStep * fast ? flops / flops_per_second() : 0;
   reset_peak(config.device);  // the tensors of a plan hold no memory
-  return seconds < kLongStep ? "" : format_message("a step takes about {}; Ctrl-C saves what was before it\n", {clock_time(seconds)});
+  std::string warning;
+  if (config.device == Device::cpu && config.precision == Precision::bf16 && cpu_isa() < Isa::avx512_bf16)
+    warning = "precision: f32 is faster than bf16 on this CPU, which has no instruction for bf16; bf16 halves the memory of activations\n";
+  if (seconds >= kLongStep) warning += format_message("a step takes about {}; Ctrl-C saves what was before it\n", {clock_time(seconds)});
+  return warning;
 }
 
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state) {

@@ -16,8 +16,8 @@ std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& mode
 // The bytes that a process may have for a step on this device.
 int64_t memory_of(Device device);
 
-// Plans a step of one of `ranks` processes before anything is computed. Returns a warning if it takes more than a minute on this CPU, else
-// an empty line. Error: it needs more than `memory` bytes; the message has the largest batch that fits.
+// Plans a step of one of `ranks` processes before anything is computed. Returns a line if it takes more than a minute on this CPU, and one
+// if f32 would be faster here than bf16. Error: it needs more than `memory` bytes; the message has the largest batch that fits.
 std::string check_step(const TrainConfig& config, int64_t memory, int64_t ranks = 1);
 
 // about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
