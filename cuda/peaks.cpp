@@ -8,6 +8,7 @@
 #include "core/cpu/clock.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/cpu/vectors.h"
 #include "cuda/device/device.h"
 #include "cuda/gemm/gemm.h"
 #include "cuda/verbs/arithmetic.h"
@@ -25,19 +26,24 @@ double best_of(int times, const auto& work) {
   return best;
 }
 
-// Fused multiply-adds on registers, with enough independent sums to hide their latency.
-template <class T> struct MultiplyAdd {
-  static constexpr int kSums = 16, kLanes = 64 / sizeof(T);
-  T* result;
+// Multiply-adds on registers: enough sums to hide the latency of each, and few enough for the 16 registers of AVX2, next to both factors.
+// With sums in memory the peak would be below the speed of a product, and a floor above the time that the work takes.
+template <class T, int Bytes> struct MultiplyAdd {
+  static constexpr int kSums = 12, kLanes = Vectors<T, Bytes>::kLanes;
+  using Vector = typename Vectors<T, Bytes>::Vector;
+  T* numbers;
   HD void operator()(int64_t begin, int64_t end) const {
-    T sum[kSums][kLanes] = {};
+    Vector factor, addend, sum[kSums];
+    Vectors<T, Bytes>::load(numbers, factor);
+    Vectors<T, Bytes>::load(numbers + kLanes, addend);
+#pragma GCC unroll 16
+    for (int s = 0; s < kSums; ++s) sum[s] = addend * T(s);  // all different, otherwise the compiler computes one of them
     for (int64_t i = begin; i < end; ++i)
 #pragma GCC unroll 16
-      for (int s = 0; s < kSums; ++s)
-#pragma omp simd
-        for (int lane = 0; lane < kLanes; ++lane) sum[s][lane] = sum[s][lane] * result[lane] + result[kLanes + lane];
-    for (int s = 0; s < kSums; ++s)
-      for (int lane = 0; lane < kLanes; ++lane) result[2 * kLanes + lane] += sum[s][lane];
+      for (int s = 0; s < kSums; ++s) sum[s] = sum[s] * factor + addend;
+#pragma GCC unroll 16
+    for (int s = 1; s < kSums; ++s) sum[0] += sum[s];
+    Vectors<T, Bytes>::store(numbers, sum[0]);
   }
 };
 
@@ -45,9 +51,15 @@ template <class T> double flops_in_registers() {
   constexpr int64_t kRounds = 1 << 18;
   const int64_t threads = thread_count();
   std::vector<T> numbers(static_cast<size_t>(threads) * 64, T(0.5));
-  const double seconds = best_of(20,
-      [&] { parallel_for(threads, 1, [&](int64_t i, int64_t) { run_vectorized(MultiplyAdd<T>{numbers.data() + i * 64}, 0, kRounds); }); });
-  return 2.0 * MultiplyAdd<T>::kSums * MultiplyAdd<T>::kLanes * kRounds * static_cast<double>(threads) / seconds;
+  double flops = 0;
+  with_vectors([&](auto bytes) {
+    using Loop = MultiplyAdd<T, bytes()>;
+    const double seconds = best_of(200, [&] {
+      parallel_for(threads, 1, [&](int64_t i, int64_t) { run_with_vectors<bytes()>(Loop{numbers.data() + i * 64}, 0, kRounds); });
+    });
+    flops = 2.0 * Loop::kSums * Loop::kLanes * kRounds * static_cast<double>(threads) / seconds;
+  });
+  return flops;
 }
 
 double flops_of_product(Device device, Dtype dtype) {

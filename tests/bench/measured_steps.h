@@ -124,4 +124,14 @@ inline void report(const std::string& name, const Steps& steps, ricci::Device de
   std::fflush(stdout);
 }
 
+// The least time that the work of a step can take, in seconds. Error: a step took less, so the floor is wrong.
+inline void report_floor(const std::string& name, const Steps& steps, double floor) {
+  if (floor > steps.seconds[0])
+    ricci::fail("{}: the floor of {:.3f} ms is above the fastest step of {:.3f} ms: peaks measured while other programs run are too low; "
+                "run it again",
+        {name, floor * 1e3, steps.seconds[0] * 1e3});
+  std::printf("measure %s_floor %.3f ms\n", name.c_str(), floor * 1e3);
+  std::fflush(stdout);
+}
+
 }  // namespace bench

@@ -41,7 +41,7 @@ void measure(const std::string& name, const Options& options, apps::MixerStep& m
   const bench::Steps steps = bench::measured_steps(options, [&](int) { mixer_step(); });
   bench::report(name, steps, options.on());
   std::printf("measure %s_products %.1f GFLOP/s\n", name.c_str(), flops / steps.median() * 1e-9);
-  std::printf("measure %s_floor %.3f ms\n", name.c_str(), floor_seconds(options, mixer_step) * 1e3);
+  bench::report_floor(name, steps, floor_seconds(options, mixer_step));
 }
 
 // FLOPs of the products, forward and backward: 6 per weight of a map and token; attention 12 c / 2 d per token, causal.
