@@ -8,6 +8,7 @@ Text split 90/10 by characters, random crops; at the end the loss over the whole
 windows of 64, every target counted once, and in windows that overlap by half.
 
     torch/shakespeare.py --threads 2 --seed 1 [--compile MODE] [--data input.txt] [--json out.json]
+        [--context 64 --batch 12] [--only-train]
 
 Prints nats of the validation loss, seconds of the training loop (without imports, data and evaluation), of its
 first iteration (the compilation, with --compile) and of the whole process since its start.
@@ -159,13 +160,18 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--iterations", type=int, default=2000)
+    parser.add_argument("--context", type=int, default=CONTEXT)
+    parser.add_argument("--batch", type=int, default=BATCH)
+    parser.add_argument("--only-train", action="store_true", help="without the losses at the end")
     parser.add_argument("--compile", nargs="?", const="default", help="torch.compile, with this mode if one is given")
     parser.add_argument("--json", type=pathlib.Path, help="write the result to this file")
     return parser.parse_args()
 
 
 def main():
+    global CONTEXT, BATCH
     args = parse_arguments()
+    CONTEXT, BATCH = args.context, args.batch
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     training, validation, vocab = read_splits(data_path(args.data))
@@ -175,8 +181,9 @@ def main():
     result = {"torch": torch.__version__, "seed": args.seed, "threads": args.threads, "iterations": args.iterations,
               "compile": args.compile, "vocab": vocab, "parameters": sum(p.numel() for p in model.parameters()),
               "train_seconds": time.perf_counter() - begin, "first_iteration_seconds": seconds[0],
-              "median_iteration_ms": 1e3 * statistics.median(seconds), "val_loss": validation_loss(model, validation),
-              "val_loss_sliding": sliding_loss(model, validation, CONTEXT // 2)}
+              "median_iteration_ms": 1e3 * statistics.median(seconds)}
+    if not args.only_train:
+        result |= {"val_loss": validation_loss(model, validation), "val_loss_sliding": sliding_loss(model, validation, CONTEXT // 2)}
     result["process_seconds"] = seconds_since_start()
     for name, value in result.items():
         print(f"{name:24} {value}")
