@@ -6,7 +6,7 @@
 #                         seconds by each fuzz target; and with each mistake that tests/mutants plants, which the tests must notice
 # What Debian has is installed. Each skipped test is named before the last line, with the thing it needs: tests on real corpora need a
 # folder with them (RICCI_DATA); reading TensorBoard files needs the tensorboard package of Python, which Debian does not have
-# (RICCI_PYTHON, or python3 with "pip install tensorboard"); others need a GPU, oneDNN, AVX-512, AMX, the programs that read machine code
+# (RICCI_PYTHON, or python3 with "pip install tensorboard"); others need a GPU, AVX-512, the programs that read machine code
 # (tests/bench/machine_code/sass.py), or the right to mount a disk, to make a PID namespace or to change the root folder.
 set -uo pipefail
 all=

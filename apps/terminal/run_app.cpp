@@ -1,18 +1,14 @@
 // Programs as processes: their parts before and after main, and ranks.
-#include <cxxabi.h>
 #include <malloc.h>
 #include <ricci_commit.h>  // made by apps/commit.cmake
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <new>
 #include <stdexcept>
-#include <typeinfo>
 #include <utility>
 
 #include "apps/terminal/cli.h"
@@ -29,29 +25,6 @@ constexpr const char* kCompiler = "clang++ " __clang_version__;
 #else
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
-
-std::terminate_handler otherwise = nullptr;
-
-// True if the program ends here because it got no memory. Only the type of the exception is read: throwing it again would need memory.
-// oneDNN ends the program without an exception. Then malloc finds no memory either.
-bool memory_ended() {
-  if (const std::type_info* const thrown = abi::__cxa_current_exception_type()) return *thrown == typeid(std::bad_alloc);
-  constexpr size_t kLittle = 4096;
-  void* volatile const some = std::malloc(kLittle);
-  std::free(some);
-  return some == nullptr;
-}
-
-// A program may run out of memory where no exception may leave, as in the destructors of libraries, and before run_app.
-[[noreturn]] void end_without_memory() {
-  if (memory_ended()) {
-    std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
-    std::_Exit(1);
-  }
-  otherwise();
-  std::abort();
-}
-const bool handler_is_set = (otherwise = std::set_terminate(end_without_memory)) != nullptr;
 
 int report_exception(const AppText& text, const std::string& message) {
   Ranks& ranks = Ranks::joined();
@@ -70,7 +43,7 @@ std::string version_of(const AppText& text) {
   const std::string transport = transport_version();
   const std::pair<const char*, std::string> rows[] = {{"commit   ", RICCI_COMMIT}, {"compiler ", kCompiler},
       {"CUDA     ", RICCI_CUDA_VERSION}, {"MPI      ", transport.empty() ? RICCI_MPI_VERSION : one_line(transport)},
-      {"oneDNN   ", RICCI_ONEDNN_VERSION}, {"CPU      ", name_of(cpu_isa())}};
+      {"CPU      ", name_of(cpu_isa())}};
   std::string lines = std::string(text.name) + " " RICCI_VERSION;
   for (const auto& [name, value] : rows) lines += "\n" + (name + value);
   return lines;

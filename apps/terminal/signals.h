@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <memory>
 
 #include "core/cpu/ending_signals.h"
 
@@ -21,11 +20,8 @@ class Interrupt {
  public:
   Interrupt() {
     flag() = 0;
-    const stack_t stack{.ss_sp = stack_.get(), .ss_flags = 0, .ss_size = kStackBytes};
-    ::sigaltstack(&stack, &old_stack_);
     struct sigaction action = {};
     action.sa_handler = answer;
-    action.sa_flags = SA_ONSTACK;
     // While one signal is answered the others wait, so that the next one meets the default action, which ends the program.
     ::sigemptyset(&action.sa_mask);
     for (const int signal : kEndingSignals) ::sigaddset(&action.sa_mask, signal);
@@ -36,7 +32,6 @@ class Interrupt {
   }
   ~Interrupt() {
     for (size_t i = 0; i < kEndingSignals.size(); ++i) ::sigaction(kEndingSignals[i], &old_[i], nullptr);
-    ::sigaltstack(&old_stack_, nullptr);
   }
   Interrupt(const Interrupt&) = delete;
 
@@ -56,16 +51,11 @@ class Interrupt {
       const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
     errno = before;
   }
-  // Signals have a stack of their own: oneDNN's products use the stack pointer for other things, and what the system puts below it at a
-  // signal would go into their data or into the heap.
-  static constexpr size_t kStackBytes = 64 << 10;
 
   static volatile std::sig_atomic_t& flag() {
     static volatile std::sig_atomic_t value = 0;
     return value;
   }
-  const std::unique_ptr<char[]> stack_{new char[kStackBytes]};
-  stack_t old_stack_ = {};
   std::array<struct sigaction, kEndingSignals.size()> old_ = {};
 };
 

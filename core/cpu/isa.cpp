@@ -1,9 +1,5 @@
 #include "core/cpu/isa.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include <cstdlib>
 #include <string_view>
 
@@ -43,17 +39,6 @@ Isa cpu_isa() {
 const char* name_of(Isa isa) {
   constexpr const char* names[] = {"baseline", "avx2", "avx512", "avx512_bf16"};
   return names[static_cast<int>(isa)];
-}
-
-bool cpu_has_bf16_tiles() {
-#if defined(__x86_64__)
-  constexpr unsigned kAmxBf16 = 1u << 22;  // in edx, leaf 7
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  static const bool has = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & kAmxBf16);
-  return has && cpu_isa() == Isa::avx512_bf16;
-#else
-  return false;
-#endif
 }
 
 }  // namespace ricci

@@ -12,9 +12,6 @@ enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16 };
 Isa cpu_isa();
 const char* name_of(Isa isa);
 
-// True where this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does. False where RICCI_ISA is less than avx512_bf16.
-bool cpu_has_bf16_tiles();
-
 // Builds with a sanitizer have these loops in the narrowest instruction set alone: the source is the same, and three sets take three times
 // as long to compile.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

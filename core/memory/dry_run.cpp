@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -49,7 +48,6 @@ class DryAllocator final : public Allocator {
 
   DryRun::OnRequest on_request;
   ArenaCounter arena;
-  std::map<std::vector<int64_t>, int64_t> kept;  // by libraries
 
  private:
   Allocator& real_;
@@ -77,7 +75,6 @@ DryRun::DryRun(Device device, OnRequest on_request) {
   used = &dry_allocator(device);
   used->on_request = std::move(on_request);
   used->arena = {};
-  used->kept.clear();
   dry_run_state::alive = true;
 }
 
@@ -86,13 +83,7 @@ DryRun::~DryRun() {
   used->on_request = {};
 }
 
-int64_t DryRun::arena_bytes() const {
-  int64_t bytes = used->arena.touched();
-  for (const auto& [key, kept] : used->kept) bytes += kept;
-  return bytes;
-}
-
-void keep_in_dry_run(const std::vector<int64_t>& key, int64_t bytes) { used->kept[key] = bytes; }
+int64_t DryRun::arena_bytes() const { return used->arena.touched(); }
 
 thread_local int64_t DryScratch::threads = 1;
 

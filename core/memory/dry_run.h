@@ -6,7 +6,6 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <vector>
 
 #include "core/tensor.h"
 
@@ -19,14 +18,11 @@ class DryRun {
   using OnRequest = std::function<void(int64_t bytes)>;
   explicit DryRun(Device device, OnRequest on_request = {});
   ~DryRun();
-  // The bytes of the system's memory that the CPU's arena and libraries would hold by now.
+  // The bytes of the system's memory that the CPU's arena would hold by now.
   int64_t arena_bytes() const;
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 };
-
-// Counts memory that a library makes once for each key and keeps, as for the code of a product. Within a dry run only.
-void keep_in_dry_run(const std::vector<int64_t>& key, int64_t bytes);
 
 namespace dry_run_state {
 extern bool alive;

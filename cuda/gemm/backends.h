@@ -12,14 +12,6 @@ void gemm_blocked(const Gemm& g);
 inline constexpr int64_t kFewRows = 4;
 bool gemm_few_rows(const Gemm& g);
 
-// CPU, f32 and bf16 by oneDNN. False, with nothing done: built without it, or the library has no fast way for these strides.
-bool gemm_onednn(const Gemm& g);
-
-// CPU, on the thread that calls: a product too small to be cut, in a task that runs beside others.
-void gemm_on_one_thread(const Gemm& g);
-// True where it multiplies bf16 faster than f32: with oneDNN, on a processor with instructions for that (AVX512_BF16, AMX).
-bool multiplies_bf16_faster();
-
 // cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);
 

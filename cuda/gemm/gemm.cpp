@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/gemm/backends.h"
@@ -46,35 +45,8 @@ Gemm transposed(const Gemm& g) {
   return t;
 }
 
-constexpr int64_t kLongSum = 8192;
-
-void gemm_on_cpu(const Gemm& g);
-
-// A long sum is made in f32, which lets it be made in parts, and rounded once.
-void multiply_long(const Gemm& g) {
-  const Tensor sums({g.batch, g.m, g.n});
-  Gemm wide = g;
-  wide.c = sums.raw();
-  wide.c_at = {g.n, 1, g.m * g.n};
-  wide.c_f32 = true;
-  wide.accumulate = false;
-  gemm_on_cpu(wide);
-  parallel_for(g.batch * g.m, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const float* const from = sums.data<float>() + row * g.n;
-      bf16* const c = static_cast<bf16*>(g.c) + row / g.m * g.c_at.batch_stride + row % g.m * g.c_at.row_stride;
-      for (int64_t j = 0; j < g.n; ++j) {
-        bf16& element = c[j * g.c_at.column_stride];
-        element = bf16(from[j] + (g.accumulate ? float(element) : 0));
-      }
-    }
-  });
-}
-
 void gemm_on_cpu(const Gemm& g) {
-  if (g.dtype == Dtype::bf16 && !g.c_f32 && g.k > kLongSum && g.m > 1 && g.n > 1) return multiply_long(g);
-  if (gemm_few_rows(g) || (!g.bias_n && gemm_few_rows(transposed(g)))) return;
-  if (!gemm_onednn(g)) gemm_blocked(g);
+  if (!gemm_few_rows(g) && (g.bias_n || !gemm_few_rows(transposed(g)))) gemm_blocked(g);
 }
 
 void gemm_on_cuda(const Gemm& g) {

@@ -53,8 +53,7 @@ Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 // are 4.0 and 0.016 ms in f32. A minus is a product that the rung does not compute, or a GPU that was not measured yet.
 //                            lines    ms  one row  gain
 //   ops/first_rungs.cpp         91  1813    0.494  three loops in f64: each sum walks down a column of b
-//   cuda/gemm/blocked.cpp      256   4.5    0.040  panels that stay in the caches, sums that stay in registers (tile.h)
-//   cuda/gemm/onednn.cpp       109   4.8    0.029  kernels of oneDNN, in pieces that the shape alone decides
+//   cuda/gemm/blocked.cpp      301   4.5    0.040  panels that stay in the caches, sums that stay in registers (tile.h)
 //   cuda/gemm/few_rows.cpp     139     -    0.025  at most 4 rows of a: reading b once takes the time
 //   cuda/gemm/tiled.cu          72     -        -  any strides; tiles in shared memory: 16 uses of each number that is read from memory
 //   cuda/toolkit/cublas.cpp     45     -        -  cuBLASLt: tensor cores, and bias, gelu or sums within the product

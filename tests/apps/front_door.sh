@@ -29,7 +29,7 @@ for word in help --help; do
 done
 door 'the version' 0 '' --version
 is 'is that of the programs' "$(sed 's/^ricci /ricci-plan /' out)" "$build/ricci-plan" --version
-is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.1.0' commit compiler CUDA MPI oneDNN CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
+is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.1.0' commit compiler CUDA MPI CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
 shows 'with the commit' '^commit   ([0-9a-f]{10}\+?|unknown)$'
 shows 'and the instructions in use' '^CPU      (baseline|avx2|avx512|avx512_bf16)$'
 "$build/ricci-train" --help >help

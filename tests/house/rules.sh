@@ -78,7 +78,7 @@ done
 packages=$({ grep -oE 'apt-get install.*' <<<"$commands" | tr ' ' '\n' | sed 1,2d | grep -v '^-'
   sed -nE 's/^ *packages\+?=\(([^")]*).*/\1/p' apps/install_packages.sh tests/run.sh | tr ' ' '\n'; } | grep . | sort -u)
 image=$(grep -oE 'image: [a-z0-9:.]+' "$workflow" | cut -d ' ' -f 2)
-if [ "$image" = "$(. /etc/os-release && echo "$ID:${VERSION_ID:-}")" ] && [ -n "$(apt-cache pkgnames libdnnl 2>/dev/null)" ]; then
+if [ "$image" = "$(. /etc/os-release && echo "$ID:${VERSION_ID:-}")" ] && [ -n "$(apt-cache pkgnames libxxhash 2>/dev/null)" ]; then
   unknown=$(comm -23 <(echo "$packages") <(apt-cache show $packages 2>/dev/null | sed -n 's/^Package: //p' | sort -u))
   [ -z "$unknown" ] || fault "$image does not have the packages:" "$unknown"
 fi
@@ -92,7 +92,7 @@ printf '#!/bin/sh\necho 1000\n' >"$work/id"       # and the user is not root
 chmod +x "$work/dpkg-query" "$work/id"
 for missing in 'no apt-get to install them with: g' 'no sudo; as root: apt-get install g'; do
   text=$(PATH=$work "$work/bash" apps/install_packages.sh 2>&1)
-  [ $? = 1 ] && grep -qxE "ricci needs these packages, and there is $missing\+\+ cmake .*libdnnl-dev" <<<"$text" && [ "$(grep -c '' <<<"$text")" = 1 ] ||
+  [ $? = 1 ] && grep -qxE "ricci needs these packages, and there is $missing\+\+ cmake .*libxxhash-dev" <<<"$text" && [ "$(grep -c '' <<<"$text")" = 1 ] ||
     fault "apps/install_packages.sh with $missing: $text"
   ln -sf /bin/true "$work/apt-get"
 done

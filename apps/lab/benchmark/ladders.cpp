@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "apps/lab/benchmark/rungs.h"
+#include "core/cpu/isa.h"
 #include "cuda/device/device.h"
 #include "cuda/gemm/backends.h"
 #include "ops/attention/attention.h"
@@ -54,7 +55,7 @@ Ladder attention_ladder(const LadderOptions& o) {
       [x = inputs(Dtype::f32), heads = o.heads] { first_rungs::attention(x[0], x[1], x[2], Visibility::causal(), heads); }});
   if (o.device == Device::cpu) {
     ladder.rungs.push_back({"ops/attention/cpu/forward.cpp", Dtype::f32, fused(Dtype::f32, attention)});
-    if (multiplies_bf16_faster())
+    if (cpu_isa() >= Isa::avx512_bf16)
       ladder.rungs.push_back({"ops/attention/cpu/bf16_products.cpp", Dtype::bf16, fused(Dtype::bf16, attention)});
     return ladder;
   }
@@ -102,7 +103,6 @@ Ladder gemm_ladder(const LadderOptions& o, LadderKind kind) {
     return ladder;
   }
   add("cuda/gemm/blocked.cpp", Dtype::f32, gemm_blocked);
-  add("cuda/gemm/onednn.cpp", Dtype::f32, gemm_onednn);
   add("cuda/gemm/few_rows.cpp", Dtype::f32, gemm_few_rows);
   return ladder;
 }

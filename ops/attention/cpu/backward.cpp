@@ -5,7 +5,6 @@
 // A head of keys that several query heads share is the work of one task, which goes over them in their order for every block of keys.
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
 #include "core/cpu/parallel.h"
-#include "core/cpu/worker_thread.h"
 #include "core/memory/scratch.h"
 #include "ops/attention/cpu/block.h"
 #include "ops/attention/kernels.h"
@@ -189,7 +188,6 @@ template <class E, class T> void run_share(const Problem& problem, const Share& 
   const int64_t tasks = by_queries * by_keys;
   parallel_for_with_scratch(
       problem.batches * problem.heads / heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
-        const SignalsHeld held;  // once for all products of the chunk
         BackwardTask<T, E> task(problem, share, tensors);
         for (int64_t i = begin; i < end; ++i) {
           const int64_t n = i % tasks;

@@ -1,4 +1,4 @@
-// Products of the blocks in bf16, on processors that have instructions for it (AVX512_BF16, AMX). What is not visible is computed, too, and
+// Products of the blocks in bf16, on processors that have instructions for it (AVX512_BF16). What is not visible is computed, too, and
 // weighs nothing.
 #include "core/cpu/isa.h"
 #include "cuda/gemm/backends.h"
@@ -7,7 +7,7 @@
 namespace ricci::attention_kernels {
 namespace {
 
-constexpr int64_t kMinWidth = 64, kMinWidthByTiles = 32;  // a head's: with less, products in f32 are faster
+constexpr int64_t kMinWidth = 64;  // a head's: with less, products in f32 are faster
 
 struct Round {
   Tile tile;
@@ -43,17 +43,14 @@ struct Weights {
 void gemm_of_block(
     int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, const bf16* b, MatrixAt b_at, float* c, int64_t c_row, bool accumulate) {
   // clang-format off
-  gemm_on_one_thread({.device = Device::cpu, .dtype = Dtype::bf16, .batch = 1, .m = m, .n = n, .k = k, .a = a, .b = b,
-                      .a_at = a_at, .b_at = b_at, .c = c, .c_at = {c_row, 1, 0},
-                      .accumulate = accumulate, .bias_n = nullptr, .c_f32 = true});
+  gemm_blocked({.device = Device::cpu, .dtype = Dtype::bf16, .batch = 1, .m = m, .n = n, .k = k, .a = a, .b = b,
+                .a_at = a_at, .b_at = b_at, .c = c, .c_at = {c_row, 1, 0}, .accumulate = accumulate, .c_f32 = true});
   // clang-format on
 }
 
 }  // namespace
 
-bool multiplies_in_bf16(const Problem& problem) {
-  return multiplies_bf16_faster() && problem.width >= (cpu_has_bf16_tiles() ? kMinWidthByTiles : kMinWidth);
-}
+bool multiplies_in_bf16(const Problem& problem) { return cpu_isa() >= Isa::avx512_bf16 && problem.width >= kMinWidth; }
 
 void multiply(const Tile& tile, const bf16* a, int64_t /*row*/, const bf16* b_jx, int64_t width, float scale, float* s_ij) {
   gemm_of_block(tile.queries(), tile.keys(), width, a, {width, 1, 0}, b_jx, {1, width, 0}, s_ij, kBlock, false);

@@ -3,7 +3,6 @@
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
 #include "core/cpu/parallel.h"
-#include "core/cpu/worker_thread.h"
 #include "core/memory/scratch.h"
 #include "cuda/math.h"
 #include "ops/attention/cpu/block.h"
@@ -107,7 +106,6 @@ void forward_cpu(const Problem& problem, const Views& inputs, const Outputs& out
     const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;
     const int64_t grain = tasks_per_chunk(2 * queries * problem.keys * problem.width);
     parallel_for_with_scratch(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {
-      const SignalsHeld held;  // once for all products of the chunk
       const ForwardTask<T, E> task(problem, tensors, queries);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % tasks * queries;

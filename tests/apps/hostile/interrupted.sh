@@ -70,8 +70,7 @@ done
 verdict 'SIGTERM before the first step' "$faults"
 verdict 'at three calls it was heeded' "$([ $saved -ge 3 ] || echo "at $saved")"
 
-# ---- A larger model, whose products a library computes in its own way: a signal must not disturb what they hold. It comes while they are
-# computed, because it is sent when the record of a step appears.
+# ---- A larger model. The signal comes while products are computed, because it is sent when the record of a step appears.
 large=(tiny.yaml model.d=128 model.layers=4 model.heads=4 model.ctx=64 batch=12 steps="$(few_or_all 12 80)" checkpoint_every=0)
 accept 'a larger run in one piece' train "${large[@]}" name=large_whole
 record_count() { [ ! -e runs/large/metrics.jsonl ] && echo 0 || grep -c '' runs/large/metrics.jsonl; }

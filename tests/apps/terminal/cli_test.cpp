@@ -18,7 +18,6 @@
 #include "apps/run/config/train_config.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
-#include "tests/bounded.h"
 #include "tests/data/files.h"
 
 using namespace ricci::apps;
@@ -253,15 +252,6 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   unordered("--model={layers: 1}", "model.layers=2");
   unordered("--lr=1", "lr=a=b");
   CHECK(parse({"--model.d=8", "~model.dropout", "lr=1"}) == ": <model.d=8> <~model.dropout> <lr=1>");
-}
-
-TEST_CASE("cli: memory that ends where no exception may leave is one line and exit code 1, too") {
-  const std::function<void()> allocate = [] { throw std::bad_alloc(); };
-  const auto destroy = [&]() noexcept { allocate(); };
-  std::string outcome;
-  const std::string printed = captured(STDERR_FILENO, stderr, [&] { outcome = test::bounded_error(destroy); });
-  CHECK(outcome == "exit code 1");
-  CHECK(printed == "ricci-tests: out of memory\n");
 }
 
 TEST_CASE("cli: --name= gives the option an empty value, and does not take the next word") {

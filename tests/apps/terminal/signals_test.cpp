@@ -6,18 +6,15 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <future>
 #include <initializer_list>
 #include <thread>
-#include <vector>
 
 #include "apps/terminal/streams.h"
 #include "tests/bounded.h"
@@ -28,18 +25,6 @@ using namespace ricci;
 using namespace test_data;
 
 namespace {
-
-#if defined(__x86_64__)
-// Sends a signal to this thread while its stack pointer is `top`, as in a library's product that uses the register for its data.
-void raise_with_stack_pointer(char* top, int signal) {
-  long result = SYS_tgkill;
-  asm volatile("mov %%rsp, %%rbx\n\tmov %[top], %%rsp\n\tsyscall\n\tmov %%rbx, %%rsp"
-               : "+a"(result)
-               : "D"(static_cast<long>(::getpid())), "S"(::syscall(SYS_gettid)), "d"(static_cast<long>(signal)), [top] "r"(top)
-               : "rbx", "rcx", "r11", "memory");
-  CHECK(result == 0);
-}
-#endif
 
 // Waits until a thread of this process sleeps in the system.
 void wait_until_asleep(pid_t thread) {
@@ -74,16 +59,6 @@ TEST_CASE("interrupt: the first signal sets the flag, a new watch starts without
     CHECK(interrupt.requested());
   }
 }
-
-#if defined(__x86_64__)
-TEST_CASE("interrupt: nothing is written where the stack pointer points") {
-  std::vector<char> data(1 << 16, 'x');
-  const Interrupt interrupt;
-  raise_with_stack_pointer(data.data() + data.size() / 2, SIGINT);
-  CHECK(interrupt.requested());
-  CHECK(std::count(data.begin(), data.end(), 'x') == 1 << 16);
-}
-#endif
 
 TEST_CASE("interrupt: what stood before comes back") {
   static volatile std::sig_atomic_t outer = 0;

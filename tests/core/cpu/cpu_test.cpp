@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/prefetch.h"
+#include "core/cpu/worker_thread.h"
 #include "core/error.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
@@ -175,6 +177,18 @@ TEST_CASE("calls within a call, and from several threads at once") {
     });
   for (std::thread& caller : callers) caller.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a worker thread gets no signals but its own, and the thread that started it gets all, as before") {
+  const auto blocks = [](int signal) {
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    return ::sigismember(&blocked, signal) == 1;
+  };
+  bool worker_blocks = false;
+  start_worker([&] { worker_blocks = blocks(SIGUSR1) && blocks(SIGALRM) && blocks(SIGINT) && !blocks(SIGSEGV); }).join();
+  CHECK(worker_blocks);
+  CHECK_FALSE(blocks(SIGUSR1));
 }
 
 TEST_CASE("less than one thread is an error") { CHECK_THROWS_WITH_AS(set_thread_count(0), "threads: expected at least 1, got 0", Error); }

@@ -1,8 +1,6 @@
 // Matrix products against the definition, in every layout, dtype and on every device.
-#include "core/cpu/isa.h"
 #include "cuda/gemm/backends.h"
 #include "cuda/gemm/cublas/load_cublas.h"
-#include "cuda/gemm/onednn/pieces.h"
 #include "tests/cuda/gemm/cases.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
@@ -65,7 +63,7 @@ TEST_CASE("products that are cut into blocks, pieces and tasks") {
       {1, 45, 77, 2101, Layout::columns, Layout::columns, Layout::padded_rows, true, true},
       {1, 150, 90, 1201, Layout::columns, Layout::rows},  // gradients of weights over many tokens, written anew
       {1, 33, 65, 513, Layout::columns, Layout::rows},
-      {1, 530, 70, 65, Layout::padded_rows, Layout::columns, Layout::rows, false, true},  // many rows: by tiles, in bf16
+      {1, 530, 70, 65, Layout::padded_rows, Layout::columns, Layout::rows, false, true},  // many rows
       {1, 520, 4100, 20, Layout::rows, Layout::columns},
   };
   for (Case t : cases)
@@ -84,23 +82,6 @@ TEST_CASE("bf16 factors, c in f32") {
           CHECK(worst_of_all(t, Dtype::bf16, device) <= 1);
         }
   });
-}
-
-#ifdef RICCI_HAS_ONEDNN
-void check_plain_products(Dtype dtype) {
-  for (const Case& t : {Case{2, 65, 130, 70}, Case{1, 150, 90, 1201, Layout::columns, Layout::rows}})
-    CHECK(worst_of(t, dtype, Device::cpu, {[](const Gemm& g) { REQUIRE(gemm_onednn(g)); }}) <= 1);
-}
-#else
-void check_plain_products(Dtype) { test::skip("needs oneDNN, which this build has not"); }
-#endif
-
-TEST_CASE("oneDNN makes plain products of f32" * doctest::test_suite("needs oneDNN")) { check_plain_products(Dtype::f32); }
-
-// oneDNN has products of bf16 for AVX-512 alone, whatever RICCI_ISA says.
-TEST_CASE("oneDNN makes plain products of bf16" * doctest::test_suite("needs oneDNN")) {
-  if (!__builtin_cpu_supports("avx512bw")) return test::skip("needs AVX-512: oneDNN multiplies no bf16 without it");
-  check_plain_products(Dtype::bf16);
 }
 
 TEST_CASE("nothing to sum is zero, and nothing to write is no error") {
@@ -137,13 +118,18 @@ TEST_CASE("a NaN or an infinity reaches its row and column and nothing else") {
 
 // Forward, input and weight gradients of a small GPT; weight gradients over many rows; one row; many small ones.
 const std::vector<Case> kOneThreadOrMany = {
-    {1, 768, 384, 128, Layout::rows, Layout::columns, Layout::rows, false, true}, {1, 768, 128, 384},
-    {1, 384, 128, 768, Layout::columns, Layout::rows}, {1, 768, 65, 128, Layout::rows, Layout::columns},
-    {1, 128, 512, 768, Layout::columns, Layout::rows, Layout::rows, true}, {1, 64, 64, 4096, Layout::columns, Layout::rows},
-    {1, 16, 65, 8192, Layout::columns, Layout::columns}, {1, 70, 50, 9001, Layout::rows, Layout::rows, Layout::rows, true},
-    {1, 100, 90, 3000, Layout::spaced, Layout::rows}, {1, 1, 3000, 257, Layout::rows, Layout::columns},
+    {1, 768, 384, 128, Layout::rows, Layout::columns, Layout::rows, false, true},
+    {1, 768, 128, 384},
+    {1, 384, 128, 768, Layout::columns, Layout::rows},
+    {1, 768, 65, 128, Layout::rows, Layout::columns},
+    {1, 128, 512, 768, Layout::columns, Layout::rows, Layout::rows, true},
+    {1, 64, 64, 4096, Layout::columns, Layout::rows},
+    {1, 16, 65, 8192, Layout::columns, Layout::columns},
+    {1, 70, 50, 9001, Layout::rows, Layout::rows, Layout::rows, true},
+    {1, 100, 90, 3000, Layout::spaced, Layout::rows},
+    {1, 1, 3000, 257, Layout::rows, Layout::columns},
     {48, 64, 32, 64, Layout::rows, Layout::rows},
-    {1, 600, 500, 257, Layout::rows, Layout::columns, Layout::rows, true, true},  // bf16 is no longer oneDNN's
+    {1, 600, 500, 257, Layout::rows, Layout::columns, Layout::rows, true, true},
 };
 TEST_CASE("the bits do not depend on the number of threads") {
   for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
@@ -247,18 +233,6 @@ TEST_CASE("gradients of weights in bf16: long sums in f32, whose matrices have g
       return std::vector<Tensor>{c.memory};
     });
   }
-}
-
-TEST_CASE("gradients of weights in bf16 are made by tiles" * doctest::test_suite("needs AMX")) {
-#ifdef RICCI_HAS_ONEDNN
-  if (cpu_has_bf16_tiles()) {
-    for (const Case& t : {Case{1, 150, 90, 1201, Layout::columns, Layout::rows, Layout::rows, false, false, true},
-             Case{1, 270, 790, 515, Layout::padded_rows, Layout::padded_rows, Layout::padded_rows, true, false, true}})
-      CHECK(worst_of(t, Dtype::bf16, Device::cpu, {[](const Gemm& g) { REQUIRE(onednn::multiply_by_tiles(g)); }}) <= 1);
-    return;
-  }
-#endif
-  test::skip("needs a processor that multiplies bf16 by tiles, and oneDNN");
 }
 
 // ---- The library that multiplies on a GPU
