@@ -2,12 +2,19 @@
 // for one long step of a small one.
 // Other rows are for GPUs, or if asked for: square_8192, because no product is faster, copy_2GiB, the same of memory, and the products of
 // GPT-2 with 16,384 tokens, next to torch/products.py. Those without _dw are of the forward: y_km = sum over n of x_kn w_mn, in the dtype.
-//   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--tuned=FILE]
+//   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--tuned=FILE] [--peer]
 // Prints "measure NAME VALUE UNIT": the median, the fastest and the processor time of a product, and its operations per second.
+// --peer measures oneDNN's product after each, as NAME_onednn, on its own threads. OMP_NUM_THREADS is the number of both, and
+// OMP_WAIT_POLICY=passive keeps threads of oneDNN that wait from taking time of ours.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
+
+#ifdef RICCI_HAS_ONEDNN
+#include <dnnl.hpp>
+#endif
 
 #include "cuda/gemm/cublas/tuned_products.h"
 #include "cuda/gemm/gemm.h"
@@ -59,19 +66,51 @@ Gemm gradient(const Case& c, const bench::Options& options, const Tensor& dy_km,
 }
 // clang-format on
 
-void measure(const Case& c, const bench::Options& options) {
+#ifdef RICCI_HAS_ONEDNN
+std::function<void()> by_onednn(const Gemm& g) {
+  using dnnl::memory;
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  const auto describe = [](int64_t rows, int64_t columns, const MatrixAt& at, bool f32) {
+    return memory::desc(
+        {rows, columns}, f32 ? memory::data_type::f32 : memory::data_type::bf16, memory::dims{at.row_stride, at.column_stride});
+  };
+  const bool f32 = g.dtype == Dtype::f32;
+  const memory::desc a = describe(g.m, g.k, g.a_at, f32), b = describe(g.k, g.n, g.b_at, f32),
+                     c = describe(g.m, g.n, g.c_at, f32 || g.c_f32);
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::matmul::primitive_desc description(engine, a, b, c);
+#else
+  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), engine);
+#endif
+  const std::unordered_map<int, memory> arguments = {{DNNL_ARG_SRC, memory(a, engine, const_cast<void*>(g.a))},
+      {DNNL_ARG_WEIGHTS, memory(b, engine, const_cast<void*>(g.b))}, {DNNL_ARG_DST, memory(c, engine, g.c)}};
+  return [product = dnnl::matmul(description), stream = dnnl::stream(engine), arguments]() mutable {
+    product.execute(stream, arguments);
+    stream.wait();
+  };
+}
+#else
+std::function<void()> by_onednn(const Gemm&) { fail("--peer: oneDNN was not found when this was built: apt-get install libdnnl-dev"); }
+#endif
+
+void measure_calls(const Case& c, const std::string& name, const bench::Options& options, const std::function<void()>& multiply) {
+  const bench::Steps steps = bench::measured_steps(options, [&](int) { multiply(); });
+  bench::report(name, steps, options.on());
+  const double operations = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
+  std::printf("measure %s_speed %.1f GFLOP/s\n", name.c_str(), operations / steps.median() * 1e-9);
+  std::fflush(stdout);
+}
+
+void measure(const Case& c, const bench::Options& options, bool peer) {
   const Tensor left = bench::random({c.m, c.forward ? c.n : c.k}, 1, options.as(), options.on());
   const Tensor x_kn = bench::random({c.k, c.n}, 2, options.as(), options.on());
   const Tensor result = zeros({c.m, c.forward ? c.k : c.n}, c.forward ? options.as() : Dtype::f32, options.on());
   const Gemm product = (c.forward ? forward : gradient)(c, options, left, x_kn, result);
-  const bench::Steps steps = bench::measured_steps(options, [&](int) {
+  measure_calls(c, c.name, options, [&] {
     gemm(product);
     synchronize(options.on());
   });
-  bench::report(c.name, steps, options.on());
-  const double operations = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
-  std::printf("measure %s_speed %.1f GFLOP/s\n", c.name, operations / steps.median() * 1e-9);
-  std::fflush(stdout);
+  if (peer) measure_calls(c, std::string(c.name) + "_onednn", options, by_onednn(product));
 }
 
 constexpr const char* kCopy = "copy_2GiB";
@@ -94,6 +133,7 @@ void measure_copy(const bench::Options& options) {
 int main(int argc, char** argv) {
   bench::Options options;
   std::string tuned;
+  bool peer = false;
   options.seconds = 1;
   const apps::AppText text{"ricci-bench-products", "The speed of products of gradients of weights."};
   return apps::run_app(
@@ -101,15 +141,17 @@ int main(int argc, char** argv) {
       [&](CLI::App& app) {
         bench::add_options(app, options);
         app.add_option("--tuned", tuned, "time the algorithms of cuBLASLt and keep the fastest in this file");
+        app.add_flag("--peer", peer, "measure the products of oneDNN on the CPU, too");
       },
       [&] {
         if (!tuned.empty()) tune_products(TunedProducts(tuned));
         if (options.as() == Dtype::f64) fail("products are measured in f32 or bf16");
+        if (peer && options.on() != Device::cpu) fail("--peer: only with --device cpu");
         std::vector<std::string> names;
         for (const Case& c : kCases) names.emplace_back(c.name);
         names.emplace_back(kCopy);
         return bench::measure_named(
             options, names, [&](size_t i) { return (i < std::size(kCases) && kCases[i].small) || options.on() != Device::cpu; },
-            [&](size_t i) { i < std::size(kCases) ? measure(kCases[i], options) : measure_copy(options); });
+            [&](size_t i) { i < std::size(kCases) ? measure(kCases[i], options, peer) : measure_copy(options); });
       });
 }

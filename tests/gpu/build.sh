@@ -38,7 +38,7 @@ gather_libraries() {  # folder
   patchelf --force-rpath --set-rpath "\$ORIGIN" "$1"/ricci-* "$1"/*.so*
 }
 
-# PTX and oneDNN are left out, because they would be most of the package, and only other GPUs and the CPU need them.
+# PTX and oneDNN are left out, because they would be most of the package. Only other GPUs and ricci-bench-products --peer need them.
 build_programs() {
   [ -e "$build/build.ninja" ] || cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DRICCI_CUDA=ON -DRICCI_MPI=OFF -DRICCI_TESTS=ON \
     -DCMAKE_CUDA_ARCHITECTURES="$architecture-real" -DRICCI_DNNL_LIBRARY= || return
