@@ -20,7 +20,7 @@ constexpr int64_t kBlockBytes = 2048;             // one line in a block of k: 5
 constexpr int64_t kStripBytes = 256;              // one row of a strip, as sums
 constexpr int64_t kMaxRows = 1024;                // in a task
 constexpr int64_t kMaxColumns = 4096;             // in a task
-constexpr int64_t kFewColumns = 128;              // in a task that reads all of a in place
+constexpr int64_t kFewColumns = 64;               // in a task that reads all of a in place
 constexpr int64_t kTaskTerms = int64_t{1} << 21;  // about this many at least, before c is cut up for the threads
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
@@ -117,7 +117,7 @@ template <class Isa, class Kind, class C> struct Task {
     for (int64_t first = 0; first < ks; first += step)
       for_panels<kRows>(rows, [&](auto lines, int64_t row) {
         const T* const line = a + row * a_at.row_stride + from * a_at.column_stride;
-        const Pack<Kind, lines(), lines(), Isa::kBytes == 64> pack{line, a_at.row_stride, a_at.column_stride, rows - row};
+        const Pack<Kind, lines(), lines(), Isa::kBytes> pack{line, a_at.row_stride, a_at.column_stride, rows - row};
         pack(first, std::min(first + step, ks), ks, panel_of_row(row, ks) + first / Kind::kTerms * lines());
       });
   }
@@ -128,7 +128,7 @@ template <class Isa, class Kind, class C> struct Task {
     for (int64_t first = 0; first < ks && packed_from < strip; first += step)
       for (int64_t j = packed_from; j < round_up(strip, kColumns); j += kVector) {
         const T* const line = b + from * b_at.row_stride + (begin + j) * b_at.column_stride;
-        const Pack<Kind, kVector, kColumns, Isa::kBytes == 64> pack{line, b_at.column_stride, b_at.row_stride, strip - j};
+        const Pack<Kind, kVector, kColumns, Isa::kBytes> pack{line, b_at.column_stride, b_at.row_stride, strip - j};
         pack(first, std::min(first + step, ks), ks, panel_of_column(j, ks) + j % kColumns + first / Kind::kTerms * kColumns);
       }
   }
@@ -165,15 +165,17 @@ template <class Isa, class Kind, class C> struct Task {
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 
+  // A small product is cut once for each thread; a large one twice, for threads that are held up.
   Cut(const Gemm& g, int64_t column_unit, bool packs_a, bool packs_b)
       : row_parts(packs_a ? parts(g.m, kMaxRows) : 1), column_parts(parts(g.n, kMaxColumns)) {
-    const int64_t threads = thread_count(), wanted = std::min(threads == 1 ? 1 : 2 * threads, parts(g.m * g.n * (g.k + 1), kTaskTerms));
+    const int64_t threads = thread_count(), terms = g.m * g.n * (g.k + 1),
+                  wanted = std::min(threads == 1 || terms < 16 * kTaskTerms * threads ? threads : 2 * threads, parts(terms, kTaskTerms));
     while (row_parts * column_parts < wanted) {
       const int64_t columns_of_task = g.n / column_parts;
       (columns_of_task >= g.m / row_parts || (!packs_a && packs_b && columns_of_task >= 2 * kFewColumns) ? column_parts : row_parts) *= 2;
     }
-    if (threads > 1) column_parts = balanced(g.n, column_parts, column_unit, row_parts);
-    if (threads > 1) row_parts = balanced(g.m, row_parts, 4, column_parts);
+    column_parts = balanced(g.n, column_parts, column_unit, row_parts);
+    row_parts = balanced(g.m, row_parts, 4, column_parts);
     rows = round_up(parts(g.m, row_parts), 4);
     row_parts = parts(g.m, rows);
     columns = round_up(parts(g.n, column_parts), column_unit);

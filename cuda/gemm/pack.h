@@ -7,45 +7,50 @@
 
 namespace ricci {
 
-constexpr int kTransposed = 16;  // lines that are transposed together, each with this number of words of 4 bytes
-constexpr int kAhead = 8;        // terms that are fetched ahead where a line's terms are apart
+constexpr int kAhead = 8;  // terms that are fetched ahead where a line's terms are apart
 
-typedef uint32_t Vec16 __attribute__((vector_size(64), aligned(kAlignedValues ? 64 : 2), may_alias));
-typedef uint32_t Stored16 __attribute__((vector_size(64), aligned(2), may_alias));
+// N lines of N words of 4 bytes, one vector for each line, are transposed in registers.
+template <int N> struct Words {
+  typedef uint32_t Vec __attribute__((vector_size(4 * N), aligned(kAlignedValues ? 4 * N : 2), may_alias));
+  typedef uint32_t Stored __attribute__((vector_size(4 * N), aligned(2), may_alias));
 
-// One stage of a transposition. Two rows that are `Distance` apart become two others: one has the words low(j) of both (the second row's
-// words are 16 ..), the other the words that are `Offset` further.
-template <int Distance, int Offset, class Low, size_t... J> HD void shuffle(Vec16 (&row)[kTransposed], Low low, std::index_sequence<J...>) {
+  // Two stages within groups of 4 words, which vectors do fastest, the others between groups.
+  static HD void transpose(Vec (&row)[N]) {
+    constexpr auto all = std::make_index_sequence<N>();
+    constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * N; };               // 0 N 1 N+1 of every group
+    constexpr auto low_pairs = [](int j) { return j / 4 * 4 + j % 2 + j % 4 / 2 * N; };         // 0 1 N N+1
+    constexpr auto even = [](int j) { return j / 4 % (N / 8) * 8 + j % 4 + j / (N / 2) * N; };  // the even groups of both
+    shuffle<1, 2>(row, low, all);
+    shuffle<2, 2>(row, low_pairs, all);
+    if constexpr (N >= 8) shuffle<4, 4>(row, even, all);
+    if constexpr (N >= 16) shuffle<8, 4>(row, even, all);
+  }
+
+  // The row in which transpose() leaves column j.
+  static constexpr int row_of_column(int j) { return j % 2 * 2 + j / 2 % 2 + j / 4 * 4; }
+
+ private:
+  // Two rows that are `Distance` apart become two others: one has the words low(j) of both (the second row's words are N ..), the other the
+  // words that are `Offset` further.
+  template <int Distance, int Offset, class Low, size_t... J> static HD void shuffle(Vec (&row)[N], Low low, std::index_sequence<J...>) {
 #pragma GCC unroll 16
-  for (int i = 0; i < kTransposed; ++i)
-    if (!(i & Distance)) {
-      const Vec16 a = row[i], b = row[i + Distance];
-      row[i] = __builtin_shufflevector(a, b, low(int{J})...);
-      row[i + Distance] = __builtin_shufflevector(a, b, (low(int{J}) + Offset)...);
-    }
-}
-
-// Two stages within groups of 4 words, which vectors do fastest, two between groups.
-HD void transpose(Vec16 (&row)[kTransposed]) {
-  constexpr auto all = std::make_index_sequence<kTransposed>();
-  constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * 16; };        // 0 16 1 17 of every group
-  constexpr auto low_pairs = [](int j) { return j / 4 * 4 + j % 2 + j % 4 / 2 * 16; };  // 0 1 16 17
-  constexpr auto even = [](int j) { return j / 4 % 2 * 8 + j % 4 + j / 8 * 16; };       // the even groups of both
-  shuffle<1, 2>(row, low, all);
-  shuffle<2, 2>(row, low_pairs, all);
-  shuffle<4, 4>(row, even, all);
-  shuffle<8, 4>(row, even, all);
-}
-
-// The row in which transpose() leaves column j.
-constexpr int row_of_column(int j) { return j % 2 * 2 + j / 2 % 2 + j / 4 * 4; }
+    for (int i = 0; i < N; ++i)
+      if (!(i & Distance)) {
+        const Vec a = row[i], b = row[i + Distance];
+        row[i] = __builtin_shufflevector(a, b, low(int{J})...);
+        row[i + Distance] = __builtin_shufflevector(a, b, (low(int{J}) + Offset)...);
+      }
+  }
+};
 
 // `Lines` lines whose terms are packed `Stride` apart. `from` is term 0 of the first of `lines` lines; what is missing is
-// zero. kVectors: vectors have 64 bytes.
-template <class Kind, int Lines, int Stride, bool kVectors> struct Pack {
+// zero. Vectors have `Bytes`.
+template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
   using T = typename Kind::Element;
   using Packed = typename Kind::Packed;
-  static constexpr int kWide = Lines > 8 ? 16 : Lines;
+  static constexpr int kWide = Lines > 8 ? 16 : Lines, kTransposed = Bytes / 4;
+  using Vec = typename Words<kTransposed>::Vec;
+  using Stored = typename Words<kTransposed>::Stored;
   const T* from;
   int64_t line_stride, k_stride, lines;
 
@@ -74,16 +79,16 @@ template <class Kind, int Lines, int Stride, bool kVectors> struct Pack {
   }
 
   HD void along_k(int64_t k, int64_t end, Packed* panel) const {
-    if constexpr (kVectors && sizeof(Packed) == 4 && Lines >= kTransposed / 2) {
+    if constexpr (sizeof(Packed) == 4 && Lines >= kTransposed / 2 && Lines <= kTransposed) {
       constexpr int kStep = kTransposed * Kind::kTerms;
       for (; k + kStep <= end; k += kStep, panel += kTransposed * Stride) transposed(k, panel);
     }
     for (; k < end; k += Kind::kTerms, panel += Stride) some(k, end, panel);
   }
 
-  static HD void load(const T* line, Vec16& words) {
+  static HD void load(const T* line, Vec& words) {
     if constexpr (sizeof(Packed) == Kind::kTerms * sizeof(T)) {
-      words = *reinterpret_cast<const Stored16*>(line);
+      words = *reinterpret_cast<const Stored*>(line);
     } else {
       Packed terms[kTransposed];
 #pragma omp simd
@@ -92,15 +97,15 @@ template <class Kind, int Lines, int Stride, bool kVectors> struct Pack {
     }
   }
 
-  // Where Lines is less than 16, each term overwrites what was too much of the one before.
+  // Where Lines is less than kTransposed, each term overwrites what was too much of the one before.
   HD void transposed(int64_t k, Packed* panel) const {
-    Vec16 row[kTransposed];
+    Vec row[kTransposed];
 #pragma GCC unroll 16
     for (int i = 0; i < kTransposed; ++i) load(from + (i < Lines ? i : 0) * line_stride + k, row[i]);
-    transpose(row);
+    Words<kTransposed>::transpose(row);
 #pragma GCC unroll 16
-    for (int j = 0; j < kTransposed - 1; ++j) *reinterpret_cast<Stored16*>(panel + j * Stride) = row[row_of_column(j)];
-    std::memcpy(panel + (kTransposed - 1) * Stride, &row[row_of_column(kTransposed - 1)], Lines * sizeof(Packed));
+    for (int j = 0; j < kTransposed - 1; ++j) *reinterpret_cast<Stored*>(panel + j * Stride) = row[Words<kTransposed>::row_of_column(j)];
+    std::memcpy(panel + (kTransposed - 1) * Stride, &row[Words<kTransposed>::row_of_column(kTransposed - 1)], Lines * sizeof(Packed));
   }
 };
 
