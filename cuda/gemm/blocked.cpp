@@ -16,12 +16,13 @@
 namespace ricci {
 namespace {
 
-constexpr int64_t kBlockBytes = 2048;             // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
-constexpr int64_t kStripBytes = 256;              // one row of a strip, as sums
-constexpr int64_t kMaxRows = 1024;                // in a task
-constexpr int64_t kMaxColumns = 4096;             // in a task
-constexpr int64_t kFewColumns = 64;               // in a task that reads all of a in place
-constexpr int64_t kTaskTerms = int64_t{1} << 21;  // about this many at least, before c is cut up for the threads
+constexpr int64_t kBlockBytes = 2048;              // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
+constexpr int64_t kStripBytes = 256;               // one row of a strip, as sums
+constexpr int64_t kMaxRows = 1024;                 // in a task
+constexpr int64_t kMaxColumns = 4096;              // in a task
+constexpr int64_t kMinRows = 192;                  // in a task that could have fewer columns
+constexpr int64_t kLargeTerms = int64_t{1} << 25;  // for each thread, of a large product
+constexpr int64_t kTaskTerms = int64_t{1} << 21;   // about this many at least, before c is cut up for the threads
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
 constexpr int64_t kStretch = 16;  // terms of one panel, where lines are together, before the next panel's
@@ -50,8 +51,8 @@ struct Baseline {
 
 // Stretches of memory that will be needed soon, fetched into the second cache a few cache lines at a time.
 struct Ahead {
-  const char* line;
-  int64_t stride, lines, bytes, offset = 0;
+  const char* line = nullptr;
+  int64_t stride = 0, lines = 0, bytes = 0, offset = 0;
 
   HD int64_t size() const { return lines * parts(bytes, kCacheLine); }
   HD void fetch(int64_t count) {
@@ -141,14 +142,26 @@ template <class Isa, class Kind, class C> struct Task {
     return {first, b_at.row_stride * size, ks, strip * b_at.column_stride * size};
   }
 
+  // The rows of the panel from this row on, if they are read in place.
+  HD Ahead ahead_rows(int64_t row, int64_t from, int64_t ks) const {
+    const int64_t panel = std::min<int64_t>(kRows, rows - row), size = sizeof(T);
+    if (!a_in_place || panel <= 0) return {};
+    const char* const first = reinterpret_cast<const char*>(a + row * a_at.row_stride + from * a_at.column_stride);
+    if (a_at.column_stride == 1) return {first, a_at.row_stride * size, panel, ks * size};
+    return {first, a_at.column_stride * size, ks, panel * size};
+  }
+
   template <bool kAlongK> HD void multiply(int64_t begin, int64_t strip, int64_t from, int64_t ks, Ahead next) const {
     const int64_t at_a_time = parts(next.size(), parts(rows, kRows) * parts(strip, kColumns));
     TileTo<Sum, C> tile = target;
     tile.add = target.add || from > 0;
     for_panels<kRows>(rows, [&](auto panel_rows, int64_t row) {
       const Lines<Packed> a_lines = lines_of_rows(row, panel_rows, from, ks);
+      Ahead next_rows = begin == 0 ? ahead_rows(row + panel_rows, from, ks) : Ahead{};
+      const int64_t rows_at_a_time = parts(next_rows.size(), parts(strip, kColumns));
       for (int64_t j = 0; j < strip; j += kColumns) {
         next.fetch(at_a_time);
+        next_rows.fetch(rows_at_a_time);
         tile.columns = std::min<int64_t>(kColumns, strip - j);
         tile.sums = target.sums + row * target.sum_stride + begin + j;
         tile.c = target.c && from + block_ks >= k ? target.c + row * target.c_stride + begin + j : nullptr;
@@ -160,19 +173,19 @@ template <class Isa, class Kind, class C> struct Task {
   }
 };
 
-// The tasks that a matrix c is cut into: across its longer side, again and again; or across its columns while they are enough, if only
-// the columns of b are packed, because then no task packs them again.
+// The tasks that a matrix c is cut into. Rows are cut first, while a task keeps enough of them: they are tokens as a rule, and a core has
+// those in its cache that it made in the op before. Each task packs its columns of b again: then it needs more rows.
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 
   // A small product is cut once for each thread; a large one twice, for threads that are held up.
-  Cut(const Gemm& g, int64_t column_unit, bool packs_a, bool packs_b)
-      : row_parts(packs_a ? parts(g.m, kMaxRows) : 1), column_parts(parts(g.n, kMaxColumns)) {
-    const int64_t threads = thread_count(), terms = g.m * g.n * (g.k + 1),
-                  wanted = std::min(threads == 1 || terms < 16 * kTaskTerms * threads ? threads : 2 * threads, parts(terms, kTaskTerms));
+  Cut(const Gemm& g, int64_t column_unit, int64_t most_rows, bool packs_b)
+      : row_parts(parts(g.m, most_rows)), column_parts(parts(g.n, kMaxColumns)) {
+    const int64_t threads = thread_count(), terms = g.m * g.n * (g.k + 1), few_rows = packs_b ? 2 * kMinRows : kMinRows,
+                  wanted = std::min(threads == 1 || terms < kLargeTerms * threads ? threads : 2 * threads, parts(terms, kTaskTerms));
     while (row_parts * column_parts < wanted) {
-      const int64_t columns_of_task = g.n / column_parts;
-      (columns_of_task >= g.m / row_parts || (!packs_a && packs_b && columns_of_task >= 2 * kFewColumns) ? column_parts : row_parts) *= 2;
+      const int64_t rows_of_task = g.m / row_parts;
+      (rows_of_task >= 2 * few_rows || rows_of_task > g.n / column_parts ? row_parts : column_parts) *= 2;
     }
     column_parts = balanced(g.n, column_parts, column_unit, row_parts);
     row_parts = balanced(g.m, row_parts, 4, column_parts);
@@ -210,16 +223,19 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   static_assert(sizeof(Packed) == sizeof(Sum));
   constexpr int64_t kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kStrip = kStripBytes / sizeof(Sum);
   const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max<int64_t>(16, round_up(parts(g.k, blocks), 16));
+  // If the rows of a are neighbours, a tile reads a few numbers of each term's line: too few with the narrow tile of AVX2.
+  const bool narrow = Isa::kRows * sizeof(T) <= kCacheLine / 2;
   const bool a_in_place = Kind::in_place(g.a_at.row_stride, g.a_at.column_stride, g.k) &&
-                          !(g.a_at.column_stride != 1 && collides<T>(g.a_at.column_stride)),
+                          (g.a_at.column_stride == 1 || !(narrow || collides<T>(g.a_at.column_stride))),
              b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) &&
                           !collides<T>(g.b_at.row_stride);
-  const Cut cut(g, Work::kColumns, !a_in_place || g.a_at.column_stride != 1, !b_in_place);
+  const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // c cannot hold them between blocks
+  const Cut cut(g, Work::kColumns, a_in_place && g.a_at.column_stride == 1 && !sums_apart ? g.m : kMaxRows, !b_in_place);
   const int64_t strip = round_up(parts(cut.columns, parts(cut.columns, kStrip)), Work::kColumns);
-  // Packed a, packed b, sums where c cannot hold them between blocks, bias.
+  // Packed a, packed b, sums, bias.
   const int64_t a = a_in_place ? 0 : Work::packed_a_size(cut.rows, block_ks), b = Work::packed_b_size(strip, block_ks),
                 bias = g.bias_n ? cut.columns : 0;
-  const int64_t sums = std::is_same_v<C, Sum> || g.k <= block_ks ? 0 : cut.rows * cut.columns;
+  const int64_t sums = sums_apart ? cut.rows * cut.columns : 0;
   parallel_for_with_scratch(cut.tasks(), 1, [&](int64_t begin, int64_t end) {
     const Scratch<Sum> memory(a + b + sums + bias);
     Sum* const room = memory.data();

@@ -61,7 +61,7 @@ template <class Sum, class C> struct TileTo {
 
 // The place of a factor's terms: a tile's lines are rows of a or columns of b.
 template <class Packed> struct Lines {
-  const Packed* at;
+  const Packed* first;
   int64_t stride;
 };
 
@@ -92,8 +92,8 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
     const int64_t row_stride = kAlongK ? a.stride : 1, step = kAlongK ? 1 : a.stride;
     const Word* rows[kPointers];
 #pragma GCC unroll 16
-    for (int p = 0; p < kPointers; ++p) rows[p] = a.at + p * kTogether * row_stride;
-    const Packed* b_k = b.at;
+    for (int p = 0; p < kPointers; ++p) rows[p] = a.first + p * kTogether * row_stride;
+    const Packed* b_k = b.first;
     for (int64_t k = 0; k < ks; ++k, b_k += b.stride) {
       const Vec b_left = *reinterpret_cast<const Stored*>(b_k), b_right = *reinterpret_cast<const Stored*>(b_k + kVector);
 #pragma GCC unroll 16
