@@ -27,8 +27,6 @@ if [ -n "$all" ]; then
 fi
 apps/install_packages.sh "${packages[@]}" || exit 1
 jobs=$(nproc)
-# Several tests share the processors: threads that wait must not spin.
-export OMP_WAIT_POLICY=passive
 TIMEFORMAT='== %0R s, with %0U + %0S s of processor time'
 passed=0 failed=0 skipped=0
 reports=()

@@ -10,8 +10,6 @@ trap '[ "$BASHPID" != $$ ] || { [ -z "$background" ] || kill -KILL "$background"
 cd "$folder" || exit 1
 export XDG_CACHE_HOME=$folder/cache RICCI_DATA=$folder/data
 failures=0
-# Threads that spin while they wait can starve one another on a busy machine, for seconds.
-export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
 # verdict NAME FAULT: an empty fault is none.
 verdict() {

@@ -40,6 +40,7 @@ struct Weights {
   Weights(const Tile& tile, const float* from, float factor) { run_vectorized(Round{tile, from, factor, w_ij}, 0, tile.queries()); }
 };
 
+// On the thread that calls, because such a product is too small to be cut.
 void gemm_of_block(
     int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, const bf16* b, MatrixAt b_at, float* c, int64_t c_row, bool accumulate) {
   // clang-format off
