@@ -1,5 +1,11 @@
 #include "core/cpu/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <cstdlib>
 #include <string_view>
 
@@ -8,13 +14,26 @@
 namespace ricci {
 namespace {
 
+#if defined(__x86_64__)
+// True if the processor has the tiles of AMX for bf16 and the system lets this process use them: it keeps their 8 KB for a thread only
+// then.
+bool has_tiles() {
+  constexpr unsigned kTilesOfBf16 = 1u << 24 | 1u << 22;      // in edx, leaf 7
+  constexpr long kAskForPermission = 0x1023, kTileData = 18;  // of arch_prctl: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & kTilesOfBf16) == kTilesOfBf16 &&
+         ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;
+}
+#endif
+
 Isa widest() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-  if (avx2 && avx512) return __builtin_cpu_supports("avx512bf16") ? Isa::avx512_bf16 : Isa::avx512;
+  if (avx2 && avx512 && __builtin_cpu_supports("avx512bf16")) return has_tiles() ? Isa::amx : Isa::avx512_bf16;
+  if (avx2 && avx512) return Isa::avx512;
   return avx2 ? Isa::avx2 : Isa::baseline;
 #else
   return Isa::baseline;
@@ -24,9 +43,9 @@ Isa widest() {
 Isa chosen() {
   const char* asked = std::getenv("RICCI_ISA");
   if (!asked || !*asked) return widest();
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16})
+  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
     if (std::string_view(asked) == name_of(isa)) return isa < widest() ? isa : widest();
-  fail("RICCI_ISA: expected baseline, avx2, avx512 or avx512_bf16, got '{}'", {asked});
+  fail("RICCI_ISA: expected baseline, avx2, avx512, avx512_bf16 or amx, got '{}'", {asked});
 }
 
 }  // namespace
@@ -37,7 +56,7 @@ Isa cpu_isa() {
 }
 
 const char* name_of(Isa isa) {
-  constexpr const char* names[] = {"baseline", "avx2", "avx512", "avx512_bf16"};
+  constexpr const char* names[] = {"baseline", "avx2", "avx512", "avx512_bf16", "amx"};
   return names[static_cast<int>(isa)];
 }
 

@@ -5,10 +5,10 @@
 
 namespace ricci {
 
-// avx512_bf16 is avx512 with products of pairs of bf16, which cuda/gemm/pairs.h uses; loops are the same for both.
-enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16 };
+// avx512_bf16 is avx512 with products of pairs of bf16, amx has tiles of them, too. Only cuda/gemm/pairs.h uses these; loops are the same.
+enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16, amx };
 
-// The widest that this CPU has, at most RICCI_ISA=baseline|avx2|avx512|avx512_bf16.
+// The widest that this CPU has, at most RICCI_ISA=baseline|avx2|avx512|avx512_bf16|amx.
 Isa cpu_isa();
 const char* name_of(Isa isa);
 
@@ -39,6 +39,7 @@ template <class Body> __attribute__((flatten, noinline)) void run_baseline(Body 
 template <class Body> void run_vectorized(const Body& body, int64_t begin, int64_t end) {
 #ifdef RICCI_WIDE_LOOPS
   switch (cpu_isa()) {
+    case Isa::amx:
     case Isa::avx512_bf16:
     case Isa::avx512: return run_avx512(body, begin, end);
     case Isa::avx2: return run_avx2(body, begin, end);

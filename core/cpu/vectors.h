@@ -57,6 +57,7 @@ template <class A, int Bytes> struct Vectors {
 template <class F> void with_vectors(F f) {
   switch (cpu_isa()) {
 #ifdef RICCI_WIDE_LOOPS
+    case Isa::amx:
     case Isa::avx512_bf16:
     case Isa::avx512: return f(std::integral_constant<int, 64>());
     case Isa::avx2: return f(std::integral_constant<int, 32>());

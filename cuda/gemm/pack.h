@@ -1,13 +1,20 @@
 // Copies lines of a matrix into panels, in the order in which the inner loop of the blocked product reads them: the terms k
 // one after the other, and for each term the lines of the panel. Rows of a and columns of b are lines alike.
 #pragma once
+#include <algorithm>
 #include <utility>
 
 #include "cuda/gemm/tile.h"
 
 namespace ricci {
 
-constexpr int kAhead = 8;  // terms that are fetched ahead where a line's terms are apart
+constexpr int kAhead = 8;         // terms that are fetched ahead where a line's terms are apart
+constexpr int64_t kStretch = 16;  // terms of one panel, where lines are together, before the next panel's
+constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
+constexpr int64_t kCacheLine = 64;
+
+constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
+constexpr int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
 
 // N lines of N words of 4 bytes, one vector for each line, are transposed in registers.
 template <int N> struct Words {
@@ -106,6 +113,119 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
 #pragma GCC unroll 16
     for (int j = 0; j < kTransposed - 1; ++j) *reinterpret_cast<Stored*>(panel + j * Stride) = row[Words<kTransposed>::row_of_column(j)];
     std::memcpy(panel + (kTransposed - 1) * Stride, &row[Words<kTransposed>::row_of_column(kTransposed - 1)], Lines * sizeof(Packed));
+  }
+};
+
+// Stretches of memory that will be needed soon, fetched into the second cache a few cache lines at a time.
+struct Ahead {
+  const char* line = nullptr;
+  int64_t stride = 0, lines = 0, bytes = 0, offset = 0;
+
+  HD int64_t size() const { return lines * parts(bytes, kCacheLine); }
+  HD void fetch(int64_t count) {
+    for (; count > 0 && lines > 0; --count) {
+      __builtin_prefetch(line + offset, 0, 2);
+      if ((offset += kCacheLine) < bytes) continue;
+      offset = 0;
+      line += stride;
+      --lines;
+    }
+  }
+};
+
+// One factor of a product: `count` lines, the rows of a or the columns of b. Tiles read them in place or from packed panels.
+template <class Kind> struct Factor {
+  using T = typename Kind::Element;
+  using Packed = typename Kind::Packed;
+  const T* first;
+  int64_t line_stride, k_stride, count;
+  bool in_place;
+  Packed* packed;
+
+  static HD int64_t words(int64_t ks) { return round_up(parts(ks, Kind::kTerms), Kind::kUnit); }
+  // The places of the terms from `from` on, of the lines from this one on.
+  HD const T* at(int64_t line, int64_t from) const { return first + line * line_stride + from * k_stride; }
+  HD Lines<Packed> place(int64_t line, int64_t from) const {
+    return {reinterpret_cast<const Packed*>(at(line, from)), k_stride == 1 ? line_stride / Kind::kTerms : k_stride};
+  }
+  // ks terms of `lines` lines.
+  HD Ahead ahead(int64_t line, int64_t lines, int64_t from, int64_t ks) const {
+    const char* const begin = reinterpret_cast<const char*>(at(line, from));
+    constexpr int64_t kSize = sizeof(T);
+    if (k_stride == 1) return {begin, line_stride * kSize, lines, ks * kSize};
+    return {begin, k_stride * kSize, ks, lines * line_stride * kSize};
+  }
+};
+
+// A factor whose panels hold the terms one after the other, for each term kPanel lines; kGroup of them are packed at a time. If only whole
+// panels are read in place, the last one is packed if it is not whole.
+template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struct Panels : Factor<Kind> {
+  using typename Factor<Kind>::Packed;
+  using Factor<Kind>::words;
+
+  static int64_t size(int64_t lines, int64_t ks) { return parts(lines, kPanel) * (kPanel * words(ks) + kPad); }
+  HD Packed* panel(int64_t line, int64_t ks) const { return this->packed + line / kPanel * (kPanel * words(ks) + kPad) + line % kPanel; }
+  HD Lines<Packed> lines(int64_t line, int64_t from, int64_t ks) const {
+    if (this->in_place && (!kOnlyWhole || line + kPanel <= this->count)) return this->place(line, from);
+    return {panel(line, ks), kPanel};
+  }
+  HD void pack(int64_t from, int64_t ks) const {
+    const int64_t begin = !this->in_place ? 0 : kOnlyWhole ? this->count / kPanel * kPanel : this->count;
+    const int64_t step = this->k_stride == 1 ? ks : kStretch, end = round_up(this->count, kPanel);
+    for (int64_t k = 0; k < ks && begin < this->count; k += step)
+      for (int64_t line = begin; line < end; line += kGroup) {
+        const Pack<Kind, kGroup, kPanel, kBytes> pack{this->at(line, from), this->line_stride, this->k_stride, this->count - line};
+        pack(k, std::min(k + step, ks), ks, panel(line, ks) + k / Kind::kTerms * kPanel);
+      }
+    for (int64_t line = begin; line < end && words(ks) * Kind::kTerms > ks; line += kPanel)
+      std::fill(panel(line, ks) + parts(ks, Kind::kTerms) * kPanel, panel(line, ks) + words(ks) * kPanel, Packed(0));
+  }
+};
+
+// Rows of a for tiles: the terms of a row are neighbours.
+template <class Kind> struct TileRows : Factor<Kind> {
+  using typename Factor<Kind>::Packed;
+  using Factor<Kind>::words;
+  using Vectors = Words<Kind::kUnit>;
+  static constexpr int kUnit = Kind::kUnit;
+
+  static HD int64_t stride(int64_t ks) { return words(ks) + kPad; }
+  static int64_t size(int64_t lines, int64_t ks) { return round_up(lines, kUnit) * stride(ks); }
+  HD Lines<Packed> lines(int64_t line, int64_t from, int64_t ks) const {
+    if (this->in_place) return this->place(line, from);
+    return {this->packed + line * stride(ks), stride(ks)};
+  }
+  HD void pack(int64_t from, int64_t ks) const {
+    for (int64_t line = 0; line < this->count && !this->in_place; line += kUnit)
+      for (int64_t word = 0; word < words(ks); word += kUnit) pack(line, word, from, ks);
+  }
+
+ private:
+  // kUnit words of kUnit lines.
+  HD void pack(int64_t line, int64_t word, int64_t from, int64_t ks) const {
+    const int64_t lines = std::min<int64_t>(kUnit, this->count - line), k = word * Kind::kTerms, rest = ks - k;
+    const auto* const terms = this->at(line, from + k);
+    Packed* const target = this->packed + line * stride(ks) + word;
+    if (this->line_stride == 1 && lines == kUnit && rest >= kUnit * Kind::kTerms) {
+      typename Vectors::Vec row[kUnit];
+#pragma GCC unroll 16
+      for (int j = 0; j < kUnit; ++j) {
+        Packed loaded[kUnit];
+#pragma omp simd
+        for (int i = 0; i < kUnit; ++i) loaded[i] = Kind::load(terms + i + j * Kind::kTerms * this->k_stride, this->k_stride, Kind::kTerms);
+        std::memcpy(&row[j], loaded, sizeof loaded);
+      }
+      Vectors::transpose(row);
+#pragma GCC unroll 16
+      for (int i = 0; i < kUnit; ++i) std::memcpy(target + i * stride(ks), &row[Vectors::row_of_column(i)], sizeof row[i]);
+      return;
+    }
+    for (int64_t i = 0; i < lines; ++i)
+      for (int64_t j = 0; j < kUnit; ++j) {
+        const int64_t more = rest - j * Kind::kTerms;
+        const auto* const pair = terms + i * this->line_stride + j * Kind::kTerms * this->k_stride;
+        target[i * stride(ks) + j] = more > 0 ? Kind::load(pair, this->k_stride, more) : Packed(0);
+      }
   }
 };
 

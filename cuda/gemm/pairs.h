@@ -16,7 +16,8 @@ struct Pairs {
   using Element = bf16;
   using Sum = float;
   using Packed = uint32_t;
-  static constexpr int kTerms = 2;
+  static constexpr int kTerms = 2, kUnit = 1;
+  static constexpr bool kByTiles = false;
 
   static bool in_place(int64_t line_stride, int64_t k_stride, int64_t k) { return k_stride == 1 && line_stride % 2 == 0 && k % 2 == 0; }
   static HD Packed load(const bf16* terms, int64_t k_stride, int64_t more) {
@@ -38,6 +39,67 @@ struct Pairs {
     Vec rounded;
     asm("vcvtneps2bf16 %1, %t0" : "=?v"(rounded) : "?v"(sum));
     std::memcpy(c, &rounded, sizeof(Vec) / 2);
+  }
+};
+
+// The tiles of AMX, which hold 16 rows of 64 bytes: 0 to 3 are sums, 4 and 5 rows of a with 16 pairs each, 6 and 7 16 pairs of 16 columns
+// of b. The instructions are in assembly, because a compiler takes their intrinsics only in functions for this instruction set.
+struct AmxTiles {
+  // Tiles of rows of a and of c have fewer rows than 16 if Rows has. All sums are zero.
+  template <int Rows> static HD void begin() {
+    constexpr uint8_t kFirst = Rows < 16 ? Rows : 16;
+    struct alignas(64) Shape {
+      uint8_t palette = 1, start = 0, reserved[14] = {};
+      uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+      uint8_t rows[16] = {kFirst, kFirst, 16, 16, kFirst, 16, 16, 16};
+    };
+    static constexpr Shape shape{};
+    asm volatile("ldtilecfg %0" ::"m"(shape));
+  }
+  template <int Tile> static HD void load(const void* rows, int64_t stride) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(rows), "r"(stride), "i"(Tile) : "memory");
+  }
+  template <int Sum, int A, int B> static HD void multiply_add() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sum), "i"(A), "i"(B));
+  }
+  template <int Tile> static HD void store(void* rows) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(rows), "r"(int64_t{64}), "i"(Tile) : "memory");
+  }
+  static HD void end() { asm volatile("tilerelease"); }
+};
+
+// Pairs that are multiplied by such tiles, 32 rows by 32 columns at a time: four products for four loads.
+template <class Tiles> struct TilePairs : Pairs {
+  static constexpr int kUnit = 16;
+  static constexpr bool kByTiles = true;
+
+  static bool in_place(int64_t line_stride, int64_t k_stride, int64_t k) {
+    return Pairs::in_place(line_stride, k_stride, k) && k % (kTerms * kUnit) == 0;
+  }
+  template <int Rows, class Vec>
+  static HD void multiply(int64_t ks, const Lines<Packed>& a, const Lines<Packed>& b, Vec (&left)[Rows], Vec (&right)[Rows]) {
+    constexpr bool kLower = Rows > 16;
+    constexpr int64_t kBytes = sizeof(Packed);
+    Tiles::template begin<Rows>();
+    for (int64_t k = 0; k < ks; k += kUnit) {
+      Tiles::template load<4>(a.first + k, a.stride * kBytes);
+      Tiles::template load<6>(b.first + k * b.stride, b.stride * kBytes);
+      Tiles::template load<7>(b.first + k * b.stride + 16, b.stride * kBytes);
+      Tiles::template multiply_add<0, 4, 6>();
+      Tiles::template multiply_add<1, 4, 7>();
+      if constexpr (kLower) {
+        Tiles::template load<5>(a.first + 16 * a.stride + k, a.stride * kBytes);
+        Tiles::template multiply_add<2, 5, 6>();
+        Tiles::template multiply_add<3, 5, 7>();
+      }
+    }
+    Tiles::template store<0>(left);
+    Tiles::template store<1>(right);
+    if constexpr (kLower) {
+      Tiles::template store<2>(left + 16);
+      Tiles::template store<3>(right + 16);
+    }
+    Tiles::end();
   }
 };
 

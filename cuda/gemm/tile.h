@@ -15,7 +15,8 @@ template <class T> struct Single {
   using Element = T;
   using Sum = Accumulator<T>;
   using Packed = Sum;
-  static constexpr int kTerms = 1;  // terms of a sum in one Packed
+  static constexpr int kTerms = 1, kUnit = 1;  // terms of a sum in one Packed; the number of Packed is a multiple of kUnit
+  static constexpr bool kByTiles = false;
 
   // True for a factor whose k terms can be multiplied where they are.
   static bool in_place(int64_t line_stride, int64_t k_stride, int64_t /*k*/) {
@@ -29,7 +30,7 @@ template <class T> struct Single {
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum = sum + a * b; }
 };
 
-// Calls f(number of rows as a constant, first row) for panels of kRows rows and for what is left over in panels of 8, 4, 2, 1.
+// Calls f(number of rows as a constant, first row) for panels of kRows rows and for what is left over in panels of 16, 8, 4, 2, 1.
 template <int kRows, class F> HD void for_panels(int64_t rows, F f) {
   int64_t row = 0;
   for (; row + kRows <= rows; row += kRows) f(std::integral_constant<int, kRows>{}, row);
@@ -41,6 +42,7 @@ template <int kRows, class F> HD void for_panels(int64_t rows, F f) {
       }
     }
   };
+  rest(std::integral_constant<int, 16>{});
   rest(std::integral_constant<int, 8>{});
   rest(std::integral_constant<int, 4>{});
   rest(std::integral_constant<int, 2>{});
@@ -82,6 +84,18 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
   HD void operator()(int64_t, int64_t) const {
     prefetch();
     Vec left[Rows], right[Rows];
+    if constexpr (Kind::kByTiles) Kind::template multiply<Rows>(ks, a, b, left, right);
+    else multiply(left, right);
+    if (target.columns < kColumns || (target.c && Kind::kTerms == 1)) return store_some(left, right);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      store(left[i], i, 0);
+      store(right[i], i, kVector);
+    }
+  }
+
+ private:
+  HD void multiply(Vec (&left)[Rows], Vec (&right)[Rows]) const {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
       left[i] = Vec{};
@@ -108,15 +122,8 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
         asm("" : "+r"(rows[p]));  // otherwise g++ makes a pointer of every row, most of them in memory
       }
     }
-    if (target.columns < kColumns || (target.c && Kind::kTerms == 1)) return store_some(left, right);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      store(left[i], i, 0);
-      store(right[i], i, kVector);
-    }
   }
 
- private:
   // The destination of the tile is fetched while the sums are made. Not into the first cache: rows a multiple of 4096 bytes apart
   // would drive each other and the panels out of it.
   HD void prefetch() const {
