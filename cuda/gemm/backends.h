@@ -7,10 +7,19 @@ namespace ricci {
 // CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits do not depend on how c is cut.
 void gemm_blocked(const Gemm& g);
 
-// CPU, m at most kFewRows (bf16: 1): reads b once, where it is. Returns false, with nothing done, for more rows, or if b has no stride of
-// 1.
-inline constexpr int64_t kFewRows = 4;
+// CPU, at most 12 rows of a (bf16: 1): reads b where it is. Returns false, with nothing done, for more rows, or if the terms of b's columns
+// are not neighbours.
 bool gemm_few_rows(const Gemm& g);
+
+// One matrix of a batch.
+inline Gemm matrix_of(Gemm g, int64_t i) {
+  const int64_t size = size_of(g.dtype);
+  g.batch = 1;
+  g.a = static_cast<const char*>(g.a) + i * g.a_at.batch_stride * size;
+  g.b = static_cast<const char*>(g.b) + i * g.b_at.batch_stride * size;
+  g.c = static_cast<char*>(g.c) + i * g.c_at.batch_stride * (g.c_f32 ? 4 : size);
+  return g;
+}
 
 // cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);

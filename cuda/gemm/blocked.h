@@ -9,7 +9,7 @@
 
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
-#include "cuda/gemm/gemm.h"
+#include "cuda/gemm/backends.h"
 #include "cuda/gemm/pack.h"
 
 namespace ricci::blocked {
@@ -94,7 +94,8 @@ struct Cut {
   Cut(const Gemm& g, int64_t column_unit, int64_t most_rows, bool packs_b)
       : row_parts(parts(g.m, most_rows)), column_parts(parts(g.n, kMaxColumns)) {
     const int64_t threads = thread_count(), terms = g.m * g.n * (g.k + 1), few_rows = packs_b ? 2 * kMinRows : kMinRows,
-                  wanted = std::min(threads == 1 || terms < kLargeTerms * threads ? threads : 2 * threads, parts(terms, kTaskTerms));
+                  wanted = std::min(threads == 1 || terms < kLargeTerms * threads ? threads : 2 * threads,
+                      parts(std::max(terms, 16 * g.n * g.k), kTaskTerms));
     while (row_parts * column_parts < wanted) {
       const int64_t rows_of_task = g.m / row_parts;
       (rows_of_task >= 2 * few_rows || rows_of_task > g.n / column_parts ? row_parts : column_parts) *= 2;
@@ -140,7 +141,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   const bool a_in_place = Kind::in_place(g.a_at.row_stride, g.a_at.column_stride, g.k) &&
                           (g.a_at.column_stride == 1 || !(narrow || collides<T>(g.a_at.column_stride))),
              b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) &&
-                          !collides<T>(g.b_at.row_stride);
+                          (g.m <= Isa::kRows || !collides<T>(g.b_at.row_stride));
   const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // c cannot hold them between blocks
   const Cut cut(g, Work::kColumns, a_in_place && g.a_at.column_stride == 1 && !sums_apart ? g.m : kMaxRows, !b_in_place);
   const int64_t strip = round_up(parts(cut.columns, parts(cut.columns, kStrip)), Work::kColumns);
@@ -189,20 +190,11 @@ template <class Isa, class Kind, class C> void multiply_any(const Gemm& g) {
 
 // A batch: small matrices and many are spread over the threads, large ones made one after the other by all.
 template <class Isa, class Kind, class C> void multiply(const Gemm& g) {
-  using T = typename Kind::Element;
   const int64_t terms = g.m * g.n * (g.k + 1);
   const bool together = terms > kTaskTerms && g.batch < 4 * thread_count();
-  const auto multiply_matrix = [&](int64_t z) {
-    Gemm one = g;
-    one.batch = 1;
-    one.a = static_cast<const T*>(g.a) + z * g.a_at.batch_stride;
-    one.b = static_cast<const T*>(g.b) + z * g.b_at.batch_stride;
-    one.c = static_cast<C*>(g.c) + z * g.c_at.batch_stride;
-    multiply_any<Isa, Kind, C>(one);
-  };
-  if (is_dry_run()) return multiply_matrix(0);  // counts its buffers, which the next matrices use again
+  if (is_dry_run()) return multiply_any<Isa, Kind, C>(g);  // counts the buffers of one, which the next matrices use again
   parallel_for(g.batch, together ? g.batch : parts(kTaskTerms, terms), [&](int64_t begin, int64_t end) {
-    for (int64_t z = begin; z < end; ++z) multiply_matrix(z);
+    for (int64_t i = begin; i < end; ++i) multiply_any<Isa, Kind, C>(matrix_of(g, i));
   });
 }
 

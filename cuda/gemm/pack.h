@@ -197,34 +197,17 @@ template <class Kind> struct TileRows : Factor<Kind> {
   }
   HD void pack(int64_t from, int64_t ks) const {
     for (int64_t line = 0; line < this->count && !this->in_place; line += kUnit)
-      for (int64_t word = 0; word < words(ks); word += kUnit) pack(line, word, from, ks);
-  }
-
- private:
-  // kUnit words of kUnit lines.
-  HD void pack(int64_t line, int64_t word, int64_t from, int64_t ks) const {
-    const int64_t lines = std::min<int64_t>(kUnit, this->count - line), k = word * Kind::kTerms, rest = ks - k;
-    const auto* const terms = this->at(line, from + k);
-    Packed* const target = this->packed + line * stride(ks) + word;
-    if (this->line_stride == 1 && lines == kUnit && rest >= kUnit * Kind::kTerms) {
-      typename Vectors::Vec row[kUnit];
+      for (int64_t word = 0; word < words(ks); word += kUnit) {
+        const Pack<Kind, kUnit, kUnit, 64> pack{this->at(line, from), this->line_stride, this->k_stride, this->count - line};
+        Packed block[kUnit * kUnit] = {};  // word by word
+        const int64_t k = word * Kind::kTerms;
+        pack(k, std::min<int64_t>(k + kUnit * Kind::kTerms, ks), ks, block);
+        typename Vectors::Vec row[kUnit];
+        std::memcpy(row, block, sizeof block);
+        Vectors::transpose(row);
+        Packed* const target = this->packed + line * stride(ks) + word;
 #pragma GCC unroll 16
-      for (int j = 0; j < kUnit; ++j) {
-        Packed loaded[kUnit];
-#pragma omp simd
-        for (int i = 0; i < kUnit; ++i) loaded[i] = Kind::load(terms + i + j * Kind::kTerms * this->k_stride, this->k_stride, Kind::kTerms);
-        std::memcpy(&row[j], loaded, sizeof loaded);
-      }
-      Vectors::transpose(row);
-#pragma GCC unroll 16
-      for (int i = 0; i < kUnit; ++i) std::memcpy(target + i * stride(ks), &row[Vectors::row_of_column(i)], sizeof row[i]);
-      return;
-    }
-    for (int64_t i = 0; i < lines; ++i)
-      for (int64_t j = 0; j < kUnit; ++j) {
-        const int64_t more = rest - j * Kind::kTerms;
-        const auto* const pair = terms + i * this->line_stride + j * Kind::kTerms * this->k_stride;
-        target[i * stride(ks) + j] = more > 0 ? Kind::load(pair, this->k_stride, more) : Packed(0);
+        for (int i = 0; i < kUnit; ++i) std::memcpy(target + i * stride(ks), &row[Vectors::row_of_column(i)], sizeof row[i]);
       }
   }
 };

@@ -7,8 +7,6 @@
 
 namespace ricci {
 
-#define RICCI_AVX512_BF16 RICCI_AVX512 ",avx512bf16"
-
 // Two terms that follow each other in one word, the first in its lower half. The instructions are in assembly, as a compiler
 // takes their intrinsics only in functions for this instruction set, and the tile is one for all. `?` changes nothing where there is one
 // alternative. Without it, clang refuses a vector of 64 bytes in such a function.
@@ -102,11 +100,6 @@ template <class Tiles> struct TilePairs : Pairs {
     Tiles::end();
   }
 };
-
-template <class Body>
-__attribute__((flatten, noinline, target(RICCI_AVX512_BF16))) void run_avx512_bf16(Body body, int64_t begin, int64_t end) {
-  body(begin, end);
-}
 
 }  // namespace ricci
 #endif

@@ -1,6 +1,7 @@
 // The inner loop of the blocked matrix product:  sum_ij = sum_k a_ki b_kj  for a tile of rows i and columns j, with all sums
 // in registers. Every element is summed over k in the same order, wherever it is in a tile, a panel or a task.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -30,23 +31,10 @@ template <class T> struct Single {
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum = sum + a * b; }
 };
 
-// Calls f(number of rows as a constant, first row) for panels of kRows rows and for what is left over in panels of 16, 8, 4, 2, 1.
-template <int kRows, class F> HD void for_panels(int64_t rows, F f) {
-  int64_t row = 0;
+// Calls f(number of rows as a constant, first row) for panels of kRows rows, and for what is left over in panels of powers of two.
+template <int kRows, class F> HD void for_panels(int64_t rows, F f, int64_t row = 0) {
   for (; row + kRows <= rows; row += kRows) f(std::integral_constant<int, kRows>{}, row);
-  auto rest = [&](auto few) {
-    if constexpr (few() < kRows) {
-      if (row + few() <= rows) {
-        f(few, row);
-        row += few();
-      }
-    }
-  };
-  rest(std::integral_constant<int, 16>{});
-  rest(std::integral_constant<int, 8>{});
-  rest(std::integral_constant<int, 4>{});
-  rest(std::integral_constant<int, 2>{});
-  rest(std::integral_constant<int, 1>{});
+  if constexpr (kRows > 1) for_panels<static_cast<int>(std::bit_floor(kRows - 1u))>(rows, f, row);
 }
 
 // The destination of a tile's sums: to `sums`, and at last, when c is of another type, from there to c.
@@ -82,7 +70,6 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
   TileTo<Sum, C> target;
 
   HD void operator()(int64_t, int64_t) const {
-    prefetch();
     Vec left[Rows], right[Rows];
     if constexpr (Kind::kByTiles) Kind::template multiply<Rows>(ks, a, b, left, right);
     else multiply(left, right);
@@ -121,18 +108,6 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
         rows[p] += step;
         asm("" : "+r"(rows[p]));  // otherwise g++ makes a pointer of every row, most of them in memory
       }
-    }
-  }
-
-  // The destination of the tile is fetched while the sums are made. Not into the first cache: rows a multiple of 4096 bytes apart
-  // would drive each other and the panels out of it.
-  HD void prefetch() const {
-    const char* const first = target.c ? reinterpret_cast<const char*>(target.c) : reinterpret_cast<const char*>(target.sums);
-    const int64_t stride = target.c ? target.c_stride * int64_t{sizeof(C)} : target.sum_stride * int64_t{sizeof(Sum)};
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      __builtin_prefetch(first + i * stride, 0, 2);
-      __builtin_prefetch(first + i * stride + Bytes, 0, 2);
     }
   }
 

@@ -44,7 +44,7 @@ struct EmulatedTiles {
 
 struct Emulated {
   static constexpr int kRows = 32, kBytes = 64;
-  template <class Body> static void run(const Body& body) { run_avx512_bf16(body, 0, 1); }
+  template <class Body> static void run(const Body& body) { run_with_vectors<64>(body, 0, 1); }
 };
 
 void multiply_by_tiles(const Gemm& g) {
