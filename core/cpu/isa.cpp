@@ -19,7 +19,7 @@ namespace {
 // then.
 bool has_tiles() {
   constexpr unsigned kTilesOfBf16 = 1u << 24 | 1u << 22;      // in edx, leaf 7
-  constexpr long kAskForPermission = 0x1023, kTileData = 18;  // of arch_prctl: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  constexpr long kAskForPermission = 0x1023, kTileData = 18;  // arch_prctl's ARCH_REQ_XCOMP_PERM and XFEATURE_XTILEDATA
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & kTilesOfBf16) == kTilesOfBf16 &&
          ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;

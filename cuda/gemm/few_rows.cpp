@@ -12,7 +12,7 @@ namespace ricci {
 namespace {
 
 constexpr int64_t kChunkBytes = 1 << 16;            // bytes of b that a thread reads at a time
-constexpr int64_t kFewRows = 12, kFewRowsBf16 = 1;  // of more, the blocked product is faster
+constexpr int64_t kFewRows = 12, kFewRowsBf16 = 1;  // the blocked product is faster with more
 constexpr int kTogether = 4;                        // rows that are multiplied together
 
 // M rows of one matrix, whose terms are dense and of the type that sums are held in.

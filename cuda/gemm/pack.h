@@ -24,9 +24,9 @@ template <int N> struct Words {
   // Two stages within groups of 4 words, which vectors do fastest, the others between groups.
   static HD void transpose(Vec (&row)[N]) {
     constexpr auto all = std::make_index_sequence<N>();
-    constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * N; };               // 0 N 1 N+1 of every group
-    constexpr auto low_pairs = [](int j) { return j / 4 * 4 + j % 2 + j % 4 / 2 * N; };         // 0 1 N N+1
-    constexpr auto even = [](int j) { return j / 4 % (N / 8) * 8 + j % 4 + j / (N / 2) * N; };  // the even groups of both
+    constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * N; };                         // 0 N 1 N+1 of every group
+    constexpr auto low_pairs = [](int j) { return j / 4 * 4 + j % 2 + j % 4 / 2 * N; };                   // 0 1 N N+1
+    constexpr auto even = [](int j) { return j / 4 % (N / 8 + (N < 8)) * 8 + j % 4 + j / (N / 2) * N; };  // the even groups of both
     shuffle<1, 2>(row, low, all);
     shuffle<2, 2>(row, low_pairs, all);
     if constexpr (N >= 8) shuffle<4, 4>(row, even, all);
@@ -170,7 +170,7 @@ template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struc
     return {panel(line, ks), kPanel};
   }
   HD void pack(int64_t from, int64_t ks) const {
-    const int64_t begin = !this->in_place ? 0 : kOnlyWhole ? this->count / kPanel * kPanel : this->count;
+    const int64_t read_in_place = kOnlyWhole ? this->count / kPanel * kPanel : this->count, begin = this->in_place ? read_in_place : 0;
     const int64_t step = this->k_stride == 1 ? ks : kStretch, end = round_up(this->count, kPanel);
     for (int64_t k = 0; k < ks && begin < this->count; k += step)
       for (int64_t line = begin; line < end; line += kGroup) {

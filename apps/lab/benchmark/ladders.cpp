@@ -80,7 +80,7 @@ struct Product {
         .a = a_mk.raw(),
         .b = b_kn.raw(),
         .a_at = {k, 1, 0},
-        .b_at = {n, 1, 0},
+        .b_at = m == 1 ? MatrixAt{1, k, 0} : MatrixAt{n, 1, 0},  // one row is multiplied by weights, which are stored as [n k]
         .c = c_mn.raw(),
         .c_at = {n, 1, 0}};
   }
@@ -102,7 +102,7 @@ Ladder gemm_ladder(const LadderOptions& o, LadderKind kind) {
       if (o.device == Device::cuda) add("cuda/toolkit/cublas.cpp", dtype, gemm);
     return ladder;
   }
-  add("cuda/gemm/blocked.cpp", Dtype::f32, gemm_blocked);
+  add("cuda/gemm/blocked.h", Dtype::f32, gemm_blocked);
   add("cuda/gemm/few_rows.cpp", Dtype::f32, gemm_few_rows);
   return ladder;
 }
