@@ -8,9 +8,9 @@
 
 namespace ricci {
 
-constexpr int kAhead = 8;         // terms that are fetched ahead where a line's terms are apart
-constexpr int64_t kStretch = 16;  // terms of one panel, where lines are together, before the next panel's
-constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
+constexpr int64_t kStretch =
+    16;                       // terms of one panel, if lines are together, before the next panel's; meanwhile the next terms are fetched
+constexpr int64_t kPad = 16;  // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
 constexpr int64_t kCacheLine = 64;
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
@@ -78,7 +78,7 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
   HD void along_lines(int64_t k, int64_t end, int64_t ks, Packed* panel) const {
     const int64_t last = kWide > Lines || ks % Kind::kTerms ? ks - Kind::kTerms : ks;
     for (; k < (end < last ? end : last); k += Kind::kTerms, panel += Stride) {
-      __builtin_prefetch(from + (k + kAhead) * k_stride);
+      for (int term = 0; term < Kind::kTerms; ++term) __builtin_prefetch(from + (k + term + kStretch) * k_stride);
 #pragma omp simd
       for (int i = 0; i < kWide; ++i) panel[i] = Kind::load(from + k * k_stride + i, k_stride, Kind::kTerms);
     }
