@@ -15,7 +15,7 @@
 namespace ricci::blocked {
 
 constexpr int64_t kBlockBytes = 2048;              // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
-constexpr int64_t kStripBytes = 256;               // one row of a strip, as sums
+constexpr int64_t kStripBytes = 512;               // one row of a strip, as sums
 constexpr int64_t kMaxRows = 1024;                 // in a task
 constexpr int64_t kMaxColumns = 4096;              // in a task
 constexpr int64_t kMinRows = 192;                  // in a task that could have fewer columns
