@@ -8,8 +8,8 @@
 
 namespace ricci {
 
-constexpr int64_t kStretch =
-    16;                       // terms of one panel, if lines are together, before the next panel's; meanwhile the next terms are fetched
+// Where lines are together, this number of terms of one panel is packed before the next panel's. Meanwhile the next terms are fetched.
+constexpr int64_t kStretch = 16;
 constexpr int64_t kPad = 16;  // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
 constexpr int64_t kCacheLine = 64;
 
