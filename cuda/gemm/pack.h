@@ -8,7 +8,8 @@
 
 namespace ricci {
 
-// Where lines are together, this number of terms of one panel is packed before the next panel's. Meanwhile the next terms are fetched.
+// If the terms of a line are apart, this number of terms of one panel is packed before the next panel's. Meanwhile the next terms are
+// fetched.
 constexpr int64_t kStretch = 16;
 constexpr int64_t kPad = 16;  // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
 constexpr int64_t kCacheLine = 64;
