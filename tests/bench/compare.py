@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Steps of ricci and of PyTorch in turn on the same processors: medians over the rounds, and ratios.
 
-    compare.py BUILD [name ...] [--bench training|mixers] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--peer NAME] [--json out.json]
+    compare.py BUILD [name ...] [--bench training|mixers] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--peer NAME] [--before BUILD]
+               [--avx2] [--json out.json]
 
 Run it with the Python that has PyTorch. BUILD holds ricci-bench-training and ricci-bench-mixers; without names the rows are
 those that they --list. PyTorch runs
   shipped   as pip installs it
   tuned     with huge pages for malloc and, where a C compiler is there, its AVX-512 products on processors of any maker
   compiled  tuned, and through torch.compile (--compile)
+--before adds another build of ricci. --avx2 holds all of them to the instructions of an older processor.
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for all. Every run is a process of its own; a round is one of each, in turn.
 """
 import argparse
@@ -25,6 +27,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 BENCHES = ["training", "mixers"]
+# Variables that hold ricci, PyTorch, MKL and oneDNN to AVX2.
+AVX2 = {"RICCI_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"}
 MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000"
 
 
@@ -45,25 +49,30 @@ def measures(command, environment):
     return found
 
 
-def program(args):
-    return str(pathlib.Path(args.build) / f"ricci-bench-{args.bench}")
+def program(build, args):
+    return str(pathlib.Path(build) / f"ricci-bench-{args.bench}")
 
 
 def contestants(args, folder):
     plain = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
+    plain |= AVX2 if args.avx2 else {}
     tuned = plain | {"GLIBC_TUNABLES": MALLOC}
     library = preload(folder)
     if library:
         tuned["LD_PRELOAD"] = library
     torch = [sys.executable, str(HERE / "torch" / f"{args.bench}.py"), "--dtype", args.dtype, "--threads", str(os.cpu_count())]
     found = {
-        "ricci": ([program(args), f"--dtype={args.dtype}"], plain, "--steps={}"),
+        "ricci": ([program(args.build, args), f"--dtype={args.dtype}"], plain, "--steps={}"),
         "shipped": (torch, plain, "--steps {}"),
         "tuned": (torch, tuned, "--steps {}"),
     }
     if args.compile or args.peer == "compiled":
         found["compiled"] = (torch + ["--compile"], tuned, "--steps {}")
-    return {who: found[who] for who in ("ricci", args.peer)} if args.peer else found
+    if args.peer:
+        found = {who: found[who] for who in ("ricci", args.peer)}
+    if args.before:
+        found["before"] = ([program(args.before, args), f"--dtype={args.dtype}"], plain, "--steps={}")
+    return found
 
 
 def main():
@@ -76,9 +85,11 @@ def main():
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--peer", choices=["shipped", "tuned", "compiled"], help="the only one; else all")
+    parser.add_argument("--before", metavar="BUILD", help="another build of ricci, measured as a peer")
+    parser.add_argument("--avx2", action="store_true", help="none of them uses newer instructions")
     parser.add_argument("--json")
     args = parser.parse_args()
-    args.names = args.names or subprocess.run([program(args), "--list"], capture_output=True, text=True, check=True).stdout.split()
+    args.names = args.names or subprocess.run([program(args.build, args), "--list"], capture_output=True, text=True, check=True).stdout.split()
     rows = {name: {} for name in args.names}
     with tempfile.TemporaryDirectory() as folder:
         for name in args.names:
