@@ -28,7 +28,7 @@ RICCI_ISA=avx2 accept 'a run in f32' train tiny.yaml name=faster
 tells 'has no such line' 0
 RICCI_ISA=avx2 accept 'a run in bf16 on another device' train tiny.yaml name=elsewhere precision=bf16 device=cuda_emulated
 tells 'neither' 0
-if "$build/ricci-train" --version | grep -qE '^CPU +avx512_bf16$'; then
+if "$build/ricci-train" --version | grep -qE '^CPU +(avx512_bf16|amx)$'; then
   accept 'a run in bf16 on a CPU with the instruction' train tiny.yaml name=narrow precision=bf16
   tells 'neither' 0
 else
@@ -76,8 +76,8 @@ prints 'a tape' '^%[0-9]+\[.* embedding +<- constant tok.weight' plan tiny.yaml 
 refuse 'a tape as JSON' 2 '--json excludes --tape' plan tiny.yaml --tape --json
 # largest MEMORY [KEY]: the largest batches, without recomputation and with it.
 largest() { run plan tiny.yaml --memory $1 --json ${2:-}; sed -nE 's/^ *"largest_batch": "?([^",]*)"?,?$/\1/p' out | xargs; }
-is 'decimal units are so many bytes' "$(largest 250MB)" largest 250000000
-holds 'and not binary ones' [ "$(largest 250MB)" != "$(largest 250MiB)" ]
+is 'decimal units are so many bytes' "$(largest 405MB)" largest 405000000
+holds 'and not binary ones' [ "$(largest 405MB)" != "$(largest 405MiB)" ]
 is 'of batch_invariant any batch fits' 'any any' largest 64MiB batch_invariant=true
 is 'or none, where no sequence does' '0 0' largest 64kB batch_invariant=true
 short=(model.mixer=dispatcher model.levels=2 context=8)

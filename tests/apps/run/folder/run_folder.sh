@@ -17,7 +17,7 @@ refuse_tiny() {
 }
 
 accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
-verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# ricci [0-9.]+, commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu \((baseline|avx2|avx512|avx512_bf16)\), threads 1, seed 1337$')"
+verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# ricci [0-9.]+, commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu \((baseline|avx2|avx512|avx512_bf16|amx)\), threads 1, seed 1337$')"
 keep
 
 # ---- Another config
