@@ -36,9 +36,9 @@ struct Problem {
   }
 };
 
-// The columns of a head are computed in slices, each by one thread block or by one task of the CPU, which takes a slice in strips of one
-// vector. The gradient of the coefficients is a sum over the columns of a head. Each slice has a sum of its own; these are then added
-// in order, so that the bits depend neither on threads nor on the order of blocks.
+// The columns of a head are computed in slices, each by one thread block or by one task of the CPU, which takes a slice in strips of
+// one to four vectors. The gradient of the coefficients is a sum over the columns of a head. Each slice has a sum of its own; these are
+// then added in order, so that the bits depend neither on threads nor on the order of blocks.
 //   partial [slice, b, c, heads, used]
 HD int64_t partial_at(const Problem& problem, int64_t slice, int64_t b, int64_t position, int64_t head) {
   return (((slice * problem.batches + b) * problem.positions + position) * problem.heads + head) * problem.used;
@@ -50,12 +50,12 @@ HD int64_t partial_at(const Problem& problem, int64_t slice, int64_t b, int64_t 
 //
 //   position   0 1 2 3  4 5 6 7  8 9 ...           column  0 ... 31 | 32 ... 63 | ...
 //   class 0    *        *        *                         slice 0  | slice 1   |
-//   class 1      *        *        *                       a strip is one vector of columns of a slice
+//   class 1      *        *        *                       a strip is one to four vectors of columns of a slice
 //
 //   class   the positions that are equal mod 2^q: these levels connect no others. Its positions are rows 0, 1, 2, ...
 //   walk    three levels in one pass over the rows of a class (walk.h)
 //   tile    some rows of a class, where shared memory cannot hold all; the halo are the rows before it that it depends on
 //   part    some levels: one launch on a GPU (gpu/parts.h)
 //   slice   some columns: a thread block, or a task of the CPU
-//   strip   the columns of a slice that fit into one vector of the CPU
+//   strip   the columns of a slice that fit into one to four vectors of the CPU
 //   stretch some rows of a class: if half-warps share a class, each walks over one (gpu/block_walk.h)

@@ -60,5 +60,5 @@ Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings
 //                                     lines        ms  gain
 //   ops/shift_and_sum/definition.cpp     40      72.7  the formula as recorded ops: every V^r is a tensor in memory
 //   ops/first_rungs.cpp                  91      31.4  the levels in place, one pass over memory for each; in f64
-//   ops/shift_and_sum/cpu.cpp           250       7.1  three levels in one pass (walk.h), over strips of columns in the cache
+//   ops/shift_and_sum/cpu.cpp           164       5.5  three levels in one pass (walk.h), over strips of columns in the cache
 //   ops/shift_and_sum/gpu/forward.cu     63         -  32 columns of a sequence in shared memory: several walks in one pass

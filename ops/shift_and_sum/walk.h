@@ -6,97 +6,178 @@
 //   g2[i] = g3[i] + c2[i+4] g3[i+4],   g1[i] = g2[i] + c1[i+2] g2[i+2],   g0[i] = g1[i] + c0[i+1] g1[i+1]
 //   dc2[i] = <g3[i], v2[i-4]>,   dc1[i] = <g2[i], v1[i-2]>,   dc0[i] = <g1[i], v0[i-1]>
 // It is a walk from the last row to the first, which computes v1 and v2 again.
-// Both go through blocks of eight rows: row i has place i mod 8 of a ring. What a row depends on is at most seven rows away; a walk that
-// begins within a class first goes through the block before it, without storing.
-//
-// `Io` is where rows come from and go to. Its type V is one row of some columns, a vector on the CPU:
-//   const A* values(i), gradients(i)   rows of v0 and g3, each a V in a tensor (Stored); asked for inside the class only
-//   A coefficient(i, l)             of level q + l
-//   bool active(l)                  not if the level is skipped
-//   void store(i, v)                of v3, or of g0
-//   void add(i, l, g, v)            dc_l[i] is <g, v>
+// Both go through blocks of eight rows: row i has place i mod 8 of a ring. A row is one vector or more, because all share the coefficients.
 #pragma once
+#include "core/cpu/vectors.h"
 #include "ops/shift_and_sum/problem.h"
 
 namespace ricci::shift_and_sum_kernels {
 
-template <class Io> struct ForwardWalk {
-  using V = typename Io::V;
-  using Stored = typename Io::Stored;
-  V v0[kWalkRows], v1[kWalkRows], v2[kWalkRows];
+// The row of a tensor, or of working memory, that a walk is at.
+template <class E> struct Row {
+  E* at;
+  int64_t next;  // numbers from row to row
 
-  // Before the first row of a class: no value is there.
-  HD void begin() {
-    for (int i = 0; i < kWalkRows; ++i) v0[i] = v1[i] = v2[i] = V{};
+  HD void move(int64_t rows) {
+    at += rows * next;
+    asm("" : "+r"(at));  // otherwise g++ makes a pointer of each of eight rows, most of them in memory
   }
-  // The rows base .. base + rows - 1; base is a multiple of eight, rows at most eight.
-  template <bool kStore> HD void block(const Io& io, int64_t base, int64_t rows) {
-    if (rows >= kWalkRows) step<0, true, kStore>(io, base, kWalkRows);
-    else step<0, false, kStore>(io, base, rows);
+  HD Row of_class(int64_t m, int q) const { return {at + m * next, next << q}; }
+};
+
+// The columns of a row: a vector and the others, since g++ would keep an array of vectors in memory.
+template <class A, int Bytes, int kVectors> struct Columns {
+  using Of = Vectors<A, Bytes>;
+  typename Of::Vector first;
+  Columns<A, Bytes, kVectors - 1> others;
+
+  HD void load(const A* from) {
+    Of::load(from, first);
+    others.load(from + Of::kLanes);
+  }
+  HD void store(A* to) const {
+    Of::store(to, first);
+    others.store(to + Of::kLanes);
+  }
+  HD void add(A coefficient, const Columns& v) {
+    first += coefficient * v.first;
+    others.add(coefficient, v.others);
+  }
+  HD A dot(const Columns& v) const {
+    typename Of::Vector sum = first * v.first;
+    others.add_products(v.others, sum);
+    return Of::sum(sum);
+  }
+  HD void add_products(const Columns& v, typename Of::Vector& sum) const {
+    sum += first * v.first;
+    others.add_products(v.others, sum);
+  }
+};
+template <class A, int Bytes> struct Columns<A, Bytes, 0> {
+  HD void load(const A*) {}
+  HD void store(A*) const {}
+  HD void add(A, const Columns&) {}
+  template <class Vector> HD void add_products(const Columns&, Vector&) const {}
+};
+
+template <class T, int Bytes, int kVectors> struct ForwardWalk {
+  using A = Accumulator<T>;
+  using V = Columns<A, Bytes, kVectors>;
+  Row<const A> values;  // v0
+  Row<A> result;        // v3
+  Row<const T> c;       // from level q on
+  uint32_t active;      // bit l: level q + l is not skipped
+  V v0[kWalkRows]{}, v1[kWalkRows]{}, v2[kWalkRows]{};
+
+  HD void walk(int64_t rows) {
+    for (; rows >= kWalkRows; rows -= kWalkRows) step<0, true>(rows);
+    step<0, false>(rows);
   }
 
  private:
-  template <int u, bool kWhole, bool kStore> HD void step(const Io& io, int64_t base, int64_t rows) {
+  template <int u, bool kWhole> HD void step(int64_t rows) {
     if constexpr (u < kWalkRows) {
       if (!kWhole && u >= rows) return;
-      const int64_t i = base + u;
-      V v = *reinterpret_cast<const Stored*>(io.values(i));
+      V v;
+      v.load(values.at);
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors * Bytes; k += 64) {  // The next columns: their rows are too far apart for the processor to guess.
+        __builtin_prefetch(reinterpret_cast<const char*>(values.at) + kVectors * Bytes + k);
+        __builtin_prefetch(reinterpret_cast<const char*>(result.at) + kVectors * Bytes + k);
+      }
       v0[u] = v;
-      if (io.active(0)) v += io.coefficient(i, 0) * v0[(u + 7) % 8];
+      if (active & 1) v.add(A(c.at[0]), v0[(u + 7) % 8]);
       v1[u] = v;
-      if (io.active(1)) v += io.coefficient(i, 1) * v1[(u + 6) % 8];
+      if (active & 2) v.add(A(c.at[1]), v1[(u + 6) % 8]);
       v2[u] = v;
-      if (io.active(2)) v += io.coefficient(i, 2) * v2[(u + 4) % 8];
-      if (kStore) io.store(i, v);
-      step<u + 1, kWhole, kStore>(io, base, rows);
+      if (active & 4) v.add(A(c.at[2]), v2[(u + 4) % 8]);
+      v.store(result.at);
+      values.move(1);
+      result.move(1);
+      c.move(1);
+      step<u + 1, kWhole>(rows);
     }
   }
 };
 
-// The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and v2 at i - 4.
-template <class Io> struct BackwardWalk {
-  using V = typename Io::V;
-  using Stored = typename Io::Stored;
-  V v0[kWalkRows], v1[kWalkRows], v2[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];
+// A block first computes v1 and v2 of the rows that its gradients need, in order, then these from its last row to its first.
+template <class T, int Bytes, int kVectors> struct BackwardWalk {
+  using A = Accumulator<T>;
+  using V = Columns<A, Bytes, kVectors>;
+  Row<const A> values, gradients;  // v0, g3
+  Row<A> result, sums;             // g0; dc0, dc1 and dc2
+  Row<const T> c;
+  uint32_t active;
+  V before{}, v1[12]{}, v2[8]{}, g1[kWalkRows]{}, g2[kWalkRows]{}, g3[kWalkRows]{};  // v1 from row base - 6 on, v2 from base - 4 on
 
-  HD void begin() {
-    for (int i = 0; i < kWalkRows; ++i) v0[i] = v1[i] = v2[i] = g1[i] = g2[i] = g3[i] = V{};
-  }
-  // The rows base + 7 .. base, where they are below `end`, the number of rows of the class.
-  template <bool kStore> HD void block(const Io& io, int64_t base, int64_t end) {
-    if (base >= kWalkRows && base + 12 <= end) step<kWalkRows - 1, true, kStore>(io, base, end);
-    else step<kWalkRows - 1, false, kStore>(io, base, end);
+  HD void walk(int64_t rows) {
+    int64_t base = (rows - 1) / kWalkRows * kWalkRows;
+    gradients.move(base + 7);
+    result.move(base + 7);
+    sums.move(base + 7);
+    values.move(base - 7);
+    c.move(base - 7);
+    for (; base > 0; base -= kWalkRows)
+      if (rows - base >= 12) block<false, true>(12);
+      else block<false, false>(rows - base);
+    block<true, false>(rows);
   }
 
  private:
-  template <bool kWhole> HD static auto coefficient(const Io& io, int64_t i, int level, int64_t end) {
-    return kWhole || (i >= 0 && i < end) ? io.coefficient(i, level) : decltype(io.coefficient(i, level))(0);
+  // kFirst: no rows are before the block. kWhole: 12 rows are there from its first one on; otherwise `rows`.
+  template <bool kFirst, bool kWhole> HD void block(int64_t rows) {
+    compute_values<-7, kFirst, kWhole>(rows);
+    c.move(1);
+    compute_gradients<7, kFirst, kWhole>(rows);
+    values.move(-13);
+    c.move(-14);
   }
-  template <int u, bool kWhole, bool kStore> HD void step(const Io& io, int64_t base, int64_t end) {
+  template <bool kFirst> HD static constexpr bool exists(int row) { return !kFirst || row >= 0; }
+  // The values of row base + u.
+  template <int u, bool kFirst, bool kWhole> HD void compute_values(int64_t rows) {
+    if constexpr (u < 6) {
+      if (exists<kFirst>(u) && (kWhole || u < rows)) {
+        V v;
+        v.load(values.at);
+        if constexpr (u >= -6) {
+          v1[u + 6] = v;
+          if (exists<kFirst>(u - 1) && active & 1) v1[u + 6].add(A(c.at[0]), before);
+        }
+        if constexpr (u >= -4 && u < 4) {
+          v2[u + 4] = v1[u + 6];
+          if (exists<kFirst>(u - 2) && active & 2) v2[u + 4].add(A(c.at[1]), v1[u + 4]);
+        }
+        before = v;
+      }
+      values.move(1);
+      c.move(1);
+      compute_values<u + 1, kFirst, kWhole>(rows);
+    }
+  }
+  // The values are at the row before.
+  template <int u, bool kFirst, bool kWhole> HD void compute_gradients(int64_t rows) {
     if constexpr (u >= 0) {
-      const int64_t i = base + u;
-      V v = kWhole || (i >= 7 && i - 7 < end) ? *reinterpret_cast<const Stored*>(io.values(i - 7)) : V{};
-      v0[(u + 1) % 8] = v;
-      v = v0[(u + 2) % 8];
-      if (io.active(0)) v += coefficient<kWhole>(io, i - 6, 0, end) * v0[(u + 1) % 8];
-      v1[(u + 2) % 8] = v;
-      v = v1[(u + 4) % 8];
-      if (io.active(1)) v += coefficient<kWhole>(io, i - 4, 1, end) * v1[(u + 2) % 8];
-      v2[(u + 4) % 8] = v;
-
-      const bool exists = kWhole || i < end;
-      V g = exists ? *reinterpret_cast<const Stored*>(io.gradients(i)) : V{};
-      g3[u] = g;
-      if (kStore && exists) io.add(i, 2, g, v2[(u + 4) % 8]);
-      if (io.active(2)) g += coefficient<kWhole>(io, i + 4, 2, end) * g3[(u + 4) % 8];
-      g2[u] = g;
-      if (kStore && exists) io.add(i, 1, g, v1[(u + 6) % 8]);
-      if (io.active(1)) g += coefficient<kWhole>(io, i + 2, 1, end) * g2[(u + 2) % 8];
-      g1[u] = g;
-      if (kStore && exists) io.add(i, 0, g, v0[(u + 7) % 8]);
-      if (io.active(0)) g += coefficient<kWhole>(io, i + 1, 0, end) * g1[(u + 1) % 8];
-      if (kStore && exists) io.store(i, g);
-      step<u - 1, kWhole, kStore>(io, base, end);
+      if (kWhole || u < rows) {
+        V g, v;
+        g.load(gradients.at);
+        g3[u] = g;
+        if (exists<kFirst>(u - 4) && active & 4) sums.at[2] += g.dot(v2[u]);
+        if (active & 4 && (kWhole || u + 4 < rows)) g.add(A(c.at[4 * c.next + 2]), g3[(u + 4) % 8]);
+        g2[u] = g;
+        if (exists<kFirst>(u - 2) && active & 2) sums.at[1] += g.dot(v1[u + 4]);
+        if (active & 2 && (kWhole || u + 2 < rows)) g.add(A(c.at[2 * c.next + 1]), g2[(u + 2) % 8]);
+        g1[u] = g;
+        if (exists<kFirst>(u - 1)) v.load(values.at);
+        if (exists<kFirst>(u - 1) && active & 1) sums.at[0] += g.dot(v);
+        if (active & 1 && (kWhole || u + 1 < rows)) g.add(A(c.at[c.next]), g1[(u + 1) % 8]);
+        g.store(result.at);
+      }
+      values.move(-1);
+      gradients.move(-1);
+      result.move(-1);
+      sums.move(-1);
+      c.move(-1);
+      compute_gradients<u - 1, kFirst, kWhole>(rows);
     }
   }
 };
