@@ -1,14 +1,18 @@
 // Programs as processes: their parts before and after main, and ranks.
+#include <cxxabi.h>
 #include <malloc.h>
 #include <ricci_commit.h>  // made by apps/commit.cmake
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <typeinfo>
 #include <utility>
 
 #include "apps/terminal/cli.h"
@@ -25,6 +29,20 @@ constexpr const char* kCompiler = "clang++ " __clang_version__;
 #else
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
+
+std::terminate_handler otherwise = nullptr;
+
+// A program may run out of memory where no exception may leave: in a destructor, and before run_app. Only the type of the exception is
+// read, because throwing it again would need memory.
+[[noreturn]] void end_without_memory() {
+  if (const std::type_info* const thrown = abi::__cxa_current_exception_type(); thrown && *thrown == typeid(std::bad_alloc)) {
+    std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
+    std::_Exit(1);
+  }
+  otherwise();
+  std::abort();
+}
+const bool handler_is_set = (otherwise = std::set_terminate(end_without_memory)) != nullptr;
 
 int report_exception(const AppText& text, const std::string& message) {
   Ranks& ranks = Ranks::joined();
