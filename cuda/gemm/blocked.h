@@ -110,8 +110,8 @@ struct Cut {
   int64_t tasks() const { return row_parts * column_parts; }
 
  private:
-  // The number of parts, from `least` to twice as many, with which the last thread is done first. Each part of this side is cut into
-  // `others` on the other side.
+  // The number of parts, from `least` to its double, with which the last thread is done first. Each part of this side is cut into `others`
+  // on the other side.
   static int64_t balanced(int64_t extent, int64_t least, int64_t unit, int64_t others) {
     const auto longest = [&](int64_t count) {
       const int64_t size = round_up(parts(extent, count), unit);

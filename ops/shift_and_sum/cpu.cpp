@@ -52,9 +52,9 @@ template <class T, int Bytes, int kVectors> struct Strip {
     for (int64_t i = 0; !direct() && i < problem.positions; ++i)
       copy(memory + i * kColumns, tensor + in_tensor() + i * problem.d(), columns());
   }
-  template <class From, class To> HD static void copy(const From* from, To* to, int64_t n) {
+  template <class From, class To> HD static void copy(const From* from, To* target, int64_t n) {
 #pragma omp simd
-    for (int64_t x = 0; x < n; ++x) to[x] = To(from[x]);
+    for (int64_t x = 0; x < n; ++x) target[x] = To(from[x]);
   }
 
   // body(m, q, the coefficients of class m from level q on, which levels of the walk are active, the number of rows)
@@ -92,7 +92,7 @@ template <class T, int Bytes, bool kBackward> struct Task {
   int64_t slices, strips_of_slice;
   const T *v, *c, *dy;
   T* result;
-  A *partial, *memory;  // memory: a strip, and in the backward as many more as there are walks
+  A *partial, *memory;  // memory: a strip, and in the backward one more for each walk
 
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t n = begin; n < end; ++n) {
@@ -116,7 +116,7 @@ template <class T, int Bytes, bool kBackward> struct Task {
       for (int w = walks - 1; w >= 0; --w) {
         const Row<A> target = w ? Row<A>{after, S::kColumns} : strip.template rows<A>(result, after);
         strip.backward(w, values(w), source, target, dc);
-        source = {target.at, target.next};
+        source = {target.data, target.next};
       }
     } else {
       strip.forward(walks - 1, values(walks - 1), strip.template rows<A>(result, after));

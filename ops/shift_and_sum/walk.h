@@ -15,14 +15,14 @@ namespace ricci::shift_and_sum_kernels {
 
 // The row of a tensor, or of working memory, that a walk is at.
 template <class E> struct Row {
-  E* at;
+  E* data;
   int64_t next;  // numbers from row to row
 
   HD void move(int64_t rows) {
-    at += rows * next;
-    asm("" : "+r"(at));  // otherwise g++ makes a pointer of each of eight rows, most of them in memory
+    data += rows * next;
+    asm("" : "+r"(data));  // otherwise g++ makes a pointer of each of eight rows, most of them in memory
   }
-  HD Row of_class(int64_t m, int q) const { return {at + m * next, next << q}; }
+  HD Row of_class(int64_t m, int q) const { return {data + m * next, next << q}; }
 };
 
 // The columns of a row: a vector and the others, since g++ would keep an array of vectors in memory.
@@ -35,9 +35,9 @@ template <class A, int Bytes, int kVectors> struct Columns {
     Of::load(from, first);
     others.load(from + Of::kLanes);
   }
-  HD void store(A* to) const {
-    Of::store(to, first);
-    others.store(to + Of::kLanes);
+  HD void store(A* target) const {
+    Of::store(target, first);
+    others.store(target + Of::kLanes);
   }
   HD void add(A coefficient, const Columns& v) {
     first += coefficient * v.first;
@@ -79,19 +79,19 @@ template <class T, int Bytes, int kVectors> struct ForwardWalk {
     if constexpr (u < kWalkRows) {
       if (!kWhole && u >= rows) return;
       V v;
-      v.load(values.at);
+      v.load(values.data);
 #pragma GCC unroll 4
       for (int k = 0; k < kVectors * Bytes; k += 64) {  // The next columns: their rows are too far apart for the processor to guess.
-        __builtin_prefetch(reinterpret_cast<const char*>(values.at) + kVectors * Bytes + k);
-        __builtin_prefetch(reinterpret_cast<const char*>(result.at) + kVectors * Bytes + k);
+        __builtin_prefetch(reinterpret_cast<const char*>(values.data) + kVectors * Bytes + k);
+        __builtin_prefetch(reinterpret_cast<const char*>(result.data) + kVectors * Bytes + k);
       }
       v0[u] = v;
-      if (active & 1) v.add(A(c.at[0]), v0[(u + 7) % 8]);
+      if (active & 1) v.add(A(c.data[0]), v0[(u + 7) % 8]);
       v1[u] = v;
-      if (active & 2) v.add(A(c.at[1]), v1[(u + 6) % 8]);
+      if (active & 2) v.add(A(c.data[1]), v1[(u + 6) % 8]);
       v2[u] = v;
-      if (active & 4) v.add(A(c.at[2]), v2[(u + 4) % 8]);
-      v.store(result.at);
+      if (active & 4) v.add(A(c.data[2]), v2[(u + 4) % 8]);
+      v.store(result.data);
       values.move(1);
       result.move(1);
       c.move(1);
@@ -138,14 +138,14 @@ template <class T, int Bytes, int kVectors> struct BackwardWalk {
     if constexpr (u < 6) {
       if (exists<kFirst>(u) && (kWhole || u < rows)) {
         V v;
-        v.load(values.at);
+        v.load(values.data);
         if constexpr (u >= -6) {
           v1[u + 6] = v;
-          if (exists<kFirst>(u - 1) && active & 1) v1[u + 6].add(A(c.at[0]), before);
+          if (exists<kFirst>(u - 1) && active & 1) v1[u + 6].add(A(c.data[0]), before);
         }
         if constexpr (u >= -4 && u < 4) {
           v2[u + 4] = v1[u + 6];
-          if (exists<kFirst>(u - 2) && active & 2) v2[u + 4].add(A(c.at[1]), v1[u + 4]);
+          if (exists<kFirst>(u - 2) && active & 2) v2[u + 4].add(A(c.data[1]), v1[u + 4]);
         }
         before = v;
       }
@@ -159,18 +159,18 @@ template <class T, int Bytes, int kVectors> struct BackwardWalk {
     if constexpr (u >= 0) {
       if (kWhole || u < rows) {
         V g, v;
-        g.load(gradients.at);
+        g.load(gradients.data);
         g3[u] = g;
-        if (exists<kFirst>(u - 4) && active & 4) sums.at[2] += g.dot(v2[u]);
-        if (active & 4 && (kWhole || u + 4 < rows)) g.add(A(c.at[4 * c.next + 2]), g3[(u + 4) % 8]);
+        if (exists<kFirst>(u - 4) && active & 4) sums.data[2] += g.dot(v2[u]);
+        if (active & 4 && (kWhole || u + 4 < rows)) g.add(A(c.data[4 * c.next + 2]), g3[(u + 4) % 8]);
         g2[u] = g;
-        if (exists<kFirst>(u - 2) && active & 2) sums.at[1] += g.dot(v1[u + 4]);
-        if (active & 2 && (kWhole || u + 2 < rows)) g.add(A(c.at[2 * c.next + 1]), g2[(u + 2) % 8]);
+        if (exists<kFirst>(u - 2) && active & 2) sums.data[1] += g.dot(v1[u + 4]);
+        if (active & 2 && (kWhole || u + 2 < rows)) g.add(A(c.data[2 * c.next + 1]), g2[(u + 2) % 8]);
         g1[u] = g;
-        if (exists<kFirst>(u - 1)) v.load(values.at);
-        if (exists<kFirst>(u - 1) && active & 1) sums.at[0] += g.dot(v);
-        if (active & 1 && (kWhole || u + 1 < rows)) g.add(A(c.at[c.next]), g1[(u + 1) % 8]);
-        g.store(result.at);
+        if (exists<kFirst>(u - 1)) v.load(values.data);
+        if (exists<kFirst>(u - 1) && active & 1) sums.data[0] += g.dot(v);
+        if (active & 1 && (kWhole || u + 1 < rows)) g.add(A(c.data[c.next]), g1[(u + 1) % 8]);
+        g.store(result.data);
       }
       values.move(-1);
       gradients.move(-1);

@@ -58,7 +58,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    args.bench, args.dtype, args.compile, args.peer = "training", "f32", True, None
+    args.bench, args.dtype, args.compile, args.peer, args.before, args.avx2 = "training", "f32", True, None, None, False
     times = {}
     for _ in range(args.rounds):
         for steps in STEPS:

@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     args = parser.parse_args()
-    args.bench, args.compile = "training", False
+    args.bench, args.compile, args.peer, args.before, args.avx2 = "training", False, None, None, False
     with tempfile.TemporaryDirectory() as folder:
         for name in args.names:
             ours, theirs = traced(args, name), profiled(args, name, folder)

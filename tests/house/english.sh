@@ -65,7 +65,8 @@ Arg of; int at = of; values.at(2); x.to(y); format.atlas(); fill(to(x, "who said
 [ "$(turns <<<"$sample" | cut -d' ' -f1 | sort | uniq -c | xargs)" = '1 amount 1 chain 1 colon 3 name 1 order 2 person 2 place 2 speech' ] || { echo 'the counts are broken'; exit 1; }
 
 all=$(turns $files)
-[ $# = 0 ] || { grep "^$1 " <<<"$all" | cut -d' ' -f2-; exit; }
+# ctest gives every rule the folder of the build.
+[ $# = 0 ] || [ -d "$1" ] || { grep "^$1 " <<<"$all" | cut -d' ' -f2-; exit; }
 fault=0 found=$(faults $files)
 [ -z "$found" ] || { echo "$found"; fault=1; }
 while read -r class most; do
