@@ -3,7 +3,7 @@
 // other, tile by tile; meanwhile the next strip is fetched. A factor is read where it is if a tile can: a copy in panels takes 3 to 15% of
 // a product's time. It is packed if its terms must be transposed or converted, or if its stride puts all lines into the same few sets of
 // the caches. A thread packs all that it needs: lines that another core has in its cache take longer to write than to pack twice.
-// The cuts of c follow the number of threads; the order in which an element is summed does not.
+// The tasks depend on the number of threads, but the terms of an element are added in the same order for any number.
 #pragma once
 #include <algorithm>
 
@@ -85,8 +85,9 @@ template <class Isa, class Kind, class C> struct Task {
   }
 };
 
-// The tasks that a matrix c is cut into. Rows are cut first, while a task keeps enough of them: they are tokens as a rule, and a core has
-// those in its cache that it made in the op before. Each task packs its columns of b again: then it needs more rows.
+// The tasks that a matrix c is cut into. Rows are cut first, while a task keeps enough of them, because rows are tokens as a rule, and a
+// core still has in its cache the tokens that it computed in the op before. If b is packed, a task needs more rows, because every task
+// packs its own columns of b.
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 

@@ -1,5 +1,6 @@
-// c_mn = sum_k a_mk b_kn for few rows m, as in decoding, if the terms of b's columns are neighbours. The time is that of reading b, and
-// packing it would take longer. A few columns at a time are multiplied by some rows, and the next ones are fetched meanwhile.
+// c_mn = sum_k a_mk b_kn for few rows m, as in decoding, if the terms of b's columns are neighbours. b is not packed, because reading it
+// takes nearly all of the time and packing would take longer. Some rows are multiplied by a few columns at a time, and the next columns are
+// fetched meanwhile.
 #include <algorithm>
 
 #include "core/cpu/isa.h"
@@ -15,7 +16,7 @@ constexpr int64_t kChunkBytes = 1 << 16;            // bytes of b that a thread 
 constexpr int64_t kFewRows = 12, kFewRowsBf16 = 1;  // the blocked product is faster with more
 constexpr int kTogether = 4;                        // rows that are multiplied together
 
-// M rows of one matrix, whose terms are dense and of the type that sums are held in.
+// M rows of one matrix. Their terms are dense and have the type of the sums.
 template <int M, class T> struct Rows {
   using A = Accumulator<T>;
   static constexpr int kLanes = 64 / sizeof(A), kColumns = M > 1 ? 2 : 4;

@@ -49,12 +49,12 @@ Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 }  // namespace ricci
 
 // The ladder. Each rung is tested against a plain loop. The milliseconds are for the products [2048 256] [256 1024] and, in the column "one
-// row", [1 256] [256 1024], whose second factor is stored as [1024 256], as weights are. They were measured on one core of an AMD EPYC
+// row", [1 256] [256 1024]; there the second factor is stored as [1024 256], as weights are. They were measured on one core of an AMD EPYC
 // (Zen 5, 2026-11-26, `ricci-bench --rungs gemm gemm_row --threads 1`). The floors are 4.1 and 0.014 ms in f32. A minus is a product that
 // the rung does not compute, or a GPU that was not measured yet.
 //                            lines    ms  one row  gain
 //   ops/first_rungs.cpp         91  1036    0.500  three loops in f64: each sum walks down a column of b
-//   cuda/gemm/blocked.h        201   4.4    0.034  blocks that stay in the caches, sums that stay in registers (tile.h)
-//   cuda/gemm/few_rows.cpp     108     -    0.013  at most 12 rows of a: reading b once takes the time
+//   cuda/gemm/blocked.h        202   4.4    0.034  blocks that stay in the caches, sums that stay in registers (tile.h)
+//   cuda/gemm/few_rows.cpp     109     -    0.013  at most 12 rows of a: reading b once takes the time
 //   cuda/gemm/tiled.cu          72     -        -  any strides; tiles in shared memory: 16 uses of each number that is read from memory
 //   cuda/toolkit/cublas.cpp     45     -        -  cuBLASLt: tensor cores, and bias, gelu or sums within the product

@@ -34,7 +34,7 @@ template <int N> struct Words {
     if constexpr (N >= 16) shuffle<8, 4>(row, even, all);
   }
 
-  // The row in which transpose() leaves column j.
+  // The row that holds column j after transpose().
   static constexpr int row_of_column(int j) { return j % 2 * 2 + j / 2 % 2 + j / 4 * 4; }
 
  private:
@@ -158,8 +158,9 @@ template <class Kind> struct Factor {
   }
 };
 
-// A factor whose panels hold the terms one after the other, for each term kPanel lines; kGroup of them are packed at a time. If only whole
-// panels are read in place, the last one is packed if it is not whole.
+// A factor in panels of kPanel lines. A panel holds the first term of all its lines, then the second one, and so on. kGroup lines are
+// packed at a time. With kOnlyWhole a last panel with fewer lines is packed even if the others are read in place, because a tile would read
+// past the end of the matrix.
 template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struct Panels : Factor<Kind> {
   using typename Factor<Kind>::Packed;
   using Factor<Kind>::words;

@@ -88,7 +88,6 @@ Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_c
 //   ops/attention/definition.cpp            145      3162  in f64, with the derivative written out: the tests hold all others to it
 //   ops/first_rungs.cpp                      91      36.0  contract, mask, softmax, contract: the formula as recorded ops
 //   ops/attention/cpu/forward.cpp           120      11.9  blocks of 64 x 64 and online softmax: scores stay in the caches
-//   ops/attention/cpu/bf16_products.cpp      71      10.3  the products of these blocks in bf16, by AVX512-BF16
 //   ops/attention/gpu/forward.cu            137         -  the same blocks in shared memory, a block of threads each
 //   ops/attention/flash/forward.cu          101         -  tensor cores: scores and weights stay in registers
 //   ops/attention/flash/wgmma/forward.cu    113         -  products of four warps at once, on compute capability 9.0

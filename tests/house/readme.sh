@@ -48,7 +48,7 @@ while read -r file lines ms; do
   [ $((10 * (real > lines ? real - lines : lines - real))) -le "$real" ] || fault ladders "$file has $real lines, not $lines"
 done < <(cat ops/attention/attention.h cuda/gemm/gemm.h ops/shift_and_sum/shift_and_sum.h ops/rows/layer_norm.h |
   sed -nE 's|^//   ((ops\|cuda)/[^ ]+) +([0-9]+) +([-0-9. ]+)  .*|\1 \3 \4|p')
-[ $rungs = 20 ] && [ $timed = 12 ] || fault ladders "$rungs rungs, $timed with a time, expected 20 and 12"
+[ $rungs = 19 ] && [ $timed = 11 ] || fault ladders "$rungs rungs, $timed with a time, expected 19 and 11"
 
 # The formula sheet has a row for every mixer and every family.
 names=$(sed -nE 's/.*(kName = |\.name = )"([a-z_]+)".*/\2/p' models/mixers/*.h models/families/*.h | sort -u)

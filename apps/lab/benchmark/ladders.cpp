@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "apps/lab/benchmark/rungs.h"
-#include "core/cpu/isa.h"
 #include "cuda/device/device.h"
 #include "cuda/gemm/backends.h"
 #include "ops/attention/attention.h"
@@ -55,8 +54,6 @@ Ladder attention_ladder(const LadderOptions& o) {
       [x = inputs(Dtype::f32), heads = o.heads] { first_rungs::attention(x[0], x[1], x[2], Visibility::causal(), heads); }});
   if (o.device == Device::cpu) {
     ladder.rungs.push_back({"ops/attention/cpu/forward.cpp", Dtype::f32, fused(Dtype::f32, attention)});
-    if (cpu_isa() >= Isa::avx512_bf16)
-      ladder.rungs.push_back({"ops/attention/cpu/bf16_products.cpp", Dtype::bf16, fused(Dtype::bf16, attention)});
     return ladder;
   }
   ladder.rungs.push_back({"ops/attention/gpu/forward.cu", Dtype::f32, fused(Dtype::f32, attention)});

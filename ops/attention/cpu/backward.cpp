@@ -30,7 +30,7 @@ template <class T> struct Tensors {
   bool add_dq() const { return dq.data == dk.data || dq.data == dv.data; }  // dk and dv are stored first
 };
 
-template <class T, class E> class BackwardTask {
+template <class T> class BackwardTask {
   using A = Accumulator<T>;
 
  public:
@@ -38,8 +38,8 @@ template <class T, class E> class BackwardTask {
       : problem_(problem),
         share_(share),
         tensors_(tensors),
-        gaps_(std::is_same_v<E, A> && problem.sees.most - problem.sees.least < problem.sees.scale),
-        row_(packed_row<E>(problem.width)),
+        gaps_(problem.sees.most - problem.sees.least < problem.sees.scale),
+        row_(packed_row<A>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
         queries_(share.heads(problem) * share.queries),
         packed_(queries_ * 2 * row_ + kBlock * row_ + 2 * transposed_),
@@ -133,12 +133,11 @@ template <class T, class E> class BackwardTask {
   }
 
   void add_block(const Tile& tile, int64_t head, int64_t first_row) {
-    const E *q = q_ + first_row * row_, *dy = dy_ + first_row * row_;
+    const A *q = q_ + first_row * row_, *dy = dy_ + first_row * row_;
     const int64_t width = problem_.width;
-    const A scale(problem_.scale);
     if (gaps_) clear_weights();
-    multiply(tile, q, row_, k_xj_, width, scale, p_);
-    multiply(tile, dy, row_, v_xj_, width, A(1), ds_);
+    multiply(tile, q, row_, k_xj_, width, p_);
+    multiply(tile, dy, row_, v_xj_, width, ds_);
     const bool dropping = problem_.dropout.active();
     if (dropping) {
       weight_factors(tile, problem_, head, f_);
@@ -148,8 +147,8 @@ template <class T, class E> class BackwardTask {
     if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + first_row * row_);
     if (!share_.want_kv) return;
     if (dropping) multiply_weights(tile, f_, p_);
-    add_over_queries(tile, p_, A(1), dy, row_, width, dv_);
-    add_over_queries(tile, ds_, scale, q, row_, width, dk_);
+    add_over_queries(tile, p_, dy, row_, width, dv_);
+    add_over_queries(tile, ds_, q, row_, width, dk_);
   }
 
   void clear_weights() const {
@@ -169,26 +168,25 @@ template <class T, class E> class BackwardTask {
   Share share_;
   Tensors<T> tensors_;
   // In a window narrower than a cell, a query may see nothing between two keys that its neighbours see. Its weights are then
-  // not computed, but the sums over queries read them: they must be 0. (Products in bf16 leave out what is not visible by themselves.)
+  // not computed, but the sums over queries read them: they must be 0.
   bool gaps_;
   int64_t row_, transposed_, queries_;  // queries_: rows of q
-  Scratch<E> packed_;
-  Scratch<A> sums_;
-  E *q_, *dy_, *k_, *k_xj_, *v_xj_;             // q and dy of the task's queries, the others of one block of keys
+  Scratch<A> packed_, sums_;
+  A *q_, *dy_, *k_, *k_xj_, *v_xj_;             // q and dy of the task's queries, the others of one block of keys
   A *dq_, *delta_, *dk_, *dv_, *p_, *ds_, *f_;  // dq and delta of the task's queries
 };
 
 // Part n of 0 .. all - 1, `size` long.
 Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, min(all, (n + 1) * size)}; }
 
-template <class E, class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& tensors) {
+template <class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& tensors) {
   const int64_t by_queries = (problem.queries + share.queries - 1) / share.queries, by_keys = (problem.keys + share.keys - 1) / share.keys;
   const int64_t heads = share.heads(problem);
   const int64_t multiplications = 5 * heads * min(share.queries, problem.queries) * min(share.keys, problem.keys) * problem.width;
   const int64_t tasks = by_queries * by_keys;
   parallel_for_with_scratch(
       problem.batches * problem.heads / heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
-        BackwardTask<T, E> task(problem, share, tensors);
+        BackwardTask<T> task(problem, share, tensors);
         for (int64_t i = begin; i < end; ++i) {
           const int64_t n = i % tasks;
           task.run(i / tasks, part(n / by_keys, share.queries, problem.queries), part(n % by_keys, share.keys, problem.keys));
@@ -201,15 +199,15 @@ template <class E, class T> void run_share(const Problem& problem, const Share& 
 void backward_cpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
   const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
   const int64_t heads = problem.batches * problem.heads / problem.group, threads = thread_count(), rounds = (heads + threads - 1) / threads;
-  with_products(dy, problem, [&]<class T, class E>(T, E) {
+  with_dtype(dy, [&]<class T>(T) {
     const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q),
         head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
     // Five products per block when a task has a whole head of keys. With few heads for the threads there are two rounds of smaller
     // tasks, the first for dk and dv, the second for dq, with seven products in all.
-    if (7 * heads >= 5 * rounds * threads) return run_share<E>(problem, {all_queries, all_keys, true, true}, tensors);
-    run_share<E>(problem, {all_queries, kBlock, false, true}, tensors);
-    run_share<E>(problem, {kBlock, all_keys, true, false}, tensors);
+    if (7 * heads >= 5 * rounds * threads) return run_share(problem, {all_queries, all_keys, true, true}, tensors);
+    run_share(problem, {all_queries, kBlock, false, true}, tensors);
+    run_share(problem, {kBlock, all_keys, true, false}, tensors);
   });
 }
 

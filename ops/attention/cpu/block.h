@@ -1,6 +1,6 @@
 // The work on one block of 64 queries by 64 keys on the CPU: which part of it is visible, and the vectorised steps that the
 // forward and the backward are made of. A, the type of sums, is float or double. Matrices are stored row by row; `row` is the distance of
-// rows. What is multiplied is packed as numbers of type E: A, or bf16 where the processor has instructions for it.
+// rows. What is multiplied is packed as numbers of type A, tensors of bf16 too.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -17,12 +17,10 @@ HD int64_t round_up(int64_t n, int64_t target) { return (n + target - 1) / targe
 // The number of tasks of that many multiplications that one thread should take at a time: less than some microseconds is not worth it.
 inline int64_t tasks_per_chunk(int64_t multiplications) { return max<int64_t>(1, (1 << 17) / max<int64_t>(1, multiplications)); }
 
-// The row length of packed matrices. Long rows of A get an extra cache line: a power of two would put all rows in few cache sets. Rows of
-// bf16 follow each other without gaps.
-template <class E> int64_t packed_row(int64_t width) {
-  if constexpr (std::is_same_v<E, bf16>) return width;
+// The row length of packed matrices. Long rows get an extra cache line: a power of two would put all rows in few cache sets.
+template <class A> int64_t packed_row(int64_t width) {
   const int64_t columns = round_up(width, kColumns);
-  return columns > kBlock ? columns + 64 / static_cast<int64_t>(sizeof(E)) : columns;
+  return columns > kBlock ? columns + 64 / static_cast<int64_t>(sizeof(A)) : columns;
 }
 
 // *to = T(value), in loops over vectors: g++ makes none where a bf16 is made in the loop itself.
@@ -72,30 +70,13 @@ struct Tile {
   }
 };
 
-// ---- Products of f32 or f64. The factors of scores and weights are not used: packed q holds the scale.
+// ---- Products. Packed q holds the scale of the scores.
 // s_ij = sum_x a_ix b_xj where visible (elsewhere s is left or arbitrary); b_xj has rows of 64.
-template <class A> void multiply(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A scale, A* s_ij);
+template <class A> void multiply(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A* s_ij);
 // c_ix += sum_j w_ij b_jx over the keys that row i sees, and c_jx += sum_i w_ij b_ix over the queries that see key j. w must
 // be zero where not visible. Columns of c beyond `width`, up to a multiple of 16, are changed too.
 template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
-template <class A> void add_over_queries(const Tile& tile, const A* w_ij, A factor, const A* b, int64_t row, int64_t width, A* c);
-
-// ---- The same of bf16. Keys are not transposed: s_ij = scale sum_x a_ix b_jx. Weights, times the factor, are rounded to bf16; they may be
-// anything where not visible. Masked entries weigh 0, but 0 x NaN is NaN: a NaN or an infinity in b reaches all rows of
-// the tile.
-bool multiplies_in_bf16(const Problem& problem);
-void multiply(const Tile& tile, const bf16* a, int64_t row, const bf16* b_jx, int64_t width, float scale, float* s_ij);
-void add_over_keys(const Tile& tile, const float* w_ij, const bf16* b, int64_t row, int64_t width, float* c);
-void add_over_queries(const Tile& tile, const float* w_ij, float factor, const bf16* b, int64_t row, int64_t width, float* c);
-
-// Calls f(T(), E()) for tensors of that dtype.
-template <class F> void with_products(const Tensor& t, const Problem& problem, const F& f) {
-  with_dtype(t, [&]<class T>(T) {
-    if constexpr (std::is_same_v<T, bf16>)
-      if (multiplies_in_bf16(problem)) return f(T(), bf16());
-    f(T(), Accumulator<T>());
-  });
-}
+template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 
 // ---- Softmax
 // Scores become p_ij = exp(s_ij - m_i) for the new maximum m_i, and 0 where not visible; the sums l_i and the rows of o are
@@ -110,20 +91,13 @@ template <class A> void weight_factors(const Tile& tile, const Problem& problem,
 template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij);
 
 // Between tensors (T) and packed matrices (A):
-//   pack_rows     to_rx = factor from_rx; of bf16 without the factor
-//   pack_columns  to_xr = from_rx, with rows of 64; of bf16 to_rx
+//   pack_rows     to_rx = factor from_rx
+//   pack_columns  to_xr = from_rx, with rows of 64
 //   unpack        to_rx = factor_r from_rx, or factor from_rx where factor_r is null; with `add` to_rx += instead
 //   dot_rows      sum_r = sum_x a_rx b_rx
 template <class T, class A>
 void pack_rows(const T* source, int64_t source_row, int64_t rows, int64_t width, A factor, A* target, int64_t row);
 template <class T, class A> void pack_columns(const T* source, int64_t source_row, int64_t rows, int64_t width, A* target);
-inline void pack_columns(const bf16* source, int64_t source_row, int64_t rows, int64_t width, bf16* target) {
-  for (int64_t r = 0; r < rows; ++r) std::copy_n(source + r * source_row, width, target + r * width);
-}
-inline void pack_rows(
-    const bf16* source, int64_t source_row, int64_t rows, int64_t width, float /*factor*/, bf16* target, int64_t /*row*/) {
-  pack_columns(source, source_row, rows, width, target);
-}
 template <class T, class A>
 void unpack(const A* source, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* target, int64_t target_row,
     bool add = false);

@@ -17,14 +17,14 @@ template <class T> struct Tensors {
   Accumulator<T>* lse;
 };
 
-template <class T, class E> class ForwardTask {
+template <class T> class ForwardTask {
   using A = Accumulator<T>;
 
  public:
   ForwardTask(const Problem& problem, const Tensors<T>& tensors, int64_t queries)
       : problem_(problem),
         tensors_(tensors),
-        row_(packed_row<E>(problem.width)),
+        row_(packed_row<A>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
         packed_(queries * row_ + transposed_ + kBlock * row_),
         sums_(queries * (row_ + 2) + 2 * kBlock * kBlock),
@@ -63,7 +63,7 @@ template <class T, class E> class ForwardTask {
  private:
   void add_block(const Tile& tile, int64_t head, int64_t first_row) const {
     A* o = o_ + first_row * row_;
-    multiply(tile, q_ + first_row * row_, row_, k_xj_, problem_.width, A(problem_.scale), s_);
+    multiply(tile, q_ + first_row * row_, row_, k_xj_, problem_.width, s_);
     forward_softmax(tile, s_, m_ + first_row, l_ + first_row, o, row_, problem_.width);
     if (problem_.dropout.active()) {
       weight_factors(tile, problem_, head, f_);
@@ -84,9 +84,8 @@ template <class T, class E> class ForwardTask {
   Problem problem_;
   Tensors<T> tensors_;
   int64_t row_, transposed_;
-  Scratch<E> packed_;
-  Scratch<A> sums_;
-  E *q_, *k_xj_, *v_;         // k and v of one block of keys
+  Scratch<A> packed_, sums_;
+  A *q_, *k_xj_, *v_;         // k and v of one block of keys
   A *o_, *m_, *l_, *s_, *f_;  // s and f of one block of keys
 };
 
@@ -100,13 +99,13 @@ int64_t choose_queries(const Problem& problem) {
 }  // namespace
 
 void forward_cpu(const Problem& problem, const Views& inputs, const Outputs& out) {
-  with_products(out.y_bcd, problem, [&]<class T, class E>(T, E) {
+  with_dtype(out.y_bcd, [&]<class T>(T) {
     const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<T>({out.y_bcd}), out.lse_bnc.data<Accumulator<T>>()};
     const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;
     const int64_t grain = tasks_per_chunk(2 * queries * problem.keys * problem.width);
     parallel_for_with_scratch(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {
-      const ForwardTask<T, E> task(problem, tensors, queries);
+      const ForwardTask<T> task(problem, tensors, queries);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % tasks * queries;
         task.run(i / tasks, first, min(first + queries, problem.queries));

@@ -78,7 +78,7 @@ template <class A> void product(Form form, const Tile& tile, int64_t rows, int64
 
 }  // namespace
 
-template <class A> void multiply(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A /*scale*/, A* s_ij) {
+template <class A> void multiply(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A* s_ij) {
   product<A>(Form::visible, tile, tile.queries(), width, {a, row, 1, b_xj, kBlock, s_ij, kBlock});
 }
 
@@ -86,14 +86,14 @@ template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* 
   product<A>(Form::over_keys, tile, tile.queries(), width, {w_ij, kBlock, 1, b, row, c, row});
 }
 
-template <class A> void add_over_queries(const Tile& tile, const A* w_ij, A /*factor*/, const A* b, int64_t row, int64_t width, A* c) {
+template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c) {
   product<A>(Form::over_queries, tile, tile.keys(), width, {w_ij, 1, kBlock, b, row, c, row});
 }
 
 #define FOR_SUMS_IN(A)                                                                \
-  template void multiply(const Tile&, const A*, int64_t, const A*, int64_t, A, A*);   \
+  template void multiply(const Tile&, const A*, int64_t, const A*, int64_t, A*);      \
   template void add_over_keys(const Tile&, const A*, const A*, int64_t, int64_t, A*); \
-  template void add_over_queries(const Tile&, const A*, A, const A*, int64_t, int64_t, A*);
+  template void add_over_queries(const Tile&, const A*, const A*, int64_t, int64_t, A*);
 FOR_SUMS_IN(float)
 FOR_SUMS_IN(double)
 
