@@ -33,6 +33,16 @@ needs() {
   exit 77
 }
 
+# find_launcher: the array `launcher` starts programs of this build as several processes. Two MPIs can be installed, and the programs need
+# the mpirun of theirs.
+find_launcher() {
+  local name
+  case $("$build/ricci-train" --version) in *'Open MPI'*) name=openmpi ;; *MPICH*) name=mpich ;; *) needs MPI ;; esac
+  launcher=("$(command -v mpirun.$name || command -v mpirun)") || needs mpirun
+  [ $name = mpich ] || launcher+=(--oversubscribe)
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+}
+
 # True in the long test run (tests/run.sh --all), in which a script may try every case instead of some. few_or_all FEW ALL: a number.
 everything() { [ -n "${RICCI_TEST_ALL:-}" ]; }
 few_or_all() { if everything; then echo "$2"; else echo "$1"; fi; }

@@ -3,13 +3,10 @@
 # one line, an exit code, nobody left over.
 #   ranks.sh build-folder
 . "$(dirname "$0")/../../apps/programs.sh" "$@"
-ldd "$build/ricci-several" | grep -q libmpi && command -v mpirun >/dev/null || needs 'a build with MPI, and mpirun'
+find_launcher
 ln -s "$build/ricci-several" .  # so that processes left over are told from those of another test
 program=$folder/ricci-several
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-spread=()
-mpirun --version | grep -q 'Open MPI' && spread=(--oversubscribe)
-mpirun() { timeout -k 5 600 mpirun "${spread[@]}" "$@"; }
+mpirun() { timeout -k 5 600 "${launcher[@]}" "$@"; }
 
 # begin N CASE: starts it on N ranks. launch N CASE: its exit code in code, its output in out and err, and our lines in lines.
 begin() {
@@ -58,7 +55,7 @@ verdict 'a rank that leaves without a word' "$([ $code != 124 ] && nobody_left e
 # A signal to mpirun: all leave after the same step. A killed rank: the others end.
 begin_asked() {
   : >out
-  command mpirun "${spread[@]}" -n 3 "$program" asked >out 2>err &
+  "${launcher[@]}" -n 3 "$program" asked >out 2>err &
   background=$!
   await "grep -q 'five steps' out || ! kill -0 $background 2>/dev/null"
 }
