@@ -32,14 +32,13 @@ struct Parameter {
   std::string path{};
   Role role = Role::matrix;
   Init init{};
-  Tensor master{};                // f32, beside a bf16 value in training: what the optimizer updates, value being its rounding; else empty
-  bool master_in_blocks = false;  // the optimizers of several ranks hold blocks of the master, which is empty here
+  Tensor master{};  // f32, beside a bf16 value in training: what the optimizer updates, value being its rounding; else empty
 
   bool frozen = false;  // a constant while others are trained: no tape records it, no gradient reaches it
 
   const Tensor& unrounded() const { return master ? master : value; }
   // In which gradients are added up.
-  Dtype sum_dtype() const { return master || master_in_blocks ? Dtype::f32 : value.dtype(); }
+  Dtype sum_dtype() const { return master ? Dtype::f32 : value.dtype(); }
 };
 
 // A tensor that belongs to a model as its parameters do, but that is computed and not trained: fixed positions.

@@ -1,7 +1,6 @@
 // Recomputation: the forward runs without a tape, the backward replays it on an inner one.
 #include "autograd/recompute.h"
 
-#include "autograd/completion.h"
 #include "autograd/random.h"
 #include "autograd/record.h"
 
@@ -25,14 +24,10 @@ std::vector<Tensor> detached(const std::vector<Arg>& inputs) {
   return tensors;
 }
 
-// Adds inputs that are on the tape, integers without elements. With the first the op is recorded even when no other input is on the tape,
-// and the parameters inside f get their gradients. Each of the others represents one of these parameters.
-std::vector<Arg> anchored(std::vector<Arg> inputs, const std::vector<const Parameter*>& read) {
-  Tape* const tape = Tape::recording();
-  if (!tape) return inputs;
-  const Tensor none({0}, Dtype::i64);
-  inputs.emplace_back(tape->watch(none));
-  for (const Parameter* p : read) inputs.emplace_back(tape->stand_in(none, *p));
+// Adds an input that is on the tape, an integer tensor without elements. Otherwise the op would not be recorded if no other input is on
+// the tape, and the parameters inside f would get no gradients.
+std::vector<Arg> anchored(std::vector<Arg> inputs) {
+  if (Tape* const tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));
   return inputs;
 }
 
@@ -54,10 +49,9 @@ template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, 
 struct Replay {
   RandomState random;
   TapeOptions tape;
-  size_t anchors;
 };
 
-// Runs f again and returns the gradients of its inputs and an empty one for each anchor.
+// Runs f again and returns the gradients of its inputs and an empty one for the anchor.
 template <class F> Grads replay(const F& f, const Replay& how, std::vector<Tensor> inputs, const std::vector<Tensor>& dys) {
   const RestoreRandomState restore;
   set_random_state(how.random);
@@ -77,7 +71,7 @@ template <class F> Grads replay(const F& f, const Replay& how, std::vector<Tenso
   tape.backward(ys, dys_of_them);
   Grads gradients;
   for (size_t i = 0; i < inputs.size(); ++i) gradients.push_back(watched[i] ? tape.gradient_of(inputs[i]) : Tensor());
-  gradients.resize(inputs.size() + how.anchors);
+  gradients.emplace_back();
   return gradients;
 }
 
@@ -89,10 +83,9 @@ using Two = std::function<std::array<Tensor, 2>(const std::vector<Tensor>&)>;
 Tensor recompute(const One& f, const std::vector<Arg>& inputs) {
   const std::vector<Tensor> kept = detached(inputs);
   const RandomState random = random_state();
-  const ParametersRead parameters;
   const Tensor y = call_unrecorded(f, kept, recording_options());
-  const Replay how{random, recording_options(), 1 + parameters.all().size()};
-  return record("recompute", anchored(inputs, parameters.all()), y, keep(f, how, kept),
+  const Replay how{random, recording_options()};
+  return record("recompute", anchored(inputs), y, keep(f, how, kept),
       [](const Tensor& dy, const One& f, const Replay& how, const std::vector<Tensor>& inputs) -> Grads {
         return replay([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, how, inputs, {dy});
       });
@@ -101,10 +94,9 @@ Tensor recompute(const One& f, const std::vector<Arg>& inputs) {
 std::array<Tensor, 2> recompute(const Two& f, const std::vector<Arg>& inputs) {
   const std::vector<Tensor> kept = detached(inputs);
   const RandomState random = random_state();
-  const ParametersRead parameters;
   const std::array<Tensor, 2> ys = call_unrecorded(f, kept, recording_options());
-  const Replay how{random, recording_options(), 1 + parameters.all().size()};
-  return record("recompute", anchored(inputs, parameters.all()), ys, keep(f, how, kept),
+  const Replay how{random, recording_options()};
+  return record("recompute", anchored(inputs), ys, keep(f, how, kept),
       [](const Tensor& dy0, const Tensor& dy1, const Two& f, const Replay& how, const std::vector<Tensor>& inputs) -> Grads {
         auto run = [&](const std::vector<Tensor>& x) {
           const auto [y0, y1] = f(x);

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "autograd/completion.h"
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -54,9 +53,7 @@ struct Closing {
 }  // namespace
 
 Arg::Arg(const Parameter& p, CallSite where)
-    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site(where) {
-  ParametersRead::note(p);
-}
+    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site(where) {}
 
 void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs) {
   int64_t bytes = 0;
@@ -153,8 +150,6 @@ void Tape::accept(const Node& node, size_t input, Tensor gradient) {
   Slot& slot = slots_[static_cast<size_t>(node.inputs[input])];
   if (slot.dtype == Dtype::i64) return;
   if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
-  if (Completion::has_told(slot.parameter))
-    fail("backward of {}: a gradient for {} after it was sent", {place(node), slot.parameter->path});
   const bool wide = slot.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;
   if ((gradient.dtype() != slot.dtype && !wide) || gradient.device() != slot.device)
     fail("backward of {}: the gradient of input {} is {} on {}, the input {} on {}",
@@ -212,14 +207,14 @@ void Tape::check_start(const Tensor& y, const Tensor& dy) const {
       {name_of(dy.dtype()), show(dy.shape()), name_of(dy.device()), name_of(y.dtype()), show(y.shape()), name_of(y.device())});
 }
 
-void Tape::backward(const Tensor& loss, const Tensor& dloss, GradientListener* listener) {
+void Tape::backward(const Tensor& loss, const Tensor& dloss) {
   if (!dloss && loss.size() != 1) fail("backward: the loss must be a scalar, got {}", {show(loss.shape())});
   Tensor start = dloss;
   if (!dloss) fill(start = like(loss.detached()), 1);
-  backward(std::vector<Tensor>{loss}, {start}, listener);
+  backward(std::vector<Tensor>{loss}, {start});
 }
 
-void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys, GradientListener* listener) {
+void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
   if (used_) fail("backward: already called on this tape; what it kept is freed");
   if (ys.size() != dys.size()) fail("backward: {} outputs, but {} gradients of them", {ys.size(), dys.size()});
   const NoTape unrecorded;
@@ -238,11 +233,9 @@ void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dy
   }
   used_ = true;
   const Closing closing{id_};
-  Completion completion(*this, listener);
   while (!nodes_.empty()) {
     run_backward(*nodes_.back());
     nodes_.pop_back();
-    completion.left(nodes_.size());
   }
 }
 
@@ -283,7 +276,7 @@ void Tape::print(std::FILE* file) const {
     for (int output : node->outputs)
       line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
     for (int input : node->inputs) {
-      const Parameter* p = parameter_at(input);
+      const Parameter* p = input < 0 ? nullptr : slots_[static_cast<size_t>(input)].parameter;
       const std::string slot = p && !p->path.empty() ? p->path : "%" + std::to_string(input);
       inputs += " " + (input < 0 ? "constant" : slot);
     }

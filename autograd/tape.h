@@ -31,8 +31,6 @@ struct Node {
   virtual const Tensor* changed() const = 0;
 };
 
-struct GradientListener;  // autograd/completion.h
-
 struct TapeOptions {
   bool find_nonfinite = false;  // look for NaN and infinity after every op, forward and backward; slow
 };
@@ -48,13 +46,12 @@ class Tape final : public MemoryHolder, private RecordingScope {
   const TapeOptions& options() const { return options_; }
 
   // Walks the tape from `loss` backwards and adds into the grad of every parameter it reaches. `dloss` is the gradient of
-  // the loss, with which the walk starts: 1 for a scalar, if none is given. Everything kept is freed on the way. The listener is called
-  // for each gradient that is complete; tapes inside (recomputation) do not call it. Errors: loss not on this tape or not a scalar
-  // (without dloss), a second backward, an op without a backward, a kept tensor that was changed, a gradient of wrong number, shape or
-  // dtype, or a gradient for a parameter that was reported to the listener as complete.
-  void backward(const Tensor& loss, const Tensor& dloss = {}, GradientListener* listener = nullptr);
+  // the loss, with which the walk starts: 1 for a scalar, if none is given. Everything kept is freed on the way. Errors: loss not on this
+  // tape or not a scalar (without dloss), a second backward, an op without a backward, a kept tensor that was changed, or a gradient of
+  // wrong number, shape or dtype.
+  void backward(const Tensor& loss, const Tensor& dloss = {});
   // From several outputs at once, one gradient each.
-  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys, GradientListener* listener = nullptr);
+  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);
 
   // A leaf that is no parameter, and its gradient after backward (zeros when nothing reached it). The gradient is summed and
   // returned in `sums`, f32 or the dtype of t.
@@ -72,10 +69,6 @@ class Tape final : public MemoryHolder, private RecordingScope {
 
   // For record() and Arg.
   Tensor leaf(const Parameter& p);
-  // Puts `integers` on the tape in the name of p, so that an op which reads p inside itself (recompute) is recorded though p is not among
-  // its inputs.
-  Tensor stand_in(const Tensor& integers, const Parameter& p) { return add_slot(integers, Dtype::i64, &p); }
-  const Parameter* parameter_at(int slot) const { return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].parameter; }
   bool has(const Tensor& t) const { return t.tape_ == id_; }
   // True where one of the inputs is on this tape, so that op is to be recorded. Error: an input on another tape whose backward has
   // not ended, since its gradient would be lost.

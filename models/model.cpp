@@ -106,9 +106,9 @@ void Model::init(uint64_t seed) {
 void Model::load(const Source& source) {
   each_parameter([&](const std::string& path, Parameter& p) {
     const Tensor loaded = source(path, p.value.shape());
-    const auto fitting = [&](const Tensor& like) { return to(convert(loaded, like.dtype()), like.device()); };
-    if (p.master) p.master = fitting(p.master);
-    p.value = placed_ ? fitting(p.value) : loaded;
+    if (p.master) copy(p.master, convert(loaded, p.master.dtype()));
+    if (placed_) copy(p.value, convert(loaded, p.value.dtype()));
+    else p.value = loaded;
   });
 }
 

@@ -55,7 +55,7 @@ class Model final : public MemoryHolder {
 
   void init(uint64_t seed);  // draws the weights; before place
   // Takes the value of every parameter from `source`, which is given each path and shape. Before place(), the values keep the
-  // dtype they come with; after it, they are converted and moved to where the parameters are, masters included.
+  // dtype they come with; after it, they are converted and written into the parameters where these are, masters included.
   using Source = std::function<Tensor(const std::string& path, const Shape& shape)>;
   void load(const Source& source);
   // Converts and moves every parameter. For training, the f32 values as they were before rounding to bf16 stay beside

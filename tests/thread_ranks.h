@@ -1,57 +1,41 @@
-// Ranks as threads of one test program: what is sent is copied when it is begun and arrives in wait(), and until then nobody may write to
-// it or read what is to arrive.
+// Ranks as threads of one test program. Sums are added up in the order of the ranks.
 #pragma once
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
+#include "core/bf16.h"
 #include "core/error.h"
-#include "cuda/device/device.h"
 #include "cuda/ranks/ranks.h"
 
 namespace ricci {
 
-// The place where the threads leave what they send.
+// The place where the threads meet.
 class Meeting {
  public:
-  explicit Meeting(int ranks) : ranks_(ranks) {}
+  explicit Meeting(int ranks) : ranks_(static_cast<size_t>(ranks)), given_(ranks_) {}
 
-  using Bytes = std::vector<char>;
-  using Row = std::vector<Bytes>;  // for each rank
-  struct Exchange {
-    std::string kind;
-    std::map<int, Row> from;
-    int collected = 0;
-  };
-
-  void post(int64_t number, int rank, const std::string& kind, Row row) {
-    const std::lock_guard locked(lock_);
-    Exchange& exchange = exchanges_[number];
-    if (exchange.from.empty()) exchange.kind = kind;
-    if (exchange.kind != kind) fail("rank {} begins {} where another began {}", {rank, kind, exchange.kind});
-    exchange.from[rank] = std::move(row);
-    changed_.notify_all();
-  }
-  // What each rank sent to `rank`.
-  Row collect(int64_t number, int rank) {
+  // Returns the bytes that every rank gave. Error: another rank failed, or came to another call.
+  std::vector<std::string> exchange(int rank, const std::string& call, std::string bytes) {
     std::unique_lock locked(lock_);
-    Exchange& exchange = exchanges_[number];
-    const auto all_are_here = [&] { return static_cast<int>(exchange.from.size()) == ranks_; };
-    changed_.wait_for(locked, std::chrono::seconds(120), [&] { return failed_ || all_are_here(); });
-    if (!all_are_here()) fail("rank {}: another rank {}", {rank, failed_ ? "failed" : "does not come"});
-    Row row;
-    for (auto& [from, bytes] : exchange.from) row.push_back(bytes[static_cast<size_t>(rank)]);
-    if (++exchange.collected == ranks_) exchanges_.erase(number);
-    return row;
+    if (arrived_ > 0 && call != call_) fail("rank {} comes to {}, but another rank to {}", {rank, call, call_});
+    call_ = call;
+    given_[static_cast<size_t>(rank)] = std::move(bytes);
+    const int64_t round = round_;
+    if (++arrived_ == ranks_) {
+      all_ = given_;
+      arrived_ = 0;
+      ++round_;
+      changed_.notify_all();
+    }
+    changed_.wait(locked, [&] { return failed_ || round_ > round; });
+    if (round_ == round) fail("rank {}: another rank failed", {rank});
+    return all_;
   }
   void fail_all() {
     const std::lock_guard locked(lock_);
@@ -60,120 +44,53 @@ class Meeting {
   }
 
  private:
-  int ranks_;
+  size_t ranks_, arrived_ = 0;
   std::mutex lock_;
   std::condition_variable changed_;
-  std::map<int64_t, Exchange> exchanges_;
+  std::string call_;
+  std::vector<std::string> given_, all_;
+  int64_t round_ = 0;
   bool failed_ = false;
 };
 
 class ThreadRanks final : public Ranks {
  public:
   ThreadRanks(Meeting& meeting, int rank, int count) : meeting_(meeting) {
-    rank_ = local_ = rank, count_ = count;
+    rank_ = rank;
+    local_ = rank;
+    count_ = count;
     machines_.assign(static_cast<size_t>(count), "node");
   }
 
-  void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) override {
-    if (static_cast<int>(to.size()) != count_ || to.size() != from.size()) fail("all_to_all: not one tensor per rank", {});
-    begin("all_to_all", to, from, [this](int q) { return q != rank_; });
-  }
-  void all_gather(const Tensor& shares) override {
-    const Tensor flat = shares.reshaped({shares.size()});
-    if (shares.size() % count_) fail("all_gather: {} elements of {} ranks", {shares.size(), count_});
-    const int64_t share = shares.size() / count_;
-    std::vector<Tensors> to, from;
-    for (int q = 0; q < count_; ++q) {
-      to.push_back({flat.rows(rank_ * share, share)});
-      from.push_back({flat.rows(q * share, share)});
-    }
-    begin("all_gather", to, from, [this](int q) { return q != rank_; });
-  }
-  void sum(const Tensor& numbers) override {
-    const std::vector<Tensors> all(static_cast<size_t>(count_), {numbers});
-    begin("sum", all, {}, [](int) { return true; });
-    pending_.back().from = all;
-  }
-  void from_first(const Tensor& t) override {
-    const std::vector<Tensors> all(static_cast<size_t>(count_), {t});
-    begin("from_first", all, {}, [](int) { return true; });
-    pending_.back().from = all;
-  }
-  using Ranks::from_first;
-
-  void wait_but_for(int64_t last) override {
-    for (; static_cast<int64_t>(pending_.size()) > last; pending_.pop_front()) {
-      const Pending& one = pending_.front();
-      for (size_t q = 0; q < one.sent.size(); ++q)
-        if (!one.sent[q].empty() && one.sent[q] != bytes_in(one.to[q]))
-          fail("{}: rank {} wrote to what it sends before wait()", {one.kind, rank_});
-      const Meeting::Row row = meeting_.collect(one.number, rank_);
-      if (one.kind == "sum") add(one, row);
-      else if (one.kind == "from_first") std::memcpy(one.from[0][0].raw(), row[0].data(), row[0].size());
-      else take(one, row);
-    }
-  }
-  void wait_patiently() override { wait(); }
-
  private:
-  struct Pending {
-    std::string kind;
-    int64_t number;
-    std::vector<Tensors> to, from;
-    Meeting::Row sent;
-  };
-  static Meeting::Bytes bytes_in(const Tensors& tensors) {
-    Meeting::Bytes bytes;
-    for (const Tensor& t : tensors) {
-      const char* const first = static_cast<const char*>(t.raw());
-      bytes.insert(bytes.end(), first, first + t.bytes());
-    }
-    return bytes;
-  }
-
-  template <class Moves>
-  void begin(const std::string& kind, const std::vector<Tensors>& to, const std::vector<Tensors>& from, const Moves& moves) {
-    Meeting::Row row(to.size());
-    for (size_t q = 0; q < to.size(); ++q) {
-      if (moves(static_cast<int>(q))) row[q] = bytes_in(to[q]);
-    }
-    for (size_t q = 0; q < from.size(); ++q)  // so that who reads too early gets NaN
-      for (const Tensor& t : from[q])
-        if (moves(static_cast<int>(q))) std::memset(t.raw(), 0xff, static_cast<size_t>(t.bytes()));
-    pending_.push_back({kind, next_, to, from, row});
-    meeting_.post(next_++, rank_, kind, std::move(row));
-  }
-  void take(const Pending& one, const Meeting::Row& row) const {
-    for (size_t q = 0; q < row.size(); ++q) {
-      if (static_cast<int>(q) == rank_) continue;
-      const size_t expected = bytes_in(one.from[q]).size();
-      if (row[q].size() != expected)
-        fail("{}: rank {} sent {} bytes to rank {}, expected {}", {one.kind, q, row[q].size(), rank_, expected});
-      const char* next = row[q].data();
-      for (const Tensor& t : one.from[q]) {
-        if (t.size() > 0) std::memcpy(t.raw(), next, static_cast<size_t>(t.bytes()));
-        next += t.bytes();
-      }
+  void meet(double) override { meeting_.exchange(rank_, "a meeting", ""); }
+  void sum_on_host(void* data, int64_t size, Dtype dtype) override {
+    const auto bytes = static_cast<size_t>(size * size_of(dtype));
+    const auto all =
+        meeting_.exchange(rank_, format_message("a sum of {} {}", {size, name_of(dtype)}), {static_cast<const char*>(data), bytes});
+    std::memcpy(data, all[0].data(), bytes);
+    for (size_t r = 1; r < all.size(); ++r) {
+      if (dtype == Dtype::f32) add<float>(data, all[r], size);
+      if (dtype == Dtype::f64) add<double>(data, all[r], size);
+      if (dtype == Dtype::bf16) add<bf16>(data, all[r], size);
     }
   }
-  // From the last rank to the first: the order must not matter.
-  static void add(const Pending& one, const Meeting::Row& row) {
-    const Tensor& sum = one.from[0][0];
-    std::fill_n(sum.data<double>(), sum.size(), 0.0);
-    for (size_t q = row.size(); q-- > 0;) {
-      if (row[q].size() != static_cast<size_t>(sum.bytes())) fail("sum: of {} and {} bytes", {row[q].size(), sum.bytes()});
-      const double* const terms = reinterpret_cast<const double*>(row[q].data());
-      for (int64_t i = 0; i < sum.size(); ++i) sum.data<double>()[i] += terms[i];
-    }
+  void send_from(int rank, void* data, int64_t bytes) override {
+    const std::string mine(static_cast<const char*>(data), static_cast<size_t>(bytes));
+    const auto all = meeting_.exchange(rank_, format_message("{} bytes of rank {}", {bytes, rank}), mine);
+    std::memcpy(data, all[static_cast<size_t>(rank)].data(), static_cast<size_t>(bytes));
+  }
+  template <class T> static void add(void* sums, const std::string& terms, int64_t size) {
+    T* const sum = static_cast<T*>(sums);
+    const T* const term = reinterpret_cast<const T*>(terms.data());
+    for (int64_t i = 0; i < size; ++i) sum[i] = T(sum[i] + term[i]);
   }
 
   Meeting& meeting_;
-  int64_t next_ = 0;
-  std::deque<Pending> pending_;
 };
 
-// Calls f on each rank, on a thread of its own, and returns the errors of all, "" where there was none. A rank whose error was that another
-// did not come counts as one without.
+// Calls f on each rank, on a thread of its own, and returns the errors of all, "" without one. A rank whose error was that another one
+// failed counts as one without.
 inline std::vector<std::string> on_ranks(int count, const std::function<void(Ranks&)>& f) {
   Meeting meeting(count);
   std::vector<std::string> errors(static_cast<size_t>(count));

@@ -141,7 +141,6 @@ void load(Model& model, Architecture rows, const WeightFiles& files) {
 
 // ---- Writing: an export that was interrupted has written no config.json, and the same export goes on with what it left
 constexpr const char* kWeights = "model.safetensors";
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 bool holds(const SafetensorsFile& file, const NamedTensors& tensors) {
   const auto is_there = [&](const auto& named) {

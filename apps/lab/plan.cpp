@@ -1,6 +1,6 @@
 // ricci-plan: the memory of a training step of a run file, by what it is held for, and its work. Nothing is computed.
 //   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
-//   ricci-plan run.yaml accumulation=8 --ranks 8
+//   ricci-plan run.yaml accumulation=8 --ranks 8 --bandwidth 10GB/s
 #include "models/planning/plan.h"
 
 #include <CLI/CLI.hpp>
@@ -25,6 +25,7 @@ struct Options {
   RunOptions run;
   uint64_t memory = 0;  // bytes
   int64_t ranks = 1;
+  uint64_t bandwidth = 0;  // bytes per second
   bool as_json = false, tape = false;
 };
 
@@ -57,6 +58,25 @@ std::vector<Level> levels_of(const TrainConfig& config, const Options& options) 
       levels.back().sequences = most_sequences(config.model, config.optimizer, shape, static_cast<int64_t>(options.memory));
   }
   return levels;
+}
+
+// The bytes of gradients that each rank sends if they are added up in a ring: on its way around, every part passes all ranks but one
+// twice, first to be summed and then to be known. More links or latencies change the time, but a ring is a good first guess.
+double sent_of(const Plan& plan, int64_t ranks) {
+  return 2 * static_cast<double>(ranks - 1) / static_cast<double>(ranks) * static_cast<double>(plan.summed);
+}
+double sum_ms(const Plan& plan, const Options& options) {
+  return 1e3 * sent_of(plan, options.ranks) / static_cast<double>(options.bandwidth);
+}
+
+// The cost of data parallelism; empty for one rank.
+std::string sum_line(const Plan& plan, const TrainConfig& config, const Options& options) {
+  if (options.ranks == 1) return "";
+  const std::string time = options.bandwidth ? format_message(", which takes {:.1f} ms at {:.1f} GB/s",
+                                                   {sum_ms(plan, options), static_cast<double>(options.bandwidth) * 1e-9})
+                                             : "; --bandwidth gives the time";
+  return format_message("The ranks add up {} of gradients in {}: in a ring each of them sends {}{}.\n",
+      {show_bytes(plan.summed), name_of(config.reduce_dtype), show_bytes(static_cast<int64_t>(sent_of(plan, options.ranks))), time});
 }
 
 const char* described(HeldFor use) { return use == HeldFor::other ? "between ops, buffers" : name_of(use); }
@@ -100,6 +120,9 @@ ResultTable table_of(const TrainConfig& config, const std::vector<Level>& levels
       [](const Level& level) { return level.plan.flops(); });
   add({.heading = "GB moved a step", .key = "bytes_moved", .format = "{:.2f}", .factor = 1e-9},
       [](const Level& level) { return level.plan.bytes(); });
+  add({.key = "sum_bytes"}, [](const Level& level) { return level.plan.summed; });
+  if (options.bandwidth)
+    add({.heading = "ms of the sum", .key = "sum_ms", .format = "{:.1f}"}, [&](const Level& level) { return sum_ms(level.plan, options); });
   add({.key = "kept"}, [](const Level& level) { return json_of(kept_of(level.plan)); });
   if (options.memory)
     add({.heading = "largest batch", .key = "largest_batch"}, [&](const Level& level) { return largest_batch(config, level); });
@@ -109,12 +132,15 @@ ResultTable table_of(const TrainConfig& config, const std::vector<Level>& levels
 void print_all(const TrainConfig& config, const std::vector<Level>& levels, const Options& options) {
   const Level& chosen = levels[config.recompute == Recompute::blocks];
   const StepShape shape = step_shape_of(config);
-  const std::string shared = options.ranks == 1 ? "" : format_message("; of {} ranks the one that holds the most", {options.ranks});
+  const int64_t most = (shape.micro_batches + options.ranks - 1) / options.ranks;
+  const std::string shared =
+      options.ranks == 1 ? "" : format_message("; one of {} ranks, with {} x {} of them", {options.ranks, most, shape.sequences});
   print(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}{}\n",
       {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
           name_of(chosen.recompute), shared}));
   print(text_of(memory_of(chosen.plan)));
   print("Gradients are made in backward and freed after the update, so few or none of them are held at a peak in the forward.\n");
+  print(sum_line(chosen.plan, config, options));
   print(text_of(kept_of(chosen.plan)) + "\n");
   print(text_of(table_of(config, levels, options)));
 }
@@ -124,8 +150,7 @@ int plan(const Options& options) {
   check_run_file(found);
   TrainConfig config = load_config<TrainConfig>(file, options.run.overrides(), keys_of_init);
   config.model.vocab = planned_vocab(config, file);
-  config.max_ranks = config.max_ranks.value_or(options.ranks);
-  check(config);  // with max_ranks
+  check_shared(config, options.ranks);
   print_warnings(config);
   if (options.tape) {
     StepShape shape = shape_of(config, options);
@@ -153,7 +178,14 @@ int main(int argc, char** argv) {
         CLI::Option* const memory = app.add_option(
             "--memory", options.memory, "Prints the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
         memory->transform(CLI::AsSizeValue(true));
-        app.add_option("--ranks", options.ranks, "Prints the memory and work of one of this number of processes")->check(at_least_one);
+        app.add_option(
+               "--ranks", options.ranks, "Prints the memory and work of one of this number of processes, and the bytes that it sends")
+            ->check(at_least_one);
+        app.add_option("--bandwidth", options.bandwidth,
+               "Prints the time of the sum of gradients if each rank sends this number of bytes a second: 10GB/s are 80 Gbit/s")
+            ->transform(CLI::AsSizeValue(true))
+            ->transform([](std::string text) { return text.ends_with("/s") ? text.substr(0, text.size() - 2) : text; }, "")
+            ->needs("--ranks");
         CLI::Option* const as_json = app.add_flag("--json", options.as_json, "Print JSON");
         CLI::Option* const tape = app.add_flag("--tape", options.tape,
             "Print the tape of one micro-batch instead: a line per op, its output, its inputs, and the bytes that it keeps");

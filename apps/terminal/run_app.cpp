@@ -54,13 +54,12 @@ int report_exception(const AppText& text, const std::string& message) {
 void run_as_one_process() {
   const Launcher launcher = find_launcher();
   if (launcher.count > 1) fail("runs as one process, but {} started {}", {launcher.name, launcher.count});
-  forget_launcher();
 }
 
 std::string version_of(const AppText& text) {
-  const std::string transport = transport_version();
+  const std::string library = transport.version ? transport.version() : "";
   const std::pair<const char*, std::string> rows[] = {{"commit   ", RICCI_COMMIT}, {"compiler ", kCompiler},
-      {"CUDA     ", RICCI_CUDA_VERSION}, {"MPI      ", transport.empty() ? RICCI_MPI_VERSION : one_line(transport)},
+      {"CUDA     ", RICCI_CUDA_VERSION}, {"MPI      ", library.empty() ? RICCI_MPI_VERSION : one_line(library)},
       {"CPU      ", name_of(cpu_isa())}};
   std::string lines = std::string(text.name) + " " RICCI_VERSION;
   for (const auto& [name, value] : rows) lines += "\n" + (name + value);

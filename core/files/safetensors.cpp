@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -61,6 +62,20 @@ template <class Bits, class Convert> float* widen(std::string_view from, float* 
 }
 
 }  // namespace
+
+template <class Number> Number number_in(const Metadata& metadata, const std::string& path, const char* key) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) fail("{}: its metadata has no {}", {path, key});
+  const std::string& text = found->second;
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    fail("{}: its metadata has {} = '{}', expected a number", {path, key, text});
+  return value;
+}
+template int64_t number_in(const Metadata&, const std::string&, const char*);
+template uint64_t number_in(const Metadata&, const std::string&, const char*);
+template double number_in(const Metadata&, const std::string&, const char*);
 
 bool SafetensorsFile::is_type(const std::string& name) { return find_type(name) != nullptr; }
 

@@ -18,6 +18,8 @@
 namespace ricci {
 
 using Metadata = std::map<std::string, std::string>;
+// The number under this key, an int64_t, uint64_t or double. Error: names the path; it is missing or not a number.
+template <class Number> Number number_in(const Metadata& metadata, const std::string& path, const char* key);
 
 // A file opened for reading. Tensors are read when they are loaded. It stays readable when its name is given to another file, or removed;
 // where it is itself written to, reading on is an error.
@@ -73,28 +75,17 @@ class SafetensorsFile {
   std::vector<std::string> names_;
 };
 
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
 // Replaces the file atomically. The data is ordered by falling element size (else as given), and starts at a multiple
 // of 8, so that every tensor is aligned. The same tensors and metadata give the same bytes.
 // Errors: a tensor not on the CPU, an empty one, a name given twice or not UTF-8, a file that cannot be written.
-void save_safetensors(const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors, const Metadata& metadata = {});
+void save_safetensors(const FilePlace& place, const NamedTensors& tensors, const Metadata& metadata = {});
 
 // The same with a checksum over the whole file, its header included, in the metadata: any damaged byte is noticed by
-// SafetensorsFile::verify.
+// SafetensorsFile::verify. With `to_host` tensors can be on any device: it copies each to the CPU, only when its turn to be written comes.
+using ToHost = std::function<Tensor(const Tensor&)>;
 void save_checked_safetensors(
-    const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors, const Metadata& metadata = {});
-
-// A tensor that is written without being in memory together with the others: its entry of the header, and its elements, which are asked
-// for once, when their turn comes.
-struct TensorSource {
-  std::string name;
-  Shape shape;
-  Dtype dtype = Dtype::f32;
-  std::function<Tensor()> load;  // on the CPU, of this shape and dtype
-};
-
-// The same file from such tensors, each loaded in the order of the data. Error also: one that differs from its source's entry.
-void save_checked_safetensors_from(const FilePlace& place, std::vector<TensorSource> tensors, const Metadata& metadata = {});
-// Puts them into the order of the data.
-void sort_in_file_order(std::vector<TensorSource>& tensors);
+    const FilePlace& place, const NamedTensors& tensors, const Metadata& metadata = {}, const ToHost& to_host = {});
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// Writing: the header goes out first, then each tensor as it comes, so that memory does not grow with the file. The checksum, which is
-// known last, then takes its place in the header. It ties writing and reading together.
+// Writing: the header goes out first, then one tensor after another, because a copy of all of them may not fit into memory. The checksum,
+// which is known last, then takes its place in the header. It ties writing and reading together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,56 +15,33 @@ namespace ricci {
 namespace {
 
 using json = nlohmann::json;
-using NamedTensor = std::pair<std::string, Tensor>;
 
-void check_names(const std::string& path, const std::vector<TensorSource>& tensors) {
+void check(const std::string& path, const NamedTensors& tensors, bool on_any_device) {
   std::set<std::string> names;
-  for (const TensorSource& tensor : tensors) {
-    if (tensor.name == "__metadata__") fail("{}: a tensor cannot be called '__metadata__'", {path});
-    if (!names.insert(tensor.name).second) fail("{}: tensor '{}' is given twice", {path, tensor.name});
-  }
-}
-
-void check_tensor(const std::string& path, const std::string& name, const Tensor& tensor) {
-  if (!tensor) fail("{}: tensor '{}' is empty", {path, name});
-  if (tensor.device() != Device::cpu) fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
-}
-
-std::vector<TensorSource> sources_of(const std::string& path, const std::vector<NamedTensor>& tensors) {
-  std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : tensors) {
-    check_tensor(path, name, tensor);
-    sources.push_back({name, tensor.shape(), tensor.dtype(), [tensor = tensor] { return tensor; }});
+    if (name == "__metadata__") fail("{}: a tensor cannot be called '__metadata__'", {path});
+    if (!names.insert(name).second) fail("{}: tensor '{}' is given twice", {path, name});
+    if (!tensor) fail("{}: tensor '{}' is empty", {path, name});
+    if (tensor.device() != Device::cpu && !on_any_device)
+      fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
   }
-  return sources;
 }
 
-Tensor loaded(const std::string& path, const TensorSource& source) {
-  Tensor tensor = source.load();
-  check_tensor(path, source.name, tensor);
-  if (tensor.dtype() != source.dtype || !(tensor.shape() == source.shape))
-    fail("{}: tensor '{}' is {} {}, expected {} {}",
-        {path, source.name, name_of(tensor.dtype()), show(tensor.shape()), name_of(source.dtype), show(source.shape)});
-  return tensor;
-}
-
-int64_t bytes_of(const TensorSource& tensor) { return tensor.shape.size() * size_of(tensor.dtype); }
-
-std::string entry_of(const TensorSource& tensor, int64_t offset) {
+std::string entry_of(const Tensor& tensor, int64_t offset) {
   std::string shape;
-  for (int i = 0; i < tensor.shape.rank(); ++i) shape += (i ? "," : "") + std::to_string(tensor.shape[i]);
-  return fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", SafetensorsFile::type_of(tensor.dtype), shape, offset,
-      offset + bytes_of(tensor));
+  for (int i = 0; i < tensor.shape().rank(); ++i) shape += (i ? "," : "") + std::to_string(tensor.shape()[i]);
+  return fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", SafetensorsFile::type_of(tensor.dtype()), shape, offset,
+      offset + tensor.bytes());
 }
 
-std::string header_of(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata) {
+std::string header_of(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
   try {
     std::string text = "{";
     if (!metadata.empty()) text += R"("__metadata__":)" + json(metadata).dump();
     int64_t offset = 0;
-    for (const TensorSource& tensor : tensors) {
-      text += (text.size() > 1 ? "," : "") + json(tensor.name).dump() + ":" + entry_of(tensor, offset);
-      offset += bytes_of(tensor);
+    for (const auto& [name, tensor] : tensors) {
+      text += (text.size() > 1 ? "," : "") + json(name).dump() + ":" + entry_of(tensor, offset);
+      offset += tensor.bytes();
     }
     text += "}";
     text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -93,19 +70,20 @@ uint64_t hash_of_header(const std::string& header) {
 
 std::string digits_of(uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-void save(const FilePlace& place, std::vector<TensorSource> tensors, const Metadata& metadata, bool checked) {
-  check_names(place.path, tensors);
-  sort_in_file_order(tensors);
+void save(const FilePlace& place, NamedTensors tensors, const Metadata& metadata, const ToHost& to_host, bool checked) {
+  check(place.path, tensors, to_host != nullptr);
+  std::stable_sort(
+      tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return size_of(a.second.dtype()) > size_of(b.second.dtype()); });
   const std::string header = header_of(place.path, tensors, metadata);
   const uint64_t length = header.size();
   write_file_atomically(place, [&](FileWriter& file) {
     file.write({reinterpret_cast<const char*>(&length), sizeof length});
     file.write(header);
     uint64_t hash = hash_of_header(header);
-    for (const TensorSource& source : tensors) {
-      const Tensor tensor = loaded(place.path, source);
-      if (checked) hash = xxh64(bytes_of(tensor), hash);
-      file.write(bytes_of(tensor));
+    for (const auto& [name, tensor] : tensors) {
+      const Tensor on_host = to_host ? to_host(tensor) : tensor;
+      if (checked) hash = xxh64(bytes_of(on_host), hash);
+      file.write(bytes_of(on_host));
     }
     if (checked) file.overwrite(static_cast<int64_t>(sizeof length + find_digits(header)), digits_of(hash));
   });
@@ -113,23 +91,14 @@ void save(const FilePlace& place, std::vector<TensorSource> tensors, const Metad
 
 }  // namespace
 
-void sort_in_file_order(std::vector<TensorSource>& tensors) {
-  std::stable_sort(
-      tensors.begin(), tensors.end(), [](const TensorSource& a, const TensorSource& b) { return size_of(a.dtype) > size_of(b.dtype); });
+void save_safetensors(const FilePlace& place, const NamedTensors& tensors, const Metadata& metadata) {
+  save(place, tensors, metadata, {}, false);
 }
 
-void save_safetensors(const FilePlace& place, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
-  save(place, sources_of(place.path, tensors), metadata, false);
-}
-
-void save_checked_safetensors(const FilePlace& place, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
-  save_checked_safetensors_from(place, sources_of(place.path, tensors), metadata);
-}
-
-void save_checked_safetensors_from(const FilePlace& place, std::vector<TensorSource> tensors, const Metadata& metadata) {
+void save_checked_safetensors(const FilePlace& place, const NamedTensors& tensors, const Metadata& metadata, const ToHost& to_host) {
   Metadata with_checksum = metadata;
   with_checksum["checksum"] = kNoDigits;
-  save(place, std::move(tensors), with_checksum, true);
+  save(place, tensors, with_checksum, to_host, true);
 }
 
 void SafetensorsFile::verify() const {

@@ -21,6 +21,7 @@ bool is_switched_on(const char* variable);
 
 // The same elements on another device; the tensor itself when it is there already. Not recorded on a tape.
 Tensor to(const Tensor& t, Device device);
+inline Tensor to_host(const Tensor& t) { return to(t, Device::cpu); }
 
 // dst = src, byte for byte; both have the same number of bytes, each may be on any device. It counts as a write to dst at the
 // caller's line (Tensor::written): a tape that kept dst notices at its backward. Errors: an empty tensor, another length.

@@ -1,43 +1,19 @@
 #include "cuda/ranks/ranks.h"
 
-#include <errno.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/dry_run.h"
+#include "cuda/device/device.h"
 #include "cuda/device/gpus.h"
-#include "cuda/ranks/device_ranks.h"
 #include "cuda/ranks/launcher.h"
-#include "cuda/ranks/roll_call.h"
 
 namespace ricci {
-namespace {
 
-Transport& transport() {
-  static Transport one{};
-  return one;
-}
-
-// Null for a process alone. A program that ends without leave() has met an error, and does not wait for the others.
-Ranks* several = nullptr;
-bool has_joined = false;
-
-// A text as a tensor, for which there is no dtype of bytes: eight to an i64, the last ones zero.
-Tensor words_of(const std::string& text, size_t words) {
-  const Tensor t({static_cast<int64_t>(words)}, Dtype::i64);
-  std::memset(t.raw(), 0, words * sizeof(int64_t));
-  std::memcpy(t.raw(), text.data(), text.size());
-  return t;
-}
-
-size_t words_in(size_t bytes) { return (bytes + sizeof(int64_t) - 1) / sizeof(int64_t); }
-
-}  // namespace
+static Ranks* several = nullptr;  // a program that ends without leave() has met an error, and does not wait for the others
+Transport transport;
 
 Ranks& Ranks::alone() {
   static Ranks one;
@@ -47,101 +23,118 @@ Ranks& Ranks::alone() {
 Ranks& Ranks::joined() { return several ? *several : alone(); }
 
 Ranks& Ranks::join() {
-  if (has_joined) return joined();
   const Launcher launcher = find_launcher();
-  if (launcher.name.empty() || (launcher.counts && launcher.count == 1)) return alone();
-  if (!transport().join)
+  if (several || launcher.name.empty() || (launcher.counts && launcher.count == 1)) return joined();
+  if (!transport.join)
     fail("started as process {} of {} by {}, but this program was built without MPI; install libopenmpi-dev and build again",
         {launcher.rank + 1, launcher.count, launcher.name});
-  std::unique_ptr<Ranks> found = transport().join();
-  has_joined = true;
-  if (launcher.counts && found->count() != launcher.count)
+  several = transport.join().release();
+  if (launcher.counts && launcher.count != several->count())
     fail("{} started {} processes, but MPI sees {}; use srun --mpi=pmix (srun --mpi=list), or mpirun inside the job",
-        {launcher.name, launcher.count, found->count()});
-  if (found->count() == 1) return alone();
-  use_gpu(found->local());
-  several = new DeviceRanks(std::move(found));
+        {launcher.name, launcher.count, several->count()});
+  use_gpu(several->local());
   return *several;
 }
 
 void Ranks::leave() { delete std::exchange(several, nullptr); }
 
-bool set_transport(const Transport& t) {
-  transport() = t;
-  return true;
-}
-
-std::string transport_version() { return transport().version ? transport().version() : ""; }
-
 std::string Ranks::name(int rank) const { return format_message("rank {} on {}", {rank, machine(rank)}); }
 
 int Ranks::machine_count() const { return static_cast<int>(std::set<std::string>(machines_.begin(), machines_.end()).size()); }
 
-std::string Ranks::carrier(Device) const { return ""; }
-
-void Ranks::all_to_all(const std::vector<Tensors>&, const std::vector<Tensors>&) {}
-void Ranks::all_gather(const Tensor&) {}
-void Ranks::sum(const Tensor&) {}
-void Ranks::from_first(const Tensor&) {}
-void Ranks::wait_but_for(int64_t) {}
-void Ranks::wait_patiently() {}
-
-void Ranks::wait_until(const std::function<bool()>& done) {
-  ricci::wait_until(done, [](double) {});
+// Every rank looks at its own machine. The addresses of the GPUs count, because a launcher can show each rank one GPU only.
+void check_gpus(Ranks& ranks) {
+  const std::vector<std::string> all = ranks.from_all(gpu_in_use());
+  const std::string& machine = ranks.machine(ranks.rank());
+  std::set<std::string> gpus;
+  size_t here = 0;
+  for (int r = 0; r < ranks.count(); ++r) {
+    if (ranks.machine(r) != machine) continue;
+    gpus.insert(all[static_cast<size_t>(r)]);
+    ++here;
+  }
+  if (const size_t count = gpus.size(); count < here)
+    fail("device cuda: {} has {} GPU{} for {} ranks; mpirun --map-by ppr:{}:node", {machine, count, count == 1 ? "" : "s", here, count});
 }
 
-std::string Ranks::from_first(const std::string& text) {
-  if (count_ == 1) return text;
-  const Tensor length({1}, Dtype::i64);
-  *length.data<int64_t>() = static_cast<int64_t>(text.size());
-  from_first(length);
-  wait();
-  const auto bytes = static_cast<size_t>(*length.data<int64_t>());
-  const Tensor words = words_of(rank_ == 0 ? text : "", words_in(bytes));
-  from_first(words);
-  wait();
-  return {static_cast<const char*>(words.raw()), bytes};
+// ---- Messages
+
+std::string Ranks::carrier(Device device) const {
+  if (count_ == 1) return "";
+#ifdef RICCI_HAS_CUDA
+  if (device == Device::cuda) return nccl_version();
+#endif
+  return device != Device::cuda && transport.version ? transport.version() : "";
 }
 
-std::vector<std::string> Ranks::from_all(const std::string& text) {
-  if (count_ == 1) return {text};
-  const auto ranks = static_cast<size_t>(count_), mine = static_cast<size_t>(rank_);
-  const Tensor lengths({count_}, Dtype::i64);
-  lengths.data<int64_t>()[mine] = static_cast<int64_t>(text.size());
-  all_gather(lengths);
-  wait();
-  const int64_t* const length = lengths.data<int64_t>();
-  const size_t words = words_in(static_cast<size_t>(*std::max_element(length, length + ranks)));
-  const Tensor all({count_, static_cast<int64_t>(words)}, Dtype::i64);
-  std::memcpy(all.data<int64_t>() + mine * words, words_of(text, words).raw(), words * sizeof(int64_t));
-  all_gather(all);
-  wait();
-  std::vector<std::string> texts;
-  for (size_t r = 0; r < ranks; ++r)
-    texts.emplace_back(reinterpret_cast<const char*>(all.data<int64_t>() + r * words), static_cast<size_t>(length[r]));
-  return texts;
+void Ranks::sum(const std::vector<Tensor>& tensors) {
+  for (const Tensor& t : tensors)
+    if (t.dtype() == Dtype::i64) fail("ranks: a sum of {}, expected {}", {name_of(t.dtype()), kFloatingDtypes});
+  if (count_ == 1 || tensors.empty() || is_dry_run()) return;
+  meet(timeout_);
+#ifdef RICCI_HAS_CUDA
+  if (tensors[0].device() == Device::cuda) {
+    for (const Tensor& t : tensors) t.written();
+    return sum_by_nccl(*this, tensors);
+  }
+#endif
+  for (const Tensor& t : tensors) {
+    const Tensor here = to(t, Device::cpu);
+    sum_on_host(here.raw(), here.size(), here.dtype());
+    if (t.device() == Device::cpu) t.written();
+    else copy(t, here);
+  }
 }
 
-std::vector<double> Ranks::sum(std::vector<double> numbers) {
-  if (count_ == 1) return numbers;
-  const Tensor t({static_cast<int64_t>(numbers.size())}, Dtype::f64);
-  std::copy(numbers.begin(), numbers.end(), t.data<double>());
-  sum(t);
-  wait();
-  std::copy_n(t.data<double>(), numbers.size(), numbers.begin());
+std::vector<double> Ranks::sum_numbers(std::vector<double> numbers) {
+  meet(timeout_);
+  sum_on_host(numbers.data(), static_cast<int64_t>(numbers.size()), Dtype::f64);
   return numbers;
 }
 
-std::string Ranks::as_told_here(const std::string& error) const {
-  if (rank_ == 0 && where().empty()) return error;
-  const bool says_where = where().empty() || error.starts_with(where());
-  return name(rank_) + ": " + (says_where ? "" : where() + ": ") + error;
+void Ranks::from_first(const Tensor& t) {
+  if (t.device() != Device::cpu) fail("ranks: rank 0 sends tensors of the cpu, not of {}", {name_of(t.device())});
+  meet(kNoLimit);
+  send_from(0, t.raw(), t.bytes());
+  t.written();
 }
 
-void Ranks::end_all(const std::string& line) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, line.c_str());
-  std::_Exit(1);
+std::vector<std::string> Ranks::from_all(const std::string& text) {
+  std::vector<std::string> all;
+  for (int r = 0; r < count_; ++r) all.push_back(text_from(r, text, timeout_));
+  return all;
 }
+
+std::string Ranks::text_from(int rank, const std::string& text, double seconds) {
+  std::string sent = text;
+  auto bytes = static_cast<int64_t>(sent.size());
+  meet(seconds);
+  send_from(rank, &bytes, sizeof bytes);
+  sent.resize(static_cast<size_t>(bytes));
+  send_from(rank, sent.data(), bytes);
+  return sent;
+}
+
+// ---- Errors
+
+std::string Ranks::as_told_here(const std::string& error) const {
+  if (rank_ == 0 && where_.empty()) return error;
+  return name(rank_) + ": " + (where_.empty() || error.starts_with(where_) ? "" : where_ + ": ") + error;
+}
+
+std::string Ranks::line_of_missing(const std::vector<int>& missing) const {
+  constexpr size_t kNamed = 3;
+  const std::string place = where_.empty() ? "" : " in " + where_;
+  std::string names;
+  for (size_t i = 0; i < std::min(missing.size(), kNamed); ++i) names += (i ? ", " : "") + name(missing[i]);
+  if (missing.size() > kNamed) names += format_message(" and {} more", {missing.size() - kNamed});
+  const bool one = missing.size() == 1;
+  const size_t others = static_cast<size_t>(count_) - missing.size();
+  const std::string waiting = others == 1 ? "the other has" : format_message("the other {} have", {others});
+  return format_message("{} {} not answer: {} waited for {} for {:.0f} s (rank_timeout){}",
+      {names, one ? "does" : "do", waiting, one ? "it" : "them", timeout_, place});
+}
+
+void Ranks::end_all(const std::string& line) { fail("{}", {line}); }
 
 }  // namespace ricci

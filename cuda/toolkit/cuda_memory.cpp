@@ -21,7 +21,7 @@ using cuda_build::check, cuda_build::report;
 
 namespace {
 
-int gpu = 0, gpus = 0;  // the one in use, and the number of them
+int gpu = 0;  // the one in use
 bool gpu_has_wgmma = false;
 
 // The runtime takes GPU 0 for every thread that has not chosen.
@@ -227,8 +227,7 @@ std::string look_at_gpu(int index) {
   cudaDeviceProp properties{};
   if (status == cudaSuccess && found.devices > 0) {
     int pools = 0;
-    gpus = found.devices;
-    gpu = index % gpus;
+    gpu = index % found.devices;
     choose_gpu();
     check(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");
     check(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, gpu), "cudaDeviceGetAttribute");
@@ -261,7 +260,7 @@ DeviceMemory* find_cuda(int index, const char** why) {
 std::string cuda_gpu_in_use() {
   char place[32] = "";
   check(cudaDeviceGetPCIBusId(place, sizeof place, gpu), "cudaDeviceGetPCIBusId");
-  return std::to_string(gpus) + " " + place;
+  return place;
 }
 
 cudaStream_t cuda_build::stream() { return the_stream(); }

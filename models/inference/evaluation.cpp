@@ -37,7 +37,7 @@ Evaluation mean_of(
   } catch (const Stopped&) {
     numbers.back() = 1;
   }
-  numbers = ranks.sum(std::move(numbers));
+  numbers = ranks.sum_numbers(std::move(numbers));
   if (numbers.back() > 0) throw Stopped();
   Evaluation total;
   double nats = 0;

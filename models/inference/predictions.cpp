@@ -45,7 +45,7 @@ void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
 }
 
 void Predictions::add_other_ranks(Ranks& ranks) {
-  const std::vector<double> all = ranks.sum({double(tokens), double(tokens_right), double(sequences), double(sequences_right)});
+  const std::vector<double> all = ranks.sum_numbers({double(tokens), double(tokens_right), double(sequences), double(sequences_right)});
   *this = {whole(all[0]), whole(all[1]), whole(all[2]), whole(all[3])};
 }
 
@@ -71,7 +71,7 @@ void Confusion::add(const Tensor& logits_bk, const Tensor& targets_b) {
 }
 
 void Confusion::add_other_ranks(Ranks& ranks) {
-  const std::vector<double> all = ranks.sum(std::vector<double>(counts_.begin(), counts_.end()));
+  const std::vector<double> all = ranks.sum_numbers(std::vector<double>(counts_.begin(), counts_.end()));
   std::transform(all.begin(), all.end(), counts_.begin(), whole);
 }
 

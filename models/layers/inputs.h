@@ -39,6 +39,12 @@ struct MicroBatch {
   int64_t scored = 0;  // targets other than -1, which the loss is the mean of
 };
 
+// A micro-batch as a training step reads it.
+struct WeightedInputs {
+  Inputs inputs;
+  Tensor weight;  // f64 scalar: the weight of the micro-batch's mean loss in the mean loss of the step
+};
+
 // Counts what is scored.
 inline MicroBatch micro_batch_from(const Inputs& inputs) { return {inputs, targets_in(inputs.targets)}; }
 

@@ -19,7 +19,6 @@
 #include "cuda/device/graph.h"
 #include "models/layers/layers.h"
 #include "models/model.h"
-#include "models/planning/dry_rank.h"
 #include "models/training/train_step.h"
 
 namespace ricci {
@@ -28,14 +27,22 @@ namespace {
 // The device of a dry run.
 Device dry_device(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
 
-Share share_of(const StepShape& shape, int64_t rank) { return Share::of_rank(shape.micro_batches, shape.max_ranks, rank, shape.ranks); }
+// The last of the ranks, which has the most micro-batches. In a dry run it sends nothing.
+class LastRank final : public Ranks {
+ public:
+  explicit LastRank(int64_t count) {
+    count_ = static_cast<int>(count);
+    rank_ = count_ - 1;
+    machines_.assign(static_cast<size_t>(count), "");
+  }
+};
 
-std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape, int64_t rank, Device device) {
+std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape, const Ranks& rank, Device device) {
   const auto ids = [&](const Shape& s) { return zeros(s, Dtype::i64, device); };
   const Shape bc{shape.sequences, shape.context}, b{shape.sequences};
   const bool classifier = model.traits().objective == Objective::label;
   std::vector<MicroBatch> all;
-  const Range mine = share_of(shape, rank).micro_batches();
+  const Range mine = share_of(shape.micro_batches, rank);
   for (int64_t i = mine.lo; i < mine.hi; ++i)
     all.push_back({{ids(bc), ids(classifier ? b : bc), classifier ? ids(b) : Tensor(), shape.packs ? ids(bc) : Tensor()},
         shape.sequences * shape.context});
@@ -45,29 +52,20 @@ std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepSha
 // A model with its optimizer and the tensors of a step, on one rank. In a dry run none of them has memory.
 struct Setup {
   Device device;
-  DryRank rank;
+  LastRank rank;
   Model model;
   std::optional<Optimizer> optimizer;
   std::vector<MicroBatch> micro_batches;
   TrainStepOptions options;
 
-  Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, int64_t number, Device on)
-      : device(on),
-        rank(static_cast<int>(number), static_cast<int>(shape.ranks)),
-        model(config),
-        options{.seed = 1, .clip = 1, .max_ranks = shape.max_ranks, .micro_batches = shape.micro_batches} {
+  Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, Device on)
+      : device(on), rank(shape.ranks), model(config), options{.seed = 1, .clip = 1, .reduce_dtype = shape.reduce_dtype} {
     if (!is_dry_run()) model.init(1);
     if (shape.freeze) shape.freeze(model);
     model.place_for_training(shape.dtype, device);
     model.recompute_blocks(shape.recompute_blocks);
-    const std::vector<Parameter*> trained = model.trained_parameters();
-    if (shape.ranks > 1) {
-      const auto mine = GradientLayout(trained, shape.ranks).blocks_of(number);
-      optimizer.emplace(trained, optimizer_config, std::vector<ParameterBlock>(mine.begin(), mine.end()));
-    } else {
-      optimizer.emplace(trained, optimizer_config);
-    }
-    micro_batches = micro_batches_of(config, shape, number, device);
+    optimizer.emplace(model.trained_parameters(), optimizer_config);
+    micro_batches = micro_batches_of(config, shape, rank, device);
   }
   int64_t trained_numbers() {
     int64_t numbers = 0;
@@ -156,33 +154,7 @@ std::vector<Plan::Kept> kept_by_forward(Setup& training) {
 void check_shape(const ModelConfig& config, const StepShape& shape) {
   if (shape.context > config.ctx) fail("plan: a context of {}, the model's is {}", {shape.context, config.ctx});
   if (shape.ranks > 1 && shape.cuda_graph) fail("cuda_graph: not with several ranks yet");
-  if (shape.ranks > shape.max_ranks) fail("max_ranks: {} is the most ranks this run can use, not {}", {shape.max_ranks, shape.ranks});
-}
-
-Plan plan_rank(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use, int64_t rank) {
-  const Device device = dry_device(shape);
-  Plan plan;
-  PeakNotes notes(device, plan, by_use);
-  const DryRun dry(device, std::ref(notes));
-  Setup training(config, optimizer, shape, rank, device);
-  plan.parameters = training.trained_numbers();
-  notes.begin_steps();
-  training.step(0);  // makes what later steps find
-  const trace::Counter counter;
-  RecordedBlock recorded;
-  {
-    const RequestWatch watch(
-        device, [](int64_t) {}, std::ref(recorded));
-    training.step(1);
-  }
-  plan.work = counter.work();
-  plan.recorded = shape.cuda_graph ? recorded.bytes() : 0;
-  plan.process = device == Device::cpu ? dry.arena_bytes() + program_bytes() : plan.peak + plan.recorded;
-  if (!by_use) return plan;
-  const int64_t peak = plan.peak, working = plan.working;
-  plan.kept = kept_by_forward(training);
-  if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");
-  return plan;
+  if (shape.ranks > shape.micro_batches) fail("plan: {} micro-batches cannot be shared by {} ranks", {shape.micro_batches, shape.ranks});
 }
 
 // The lines that Tape::print writes.
@@ -196,13 +168,6 @@ std::string text_of(const Tape& tape) {
   const std::unique_ptr<char, void (*)(void*)> owner(text, std::free);
   if (!complete) fail("plan: the tape was not printed: {}", {system_reason()});
   return {text, bytes};
-}
-
-// The leaves of each subtree that a rank sends: ranks with the same hold the same, but for the padding of buckets.
-std::vector<int64_t> sums_of(const StepShape& shape, int64_t rank) {
-  std::vector<int64_t> leaves;
-  for (const Range& sum : subtrees(shape.max_ranks, share_of(shape, rank).leaves)) leaves.push_back(sum.hi - sum.lo);
-  return leaves;
 }
 
 }  // namespace
@@ -228,14 +193,30 @@ double Plan::bytes() const {
 
 Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use) {
   check_shape(config, shape);
-  std::set<std::vector<int64_t>> planned;
-  Plan most;
-  for (int64_t rank = 0; rank < shape.ranks; ++rank) {
-    if (!planned.insert(sums_of(shape, rank)).second) continue;
-    Plan plan = plan_rank(config, optimizer, shape, by_use, rank);
-    if (plan.process > most.process) most = std::move(plan);
+  const Device device = dry_device(shape);
+  Plan plan;
+  PeakNotes notes(device, plan, by_use);
+  const DryRun dry(device, std::ref(notes));
+  Setup training(config, optimizer, shape, device);
+  plan.parameters = training.trained_numbers();
+  notes.begin_steps();
+  training.step(0);  // makes what later steps find
+  const trace::Counter counter;
+  RecordedBlock recorded;
+  {
+    const RequestWatch watch(
+        device, [](int64_t) {}, std::ref(recorded));
+    training.step(1);
   }
-  return most;
+  plan.work = counter.work();
+  if (const auto sum = plan.work.find("sum of gradients"); sum != plan.work.end()) plan.summed = static_cast<int64_t>(sum->second.bytes);
+  plan.recorded = shape.cuda_graph ? recorded.bytes() : 0;
+  plan.process = device == Device::cpu ? dry.arena_bytes() + program_bytes() : plan.peak + plan.recorded;
+  if (!by_use) return plan;
+  const int64_t peak = plan.peak, working = plan.working;
+  plan.kept = kept_by_forward(training);
+  if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");
+  return plan;
 }
 
 StepMemory measure_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape) {
@@ -245,7 +226,7 @@ StepMemory measure_step(const ModelConfig& config, const OptimizerConfig& optimi
   StepMemory memory;
   PeakNotes notes(shape.device, memory);
   const RequestWatch watch(shape.device, std::ref(notes));
-  Setup training(config, optimizer, shape, 0, shape.device);
+  Setup training(config, optimizer, shape, shape.device);
   memory.parameters = training.trained_numbers();
   notes.begin_steps();
   for (int64_t step = 0; step < 2; ++step) training.step(step);
@@ -256,7 +237,7 @@ std::string tape_of_step(const ModelConfig& config, const StepShape& shape) {
   check_shape(config, shape);
   const Device device = dry_device(shape);
   const DryRun dry(device, [](int64_t) {});
-  const Setup training(config, {}, shape, 0, device);
+  const Setup training(config, {}, shape, device);
   const Training on;
   const Tape tape;
   const Tensor loss = training.model.loss(training.micro_batches[0].inputs);

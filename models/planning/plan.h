@@ -27,9 +27,9 @@ struct StepShape {
   Device device = Device::cpu;              // cuda is planned with the kernels of cuda_emulated, which are the same
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
   bool cuda_graph = false;                  // the step is recorded (StepGraph)
-  int64_t max_ranks = 1;                    // TrainStepOptions::max_ranks
-  int64_t ranks = 1;                        // that share the micro-batches
   bool packs = false;                       // documents are packed (Inputs::starts_bc)
+  int64_t ranks = 1;                        // that share the micro-batches
+  Dtype reduce_dtype = Dtype::f32;          // in which they add up their gradients
 };
 
 struct StepMemory {
@@ -46,6 +46,7 @@ struct Plan : StepMemory {
   // stays in the driver's pool.
   int64_t process = 0;
   int64_t recorded = 0;  // bytes of that block (Graph::bytes)
+  int64_t summed = 0;    // bytes of the gradients that the ranks add up; 0 for one rank
 
   struct Kept {
     std::string op, place;  // "linear", "models/layers/block.h:31"
@@ -58,14 +59,13 @@ struct Plan : StepMemory {
   double bytes() const;                     // that ops read and write
 };
 
-// On several ranks the plan is for the rank that holds the most, up to the padding of buckets; nothing is communicated. What it sends
-// and receives is held until backward has ended, as on a GPU; on the CPU MPI may let go of some before. Without by_use the plan lacks
-// at_peak, gradients, working and kept, which ask for all tensors at each request: their time grows as the square of the layers.
-// Errors: as for Model, Optimizer and TrainStep; a context longer than the model's.
+// With multiple ranks the plan is for one with the most micro-batches; nothing is communicated. Without by_use the plan lacks at_peak,
+// gradients, working and kept, which ask for all tensors at each request: their time grows as the square of the layers.
+// Errors: as for Model, Optimizer and TrainStep; a context longer than the model's; fewer micro-batches than ranks.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use = true);
 
 // The same memory, measured: two steps of a model with drawn weights are taken on a text of zeros. Errors also: no memory left, a device
-// that is not available, several ranks.
+// that is not available, multiple ranks.
 StepMemory measure_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
 // The tape after the forward of one micro-batch, as Tape::print writes it, from a dry run. Errors: as for plan_step.

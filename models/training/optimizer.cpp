@@ -14,24 +14,54 @@
 namespace ricci {
 namespace {
 
-using Kind = OptimizerConfig::Kind;
+using Config = OptimizerConfig;
+using Kind = Config::Kind;
+using Tensors = std::vector<OptimizerTensor>;
 
-constexpr const char* kV = ".v";
+// ---- The optimizers. To add one:
+//   1. its update of all tensors, as a file of ops/optimizers (sgd.cu is the shortest)
+//   2. its name in OptimizerConfig::Kind and choices(), its options in OptimizerConfig and visit_fields()
+//   3. a row of kRules
+struct Rule {
+  Kind name;
+  bool (*has_m)(const Config& config);  // the first moment: a mean of the gradient, or momentum
+  bool has_v;                           // the second moment: a mean of the gradient's square
+  const char* name_of_m;                // in a checkpoint, after the name of the parameter
+  Rates (*rates)(const Config& config, double learning_rate, int64_t step);
+  void (*update)(const Tensors& tensors, const Config& config, const StepNumbers& now);
+};
 
-bool decays(const Parameter& p, const OptimizerConfig& config) {
+AdamW adam_options(const Config& c) { return {c.beta1, c.beta2, c.eps, c.kind == Kind::adamw}; }
+Rates adam_rates(const Config& c, double learning_rate, int64_t step) { return rates_of(adam_options(c), learning_rate, step); }
+void update_by_adam(const Tensors& tensors, const Config& c, const StepNumbers& now) { adamw_update(tensors, adam_options(c), now); }
+bool always(const Config&) { return true; }
+
+Sgd sgd_options(const Config& c) { return {c.momentum, c.nesterov}; }
+Rates sgd_rates(const Config& c, double learning_rate, int64_t) { return rates_of(sgd_options(c), learning_rate); }
+void update_by_sgd(const Tensors& tensors, const Config& c, const StepNumbers& now) { sgd_update(tensors, sgd_options(c), now); }
+bool with_momentum(const Config& c) {
+  if (c.nesterov && c.momentum == 0) fail("optimizer: nesterov needs a momentum above 0");
+  return c.momentum != 0;
+}
+
+constexpr Rule kRules[] = {
+    {Kind::adamw, always, true, ".m", adam_rates, update_by_adam},
+    {Kind::adam, always, true, ".m", adam_rates, update_by_adam},
+    {Kind::sgd, with_momentum, false, ".momentum", sgd_rates, update_by_sgd},
+};
+
+const Rule& rule_of(const Config& config) {
+  for (const Rule& rule : kRules)
+    if (rule.name == config.kind) return rule;
+  fail("optimizer: no row of kRules for kind {}", {static_cast<int>(config.kind)});
+}
+
+bool decays(const Parameter& p, const Config& config) {
   return p.role == Role::matrix || (p.role == Role::table && config.decay_embeddings);
 }
 
-Sgd sgd_options(const OptimizerConfig& config) { return {config.momentum, config.nesterov}; }
-
-AdamW adamw_options(const OptimizerConfig& config) { return {config.beta1, config.beta2, config.eps, config.kind == Kind::adamw}; }
-
-void check(const OptimizerConfig& config) {
-  if (config.kind == Kind::sgd && config.nesterov && config.momentum == 0) fail("optimizer: nesterov needs a momentum above 0");
-}
-
 // Read and written by an update.
-int64_t bytes_moved(const std::vector<OptimizerTensor>& tensors) {
+int64_t bytes_moved(const Tensors& tensors) {
   int64_t bytes = 0;
   for (const OptimizerTensor& t : tensors) {
     if (!t.grad) continue;
@@ -45,95 +75,52 @@ int64_t bytes_moved(const std::vector<OptimizerTensor>& tensors) {
 
 Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config)
     : parameters_(std::move(parameters)), config_(config) {
-  check(config);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    Parameter& p = *parameters_[i];
-    if (p.value.dtype() == Dtype::bf16 && !p.master) p.master = convert(p.value, Dtype::f32);
-    add_state({i, {0, p.value.size()}}, p.value.shape());
-  }
-}
-
-Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config, const std::vector<ParameterBlock>& blocks)
-    : parameters_(std::move(parameters)), config_(config), in_blocks_(true) {
-  check(config);
-  for (const ParameterBlock& block : blocks) {
-    const Parameter& p = *parameters_[block.parameter];
-    add_state(block, {block.elements.hi - block.elements.lo});
-    if (p.value.dtype() != Dtype::bf16) continue;
-    const Tensor part = part_of(p.unrounded(), block.elements);
-    copy(states_.back().master = like(part, part.shape(), Dtype::f32), convert(part, Dtype::f32));
-  }
+  const Rule& rule = rule_of(config);
+  const bool has_m = rule.has_m(config);
   for (Parameter* p : parameters_) {
-    p->master_in_blocks = p->value.dtype() == Dtype::bf16;
-    p->master = {};
+    if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
+    State& state = states_.emplace_back();
+    if (has_m) state.m = zeros_like(p->unrounded());
+    if (rule.has_v) state.v = zeros_like(p->unrounded());
   }
 }
-
-// With moments of this shape, which are zero.
-void Optimizer::add_state(const ParameterBlock& block, const Shape& shape) {
-  const Tensor& value = parameters_[block.parameter]->value;
-  const bool adam = config_.kind != Kind::sgd;
-  const auto moment = [&] { return zeros(shape, sums_of(value.dtype()), value.device()); };
-  State& state = states_.emplace_back(State{block});
-  if (adam || config_.momentum != 0) state.m = moment();
-  if (adam) state.v = moment();
-}
-
-std::vector<Tensor> Optimizer::gradients() const {
-  std::vector<Tensor> all;
-  for (const Parameter* p : parameters_) all.push_back(p->grad);
-  return all;
-}
-
-double Optimizer::gradient_norm() const { return item(ricci::gradient_norm(gradients())); }
 
 void Optimizer::begin_step(double learning_rate) {
   ++steps_;
-  const auto [lr, step_size, correction2] =
-      config_.kind == Kind::sgd ? rates_of(sgd_options(config_), learning_rate) : rates_of(adamw_options(config_), learning_rate, steps_);
+  const auto [lr, step_size, correction2] = rule_of(config_).rates(config_, learning_rate, steps_);
   if (!rates_) rates_ = Tensor({3}, Dtype::f64, device());
   fill(rates_, {lr, step_size, correction2});
 }
 
 Tensor Optimizer::update(double clip, const Tensor& loss) {
-  const Tensor norm = ricci::gradient_norm(gradients());
-  apply(taken_gradients(), clip_factor(norm, clip, loss));
+  std::vector<Tensor> gradients;
+  for (const Parameter* p : parameters_) gradients.push_back(p->grad);
+  const Tensor norm = gradient_norm(gradients);
+  apply(clip_factor(norm, clip, loss));
   return norm;
 }
 
-void Optimizer::update_blocks(const std::vector<Tensor>& gradients, const Tensor& gradient_scale) { apply(gradients, gradient_scale); }
-
-void Optimizer::step(double learning_rate, double gradient_scale) {
+void Optimizer::step(double learning_rate) {
   begin_step(learning_rate);
-  const Tensor scale({}, Dtype::f64, device());
-  fill(scale, gradient_scale);
-  apply(taken_gradients(), scale);
+  const Tensor one({}, Dtype::f64, device());
+  fill(one, 1.0);
+  apply(one);
 }
 
-std::vector<Tensor> Optimizer::taken_gradients() {
-  std::vector<Tensor> all;
-  for (Parameter* p : parameters_) all.push_back(std::exchange(p->grad, {}).detached());
-  return all;
-}
-
-// One gradient for each state.
-void Optimizer::apply(const std::vector<Tensor>& gradients, const Tensor& gradient_scale) {
-  if (gradients.size() != states_.size()) fail("optimizer: {} gradients for {} blocks", {gradients.size(), states_.size()});
-  std::vector<OptimizerTensor> tensors;
-  for (size_t i = 0; i < states_.size(); ++i) {
-    const State& state = states_[i];
-    const Parameter& p = *parameters_[state.block.parameter];
-    tensors.push_back({.value = in_blocks_ ? part_of(p.value, state.block.elements) : p.value,
-        .grad = gradients[i],
-        .m = state.m,
-        .v = state.v,
-        .master = in_blocks_ ? state.master : p.master,
+// Updates the parameters by their gradients, each multiplied by gradient_scale, and clears the gradients.
+void Optimizer::apply(const Tensor& gradient_scale) {
+  Tensors tensors;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Parameter& p = *parameters_[i];
+    tensors.push_back({.value = p.value,
+        .grad = std::exchange(p.grad, {}).detached(),
+        .m = states_[i].m,
+        .v = states_[i].v,
+        .master = p.master,
         .weight_decay = decays(p, config_) ? config_.weight_decay : 0,
         .name = p.path});
   }
-  const StepNumbers numbers{rates_, gradient_scale};
-  if (config_.kind == Kind::sgd) sgd_update(tensors, sgd_options(config_), numbers);
-  else adamw_update(tensors, adamw_options(config_), numbers);
+  rule_of(config_).update(tensors, config_, {rates_, gradient_scale});
   trace::end("optimizer", "", device(), trace::enabled ? bytes_moved(tensors) : 0);
 }
 
@@ -142,43 +129,13 @@ void Optimizer::set_steps(int64_t steps) {
   steps_ = steps;
 }
 
-std::string Optimizer::path_of(size_t parameter) const {
-  const Parameter& p = *parameters_[parameter];
-  if (p.path.empty()) fail("optimizer: parameter {} of shape {} has no path", {parameter, show(p.value.shape())});
-  return p.path;
-}
-
-void Optimizer::each_state(const std::function<void(const std::string&, Tensor&)>& f) {
-  if (in_blocks_) fail("optimizer: this rank has blocks of its state, and no whole tensor");
-  for (State& state : states_) {
-    const std::string path = path_of(state.block.parameter);
-    if (state.m) f(path + name_of_m(), state.m);
-    if (state.v) f(path + kV, state.v);
-  }
-}
-
-void Optimizer::each_state_block(const VisitState& f) const {
-  const bool adam = config_.kind != Kind::sgd;
-  auto state = states_.begin();
+void Optimizer::each_state(const std::function<void(const std::string&, const Tensor&)>& f) const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    std::vector<StateBlock> m, v;
-    for (; state != states_.end() && state->block.parameter == i; ++state) {
-      m.push_back({state->block.elements, state->m});
-      v.push_back({state->block.elements, state->v});
-    }
-    if (adam || config_.momentum != 0) f(path_of(i) + name_of_m(), parameters_[i]->value.shape(), m);
-    if (adam) f(path_of(i) + kV, parameters_[i]->value.shape(), v);
+    const Parameter& p = *parameters_[i];
+    if (p.path.empty()) fail("optimizer: parameter {} of shape {} has no path", {i, show(p.value.shape())});
+    if (states_[i].m) f(p.path + rule_of(config_).name_of_m, states_[i].m);
+    if (states_[i].v) f(p.path + ".v", states_[i].v);
   }
-}
-
-std::vector<StateBlock> Optimizer::master_blocks(const Parameter& p) const {
-  std::vector<StateBlock> all;
-  for (const State& state : states_) {
-    if (parameters_[state.block.parameter] != &p) continue;
-    const Tensor& master = in_blocks_ ? state.master : p.master;
-    if (master) all.push_back({state.block.elements, master});
-  }
-  return all;
 }
 
 void Optimizer::each_held(const Visit& visit) const {
@@ -188,7 +145,7 @@ void Optimizer::each_held(const Visit& visit) const {
     visit(p->master, HeldFor::optimizer_state);
   }
   for (const State& state : states_)
-    for (const Tensor* t : {&state.m, &state.v, &state.master}) visit(*t, HeldFor::optimizer_state);
+    for (const Tensor* t : {&state.m, &state.v}) visit(*t, HeldFor::optimizer_state);
 }
 
 }  // namespace ricci

@@ -13,6 +13,9 @@
 namespace ricci {
 namespace gradient_norm_kernels {
 
+inline constexpr int64_t kNormChunk = 16384;  // elements of one partial sum; the last chunk of a tensor may be shorter
+inline int64_t norm_chunks_of(int64_t elements) { return (elements + kNormChunk - 1) / kNormChunk; }
+
 template <class T> struct Chunks {
   const T* x;
   int64_t n;
@@ -78,26 +81,16 @@ HOST Device device_of(const std::vector<Tensor>& tensors) {
 
 using namespace gradient_norm_kernels;
 
-HOST void chunk_sums(const std::vector<Tensor>& tensors, const std::vector<int64_t>& first, const Tensor& sums) {
-  const Device device = device_of(tensors);
-  sum_dtype<float>(tensors, first, device, sums.data<double>());
-  sum_dtype<double>(tensors, first, device, sums.data<double>());
-  sum_dtype<bf16>(tensors, first, device, sums.data<double>());
-}
-
-HOST Tensor norm_of_chunks(const Tensor& sums) {
-  const Tensor norm({}, Dtype::f64, sums.device());
-  for_rows("gradient_norm", sums.device(), 1, sums.size(), Root{sums.data<double>(), norm.data<double>()});
-  return norm;
-}
-
 HOST Tensor gradient_norm(const std::vector<Tensor>& tensors) {
   const Device device = device_of(tensors);
   std::vector<int64_t> first{0};
   for (const Tensor& t : tensors) first.push_back(first.back() + (t ? norm_chunks_of(t.size()) : 0));
-  const Tensor sums({first.back()}, Dtype::f64, device);
-  chunk_sums(tensors, first, sums);
-  const Tensor norm = norm_of_chunks(sums);
+  const Tensor sums({first.back()}, Dtype::f64, device), norm({}, Dtype::f64, device);
+  double* const partial = sums.data<double>();
+  sum_dtype<float>(tensors, first, device, partial);
+  sum_dtype<double>(tensors, first, device, partial);
+  sum_dtype<bf16>(tensors, first, device, partial);
+  for_rows("gradient_norm", device, 1, sums.size(), Root{partial, norm.data<double>()});
   trace::end("gradient_norm", "", device);
   return norm;
 }

@@ -16,7 +16,7 @@ keys='
 | model.activation=relu model.ff=7 model.gated=true model.fused_gelu=true
 | model.positions=sinusoidal model.scale_embedding=true model.tie=false model.head_bias=true
 | init=base init_changes=[tokenizer] freeze=tok order=columns
-| batch=3 accumulation=2 max_ranks=0 rank_timeout=0 recompute=blocks batch_invariant=true context=7 steps=5
+| batch=3 accumulation=2 reduce_dtype=f16 rank_timeout=0 recompute=blocks batch_invariant=true context=7 steps=5
 | schedule=linear lr=0.002 min_lr=0.0005 schedule_steps=3 warmup=2
 | optimizer=adam beta1=0.5 beta2=0.5 eps=0.1 weight_decay=0.5 decay_embeddings=false clip=0.1
 | seed=7 device=cuda_emulated precision=bf16 cuda_graph=true tune_products=true threads=2

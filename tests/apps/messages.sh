@@ -93,7 +93,17 @@ refuse 'a step that cannot fit' 1 'batch: 100,000,000 sequences of 16 tokens nee
 holds 'at once' [ $((SECONDS - started)) -lt 20 ]
 holds 'nothing was begun' [ ! -e runs/large/metrics.jsonl ]
 (ulimit -v 400000; refuse 'a step that ulimit -v has no room for' 1 'need more than the [23][0-9.]+ MiB of memory here; the largest batch' train tiny.yaml name=large batch=1000000)
-prints 'a plan of 4 ranks' ', recompute: none; of 4 ranks the one that holds the most$' plan tiny.yaml accumulation=4 --ranks 4
+ranks=(plan tiny.yaml accumulation=5 --ranks 4)
+prints 'a plan of 4 ranks' ', recompute: none; one of 4 ranks, with 2 x 2 of them$' "${ranks[@]}"
+shows 'the bytes of the sum' '^The ranks add up [0-9.]+ KiB of gradients in f32: in a ring each of them sends [0-9.]+ KiB; --bandwidth gives the time\.$'
+prints 'the time of the sum' ', which takes [0-9.]+ ms at 2\.0 GB/s\.$' "${ranks[@]}" --bandwidth 2GB/s
+# sum_of KEY ARGUMENT ...: the number of this key for one way to recompute.
+sum_of() { run "${@:2}" --json; sed -nE "s/^ *\"$1\": ([0-9.]+),?$/\1/p" out | head -1; }
+bytes=$(sum_of sum_bytes "${ranks[@]}")
+holds 'each rank sends 2 x 3 / 4 of the bytes' awk "BEGIN { exit !($bytes > 0 && ($(sum_of sum_ms "${ranks[@]}" --bandwidth 2MB) - $bytes * 1.5 / 2000)^2 < 1e-12) }"
+is 'half of them in bf16' $((bytes / 2)) sum_of sum_bytes "${ranks[@]}" reduce_dtype=bf16
+refuse 'ranks without work' 1 'accumulation: a step of 2 micro-batches cannot be shared by 4 ranks; a new run with accumulation=4 batch=1 reads the same sequences per step$' plan tiny.yaml accumulation=2 --ranks 4
+refuse 'a bandwidth for one process' 2 '--bandwidth requires --ranks' plan tiny.yaml --bandwidth 10GB
 
 # ---- A run whose context was shorter than what the model takes
 accept 'a run with a shorter context' train tiny.yaml name=shorter context=8

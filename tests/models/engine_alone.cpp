@@ -55,7 +55,7 @@ int main(int, char** arguments) {
   model.init(2);
   model.place_for_training(Dtype::f32, Device::cpu);
   Optimizer optimizer(model.parameters(), {});
-  const TrainState state = load_checkpoint(file, model, optimizer);
+  const TrainState state = load_checkpoint(SafetensorsFile(file), model, optimizer);
   std::remove(file.c_str());
   train(model, optimizer, state.step, 100);
 

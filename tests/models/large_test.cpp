@@ -44,8 +44,8 @@ void check_step(const std::string& name, const ModelConfig& config) {
   const Tensor ids_bc = zeros({kSequences, kContext}, Dtype::i64, device);
   const Tensor targets = classifies ? zeros({kSequences}, Dtype::i64, device) : ids_bc;
   TrainStep(model, device, 1).forward_backward({{{ids_bc, targets}, targets.size()}}, 0);
-  optimizer.gradient_norm();
-  optimizer.step(1e-3);
+  optimizer.begin_step(1e-3);
+  optimizer.update(0, zeros({}, Dtype::f64, device));
   const int64_t positions = config.family == family_of<Coarse> ? config.settings<Coarse>().scale : 1;  // of a cell
   CHECK(largest > (int64_t{1} << 32) / positions);
 }

@@ -99,10 +99,11 @@ std::string_view own_name(std::string_view word) {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// The end of an error about an unknown key: its name here (other_names), or the known key or section that is near. One in
-// another section is as near as one wrong letter. Of two that are equally near neither is named: "; --help-config prints every key".
+// The end of an error about an unknown key: why it was removed, its name here (other_names), or the known key or section that is near. One
+// in another section is as near as one wrong letter. Of two that are equally near neither is named: "; --help-config prints every key".
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
+  if (key == kRemovedKey) return ", which was removed: the processes that mpirun starts share a step";
   if (const std::string_view here = own_name(last_part(start)); !here.empty()) return format_message(", here it is '{}'", {here});
   size_t least = SIZE_MAX;
   std::string best;
@@ -156,13 +157,14 @@ struct Collector {
   bool has_lines;
   bool may_be_unread = false;  // keys that nothing reads are passed over
   std::string folder = {};     // as in Setting
+  bool is_of_run = false;      // the config.yaml of a run
   std::vector<Setting> settings = {};
   std::set<std::string> seen = {};
 
   std::string place(const YamlValue& node) const { return has_lines ? source + ":" + std::to_string(node.line) : source; }
   void add(const std::string& key, const std::string& where, const YamlValue& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
-    if (!is_known(fields, key) && may_be_unread) return;
+    if (!is_known(fields, key) && (may_be_unread || (is_of_run && key == kRemovedKey))) return;
     if (!is_known(fields, key)) fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
     const bool again = !seen.insert(key).second;
     if (again && has_lines) fail("{}: {} is given twice", {where, key});
@@ -202,7 +204,8 @@ void read_file(const std::string& path, Collector& into) {
   try {
     const std::string text = read_text(path, kMaxYaml);
     into.may_be_unread = lists_every_key(text);
-    if (!is_written_by_training(text)) into.folder = fs::path(path).parent_path().string();
+    into.is_of_run = is_written_by_training(text);
+    if (!into.is_of_run) into.folder = fs::path(path).parent_path().string();
     const YamlValue root = parse_yaml(text, path, true);
     if (!is_yaml && root.kind == Kind::nothing) fail("{}: there is no key in it", {path});
     into.add_section("", into.place(root), root);

@@ -34,6 +34,9 @@ YamlValue parse_yaml(const std::string& text, const std::string& source, bool ha
 // ---- Keys
 using TextsByKey = std::map<std::string, std::string>;
 
+// The config.yaml of a run that has this key is read without it, because the run can continue; elsewhere the key is unknown.
+constexpr const char* kRemovedKey = "max_ranks";
+
 // Stores the values of the fields from a file (none if the path is empty) and then from the overrides, "model.layers=6" with the value
 // in YAML. The last setting of a key counts. "~model.layers" drops the earlier settings of the key, "~model" of all its keys.
 // Keys that decide about others come first. inherited() then gives further assignments, of the lowest rank; the ones that nothing
@@ -44,7 +47,7 @@ using TextsByKey = std::map<std::string, std::string>;
 // reads as the config is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 // Only in the config.yaml of a run folder that is older than the version in such files (see below), keys that nothing reads are
-// passed over: it lists every key that there was.
+// passed over, because it lists every key that there was. kRemovedKey is passed over in every config.yaml of a run.
 std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
     const std::function<std::vector<std::string>()>& inherited, const std::function<void()>& give_defaults,
     const std::function<std::vector<Field>()>& fields_now);

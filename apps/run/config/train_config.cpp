@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <sstream>
 
+#include "apps/run/config/config.h"
 #include "core/error.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
@@ -92,11 +94,8 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
 void visit_step_fields(TrainConfig& c, const Fields& field) {
   field("batch", c.batch, "sequences that are computed together").at_least(1);
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up").at_least(1);
-  field("max_ranks", c.max_ranks,
-      "the most processes that can share a step; the result depends on this number, and not on how many there are; null: the ranks of the "
-      "first start")
-      .in(1, 1 << 16);
-  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it asks which are missing")
+  field("reduce_dtype", c.reduce_dtype, "in which several processes add up their gradients; bf16 sends half of the bytes");
+  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it ends them all and names the missing ones")
       .at_least(1)
       .may_change();
   field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time")
@@ -132,18 +131,6 @@ void visit_watch_fields(TrainConfig& c, const Fields& all) {
   field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best").at_least(1);
 }
 
-// Error: a step has fewer micro-batches than the ranks that are to share it. The line names a run of the same sequences, if there is one.
-void check_shared(const TrainConfig& c, int64_t ranks) {
-  const int64_t sequences = c.batch * c.accumulation, micro_batches = c.batch_invariant ? sequences : c.accumulation;
-  if (ranks <= micro_batches) return;
-  const std::string way_out =
-      sequences % ranks
-          ? ""
-          : format_message("; a new run with accumulation={} batch={} reads the same sequences per step", {ranks, sequences / ranks});
-  fail("accumulation: a step of {} micro-batch{} cannot be shared by {} ranks{}",
-      {micro_batches, micro_batches == 1 ? "" : "es", ranks, way_out});
-}
-
 void check_data(const TrainConfig& c) {
   for (const std::string& path : c.data)
     if (path.empty()) fail("data: an empty path");
@@ -157,7 +144,6 @@ void check_data(const TrainConfig& c) {
   constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
     fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
-  check_shared(c, c.max_ranks.value_or(1));
   if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
 }
 
@@ -252,9 +238,25 @@ void check(const TrainConfig& config) {
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
   if (config.tune_products && config.device != Device::cuda)
     fail("tune_products: device {} has no cuBLASLt, expected cuda", {name_of(config.device)});
-  if (const int64_t context = config.context.value_or(config.model.ctx); config.eval_from >= context)
-    fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
+  const int64_t context = config.context.value_or(config.model.ctx);
+  if (config.eval_from >= context) fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
+  if (int64_t tokens = 0;
+      __builtin_mul_overflow(config.batch * config.accumulation, context, &tokens) || __builtin_mul_overflow(tokens, config.steps, &tokens))
+    fail("steps: {} of batch {} and context {} are more tokens than 64 bits can count", {config.steps, config.batch, context});
   check(config.sample.sampling);
+}
+
+void check_shared(const TrainConfig& c, int64_t ranks) {
+  if (ranks > 1 && c.cuda_graph) fail("cuda_graph: not with several ranks yet");
+  if (ranks > 1 && c.tune_products) fail("tune_products: not with several ranks yet");
+  const int64_t sequences = c.batch * c.accumulation, micro_batches = c.batch_invariant ? sequences : c.accumulation;
+  if (ranks <= micro_batches) return;
+  const std::string way_out =
+      sequences % ranks
+          ? ""
+          : format_message("; a new run with accumulation={} batch={} reads the same sequences per step", {ranks, sequences / ranks});
+  fail("accumulation: a step of {} micro-batch{} cannot be shared by {} ranks{}",
+      {micro_batches, micro_batches == 1 ? "" : "es", ranks, way_out});
 }
 
 std::vector<std::string> class_names(const TrainConfig& config) {
@@ -263,8 +265,26 @@ std::vector<std::string> class_names(const TrainConfig& config) {
   return names;
 }
 
-TrainStepOptions step_options(const TrainConfig& c) {
-  return {.seed = c.seed, .clip = c.clip, .cuda_graph = c.cuda_graph, .max_ranks = c.max_ranks.value_or(1)};
+TrainStepOptions step_options(const TrainConfig& c, int64_t first_micro_batch) {
+  return {.seed = c.seed,
+      .clip = c.clip,
+      .cuda_graph = c.cuda_graph,
+      .first_micro_batch = first_micro_batch,
+      .reduce_dtype = storage_dtype(c.reduce_dtype)};
+}
+
+std::string to_lines(const TrainConfig& config) {
+  TrainConfig copy = config;
+  std::string lines;
+  for (const auto& [key, value] : value_texts(fields_of(copy))) lines += key + "=" + value + "\n";
+  return lines;
+}
+
+TrainConfig from_lines(const std::string& lines) {
+  std::vector<std::string> settings;
+  std::istringstream stream(lines);
+  for (std::string line; std::getline(stream, line);) settings.push_back(line);
+  return load_config<TrainConfig>("", settings);
 }
 
 void resolve(TrainConfig& config) {

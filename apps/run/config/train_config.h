@@ -73,8 +73,8 @@ struct TrainConfig {
 
   int64_t batch = 12;
   int64_t accumulation = 1;
-  std::optional<int64_t> max_ranks;  // by default the ranks of the first start, which writes it
-  int64_t rank_timeout = 300;        // seconds
+  Precision reduce_dtype = Precision::f32;
+  int64_t rank_timeout = 300;  // seconds
   bool batch_invariant = false;
   Recompute recompute = Recompute::none;
   std::optional<int64_t> context;
@@ -134,12 +134,20 @@ void visit_fields(TrainConfig& config, const Fields& field);
 inline bool names_data_file(const std::string& text) { return text != "embedded" && text != "sorter"; }
 
 // The training step that the config describes.
-TrainStepOptions step_options(const TrainConfig& config);
+TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
+
+// The keys that are read, a line each, for another process, and the config that has them; without the user's settings of keys that follow
+// from others.
+std::string to_lines(const TrainConfig& config);
+TrainConfig from_lines(const std::string& lines);
 
 // Hooks of load_config (apps/run/config/config.h). check lets vocab be 0: the tokenizer gives it later.
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
+// Errors: a step has fewer micro-batches than the ranks that are to share it, and the line names a run of the same sequences, if there is
+// one; a key that is only for one process.
+void check_shared(const TrainConfig& config, int64_t ranks);
 // Fills in model.vocab, if the config leaves it to the tokenizer.
 void resolve_vocab(TrainConfig& config, int64_t size);
 // True if no end of lines or documents was chosen. The default depends on the format (apply_preset) and on the tokenizer, which may have

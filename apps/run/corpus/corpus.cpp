@@ -258,6 +258,13 @@ int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
   return is_file ? std::max(asked, size) : size;
 }
 
+void resolve(TrainConfig& config, const Corpus& corpus) {
+  config.model.vocab = std::min(config.model.vocab, vocab_of(config, *corpus.tokenizer));
+  resolve_vocab(config, corpus.tokenizer->vocab_size());
+  resolve_eos(config, *corpus.tokenizer);
+  config.labels = corpus.labels;
+}
+
 Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer) {
   std::vector<Tokens> all;
   if (are_shards(paths))

@@ -41,6 +41,9 @@ Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> t
 // asks for another size. A vocabulary that is made from the text may be smaller than that.
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 
+// Fills in what the config leaves to the text: the size of the vocabulary, the token that ends a document, the names of the classes.
+void resolve(TrainConfig& config, const Corpus& corpus);
+
 // The tokens of another text, of the config's format, or of shards, for a model that is trained already.
 Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer);
 

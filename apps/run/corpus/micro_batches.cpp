@@ -41,8 +41,8 @@ StepLayout layout_of(const TrainConfig& config) {
 StepShape step_shape_of(const TrainConfig& config) {
   const StepLayout layout = layout_of(config);
   return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks,
-      config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }, config.cuda_graph,
-      config.max_ranks.value_or(1), 1, is_packed(config)};
+      config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }, config.cuda_graph, is_packed(config), 1,
+      storage_dtype(config.reduce_dtype)};
 }
 
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device) {
@@ -89,15 +89,24 @@ void StepFeed::start(int64_t step, const std::string& place) {
   thread_ = std::make_unique<Prefetch<StepData>>([this] { return make(); }, kStepsAhead);
 }
 
-std::optional<StepData> StepFeed::make() {
+std::optional<StepFeed::StepData> StepFeed::make() {
   if (step_++ >= config_.steps) return {};
   return StepData{feed_->next(), feed_->place()};
 }
 
-StepData StepFeed::next() {
-  std::optional<StepData> data = thread_->next();
-  if (!data) fail("training data: there is no step after the last one");
-  return std::move(*data);
+void StepFeed::read_ahead() {
+  std::packaged_task<StepInput()> read([this] {
+    std::optional<StepData> data = thread_->next();
+    if (!data) fail("training data: there is no step after the last one");
+    return StepInput{micro_batches_of(data->batches, config_.device), std::move(data->place)};
+  });
+  ahead_ = read.get_future();
+  read();
+}
+
+StepInput StepFeed::next() {
+  if (!ahead_.valid()) read_ahead();
+  return ahead_.get();
 }
 
 }  // namespace ricci::apps

@@ -1,5 +1,6 @@
 // From text to what models read: the batches of data/ as tensors on a device.
 #pragma once
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,12 +34,13 @@ inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const 
   return micro_batches_of(step_of(crops, step, {0, layout_of(config).micro_batches}), device);
 }
 
-struct StepData {
-  std::vector<Batch> batches;
+// The input of a step, on the device.
+struct StepInput {
+  std::vector<MicroBatch> micro_batches;
   std::string place;  // in the data after this step; empty if it follows from the number of the step
 };
 
-// The batches of a training, step by step, made by a thread of its own while the step before is computed.
+// The inputs of a training, step by step. A thread makes the batches while the step before is computed.
 class StepFeed {
  public:
   // mine: which micro-batches of each step are read. Errors: from the feed that the config asks for.
@@ -48,14 +50,21 @@ class StepFeed {
   // Starts with the step of this number; place: the step before it left, in a run that goes on. Error: there is no such place.
   void start(int64_t step, const std::string& place);
   // The next step, in the order of their numbers. Errors: the data cannot be read.
-  StepData next();
+  StepInput next();
+  // Moves the next step to the device now, because a GPU that has to wait for its input stands idle. An error is thrown by next().
+  void read_ahead();
 
  private:
+  struct StepData {
+    std::vector<Batch> batches;
+    std::string place;
+  };
   std::optional<StepData> make();
   TrainConfig config_;
   int64_t step_ = 0;  // the next to be made
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Prefetch<StepData>> thread_;
+  std::future<StepInput> ahead_;  // the next step, or the error of reading it
 };
 
 }  // namespace ricci::apps

@@ -100,6 +100,14 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
   return {windows, window, ricci::evaluate, std::min(stride, window)};
 }
 
+// eval_batches counts batches of the config, of which batch_invariant makes many.
+EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation) {
+  const int64_t sequences = layout_of(config).sequences, per_batch = config.batch / sequences;
+  EvaluationBatches batches = evaluation_batches(config, validation, sequences, *config.context, *config.context);
+  if (config.eval_batches > 0) batches.count = std::min(batches.count, std::min(config.eval_batches, batches.count) * per_batch);
+  return batches;
+}
+
 Evaluation evaluate(
     const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches, const AfterBatch& after_batch, Ranks& ranks) {
   const int64_t count = max_batches > 0 ? std::min(max_batches, batches.count) : batches.count;

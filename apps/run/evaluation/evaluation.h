@@ -39,6 +39,9 @@ struct EvaluationBatches {
 // use for the stride. A text that is shorter than a window is one window. Error: no position is left to score.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 
+// The same for the evaluations of a training: of these tokens as many sequences as eval_batches asks for.
+EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
+
 // Over all batches, or the first `max_batches` of them when that is not 0, shared by the ranks.
 Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,
     const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());

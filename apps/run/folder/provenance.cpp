@@ -41,10 +41,13 @@ void replace_file(const FilePlace& place, const std::optional<std::string>& text
   if (text && !(is_there && read_text(place) == *text)) write_file_atomically(place, *text);
 }
 
+std::string without_removed_key(std::string text) {
+  const size_t line = text.find(format_message("\n{}: ", {kRemovedKey}));
+  return line == text.npos ? text : text.erase(line, text.find('\n', line + 1) - line);
+}
+
 // ---- Models and checkpoints
 constexpr const char *kConfig = "config", *kFollowing = "following", *kTokenizer = "tokenizer";
-
-constexpr const char *kMaxRanks = "max_ranks", *kOneRank = "1";  // not written: files of one rank are what they were before the key
 
 bool shapes_model(const std::string& key) { return key.starts_with("model.") || key == "context"; }
 
@@ -97,17 +100,16 @@ std::string config_file_text(const TrainConfig& config, const std::string& old_t
 void write_config(const Folder& folder, const TrainConfig& config, const std::string& before, int64_t step) {
   const FilePlace place(folder, "config.yaml");
   const std::string old_text = before.empty() ? "" : read_text(place);
-  const std::string text = config_file_text(config, old_text, before, step);
+  const std::string still_read = without_removed_key(old_text), text = config_file_text(config, still_read, before, step);
   if (text == old_text) return;
-  const bool is_edited = old_text.substr(end_of_builds(old_text)) != before;
+  const bool is_edited = still_read.substr(end_of_builds(still_read)) != before;
   if (is_edited && to_yaml(config) != before) write_file_atomically({folder, "config.edited.yaml"}, old_text);
   write_file_atomically(place, text);
 }
 
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
   std::string lines;
-  for (const auto& [key, value] : values_of(config, tokenizer, what))
-    if (key != kMaxRanks || value != kOneRank) lines += key + ": " + value + "\n";
+  for (const auto& [key, value] : values_of(config, tokenizer, what)) lines += key + ": " + value + "\n";
   std::string following;
   for (const auto& [key, said] : config.following)
     if (shapes_model(key)) following += key + ": " + said + "\n";
@@ -138,9 +140,7 @@ void check_provenance(const SafetensorsFile& file, const TrainConfig& config, co
   TrainConfig copy = config;
   for (const Field& field : fields_of(copy))
     if (field.names_file) now.erase(field.key);
-  TextsByKey told = lines_in(file.metadata(), kConfig);
-  if (what == Compare::training) told.emplace(kMaxRanks, kOneRank);
-  for (const auto& [key, then] : told) {
+  for (const auto& [key, then] : lines_in(file.metadata(), kConfig)) {
     const auto found = now.find(key);  // missing if the key does not count here, or no longer exists
     if (found != now.end() && then != found->second)
       fail("{}: it was trained with {}: {}, not {}", {file.path(), key, then, found->second});

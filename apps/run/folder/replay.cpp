@@ -1,8 +1,5 @@
-#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
-#include <utility>
 
 #include "apps/run/config/config.h"
 #include "apps/run/folder/run_folder.h"
@@ -37,12 +34,8 @@ std::vector<MicroBatch> load_micro_batches(const SafetensorsFile& file, Device d
 }
 
 int64_t step_in(const SafetensorsFile& file) {
-  const auto found = file.metadata().find("step");
-  const std::string text = found == file.metadata().end() ? "" : found->second;
-  int64_t step = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc() || end != text.data() + text.size() || step < 0 || step > kMaxSteps)
-    fail("{}: its metadata has no step", {file.path()});
+  const auto step = number_in<int64_t>(file.metadata(), file.path(), "step");
+  if (step < 0 || step > kMaxSteps) fail("{}: its metadata has step = {}, which cannot be", {file.path(), step});
   return step;
 }
 
@@ -56,18 +49,17 @@ void load_parameters(Model& model, const SafetensorsFile& file) {
 
 }  // namespace
 
-void save_nonfinite_step(
-    const RunFolder& run, std::vector<TensorSource> weights, const std::vector<MicroBatch>& micro_batches, int64_t step) {
-  std::vector<TensorSource> tensors;
+void save_nonfinite_step(const RunFolder& run, const NamedTensors& weights, const std::vector<MicroBatch>& micro_batches, int64_t step) {
+  NamedTensors tensors;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const Inputs& inputs = micro_batches[i].inputs;
-    tensors.push_back(source_of(name_of_part(i, "ids"), inputs.ids_bc));
-    tensors.push_back(source_of(name_of_part(i, "targets"), inputs.targets));
-    if (inputs.lengths_b) tensors.push_back(source_of(name_of_part(i, "lengths"), inputs.lengths_b));
-    if (inputs.starts_bc) tensors.push_back(source_of(name_of_part(i, "starts"), inputs.starts_bc));
+    tensors.emplace_back(name_of_part(i, "ids"), inputs.ids_bc);
+    tensors.emplace_back(name_of_part(i, "targets"), inputs.targets);
+    if (inputs.lengths_b) tensors.emplace_back(name_of_part(i, "lengths"), inputs.lengths_b);
+    if (inputs.starts_bc) tensors.emplace_back(name_of_part(i, "starts"), inputs.starts_bc);
   }
-  tensors.insert(tensors.end(), std::make_move_iterator(weights.begin()), std::make_move_iterator(weights.end()));
-  run.save_weights(kNonfiniteFile, std::move(tensors), step);
+  tensors.insert(tensors.end(), weights.begin(), weights.end());
+  run.save_weights(kNonfiniteFile, tensors, step);
 }
 
 int replay_nonfinite_step(const std::string& folder, const std::vector<std::string>& overrides) {

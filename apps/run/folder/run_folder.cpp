@@ -99,7 +99,7 @@ std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfi
   return ends;
 }
 
-RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
+RunFolder RunFolder::to_train(const RunRequest& request) {
   const auto lock = std::make_shared<RunLock>(request.folder);
   RunFolder run(lock->folder());
   run.lock_ = lock;
@@ -108,7 +108,6 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
     OpenFile::find(run.place(name));  // no link, no pipe
   TrainConfig asked = request.config;
   if (run.checkpoints().steps().empty()) {
-    asked.max_ranks = asked.max_ranks.value_or(ranks);
     const std::string checkpoints = run.path() + "/checkpoints";
     if (fs::is_symlink(checkpoints) && !is_there(checkpoints))
       fail("{}: is a link to {}, which is not there", {checkpoints, one_line(fs::read_symlink(checkpoints).string())});
@@ -119,8 +118,6 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
     run.read();
     if (!run.tokenizer_) run.tokenizer_ = read_tokenizer(run.place("tokenizer.json"));  // an error: it is missing
     run.config_before_ = to_yaml(run.config_);
-    run.config_.max_ranks = run.config_.max_ranks.value_or(1);  // a run from before this key
-    asked.max_ranks = asked.max_ranks.value_or(*run.config_.max_ranks);
     if (asked.labels.empty()) asked.labels = run.config_.labels;
     if (follows_tokenizer_eos(asked)) asked.eos = run.config_.eos;
     // A vocabulary that is made from texts can come out smaller than it was asked for.
@@ -131,9 +128,6 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
     const TrainConfig before = with_found_files(run.config_, FilesOf::old_run);
     run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
   }
-  if (ranks > *asked.max_ranks)
-    fail("{0}: max_ranks: {1} is the most ranks this run can use, not {2}; a new run can start from its weights: init={0}",
-        {run.path(), *asked.max_ranks, ranks});
   run.config_ = asked;
   run.said_ = request.said;
   return run;
@@ -177,15 +171,20 @@ std::string RunFolder::context_note(int64_t context) const {
 
 std::optional<SafetensorsFile> RunFolder::newest_checkpoint() const {
   std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
-  if (newest) check_provenance(*newest, config_, tokenizer_.get(), Compare::training, warn);
+  if (!newest) return newest;
+  check_provenance(*newest, config_, tokenizer_.get(), Compare::training, warn);
+  const TextsByKey keys = lines_in(newest->metadata(), "config");
+  if (const auto ranks = keys.find(kRemovedKey); ranks != keys.end() && ranks->second != "1")
+    warn(format_message("{}: was trained with {}: {}, which was removed; from here on gradients are added up in another order, and "
+                        "its bits depend on the number of processes",
+        {path(), kRemovedKey, ranks->second}));
   return newest;
 }
 
-TrainState RunFolder::resume(
-    const std::optional<SafetensorsFile>& newest, Model& model, Optimizer& optimizer, uint64_t text_hash, Ranks& ranks) const {
+TrainState RunFolder::resume(const std::optional<SafetensorsFile>& newest, Model& model, Optimizer& optimizer, uint64_t text_hash) const {
   const int64_t asked_steps = config_.schedule.steps.value_or(config_.steps);
   if (!newest) return {.text_hash = text_hash, .schedule_steps = asked_steps};
-  TrainState state = load_checkpoint(*newest, model, optimizer, ranks);
+  TrainState state = load_checkpoint(*newest, model, optimizer);
   if (state.schedule_steps == 0) state.schedule_steps = steps_before_;
   if (config_.schedule.ends() && !config_.following.contains("schedule_steps")) state.schedule_steps = asked_steps;
   if (state.text_hash != text_hash)
@@ -221,53 +220,56 @@ void RunFolder::replace(const std::function<void()>& write) const {
   }
 }
 
-void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state, Ranks& ranks) const {
+void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
   replace([&] {
     const Metadata origin = provenance(config_, tokenizer_.get(), Compare::training);
-    save_checkpoint(checkpoints().place(state.step), model, optimizer, state, origin, ranks);
+    const Checkpoints all{folder_.make("checkpoints")};
+    save_checkpoint(all.place(state.step), model, optimizer, state, origin);
   });
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
 
 void RunFolder::prune() const {
-  const std::vector<int64_t> steps = checkpoints().steps();
+  const Checkpoints all = checkpoints();
+  const std::vector<int64_t> steps = all.steps();
   if (steps.size() <= static_cast<size_t>(config_.keep_checkpoints)) return;
   try {
-    const std::optional<SafetensorsFile> newest = checkpoints().open(steps.back());
+    const std::optional<SafetensorsFile> newest = SafetensorsFile::find(all.place(steps.back()));
     newest->verify();
-    checkpoints().prune(read_train_state(*newest), config_.keep_checkpoints);
+    all.prune(read_train_state(*newest), config_.keep_checkpoints);
   } catch (const Error&) {  // without a sound newest checkpoint none is known to be superfluous
   }
 }
 
-void RunFolder::save_weights(const std::string& name, std::vector<TensorSource> tensors, int64_t step) const {
+void RunFolder::save_weights(const std::string& name, const NamedTensors& tensors, int64_t step) const {
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  replace([&] { save_checked_safetensors_from(place(name), tensors, metadata); });
+  replace([&] { save_checked_safetensors(place(name), tensors, metadata, to_host); });
 }
 
 // Returns nullopt if a training at work has removed the chosen checkpoint.
 std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
-  const std::vector<int64_t> steps = checkpoints().steps();
+  const Checkpoints all = checkpoints();
+  const std::vector<int64_t> steps = all.steps();
   if (which == "last") {
     std::optional<SafetensorsFile> model = SafetensorsFile::find(place("model.safetensors"));
     if (model && (steps.empty() || step_of(*model) >= steps.back())) return model;
     if (steps.empty()) fail("cannot read {}: No such file or directory", {place("model.safetensors").path});
-    return checkpoints().newest_sound(warn);
+    return all.newest_sound(warn);
   }
   std::string wanted = which;
   if (which == "best") {
-    const std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
+    const std::optional<SafetensorsFile> newest = all.newest_sound(warn);
     const int64_t best = newest ? read_train_state(*newest).best_step : -1;
     if (best < 0) fail("{}: no checkpoint holds an evaluation", {path()});
     wanted = std::to_string(best);
   }
   std::string kept;
   for (const int64_t step : steps) {
-    if (std::to_string(step) == wanted) return checkpoints().open(step);
+    if (std::to_string(step) == wanted) return SafetensorsFile::find(all.place(step));
     kept += (kept.empty() ? "" : ", ") + std::to_string(step);
   }
-  if (which == "best" && checkpoints().steps() != steps) return {};
+  if (which == "best" && all.steps() != steps) return {};
   fail("{}: no checkpoint '{}'; there are best, last and steps {}", {path(), wanted, kept.empty() ? "(none)" : kept});
 }
 
@@ -278,11 +280,12 @@ SafetensorsFile RunFolder::weights(const std::string& which) const {
 }
 
 std::optional<int64_t> RunFolder::finished() const {
-  const std::vector<int64_t> steps = checkpoints().steps();
+  const Checkpoints all = checkpoints();
+  const std::vector<int64_t> steps = all.steps();
   if (steps.empty()) return {};
   const bool all_done = steps.back() == config_.steps;
   try {
-    const std::optional<SafetensorsFile> newest = checkpoints().open(steps.back());
+    const std::optional<SafetensorsFile> newest = SafetensorsFile::find(all.place(steps.back()));
     if (!newest) return {};
     const TrainState state = read_train_state(*newest);
     if (state.awaits_evaluation || !(all_done || ended_early(config_, state))) return {};

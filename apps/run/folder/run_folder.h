@@ -58,10 +58,9 @@ class RunFolder {
  public:
   // To train: a run that goes on when the folder holds checkpoints, else a new one. The folder is locked from here on, and made
   // where there is none; unless begin() follows it is removed again, and nothing else is written before begin().
-  // ranks: the processes that train it. config().max_ranks is known from here on: as asked for, or what the run has, or `ranks` in a new
-  // one. Errors, each before anything was changed: a run of another config (the first key that differs is named), fewer steps than before,
-  // a trained model without checkpoints, a run that another process is training, more ranks than max_ranks.
-  static RunFolder to_train(const RunRequest& request, int64_t ranks = 1);
+  // Errors, each before anything was changed: a run of another config (the first key that differs is named), fewer steps than before, a
+  // trained model without checkpoints, a run that another process is training.
+  static RunFolder to_train(const RunRequest& request);
   // To read, by its folder or name. A model that was imported without a tokenizer has none; programs that read no text do without.
   // Error: no such folder, or one of its files is missing or damaged.
   enum class Vocabulary { needed, optional };
@@ -70,10 +69,10 @@ class RunFolder {
   FilePlace place(const std::string& name) const { return {folder_, name}; }
   const Folder& folder() const { return folder_; }
   const std::string& path() const { return folder_.path(); }
-  const TrainConfig& config() const { return config_; }  // to train: with the max_ranks of a run that goes on, where none is asked for
+  const TrainConfig& config() const { return config_; }
   // Empty in a new run before begin(), or where there is none.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
-  Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }
+  Checkpoints checkpoints() const { return {folder_.find("checkpoints")}; }
   // Tokens of a window: the number that is asked for, or with 0 the number of the training. Error: more than the model can take.
   int64_t context(int64_t asked = 0) const;
   // " (trained with 64)", to be printed after a context other than the training's; empty after the same.
@@ -86,27 +85,26 @@ class RunFolder {
   // warning on stderr names it.
   std::optional<int64_t> finished() const;
 
-  // The newest sound checkpoint of the run; nothing in a new one. A damaged checkpoint is passed over with a warning on stderr. Errors: all
-  // are damaged; one of another config, seed or tokenizer.
+  // The newest sound checkpoint of the run; nothing in a new one. Warnings on stderr: a damaged checkpoint, which is passed over; one that
+  // was trained with kRemovedKey. Errors: all are damaged; one of another config, seed or tokenizer.
   std::optional<SafetensorsFile> newest_checkpoint() const;
   // Removes checkpoints that the run does not keep, and that it could not remove because it was killed after its last save.
   void prune() const;
   // Puts that checkpoint into the model, the optimizer and the random state of this thread, and returns its state; without one only
   // notes the hash of the text. The end of the learning rate's schedule comes from the config, else from the checkpoint, which has the
-  // steps of the first start. Errors: tensors of another shape; a text other than before. Meanwhile other ranks call take_checkpoint().
-  TrainState resume(const std::optional<SafetensorsFile>& newest, Model& model, Optimizer& optimizer, uint64_t text_hash,
-      Ranks& ranks = Ranks::alone()) const;
+  // steps of the first start. Errors: tensors of another shape; a text other than before.
+  TrainState resume(const std::optional<SafetensorsFile>& newest, Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
   // Makes the folder of a new run, or readies the folder of one that goes on after `step`: removes what an interrupted write left, and
   // nonfinite.safetensors, which belongs to the training before this one. `tokenizer`: null where there is none; `talks`: a new run's.
   // Error: names the path and the reason.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step, const ImportedTemplate& talks = {});
 
-  // Writes a checkpoint of this step, and removes the ones that are not kept. Meanwhile other ranks call hand_over_checkpoint(). Error,
-  // also of save_weights: the folder was removed or is no longer this run's.
-  void save(Model& model, Optimizer& optimizer, const TrainState& state, Ranks& ranks = Ranks::alone()) const;
+  // Writes a checkpoint of this step, and removes the ones that are not kept. Error, also of save_weights: the folder was removed or is no
+  // longer this run's.
+  void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
   // Replaces a file of weights as a whole: model.safetensors, or one that holds more tensors beside them; metadata: the step.
-  void save_weights(const std::string& name, std::vector<TensorSource> tensors, int64_t step) const;
+  void save_weights(const std::string& name, const NamedTensors& tensors, int64_t step) const;
   void save_model(Model& model, int64_t step) const { save_weights(kModelFile, weights_of(model), step); }
 
   // The weights of `which`, as in load_model, with its errors.
@@ -138,8 +136,7 @@ class RunFolder {
 
 // Writes nonfinite.safetensors into the run folder: the weights before the step, the ids and targets of its micro-batches as
 // batch.0.ids, batch.0.targets, ..., and its number. The seed of dropout is in config.yaml.
-void save_nonfinite_step(
-    const RunFolder& run, std::vector<TensorSource> weights, const std::vector<MicroBatch>& micro_batches, int64_t step);
+void save_nonfinite_step(const RunFolder& run, const NamedTensors& weights, const std::vector<MicroBatch>& micro_batches, int64_t step);
 
 // Runs the forward and the backward of that step again; overrides such as precision=f32 or device=cpu may differ from the run's keys.
 // Prints the loss where everything is finite this time. Errors: the step, the op that made the first NaN or infinity, and its place in

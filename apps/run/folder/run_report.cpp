@@ -79,7 +79,7 @@ std::string check_step(const TrainConfig& config, int64_t memory, int64_t ranks)
   const StepShape asked = step_shape_of(config);
   StepShape shape = asked;
   shape.ranks = ranks;
-  shape.micro_batches = std::min(asked.micro_batches, std::max(few_batches, asked.max_ranks));
+  shape.micro_batches = std::min(asked.micro_batches, few_batches * ranks);
   shape.sequences = 1;
   const double flops = plan_step(config.model, config.optimizer, shape, false).flops() * static_cast<double>(asked.sequences) *
                        static_cast<double>(asked.micro_batches) / static_cast<double>(shape.micro_batches);

@@ -16,14 +16,14 @@ namespace ricci::apps {
 namespace {
 
 constexpr const char* kKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s",
-    "peak_bytes", "reserved_bytes", "ranks", "exchange_ms", "time"};
+    "peak_bytes", "reserved_bytes", "ranks", "time"};
 
 // f(key, value) for every key, in order.
 template <class F> void each_value(const Metrics& m, const F& f) {
   int key = 0;
   const auto visit = [&](const auto&... values) { (f(kKeys[key++], values), ...); };
   visit(std::optional(m.step), std::optional(m.tokens), m.train_loss, m.val_loss, m.val_accuracy, m.lr, m.grad_norm, m.tokens_per_s,
-      m.peak_bytes, m.reserved_bytes, m.ranks, m.exchange_ms, m.time);
+      m.peak_bytes, m.reserved_bytes, m.ranks, m.time);
 }
 
 template <class Number> bool is_measured(const std::optional<Number>& value) { return value && std::isfinite(static_cast<double>(*value)); }
@@ -83,7 +83,6 @@ Metrics read_record(const Folder& folder, int64_t step) {
     number("peak_bytes", metrics.peak_bytes);
     number("reserved_bytes", metrics.reserved_bytes);
     number("ranks", metrics.ranks);
-    number("exchange_ms", metrics.exchange_ms);
   });
   return metrics;
 }

@@ -19,11 +19,10 @@ struct Metrics {
   std::optional<double> val_accuracy = {};               // documents of a classifier, or rows of the sorter
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};               // in training since the record before, evaluations left out
-  std::optional<int64_t> peak_bytes = {};                // by tensors on the device, of the rank that holds the most
+  std::optional<int64_t> peak_bytes = {};                // by tensors on the device of rank 0
   std::optional<int64_t> reserved_bytes = {};            // that the memory pool of the GPU of rank 0 holds
   std::optional<int64_t> ranks = {};
-  std::optional<double> exchange_ms = {};  // that a step waits for other ranks, since the record before; the median of the ranks
-  std::optional<double> time = {};         // seconds since 1970; MetricsFile fills it in
+  std::optional<double> time = {};  // seconds since 1970; MetricsFile fills it in
 };
 
 // The keys of a record, in the order of its line: step, tokens, train_loss, ...

@@ -1,17 +1,16 @@
-// The steps of a training, and all that is due between them.
+// The pieces of a training's loop (apps/run/train.cpp) around each step: print, evaluate, record, save. Every rank calls them after the
+// same steps, because they have the same state; only rank 0 writes files and lines.
 #pragma once
 #include <cstdint>
-#include <future>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/run/corpus/corpus.h"
-#include "apps/run/corpus/micro_batches.h"
 #include "apps/run/evaluation/evaluation.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/run/metrics/metrics.h"
-#include "apps/run/training/step_notes.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/signals.h"
 #include "cuda/ranks/ranks.h"
@@ -20,14 +19,14 @@
 
 namespace ricci::apps {
 
-// Tokens and seconds of training alone; evaluations, saving and pauses are left out.
-struct Throughput {
-  int64_t tokens = 0;
-  double seconds = 0;
-  double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
-};
+inline bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
-// The part of a training that rank 0 alone has: its records, and its output.
+// True after the last step, after an evaluation that was interrupted, and after one with which patience ran out.
+inline bool is_over(const TrainConfig& config, const TrainState& state) {
+  return state.step >= config.steps || state.awaits_evaluation || ended_early(config, state);
+}
+
+// The records and lines of a training.
 struct Journal {
   RunFolder& run;
   const TrainState& state;
@@ -36,21 +35,7 @@ struct Journal {
   Progress progress{{.steps = run.config().steps, .first_step = state.step}};
 };
 
-// A training under way, on each of its ranks. After each step it evaluates, writes a record, and saves, where that is due. What is due is
-// the same on all ranks, because their state is.
-inline TrainStepOptions options_of(const TrainConfig& config) {
-  TrainStepOptions options = step_options(config);
-  options.micro_batches = layout_of(config).micro_batches;
-  return options;
-}
-
-// The data of a step, on the host and on the device.
-struct StepInput {
-  StepData data;
-  std::vector<MicroBatch> micro_batches;
-};
-
-struct TrainingLoop {
+struct Trainer {
   Ranks& ranks;
   RunFolder* run;  // null on other ranks than the first
   const TrainConfig& config;
@@ -58,33 +43,33 @@ struct TrainingLoop {
   Model& model;
   Optimizer& optimizer;
   TrainState& state;
-  StepFeed& feed;
   const EvaluationBatches& validation;
 
-  TrainStep train_step{model, optimizer, config.device, options_of(config), ranks};
-  StepNotes notes{ranks};
   std::optional<Journal> journal = run ? std::optional<Journal>(std::in_place, *run, state) : std::nullopt;
-  Throughput all = {}, since_record = {}, measured = {};
-  int64_t first = state.step, saved = state.step;  // steps
-  std::future<StepInput> next = {};                // the input of the next step, or the error of reading it
+  int64_t first_step = state.step, recorded = state.step, saved = state.step;
+  double seconds = 0, seconds_since_record = 0, measured_seconds = 0;  // steps only: no evaluations, saves and pauses
 
-  // Takes steps until all are done, patience has run out or an interruption is asked for. Returns what they took.
-  Throughput take_steps();
-  void read_next();
-  std::optional<Metrics> take_step();
-  std::optional<StepResult> run_step(const std::vector<MicroBatch>& micro_batches, double lr);
-  [[noreturn]] void explain(const std::vector<MicroBatch>& micro_batches, double loss);
-  std::vector<Batch> whole_step() const;
-  bool conclude(Metrics record);
-  std::optional<Evaluation> evaluate_model() const;
+  // True if one of the ranks was asked to end. They ask each other before each step, because all must leave before the same one.
+  bool is_asked_to_end() const { return ranks.sum_numbers({Interrupt::requested() ? 1.0 : 0.0})[0] > 0; }
+  // Returns the result of step(), or nothing if an end was asked for and it takes more than a second longer. Then nothing has changed.
+  std::optional<StepResult> run_step(const std::function<StepResult()>& step) const;
+  // Error if the result is not finite: names the op that made the first NaN or infinity. --replay computes the step again, from a file.
+  void check_finite(const StepResult& result, const TrainStep& step, const std::vector<MicroBatch>& micro_batches) const;
+  // After a step: shows the progress, and returns the record.
+  Metrics report(const StepResult& result, double lr, double step_seconds);
+  // Puts the loss into the record, and notes in the state if it is the best one. A request to end stops the evaluation: then the state says
+  // that it is awaited. Error: the loss is not finite; the next step would fail, also after a resume.
+  void evaluate(Metrics& record);
   void write_sample();
+  void write(Metrics record);
   void save();
-  void save_model();
-  int64_t evaluation_batch_count() const;
-  void tell_time();
-  void tell_line(const std::string& text);
-  // By any rank. One rank alone need not ask others, and ends before the next step.
-  bool is_asked_to_end() const { return notes.asked_to_end() || (ranks.count() == 1 && Interrupt::requested()); }
+  // The evaluation that is awaited, and all that follows it.
+  void finish_interrupted_step();
+
+  void print(const std::string& line) {
+    if (journal && !line.empty()) journal->progress.line(line);
+  }
+  int64_t tokens_per_step() const { return config.accumulation * config.batch * *config.context; }
 };
 
 }  // namespace ricci::apps

@@ -390,50 +390,42 @@ TEST_CASE("safetensors: a file that is written to while it is read is an error, 
   }
 }
 
-TEST_CASE("safetensors: tensors that are loaded one at a time make the same file") {
+TEST_CASE("safetensors: tensors on a device are copied to the CPU one at a time, and make the same file") {
   const ScratchFolder folder;
-  const auto tensors = some_tensors();
-  save_checked_safetensors(folder / "a", tensors, {{"step", "12"}});
-  std::vector<std::string> order;
-  std::vector<TensorSource> sources;
-  for (const auto& [name, tensor] : tensors)
-    sources.push_back({name, tensor.shape(), tensor.dtype(), [&, name = name, tensor = tensor] {
-                         order.push_back(name);
-                         return tensor;
-                       }});
-  save_checked_safetensors_from(folder / "b", sources, {{"step", "12"}});
-  CHECK(read_file(folder / "a") == read_file(folder / "b"));
-  CHECK(order == SafetensorsFile(folder / "b").names());  // each once
-  sort_in_file_order(sources);
-  CHECK(sources[0].name == "n");
-
-  const std::string before = read_file(folder / "b");
-  const auto fault = [&](const TensorSource& wrong) {
-    std::vector<TensorSource> with = sources;
-    with.push_back(wrong);
-    const std::string error = error_of([&] { save_checked_safetensors_from(folder / "b", with); });
-    CHECK(read_file(folder / "b") == before);
-    return error.substr((folder / "b: ").size());
+  save_checked_safetensors(folder / "a", some_tensors(), {{"step", "12"}});
+  const auto copy_to = [](Device device, const Tensor& t) {  // the emulated device has the memory of the CPU
+    const Tensor copy(t.shape(), t.dtype(), device);
+    std::memcpy(copy.raw(), t.raw(), static_cast<size_t>(t.bytes()));
+    return copy;
   };
-  const auto empty = [] { return Tensor(); };
-  const auto two = [] { return Tensor({2}, Dtype::f32); };
-  CHECK(fault({"x", {2}, Dtype::f32, empty}) == "tensor 'x' is empty");
-  CHECK(fault({"x", {3}, Dtype::f32, two}) == "tensor 'x' is f32 [2], expected f32 [3]");
-  CHECK(fault({"x", {2}, Dtype::f64, two}) == "tensor 'x' is f32 [2], expected f64 [2]");
-  CHECK(fault({"w", {2}, Dtype::f32, two}) == "tensor 'w' is given twice");
+  NamedTensors on_device;
+  for (const auto& [name, tensor] : some_tensors()) on_device.emplace_back(name, copy_to(Device::cuda_emulated, tensor));
+  const int64_t before = memory_use(Device::cpu).current;
+  int copies = 0;
+  const auto copy_to_host = [&](const Tensor& t) {
+    CHECK(memory_use(Device::cpu).current == before);
+    ++copies;
+    return copy_to(Device::cpu, t);
+  };
+  save_checked_safetensors(folder / "b", on_device, {{"step", "12"}}, copy_to_host);
+  CHECK(read_file(folder / "a") == read_file(folder / "b"));
+  CHECK(copies == static_cast<int>(on_device.size()));
+  CHECK(contains(error_of([&] { save_checked_safetensors(folder / "b", on_device); }), " is on cuda_emulated, expected cpu"));
+  on_device.push_back(on_device[0]);
+  CHECK(contains(error_of([&] { save_checked_safetensors(folder / "b", on_device, {}, copy_to_host); }), " is given twice"));
+  CHECK(read_file(folder / "a") == read_file(folder / "b"));
 }
 
-TEST_CASE("safetensors: no more than one loaded tensor is in memory at a time") {
-  const ScratchFolder folder;
-  const int64_t before = memory_use(Device::cpu).current;
-  std::vector<TensorSource> sources;
-  for (const char* name : {"a", "b", "c"})
-    sources.push_back({name, {1 << 18}, Dtype::f32, [&] {
-                         CHECK(memory_use(Device::cpu).current == before);
-                         return Tensor({1 << 18}, Dtype::f32);
-                       }});
-  save_checked_safetensors_from(folder / "a", sources);
-  SafetensorsFile(folder / "a").verify();
+TEST_CASE("safetensors: numbers in the metadata") {
+  const Metadata metadata{{"a", "-3"}, {"b", "18446744073709551615"}, {"c", "inf"}, {"d", "3x"}, {"e", ""}};
+  CHECK(number_in<int64_t>(metadata, "f", "a") == -3);
+  CHECK(number_in<uint64_t>(metadata, "f", "b") == UINT64_MAX);
+  CHECK(number_in<double>(metadata, "f", "c") == std::numeric_limits<double>::infinity());
+  CHECK(error_of([&] { number_in<uint64_t>(metadata, "f", "a"); }) == "f: its metadata has a = '-3', expected a number");
+  CHECK(error_of([&] { number_in<int64_t>(metadata, "f", "b"); }) == "f: its metadata has b = '18446744073709551615', expected a number");
+  CHECK(error_of([&] { number_in<double>(metadata, "f", "d"); }) == "f: its metadata has d = '3x', expected a number");
+  CHECK(error_of([&] { number_in<int64_t>(metadata, "f", "e"); }) == "f: its metadata has e = '', expected a number");
+  CHECK(error_of([&] { number_in<int64_t>(metadata, "f", "z"); }) == "f: its metadata has no z");
 }
 
 TEST_CASE("xxh64: the values of the reference implementation") {

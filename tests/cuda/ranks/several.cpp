@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -14,87 +13,69 @@
 
 #include "apps/terminal/cli.h"
 #include "apps/terminal/signals.h"
-#include "core/cpu/clock.h"
 #include "core/error.h"
+#include "core/files/checksum.h"
 #include "cuda/device/device.h"
 #include "cuda/ranks/ranks.h"
+#include "cuda/verbs/arithmetic.h"
 
 using namespace ricci;
 
 namespace {
 
-void require_equal(double found, double expected, const char* what) {
-  if (found != expected) fail("{}: expected {}, got {}", {what, expected, found});
+void require_equal(double found, double expected, const char* name) {
+  if (found != expected) fail("{}: expected {}, got {}", {name, expected, found});
 }
 
-// What rank `from` says to rank `to` in a round: as many elements as the two numbers say, none where they are too far apart.
-double word(int from, int to, int round) { return from + 0.25 * to + 16.0 * round; }
-int64_t words_between(int from, int to) { return std::abs(from - to) > 2 ? 0 : 1 + 70'000 * from + to; }
-Tensor filled(int64_t size, double value, Device device) {
-  return tensor_of(std::vector<float>(static_cast<size_t>(size), static_cast<float>(value)), {size}, device);
+// Element i of rank r is r + i modulo 5: exact in every dtype.
+void sum_numbers(Ranks& ranks, int64_t size, Dtype dtype, Device device) {
+  std::vector<double> terms(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) terms[static_cast<size_t>(i)] = ranks.rank() + static_cast<double>(i % 5);
+  const Tensor t = to(convert(tensor_of(terms, {size}), dtype), device);
+  ranks.sum({t});
+  const Tensor sums = convert(to(t, Device::cpu), Dtype::f64);
+  const int count = ranks.count();
+  for (int64_t i = 0; i < size; ++i)
+    require_equal(sums.data<double>()[i], count * (count - 1) / 2. + count * static_cast<double>(i % 5), name_of(dtype));
 }
 
-// The second half of what is said goes as a tensor of its own.
-std::vector<Tensor> halves(const Tensor& t) {
-  const int64_t half = t.size() / 2;
-  return {t.rows(0, half), t.rows(half, t.size() - half)};
-}
-
-struct Exchanged {
-  std::vector<Ranks::Tensors> to, from;
-  void begin(Ranks& ranks, int round, Device device) {
-    const int r = ranks.rank(), count = ranks.count();
-    to.resize(static_cast<size_t>(count));
-    from.resize(static_cast<size_t>(count));
-    for (int q = 0; q < count; ++q) {
-      if (q != r && words_between(r, q)) to[static_cast<size_t>(q)] = halves(filled(words_between(r, q), word(r, q, round), device));
-      if (q != r && words_between(q, r)) from[static_cast<size_t>(q)] = halves(filled(words_between(q, r), NAN, device));
-    }
-    ranks.all_to_all(to, from);
-  }
-  void check(const Ranks& ranks, int round) const {
-    for (int q = 0; q < ranks.count(); ++q)
-      for (const Tensor& t : from[static_cast<size_t>(q)]) {
-        if (t.size() == 0) continue;
-        require_equal(item(t, 0), word(q, ranks.rank(), round), "the first element of all_to_all");
-        require_equal(item(t, t.size() - 1), word(q, ranks.rank(), round), "the last element of all_to_all");
-      }
-  }
-};
-
-void exchange_tensors(Ranks& ranks, Device device) {
-  constexpr int kRounds = 3;
-  std::vector<Exchanged> rounds(kRounds);
-  const int r = ranks.rank(), count = ranks.count();
-  const auto numbers = [&](int round) {  // one owner each
-    std::vector<double> own(static_cast<size_t>(count));
-    own[static_cast<size_t>(r)] = std::sqrt(r + 2.0) + round;
-    return tensor_of(own, {count}, device);
-  };
-  for (int round = 0; round < kRounds; ++round) {
-    const Tensor shares = filled(count * 1000, NAN, device), first = filled(321, r == 0 ? round + 0.5 : NAN, device), sums = numbers(round);
-    copy(shares.rows(1000 * r, 1000), filled(1000, word(r, r, round), device));
-    {
-      const Ranks::Testing testing(ranks);
-      rounds[static_cast<size_t>(round)].begin(ranks, round, device);
-      ranks.all_gather(shares);
-      ranks.sum(sums);
-      ranks.from_first(first);
-    }
-    ranks.wait();
-    rounds[static_cast<size_t>(round)].check(ranks, round);
-    for (int q = 0; q < count; ++q) {
-      require_equal(item(shares, 1000 * q), word(q, q, round), "the first element of a share");
-      require_equal(item(shares, 1000 * q + 999), word(q, q, round), "the last element of a share");
-      require_equal(item(sums, q), std::sqrt(q + 2.0) + round, "a sum over zeros");
-    }
-    require_equal(item(first, 320), round + 0.5, "rank 0's value");
+// The bits do not depend on the rank, nor on the repetition.
+void sum_twice(Ranks& ranks, Dtype dtype) {
+  std::string before;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    const Tensor t = randn({1'234'567}, 1 + static_cast<uint64_t>(ranks.rank()), dtype, Device::cpu);
+    ranks.sum({t});
+    const std::string hash = format_message("{:016x}", {xxh64({static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())})});
+    for (const std::string& other : ranks.from_all(hash))
+      if (other != hash) fail("the bits of a sum of {} differ on two ranks", {name_of(dtype)});
+    if (repetition > 0 && hash != before) fail("the bits of a sum of {} differ at its repetition", {name_of(dtype)});
+    before = hash;
   }
 }
 
-void exchange_texts(Ranks& ranks) {
+void sum_tensors(Ranks& ranks, Device device) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
+    const int64_t piece = (int64_t{4} << 20) / size_of(dtype);
+    for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{1001}, piece, 2 * piece + 1}) sum_numbers(ranks, size, dtype, device);
+  }
+  // Of rank 0 and rank 1: 257 and 259 lie in the middle between two numbers of bf16, and the even one is taken.
+  std::vector<double> terms(2, ranks.rank() == 1 ? 1 : 0);
+  if (ranks.rank() == 0) terms = {256, 258};
+  const Tensor t = to(convert(tensor_of(terms, {2}), Dtype::bf16), device);
+  ranks.sum({t});
+  require_equal(item(t, 0), 256, "256 + 1");
+  require_equal(item(t, 1), 260, "258 + 1");
+}
+
+void send_values(Ranks& ranks) {
+  for (const int64_t size : {int64_t{1}, int64_t{321}, (int64_t{1} << 20) + 3}) {
+    const Tensor t = zeros({size}, Dtype::f64, Device::cpu);
+    for (int64_t i = 0; i < size; ++i) t.data<double>()[i] = ranks.rank() == 0 ? static_cast<double>(i) : -1;
+    ranks.from_first(t);
+    for (int64_t i = 0; i < size; ++i) require_equal(item(t, i), static_cast<double>(i), "rank 0's value");
+  }
   const auto text_of = [](int rank) { return std::string(static_cast<size_t>(13 * rank), static_cast<char>('a' + rank)); };
-  for (const std::string& text : {std::string(), std::string("seven b"), std::string(100'001, 'x')})
+  for (const std::string& text : {std::string(), std::string("seven b"), std::string(5'000'001, 'x')})
     if (ranks.from_first(ranks.rank() == 0 ? text : "another") != text) fail("from_first: not rank 0's text of {} bytes", {text.size()});
   const std::vector<std::string> all = ranks.from_all(text_of(ranks.rank()));
   require_equal(static_cast<double>(all.size()), ranks.count(), "texts");
@@ -104,33 +85,25 @@ void exchange_texts(Ranks& ranks) {
 
 void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-void meet(Ranks& ranks) {
-  const Tensor one = zeros({1}, Dtype::f64, Device::cpu);
-  ranks.sum(one);
-  ranks.wait();
+// Stops this process while it is in a call.
+void stop_later(double seconds) {
+  std::thread([seconds] {
+    nap(seconds);
+    std::raise(SIGSTOP);
+  }).detach();
 }
+
+void meet(Ranks& ranks) { ranks.sum_numbers(std::vector<double>{1}); }
 
 const std::map<std::string, std::function<void(Ranks&)>> kCases = {
     {"exchange",
         [](Ranks& ranks) {
-          exchange_tensors(ranks, Device::cpu);
-          exchange_texts(ranks);
+          sum_tensors(ranks, Device::cpu);
+          for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) sum_twice(ranks, dtype);
+          send_values(ranks);
         }},
-    {"emulated",
-        [](Ranks& ranks) {
-          exchange_tensors(ranks, Device::cuda_emulated);
-          exchange_tensors(ranks, Device::cpu);
-          exchange_tensors(ranks, Device::cuda_emulated);
-        }},
-    {"forgotten",  // what was exchanged is read without a wait
-        [](Ranks& ranks) {
-          const Tensor t = zeros({1}, Dtype::f64, Device::cuda_emulated);
-          copy(t, tensor_of(std::vector<double>{1}, {1}));
-          ranks.sum(t);
-          require_equal(item(t), ranks.count(), "a sum that was not waited for");
-          ranks.wait();
-        }},
-    {"fails",  // on one rank alone, in a step
+    {"emulated", [](Ranks& ranks) { sum_tensors(ranks, Device::cuda_emulated); }},
+    {"fails",  // on one rank only, in a step
         [](Ranks& ranks) {
           ranks.at("step 812");
           if (ranks.rank() == 1) fail("no space left");
@@ -148,26 +121,31 @@ const std::map<std::string, std::function<void(Ranks&)>> kCases = {
           if (ranks.rank() == 0) std::raise(SIGSTOP);
           meet(ranks);
         }},
+    {"two_stop",
+        [](Ranks& ranks) {
+          if (ranks.rank() % 3) std::raise(SIGSTOP);
+          ranks.from_all("here");
+        }},
+    {"teller_stops",  // which was to print the line
+        [](Ranks& ranks) {
+          if (ranks.rank() == 2) std::raise(SIGSTOP);
+          if (ranks.rank() == 0) stop_later(3);
+          meet(ranks);
+        }},
     {"late",  // later than the others ask, but there before they end, which they do five seconds after it
         [](Ranks& ranks) {
           ranks.set_timeout(0.01);
           if (ranks.rank() == 0) nap(0.2);
           for (int i = 0; i < 100; ++i) meet(ranks);
+          if (ranks.rank() == 0) nap(6);
+          ranks.barrier();
         }},
     {"patient",
         [](Ranks& ranks) {
           if (ranks.rank() == 0) nap(8);
-          ranks.wait_patiently();
-          meet(ranks);
-          if (ranks.waited() > 2) fail("a patient wait counted: {} s", {ranks.waited()});
-        }},
-    {"all_wait",  // rank 1 waits for what nobody sends
-        [](Ranks& ranks) {
-          ranks.at(ranks.rank() == 1 ? "step 811" : "step 812");
-          std::vector<Ranks::Tensors> none(static_cast<size_t>(ranks.count())), from = none;
-          if (ranks.rank() == 1) from[0] = {filled(1, 0, Device::cpu)};
-          ranks.all_to_all(none, from);
-          if (ranks.rank() == 1) ranks.wait();
+          ranks.barrier();
+          if (ranks.rank() == 0) nap(8);
+          if (ranks.from_first(ranks.rank() == 0 ? "read" : "") != "read") fail("from_first: not rank 0's text");
           meet(ranks);
         }},
     {"exits",
@@ -179,14 +157,11 @@ const std::map<std::string, std::function<void(Ranks&)>> kCases = {
         [](Ranks& ranks) {
           const apps::Interrupt interrupt;
           for (int step = 0; step < 2000; ++step) {
-            const Tensor asked = zeros({1}, Dtype::f64, Device::cpu);
-            *asked.data<double>() = apps::Interrupt::requested();
+            const double asked = apps::Interrupt::requested();
             if (step == 5 && ranks.rank() == 0) std::puts("five steps");
             if (step == 5) std::fflush(stdout);
             nap(0.01);
-            ranks.sum(asked);
-            ranks.wait();
-            if (item(asked) == 0) continue;
+            if (ranks.sum_numbers(std::vector<double>{asked})[0] == 0) continue;
             const std::vector<std::string> steps = ranks.from_all(std::to_string(step));
             if (steps != std::vector<std::string>(steps.size(), steps[0])) fail("ranks left after different steps");
             return;

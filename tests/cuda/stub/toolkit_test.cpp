@@ -8,7 +8,7 @@
 #include "cuda/device/graph.h"
 #include "cuda/device/stream.h"
 #include "cuda/launch.h"
-#include "cuda/ranks/device_table.h"
+#include "cuda/ranks/ranks.h"
 #include "models/config.h"
 #include "models/training/train_step.h"
 #include "tests/cuda/stub/stub.h"
@@ -62,7 +62,7 @@ void records_a_copy() {
 }  // namespace
 
 TEST_CASE("the GPU that was asked for is used by every thread") {
-  CHECK(gpu_in_use() == "2 0000:01:00.0");
+  CHECK(gpu_in_use() == "0000:01:00.0");
   const Tensor x = on_gpu({1, 2});
   std::string room;
   double read = 0;
@@ -205,28 +205,76 @@ TEST_CASE("an end that fails is told, and a GPU that cannot be asked is no GPU")
 }
 
 #if __has_include(<nccl.h>)
-TEST_CASE("NCCL: every function of the table") {
-  DeviceTable table = nccl_table();
-  CHECK(table.version.starts_with("NCCL 2."));
-  std::string id;
-  CHECK(table.make_id(id) == 0);
-  CHECK(message_of([&] { table.join("short", 0, 1); }) == "NCCL: an id of 5 bytes, expected 128");
-  CHECK(table.join(id, 0, 1) == 0);
+namespace {
+
+// Rank 0 of three, which counts how often it meets the others.
+class FirstOfThree final : public Ranks {
+ public:
+  FirstOfThree() {
+    count_ = 3;
+    machines_.assign(3, "node");
+  }
+  int meetings = 0;
+
+ private:
+  void meet(double) override { ++meetings; }
+};
+
+}  // namespace
+
+TEST_CASE("NCCL: its errors are told with the call") {
+  FirstOfThree ranks;
   const Tensor x = on_gpu({1, 2, 3});
-  CHECK(table.begin_group() == 0);
-  CHECK(table.send(x.raw(), 24, 0) == 0);
-  CHECK(table.receive(x.raw(), 24, 0) == 0);
-  CHECK(table.end_group() == 0);
-  CHECK(table.all_gather(x.raw(), 24, 0) == 0);
-  CHECK(table.sum(x.data<double>(), 3) == 0);
-  CHECK(table.from_first(x.raw(), 24) == 0);
-  CHECK(table.send(x.raw(), 32, 0) != 0);  // more than there is
-  int state = -1;
-  CHECK(table.state(state) == 0);
-  CHECK(state == 0);
-  CHECK(table.abort() == 0);
-  CHECK(table.text(1) == "stub error of NCCL");
+  for (const char* const call : {"ncclGetUniqueId", "ncclCommInitRank", "ncclGroupStart", "ncclAllReduce", "ncclGroupEnd"}) {
+    stub::fail_call(call, 1, kFailed);
+    CHECK(message_of([&] { ranks.sum({x}); }) == std::string("NCCL: stub error of NCCL in ") + call + "; NCCL_DEBUG=INFO prints details");
+    stub::forgive();
+  }
   CHECK(values_of(x) == Values{1, 2, 3});
+  ranks.sum({x});
+  CHECK(values_of(x) == Values{3, 6, 9});
+  stub::fail_call("old NCCL", 1, 1);
+  CHECK(message_of([&] { ranks.carrier(Device::cuda); }) == "NCCL is older than 2.10, the first that adds up bf16");
+  stub::forgive();
+  CHECK(ranks.carrier(Device::cuda).starts_with("NCCL 2."));
+}
+
+TEST_CASE("NCCL: the files that were tried are named" * doctest::test_suite("broken NCCL")) {
+  const std::string message = message_of([] { FirstOfThree().sum({on_gpu({1})}); });
+  CHECK(message.starts_with("NCCL cannot be loaded; tried "));
+  CHECK(message.find("libnccl.so.2: file too short, ") != std::string::npos);
+  CHECK(message.find("/nowhere/libnccl.so.2: ") != std::string::npos);
+  CHECK(message.ends_with("; set LD_LIBRARY_PATH to its folder"));
+}
+
+TEST_CASE("NCCL: the sum of every dtype, in place, in the order of the stream, after the ranks have met") {
+  FirstOfThree ranks;
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
+    const Tensor x = to(convert(tensor_of(std::vector<double>{1, -2, 30, 4, 5}, {5}), dtype), Device::cuda), part = x.rows(1, 3);
+    const auto before = x.version();
+    const int meetings = ranks.meetings;
+    ranks.sum({part});
+    CHECK(ranks.meetings == meetings + 1);
+    CHECK(x.version() != before);
+    CHECK(values_of(x) == Values{1, -6, 90, 12, 5});
+  }
+  const Tensor one = on_gpu({1}), two = on_gpu({2, 4});
+  const int meetings = ranks.meetings;
+  ranks.sum({one, two});
+  CHECK(ranks.meetings == meetings + 1);
+  CHECK(values_of(one) == Values{3});
+  CHECK(values_of(two) == Values{6, 12});
+  const Tensor x = on_gpu({1, 2, 3}), y = like(x);
+  const Stream side(Device::cuda);
+  side.wait_for(Stream::main(Device::cuda));
+  {
+    const OnStream on(side);
+    ranks.sum({x});
+    copy(y, x);
+  }
+  CHECK(values_of(y) != Values{3, 6, 9});  // the host did not wait
+  side.synchronize();
+  CHECK(values_of(y) == Values{3, 6, 9});
 }
 #endif
 
@@ -261,7 +309,7 @@ TEST_CASE("a step waits for the GPU only at its end, after the next batch was co
   train_step.run(batch, 0, 1e-3);
   stub::fail_call("cudaStreamSynchronize", 1, kFailed);
   const std::string message = message_of([&] {
-    train_step.run(batch, 1, 1e-3, {}, [&] { next.push_back(batch_of({8, 7, 6, 5, 4, 3, 2, 1})); });
+    train_step.run(batch, 1, 1e-3, [&] { next.push_back(batch_of({8, 7, 6, 5, 4, 3, 2, 1})); });
   });
   CHECK(message.find("wait for the GPU: stub error 999") != std::string::npos);
   stub::forgive();

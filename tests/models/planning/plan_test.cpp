@@ -107,34 +107,37 @@ TEST_CASE("plan: the block of Llama, with shared keys") {
   }
 }
 
-TEST_CASE("plan: a rank holds the values whole, and its blocks of the optimizer's state") {
+TEST_CASE("plan: a rank takes a step of its micro-batches, with all weights and moments, and adds up its gradients") {
   for (const Device device : {Device::cpu, Device::cuda_emulated})
-    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-      StepShape shape{2, 32, 8, dtype, false, device};
-      shape.max_ranks = 8;
-      const Plan alone = plan_step(small_model(), {}, shape);
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
       for (const int64_t ranks : {2, 3, 8}) {
         CAPTURE(ranks);
+        const ModelConfig config = small_model(device);
+        StepShape shape{2, 32, 8, dtype, false, device};
         shape.ranks = ranks;
-        const Plan one = plan_step(small_model(), {}, shape);
+        const Plan one = plan_step(config, {}, shape);
+        const StepShape own{2, 32, (8 + ranks - 1) / ranks, dtype, false, device};  // the most that a rank computes
+        const Plan alone = plan_step(config, {}, own);
         CHECK(one.parameters == alone.parameters);
-        CHECK(at(one, HeldFor::parameters) == at(alone, HeldFor::parameters));
-        // Whole blocks of 16,384, of which small parameters fill less; the last bucket is padded to a multiple of the ranks.
-        const int64_t state = at(alone, HeldFor::optimizer_state), block = GradientLayout::kBlock * 12;
-        CHECK(at(one, HeldFor::optimizer_state) <= state / ranks + state / 4 + block);
-        CHECK(one.peak < alone.peak);
-        CHECK(one.flops() < 1.6 * alone.flops() / static_cast<double>(ranks));
-        CHECK(one.flops() >= alone.flops() * static_cast<double>(8 / ranks) / 8);  // of 8 leaves
+        CHECK(one.flops() == alone.flops());
+        for (const HeldFor use : {HeldFor::parameters, HeldFor::optimizer_state}) CHECK(at(one, use) == at(alone, use));
+        // Each gradient starts at a multiple of 32 numbers.
+        CHECK(one.summed >= 4 * one.parameters);
+        CHECK(one.summed < 4 * one.parameters + 4 * 32 * 100);
+        CHECK(one.peak >= alone.peak);
+        CHECK(one.peak <= alone.peak + one.summed);
+        shape.reduce_dtype = Dtype::bf16;
+        CHECK(2 * plan_step(config, {}, shape).summed == one.summed);
       }
-    }
 }
 
 TEST_CASE("plan: the ranks of a plan") {
   StepShape shape{2, 32, 4, Dtype::f32, false, Device::cpu};
-  shape.max_ranks = 4, shape.ranks = 2;
+  CHECK(plan_step(small_model(), {}, shape).summed == 0);
+  shape.ranks = 2;
   CHECK(message_of([&] { measure_step(small_model(), {}, shape); }) == "measured memory: 2 ranks, this is one process");
   shape.ranks = 5;
-  CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "max_ranks: 4 is the most ranks this run can use, not 5");
+  CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "plan: 4 micro-batches cannot be shared by 5 ranks");
   shape.ranks = 2, shape.cuda_graph = true;
   CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "cuda_graph: not with several ranks yet");
 }

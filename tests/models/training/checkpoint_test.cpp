@@ -9,6 +9,7 @@
 #include "autograd/random.h"
 #include "autograd/tape.h"
 #include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
 #include "models/layers/layers.h"
 #include "tests/data/files.h"
 #include "tests/thread_ranks.h"
@@ -30,13 +31,14 @@ struct Trainee {
   Model model;
   Optimizer optimizer;
 
-  explicit Trainee(const OptimizerConfig& config, uint64_t seed = 5, Dtype dtype = Dtype::f32)
-      : model(placed(seed, dtype)), optimizer(model.parameters(), config) {}
+  explicit Trainee(
+      const OptimizerConfig& config, uint64_t seed = 5, Dtype dtype = Dtype::f32, bool freezes = false, Device device = Device::cpu)
+      : model(placed(seed, dtype, freezes, device)), optimizer(model.trained_parameters(), config) {}
 
-  static Model placed(uint64_t seed, Dtype dtype) {
-    Model model(small_config());
-    model.init(seed);
-    model.place_for_training(dtype, Device::cpu);
+  static Model placed(uint64_t seed, Dtype dtype, bool freezes, Device device) {
+    Model model(small_config(), seed);
+    model.place_for_training(dtype, device);
+    model.each_parameter([&](const std::string& path, Parameter& p) { p.frozen = freezes && path.starts_with("blocks.0."); });
     return model;
   }
   double step() {
@@ -76,12 +78,14 @@ TEST_CASE("checkpoint: a training goes on with the same losses, bit for bit, und
 
       set_random_state({1, 1});
       Trainee second(config, 6, dtype);  // other weights
+      const Tensor value = second.model.parameters()[0]->value;
       const TrainState state = load_checkpoint(SafetensorsFile(path), second.model, second.optimizer);
       CHECK(state.step == 3);
       CHECK(state.best_step == 2);
       CHECK(state.best_loss == 2.25);
       CHECK(state.text_hash == UINT64_MAX);
       CHECK(second.optimizer.steps() == 3);
+      CHECK(second.model.parameters()[0]->value.raw() == value.raw());  // filled in place, as a recorded step needs it
       CHECK(random_state() == random);
       CHECK(second.step() == fourth);
       CHECK(second.step() == fifth);
@@ -100,12 +104,14 @@ TEST_CASE("checkpoint: the state before any evaluation") {
   TrainState state = load_checkpoint(SafetensorsFile(folder / "a"), trainee.model, trainee.optimizer);
   CHECK(state.best_step == -1);
   state.step = 5;
-  CHECK_FALSE(state.improves(std::numeric_limits<double>::quiet_NaN()));
-  CHECK(state.improves(3.5));
+  state.note_evaluation(std::numeric_limits<double>::quiet_NaN());
+  CHECK(state.best_step == -1);
+  state.note_evaluation(3.5);
   CHECK(state.best_step == 5);
   state.step = 6;
-  CHECK_FALSE(state.improves(3.5));
-  CHECK(state.improves(3.25));
+  state.note_evaluation(3.5);
+  CHECK(state.best_step == 5);
+  state.note_evaluation(3.25);
   CHECK(state.best_step == 6);
   CHECK(state.best_loss == 3.25);
 }
@@ -165,7 +171,7 @@ TEST_CASE("checkpoints: names, order, the newest sound one; the newest and the b
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "some");
   const Folder run(folder.path());
-  const Checkpoints none(run, "none"), some(run, "some");
+  const Checkpoints none{run.find("none")}, some{run.find("some")};
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& line) { warnings.push_back(line); };
   const auto newest = [&] {
@@ -175,7 +181,6 @@ TEST_CASE("checkpoints: names, order, the newest sound one; the newest and the b
   const auto path = [&](int64_t step) { return folder / ("some/" + Checkpoints::name_of(step)); };
   CHECK(none.steps().empty());
   CHECK_FALSE(none.newest_sound(warn).has_value());
-  CHECK_FALSE(none.open(3).has_value());
   CHECK(newest() == "none");
   CHECK(some.place(1234).path == folder / "some/step-00001234.safetensors");
 
@@ -186,6 +191,10 @@ TEST_CASE("checkpoints: names, order, the newest sound one; the newest and the b
   CHECK(newest() == path(123456789));
   CHECK(warnings.empty());
 
+  std::filesystem::create_symlink("nowhere", path(200000000));
+  CHECK(newest() == path(123456789));
+  std::filesystem::remove(path(200000000));
+
   for (const int64_t step : {100, 123456789}) std::filesystem::resize_file(path(step), 40);
   CHECK(newest() == path(20));
   REQUIRE(warnings.size() == 1);
@@ -195,72 +204,74 @@ TEST_CASE("checkpoints: names, order, the newest sound one; the newest and the b
   CHECK(contains(error_of([&] { some.newest_sound(warn); }), "no sound checkpoint is left among 4"));
 
   std::filesystem::create_directory(folder / "kept");
-  const Checkpoints kept(run, "kept");
+  const Checkpoints kept{run.find("kept")};
   for (const int64_t step : {5, 20, 21, 22, 23, 123456789}) save(kept, step);
   kept.prune({.step = 22, .best_step = 5}, 2);
   CHECK(kept.steps() == std::vector<int64_t>{5, 21, 22});
-  const auto open = kept.open(21);
+  const SafetensorsFile open(kept.place(21));
   kept.prune({.step = 22, .best_step = 22}, 1);
   CHECK(kept.steps() == std::vector<int64_t>{22});
-  CHECK_NOTHROW(open->verify());  // it was opened before it was removed
-  CHECK_FALSE(kept.open(21).has_value());
+  CHECK_NOTHROW(open.verify());  // it was opened before it was removed
 }
 
-TEST_CASE("checkpoints: a folder that cannot be entered is not one without checkpoints") {
+TEST_CASE("share_training: every rank has what rank 0 has, and continues with its losses, bit for bit") {
   const ScratchFolder folder;
-  const Folder run(folder.path());
-  folder.write("file", "");
-  std::filesystem::create_symlink("itself", folder / "itself");
-  CHECK(error_of([&] { Checkpoints(run, "file"); }) == "folder " + folder / "file" + ": a file is in its place");
-  CHECK(error_of([&] { Checkpoints(run, "itself"); }) == "folder " + folder / "itself" + ": Too many levels of symbolic links");
+  const TrainState state_of_first{.step = 3,
+      .best_step = 2,
+      .best_loss = 2.25,
+      .text_hash = UINT64_MAX,
+      .schedule_steps = 40,
+      .awaits_evaluation = true,
+      .data_place = "a b=1"};
+  for (const OptimizerConfig& config : {OptimizerConfig(), sgd()})
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+      for (const bool is_new : {true, false})
+        for (const bool freezes : {true, false}) {
+          std::vector<double> losses(3);
+          const auto errors = on_ranks(3, [&](Ranks& ranks) {
+            const auto rank = static_cast<size_t>(ranks.rank());
+            set_random_state({7 + rank, rank});
+            Trainee trainee(config, 5 + rank, dtype, freezes);  // other weights on each rank
+            for (int i = 0; i < 3 && rank == 0 && !is_new; ++i) trainee.step();
+            TrainState state = rank == 0 ? state_of_first : TrainState();
+            share_training(ranks, trainee.model, trainee.optimizer, state);
+            save_checkpoint(folder / ("shared" + std::to_string(rank)), trainee.model, trainee.optimizer, state);
+            losses[rank] = trainee.step();
+            save_checkpoint(folder / ("next" + std::to_string(rank)), trainee.model, trainee.optimizer, state);
+          });
+          for (const std::string& error : errors) CHECK(error == "");
+          for (const std::string rank : {"1", "2"})
+            for (const std::string name : {"shared", "next"}) CHECK(read_file(folder / (name + rank)) == read_file(folder / (name + "0")));
+          CHECK(losses == std::vector<double>(3, losses[0]));
+          const SafetensorsFile shared(folder / "shared2");
+          CHECK(shared.metadata().at("optimizer_steps") == (is_new ? "0" : "3"));
+          CHECK(shared.metadata().at("random_seed") == "7");
+          CHECK(read_train_state(shared).data_place == "a b=1");
+          CHECK(read_file(folder / "shared0") != read_file(folder / "next0"));
+        }
 }
 
-// ---- Tensors in several hands
-namespace {
-
-// 3 x 40 numbers, of which the ranks have: rank 0 the first and the last ones, rank 1 none, rank 2 two ranges.
-const std::vector<std::vector<Range>> kHands = {{{0, 10}, {100, 120}}, {}, {{10, 11}, {11, 100}}};
-Tensor numbers() {
-  Tensor t({3, 40}, Dtype::f32);
-  for (int i = 0; i < 120; ++i) t.data<float>()[i] = i % 7 ? static_cast<float>(i) : -0.0f;
-  return t;
-}
-
-PartedTensor in_hands(int rank, float value) {
-  PartedTensor tensor{"w", {3, 40}, Dtype::f32, {}, kHands};
-  for (const Range& range : kHands[static_cast<size_t>(rank)]) {
-    const Tensor part({range.hi - range.lo}, Dtype::f32);
-    std::fill_n(part.data<float>(), part.size(), value);
-    tensor.mine.emplace_back(range, part);
-  }
-  return tensor;
-}
-
-bool equal(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
-}
-
-}  // namespace
-
-TEST_CASE("parted tensor: what rank 0 scatters is what it gathers, a part is at its place, and a file has the bytes of one process") {
+TEST_CASE("share_training: through the host's memory from device to device; one rank keeps what it has") {
   const ScratchFolder folder;
-  const Tensor more({2}, Dtype::i64);
-  more.data<int64_t>()[0] = 5, more.data<int64_t>()[1] = -7;
-  save_checked_safetensors(folder / "one", {{"w", numbers()}, {"more", more}});
-  const auto errors = ricci::on_ranks(3, [&](Ranks& ranks) {
-    const PartedTensor tensor = in_hands(ranks.rank(), 99);
-    const Tensor all = scatter(ranks, tensor, ranks.rank() == 0 ? numbers() : Tensor());
-    if (!equal(all, numbers())) fail("scatter", {});
-    for (const auto& [range, part] : tensor.mine)
-      for (int64_t i = range.lo; i < range.hi; ++i)
-        if (std::memcmp(part.data<float>() + (i - range.lo), numbers().data<float>() + i, sizeof(float)) != 0) fail("part {}", {i});
-    const Tensor whole = gathered(ranks, tensor);
-    if (static_cast<bool>(whole) != (ranks.rank() == 0)) fail("who has it", {});
-    if (whole && (!equal(whole, numbers()) || !(whole.shape() == Shape{3, 40}))) fail("gathered", {});
-    const std::vector<TensorSource> list{source_of(ranks, tensor), source_of(ranks, {"more", {2}, Dtype::i64, {{{0, 2}, more}}, {}})};
-    if (ranks.rank() == 0) save_checked_safetensors_from(folder / "three", list);
-    else hand_over(list);
+  const auto errors = on_ranks(2, [&](Ranks& ranks) {
+    const auto rank = static_cast<size_t>(ranks.rank());
+    Trainee trainee({}, 5 + rank, Dtype::bf16, false, Device::cuda_emulated);
+    TrainState state{.step = static_cast<int64_t>(rank)};
+    share_training(ranks, trainee.model, trainee.optimizer, state);
+    save_checkpoint(folder / std::to_string(rank), trainee.model, trainee.optimizer, state);
+    trainee.model.each_parameter([](const std::string& path, Parameter& p) {
+      const Tensor rounded = to_host(convert(p.master, Dtype::bf16)), value = to_host(p.value);
+      if (std::memcmp(rounded.raw(), value.raw(), static_cast<size_t>(value.bytes())) != 0)
+        fail("{} is not the rounding of its master", {path});
+    });
   });
   for (const std::string& error : errors) CHECK(error == "");
-  CHECK(read_file(folder / "one") == read_file(folder / "three"));
+  CHECK(read_file(folder / "0") == read_file(folder / "1"));
+
+  Trainee only({});
+  TrainState state{.step = 9};
+  save_checkpoint(folder / "before", only.model, only.optimizer, state);
+  share_training(Ranks::alone(), only.model, only.optimizer, state);
+  save_checkpoint(folder / "after", only.model, only.optimizer, state);
+  CHECK(read_file(folder / "before") == read_file(folder / "after"));
 }

@@ -60,7 +60,7 @@ void draw_gradients(std::vector<Parameter>& parameters, uint64_t step) {
 std::string state_names(OptimizerConfig config, Dtype dtype) {
   std::vector<Parameter> parameters = drawn_parameters(dtype);
   std::string names;
-  Optimizer(pointers(parameters), config).each_state([&](const std::string& name, Tensor& t) {
+  Optimizer(pointers(parameters), config).each_state([&](const std::string& name, const Tensor& t) {
     CHECK(t.dtype() == (dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32));
     names += name + " ";
   });
@@ -155,10 +155,8 @@ TEST_CASE("optimizers: a step takes the gradients and leaves parameters without 
   const Values before = values_of(parameters[1].value);
   Optimizer optimizer(pointers(parameters), kEvery[0]);
   parameters[0].grad = tensor_of(Values(20, 3.0), {4, 5}, Dtype::f32, Device::cpu);
-  CHECK(optimizer.gradient_norm() == doctest::Approx(3 * std::sqrt(20.0)));
   optimizer.step(0.1);
   CHECK(!parameters[0].grad);
-  CHECK(optimizer.gradient_norm() == 0);
   CHECK(values_of(parameters[1].value) == before);
 }
 
@@ -185,7 +183,8 @@ TEST_CASE("optimizers: messages") {
   Optimizer optimizer(pointers(parameters), {});
   CHECK(message_of([&] { optimizer.set_steps(-1); }) == "optimizer: -1 steps, expected 0 or more");
   parameters[1].path.clear();
-  CHECK(message_of([&] { optimizer.each_state([](const std::string&, Tensor&) {}); }) == "optimizer: parameter 1 of shape [5] has no path");
+  CHECK(message_of([&] { optimizer.each_state([](const std::string&, const Tensor&) {}); }) ==
+        "optimizer: parameter 1 of shape [5] has no path");
 }
 
 TEST_CASE("schedule: warm-up rises to the peak, cosine falls to the minimum and stays") {

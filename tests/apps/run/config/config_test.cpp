@@ -139,6 +139,8 @@ TEST_CASE("config: unknown keys name file, line and the nearest known key") {
   CHECK(complaint("modle:\n  d: 3\n") == "run.yaml:1: unknown key 'modle', the nearest known key is 'model'");
   CHECK(override_complaint("model.layer=6") == "command line: unknown key 'model.layer', the nearest known key is 'model.layers'");
   CHECK(complaint("frobnicate: 3\n") == "run.yaml:1: unknown key 'frobnicate'; --help-config prints every key");
+  CHECK(override_complaint("max_ranks=4") ==
+        "command line: unknown key 'max_ranks', which was removed: the processes that mpirun starts share a step");
   CHECK(override_complaint("Warmup=6") == "command line: unknown key 'Warmup', the nearest known key is 'warmup'");
 }
 
@@ -233,6 +235,8 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
   CHECK(complaint("batch: 65536\naccumulation: 65536\n") ==
         "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
+  CHECK(complaint("batch: 2147483647\nsteps: 9000000000000\nmodel: {ctx: 16}\n") ==
+        "steps: 9000000000000 of batch 2147483647 and context 16 are more tokens than 64 bits can count");
   CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");
   CHECK(complaint("threads: -1\n") == "threads: -1, expected 0 or more");
   CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");
@@ -292,6 +296,8 @@ TEST_CASE("config: the config.yaml of a run, written before it told the version,
     CHECK(config.schedule.decay_fraction == TrainConfig().schedule.decay_fraction);
   }
   CHECK(complaint(keys) == "run.yaml:3: unknown key 'model.forgotten'; --help-config prints every key");
+  CHECK(complaint("max_ranks: 4\n").starts_with("run.yaml:1: unknown key 'max_ranks', which was removed"));
+  CHECK(read("# ricci 0.1.0, commit 1a2b3c4d5e\nmax_ranks: 4\nsteps: 3\n").steps == 3);
   CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\n" + keys).starts_with("run.yaml:4: unknown key 'model.forgotten'"));
   CHECK(complaint(old + after_now + keys).starts_with("run.yaml:5: unknown key 'model.forgotten'"));
   CHECK(complaint("steps: 3\n" + old + keys).starts_with("run.yaml:5: unknown key 'model.forgotten'"));

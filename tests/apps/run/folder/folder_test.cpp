@@ -238,7 +238,7 @@ TEST_CASE("evaluation: bits per byte, and perplexity per word") {
 TEST_CASE("a step that needs more memory than there is is refused; the batch that its message names is not") {
   constexpr int64_t kMemory = 400 << 20;
   for (const char* more :
-      {"lr=1", "accumulation=100000", "model.family=topdown", "recompute=blocks", "max_ranks=8", "device=cuda_emulated"}) {
+      {"lr=1", "accumulation=100000", "model.family=topdown", "recompute=blocks", "reduce_dtype=bf16", "device=cuda_emulated"}) {
     CAPTURE(std::string(more));
     TrainConfig config =
         with_keys({"model.vocab=50", "model.d=32", "model.layers=2", "model.ctx=64", "batch=10000", "accumulation=8", more});

@@ -147,6 +147,25 @@ verdict 'its config tells the version and the keys that are read' "$(sed -n 2p r
 accept 'what it wrote is evaluated' eval runs/old
 verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"
 
+# ---- A run that was begun with the removed key max_ranks: it is read without a line, and continues with one
+cp -r "${old_run%/*}/old_ranks_run" runs/leaves
+verdict 'a run in 4 leaves has the key' "$(grep -qx 'max_ranks: 4' runs/leaves/config.yaml && grep -aqF '\nmax_ranks: 4\n' runs/leaves/checkpoints/step-00000004.safetensors || echo no)"
+accept 'it is evaluated' eval runs/leaves
+verdict 'to what the old program measured' "$(grep -q ': 2\.7044 nats per token' out || echo no)"
+accept 'it writes a text' generate runs/leaves --prompt abba --tokens 5
+cp runs/leaves/config.yaml leaves.yaml
+sed -i 1d leaves.yaml  # without the line of a training it is a run file of a user
+refuse 'the key in a run file' 1 "leaves\.yaml:[0-9]+: unknown key 'max_ranks', which was removed: the processes that mpirun starts share a step" train leaves.yaml name=bad
+refuse 'the key on the command line' 1 "command line: unknown key 'max_ranks', which was removed" train runs/leaves max_ranks=4
+touch runs/leaves/metrics.jsonl
+run train runs/leaves steps=8
+verdict 'it continues with a warning' "$(diff err - <<<'warning: runs/leaves: was trained with max_ranks: 4, which was removed; from here on gradients are added up in another order, and its bits depend on the number of processes' 2>&1)"
+verdict 'from where it was' "$(grep -q 'continues after step 4 of 8$' out && grep -q '^step 8: .* validation 2\.7025,' out || echo no)"
+verdict 'its config has no such key' "$(grep max_ranks runs/leaves/config.yaml)"
+sed -i 's/^rank_timeout:/max_ranks: 1\n&/' runs/leaves/config.yaml
+accept 'it continues again without a line, as a run in one leaf does' train runs/leaves steps=9
+verdict 'its config has no such key' "$(grep max_ranks runs/leaves/config.yaml)"
+
 # ---- Checkpoints that a run was killed before it removed, and records that are gone
 cp -r kept runs/pruned
 accept 'a run that has ended is to keep one checkpoint' train runs/pruned keep_checkpoints=1

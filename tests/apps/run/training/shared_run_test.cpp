@@ -1,4 +1,4 @@
-// What ranks tell each other around a training and after each step; parameters that are frozen; the loss of conversations, which counts
+// What ranks compare around a training; the config that rank 0 sends; parameters that are frozen; the loss of conversations, which counts
 // answers only; and the embedded text, which is the same in every build: runs that learn it go on after an update.
 #include "apps/run/training/shared_run.h"
 
@@ -12,7 +12,6 @@
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/init/init.h"
-#include "apps/run/training/step_notes.h"
 #include "autograd/tape.h"
 #include "core/files/checksum.h"
 #include "data/feeds/conversations.h"
@@ -86,13 +85,12 @@ std::string learnt(const std::vector<int64_t>& ids) {
 
 }  // namespace
 
-TEST_CASE("shared run: a config that is told is the same config") {
+TEST_CASE("shared run: a config as lines is the same config") {
   for (const std::vector<std::string>& keys : {std::vector<std::string>{}, {"sample.prompt=\"a: b\\n#\"", "data=[a b.txt,c=d]", "lr=0.1"},
-           {"order=shuffled", "weights=[]", "freeze=[tok,blocks.*.mixer]", "max_ranks=4", "accumulation=4", "schedule=wsd"},
+           {"order=shuffled", "weights=[]", "freeze=[tok,blocks.*.mixer]", "reduce_dtype=bf16", "accumulation=4", "schedule=wsd"},
            {"model.family=topdown", "model.bag_weights=[0.1]"}, {"optimizer=sgd", "momentum=0.5", "steps=7"}}) {
     const TrainConfig config = small_run(keys);
-    const TrainConfig told = config_of(text_of(config));
-    CHECK(text_of(told) == text_of(config));
+    CHECK(to_lines(from_lines(to_lines(config))) == to_lines(config));
   }
 }
 
@@ -121,41 +119,8 @@ TEST_CASE("shared run: a rank with another text, and one with other values, are 
     });
   };
   CHECK(compare(-1) == std::vector<std::string>(3));
-  for (const std::string& error : compare(1)) {
-    CHECK(contains(error, "step 12: "));
-    CHECK(contains(error, " on rank 1 on node is not rank 0's; nothing was saved; the last checkpoint is of step 10"));
-  }
-}
-
-TEST_CASE("shared run: the weights of rank 0 on all") {
-  const auto errors = on_ranks(3, [](Ranks& ranks) {
-    Model model = drawn(static_cast<uint64_t>(ranks.rank()) + 1);
-    weights_from_first(ranks, model);
-    compare_replicas(ranks, model, 0, 0);
-  });
-  CHECK(errors == std::vector<std::string>(3));
-}
-
-TEST_CASE("step notes: the request to end, memory, times, and a slow rank, which is named once") {
-  Meeting meeting(4);
-  ThreadRanks ranks(meeting, 0, 4);
-  StepNotes notes(ranks);
-  CHECK_FALSE(notes.exchange_ms().has_value());
-  const auto told = [](double waited, double slow) {
-    return std::vector<double>{0, 100, waited, 0, 300, waited, 0, 200, slow, 0, 100, waited};  // rank 2 is another
-  };
-  std::string lines;
-  for (int step = 0; step < 100; ++step) lines += notes.take(told(0.01, 0.005), 0.1);
-  CHECK(lines == "");
-  CHECK(notes.peak_bytes() == 300);
-  CHECK_FALSE(notes.asked_to_end());
-  CHECK(notes.exchange_ms() == doctest::Approx(10));
-  for (int step = 0; step < 300; ++step) lines += notes.take(told(0.05, 0.01), 0.1);
-  CHECK(lines == "warning: rank 2 on node is the slowest: the others wait 40 of 100 ms for it");
-  std::vector<double> asked = told(0, 0);
-  asked[9] = 1;
-  notes.take(asked, 0.1);
-  CHECK(notes.asked_to_end());
+  for (const std::string& error : compare(1))
+    CHECK(error == "step 12: the weights on rank 1 on node are not rank 0's; nothing was saved; the last checkpoint is of step 10");
 }
 
 TEST_CASE("freeze: whole paths, beginnings up to a dot, and asterisks") {

@@ -1,0 +1,51 @@
+#include "models/training/step_graph.h"
+
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+
+namespace ricci {
+namespace {
+
+void overwrite(const Tensor& fixed, const Tensor& next) {
+  if (static_cast<bool>(fixed) != static_cast<bool>(next) || !(fixed.shape() == next.shape()))
+    fail("cuda_graph: a batch of {} after batches of {}", {show(next.shape()), show(fixed.shape())});
+  if (fixed) copy(fixed, next);
+}
+
+}  // namespace
+
+RandomState StepGraph::in_memory(const RandomState& random) const {
+  const Tensor first({}, Dtype::i64);
+  *first.data<int64_t>() = static_cast<int64_t>(random.next_stream);
+  copy(first_stream_, first);
+  return {random.seed, 0, random.micro_batch, reinterpret_cast<const uint64_t*>(first_stream_.data<int64_t>())};
+}
+
+void StepGraph::take_inputs(const std::vector<WeightedInputs>& batches) {
+  if (inputs_.empty()) {
+    inputs_ = batches;
+    return;
+  }
+  if (batches.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), inputs_.size()});
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto& [inputs, weight] = inputs_[i];
+    for (Tensor Inputs::*part : {&Inputs::ids_bc, &Inputs::targets, &Inputs::lengths_b, &Inputs::starts_bc})
+      overwrite(inputs.*part, batches[i].inputs.*part);
+    overwrite(weight, batches[i].weight);
+  }
+}
+
+const std::vector<Tensor>& StepGraph::run(const std::vector<WeightedInputs>& inputs, const Compute& compute) {
+  take_inputs(inputs);
+  const auto work = [&] { results_ = compute(inputs_); };
+  ++steps_;
+  if (steps_ <= 3) results_.clear();
+  if (steps_ == 1) work();
+  if (steps_ == 2) graph_.measure(work);
+  if (steps_ == 3) graph_.record(work);
+  if (steps_ >= 3) graph_.launch();
+  return results_;
+}
+
+}  // namespace ricci
