@@ -61,8 +61,8 @@ class Ranks {
 
  protected:
   static constexpr double kNoLimit = 1e18;  // seconds
-  // The messages of several processes, between their CPUs. meet() waits until all ranks have come to it, and ends them after `seconds`; the
-  // others follow it, because MPI and NCCL would wait for a rank that is stuck without an end.
+  // The messages between the CPUs of several processes. meet() waits until all ranks have come to it, and ends them after `seconds`. The
+  // other two are called after it, because MPI and NCCL never stop waiting for a rank that is stuck.
   virtual void meet(double /*seconds*/) {}
   virtual void sum_on_host(void*, int64_t /*size*/, Dtype) {}
   virtual void send_from(int /*rank*/, void*, int64_t /*bytes*/) {}  // to all others

@@ -20,9 +20,9 @@ std::vector<Parameter*> reached_by_any(const std::vector<Parameter*>& parameters
   return found;
 }
 
-// The gradient of a parameter, taken from it, in memory of its own: the tape can give one tensor to two parameters, and it would be added
-// up twice.
-Tensor taken(const Parameter& p, Dtype dtype) {
+// Takes the gradient from a parameter. Nothing else uses its memory, because the tape can give one tensor to two parameters, and the sum
+// would be made twice in it.
+Tensor take_gradient(const Parameter& p, Dtype dtype) {
   if (!p.grad) return zeros(p.value.shape(), dtype, p.value.device());
   const Tensor gradient = convert(std::exchange(p.grad, {}), dtype);
   if (gradient.unique()) return gradient;
@@ -38,7 +38,7 @@ void sum_gradients(const std::vector<Parameter*>& parameters, const Tensor& loss
   std::vector<Tensor> sums;
   int64_t bytes = 0;
   for (const Parameter* p : reached) {
-    sums.push_back(taken(*p, reduce_dtype == Dtype::bf16 ? reduce_dtype : p->sum_dtype()));
+    sums.push_back(take_gradient(*p, reduce_dtype == Dtype::bf16 ? reduce_dtype : p->sum_dtype()));
     bytes += sums.back().bytes();
   }
   sums.push_back(loss);
