@@ -95,18 +95,20 @@ class MpiRanks final : public Ranks {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
     const double begun = seconds_now();
-    double waited = 0;
-    for (int naps = 0, ended = 0;;) {
+    double waited = 0, looked = begun;
+    for (int ended = 0;;) {
       MPI_Test(&request, &ended, MPI_STATUS_IGNORE);
       if (ended) break;
-      const double before = seconds_now();
-      if (before < begun + 1e-3) {
+      if (seconds_now() < begun + 1e-3) {
         ::sched_yield();
         continue;
       }
       ::usleep(100);
-      waited += std::min(seconds_now() - before, 1.0);  // not the time for which this process was stopped
-      if (++naps % 1000 == 0) find_missing(waited, limit);
+      const double now = seconds_now();
+      if (now < looked + 0.1) continue;
+      waited += std::min(now - looked, 1.0);  // not the time for which this process was stopped
+      looked = now;
+      find_missing(waited, limit);
     }
     if (told_at_ > 0) tell(false);
     told_at_ = 0;
