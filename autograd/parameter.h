@@ -32,7 +32,7 @@ struct Parameter {
   std::string path{};
   Role role = Role::matrix;
   Init init{};
-  Tensor master{};  // f32, beside a bf16 value in training: what the optimizer updates, value being its rounding; else empty
+  Tensor master{};  // f32. In training the optimizer updates it, and a bf16 value is its rounding; empty for other values
 
   bool frozen = false;  // a constant while others are trained: no tape records it, no gradient reaches it
 

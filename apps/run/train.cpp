@@ -76,8 +76,8 @@ int train(Ranks& all_ranks, const RunOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a run does not end because its output is not read: Ctrl-C ends `| tee` as well
   Start start = open_run(all_ranks, options);
   if (!start.config) return 0;
-  Ranks& ranks = start.finished ? Ranks::alone() : all_ranks;      // rank 0 only compares the texts of a finished run
-  RunFolder* const run = start.folder ? &*start.folder : nullptr;  // null on other ranks than the first
+  Ranks& ranks = start.finished ? Ranks::alone() : all_ranks;      // a finished run is left to rank 0, which compares its texts
+  RunFolder* const run = start.folder ? &*start.folder : nullptr;  // null except on rank 0
   TrainConfig& config = *start.config;
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   ranks.set_timeout(static_cast<double>(config.rank_timeout));

@@ -1,5 +1,5 @@
-// Writing: the header goes out first, then one tensor after another, because a copy of all of them may not fit into memory. The checksum,
-// which is known last, then takes its place in the header. It ties writing and reading together.
+// Writing: the header goes out first, then one tensor after another, because a copy of all of them may not fit into memory. Last, the
+// checksum is written into the header, because it covers the tensors. Reading looks for it at the same place.
 #include <fmt/format.h>
 
 #include <algorithm>

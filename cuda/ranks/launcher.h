@@ -13,7 +13,7 @@ struct Launcher {
   bool counts = true;  // false if `count` is only concluded from the rank
 };
 
-// The first variable that is set decides. Those of mpirun come before Slurm's, because mpirun inside a job inherits them.
+// The first variable that is set decides. mpirun is asked before Slurm, because inside a job its processes inherit the variables of Slurm.
 inline Launcher find_launcher() {
   const auto number_in = [](const char* variable) {
     const char* const text = std::getenv(variable);

@@ -106,7 +106,7 @@ class MpiRanks final : public Ranks {
       ::usleep(100);
       const double now = seconds_now();
       if (now < looked + 0.1) continue;
-      waited += std::min(now - looked, 1.0);  // not the time for which this process was stopped
+      waited += std::min(now - looked, 1.0);  // a process that was stopped has not waited
       looked = now;
       find_missing(waited, limit);
     }

@@ -55,7 +55,7 @@ class Ranks {
   std::string line_of_missing(const std::vector<int>& missing) const;
   // An error of this rank, as all ranks end with it: "rank 3 on node07: step 812: ...". Before the first step rank 0 speaks for all.
   std::string as_told_here(const std::string& error) const;
-  // Prints the line after the program's name and ends all ranks with exit code 1. If several ranks do it, one line is printed, rank 0's if
+  // Prints the line after the program's name and ends all ranks with exit code 1. If multiple ranks do it, one line is printed, rank 0's if
   // it is among them.
   [[noreturn]] virtual void end_all(const std::string& line);
 

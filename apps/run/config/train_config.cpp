@@ -94,7 +94,7 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
 void visit_step_fields(TrainConfig& c, const Fields& field) {
   field("batch", c.batch, "sequences that are computed together").at_least(1);
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up").at_least(1);
-  field("reduce_dtype", c.reduce_dtype, "in which several processes add up their gradients; bf16 sends half of the bytes");
+  field("reduce_dtype", c.reduce_dtype, "the dtype of the gradients that processes send each other; bf16 halves the bytes");
   field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it ends them all and names the missing ones")
       .at_least(1)
       .may_change();

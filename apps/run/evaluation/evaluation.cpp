@@ -100,7 +100,7 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
   return {windows, window, ricci::evaluate, std::min(stride, window)};
 }
 
-// eval_batches counts batches of the config, of which batch_invariant makes many.
+// eval_batches counts batches of the run file. batch_invariant divides each of them into sequences.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation) {
   const int64_t sequences = layout_of(config).sequences, per_batch = config.batch / sequences;
   EvaluationBatches batches = evaluation_batches(config, validation, sequences, *config.context, *config.context);

@@ -37,7 +37,7 @@ struct Journal {
 
 struct Trainer {
   Ranks& ranks;
-  RunFolder* run;  // null on other ranks than the first
+  RunFolder* run;  // null except on rank 0
   const TrainConfig& config;
   const Corpus& corpus;
   Model& model;
