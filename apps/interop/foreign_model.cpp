@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "apps/run/folder/run_folder.h"
+#include "apps/run/run.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"

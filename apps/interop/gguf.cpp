@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "apps/interop/their_tokenizer.h"
-#include "apps/run/folder/run_folder.h"
+#include "apps/run/run.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"

@@ -8,7 +8,7 @@
 #include "apps/interop/llama.h"
 #include "apps/interop/their_config.h"
 #include "apps/interop/their_tokenizer.h"
-#include "apps/run/folder/run_folder.h"
+#include "apps/run/run.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/dims.h"

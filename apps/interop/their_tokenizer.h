@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/interop/foreign_model.h"
-#include "apps/run/folder/run_folder.h"
+#include "apps/run/run.h"
 #include "apps/terminal/table.h"
 #include "core/json/file.h"
 #include "data/tokenizers/chat.h"

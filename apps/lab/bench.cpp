@@ -10,7 +10,7 @@
 
 #include "apps/lab/benchmark/measure.h"
 #include "apps/lab/benchmark/rungs.h"
-#include "apps/run/folder/model_options.h"
+#include "apps/run/model_options.h"
 #include "apps/terminal/nearest.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"

@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "apps/lab/comparison/report.h"
-#include "apps/run/config/options.h"
-#include "apps/run/folder/run_folder.h"
-#include "apps/run/init/init.h"
+#include "apps/run/init.h"
+#include "apps/run/options.h"
+#include "apps/run/run.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/signals.h"
 #include "apps/terminal/streams.h"

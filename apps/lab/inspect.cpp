@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "apps/lab/inspection/inspection.h"
-#include "apps/run/corpus/corpus.h"
-#include "apps/run/generation/writer.h"
+#include "apps/run/corpus.h"
+#include "apps/run/writer.h"
 #include "core/error.h"
 
 using namespace ricci;

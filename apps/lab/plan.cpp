@@ -5,11 +5,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "apps/run/config/options.h"
-#include "apps/run/corpus/micro_batches.h"
-#include "apps/run/folder/places.h"
-#include "apps/run/folder/run_report.h"
-#include "apps/run/init/init.h"
+#include "apps/run/init.h"
+#include "apps/run/micro_batches.h"
+#include "apps/run/options.h"
+#include "apps/run/places.h"
+#include "apps/run/run_report.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"

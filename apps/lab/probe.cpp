@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/evaluation/evaluation.h"
-#include "apps/run/folder/model_options.h"
+#include "apps/run/evaluation.h"
+#include "apps/run/model_options.h"
 #include "autograd/tape.h"
 #include "core/dims.h"
 #include "core/error.h"

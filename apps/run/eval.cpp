@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <optional>
 
-#include "apps/run/corpus/corpus.h"
-#include "apps/run/evaluation/evaluation.h"
-#include "apps/run/folder/model_options.h"
+#include "apps/run/corpus.h"
+#include "apps/run/evaluation.h"
+#include "apps/run/model_options.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"

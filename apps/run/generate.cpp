@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include "apps/run/generation/talk.h"
-#include "apps/run/generation/writer.h"
+#include "apps/run/talk.h"
+#include "apps/run/writer.h"
 #include "apps/terminal/streams.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"

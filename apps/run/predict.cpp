@@ -7,8 +7,8 @@
 #include <fstream>
 #include <iostream>
 
-#include "apps/run/corpus/micro_batches.h"
-#include "apps/run/folder/model_options.h"
+#include "apps/run/micro_batches.h"
+#include "apps/run/model_options.h"
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"

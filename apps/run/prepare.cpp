@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "apps/run/tokens/text_options.h"
+#include "apps/run/text_options.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/progress.h"
 #include "core/cpu/parallel.h"

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <sstream>
 
-#include "apps/run/tokens/json_lines.h"
-#include "apps/run/tokens/text_options.h"
+#include "apps/run/json_lines.h"
+#include "apps/run/text_options.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/streams.h"
 #include "core/cpu/parallel.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/config/config.h"
+#include "apps/run/config.h"
 #include "autograd/tape.h"
 #include "core/files/safetensors.h"
 #include "cuda/device/device.h"

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/config/config.h"
-#include "apps/run/config/options.h"
-#include "apps/run/corpus/corpus.h"
-#include "apps/run/corpus/micro_batches.h"
+#include "apps/run/config.h"
+#include "apps/run/corpus.h"
+#include "apps/run/micro_batches.h"
+#include "apps/run/options.h"
 #include "core/cpu/parallel.h"
 #include "core/files/checksum.h"
 #include "models/training/optimizer.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/config/train_config.h"
-#include "apps/run/corpus/micro_batches.h"
+#include "apps/run/micro_batches.h"
+#include "apps/run/train_config.h"
 #include "cuda/gemm/cublas/tuned_products.h"
 #include "models/training/train_step.h"
 #include "tests/bench/measured_steps.h"

@@ -1,9 +1,9 @@
 // Fuzzes run files and overrides: a run file, then overrides, with a zero byte before each.
-#include "apps/run/config/config.h"
+#include "apps/run/config.h"
 
 #include <vector>
 
-#include "apps/run/config/train_config.h"
+#include "apps/run/train_config.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;

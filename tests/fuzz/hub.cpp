@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "apps/interop/llama.h"
-#include "apps/run/config/config.h"
+#include "apps/run/config.h"
 #include "data/tokenizers/kinds.h"
 #include "tests/fuzz/input.h"
 

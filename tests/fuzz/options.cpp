@@ -1,6 +1,6 @@
 // Fuzzes command lines. The first byte chooses the program, and zero bytes divide the words. The programs are compiled with their main
 // under another name and with parse_only in the place of run_app (CMakeLists.txt), so that they declare their options and do no work.
-#include "apps/run/config/options.h"
+#include "apps/run/options.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "apps/run/config/train_config.h"
+#include "apps/run/train_config.h"
 #include "tests/fuzz/input.h"
 
 int prepare_main(int, char**);

@@ -10,8 +10,8 @@
 
 #include "apps/lab/analysis/text_runs.h"
 #include "apps/lab/report/report.h"
-#include "apps/run/config/options.h"
-#include "apps/run/config/train_config.h"
+#include "apps/run/options.h"
+#include "apps/run/train_config.h"
 #include "core/fields.h"
 #include "core/tensor.h"
 #include "models/inference/sampling.h"

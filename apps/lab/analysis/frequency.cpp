@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "apps/lab/analysis/analyses.h"
-#include "apps/run/corpus/corpus.h"
-#include "apps/run/corpus/micro_batches.h"
+#include "apps/run/corpus.h"
+#include "apps/run/micro_batches.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "models/inference/evaluation.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "apps/lab/analysis/analyses.h"
-#include "apps/run/folder/run_folder.h"
+#include "apps/run/run.h"
 #include "core/error.h"
 #include "models/inspection/observation.h"
 #include "models/model.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "apps/run/corpus/corpus.h"
+#include "apps/run/corpus.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "cuda/device/device.h"

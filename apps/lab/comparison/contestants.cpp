@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "apps/lab/comparison/matching.h"
-#include "apps/run/config/config.h"
-#include "apps/run/init/init.h"
+#include "apps/run/config.h"
+#include "apps/run/init.h"
 #include "core/error.h"
 #include "core/files/file.h"
 

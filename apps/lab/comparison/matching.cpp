@@ -5,9 +5,9 @@
 #include <map>
 #include <numeric>
 
-#include "apps/run/config/config.h"
-#include "apps/run/corpus/micro_batches.h"
-#include "apps/run/init/init.h"
+#include "apps/run/config.h"
+#include "apps/run/init.h"
+#include "apps/run/micro_batches.h"
 #include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"

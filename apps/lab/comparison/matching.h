@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/config/train_config.h"
+#include "apps/run/train_config.h"
 #include "core/choice.h"
 #include "models/planning/plan.h"
 

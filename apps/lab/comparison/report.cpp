@@ -8,7 +8,7 @@
 
 #include "apps/lab/plot/records.h"
 #include "apps/lab/report/statistics.h"
-#include "apps/run/config/config.h"
+#include "apps/run/config.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
 #include "core/files/file.h"

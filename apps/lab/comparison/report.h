@@ -27,7 +27,7 @@ struct Outcome {
   double seconds = 0;                    // training alone, without evaluations and pauses
   double tokens_per_second = 0;          // the median of what was recorded
   double peak_bytes = 0;                 // the largest number of bytes of tensors at one time
-  std::vector<std::string> builds = {};  // the builds that trained it, from its config.yaml (apps/run/config/config.h)
+  std::vector<std::string> builds = {};  // the builds that trained it, from its config.yaml (apps/run/config.h)
 };
 
 struct Compared : Matched {

@@ -7,9 +7,9 @@
 
 #include "apps/lab/plot/curves.h"
 #include "apps/lab/plot/records.h"
-#include "apps/run/config/config.h"
-#include "apps/run/config/train_config.h"
-#include "apps/run/folder/places.h"
+#include "apps/run/config.h"
+#include "apps/run/places.h"
+#include "apps/run/train_config.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"

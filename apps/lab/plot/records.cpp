@@ -9,8 +9,8 @@
 #include <system_error>
 #include <utility>
 
-#include "apps/run/folder/places.h"
-#include "apps/run/metrics/metrics.h"
+#include "apps/run/metrics.h"
+#include "apps/run/places.h"
 #include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/files/file.h"

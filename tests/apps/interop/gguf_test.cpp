@@ -14,7 +14,7 @@
 #include "apps/interop/foreign_model.h"
 #include "apps/interop/interop.h"
 #include "apps/interop/their_tokenizer.h"
-#include "apps/run/folder/run_folder.h"
+#include "apps/run/run.h"
 #include "core/files/safetensors.h"
 #include "core/json/file.h"
 #include "core/random.h"

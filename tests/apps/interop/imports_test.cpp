@@ -11,8 +11,8 @@
 
 #include "apps/interop/interop.h"
 #include "apps/interop/llama.h"
-#include "apps/run/config/config.h"
-#include "apps/run/folder/run_folder.h"
+#include "apps/run/config.h"
+#include "apps/run/run.h"
 #include "core/json/file.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_folders.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "apps/interop/interop.h"
-#include "apps/run/folder/run_folder.h"
+#include "apps/run/run.h"
 #include "core/files/safetensors.h"
 #include "cuda/device/device.h"
 #include "tests/data/files.h"

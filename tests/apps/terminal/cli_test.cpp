@@ -14,8 +14,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "apps/run/config/options.h"
-#include "apps/run/config/train_config.h"
+#include "apps/run/options.h"
+#include "apps/run/train_config.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "tests/data/files.h"

@@ -11,7 +11,7 @@
 
 #include "apps/lab/drawing/svg.h"
 #include "apps/lab/plot/records.h"
-#include "apps/run/metrics/metrics.h"
+#include "apps/run/metrics.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

@@ -8,7 +8,7 @@
 
 #include "apps/lab/plot/curves.h"
 #include "apps/lab/report/report.h"
-#include "apps/run/metrics/metrics.h"
+#include "apps/run/metrics.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 

@@ -1,0 +1,72 @@
+// Evaluations of a run: the batches, the scores over them, and the output of ricci-eval. As the feed of
+// the training, batches and scores are chosen once, by the kind of data and model.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "apps/run/train_config.h"
+#include "data/feeds/feed.h"
+#include "data/shards/tokens.h"
+#include "data/text/text.h"
+#include "models/inference/evaluation.h"
+
+namespace ricci::apps {
+
+struct EvaluationBatches {
+  using Score = Evaluation(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks);
+
+  // From Windows, DocumentBatches or SortingBatches.
+  template <class Batches>
+  requires requires(const Batches& each) { each.batches(); }
+  EvaluationBatches(const Batches& batches, int64_t context = 0, Score* score = ricci::evaluate, std::optional<int64_t> stride = {})
+      : batch_at([batches](int64_t index) { return batches.at(index); }),
+        count(batches.batches()),
+        sequences(batches.batch()),
+        context(context),
+        stride(stride),
+        score(score) {}
+
+  std::function<Batch(int64_t index)> batch_at;
+  int64_t count, sequences, context;  // batches; sequences in each but the last; tokens of a sequence
+  std::optional<int64_t> stride;      // tokens between windows, if there are windows
+  Score* score;
+};
+
+// Windows of the tokens, scored from the config's eval_from on; for a classifier whole documents, for the sorter whole rows, which have no
+// use for the stride. A text that is shorter than a window is one window. Error: no position is left to score.
+EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
+
+// The same for the evaluations of a training: as many sequences of these tokens as eval_batches asks for.
+EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
+
+// Over all batches, or the first `max_batches` of them when that is not 0, shared by the ranks.
+Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,
+    const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
+
+struct ScoredRun {
+  std::string run, text;          // names
+  int64_t context = 0;            // tokens that the model reads at a time
+  std::optional<int64_t> stride;  // tokens between windows, if there are windows
+  std::string context_note;       // RunFolder::context_note
+  Evaluation result;
+  std::optional<TextSize> size;           // only of plain text that is scored as a whole
+  bool has_words = true;                  // tokens are words or parts of words: the line has the perplexity of a word
+  int64_t from = 0;                       // first position of a window that is scored
+  std::vector<std::string> classes = {};  // names, of a classifier that has some
+};
+
+std::string line_of(const ScoredRun& scored);
+// The end of such a line about predictions, also where a training evaluates.
+std::string predictions_note(const Predictions& predictions);
+// One run as its line; of several a table with a row per run, and then a line for each classifier. Ends without a line end.
+std::string text_of(std::span<const ScoredRun> scored);
+// A list with an object per run, classifiers last. What is not finite is null.
+std::string json_of(std::span<const ScoredRun> scored);
+// On one line: the mean loss of a classifier, accuracy, macro precision, recall and F1, and the counts: a list per class, in which
+// predictions are counted.
+std::string json_of(const Evaluation& classes);
+
+}  // namespace ricci::apps

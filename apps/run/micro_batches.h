@@ -1,0 +1,70 @@
+// From text to what models read: the batches of data/ as tensors on a device.
+#pragma once
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/run/corpus.h"
+#include "apps/run/train_config.h"
+#include "core/cpu/prefetch.h"
+#include "data/feeds/feed.h"
+#include "models/layers/inputs.h"
+#include "models/planning/plan.h"
+
+namespace ricci::apps {
+
+MicroBatch micro_batch_of(const Batch& batch, Device device);
+
+// The division of the sequences of a step. batch_invariant takes one sequence at a time, whatever the batch, so that even
+// the order of all sums is the same.
+struct StepLayout {
+  int64_t sequences;      // in a micro-batch
+  int64_t micro_batches;  // in a step
+};
+StepLayout layout_of(const TrainConfig& config);
+
+// The same for a plan of the step (models/planning/plan.h).
+StepShape step_shape_of(const TrainConfig& config);
+
+// The batches of a step on a device. The crops are of layout_of(config).sequences rows.
+std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device);
+inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
+  return micro_batches_of(step_of(crops, step, {0, layout_of(config).micro_batches}), device);
+}
+
+// The input of a step, on the device.
+struct StepInput {
+  std::vector<MicroBatch> micro_batches;
+  std::string place;  // in the data after this step; empty if it follows from the number of the step
+};
+
+// The inputs of a training, step by step. A thread makes the batches while the step before is computed.
+class StepFeed {
+ public:
+  // mine: which micro-batches of each step are read. Errors: from the feed that the config asks for.
+  StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine);
+  StepFeed(const StepFeed&) = delete;
+
+  // Starts with the step of this number; place: the step before it left, in a run that goes on. Error: there is no such place.
+  void start(int64_t step, const std::string& place);
+  // The next step, in the order of their numbers. Errors: the data cannot be read.
+  StepInput next();
+  // Moves the next step to the device now, because a GPU that has to wait for its input stands idle. An error is thrown by next().
+  void read_ahead();
+
+ private:
+  struct StepData {
+    std::vector<Batch> batches;
+    std::string place;
+  };
+  std::optional<StepData> make();
+  TrainConfig config_;
+  int64_t step_ = 0;  // the next to be made
+  std::unique_ptr<Feed> feed_;
+  std::unique_ptr<Prefetch<StepData>> thread_;
+  std::future<StepInput> ahead_;  // the next step, or the error of reading it
+};
+
+}  // namespace ricci::apps

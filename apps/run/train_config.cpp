@@ -1,0 +1,302 @@
+// The keys of a training run, and the relations between them that are checked.
+#include "apps/run/train_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <sstream>
+
+#include "apps/run/config.h"
+#include "core/error.h"
+#include "data/tokenizers/chat.h"
+#include "data/tokenizers/kinds.h"
+
+namespace ricci::apps {
+namespace {
+
+bool names_any_file(const std::string&) { return true; }
+bool names_vocabulary_file(const std::string& text) { return !find_tokenizer_kind(text); }
+
+// A sample does not change what is trained.
+void visit_fields(SampleConfig& c, const Fields& all) {
+  const Fields field = all.free_to_change();
+  field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
+  field("every", c.every, "steps between samples; 0: only after the last step").at_least(0);
+  field("prompt", c.prompt,
+      "text to continue; if not given, the first question of conversations, or the start of a document (eos: document)");
+  visit_fields(c.sampling, field);
+}
+
+// The text, and what a token is. A run that goes on may find its text elsewhere: it is compared by its contents.
+void visit_text_fields(TrainConfig& c, const Fields& field) {
+  field("data", c.data,
+      "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated "
+      "sequences to sort")
+      .decides()
+      .may_change()
+      .file(names_data_file);
+  const Fields sorting = field.when(is_sorting(c), "data: sorter");
+  sorting("sort_symbols", c.sorting.symbols, "how many different ones there are: a, b, c ...");
+  sorting("sort_length", c.sorting.length, "symbols of a sequence").at_least(1);
+  const Fields given = field.when(!is_sorting(c), "data that is not generated");
+  given("validation", c.validation, "files or folders; [] for the end of data").decides().may_change().file(names_data_file);
+  const Fields splitting = given.when(c.validation.empty(), "validation: []");
+  splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
+  given("format", c.format,
+      "of both; jsonl: an object per line; tsv: columns between tabs; messages: a conversation per line (jsonl or tsv where data is named "
+      "so, else text)")
+      .decides();
+  given("encoding", c.encoding, "of data and validation, unless they are shards; bytes: any file as it is").may_change();
+  const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
+  talking("chat", c.chat,
+      "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "
+      "place of a text; default for messages: the template of init, or chatml")
+      .decides();
+  const Fields fields = field.when(c.format == DocumentFormat::jsonl || c.format == DocumentFormat::tsv, "format: tsv or jsonl");
+  fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
+  const Fields labels = field.when(is_classifier(c), "family: classifier");
+  labels("label_field", c.label_field, "the same of the label, a word or an integer from 0 to model.classes - 1; shards have theirs");
+  labels("labels", c.labels, "names of the classes 0, 1, ..., which labels may be; []: the words that are labels in data, sorted")
+      .may_change();
+  given("tokenizer", c.tokenizer,
+      "char or byte; word or bpe: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
+      .decides()
+      .file(names_vocabulary_file);
+  const Fields ending = given.when(!is_chat(c), "data that is neither generated nor messages");
+  ending("eos", c.eos,
+      "put <eos> after every line or document, or the end of text that the tokenizer has; none: as in a tokenizer file (format: document "
+      "for jsonl and tsv without labels)")
+      .follows();
+}
+
+// The order in which training goes through the data.
+void visit_order_fields(TrainConfig& c, const Fields& field) {
+  const Fields packing = field.when(!is_sorting(c) && !is_chat(c) && c.model.traits().is_language_model(),
+      "data that is neither generated nor messages, and a family other than classifier");
+  packing("order", c.order,
+      "crops: from anywhere in the data, drawn each time; columns: the data in columns, one per sequence of a step, read in "
+      "consecutive windows; shuffled: the documents in a random order, each once per epoch")
+      .decides();
+  const Fields streaming = field.when(is_shuffled(c), "order: shuffled");
+  streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens").positive();
+  streaming("shuffle_buffer", c.shuffle_buffer,
+      "sequences that are mixed with each other; 1: they stay in the order of their documents; with pack: best the documents that a "
+      "sequence chooses from")
+      .in(1, 1 << 24);
+  const Fields sharing = field.when(is_shuffled(c) && !is_classifier(c), "order: shuffled, format: messages");
+  sharing("pack", c.pack,
+      "how documents become sequences; stream: one after the other, cut where a sequence ends; none: each conversation is one; best: "
+      "several in each that fit best and do not see each other (format: none for messages)")
+      .follows();
+}
+
+// A training step, and where it is computed.
+void visit_step_fields(TrainConfig& c, const Fields& field) {
+  field("batch", c.batch, "sequences that are computed together").at_least(1);
+  field("accumulation", c.accumulation, "batches per step, whose gradients are added up").at_least(1);
+  field("reduce_dtype", c.reduce_dtype, "the dtype of the gradients that processes send each other; bf16 halves the bytes");
+  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it ends them all and names the missing ones")
+      .at_least(1)
+      .may_change();
+  field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time")
+      .may_change();
+  field("batch_invariant", c.batch_invariant, "the same bits however a step is divided into batches: one sequence at a time");
+  field("context", c.context, "tokens per sequence; null: model.ctx").at_least(1);
+  field("steps", c.steps, "optimizer steps").at_least(1).may_change();
+  visit_fields(c.schedule, field);
+  visit_fields(c.optimizer, field);
+  field("clip", c.clip, "largest norm of the gradient; 0: any").not_negative();
+  field("seed", c.seed, "of weights, batches and dropout");
+  field("device", c.device, "where tensors live");
+  field("precision", c.precision, "of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
+  field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches").may_change();
+  field("tune_products", c.tune_products,
+      "on the GPU, time several algorithms for the products of each shape and keep the fastest in products.txt of the run");
+  field("threads", c.threads, "CPU threads; 0: all").in(0, 1024).may_change();
+}
+
+// The keys of measuring and keeping: evaluations, records, checkpoints.
+void visit_watch_fields(TrainConfig& c, const Fields& all) {
+  const Fields field = all.free_to_change();
+  field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
+  field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text").at_least(0);
+  const bool scores = !is_sorting(c) && !is_chat(c) && c.model.traits().writes_text();
+  const Fields scoring = all.when(scores, "data that is neither generated nor messages and a family that writes text");
+  scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts")
+      .at_least(0);
+  field("patience", c.patience, "training ends at the first evaluation that is at least this many steps after the best one; 0: never")
+      .at_least(0);
+  field("log_every", c.log_every, "steps between records of metrics").at_least(1);
+  field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only").at_least(0);
+  field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best").at_least(1);
+}
+
+void check_data(const TrainConfig& c) {
+  for (const std::string& path : c.data)
+    if (path.empty()) fail("data: an empty path");
+  if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer) && c.tokenizer != kFormerKind)
+    fail("tokenizer: expected one of {} or a file, got '{}'{}",
+        {list_of_tokenizers(), one_line(c.tokenizer),
+            c.tokenizer == "gpt2" ? "; the file of GPT-2 is its tokenizer.json or vocab.bpe" : ""});
+  if (!c.weights.empty() && c.weights.size() != c.data.size())
+    fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
+  if (!std::isfinite(std::accumulate(c.weights.begin(), c.weights.end(), 0.0))) fail("weights: their sum is not finite");
+  constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
+  if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
+    fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
+  if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
+}
+
+void check_sorting(const TrainConfig& c) {
+  if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
+  if (c.model.traits().objective == Objective::next_cell)
+    fail("data: sorter, but model.family: {} does not predict in which order tokens come", {name_of(c.model.family)});
+  const int64_t positions = 2 * c.sorting.length - 1, context = c.context.value_or(c.model.ctx);
+  if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});
+}
+
+void check_classifier(const TrainConfig& c) {
+  if (c.format != DocumentFormat::text && c.label_field.empty())
+    fail("label_field: not given, but model.family: classifier learns from labelled documents");
+  const int64_t classes = c.model.settings<Classifier>().classes;
+  if (!c.labels.empty() && std::ssize(c.labels) != classes) fail("labels: {} names, but model.classes: {}", {c.labels.size(), classes});
+  for (auto label = c.labels.begin(); label != c.labels.end(); ++label)
+    if (label->empty() || std::find(c.labels.begin(), label, *label) != label)
+      fail("labels: '{}', expected names that differ", {one_line(*label)});
+  if (c.format == DocumentFormat::text && !c.label_field.empty()) fail("label_field: only jsonl and tsv have fields, but format: text");
+}
+
+void check_chat(const TrainConfig& c) {
+  if (is_sorting(c)) fail("format: messages, but data: sorter is generated");
+  if (!c.model.traits().writes_text()) fail("format: messages, but model.family: {} writes no text", {name_of(c.model.family)});
+}
+
+void check_packing(const TrainConfig& c) {
+  if (is_packed(c)) check_packs(c.model);
+  if (is_chat(c) && c.pack == Pack::stream) fail("pack: stream, but format: messages has whole conversations, expected none or best");
+  if (!is_chat(c) && c.pack == Pack::none)
+    fail("pack: none, but format: {} has no conversations, expected stream or best", {name_of(c.format)});
+}
+
+// The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
+void check_name(const std::string& name) {
+  if (one_line(name, name.size()) != name) fail("name: a control character cannot be in the name of a folder");
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') ||
+      name.size() > 200)
+    fail("name: '{}' cannot be the name of a folder", {name.size() > 60 ? name.substr(0, 57) + "..." : name});
+}
+
+}  // namespace
+
+void visit_fields(TrainConfig& c, const Fields& field) {
+  field("name", c.name, "of the run; its folder is NAME in `runs`").may_change();
+  field("runs", c.runs, "folder of the runs' folders; empty: $RICCI_RUNS, or runs where that is not set").may_change();
+  visit_fields(c.model, field.section("model"));
+  visit_text_fields(c, field);
+  field("init", c.init,
+      "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their "
+      "defaults")
+      .decides()
+      .file(names_any_file);
+  field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init").decides();
+  field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
+  visit_order_fields(c, field);
+  visit_step_fields(c, field);
+  visit_watch_fields(c, field);
+  visit_fields(c.sample, field.section("sample"));
+}
+
+void apply_preset(TrainConfig& config) {
+  apply_preset(config.model);
+  if (config.format == DocumentFormat::text) config.format = format_of_names(config.data);
+  if (!config.model.traits().writes_text()) config.sample.tokens = 0;
+  if (joins_documents(config)) config.eos = Eos::document;
+  if (is_chat(config)) config.pack = Pack::none;
+  if (is_chat(config)) config.chat = {"chatml"};
+}
+
+void check(const TrainConfig& config) {
+  TrainConfig copy = config;
+  if (copy.model.vocab == 0) copy.model.vocab = 1;
+  check(copy.model);
+  check_bounds(fields_of(copy));
+  if (is_classifier(config)) check_classifier(config);
+  if (!is_classifier(config) && !config.model.causal)
+    fail("model.causal: false, but a language model must not see the tokens that it is to predict");
+  check_name(config.name);
+  check_data(config);
+  if (is_sorting(config)) check_sorting(config);
+  if (is_chat(config)) check_chat(config);
+  if (is_chat(config) || has_chat(config)) chat_template(config.chat);
+  check_packing(config);
+  if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");
+  const Schedule& schedule = config.schedule;
+  if (schedule.kind != Schedule::Kind::constant && schedule.min_lr > schedule.lr)
+    fail("min_lr: {} exceeds lr = {}", {schedule.min_lr, schedule.lr});
+  if (const OptimizerConfig& c = config.optimizer; c.nesterov && c.kind == OptimizerConfig::Kind::sgd && c.momentum == 0)
+    fail("nesterov: needs a momentum above 0");
+  if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
+  if (config.tune_products && config.device != Device::cuda)
+    fail("tune_products: device {} has no cuBLASLt, expected cuda", {name_of(config.device)});
+  const int64_t context = config.context.value_or(config.model.ctx);
+  if (config.eval_from >= context) fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
+  if (int64_t tokens = 0;
+      __builtin_mul_overflow(config.batch * config.accumulation, context, &tokens) || __builtin_mul_overflow(tokens, config.steps, &tokens))
+    fail("steps: {} of batch {} and context {} are more tokens than 64 bits can count", {config.steps, config.batch, context});
+  check(config.sample.sampling);
+}
+
+void check_shared(const TrainConfig& c, int64_t ranks) {
+  if (ranks > 1 && c.cuda_graph) fail("cuda_graph: not with several ranks yet");
+  if (ranks > 1 && c.tune_products) fail("tune_products: not with several ranks yet");
+  const int64_t sequences = c.batch * c.accumulation, micro_batches = c.batch_invariant ? sequences : c.accumulation;
+  if (ranks <= micro_batches) return;
+  const std::string way_out =
+      sequences % ranks
+          ? ""
+          : format_message("; a new run with accumulation={} batch={} reads the same sequences per step", {ranks, sequences / ranks});
+  fail("accumulation: a step of {} micro-batch{} cannot be shared by {} ranks{}",
+      {micro_batches, micro_batches == 1 ? "" : "es", ranks, way_out});
+}
+
+std::vector<std::string> class_names(const TrainConfig& config) {
+  std::vector<std::string> names = config.labels;
+  for (int64_t k = std::ssize(names); k < config.model.settings<Classifier>().classes; ++k) names.push_back(std::to_string(k));
+  return names;
+}
+
+TrainStepOptions step_options(const TrainConfig& c, int64_t first_micro_batch) {
+  return {.seed = c.seed,
+      .clip = c.clip,
+      .cuda_graph = c.cuda_graph,
+      .first_micro_batch = first_micro_batch,
+      .reduce_dtype = storage_dtype(c.reduce_dtype)};
+}
+
+std::string to_lines(const TrainConfig& config) {
+  TrainConfig copy = config;
+  std::string lines;
+  for (const auto& [key, value] : value_texts(fields_of(copy))) lines += key + "=" + value + "\n";
+  return lines;
+}
+
+TrainConfig from_lines(const std::string& lines) {
+  std::vector<std::string> settings;
+  std::istringstream stream(lines);
+  for (std::string line; std::getline(stream, line);) settings.push_back(line);
+  return load_config<TrainConfig>("", settings);
+}
+
+void resolve(TrainConfig& config) {
+  resolve(config.model);
+  config.context = config.context.value_or(config.model.ctx);
+  if (config.schedule.ends()) config.schedule.steps = config.schedule.steps.value_or(config.steps);
+}
+
+void resolve_vocab(TrainConfig& config, int64_t size) {
+  if (config.model.vocab != 0) return;
+  config.model.vocab = size;
+  config.following.try_emplace("model.vocab", "0");  // unless it is unset or null
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,160 @@
+// A training run as a struct: the keys of a run file, with their defaults.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/choice.h"
+#include "data/shards/document_reader.h"
+#include "data/tokenizers/eos_tokenizer.h"
+#include "models/config.h"
+#include "models/inference/sampling.h"
+#include "models/training/optimizer.h"
+#include "models/training/schedule.h"
+#include "models/training/train_step.h"
+
+namespace ricci::apps {
+
+enum class Recompute : uint8_t { none, blocks };
+constexpr auto choices(Recompute) { return std::array{"none", "blocks"}; }
+
+enum class Precision : uint8_t { f32, bf16 };
+constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
+inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
+
+// The order in which training sequences are drawn (data/feeds/feed.h, data/feeds/sequence_stream.h).
+enum class Order : uint8_t { crops, columns, shuffled };
+constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
+
+// The way from documents to training sequences: one after the other, cut where a sequence ends; a conversation each; or several in each, by
+// best fit, which do not see each other (data/feeds/packing.h).
+enum class Pack : uint8_t { stream, none, best };
+constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
+
+// The text that a run writes of itself.
+struct SampleConfig {
+  int64_t tokens = 200;
+  int64_t every = 0;  // steps; with 0 only at the end
+  std::string prompt = "\n";
+  Sampling sampling;
+};
+
+// The rows of data: sorter (data/feeds/sorter.h).
+struct SortingConfig {
+  int64_t symbols = 3;
+  int64_t length = 11;
+};
+
+struct TrainConfig {
+  std::string name = "run", runs;
+  ModelConfig model;
+
+  std::vector<std::string> data = {"embedded"};
+  std::vector<std::string> validation;
+  double train_fraction = 0.9;
+  SortingConfig sorting;
+  DocumentFormat format = DocumentFormat::text;
+  Encoding encoding = Encoding::utf8;
+  std::string text_field, label_field;
+  std::vector<std::string> labels;
+  std::vector<std::string> chat;  // data/tokenizers/chat.h; may be empty
+  Order order = Order::crops;
+  std::vector<double> weights;
+  int64_t shuffle_buffer = 1024;
+  Pack pack = Pack::stream;
+  std::string tokenizer = "char";
+  Eos eos = Eos::none;
+
+  std::string init;
+  std::vector<std::string> init_changes;
+  std::vector<std::string> freeze;
+
+  int64_t batch = 12;
+  int64_t accumulation = 1;
+  Precision reduce_dtype = Precision::f32;
+  int64_t rank_timeout = 300;  // seconds
+  bool batch_invariant = false;
+  Recompute recompute = Recompute::none;
+  std::optional<int64_t> context;
+  int64_t steps = 2000;
+  Schedule schedule;
+  OptimizerConfig optimizer;
+  double clip = 1;
+
+  uint64_t seed = 1337;
+  Device device = Device::cpu;
+  Precision precision = Precision::f32;
+  bool cuda_graph = false;
+  bool tune_products = false;
+  int64_t threads = 0;
+
+  int64_t eval_every = 250;
+  int64_t eval_batches = 0;
+  int64_t eval_from = 0;
+  int64_t patience = 0;
+  int64_t log_every = 10;
+  int64_t checkpoint_every = 250;
+  int64_t keep_checkpoints = 2;
+  SampleConfig sample;
+
+  // The user's settings of keys whose values follow from other keys, as in a run file: "null" of model.ff, "4" of model.layers for
+  // several scales with 4 each. load_config fills it in.
+  std::map<std::string, std::string> following = {};
+};
+
+// True if the data is generated.
+inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
+
+inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
+// The names of a classifier's classes; their numbers where they have no names.
+std::vector<std::string> class_names(const TrainConfig& config);
+// True if documents follow each other in what a language model learns: then a token has to say where each ends.
+inline bool joins_documents(const TrainConfig& config) {
+  return (config.format == DocumentFormat::jsonl || config.format == DocumentFormat::tsv) && !is_classifier(config);
+}
+inline bool writes_samples(const TrainConfig& config) { return config.sample.tokens > 0 && config.model.traits().writes_text(); }
+inline bool is_chat(const TrainConfig& config) { return config.format == DocumentFormat::messages; }
+// True if the run knows a template of conversations: it learns them, or starts from a model that did, or is an imported one.
+inline bool has_chat(const TrainConfig& c) {
+  return !c.chat.empty() && c.model.traits().writes_text() && (is_chat(c) || !c.init.empty() || c.data.empty());
+}
+// True if training goes through the documents in a random order; a classifier always does, and so do conversations.
+inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || is_chat(config); }
+
+// True if training packs documents by best fit.
+inline bool is_packed(const TrainConfig& config) {
+  return config.pack == Pack::best && is_shuffled(config) && !is_sorting(config) && !is_classifier(config);
+}
+
+void visit_fields(TrainConfig& config, const Fields& field);
+
+// True for values of `data` that are paths. Others are names of their own, such as embedded.
+inline bool names_data_file(const std::string& text) { return text != "embedded" && text != "sorter"; }
+
+// The training step that the config describes.
+TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
+
+// The keys that are read, a line each, for another process, and the config that has them; without the user's settings of keys that follow
+// from others.
+std::string to_lines(const TrainConfig& config);
+TrainConfig from_lines(const std::string& lines);
+
+// Hooks of load_config (apps/run/config.h). check lets vocab be 0: the tokenizer gives it later.
+void apply_preset(TrainConfig& config);
+void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
+void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
+// Errors: a step has fewer micro-batches than the ranks that are to share it, and the line names a run of the same sequences, if there is
+// one; a key that is only for one process.
+void check_shared(const TrainConfig& config, int64_t ranks);
+// Fills in model.vocab, if the config leaves it to the tokenizer.
+void resolve_vocab(TrainConfig& config, int64_t size);
+// True if no end of lines or documents was chosen. The default depends on the format (apply_preset) and on the tokenizer, which may have
+// no such token.
+inline bool follows_tokenizer_eos(const TrainConfig& config) { return config.following.contains("eos"); }
+inline void resolve_eos(TrainConfig& config, const Tokenizer& tokenizer) {
+  if (follows_tokenizer_eos(config)) config.eos = eos_of(tokenizer);
+}
+
+}  // namespace ricci::apps

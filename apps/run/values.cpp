@@ -1,0 +1,180 @@
+// Values of keys: from YAML into members, and back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "apps/run/config.h"
+
+namespace ricci::apps {
+namespace {
+
+using Kind = YamlValue::Kind;
+
+template <class Number> bool parse_number(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+// Each parse returns whether the node is a value of the type; `what` of the type completes "expected ...".
+bool parse(const YamlValue& node, std::string& value) {
+  value = node.text;
+  return node.kind == Kind::text;
+}
+// 2000, and 2e3: a number with an exponent is an integer where it has one and every integer of its size is exact.
+template <class Integer> bool parse_integer(const YamlValue& node, Integer& value) {
+  if (node.kind != Kind::text) return false;
+  if (parse_number(node.text, value)) return true;
+  constexpr double most = 1LL << 53;
+  double number = 0;
+  if (node.text.find_first_of("eE") == std::string::npos || !parse_number(node.text, number)) return false;
+  if (number != std::floor(number) || std::abs(number) > most || (number < 0 && std::is_unsigned_v<Integer>)) return false;
+  value = static_cast<Integer>(number);
+  return true;
+}
+bool parse(const YamlValue& node, int64_t& value) { return parse_integer(node, value); }
+bool parse(const YamlValue& node, uint64_t& value) { return parse_integer(node, value); }
+bool parse(const YamlValue& node, double& value) {
+  return node.kind == Kind::text && parse_number(node.text, value) && std::isfinite(value);
+}
+bool parse(const YamlValue& node, bool& value) {
+  if (node.kind != Kind::text) return false;
+  const std::string& text = node.text;
+  value = text == "true" || text == "True" || text == "TRUE";
+  return value || text == "false" || text == "False" || text == "FALSE";
+}
+template <class T> bool parse(const YamlValue& node, std::optional<T>& value) {
+  if (node.kind == Kind::nothing) value.reset();
+  return node.kind == Kind::nothing || parse(node, value.emplace());
+}
+template <class T> bool parse(const YamlValue& node, std::vector<T>& values) {
+  values.clear();
+  if (node.kind == Kind::nothing) return true;
+  if (node.kind != Kind::list) return parse(node, values.emplace_back());
+  for (const YamlValue& each : node.items)
+    if (!parse(each, values.emplace_back())) return false;
+  return true;
+}
+// "0:8, 8:256"
+bool parse_ranges(std::string_view text, std::vector<Range>& ranges) {
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    std::string_view one = text.substr(begin, comma - begin);
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    const size_t colon = one.find(':');
+    Range& range = ranges.emplace_back();
+    if (colon == one.npos || !parse_number(one.substr(0, colon), range.lo) || !parse_number(one.substr(colon + 1), range.hi)) return false;
+    begin = comma + 1;
+  }
+  return true;
+}
+bool parse(const YamlValue& node, std::vector<Range>& ranges) {
+  ranges.clear();
+  if (node.kind == Kind::nothing) return true;
+  if (node.kind == Kind::text) return parse_ranges(node.text, ranges);
+  if (node.kind != Kind::list) return false;
+  for (const YamlValue& each : node.items) {
+    std::vector<int64_t> ends;
+    if (each.kind == Kind::text ? !parse_ranges(each.text, ranges) : !parse(each, ends) || ends.size() != 2) return false;
+    if (each.kind != Kind::text) ranges.push_back({ends[0], ends[1]});
+  }
+  return true;
+}
+
+bool parse(const YamlValue& node, const ChoiceMember& choice) {
+  const auto found = std::find(choice.names.begin(), choice.names.end(), node.text);
+  if (node.kind != Kind::text || found == choice.names.end()) return false;
+  *choice.number = static_cast<uint8_t>(found - choice.names.begin());
+  return true;
+}
+
+std::string what(const std::string&) { return "text"; }
+std::string what(int64_t) { return "integer"; }
+std::string what(uint64_t) { return "integer of 0 or more"; }
+std::string what(double) { return "number"; }
+std::string what(bool) { return "true or false"; }
+std::string what(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[0, 8], [8, 256]]"; }
+template <class T> std::string what(const std::optional<T>&) { return what(T()) + " or null"; }
+template <class T> std::string what(const std::vector<T>&) { return what(T()) + " or list of " + what(T()) + "s"; }
+std::string what(const ChoiceMember& choice) {
+  std::string list;
+  for (const char* name : choice.names) list += (list.empty() ? "one of " : ", ") + std::string(name);
+  return list;
+}
+
+std::string text_of(const std::string& text) { return yaml_text(text); }
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(uint64_t value) { return std::to_string(value); }
+std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
+std::string text_of(const Range& range) { return fmt::format("{}:{}", range.lo, range.hi); }
+std::string text_of(const ChoiceMember& choice) { return yaml_text(choice.names[*choice.number]); }
+template <class T> std::string text_of(const std::optional<T>& value) { return value ? text_of(*value) : "null"; }
+template <class T> std::string text_of(const std::vector<T>& values) {
+  if (values.size() == 1) return text_of(values[0]);
+  std::string list = "[";
+  for (const T& value : values) list += (list.size() > 1 ? ", " : "") + text_of(value);
+  return list + "]";
+}
+
+// f(member) for the member of a field; a choice is given as its ChoiceMember.
+template <class F> auto at_member(const Field& field, const F& f) {
+  return std::visit(
+      [&]<class Member>(const Member& member) {
+        if constexpr (std::is_pointer_v<Member>) return f(*member);
+        else return f(member);
+      },
+      field.value);
+}
+
+}  // namespace
+
+// Plain where no reader can take it for anything but text or a number, else quoted as in JSON.
+std::string yaml_text(const std::string& text) {
+  const auto plain = [](unsigned char c) { return c != 0 && c < 128 && (std::isalnum(c) || std::strchr("_./-", c)); };
+  const bool reserved = text == "null" || text == "Null" || text == "NULL" || text == "true" || text == "false";
+  if (!text.empty() && text[0] != '-' && !reserved && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += std::string("\\") + c;
+    else if (c == '\n') quoted += "\\n";
+    else if (c == '\t') quoted += "\\t";
+    else if (static_cast<unsigned char>(c) < 32 || c == 127) quoted += fmt::format("\\x{:02x}", c);
+    else quoted += c;
+  }
+  return quoted + '"';
+}
+
+bool parse_value(const YamlValue& node, const Field& field) {
+  return at_member(field, [&](auto& member) { return parse(node, member); });
+}
+
+std::string expected_value(const Field& field) {
+  return at_member(field, [](const auto& member) { return what(member); });
+}
+
+std::string value_text(const Field& field) {
+  return at_member(field, [](const auto& member) { return text_of(member); });
+}
+
+TextsByKey value_texts(const std::vector<Field>& fields) {
+  TextsByKey texts;
+  for (const Field& field : fields)
+    if (field.is_read) texts[field.key] = value_text(field);
+  return texts;
+}
+
+std::string value_yaml(const Field& field) {
+  const std::vector<Range>* const* const ranges = std::get_if<std::vector<Range>*>(&field.value);
+  if (!ranges) return value_text(field);
+  std::vector<std::string> texts;
+  for (const Range& range : **ranges) texts.push_back(text_of(range));
+  return text_of(texts);
+}
+
+}  // namespace ricci::apps

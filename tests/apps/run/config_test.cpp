@@ -1,0 +1,498 @@
+// Run files and overrides: the values that are read and printed, those that follow from others, every fault with its place, and suggestions
+// in the place of an unknown key.
+#include "apps/run/config.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "apps/run/train_config.h"
+#include "core/error.h"
+#include "core/files/file.h"
+#include "tests/data/files.h"
+#include "tests/sanitized.h"
+#include "tests/skip.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+
+namespace {
+
+TrainConfig read(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  const ScratchFolder folder;
+  return load_config<TrainConfig>(folder.write("run.yaml", yaml), overrides);
+}
+
+// The error of a run file, as if it were called run.yaml.
+std::string complaint(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("run.yaml", yaml);
+  std::string error = error_of([&] { load_config<TrainConfig>(path, overrides); });
+  CHECK(error.find('\n') == error.npos);
+  if (error.starts_with(path)) error.replace(0, path.size(), "run.yaml");
+  return error;
+}
+
+TrainConfig of_keys(const std::vector<std::string>& overrides) { return load_config<TrainConfig>("", overrides); }
+std::string complaint_of_keys(const std::vector<std::string>& overrides) {
+  return error_of([&] { of_keys(overrides); });
+}
+std::string override_complaint(const std::string& assignment) { return complaint_of_keys({assignment}); }
+
+// The config as to_yaml writes it, read again with other overrides.
+TrainConfig again(const TrainConfig& config, const std::vector<std::string>& overrides) {
+  const ScratchFolder folder;
+  return load_config<TrainConfig>(folder.write("config.yaml", to_yaml(config)), overrides);
+}
+
+// The key that a complaint about an unknown one suggests; empty: none.
+std::string suggested(const std::string& message) {
+  const size_t end = message.rfind('\''), begin = message.rfind('\'', end - 1) + 1;
+  return contains(message, "; --help-config") ? "" : message.substr(begin, end - begin);
+}
+
+}  // namespace
+
+TEST_CASE("config: defaults, with what follows from them") {
+  const TrainConfig config = load_config<TrainConfig>("");
+  CHECK(config.context == 64);
+  CHECK(config.model.block.ff == 512);
+  CHECK(config.model.vocab == 0);
+  for (const char* empty : {"", "\n", "# a comment\n", "model:\n", "{}", "---\n"}) CHECK(to_yaml(read(empty)) == to_yaml(config));
+}
+
+TEST_CASE("config: values of every type") {
+  const TrainConfig config = read(R"(
+name: trial-7
+lr: 3e-4
+clip: 0
+steps: 12
+seed: 18446744073709551615
+data: [a.txt, "b, c.txt"]
+validation: v.txt
+model:
+  layers: 6
+  d: 96
+  bias: False
+  tie: true
+  window: 5
+  dropout: .1
+context: 32
+sample: {prompt: "a\tb\n", tokens: 7, temperature: 0.5}
+)");
+  CHECK(config.name == "trial-7");
+  CHECK(config.schedule.lr == 3e-4);
+  CHECK(config.clip == 0);
+  CHECK(config.steps == 12);
+  CHECK(config.seed == UINT64_MAX);
+  CHECK(config.data == std::vector<std::string>{"a.txt", "b, c.txt"});
+  CHECK(config.validation == std::vector<std::string>{"v.txt"});
+  CHECK(config.model.layers == 6);
+  CHECK(config.model.d == 96);
+  CHECK(config.model.block.ff == 384);
+  CHECK_FALSE(config.model.block.bias);
+  CHECK(config.model.settings<Sdp>().window == 5);
+  CHECK(config.model.block.dropout == 0.1);
+  CHECK(config.context == 32);
+  CHECK(config.sample.prompt == "a\tb\n");
+  CHECK(config.sample.tokens == 7);
+  CHECK(config.sample.sampling.temperature == 0.5);
+}
+
+TEST_CASE("config: overrides win, the last one counts, sections may be given whole") {
+  const std::string yaml = "lr: 1e-2\nmodel:\n  layers: 2\n  d: 32\n";
+  const TrainConfig config =
+      read(yaml, {"model.layers=3", "lr=2e-3", "model.layers=6", "model={heads: 2, ctx: 8}", "data=[x, y]", "name=a=b"});
+  CHECK(config.model.layers == 6);
+  CHECK(config.model.d == 32);
+  CHECK(config.model.settings<Sdp>().heads == 2);
+  CHECK(config.context == 8);
+  CHECK(config.schedule.lr == 2e-3);
+  CHECK(config.data == std::vector<std::string>{"x", "y"});
+  CHECK(config.name == "a=b");
+  CHECK(read("model.layers: 5").model.layers == 5);
+  CHECK_FALSE(read("model: {window: null}").model.settings<Sdp>().window.has_value());
+  for (const char* none : {"model.window=null", "model.window="})
+    CHECK_FALSE(read("model: {window: 3}", {none}).model.settings<Sdp>().window.has_value());
+  for (const char* none : {"validation: null", "validation: []"}) CHECK(read(none).validation.empty());
+}
+
+TEST_CASE("config: a preset gives its keys wherever it stands; what is said explicitly wins") {
+  const TrainConfig file = read("model:\n  tie: true\n  preset: msa\n  norm: pre\n");
+  CHECK(file.model.output.tie);
+  CHECK(file.model.block.norm == Norm::pre);
+  CHECK(file.model.block.activation == Activation::relu);
+  CHECK(file.model.output.head_bias);
+  const TrainConfig line = read("model:\n  preset: gpt\n  activation: gelu_tanh\n", {"model.preset=msa"});
+  CHECK(line.model.block.norm == Norm::post);
+  CHECK(line.model.block.activation == Activation::gelu_tanh);
+}
+
+TEST_CASE("config: unknown keys name file, line and the nearest known key") {
+  CHECK(complaint("steps: 3\n\nmodel:\n  d: 8\n  windwo: 3\n") ==
+        "run.yaml:5: unknown key 'model.windwo', the nearest known key is 'model.window'");
+  CHECK(complaint("layers: 3\n") == "run.yaml:1: unknown key 'layers', the nearest known key is 'model.layers'");
+  CHECK(complaint("model: {lr: 3}\n") == "run.yaml:1: unknown key 'model.lr', the nearest known key is 'lr'");
+  CHECK(complaint("stpes: 3\n") == "run.yaml:1: unknown key 'stpes', the nearest known key is 'steps'");
+  CHECK(complaint("modle:\n  d: 3\n") == "run.yaml:1: unknown key 'modle', the nearest known key is 'model'");
+  CHECK(override_complaint("model.layer=6") == "command line: unknown key 'model.layer', the nearest known key is 'model.layers'");
+  CHECK(complaint("frobnicate: 3\n") == "run.yaml:1: unknown key 'frobnicate'; --help-config prints every key");
+  CHECK(override_complaint("max_ranks=4") ==
+        "command line: unknown key 'max_ranks', which was removed: the processes that mpirun starts share a step");
+  CHECK(override_complaint("Warmup=6") == "command line: unknown key 'Warmup', the nearest known key is 'warmup'");
+}
+
+TEST_CASE("config: integers with an exponent") {
+  CHECK(read("steps: 1e3").steps == 1000);
+  CHECK(read("steps: 2.5E3").steps == 2500);
+  CHECK(read("seed: 1e1").seed == 10);
+  CHECK(complaint("steps: 1e-3\n") == "run.yaml:1: steps: expected integer, got '1e-3'");
+  CHECK(complaint("steps: 1e300\n") == "run.yaml:1: steps: expected integer, got '1e300'");
+  CHECK(complaint("seed: -1e3\n") == "run.yaml:1: seed: expected integer of 0 or more, got '-1e3'");
+}
+
+TEST_CASE("config: a key that nothing reads is an error that says who does") {
+  CHECK(complaint("momentum: 0.5\n") == "run.yaml:1: momentum: nothing reads it here, only optimizer: sgd");
+  CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") == "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, adam");
+  CHECK(override_complaint("decay_fraction=0.1") == "command line: decay_fraction: nothing reads it here, only schedule: wsd");
+  CHECK(complaint("min_lr: 0\nschedule: constant\n") ==
+        "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");
+  CHECK(complaint("validation: a.txt\ntrain_fraction: 0.5\n") == "run.yaml:2: train_fraction: nothing reads it here, only validation: []");
+  // The key that decides may come later, and from elsewhere.
+  CHECK(read("momentum: 0.5\n", {"optimizer=sgd"}).optimizer.momentum == 0.5);
+  CHECK(read("decay_fraction: 0.5\nschedule: wsd\n").schedule.decay_fraction == 0.5);
+  CHECK_FALSE(contains(to_yaml(read("")), "momentum"));
+}
+
+TEST_CASE("config: wrong types name file, line, key and value") {
+  CHECK(complaint("model:\n  heads: 2\n  d: abc\n") == "run.yaml:3: model.d: expected integer, got 'abc'");
+  CHECK(complaint("steps: 1.5\n") == "run.yaml:1: steps: expected integer, got '1.5'");
+  CHECK(complaint("steps: 99999999999999999999\n") == "run.yaml:1: steps: expected integer, got '99999999999999999999'");
+  CHECK(complaint("steps:\n") == "run.yaml:1: steps: expected integer, got nothing");
+  CHECK(complaint("steps: [1]\n") == "run.yaml:1: steps: expected integer, got a list");
+  CHECK(complaint("seed: -1\n") == "run.yaml:1: seed: expected integer of 0 or more, got '-1'");
+  CHECK(complaint("lr: fast\n") == "run.yaml:1: lr: expected number, got 'fast'");
+  CHECK(complaint("lr: .nan\n") == "run.yaml:1: lr: expected number, got '.nan'");
+  CHECK(complaint("model: {tie: yes}\n") == "run.yaml:1: model.tie: expected true or false, got 'yes'");
+  CHECK(complaint("name: {a: b}\n") == "run.yaml:1: name: expected text, got keys and values");
+  CHECK(complaint("data: [a, [b]]\n") == "run.yaml:1: data: expected text or list of texts, got a list");
+  CHECK(complaint("model: {window: x}\n") == "run.yaml:1: model.window: expected integer or null, got 'x'");
+  CHECK(complaint("model: {norm: mid}\n") == "run.yaml:1: model.norm: expected one of pre, post, got 'mid'");
+  CHECK(complaint("model: 3\n") == "run.yaml:1: model: expected keys and values, got '3'");
+  CHECK(complaint("- a\n") == "run.yaml:1: expected keys and values, got a list");
+  CHECK(complaint("? [a]\n: b\n") == "run.yaml:1: expected a key, got a list");
+  CHECK(override_complaint("model.d=abc") == "command line: model.d: expected integer, got 'abc'");
+  CHECK(override_complaint("model.d") == "command line: expected key=value, got 'model.d'");
+  CHECK(override_complaint("~model.dd") == "command line: unknown key 'model.dd', the nearest known key is 'model.d'");
+  CHECK(override_complaint("~lr=3") == "command line: ~lr takes the key back and has no value, expected ~lr, got '~lr=3'");
+  CHECK(override_complaint("~") == "command line: unknown key ''; --help-config prints every key");
+  CHECK(override_complaint("=3") == "command line: expected key=value, got '=3'");
+  CHECK(complaint("steps: \"a\\nb" + std::string(100, 'c') + "\"\n") ==
+        "run.yaml:1: steps: expected integer, got 'a b" + std::string(54, 'c') + "...'");
+}
+
+TEST_CASE("config: ~KEY removes a key that the file sets") {
+  const std::string yaml = "lr: 0.5\nsample.prompt: x\nmodel: {mixer: sdp, heads: 2, d: 32}\n";
+  CHECK(to_yaml(read(yaml, {"~lr", "~sample.prompt"})) == to_yaml(read("model: {mixer: sdp, heads: 2, d: 32}\n")));
+  CHECK(to_yaml(read(yaml, {"lr=3", "~lr"})) == to_yaml(read(yaml, {"~lr"})));
+  CHECK(to_yaml(read(yaml, {"~model"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\n")));
+  CHECK(to_yaml(read(yaml, {"~lr", "lr=3"})) == to_yaml(read(yaml, {"lr=3"})));
+  CHECK(to_yaml(read(yaml, {"~steps"})) == to_yaml(read(yaml)));  // there is nothing to take back
+  CHECK(complaint(yaml, {"model.mixer=identity"}).find("model.heads: nothing reads it here") != std::string::npos);
+  CHECK(to_yaml(read(yaml, {"model.mixer=identity", "~model.heads"})) ==
+        to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {mixer: identity, d: 32}\n")));
+  CHECK(to_yaml(read(yaml, {"~model.mixer", "~model.heads"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {d: 32}\n")));
+}
+
+TEST_CASE("config: what is not YAML, and keys given twice") {
+  CHECK(complaint("steps: 3\nlr: [1\n") == "run.yaml:3: not YAML: end of sequence flow not found");
+  CHECK(complaint("a: b: c\n") == "run.yaml:1: not YAML: illegal map value");
+  CHECK(complaint("steps: 3\nname: \"a\n") == "run.yaml:3: not YAML: illegal EOF in scalar");
+  CHECK(complaint("sample:\n  prompt: 'a\nsteps: 3\n") == "run.yaml:4: not YAML: illegal EOF in scalar");
+  CHECK(override_complaint("data=[a").starts_with("command line: data=[a: not YAML: "));
+  CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got more");
+  CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
+  CHECK(complaint("model: {d: 8}\nmodel.d: 16\n") == "run.yaml:2: model.d is given twice");
+  // Of one number the last counts; two lists of texts may be meant as one.
+  CHECK(complaint_of_keys({"data=a", "lr=1", "data=b"}) == "command line: data is given twice; data='[A, B]' is a list of both");
+  CHECK(read("data: [a, b]\n", {"data=c"}).data == std::vector<std::string>{"c"});
+  CHECK(of_keys({"model.levels=3", "model.mixer=dispatcher", "model.levels=4"}).model.settings<Dispatcher>().levels == 4);
+  CHECK(error_of([] { load_config<TrainConfig>("/no/such.yaml"); }) == "cannot read /no/such.yaml: No such file or directory");
+}
+
+TEST_CASE("config: values that cannot be") {
+  CHECK(complaint("model: {d: 64, heads: 3}\n") == "model.heads: 3 does not divide d = 64");
+  CHECK(complaint("lr: 0\n") == "lr: 0, expected more than 0");
+  CHECK(complaint("lr: 1e-5\n") == "min_lr: 0.0001 exceeds lr = 1e-05");
+  CHECK(complaint("beta2: 1\n") == "beta2: 1, expected 0 or more and less than 1");
+  CHECK(complaint("optimizer: sgd\nmomentum: 1\n") == "momentum: 1, expected 0 or more and less than 1");
+  CHECK(complaint("optimizer: sgd\nmomentum: 0\nnesterov: true\n") == "nesterov: needs a momentum above 0");
+  CHECK(complaint("optimizer: lion\n") == "run.yaml:1: optimizer: expected one of adamw, adam, sgd, got 'lion'");
+  CHECK(complaint("schedule: wsd\ndecay_fraction: 1.5\n") == "decay_fraction: 1.5, expected 0 to 1");
+  CHECK(complaint("accumulation: 0\n") == "accumulation: 0, expected 1 or more");
+  CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
+  CHECK(complaint("batch: 65536\naccumulation: 65536\n") ==
+        "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
+  CHECK(complaint("batch: 2147483647\nsteps: 9000000000000\nmodel: {ctx: 16}\n") ==
+        "steps: 9000000000000 of batch 2147483647 and context 16 are more tokens than 64 bits can count");
+  CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");
+  CHECK(complaint("threads: -1\n") == "threads: -1, expected 0 or more");
+  CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");
+  CHECK(complaint("log_every: 0\n") == "log_every: 0, expected 1 or more");
+  CHECK(complaint("context: 65\n") == "context: 65 exceeds model.ctx = 64");
+  CHECK(complaint("data: sorter\nmodel: {ctx: 20}\n") == "model.ctx: 20, but sort_length: 11 takes 21 positions");
+  CHECK(complaint("data: sorter\nmodel: {ctx: 21, family: classifier}\n").starts_with("data: sorter, but model.family: classifier"));
+  CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
+  for (const char* name : {"''", ".", "..", "a/b"})
+    CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));
+  CHECK(complaint("name: 'a '\n") == "name: 'a ' cannot be the name of a folder");
+  CHECK(complaint("name: \"a\\nb\"\n") == "name: a control character cannot be in the name of a folder");
+  CHECK(complaint("name: " + std::string(201, 'n') + "\n") == "name: '" + std::string(57, 'n') + "...' cannot be the name of a folder");
+  CHECK(
+      complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not see the tokens that it is to predict");
+  CHECK(complaint("schedule: step\n") == "run.yaml:1: schedule: expected one of cosine, linear, constant, inverse_sqrt, wsd, got 'step'");
+  CHECK(complaint("schedule: constant\nlr: 1e-5\n") == "no error");
+}
+
+TEST_CASE("config: what is printed reads back to the same config") {
+  const std::string yaml = "name: \"007: #x\"\nlr: 0.1\neps: 1.0000000000000002e-8\ndata: [a, 'b, c', 'null', '- x', '[y]', \"it's\", "
+                           "'q\"\\']\n"
+                           "model: {preset: msa, window: 3}\n"
+                           "sample: {prompt: \"\\n\\t\\x01 \\\\ ü: \"}\n";
+  const TrainConfig first = read(yaml);
+  const std::string text = to_yaml(first);
+  const TrainConfig second = read(text);
+  CHECK(to_yaml(second) == text);
+  CHECK(second.data == std::vector<std::string>{"a", "b, c", "null", "- x", "[y]", "it's", "q\"\\"});
+  CHECK(second.name == "007: #x");
+  CHECK(second.optimizer.eps == 1.0000000000000002e-8);
+  CHECK(second.sample.prompt == "\n\t\x01 \\ ü: ");
+  for (const char* word : {"null", "true", "~", "", "0", "a b", "*x", "&x", "%", "@", "'", "-"})
+    CHECK(read(to_yaml(read("data: [\"" + std::string(word) + "x\"]", {"sample.prompt=\"" + std::string(word) + "\""}))).sample.prompt ==
+          word);
+}
+
+TEST_CASE("config: the description of all keys is a run file of the defaults") {
+  const std::string text = describe(TrainConfig());
+  CHECK(to_yaml(read(text)) == to_yaml(read("")));
+  CHECK(to_yaml(read("lr: 3e-4", {"data=[a, b]"}))
+            .starts_with("name: run\nruns: \"\"\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: null  # 0\n  ctx: 64\n  "
+                         "d: 128\n  layers: 4\n"));
+  CHECK(contains(text, "\n  heads: 4                         # attention heads; they divide d; only mixer: sdp\n"));
+  CHECK(contains(text, "\ntokenizer: char                    # char or byte; word or bpe: "));
+}
+
+TEST_CASE("config: the config.yaml of a run, written before it told the version, lists keys that nothing reads") {
+  const std::string keys = "model:\n  d: 16\n  forgotten: false\n  scales: [1, 4]\ndecay_fraction: 0.7\nsteps: 3\nno_section:\n  a: 1\n";
+  const std::string old = "# commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 1, seed 1\n";
+  const std::string after = "# after step 2: commit 2b3c4d5e6f, g++ 12.2.0\n",
+                    after_now = "# after step 2: ricci 0.1.0, commit 2b3c4d5e6f\n";
+  for (const std::string& head : {old, old + after, old + "# my words\n"}) {
+    const TrainConfig config = read(head + keys);
+    CHECK(config.model.d == 16);
+    CHECK(config.steps == 3);
+    CHECK(config.schedule.decay_fraction == TrainConfig().schedule.decay_fraction);
+  }
+  CHECK(complaint(keys) == "run.yaml:3: unknown key 'model.forgotten'; --help-config prints every key");
+  CHECK(complaint("max_ranks: 4\n").starts_with("run.yaml:1: unknown key 'max_ranks', which was removed"));
+  CHECK(read("# ricci 0.1.0, commit 1a2b3c4d5e\nmax_ranks: 4\nsteps: 3\n").steps == 3);
+  CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\n" + keys).starts_with("run.yaml:4: unknown key 'model.forgotten'"));
+  CHECK(complaint(old + after_now + keys).starts_with("run.yaml:5: unknown key 'model.forgotten'"));
+  CHECK(complaint("steps: 3\n" + old + keys).starts_with("run.yaml:5: unknown key 'model.forgotten'"));
+  CHECK(complaint(old + "decay_fraction: 0.7\n", {"decay_fraction=0.7"}) ==
+        "command line: decay_fraction: nothing reads it here, only schedule: wsd");
+  CHECK(complaint(old + "model: {mixer: unheard}\n").starts_with("run.yaml:2: model.mixer: expected one of "));
+  CHECK(complaint(old + "steps: two\n") == "run.yaml:2: steps: expected integer, got 'two'");
+}
+
+TEST_CASE("config: lists of integers, one of which may stand alone") {
+  const ModelConfig c = of_keys({"model={family: topdown, scales: [1, 2, 8], layers: [3, 2, 1]}"}).model;
+  CHECK(c.scales.scales == std::vector<int64_t>{1, 2, 8});
+  CHECK(c.stack_layers.layers == std::vector<int64_t>{3, 2, 1});
+  CHECK(of_keys({"model={family: topdown, scales: [1, 2, 8], layers: 3}"}).model.stack_layers.layers == std::vector<int64_t>{3, 3, 3});
+  CHECK(of_keys({"model={family: retina, scales: [1, 4], layers: 3}"}).model.layers == 3);
+  CHECK(complaint_of_keys({"model={family: topdown, scales: [1, a]}"}) ==
+        "command line: model.scales: expected integer or list of integers, got a list");
+  CHECK(complaint_of_keys({"model={family: topdown, layers: {a: 1}}"}) ==
+        "command line: model.layers: expected integer or list of integers, got keys and values");
+  CHECK(complaint_of_keys({"model={family: retina, layers: [1, 2, 3, 4]}"}) == "command line: model.layers: expected integer, got a list");
+  CHECK(complaint_of_keys({"model.scales=[1, 2]"}) ==
+        "command line: model.scales: nothing reads it here, only family: topdown, bottomup, retina");
+}
+
+TEST_CASE("config: ranges as a text, as texts or as pairs") {
+  const std::vector<Range> expected = {{0, 8}, {8, 256}};
+  for (const char* windows : {"\"0:8, 8:256\"", "0:8, 8:256", "0:8,8:256", "[0:8, 8:256]", "[[0, 8], [8, 256]]", "[\"0:8\", [8, 256]]"})
+    CHECK(of_keys({"model={family: retina, scales: [1, 4]}", std::string("model.windows=") + windows}).model.settings<Retina>().windows ==
+          expected);
+  const auto wrong = [](const char* windows) {
+    return complaint_of_keys({"model.family=retina", std::string("model.windows=") + windows});
+  };
+  for (const char* text : {"8", "0:8,", "0:8 8:16", "0:x", ":8", "0-8"})
+    CHECK(
+        wrong(text) == std::string("command line: model.windows: expected ranges as 0:8, 8:256 or [[0, 8], [8, 256]], got '") + text + "'");
+  for (const char* list : {"[0, 8]", "[[0, 8, 9]]", "[[0]]", "[[0, [8]]]", "[[a, 8]]"})
+    CHECK(wrong(list) == "command line: model.windows: expected ranges as 0:8, 8:256 or [[0, 8], [8, 256]], got a list");
+}
+
+TEST_CASE("config: files named .jsonl or .tsv are read so, unless the format is given") {
+  const auto format = [](const std::vector<std::string>& keys) { return load_config<TrainConfig>("", keys).format; };
+  CHECK(format({"data=a.txt"}) == DocumentFormat::text);
+  CHECK(format({"data=a.jsonl.zst"}) == DocumentFormat::jsonl);
+  CHECK(format({"data=[x/a.tsv, b.tsv.gz]"}) == DocumentFormat::tsv);
+  CHECK(format({"format=text", "data=a.jsonl"}) == DocumentFormat::text);
+  CHECK(format({"data=a.tsv", "format=jsonl"}) == DocumentFormat::jsonl);
+  CHECK(contains(to_yaml(load_config<TrainConfig>("", {"data=a.jsonl"})), "\nformat: jsonl\n"));
+}
+
+TEST_CASE("config: a coarse model writes no text, whatever sample.tokens is") {
+  CHECK(of_keys({"model.family=coarse"}).sample.tokens == 0);
+  CHECK(of_keys({"model.family=coarse", "sample.tokens=9"}).sample.tokens == 9);
+  CHECK_FALSE(writes_samples(of_keys({"model.family=coarse", "sample.tokens=9"})));
+  CHECK(writes_samples(of_keys({"sample.tokens=9"})));
+}
+
+TEST_CASE("config: lists and ranges are written as they are read") {
+  const TrainConfig written = of_keys({"model={family: retina, scales: [1, 4], windows: \"0:8, 8:64\", head_groups: [0, 1, 1, 1]}"});
+  const ScratchFolder folder;
+  const TrainConfig again = load_config<TrainConfig>(folder.write("run.yaml", to_yaml(written)));
+  CHECK(to_yaml(again.model) == to_yaml(written.model));
+  CHECK(contains(to_yaml(written), "  windows: [\"0:8\", \"8:64\"]\n"));
+  CHECK(contains(to_yaml(written), "  head_groups: [0, 1, 1, 1]\n"));
+  const TrainConfig coarse = of_keys({"model={family: topdown, scales: 1}"});
+  CHECK(to_yaml(load_config<TrainConfig>(folder.write("run.yaml", to_yaml(coarse))).model) == to_yaml(coarse.model));
+  const TrainConfig one = of_keys({"model={family: retina, scales: [1], windows: \"20:48\"}"});
+  CHECK(contains(to_yaml(one), "  windows: \"20:48\"\n"));  // a number to a reader of YAML 1.1, were it not for the quotes
+}
+
+TEST_CASE("config: what follows from sizes follows from those of a config that is made of it") {
+  const TrainConfig first = of_keys({"model={family: retina, scales: [1, 4], d: 32, ctx: 16}"});
+  const std::string text = to_yaml(first);
+  for (const char* line : {"  ff: null  # 128\n", "  windows: []  # [0:16, 0:16]\n", "  head_groups: []  # [0, 0, 1, 1]\n",
+           "\ncontext: null  # 16\n", "\nschedule_steps: null  # 2000\n"})
+    CHECK_MESSAGE(contains(text, line), line);
+  CHECK(to_yaml(again(first, {})) == text);
+  const TrainConfig other = again(first, {"model.d=64", "model.ctx=256", "model.heads=2", "steps=3"});
+  CHECK(other.model.block.ff == 256);
+  CHECK(other.model.settings<Retina>().windows == std::vector<Range>{{0, 256}, {0, 256}});
+  CHECK(other.model.settings<Retina>().head_groups == std::vector<int64_t>{0, 1});
+  CHECK(other.context == 256);
+  CHECK(other.schedule.steps == 3);
+}
+
+TEST_CASE("config: what was said stays, also where it is what would follow") {
+  const TrainConfig first = of_keys({"model.ff=512", "context=64", "model.norm=pre", "schedule_steps=2000"});
+  CHECK(contains(to_yaml(first), "  ff: 512\n"));
+  CHECK(contains(to_yaml(first), "  norm: pre\n"));
+  CHECK(contains(to_yaml(first), "\nschedule_steps: 2000\n"));
+  const TrainConfig other = again(first, {"model.d=64", "model.ctx=128", "model.preset=msa", "steps=3"});
+  CHECK(other.model.block.ff == 512);
+  CHECK(other.context == 64);
+  CHECK(other.model.block.norm == Norm::pre);
+  CHECK(other.model.block.activation == Activation::relu);
+  CHECK(other.schedule.steps == 2000);
+  CHECK(again(first, {"model.d=64", "model.ff=null"}).model.block.ff == 256);
+}
+
+TEST_CASE("config: one number of layers for all scales is one number for those of another config") {
+  const TrainConfig first = of_keys({"model={family: topdown, scales: [1, 4], layers: 3}"});
+  CHECK(contains(to_yaml(first), "  layers: 3  # [3, 3]\n"));
+  CHECK(again(first, {"model.scales=[1, 4, 16]"}).model.stack_layers.layers == std::vector<int64_t>{3, 3, 3});
+}
+
+TEST_CASE("config: a vocabulary of which nothing was said has the size of the tokenizer, whatever that is") {
+  for (const char* said : {"null", "0"}) {
+    TrainConfig first = of_keys({std::string("model.vocab=") + said});
+    resolve_vocab(first, 65);
+    CHECK(first.model.vocab == 65);
+    CHECK(contains(to_yaml(first), std::string("  vocab: ") + said + "  # 65\n"));
+    CHECK(again(first, {"tokenizer=byte"}).model.vocab == 0);
+  }
+  TrainConfig known = of_keys({"model.vocab=65"});
+  resolve_vocab(known, 66);
+  CHECK(contains(to_yaml(known), "  vocab: 65\n"));
+}
+
+TEST_CASE("config: keys that a preset or a family gives are null where nothing else was said") {
+  const TrainConfig first = of_keys({"model.preset=msa", "model.tie=true"});
+  CHECK(contains(to_yaml(first), "  norm: null  # post\n"));
+  CHECK(contains(to_yaml(first), "  tie: true\n"));
+  const TrainConfig other = again(first, {"model.preset=gpt"});
+  CHECK(other.model.block.norm == Norm::pre);
+  CHECK(other.model.output.tie);
+  CHECK(of_keys({"model.preset=msa", "model.norm=pre", "model.norm=null"}).model.block.norm == Norm::post);
+  const TrainConfig labels = again(of_keys({"data=a.tsv", "format=tsv", "label_field=1", "model.family=classifier"}), {});
+  CHECK_FALSE(labels.model.causal);
+  CHECK(labels.sample.tokens == 0);
+  CHECK(contains(to_yaml(labels), "  causal: null  # false\n"));
+  CHECK(contains(to_yaml(labels), "  tokens: null  # 0\n"));
+  CHECK(error_of([] { of_keys({"model.qk_norm=null"}); }) == "command line: model.qk_norm: expected true or false, got nothing");
+}
+
+TEST_CASE("builds: the comments on top, and which of them tell builds and versions") {
+  using Lines = std::vector<std::string_view>;
+  CHECK(comments_on_top("# a\n#b\nc: 1\n# d\n") == Lines{"# a", "#b"});
+  CHECK(comments_on_top("# a") == Lines{"# a"});
+  CHECK(comments_on_top("\n# a\n").empty());
+  CHECK(comments_on_top("").empty());
+  const char* const versions[] = {"# ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0", "# after step 5: ricci 0.1.0, commit 1a2b3c4d5e"};
+  const char* const builds[] = {"# commit 1a2b3c4d5e, g++ 12.2.0", "# after step 5: commit 1a2b3c4d5e, g++ 12.2.0"};
+  for (const char* line : versions) CHECK((tells_build(line) && has_version(line)));
+  for (const char* line : builds) CHECK((tells_build(line) && !has_version(line)));
+  CHECK_FALSE(tells_build("# my run: ricci 0.1.0"));
+  const std::string text = std::string(builds[0]) + "\n# my run\n" + versions[1] + "\na: 1\n" + versions[0] + "\n";
+  CHECK(builds_in(text) == std::vector<std::string>{"commit 1a2b3c4d5e, g++ 12.2.0", "after step 5: ricci 0.1.0, commit 1a2b3c4d5e"});
+  CHECK(builds_in("a: 1\n").empty());
+}
+
+TEST_CASE("config: names of nanoGPT and transformers are known, and lead to keys that there are") {
+  TrainConfig config;
+  const std::vector<Field> fields = fields_of(config);
+  for (const auto& [here, names] : other_names())
+    for (const std::string_view there : names) {
+      CAPTURE(there);
+      const auto has_key = [&](std::string_view key) {
+        return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.key == key; });
+      };
+      CHECK((has_key(here) && !has_key(there)));
+      CHECK(suggested(complaint_of_keys({std::string(there) + "=1"})) == here);
+      if (const std::string inside = "model." + std::string(there); inside != here)
+        CHECK(suggested(complaint_of_keys({inside + "=1"})) == here);
+    }
+  CHECK(complaint_of_keys({"n_layer=6"}) == "command line: unknown key 'n_layer', here it is 'model.layers'");
+}
+
+TEST_CASE("config: a word for what there is not leads to no key") {
+  for (const char* const word : {"epochs", "num_epochs", "num_train_epochs", "always_save_checkpoint", "compile", "backend", "wandb_log",
+           "wandb_project", "eval_only", "num_workers", "fp16", "local_rank", "resume", "verbose", "momentum_decay", "temperature_schedule",
+           "cache_dir", "report_to"}) {
+    CAPTURE(word);
+    CHECK(suggested(complaint_of_keys({std::string(word) + "=1"})) == "");
+  }
+}
+
+TEST_CASE("config: a key with one letter wrong leads to that key or to none") {
+  TrainConfig config;
+  const std::vector<Field> fields = fields_of(config);
+  std::set<std::string> known;
+  for (const Field& field : fields) known.insert(field.key);
+  int64_t right = 0, none = 0, wrong = 0;
+  const std::string letters = test::everything() && !test::kSanitized ? "aekqtx_2" : "q";
+  for (const std::string& key : known) {
+    for (size_t at = key.rfind('.') + 1; at < key.size(); ++at)
+      for (const char letter : letters) {
+        std::string typed = key;
+        typed[at] = letter;
+        const std::string last = typed.substr(typed.rfind('.') + 1);
+        const auto has_last = [&](const OtherNames& names) { return std::count(names.there.begin(), names.there.end(), last) > 0; };
+        if (known.contains(typed) || std::any_of(other_names().begin(), other_names().end(), has_last)) continue;
+        const std::string hint = suggested(complaint_of_keys({typed + "=1"}));
+        right += hint == key, none += hint.empty(), wrong += hint != key && !hint.empty();
+        if (hint != key && !hint.empty()) MESSAGE(typed << " -> " << hint);
+      }
+  }
+  CHECK(wrong == 0);
+  CHECK(right > 20 * none);
+}

@@ -1,0 +1,277 @@
+// metrics.jsonl by its bytes and as parsed JSON; event files by their bytes, and as the tensorboard package reads them.
+#include "apps/run/metrics.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "apps/run/tensorboard.h"
+#include "apps/run/train_config.h"
+#include "tests/data/files.h"
+#include "tests/skip.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+using nlohmann::json;
+
+namespace {
+
+// A record of that step, with a fixed time.
+Metrics record(int64_t step, std::optional<double> lr = {}) {
+  return {.step = step, .lr = lr, .time = 1700000000 + static_cast<double>(step)};
+}
+std::string line(int64_t step, std::optional<double> lr = {}) { return to_json(record(step, lr)) + "\n"; }
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += "0123456789abcdef"[byte >> 4 & 15], text += "0123456789abcdef"[byte & 15];
+  return text;
+}
+
+std::vector<std::string> event_files(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (const std::string name = entry.path().filename(); name.starts_with("events")) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+struct Said {
+  int code;
+  std::string text;  // stdout and stderr
+};
+Said shell(const std::string& command) {
+  FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  std::string text;
+  for (char block[256]; std::fgets(block, sizeof block, pipe);) text += block;
+  return {::pclose(pipe), text};
+}
+
+// $RICCI_PYTHON or python3, quoted, where it has the tensorboard package; else empty.
+std::string python_with_tensorboard() {
+  const char* const given = std::getenv("RICCI_PYTHON");
+  for (const std::string& python : {std::string(given ? given : ""), std::string("python3")})
+    if (!python.empty() && shell("'" + python + "' -c 'import tensorboard'").code == 0) return "'" + python + "'";
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("metrics: all keys, in order, null where nothing was measured") {
+  CHECK(
+      to_json({.step = 3, .tokens = 2304}) ==
+      R"({"step":3,"tokens":2304,"train_loss":null,"val_loss":null,"val_accuracy":null,"lr":null,"grad_norm":null,"tokens_per_s":null,"peak_bytes":null,"reserved_bytes":null,"ranks":null,"time":null})");
+  CHECK(
+      to_json({3, 2304, 1.5, 2.0, 0.75, 1e-3, 0.25, 15000.0, int64_t{1} << 40, int64_t{2} << 40, 4, 1700000000.125}) ==
+      R"({"step":3,"tokens":2304,"train_loss":1.5,"val_loss":2,"val_accuracy":0.75,"lr":0.001,"grad_norm":0.25,"tokens_per_s":15000,"peak_bytes":1099511627776,"reserved_bytes":2199023255552,"ranks":4,"time":1700000000.125})");
+}
+
+TEST_CASE("metrics: numbers read back to the same bits, and those that JSON cannot hold are null") {
+  for (const double value : {0.1, 1.0 / 3, 1e-300, 5e-324, 1.7976931348623157e308, -0.0, 123456789.123456789, 1e22}) {
+    const json record = json::parse(to_json({.step = 1, .train_loss = value}));
+    CHECK(record["train_loss"].get<double>() == value);
+  }
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double value : {std::nan(""), inf, -inf}) {
+    const json record = json::parse(to_json({.step = 1, .train_loss = value, .val_loss = 2.5, .grad_norm = value}));
+    CHECK(record["train_loss"].is_null());
+    CHECK(record["grad_norm"].is_null());
+    CHECK(record["val_loss"] == 2.5);
+  }
+}
+
+TEST_CASE("metrics: records are there as soon as they are appended, and a run that goes on adds to them") {
+  const ScratchFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  {
+    MetricsFile file(Folder(folder.path()), 0);
+    CHECK(read_file(path).empty());
+    file.append(record(1));
+    CHECK(read_file(path) == line(1));
+    file.append(record(2, 0.5));
+  }
+  MetricsFile again(Folder(folder.path()), 2);
+  again.append(record(3));
+  CHECK(read_file(path) == line(1) + line(2, 0.5) + line(3));
+}
+
+TEST_CASE("metrics: the time of a record is that of its appending") {
+  const ScratchFolder folder;
+  const auto now = [] { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); };
+  const double before = now();
+  MetricsFile(Folder(folder.path()), 0).append({.step = 1});
+  const double time = json::parse(read_file(folder / "metrics.jsonl"))["time"];
+  CHECK(time >= before - 0.001);
+  CHECK(time <= now());
+}
+
+TEST_CASE("metrics: records beyond the step that a run goes on from are dropped") {
+  const ScratchFolder folder;
+  for (const int64_t step : {4, 3, 2, 1, 0}) {
+    folder.write("metrics.jsonl", line(1) + line(2) + line(3));
+    MetricsFile(Folder(folder.path()), step).append(record(9));
+    std::string kept;
+    for (int64_t i = 1; i <= std::min<int64_t>(step, 3); ++i) kept += line(i);
+    CHECK(read_file(folder / "metrics.jsonl") == kept + line(9));
+  }
+}
+
+TEST_CASE("metrics: lines that a crash cut off or filled with zeros, and records that no training wrote, are removed") {
+  const ScratchFolder folder;
+  for (const std::string& broken : {std::string(R"({"step":2,"tok)"), std::string(R"({"step":2})"), std::string(20, '\0'),
+           std::string(20, '\0') + "\n", std::string("7\n"), std::string("{}\n"), std::string("[1]\n"), std::string("{\"step\":\"2\"}\n"),
+           std::string("\n"), std::string("{\"step\":18446744073709551615}\n"), std::string("{\"step\":1,\"a\":[[[]]]}\n"),
+           std::string(200'000, '[') + "\n", "{\"step\":" + std::string(100'000, '{') + "\n"}) {
+    for (const std::string& before : {std::string(), line(1), line(1) + line(2)}) {
+      folder.write("metrics.jsonl", before + broken);
+      MetricsFile(Folder(folder.path()), 5).append(record(6));
+      CHECK(read_file(folder / "metrics.jsonl") == before + line(6));
+    }
+  }
+  folder.write("metrics.jsonl", line(1) + "{\"step\":\n" + line(2));
+  MetricsFile(Folder(folder.path()), 5);
+  CHECK(read_file(folder / "metrics.jsonl") == line(1) + line(2));
+}
+
+TEST_CASE("metrics: errors name the file and the reason") {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder / "taken/metrics.jsonl");
+  CHECK(
+      error_of([&] { MetricsFile(Folder(folder / "taken"), 0); }) == "cannot read " + folder / "taken/metrics.jsonl" + ": Is a directory");
+  std::filesystem::create_directories(folder / "full");
+  MetricsFile full(Folder(folder / "full"), 0);
+  full.append(record(1));
+  const SizeLimit limit(10);
+  CHECK(error_of([&] { full.append(record(2)); }) == "cannot write " + folder / "full/metrics.jsonl" + ": File too large");
+}
+
+TEST_CASE("append file: only regular files grow, also through a link") {
+  const ScratchFolder folder;
+  const std::string foreign = folder.write("foreign", "text");
+  std::filesystem::create_symlink(foreign, folder / "link");
+  CHECK(error_of([&] { AppendFile("/dev/null"); }) == "cannot write /dev/null: it exists and is not a regular file");
+  CHECK(error_of([&] { AppendFile(folder.path()); }) == "cannot write " + folder.path() + ": Is a directory");
+  AppendFile(folder / "link").append(", more");
+  AppendFile(FilePlace(Folder(folder.path()), "link")).append(", and more");
+  CHECK(read_file(foreign) == "text, more, and more");
+}
+
+TEST_CASE("tensorboard: CRC-32C of RFC 3720, appendix B.4") {
+  CHECK(crc32c("") == 0);
+  CHECK(crc32c("123456789") == 0xe3069283u);
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aau);
+  CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43u);
+}
+
+TEST_CASE("tensorboard: events have the bytes that the tensorboard package 2.21 writes") {
+  const double time = 1700000000.25;
+  CHECK(hex(tfrecord(version_event(time))) == "1800000000000000a37f4b220900001040fc54d9411a0d627261696e2e4576656e743a32338d2fe9");
+  CHECK(hex(tfrecord(restart_event(time, 301))) == "100000000000000095fbfe180900001040fc54d94110ad023a020801cb79b93b");
+  const Scalar scalars[] = {{"train_loss", 1.5f}, {"lr", 1e-3f}};
+  CHECK(hex(tfrecord(scalars_event(time, 300, scalars))) ==
+        "2c00000000000000f4aecc450900001040fc54d94110ac022a1e0a110a0a747261696e5f6c6f7373150000c03f0a090a026c72156f12833a0750cf72");
+}
+
+TEST_CASE("tensorboard: hyper-parameters have the bytes that the tensorboard package 2.21 writes") {
+  const HyperParameter parameters[] = {{"causal", false}, {"lr", 1e-3}, {"mixer", std::string("sdp")}};
+  CHECK(hex(hyper_parameters_event(1700000000.25, parameters)) ==
+        "0900001040fc54d9412a710a6f0a1c5f68706172616d735f2f73657373696f6e5f73746172745f696e666f42060801120212004a470a450a"
+        "0768706172616d73123a1a380a0c0a0663617573616c120220000a0f0a026c72120911fca9f1d24d62503f0a0e0a056d6978657212051a03"
+        "7364702900001040fc54d941");
+}
+
+TEST_CASE("tensorboard: a new run tells its hyper-parameters, one that goes on does not") {
+  const ScratchFolder folder;
+  const HyperParameter parameters[] = {{"lr", 1e-3}};
+  for (const int64_t step : {0, 5}) MetricsFile(Folder(folder.path()), step, parameters);
+  const std::vector<std::string> names = event_files(folder.path());
+  REQUIRE(names.size() == 2);
+  CHECK(contains(read_file(folder / names[0]), "_hparams_/session_start_info"));
+  CHECK_FALSE(contains(read_file(folder / names[1]), "_hparams_"));
+}
+
+TEST_CASE("tensorboard: the hyper-parameters of a config are the keys that it reads") {
+  TrainConfig config;
+  config.name = "mine";
+  config.model.layers = 3;
+  config.data = {"a.txt", "b.txt"};
+  config.context.reset();
+  const auto value = [parameters = hyper_parameters(config)](const std::string& key) -> std::string {
+    for (const HyperParameter& parameter : parameters) {
+      if (parameter.key != key) continue;
+      if (const auto* number = std::get_if<double>(&parameter.value)) return "number " + std::to_string(*number);
+      if (const auto* text = std::get_if<std::string>(&parameter.value)) return "text " + *text;
+      return std::get<bool>(parameter.value) ? "true" : "false";
+    }
+    return "none";
+  };
+  CHECK(value("model.layers") == "number 3.000000");
+  CHECK(value("clip") == "number 1.000000");
+  CHECK(value("model.mixer") == "text sdp");
+  CHECK(value("tokenizer") == "text char");
+  CHECK(value("data") == "none");  // where the text lies does not tell how it is trained on
+  CHECK(value("batch_invariant") == "false");
+  CHECK(value("model.causal") == "true");
+  CHECK(value("context") == "none");     // null
+  CHECK(value("name") == "none");        // TensorBoard has its folder
+  CHECK(value("text_field") == "none");  // nothing reads it while the data is plain text
+}
+
+TEST_CASE("tensorboard: a file per start, each after those before it, and what was not measured is absent") {
+  const ScratchFolder folder;
+  folder.write("events.out.tfevents.4000000000.elsewhere", "");  // by a clock that was wrong
+  for (int start = 0; start < 3; ++start) {
+    MetricsFile file(Folder(folder.path()), start);
+    file.append({.step = start + 1, .tokens = 64, .lr = 1e-3, .grad_norm = std::nan(""), .time = 1700000000.25});
+  }
+  const std::vector<std::string> names = event_files(folder.path());
+  REQUIRE(names.size() == 4);
+  for (size_t i = 0; i < names.size(); ++i) CHECK(names[i].starts_with("events.out.tfevents." + std::to_string(4000000000 + i) + "."));
+  const Scalar scalars[] = {{"tokens", 64}, {"lr", 1e-3f}};
+  CHECK(read_file(folder / names[2]).ends_with(tfrecord(scalars_event(1700000000.25, 2, scalars))));
+}
+
+TEST_CASE("tensorboard: a file that is there already is never written to") {
+  const ScratchFolder folder;
+  const EventFile file(Folder(folder.path()), 1700000000.25, 1);
+  CHECK(error_of([&] { AppendFile(file.path(), AppendFile::Old::refuse); }) == "cannot write " + file.path() + ": File exists");
+  folder.write("events.out.tfevents.9223372036854775807.elsewhere", "");  // no time: it changes no name
+  const EventFile next(Folder(folder.path()), 1700000000.25, 1);
+  CHECK(next.path().starts_with(folder / "events.out.tfevents.1700000001."));
+}
+
+TEST_CASE("tensorboard: the tensorboard package reads what metrics.jsonl holds, after two resumes and a torn record" *
+          doctest::test_suite("needs tensorboard")) {
+  const std::string python = python_with_tensorboard();
+  if (python.empty()) return test::skip("needs python3 or $RICCI_PYTHON with the tensorboard package");
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder / "some");
+  const HyperParameter parameters[] = {{"causal", true}, {"lr", 0.002}, {"mixer", std::string("Größe \"1\"")}};
+  const auto train = [&](int64_t first, int64_t last, double shift) {
+    MetricsFile file(Folder(folder / "some"), first - 1, parameters);
+    for (int64_t step = first; step <= last; ++step)
+      file.append({step, step * 64, shift + 1.0 / static_cast<double>(step), step % 4 ? std::optional<double>() : 2.0 + shift, 1e-3, 0.5,
+          1e5, 1 << 20});
+  };
+  train(1, 10, 0);
+  AppendFile(folder / "some/" + event_files(folder / "some")[0]).append(std::string("\x2c\0\0\0\0", 5));
+  train(7, 12, 10);
+  train(9, 10, 20);
+  const Said said = shell(python + " '" RICCI_TESTS_FOLDER "/apps/read_events.py' '" + folder.path() + "' some");
+  CAPTURE(said.text);
+  CHECK(said.code == 0);
+  // 10 records: 6 values each, and val_loss at steps 4 and 8.
+  CHECK(said.text.ends_with("hyper-parameters of some: {\"causal\": true, \"lr\": 0.002, \"mixer\": \"Größe \\\"1\\\"\"}\n"
+                            "values beside them: grad_norm lr peak_bytes tokens tokens_per_s train_loss val_loss\n"
+                            "62 points, the same in both\n"));
+}

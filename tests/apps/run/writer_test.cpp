@@ -1,0 +1,81 @@
+// Escapes of prompts, as in the double quotes of YAML; and texts that end in front of a stop string, however they are divided into pieces.
+#include "apps/run/writer.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+
+namespace {
+
+std::string meant(const char* text) { return unescape(text, "--prompt"); }
+
+struct Shown {
+  std::string at_once, text;
+  bool met;
+};
+
+// The text in pieces of `bytes` bytes; at_once: what was shown before the end.
+Shown shown(const std::vector<std::string>& stops, const std::string& text, size_t bytes) {
+  StopStrings strings(stops);
+  Shown result{};
+  for (size_t at = 0; at < text.size(); at += bytes) result.at_once += strings.next(text.substr(at, bytes));
+  result.text = result.at_once + strings.end();
+  result.met = strings.met();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("escapes: each stands for its character, and other text for itself") {
+  CHECK(meant("to be \xc3\xa9 'or' \"not\"") == "to be \xc3\xa9 'or' \"not\"");
+  CHECK(meant(R"(a\nb\tc\\d\"e\/)") == "a\nb\tc\\d\"e/");
+  CHECK(meant(R"(\0\a\b\v\f\r\e\ )") == std::string("\0\a\b\v\f\r\x1b ", 8));
+  CHECK(meant(R"(\x41\xe9\u20ac\U0001f600)") == "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+  CHECK(meant(R"(\N\_\L\P)") == "\xc2\x85\xc2\xa0\xe2\x80\xa8\xe2\x80\xa9");
+  CHECK(meant(R"(\\n)") == "\\n");
+}
+
+TEST_CASE("escapes: messages") {
+  CHECK(error_of([] { meant(R"(ab\q)"); }) == "--prompt: unknown escape '\\q' at byte 2; two backslashes mean one");
+  CHECK(error_of([] { meant("ab\\"); }) == "--prompt: a backslash at the end; two of them mean one");
+  CHECK(error_of([] { meant(R"(\x4)"); }) == "--prompt: \\x at byte 0 needs 2 hexadecimal digits");
+  CHECK(error_of([] { meant(R"(\u00g0)"); }) == "--prompt: \\u at byte 0 needs 4 hexadecimal digits");
+  CHECK(error_of([] { meant(R"(\u-123)"); }) == "--prompt: \\u at byte 0 needs 4 hexadecimal digits");
+  CHECK(error_of([] { meant(R"(a\ud800)"); }) == "--prompt: \\ud800 at byte 1 is no character");
+  CHECK(error_of([] { meant(R"(\U00110000)"); }) == "--prompt: \\U00110000 at byte 0 is no character");
+}
+
+TEST_CASE("stop strings: the text ends in front of the first") {
+  for (size_t bytes = 1; bytes < 12; ++bytes) {
+    CAPTURE(bytes);
+    CHECK(shown({"END"}, "to ENEND it ENDs", bytes).text == "to EN");
+    CHECK(shown({"END"}, "to ENEND it ENDs", bytes).met);
+    CHECK(shown({"xyz", "or", "not"}, "to be or not", bytes).text == "to be ");
+    CHECK(shown({"aab"}, "aaaab", bytes).text == "aa");
+    CHECK(shown({"bcd", "abcde"}, "abcde", bytes).text == "a");
+    CHECK(shown({"\n"}, "\nrest", bytes).text == "");
+  }
+}
+
+TEST_CASE("stop strings: what is none is shown, and only what may become one is held back") {
+  for (size_t bytes = 1; bytes < 12; ++bytes) {
+    CAPTURE(bytes);
+    const Shown all = shown({"END", "be\n"}, "to be EN", bytes);
+    CHECK(all.at_once == "to be ");
+    CHECK(all.text == "to be EN");
+    CHECK_FALSE(all.met);
+    CHECK(shown({}, "to be", bytes).at_once == "to be");
+  }
+}
+
+TEST_CASE("stop strings: nothing comes behind one; an empty one is an error") {
+  StopStrings strings({"."});
+  CHECK(strings.next("a.b") == "a");
+  CHECK(strings.next("c") == "");
+  CHECK(strings.end() == "");
+  CHECK(error_of([] { StopStrings({"a", ""}); }) == "stop string: is empty");
+}
