@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "apps/terminal/cli.h"
-#include "apps/terminal/nearest.h"
 #include "core/error.h"
+#include "core/nearest.h"
 
 using namespace ricci;
 using namespace ricci::apps;

@@ -134,12 +134,13 @@ std::vector<std::string> warnings(const ModelConfig& c) {
   return all;
 }
 
-void resolve(ModelConfig& c) {
+ModelConfig resolved(ModelConfig c) {
   c.block.ff = c.block.feed_forward(c.d);
   if (c.traits().reads_stacks) c.stack_layers.layers = c.stack_layers.per_scale(c.scales);
   Families::call_for(c.family, [&]<class F>() {
-    if constexpr (requires { F::resolve(c, c.settings<F>()); }) F::resolve(c, c.settings<F>());
+    if constexpr (requires(ModelConfig & m) { F::resolve(m, m.settings<F>()); }) F::resolve(c, c.settings<F>());
   });
+  return c;
 }
 
 }  // namespace ricci

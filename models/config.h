@@ -48,7 +48,8 @@ void check_packs(const ModelConfig& config);
 // no cells.
 std::vector<std::string> warnings(const ModelConfig& config);
 
-// Fills in what follows from other keys: ff; where scales are read, their blocks, windows and heads.
-void resolve(ModelConfig& config);
+// A copy with the values that follow from other keys: ff; if scales are read, their blocks, windows and heads. Only for records and for
+// comparisons of configs, because a model computes these values itself.
+ModelConfig resolved(ModelConfig config);
 
 }  // namespace ricci

@@ -184,16 +184,19 @@ std::string write_imported_run(
   TrainConfig config;
   config.name = std::filesystem::path(folder).filename();
   config.model = model.config();
+  BlockConfig block = config.model.block;
+  block.ff.reset();
+  if (block.feed_forward(config.model.d) == config.model.block.feed_forward(config.model.d)) config.model.block = block;  // it follows
   config.data.clear();
   config.chat = talks.chat;
   // Models that turn by positions take contexts that no machine trains with.
   if (model.config().embedding.positions == PositionKind::rope) config.context = std::min<int64_t>(model.config().ctx, 2048);
   if (tokenizer) config.tokenizer = folder + "/tokenizer.json";
   check(config);
-  resolve(config);
+  give_differing(config);
   RunFolder run = RunFolder::to_train({folder, config});
   if (!run.checkpoints().steps().empty()) fail("{}: holds a run already", {folder});
-  run.begin(config, tokenizer, 0, talks.kept);
+  run.begin(config, tokenizer, talks.kept);
   run.save_model(model, 0);
   return format_message("{}: {} parameters from {}, {}, vocabulary {}, context {}{}",
       {folder, with_commas(model.parameter_count()), origin, tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer",

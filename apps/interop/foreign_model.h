@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/run/imported_template.h"
+#include "apps/run/run.h"
 #include "core/files/safetensors.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/model.h"

@@ -196,7 +196,7 @@ std::string export_gguf(
   for (const auto& pair : theirs.keys)
     std::visit([&](const auto& value) { pairs.add(theirs.type + "." + pair.first, value); }, pair.second);
   add_tokenizer(pairs, tokenizer, marks_of(run), config.vocab);
-  if (const std::string talks = tokenizer ? talks_of(run).text(path) : ""; !talks.empty()) pairs.add("tokenizer.chat_template", talks);
+  if (const std::string talks = tokenizer ? text_of(talks_of(run), path) : ""; !talks.empty()) pairs.add("tokenizer.chat_template", talks);
   if (is_there(file)) fail("{}: is there already", {file});
   const auto write = [&](FileWriter& out) {
     out.write(header_of(pairs, theirs.tensors, numbers));

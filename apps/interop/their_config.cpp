@@ -46,7 +46,6 @@ ModelConfig checked(ModelConfig config, const JsonFile& json) {
   } catch (const Error& error) {
     fail("{}: {}", {json.path(), with_their_keys(error.what(), json.text("model_type") == "gpt2")});
   }
-  resolve(config);
   return config;
 }
 

@@ -78,6 +78,22 @@ std::string their_tokenizer(const Tokenizer* tokenizer) {
   return json;
 }
 
+std::string text_of(const ImportedTemplate& talks, const std::string& origin) {
+  if (!talks.file.empty() || talks.member.empty()) return talks.file;
+  const JsonValue value = parse_json(talks.member, kTemplateMember);
+  if (value.is_text()) return value.text();
+  const auto reject = [&] {
+    fail("{}: {}: expected a text, or a list of objects with a \"name\" and a \"template\"", {origin, kTemplateMember});
+  };
+  if (!value.is_list()) reject();
+  std::string chosen;
+  for (const JsonValue& each : value.items()) {
+    if (!each["name"].is_text() || !each["template"].is_text()) reject();
+    if (&each == &value.items().front() || each["name"].text() == "default") chosen = each["template"].text();
+  }
+  return chosen;
+}
+
 std::string tokenizer_config(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& talks) {
   Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
   const auto text = [&](int64_t id) { return tokenizer.decode({&id, 1}); };
@@ -97,7 +113,7 @@ TheirTalks read_their_talks(const std::string& folder, const std::shared_ptr<con
     if (talks.kept.empty()) return talks;
     const std::string from = talks.kept.file.empty() ? config : file;
     if (!tokenizer) return {.note = format_message("\n{}: its template is left out, as the folder has no tokenizer", {from})};
-    const std::string ours = ours_by_markers(talks.kept.text(config));
+    const std::string ours = ours_by_markers(text_of(talks.kept, config));
     const bool has_markers = !ours.empty() && can_write(ours, tokenizer);
     if (has_markers) talks.chat = {ours};
     std::string why = ours.empty() ? "neither chatml nor llama3" : ours;

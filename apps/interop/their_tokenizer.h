@@ -21,6 +21,9 @@ std::string their_tokenizer(const Tokenizer* tokenizer);
 std::string tokenizer_config(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& talks);
 
 // ---- Templates of conversations
+// The template that transformers uses if none is asked for by its name: the file, else the member. A list has one named default, or its
+// first counts. Empty if there is none. Error: the member, which is from `origin`, is neither text nor such a list.
+std::string text_of(const ImportedTemplate& talks, const std::string& origin);
 // Reads chat_template.jinja and the member chat_template of tokenizer_config.json. They are left out without a tokenizer. Errors: not
 // UTF-8, more than 16 MiB, a member of another type.
 TheirTalks read_their_talks(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer);

@@ -10,10 +10,10 @@
 
 #include "apps/lab/benchmark/measure.h"
 #include "apps/lab/benchmark/rungs.h"
-#include "apps/run/model_options.h"
-#include "apps/terminal/nearest.h"
+#include "apps/run/options.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "core/nearest.h"
 
 using namespace ricci;
 using namespace ricci::apps;

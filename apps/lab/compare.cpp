@@ -1,7 +1,7 @@
 // ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and prints their
 // results: one table, one drawing.
-//   ricci-compare apps/configs/comparisons/wikitext2_small.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
-//   ricci-compare apps/configs/comparisons/wikitext2_small.yaml 'lr=[1e-3, 3e-4]' --only vanilla
+//   ricci-compare apps/configs/multiscale/families_wikitext2.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
+//   ricci-compare apps/configs/multiscale/families_wikitext2.yaml 'lr=[1e-3, 3e-4]' --only vanilla
 // Each training is a ricci-train of its own in runs/NAME_MODEL_SEED. Called again after an interruption, it goes on where it was.
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ struct Job {
 bool asks_for_samples(const Matched& model) {
   const auto is_key = [](const std::string& word) { return word.starts_with("sample.tokens="); };
   return std::any_of(model.overrides.begin(), model.overrides.end(), is_key) ||
-         load_config<TrainConfig>(model.file, model.overrides, keys_of_init).sample.tokens != SampleConfig().tokens;
+         load_run_file(model.file, model.overrides).sample.tokens != SampleConfig().tokens;
 }
 
 // Seed by seed, so that an interrupted comparison has results for all models.
@@ -88,7 +88,7 @@ void check(const Options& options) {
   if (options.comparison.file().empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
   for (auto seed = options.seeds.begin(); seed != options.seeds.end(); ++seed)
     if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} is there twice", {*seed});
-  for (const std::string& word : options.comparison.overrides())
+  for (const std::string& word : options.comparison.overrides)
     if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: the runs of a comparison have --name and --seeds", {word});
   check(options.report);
 }
@@ -98,7 +98,7 @@ int compare(const Options& options) {
   const std::string file = options.comparison.file(),
                     name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
   const Equal equal = choice_of<Equal>("--equal", options.equal);
-  std::vector<std::string> common = options.comparison.overrides();
+  std::vector<std::string> common = options.comparison.overrides;
   const std::vector<Contestant> contestants = with_grid(read_contestants(file), common);
   const std::vector<Matched> models = matched(contestants, common, equal, choice_of<Change>("--change", options.change), options.only);
   const std::vector<Job> jobs = jobs_of(options, name, models);

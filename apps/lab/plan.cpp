@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/run/init.h"
+#include "apps/run/loop.h"
 #include "apps/run/micro_batches.h"
 #include "apps/run/options.h"
-#include "apps/run/places.h"
-#include "apps/run/run_report.h"
+#include "apps/run/run.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
@@ -148,7 +148,7 @@ void print_all(const TrainConfig& config, const std::vector<Level>& levels, cons
 int plan(const Options& options) {
   const std::string found = find_run(options.run.file()), file = found + (is_folder(found) ? "/config.yaml" : "");
   check_run_file(found);
-  TrainConfig config = load_config<TrainConfig>(file, options.run.overrides(), keys_of_init);
+  TrainConfig config = load_run_file(file, options.run.overrides);
   config.model.vocab = planned_vocab(config, file);
   check_shared(config, options.ranks);
   print_warnings(config);

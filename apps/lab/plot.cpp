@@ -7,7 +7,7 @@
 
 #include "apps/lab/plot/curves.h"
 #include "apps/lab/report/report.h"
-#include "apps/run/places.h"
+#include "apps/run/run.h"
 #include "core/error.h"
 #include "core/files/file.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/run/evaluation.h"
-#include "apps/run/model_options.h"
+#include "apps/run/options.h"
 #include "autograd/tape.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -27,7 +27,6 @@ struct ProbeConfig {
 void visit_fields(ProbeConfig& c, const Fields& field) { ricci::visit_fields(c.model, field.section("model")); }
 void apply_preset(ProbeConfig& c) { ricci::apply_preset(c.model); }
 void check(const ProbeConfig& c) { ricci::check(c.model); }
-void resolve(ProbeConfig& c) { ricci::resolve(c.model); }
 
 struct Options {
   std::string config, weights, input, output;
@@ -120,7 +119,7 @@ int probe(const Options& options) {
 
   const Inputs inputs = load_inputs(input, config.traits().objective, device);
   const auto batch = [&](int64_t) { return micro_batch_from(inputs); };
-  if (options.scores) std::puts(apps::json_of(evaluate_classes(model, 1, batch)).c_str());
+  if (options.scores) apps::print(json_text(apps::scores_of(evaluate_classes(model, 1, batch)), -1));
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
   check_embedding_ids(device);
   Tape tape;

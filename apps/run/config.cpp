@@ -1,48 +1,95 @@
-// Run files: keys and their places, what decides and what follows; and the same written as YAML.
+// Run files: YAML, keys and their places, and the same written as YAML.
 #include "apps/run/config.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
-#include <string_view>
+#include <sstream>
 
-#include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/nearest.h"
 
 namespace ricci::apps {
 namespace {
 
 namespace fs = std::filesystem;
 
-using Kind = YamlValue::Kind;
+constexpr int64_t kMaxValues = 100'000;
+constexpr int kMostBases = 8;  // files below each other
 
-std::string shown(const YamlValue& node) {
-  if (node.kind == Kind::text) return "'" + one_line(node.text) + "'";
-  if (node.kind == Kind::list) return "a list";
-  return node.kind == Kind::keys ? "keys and values" : "nothing";
-}
+// ---- YAML
+// Meets every value before yaml-cpp makes nodes of them, because a node per value takes ten times the memory of the text, an alias can
+// stand for a million values, and yaml-cpp ends a document silently at a comma.
+class Guard final : public YAML::EventHandler {
+ public:
+  Guard(const std::string& text, const std::string& source, bool has_lines) : text_(text), source_(source), has_lines_(has_lines) {}
 
-struct Setting {
-  std::string key, place;  // place: "run.yaml:3" or "command line"
-  YamlValue value;
-  bool may_be_unread = false;
-  std::string folder = {};  // beside which paths are; empty on the command line
-  bool takes_back = false;  // drops the earlier settings of the key
+  [[noreturn]] void reject(const YAML::Mark& mark, const std::string& fault) const {
+    const auto last = std::count(text_.begin(), text_.end(), '\n');
+    const std::string line = has_lines_ && !mark.is_null() ? ":" + std::to_string(std::min<int64_t>(mark.line, last) + 1) : "";
+    fail("{}{}: {}", {source_, line, fault});
+  }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ == 1) return;
+    const char next = mark.pos >= 0 && static_cast<size_t>(mark.pos) < text_.size() ? text_[static_cast<size_t>(mark.pos)] : ' ';
+    if (next == ',' || next == ']' || next == '}')
+      reject(mark, std::string("not YAML: unexpected '") + next + "'; text that starts with it needs quotes");
+    fail("{}: expected one YAML document, got more", {source_});
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, 1, anchor); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string&) override { add(mark, 1, anchor); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = sizes_.find(anchor);
+    if (found == sizes_.end()) reject(mark, "an alias inside of its own anchor");
+    add(mark, found->second, 0);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    open(mark, anchor);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    open(mark, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    YAML::anchor_t anchor;
+    int64_t values_before;
+  };
+
+  void add(const YAML::Mark& mark, int64_t values, YAML::anchor_t anchor) {
+    if ((values_ += values) > kMaxValues) reject(mark, format_message("more than {} values", {kMaxValues}));
+    if (anchor) sizes_[anchor] = values;
+  }
+  void open(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (open_.size() == kDeepestYaml) reject(mark, format_message("lists and mappings are nested more than {} deep", {kDeepestYaml}));
+    open_.push_back({anchor, values_});
+    add(mark, 1, 0);
+  }
+  void close() {
+    if (open_.back().anchor) sizes_[open_.back().anchor] = values_ - open_.back().values_before;
+    open_.pop_back();
+  }
+
+  const std::string &text_, &source_;
+  bool has_lines_;
+  int documents_ = 0;
+  int64_t values_ = 0;                       // values of an anchor count once for each of its aliases
+  std::map<YAML::anchor_t, int64_t> sizes_;  // values of an anchor
+  std::vector<Open> open_;                   // the outermost first
 };
 
-// A path that a run file gives is looked for beside that file first.
-void look_beside(const Setting& setting, std::string& path) {
-  if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
-  if (const std::string beside = fs::path(setting.folder) / path; is_there(beside)) path = beside;
-}
-
-void store(const Setting& setting, const Field& field) {
-  if (!parse_value(setting.value, field))
-    fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), shown(setting.value)});
-  each_path(field, [&](std::string& path) { look_beside(setting, path); });
+std::string shown(const YAML::Node& node) {
+  if (node.IsScalar()) return "'" + one_line(node.Scalar()) + "'";
+  if (node.IsSequence()) return "a list";
+  return node.IsMap() ? "keys and values" : "nothing";
 }
 
 // ---- Unknown keys
@@ -90,6 +137,12 @@ const std::vector<OtherNames> kOtherNames = {
     {"model.classes", {"num_labels"}},
 };
 
+// Keys of earlier versions, and the end of the error about them.
+constexpr std::pair<std::string_view, std::string_view> kRemovedKeys[] = {
+    {"max_ranks", "the processes that mpirun starts share a step"},
+    {"init_changes", "the keys of a run win over the keys of init"},
+};
+
 // The key of ours that other programs call `word`, or an empty text.
 std::string_view own_name(std::string_view word) {
   for (const auto& [here, there] : kOtherNames)
@@ -103,7 +156,7 @@ std::string_view last_part(std::string_view key) { return key.substr(key.rfind('
 // in another section is as near as one wrong letter. Of two that are equally near neither is named: "; --help-config prints every key".
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
-  if (key == kRemovedKey) return ", which was removed: the processes that mpirun starts share a step";
+  if (const std::string_view why = why_removed(key); !why.empty()) return format_message(", which was removed: {}", {why});
   if (const std::string_view here = own_name(last_part(start)); !here.empty()) return format_message(", here it is '{}'", {here});
   size_t least = SIZE_MAX;
   std::string best;
@@ -133,82 +186,72 @@ bool is_known(const std::vector<Field>& fields, const std::string& key) {
   return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.key == key; });
 }
 
-// Several choices may have a key of this name; the one that is read gets the value.
-void store_where_read(const std::vector<Field>& fields, const Setting& setting) {
-  std::string readers;
-  for (const Field& field : fields) {
-    if (field.key != setting.key) continue;
-    if (field.is_read) return store(setting, field);
-    readers += (readers.empty() ? "" : ", ") + field.by;
-  }
-  if (setting.may_be_unread) return;
-  fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, readers});
-}
-
 bool is_section(const std::vector<Field>& fields, const std::string& key) {
   const auto inside = [&](const Field& field) { return field.key.starts_with(key + "."); };
   return std::any_of(fields.begin(), fields.end(), inside);
 }
 
-// Turns nodes into settings of known keys.
-struct Collector {
+// ---- Settings
+// Appends the nodes of one source to a list, as settings of known keys.
+struct Reader {
   const std::vector<Field>& fields;
-  std::string source;  // file, or "command line"
-  bool has_lines;
-  bool may_be_unread = false;  // keys that nothing reads are passed over
-  std::string folder = {};     // as in Setting
-  bool is_of_run = false;      // the config.yaml of a run
-  std::vector<Setting> settings = {};
+  Settings& settings;
+  std::string source;  // a file, or "command line"
+  bool has_lines = true;
+  bool is_of_run = false;        // the config.yaml of a run, whose removed keys are passed over
+  bool lists_every_key = false;  // the same, older than the version in its first line: it has keys that nothing reads any longer
+  std::string folder = {};       // as in Setting
   std::set<std::string> seen = {};
 
-  std::string place(const YamlValue& node) const { return has_lines ? source + ":" + std::to_string(node.line) : source; }
-  void add(const std::string& key, const std::string& where, const YamlValue& value) {
+  std::string place(const YAML::Node& node) const { return has_lines ? source + ":" + std::to_string(node.Mark().line + 1) : source; }
+  void add(const std::string& key, const std::string& where, const YAML::Node& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
-    if (!is_known(fields, key) && (may_be_unread || (is_of_run && key == kRemovedKey))) return;
-    if (!is_known(fields, key)) fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
+    if (!is_known(fields, key)) {
+      if (lists_every_key || (is_of_run && !why_removed(key).empty())) return;
+      fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
+    }
     const bool again = !seen.insert(key).second;
     if (again && has_lines) fail("{}: {} is given twice", {where, key});
     const auto is_list = [&](const Field& f) { return f.key == key && std::holds_alternative<std::vector<std::string>*>(f.value); };
     if (again && std::any_of(fields.begin(), fields.end(), is_list))
       fail("{0}: {1} is given twice; {1}='[A, B]' is a list of both", {where, key});
-    settings.push_back({key, where, value, may_be_unread, folder});
+    settings.push_back({key, where, std::make_shared<const YAML::Node>(value), folder, lists_every_key});
   }
-  void add_section(const std::string& prefix, const std::string& where, const YamlValue& node) {
-    if (node.kind == Kind::nothing) return;
-    if (node.kind != Kind::keys) {
+  void add_section(const std::string& prefix, const std::string& where, const YAML::Node& node) {
+    if (node.IsNull()) return;
+    if (!node.IsMap()) {
       const std::string name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1) + ": ";
       fail("{}: {}expected keys and values, got {}", {where, name, shown(node)});
     }
-    for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
-      const YamlValue& key = node.items[i];
-      if (key.kind != Kind::text) fail("{}: expected a key, got {}", {place(key), shown(key)});
-      add(prefix + key.text, place(key), node.items[i + 1]);
+    for (const auto& item : node) {
+      const YAML::Node &key = item.first, &value = item.second;
+      if (!key.IsScalar()) fail("{}: expected a key, got {}", {place(key), shown(key)});
+      if (prefix.empty() && key.Scalar() == "base") continue;  // read_file has read it
+      add(prefix + key.Scalar(), place(key), value);
     }
   }
 };
 
-// The config.yaml of a run folder that is older than the version in the first line of such files. It lists every key that there was.
-bool lists_every_key(const std::string& text) {
-  const std::vector<std::string_view> comments = comments_on_top(text);
-  return !comments.empty() && comments[0].starts_with("# commit ") && std::none_of(comments.begin(), comments.end(), has_version);
-}
-
-// The config.yaml of a run. Files beside it belong to the run, and it was not trained on them.
-bool is_written_by_training(const std::string& text) {
-  const std::vector<std::string_view> comments = comments_on_top(text);
-  return !comments.empty() && tells_build(comments[0]);
-}
-
-void read_file(const std::string& path, Collector& into) {
+// Appends the settings of the base of a run file to the list, and then its own.
+void read_file(const std::string& path, int bases, const std::vector<Field>& fields, Settings& settings) {
   const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
   try {
-    const std::string text = read_text(path, kMaxYaml);
-    into.may_be_unread = lists_every_key(text);
-    into.is_of_run = is_written_by_training(text);
-    if (!into.is_of_run) into.folder = fs::path(path).parent_path().string();
-    const YamlValue root = parse_yaml(text, path, true);
-    if (!is_yaml && root.kind == Kind::nothing) fail("{}: there is no key in it", {path});
-    into.add_section("", into.place(root), root);
+    const std::string text = read_text(path, kMaxYaml), build = build_line(text), folder = fs::path(path).parent_path();
+    // Files next to the config.yaml of a run belong to the run, and it was not trained on them.
+    Reader file{.fields = fields,
+        .settings = settings,
+        .source = path,
+        .is_of_run = !build.empty(),
+        .lists_every_key = build.starts_with("commit ") && text.find(": ricci 0.") == text.npos,
+        .folder = build.empty() ? folder : ""};
+    const YAML::Node root = parse_yaml(text, path, true);
+    if (!is_yaml && root.IsNull()) fail("{}: there is no key in it", {path});
+    if (const YAML::Node base = root.IsMap() ? root["base"] : YAML::Node(); base && !base.IsNull()) {
+      if (!base.IsScalar()) fail("{}: base: expected a run file, got {}", {file.place(base), shown(base)});
+      if (bases == kMostBases) fail("{}: base: more than {} files are below each other", {file.place(base), kMostBases});
+      read_file(fs::path(folder) / base.Scalar(), bases + 1, fields, settings);
+    }
+    file.add_section("", file.place(root), root);
   } catch (const Error& error) {
     if (is_yaml || !is_file(path)) throw;
     fail("{}; {} is read as a run file, data={} trains on it as a text", {error.what(), path, path});
@@ -217,11 +260,11 @@ void read_file(const std::string& path, Collector& into) {
 
 // A value on the command line, which has no comments: a plain text stays as it was typed. Error: something follows a value in quotes or
 // brackets.
-YamlValue value_of_word(const std::string& word, const std::string& source) {
-  YamlValue value = parse_yaml(word, source, false);
+YAML::Node value_of_word(const std::string& word, const std::string& source) {
+  const YAML::Node value = parse_yaml(word, source, false);
   const size_t comment = word.rfind('#');
-  const bool is_comment = value.kind == Kind::nothing && comment != word.npos;
-  if (value.is_plain || is_comment) return {.kind = Kind::text, .text = word, .is_plain = true};
+  const bool is_comment = value.IsNull() && comment != word.npos;
+  if ((value.IsScalar() && value.Tag() == "?") || is_comment) return YAML::Node(word);
   char closing = word[0];                              // a quote
   if (closing == '[' || closing == '{') closing += 2;  // in ASCII
   if (comment != word.npos && word.back() != closing)
@@ -229,58 +272,58 @@ YamlValue value_of_word(const std::string& word, const std::string& source) {
   return value;
 }
 
-void read_override(const std::string& assignment, Collector& into) {
-  if (assignment.starts_with('~')) {
-    const std::string key = assignment.substr(1, assignment.find('=') - 1);
-    if (!is_known(into.fields, key) && !is_section(into.fields, key))
-      fail("{}: unknown key '{}'{}", {into.source, one_line(key), suggestion_for(key, into.fields)});
-    if (key.size() + 1 < assignment.size())
-      fail("{}: ~{} takes the key back and has no value, expected ~{}, got '{}'", {into.source, key, key, one_line(assignment)});
-    into.settings.push_back({.key = key, .place = into.source, .value = {}, .takes_back = true});
+// Appends the setting of a word of the command line to the list; ~KEY drops the earlier ones of a key or a whole section.
+void read_override(const std::string& word, Reader& line) {
+  if (word.starts_with('~')) {
+    const std::string key = word.substr(1, word.find('=') - 1);
+    if (!is_known(line.fields, key) && !is_section(line.fields, key))
+      fail("{}: unknown key '{}'{}", {line.source, one_line(key), suggestion_for(key, line.fields)});
+    if (key.size() + 1 < word.size())
+      fail("{}: ~{} takes the key back and has no value, expected ~{}, got '{}'", {line.source, key, key, one_line(word)});
+    std::erase_if(line.settings, [&](const Setting& each) { return each.key == key || each.key.starts_with(key + "."); });
     return;
   }
-  const size_t equals = assignment.find('=');
-  if (equals == assignment.npos || equals == 0) fail("{}: expected key=value, got '{}'", {into.source, one_line(assignment)});
-  const YamlValue value = value_of_word(assignment.substr(equals + 1), into.source + ": " + one_line(assignment));
-  into.add(assignment.substr(0, equals), into.source, value);
+  const size_t equals = word.find('=');
+  if (equals == word.npos || equals == 0) fail("{}: expected key=value, got '{}'", {line.source, one_line(word)});
+  line.add(word.substr(0, equals), line.source, value_of_word(word.substr(equals + 1), line.source + ": " + one_line(word)));
 }
 
-// Leaves out what is taken back later, a key or a whole section, and the word that does so.
-std::vector<Setting> without_taken_back(const std::vector<Setting>& settings) {
-  std::vector<Setting> kept;
-  for (const Setting& setting : settings) {
-    if (setting.takes_back)
-      std::erase_if(kept, [&](const Setting& before) { return before.key == setting.key || before.key.starts_with(setting.key + "."); });
-    else kept.push_back(setting);
+// ---- Storing
+// The last setting of each key, in their order.
+std::vector<const Setting*> last_of_each(const Settings& settings) {
+  std::vector<const Setting*> last;
+  std::set<std::string_view> later;
+  for (auto setting = settings.rbegin(); setting != settings.rend(); ++setting)
+    if (later.insert(setting->key).second) last.push_back(&*setting);
+  std::reverse(last.begin(), last.end());
+  return last;
+}
+
+void store(const Setting& setting, const Field& field) {
+  if (!parse_value(*setting.value, field))
+    fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), shown(*setting.value)});
+  each_path(field, [&](std::string& path) {
+    if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
+    if (const std::string next_to_file = fs::path(setting.folder) / path; is_there(next_to_file)) path = next_to_file;
+  });
+}
+
+// True if the setting leaves a choice to the preset.
+bool leaves_choice(const Setting& setting, const Field& field) { return field.follows_choices && setting.value->IsNull(); }
+
+// Several choices may have a key of this name; returns the one that is read, or null if the setting may be unread.
+const Field* reader_of(const Setting& setting, const std::vector<Field>& fields) {
+  std::string readers;
+  for (const Field& field : fields) {
+    if (field.key != setting.key) continue;
+    if (field.is_read) return &field;
+    readers += (readers.empty() ? "" : ", ") + field.by;
   }
-  return kept;
+  if (setting.may_be_unread) return nullptr;
+  fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, readers});
 }
 
-void store_deciding(const std::vector<Setting>& settings, const std::vector<Field>& fields) {
-  for (const Setting& setting : settings)
-    for (const Field& field : fields)
-      if (field.key == setting.key && field.is_deciding && !(field.follows_choices && setting.value.kind == Kind::nothing))
-        store(setting, field);
-}
-
-// The defaults of the keys that follow the choices.
-TextsByKey defaults_of(const std::vector<Field>& fields) {
-  TextsByKey defaults;
-  for (const Field& field : fields)
-    if (field.follows_choices) defaults[field.key] = value_text(field);
-  return defaults;
-}
-
-// The keys whose last setting is a value.
-std::set<std::string> keys_with_values(const std::vector<Setting>& settings) {
-  std::set<std::string> keys;
-  for (const Setting& setting : settings) {
-    if (setting.value.kind == Kind::nothing) keys.erase(setting.key);
-    else keys.insert(setting.key);
-  }
-  return keys;
-}
-
+// ---- Printing
 // "model." of model.layers
 std::string section_of(const std::string& key) { return key.substr(0, key.rfind('.') + 1); }
 
@@ -291,12 +334,11 @@ std::string comment_of(const Field& field) {
   return field.by.empty() ? text : text + "; only " + field.by;
 }
 
-// The keys that are read, line by line, with their sections. With all_keys the others follow as comments. value(field) is the text
-// after the key.
-template <class Value> std::string lines(const std::vector<Field>& fields, bool all_keys, const Value& value) {
+// The keys line by line, with their sections; keys that nothing reads are comments. value(field, start) is the line that begins with the
+// key.
+template <class Value> std::string lines(const std::vector<Field>& fields, const Value& value) {
   std::string all, section;
   for (const Field& field : fields) {
-    if (!field.is_read && !all_keys) continue;
     if (section_of(field.key) != section) {
       section = section_of(field.key);
       if (!section.empty()) all += section.substr(0, section.size() - 1) + ":\n";
@@ -309,54 +351,74 @@ template <class Value> std::string lines(const std::vector<Field>& fields, bool 
 
 }  // namespace
 
-const std::vector<OtherNames>& other_names() { return kOtherNames; }
-
-std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-    const std::function<std::vector<std::string>()>& inherited, const std::function<void()>& give_defaults,
-    const std::function<std::vector<Field>()>& fields_now) {
-  Collector file{fields, path, true}, command_line{fields, "command line", false};
-  if (!path.empty()) read_file(path, file);
-  for (const std::string& assignment : overrides) read_override(assignment, command_line);
-
-  std::vector<Setting> given = std::move(file.settings);
-  given.insert(given.end(), command_line.settings.begin(), command_line.settings.end());
-  given = without_taken_back(given);
-  store_deciding(given, fields);
-  Collector lowest{fields, "inherited", false, true};
-  for (const std::string& assignment : inherited()) read_override(assignment, lowest);
-  std::vector<Setting> all = std::move(lowest.settings);
-  all.insert(all.end(), given.begin(), given.end());
-  store_deciding(all, fields);
-
-  give_defaults();
-  const TextsByKey defaults = defaults_of(fields_now());
-  store_deciding(all, fields);
-  const std::vector<Field> read = fields_now();
-  for (Setting& setting : all) {
-    const auto found = defaults.find(setting.key);
-    if (found != defaults.end() && setting.value.kind == Kind::nothing) setting.value = {Kind::text, found->second};
-    store_where_read(read, setting);
+YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
+  if (static_cast<int64_t>(text.size()) > kMaxYaml) fail("{}: {} bytes, at most {} are read", {source, text.size(), kMaxYaml});
+  Guard guard(text, source, has_lines);
+  // yaml-cpp takes a quote for closed by the last line break of a text; a comment after it makes it notice.
+  const std::string ended = has_lines ? text + "\n#" : text;
+  try {
+    std::istringstream input(ended);
+    YAML::Parser parser(input);
+    while (parser.HandleNextDocument(guard)) {
+    }
+    return YAML::Load(ended);
+  } catch (const YAML::Exception& error) {
+    guard.reject(error.mark, "not YAML: " + error.msg);
   }
-  std::vector<std::string> following;
-  const std::set<std::string> said = keys_with_values(given);
-  for (const Field& field : read)
-    if (field.is_read && field.follows_choices && value_text(field) == defaults.at(field.key) && !said.count(field.key))
-      following.push_back(field.key);
-  return following;
 }
 
-std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following) {
-  return lines(fields, false, [&](const Field& field, const std::string& start) {
-    const auto found = following.find(field.key);
-    return start + (found == following.end() ? value_yaml(field) : found->second + "  # " + value_text(field));
-  });
+Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields) {
+  Settings settings;
+  if (!path.empty()) read_file(path, 0, fields, settings);
+  Reader line{.fields = fields, .settings = settings, .source = "command line", .has_lines = false};
+  for (const std::string& word : overrides) read_override(word, line);
+  return settings;
+}
+
+void store_choices(const Settings& settings, const std::vector<Field>& fields) {
+  for (const Setting* setting : last_of_each(settings))
+    for (const Field& field : fields)
+      if (field.key == setting->key && field.is_deciding && !leaves_choice(*setting, field)) store(*setting, field);
+}
+
+std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields) {
+  std::set<std::string> given;
+  for (const Setting* setting : last_of_each(settings)) {
+    const Field* const field = reader_of(*setting, fields);
+    if (!field || leaves_choice(*setting, *field)) continue;
+    store(*setting, *field);
+    if (!setting->value->IsNull()) given.insert(setting->key);
+  }
+  return given;
+}
+
+const std::vector<OtherNames>& other_names() { return kOtherNames; }
+
+std::string build_line(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return line.starts_with("# ricci ") || line.starts_with("# commit ") ? std::string(line.substr(2)) : "";
+}
+
+std::string_view why_removed(std::string_view key) {
+  for (const auto& [removed, why] : kRemovedKeys)
+    if (key == removed) return why;
+  return {};
+}
+
+std::string to_yaml(std::vector<Field> fields, const std::set<std::string>* keys) {
+  std::erase_if(fields, [&](const Field& field) { return !field.is_read || (keys && !keys->contains(field.key)); });
+  return lines(fields, [](const Field& field, const std::string& start) { return start + value_yaml(field); });
 }
 
 std::string describe(const std::vector<Field>& fields) {
-  constexpr size_t kCommentColumn = 34;
-  return lines(fields, true, [&](const Field& field, const std::string& start) {
-    return fmt::format("{:<{}} # {}", start + (field.follows_choices ? "null" : value_text(field)), kCommentColumn, comment_of(field));
-  });
+  static constexpr size_t kCommentColumn = 34;
+  const auto line = [](const std::string& start, const std::string& comment) {
+    return fmt::format("{:<{}} # {}", start, kCommentColumn, comment);
+  };
+  return line("# base: other.yaml", "a run file whose keys come first") + "\n" +
+         lines(fields, [&](const Field& field, const std::string& start) {
+           return line(start + (field.follows_choices ? "null" : value_text(field)), comment_of(field));
+         });
 }
 
 }  // namespace ricci::apps

@@ -1,16 +1,22 @@
 // Run files: YAML, and key=value from the command line, into structs that list their keys (core/fields.h).
 //   TrainConfig config = load_config<TrainConfig>("run.yaml", {"model.layers=6", "lr=3e-4"});
+// Settings are a list, and the last one of a key wins. Values that follow from others are functions of the config and never stored in it,
+// because nobody could tell them from the settings of the user then.
 // Keys of a struct inside a struct are dotted: model.layers is the key `layers` of the mapping `model`.
 #pragma once
-#include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/fields.h"
+
+namespace YAML {
+class Node;
+}
 
 namespace ricci::apps {
 
@@ -18,39 +24,47 @@ namespace ricci::apps {
 inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
 inline constexpr int kDeepestYaml = 32;         // lists and mappings inside each other
 
-struct YamlValue {
-  enum class Kind : uint8_t { nothing, text, list, keys };
-  Kind kind = Kind::nothing;
-  std::string text = {};              // numbers are texts, too
-  std::vector<YamlValue> items = {};  // a list's; for keys: a key, its value, the next key, ...
-  int64_t line = 1;                   // where it starts
-  bool is_plain = false;              // a text without quotes
+// The document of a text, null if the text is empty. Errors begin with `source`, and a line if the text has lines. Errors: not YAML, more
+// than one document, too long, nested too deeply, too many values.
+YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines);
+
+// ---- Settings
+struct Setting {
+  std::string key, place;  // place: "run.yaml:3" or "command line"
+  std::shared_ptr<const YAML::Node> value;
+  std::string folder = {};     // paths are looked for in it first; empty on the command line
+  bool may_be_unread = false;  // a key that nothing reads is passed over
 };
+using Settings = std::vector<Setting>;
 
-// The document of a text, nothing where the text is empty. Errors begin with `source`, and a line where the text has
-// lines. Errors: not YAML, more than one document, too long, nested too deeply, too many values.
-YamlValue parse_yaml(const std::string& text, const std::string& source, bool has_lines);
+// The settings of a file (none if the path is empty), and then of the overrides: "model.layers=6" with the value in YAML; "~model.layers"
+// drops the earlier settings of the key, "~model" of all its keys. `base: other.yaml` in a file stands for the settings of that file, which
+// is looked for next to it and comes first. Errors: an unreadable file, not YAML, a key twice in the file, a list of texts twice in the
+// overrides, an unknown key (with the nearest known one). Each names file and line.
+Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// ---- Keys
-using TextsByKey = std::map<std::string, std::string>;
-
-// The config.yaml of a run that has this key is read without it, because the run can continue; elsewhere the key is unknown.
-constexpr const char* kRemovedKey = "max_ranks";
-
-// Stores the values of the fields from a file (none if the path is empty) and then from the overrides, "model.layers=6" with the value
-// in YAML. The last setting of a key counts. "~model.layers" drops the earlier settings of the key, "~model" of all its keys.
-// Keys that decide about others come first. inherited() then gives further assignments, of the lowest rank; the ones that nothing
-// reads are passed over. give_defaults() gives the keys that are left their defaults; settings of deciding keys are stored again.
-// fields_now() returns the fields, as it is known now which of them are read; then come the rest. Returns the keys that follow the choices
-// (Field::follows_choices): they are unset or null, and have the default of the chosen preset and family. Errors: an unreadable file, not
-// YAML, a key twice in the file, a list of texts twice in the overrides, an unknown key (with the nearest known one), a key that nothing
-// reads as the config is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
+// Stores the keys that decide which others are read, and their defaults.
+void store_choices(const Settings& settings, const std::vector<Field>& fields);
+// Stores all of them, and returns the keys that got a value. Null unsets a key: an optional one, or one whose default follows from a
+// preset. Errors: a key that nothing reads as the config is (with the choices that do), a value of the wrong type or not allowed:
 //   run.yaml:3: model.d: expected integer, got 'abc'
-// Only in the config.yaml of a run folder that is older than the version in such files (see below), keys that nothing reads are
-// passed over, because it lists every key that there was. kRemovedKey is passed over in every config.yaml of a run.
-std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-    const std::function<std::vector<std::string>()>& inherited, const std::function<void()>& give_defaults,
-    const std::function<std::vector<Field>()>& fields_now);
+std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
+
+// Checked. Errors: as for store, and for the config's check.
+template <class Config> Config config_of(const Settings& settings) {
+  Config config;
+  store_choices(settings, fields_of(config));
+  apply_preset(config);
+  store_choices(settings, fields_of(config));  // a preset may have changed one of them
+  [[maybe_unused]] std::set<std::string> given = store(settings, fields_of(config));
+  if constexpr (requires { config.given; }) config.given = std::move(given);
+  check(config);
+  return config;
+}
+template <class Config> Config load_config(const std::string& path, const std::vector<std::string>& overrides = {}) {
+  Config config;
+  return config_of<Config>(settings_of(path, overrides, fields_of(config)));
+}
 
 // Names that nanoGPT and Hugging Face's transformers have for our keys. They complete the error about an unknown key.
 struct OtherNames {
@@ -59,81 +73,42 @@ struct OtherNames {
 };
 const std::vector<OtherNames>& other_names();
 
-// As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. The user's settings of
-// the keys in `following` are written in place of their values, which follow as a comment:  ff: null  # 512
-std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following);
-// Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
-// read as the config is, is a comment as a whole; one that follows the choices is null.
-std::string describe(const std::vector<Field>& fields);
+// The line on top of the config.yaml of a run, without its "# ": the build that trained it. Empty for other files.
+//   # ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
+std::string build_line(std::string_view text);
 
-// True if the node is a value of the field, which is stored then. What is expected completes "expected ...".
-bool parse_value(const YamlValue& node, const Field& field);
-std::string expected_value(const Field& field);
+// Why a key of earlier versions is unknown; empty for other keys. The config.yaml of a run is read without it, because the run can
+// continue.
+std::string_view why_removed(std::string_view key);
+
+// ---- Printing
+using TextsByKey = std::map<std::string, std::string>;
 
 // The value of a field as an assignment to its key has it.
 std::string value_text(const Field& field);
-// The same for a file: YAML 1.1 takes 20:48 for the number 1248, so that ranges need quotes.
-std::string value_yaml(const Field& field);
 // The values of the keys that are read.
 TextsByKey value_texts(const std::vector<Field>& fields);
-// The text as YAML, quoted where a reader could take it for something else.
+// The text as YAML, quoted if a reader could take it for something else.
 std::string yaml_text(const std::string& text);
 
+// The keys that are read, in the order of visit_fields, as YAML that load_config reads back: only `keys`, or all if it is null.
+std::string to_yaml(std::vector<Field> fields, const std::set<std::string>* keys);
+// A config that knows the keys that were given is printed with only these.
 template <class Config> std::string to_yaml(Config config) {
-  if constexpr (requires { config.following; }) return to_yaml(fields_of(config), config.following);
-  else return to_yaml(fields_of(config), {});
+  if constexpr (requires { config.given; }) return to_yaml(fields_of(config), &config.given);
+  else return to_yaml(fields_of(config), nullptr);
 }
+
+// Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
+// read as the config is, is a comment as a whole; one that follows the choices is null.
+std::string describe(const std::vector<Field>& fields);
 template <class Config> std::string describe(Config config) { return describe(fields_of(config)); }
 
-// Defaults, then what the presets give, then what is inherited, then the file, then the overrides; checked and resolved.
-// inherited(config) is asked once the keys that decide are known. Errors: as for store, and for the config's check.
-template <class Config>
-Config load_config(const std::string& path, const std::vector<std::string>& overrides = {},
-    const std::function<std::vector<std::string>(const Config&)>& inherited = {}) {
-  Config config;
-  const auto inherit = [&] { return inherited ? inherited(config) : std::vector<std::string>(); };
-  const std::vector<std::string> following = store(
-      fields_of(config), path, overrides, inherit, [&] { apply_preset(config); }, [&] { return fields_of(config); });
-  check(config);
-  [[maybe_unused]] const TextsByKey said = value_texts(fields_of(config));
-  resolve(config);
-  if constexpr (requires { config.following; }) {
-    for (const auto& [key, value] : value_texts(fields_of(config)))
-      if (said.at(key) != value) config.following[key] = said.at(key);
-    for (const std::string& key : following) config.following[key] = "null";
-  }
-  return config;
-}
-
-// ---- Comments on top of the config.yaml of a run, for the builds that trained it:
-//   # ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
-//   # after step 250: ricci 0.1.0, commit 2b3c4d5e6f, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
-// In older folders the first line has no version: "# commit 1a2b3c4d5e, ...".
-
-// Line by line, without their ends.
-inline std::vector<std::string_view> comments_on_top(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (text.starts_with('#')) {
-    lines.push_back(text.substr(0, text.find('\n')));
-    text.remove_prefix(std::min(lines.back().size() + 1, text.size()));
-  }
-  return lines;
-}
-
-inline bool has_version(std::string_view comment) {
-  return comment.starts_with("# ricci ") || (comment.starts_with("# after step ") && comment.find(": ricci ") != comment.npos);
-}
-
-inline bool tells_build(std::string_view comment) {
-  return has_version(comment) || comment.starts_with("# commit ") || comment.starts_with("# after step ");
-}
-
-// The lines about builds, oldest first, without their "# ".
-inline std::vector<std::string> builds_in(std::string_view text) {
-  std::vector<std::string> builds;
-  for (const std::string_view comment : comments_on_top(text))
-    if (tells_build(comment)) builds.emplace_back(comment.substr(2));
-  return builds;
-}
+// ---- Values (values.cpp)
+// True if the node is a value of the field, which is stored then. The text about it completes "expected ...".
+bool parse_value(const YAML::Node& node, const Field& field);
+std::string expected_value(const Field& field);
+// The value for a file: YAML 1.1 takes 20:48 for the number 1248, and so ranges need quotes.
+std::string value_yaml(const Field& field);
 
 }  // namespace ricci::apps

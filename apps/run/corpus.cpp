@@ -10,16 +10,76 @@
 #include "cuda/ranks/launcher.h"
 #include "data/feeds/conversations.h"
 #include "data/feeds/sorter.h"
+#include "data/shards/document_reader.h"
 #include "data/shards/store.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
+// The assembler puts the file that CMake took out of embedded.tar.gz between two labels.
+__asm__(".section .rodata\n"
+        ".global ricci_embedded_corpus\n"
+        "ricci_embedded_corpus:\n"
+        ".incbin \"" RICCI_EMBEDDED_CORPUS "\"\n"
+        ".global ricci_embedded_corpus_end\n"
+        "ricci_embedded_corpus_end:\n"
+        ".byte 0\n"
+        ".previous\n");
+extern "C" const char ricci_embedded_corpus[], ricci_embedded_corpus_end[];
+
 namespace ricci::apps {
+
+std::string_view embedded_corpus() {
+  return {ricci_embedded_corpus, static_cast<size_t>(ricci_embedded_corpus_end - ricci_embedded_corpus)};
+}
+
 namespace {
 
 bool is_cut(const TrainConfig& config) { return config.validation.empty(); }
-bool is_mixed(const TrainConfig& config) { return is_shuffled(config) && !config.weights.empty(); }
+bool is_mixed(const TrainConfig& config) { return !config.weights.empty(); }
+
+// ---- The files of a config
+// Not found: a built-in text, or a text whose opening reports the error.
+std::string found_or_given(const std::string& path) { return look_for_data(path).value_or(path).string(); }
+
+// Error: some are and some are not.
+bool are_shards(const std::vector<std::string>& paths) {
+  const auto is = [](const std::string& path) { return about_data([&] { return names_shards(found_or_given(path)); }); };
+  const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);
+  if (shards != paths.end() && text != paths.end())
+    fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});
+  return shards != paths.end();
+}
+
+TextSource open_text(const TrainConfig& config, const std::vector<std::string>& paths) {
+  const BuiltInText built_in[] = {{"embedded", embedded_corpus()}};
+  const bool list = paths.size() != 1 || paths[0] == built_in[0].name;  // one path may be several, with commas between them
+  return (list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0])).read_as(config.encoding);
+}
+
+// A text, or documents.
+StoreSource source_of(const TrainConfig& config, const std::vector<std::string>& paths) {
+  StoreSource source{.files = open_text(config, paths)};
+  if (!traits_of(config.format).is_text())
+    source.documents = {.format = config.format,
+        .text_field = config.text_field,
+        .label_field = config.label_field,
+        .classes = is_classifier(config) ? config.model.settings<Classifier>().classes : 0,
+        .labels = is_classifier(config) ? config.labels : std::vector<std::string>()};
+  if (is_cut(config)) source.train_fraction = config.train_fraction;
+  return source;
+}
+
+// The names of a classifier's classes: as given, or the words that are labels in the data.
+std::vector<std::string> labels_of(const TrainConfig& config) {
+  if (!is_classifier(config) || traits_of(config.format).is_text() || !config.labels.empty()) return config.labels;
+  const StoreSource source = source_of(config, config.data);
+  std::vector<std::string> labels = word_labels(source.files, source.documents);
+  if (const int64_t classes = source.documents.classes; !labels.empty() && std::ssize(labels) != classes)
+    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
+        {classes, source.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
+  return labels;
+}
 
 // ---- Tokenizers
 // The tokenizer that the texts of the config are encoded by: lines of messages by one that knows their template.
@@ -52,8 +112,8 @@ std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const Tokenize
 // From the training text of all sources as one, or from the documents that train.
 std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const std::vector<StoreSource>& sources,
     const std::vector<int64_t>& cuts, int64_t all_cut) {
-  const TextSource all = open_text(config.data).read_as(config.encoding);
-  if (config.format == DocumentFormat::text) return train(config, kind, all_cut > 0 ? all.part("train", 0, all_cut) : all);
+  const TextSource all = open_text(config, config.data);
+  if (traits_of(config.format).is_text()) return train(config, kind, all_cut > 0 ? all.part("train", 0, all_cut) : all);
   return train(config, kind, Texts([&](const TextPieces::CompletePrefix& complete_prefix, const Texts::Use& use) {
     for (size_t i = 0; i < sources.size(); ++i)
       documents_of(sources[i].files, sources[i].documents, cuts[i] > 0 ? cuts[i] : INT64_MAX).for_each_piece(complete_prefix, use);
@@ -103,7 +163,7 @@ void check_shards_do(const TrainConfig& config, const std::string& path) {
   if (is_chat(config)) fail("format: messages, but {} holds tokens already; data names files with lines of messages", {path});
   if (config.eos != Eos::none && !follows_tokenizer_eos(config)) reject("eos", name_of(config.eos), "--eos");
   const bool reads_text = !config.validation.empty() && !are_shards(config.validation);
-  if (config.format != DocumentFormat::text && !reads_text) reject("format", name_of(config.format), "--format");
+  if (!traits_of(config.format).is_text() && !reads_text) reject("format", name_of(config.format), "--format");
 }
 
 // Error: the config names a tokenizer, and the shards have another one.
@@ -128,12 +188,13 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config)
   if (config.tokenizer != "byte")
     fail(
         "tokenizer: {} is made from a text, but {} holds tokens; name the file of the tokenizer that made them", {config.tokenizer, first});
-  return train(config, *kind, TextSource::of_paths({"none"}, std::array{BuiltInText{"none", ""}}));
+  return train(config, *kind, Texts([](const TextPieces::CompletePrefix&, const Texts::Use&) {}));
 }
 
 // ---- Training and validation
 struct Parts {
   std::vector<Tokens> train, validation;
+  std::optional<TextSource> text = {};  // the text that validates, or all of it if it is not cut; only if it is plain and one source
 };
 
 Parts open_shards(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
@@ -151,43 +212,38 @@ Parts open_shards(const TrainConfig& config, const std::shared_ptr<const Tokeniz
   return parts;
 }
 
-// Warns of the documents of a classifier that have no text, which its shards lack. All ranks read the same files; rank 0 says it.
-void tell_empty_documents(const StoreSource& source, int64_t count) {
-  if (count > 0 && source.documents.classes > 0 && find_launcher().rank == 0)
-    std::fputs(
-        format_message("warning: {}: documents without text, which are left out: {}\n", {one_line(source.files.name()), count}).c_str(),
-        stderr);
-}
-
-// The sources in the cache, or elsewhere if it cannot be used. Prints the warnings about them.
-std::vector<StoredSource> open_cached(
-    const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& tokenizer, const TokenizerRequest& request) {
-  std::vector<StoredSource> all = open_sources(sources, tokenizer, request, default_cache_folder());
+// Warns of the documents of a classifier that have no text, which its shards lack, and of a cache that cannot be used.
+void warn_of(const std::vector<StoreSource>& sources, const std::vector<StoredSource>& stored) {
+  if (find_launcher().rank != 0) return;  // all ranks read the same files
+  const auto warn = [](const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.c_str()); };
   std::string fault;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (fault.empty()) fault = all[i].cache_fault;
-    tell_empty_documents(sources[i], all[i].empty_documents);
+  for (size_t i = 0; i < stored.size(); ++i) {
+    if (fault.empty()) fault = stored[i].cache_fault;
+    if (stored[i].empty_documents > 0 && sources[i].documents.classes > 0)
+      warn(format_message(
+          "{}: documents without text, which are left out: {}", {one_line(sources[i].files.name()), stored[i].empty_documents}));
   }
-  if (!fault.empty() && find_launcher().rank == 0)
-    std::fprintf(
-        stderr, "warning: %s; the text is not cached, and the next start encodes it again\n", one_line(fault, fault.size()).c_str());
-  return all;
+  if (!fault.empty()) warn(one_line(fault, fault.size()) + "; the text is not cached, and the next start encodes it again");
 }
 
 // Every entry of data is a source where they are to be mixed, else all together are one.
 Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
   std::vector<StoreSource> sources;
   if (is_mixed(config))
-    for (const std::string& path : config.data) sources.push_back(source_of(config, {path}, is_cut(config)));
-  else sources.push_back(source_of(config, config.data, is_cut(config)));
+    for (const std::string& path : config.data) sources.push_back(source_of(config, {path}));
+  else sources.push_back(source_of(config, config.data));
   if (!tokenizer) tokenizer = read_tokenizer(config);
-  const auto encoder = encoder_of(config, tokenizer);
+  const std::vector<StoredSource> all =
+      open_sources(sources, encoder_of(config, tokenizer), request_of(config, sources), default_cache_folder());
+  warn_of(sources, all);
+  if (!is_chat(config)) tokenizer = all[0].tokenizer;
   Parts parts;
-  for (const StoredSource& stored : open_cached(sources, encoder, request_of(config, sources))) {
-    if (!is_chat(config)) tokenizer = stored.tokenizer;
+  for (const StoredSource& stored : all) {
     parts.train.push_back(stored.train);
     if (stored.validation) parts.validation.push_back(*stored.validation);
   }
+  if (!is_mixed(config) && traits_of(config.format).is_text())
+    parts.text = is_cut(config) ? sources[0].files.part("validation", all[0].cut) : sources[0].files;
   return parts;
 }
 
@@ -196,16 +252,26 @@ void check_labels(const TrainConfig& config, const Tokens& tokens) {
   if (!is_classifier(config)) return;
   const int64_t classes = config.model.settings<Classifier>().classes;
   if (tokens.classes() == 0)
-    fail("data: {} has no labels, but model.family: classifier learns from them; format: jsonl or tsv with label_field reads them, and so "
-         "does ricci-prepare",
-        {tokens.name()});
+    fail("data: {} has no labels, but model.family: classifier learns from them; format: {} with label_field reads them, and so does "
+         "ricci-prepare",
+        {tokens.name(), list_of_formats(&FormatTraits::has_fields, " or ")});
   if (tokens.classes() > classes)
     fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
 }
 
+// The files of `data`: a tokenizer that is null is made or read.
+Parts open_data(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
+  const bool shards = are_shards(config.data);
+  if (shards && !tokenizer) tokenizer = tokenizer_for_shards(config);
+  Parts parts = shards ? open_shards(config, tokenizer) : open_texts(config, tokenizer);
+  for (const std::vector<Tokens>* some : {&parts.train, &parts.validation})
+    for (const Tokens& each : *some) check_labels(config, each);
+  return parts;
+}
+
 // The training keeps the conversations that have something to learn from. Returns a line with counts.
 std::string kept_conversations(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
-  const int64_t context = config.context.value_or(config.model.ctx);
+  const int64_t context = config.sequence_length();
   const ConversationCounts counts = keep_conversations(train, validation, context);
   std::string line = counted(counts.all, "conversation");
   if (counts.cut) line += format_message(", {} cut at {} tokens", {with_commas(counts.cut), context});
@@ -221,30 +287,26 @@ Corpus generated(const TrainConfig& config) {
   };
   const Tokens train = rows(SortingRows::Subset::training, kTraining), held_out = rows(SortingRows::Subset::held_out, kHeldOut);
   const std::string_view letters = "abcdefghijklmnopqrstuvwxyz";
-  return {std::make_shared<CharTokenizer>(letters.substr(0, static_cast<size_t>(config.sorting.symbols))), {train}, train, held_out};
+  return {std::make_shared<CharTokenizer>(letters.substr(0, static_cast<size_t>(config.sorting.symbols))), {train}, train, {held_out}};
 }
 
 }  // namespace
 
 // Checkpoints hold this number. It is the hash of a text with the hashes of both parts, written as signed numbers.
 uint64_t Corpus::hash() const {
-  return hash_bytes(format_message("{} {}", {static_cast<int64_t>(train.hash()), static_cast<int64_t>(validation.hash())}));
+  return hash_bytes(format_message("{} {}", {static_cast<int64_t>(train.hash()), static_cast<int64_t>(validation.tokens.hash())}));
 }
 
 Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> tokenizer) {
   if (asked.data.empty()) fail("data: nothing given");
   if (is_sorting(asked)) return generated(asked);
-  const bool shards = are_shards(asked.data);
   TrainConfig config = asked;
-  if (!shards) config.labels = labels_of(asked);
+  if (!are_shards(asked.data)) config.labels = labels_of(asked);
+  Parts parts = open_data(config, tokenizer);
+  const Validation validation =
+      is_cut(config) ? Validation{join(std::move(parts.validation)), parts.text} : open_validation(config, {}, tokenizer);
   std::string note;
-  if (shards && !tokenizer) tokenizer = tokenizer_for_shards(config);
-  Parts parts = shards ? open_shards(config, tokenizer) : open_texts(config, tokenizer);
-  if (!is_cut(config)) parts.validation.push_back(open_tokens(config, config.validation, tokenizer));
-  for (const Tokens& each : parts.train) check_labels(config, each);
-  for (const Tokens& each : parts.validation) check_labels(config, each);
-  const Tokens validation = join(std::move(parts.validation));
-  if (is_chat(config)) note += kept_conversations(config, parts.train, validation);
+  if (is_chat(config)) note += kept_conversations(config, parts.train, validation.tokens);
   note += notes_on_tokenizer(config, *tokenizer);
   const Tokens train = join(parts.train);
   return {tokenizer, std::move(parts.train), train, validation, note, config.labels};
@@ -265,30 +327,14 @@ void resolve(TrainConfig& config, const Corpus& corpus) {
   config.labels = corpus.labels;
 }
 
-Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer) {
-  std::vector<Tokens> all;
-  if (are_shards(paths))
-    for (const std::string& path : paths) all.push_back(ShardedTokens::open(found_or_given(path), *tokenizer));
-  else all.push_back(open_cached({source_of(config, paths, false)}, encoder_of(config, tokenizer), {})[0].train);
-  for (const Tokens& each : all) check_labels(config, each);
-  return join(std::move(all));
-}
-
-Tokens open_validation(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
-  if (!is_cut(config)) return open_tokens(config, config.validation, tokenizer);
-  return open_corpus(config, tokenizer).validation;
-}
-
-std::optional<TextSource> text_of(
-    const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer) {
-  const bool reads_end = paths.empty() && is_cut(config);
-  const std::vector<std::string>& given = paths.empty() ? config.validation : paths;
-  const std::vector<std::string>& read = reads_end ? config.data : given;
-  if ((reads_end && (is_sorting(config) || is_mixed(config))) || config.format != DocumentFormat::text || are_shards(read)) return {};
-  const StoreSource source = source_of(config, read, reads_end);
-  if (!reads_end) return source.files;
-  const int64_t cut = open_sources({source}, tokenizer, request_of(config, {source}), default_cache_folder())[0].cut;
-  return source.files.part("validation", cut);
+Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer) {
+  const std::vector<std::string>& files = paths.empty() ? config.validation : paths;
+  if (files.empty()) return open_corpus(config, tokenizer).validation;
+  TrainConfig whole = config;  // these files are read as the data of a training is, but neither cut nor mixed
+  whole.data = whole.validation = files;
+  whole.weights.clear();
+  Parts parts = open_data(whole, tokenizer);
+  return {join(std::move(parts.train)), parts.text};
 }
 
 }  // namespace ricci::apps

@@ -7,7 +7,7 @@
 
 #include "apps/run/corpus.h"
 #include "apps/run/evaluation.h"
-#include "apps/run/model_options.h"
+#include "apps/run/options.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
@@ -39,7 +39,7 @@ void check_options(const RunFolder& run, const Options& options) {
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
   if (has_cells && options.stride)
     fail("--stride: {} scores cells, and would score those where windows overlap several times", {run.path()});
-  if (sorts && options.model.context) fail("--context: {} reads whole rows of {} tokens", {run.path(), *config.context});
+  if (sorts && options.model.context) fail("--context: {} reads whole rows of {} tokens", {run.path(), config.sequence_length()});
   if (sorts && !options.data.empty())
     fail("--data: {} sorts, and is scored on the generated rows that its training left out", {run.path()});
   if (config.data.empty() && config.validation.empty() && options.data.empty())
@@ -51,21 +51,19 @@ ScoredRun score(const std::string& path, const Options& options) {
   const RunFolder& run = opened.run;
   TrainConfig config = run.config();
   config.eval_from = options.from.value_or(config.eval_from);
-  const Tokens tokens =
-      options.data.empty() ? open_validation(config, run.tokenizer()) : open_tokens(config, options.data, run.tokenizer());
+  const auto [tokens, plain_text] = open_validation(config, options.data, run.tokenizer());
   const EvaluationBatches batches =
       evaluation_batches(config, tokens, options.batch, opened.context, options.stride ? options.stride : opened.context);
   Progress progress({.steps = batches.count, .out = stderr});
   const Evaluation result = evaluate(
-      opened.model, batches, opened.device, 0, [&](int64_t done) { progress.update(done, done * batches.sequences * opened.context); });
+      opened.model, batches, opened.device, [&](int64_t done) { progress.update(done, done * batches.sequences * opened.context); });
   const bool has_units =
       !result.confusion && config.model.traits().objective != Objective::next_cell && config.eval_from == 0 && result.of_whole_text();
-  const std::optional<TextSource> text = has_units ? text_of(config, options.data, run.tokenizer()) : std::nullopt;
   const std::string kind = run.tokenizer()->name();
   const bool has_line_ends = kind != "word" || eos_of(*run.tokenizer()) == Eos::line;  // as tokens
   return {run.path(), tokens.name(), batches.context, batches.stride, run.context_note(batches.context), result,
-      text ? std::optional(size_of_text(*text, has_line_ends)) : std::nullopt, kind != "char" && kind != "byte", config.eval_from,
-      config.labels};
+      has_units && plain_text ? std::optional(size_of_text(*plain_text, has_line_ends)) : std::nullopt, kind != "char" && kind != "byte",
+      config.eval_from, config.labels};
 }
 
 int evaluate_runs(const Options& options) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "apps/run/micro_batches.h"
-#include "apps/terminal/table.h"
 #include "core/error.h"
 #include "data/feeds/conversations.h"
 #include "data/feeds/feed.h"
@@ -11,19 +10,6 @@
 
 namespace ricci::apps {
 namespace {
-
-Object scores_of(const Evaluation& classes) {
-  const Confusion& confusion = *classes.confusion;
-  const ClassScores macro = confusion.macro();
-  Value::List counts;
-  for (int64_t target = 0; target < confusion.classes(); ++target) {
-    Value::List row;
-    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.emplace_back(confusion.count(target, predicted));
-    counts.emplace_back(row);
-  }
-  return {{"sequences", confusion.total()}, {"nats_per_sequence", classes.nats_per_token}, {"accuracy", confusion.accuracy()},
-      {"macro_precision", macro.precision}, {"macro_recall", macro.recall}, {"macro_f1", macro.f1}, {"confusion", counts}};
-}
 
 ResultTable results_of(std::span<const ScoredRun> scored) {
   ResultTable table;
@@ -103,16 +89,27 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
 // eval_batches counts batches of the run file. batch_invariant divides each of them into sequences.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation) {
   const int64_t sequences = layout_of(config).sequences, per_batch = config.batch / sequences;
-  EvaluationBatches batches = evaluation_batches(config, validation, sequences, *config.context, *config.context);
+  EvaluationBatches batches = evaluation_batches(config, validation, sequences, config.sequence_length(), config.sequence_length());
   if (config.eval_batches > 0) batches.count = std::min(batches.count, std::min(config.eval_batches, batches.count) * per_batch);
   return batches;
 }
 
-Evaluation evaluate(
-    const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches, const AfterBatch& after_batch, Ranks& ranks) {
-  const int64_t count = max_batches > 0 ? std::min(max_batches, batches.count) : batches.count;
-  return batches.score(
-      model, count, [&](int64_t i) { return micro_batch_of(batches.batch_at(i), device); }, after_batch, ranks);
+Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, const AfterBatch& after_batch, Ranks& ranks) {
+  const auto batch = [&](int64_t i) { return micro_batch_of(batches.batch_at(i), device); };
+  return batches.score(model, batches.count, batch, after_batch, ranks);
+}
+
+Object scores_of(const Evaluation& classes) {
+  const Confusion& confusion = *classes.confusion;
+  const ClassScores macro = confusion.macro();
+  Value::List counts;
+  for (int64_t target = 0; target < confusion.classes(); ++target) {
+    Value::List row;
+    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.emplace_back(confusion.count(target, predicted));
+    counts.emplace_back(row);
+  }
+  return {{"sequences", confusion.total()}, {"nats_per_sequence", classes.nats_per_token}, {"accuracy", confusion.accuracy()},
+      {"macro_precision", macro.precision}, {"macro_recall", macro.recall}, {"macro_f1", macro.f1}, {"confusion", counts}};
 }
 
 std::string line_of(const ScoredRun& s) {
@@ -125,7 +122,7 @@ std::string line_of(const ScoredRun& s) {
   if (s.stride) line += format_message(", stride {}", {*s.stride});
   if (s.from) line += format_message(", from position {}", {s.from});
   line += format_message(": {:.4f} nats per token, perplexity {:.3f}", {result.nats_per_token, result.perplexity()});
-  if (result.predictions) line += predictions_note(*result.predictions);
+  if (result.predictions) line += ", " + predictions_note(*result.predictions);
   if (!s.size) return line;
   line += format_message(", {:.4f} bits per byte", {result.bits_per_byte(s.size->bytes)});
   return s.has_words ? line + format_message(", word perplexity {:.2f}", {result.word_perplexity(s.size->words)}) : line;
@@ -133,7 +130,7 @@ std::string line_of(const ScoredRun& s) {
 
 std::string predictions_note(const Predictions& p) {
   return format_message(
-      ", {:.2f}% of the tokens and {:.2f}% of the sequences right", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
+      "{:.2f}% of the tokens and {:.2f}% of the sequences right", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
 }
 
 std::string text_of(std::span<const ScoredRun> scored) {
@@ -156,7 +153,5 @@ std::string json_of(std::span<const ScoredRun> scored) {
   }
   return json_text(all);
 }
-
-std::string json_of(const Evaluation& classes) { return json_text(scores_of(classes), -1); }
 
 }  // namespace ricci::apps

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "apps/run/train_config.h"
+#include "apps/terminal/table.h"
 #include "data/feeds/feed.h"
 #include "data/shards/tokens.h"
 #include "data/text/text.h"
@@ -42,9 +43,9 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
 // The same for the evaluations of a training: as many sequences of these tokens as eval_batches asks for.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
 
-// Over all batches, or the first `max_batches` of them when that is not 0, shared by the ranks.
-Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,
-    const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
+// Over all batches, shared by the ranks.
+Evaluation evaluate(
+    const Model& model, const EvaluationBatches& batches, Device device, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
 
 struct ScoredRun {
   std::string run, text;          // names
@@ -59,14 +60,14 @@ struct ScoredRun {
 };
 
 std::string line_of(const ScoredRun& scored);
-// The end of such a line about predictions, also where a training evaluates.
+// The part of such a line about predictions, also where a training evaluates.
 std::string predictions_note(const Predictions& predictions);
 // One run as its line; of several a table with a row per run, and then a line for each classifier. Ends without a line end.
 std::string text_of(std::span<const ScoredRun> scored);
 // A list with an object per run, classifiers last. What is not finite is null.
 std::string json_of(std::span<const ScoredRun> scored);
-// On one line: the mean loss of a classifier, accuracy, macro precision, recall and F1, and the counts: a list per class, in which
-// predictions are counted.
-std::string json_of(const Evaluation& classes);
+// The mean loss of a classifier, accuracy, macro precision, recall and F1, and the counts: for each class a list that counts its
+// predictions.
+Object scores_of(const Evaluation& classes);
 
 }  // namespace ricci::apps

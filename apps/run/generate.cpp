@@ -7,16 +7,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <iostream>
 
-#include "apps/run/talk.h"
+#include "apps/run/options.h"
 #include "apps/run/writer.h"
 #include "apps/terminal/streams.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"
-#include "core/files/file.h"
 #include "core/json/value.h"
-#include "data/text/utf8.h"
+#include "data/tokenizers/chat.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -33,6 +31,8 @@ struct Options {
   bool prompt_given = false, json_lines = false, interactive = false, chat = false, speed = false;
 };
 
+using Show = std::function<void(const std::string& piece)>;
+
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
@@ -48,101 +48,138 @@ OpenModel open_writer(const Options& options) {
   fail("{}: model.family: {} writes no text; {}", {open.run.path(), name_of(config.family), shows});
 }
 
+Continuation start(const OpenModel& open, const WritingOptions& options) {
+  return {open.model, options.samples, options.sampling.among(open.run.tokenizer()->vocab_size()), open.device, open.context};
+}
+
 // Continues prompts, and knows how long it took.
-class Generator {
- public:
-  explicit Generator(const Options& options) : options_(options), open_(open_writer(options)) {
-    if (const std::string note = open_.run.context_note(open_.context); !note.empty())
-      std::fputs(format_message("context {}{}\n", {open_.context, note}).c_str(), stderr);
+struct Generator {
+  const OpenModel& open;
+  const WritingOptions& options;
+  int64_t tokens = 0;
+  double seconds = 0;
+
+  // `show` is given the prompt first, and then each piece of the first text.
+  std::vector<Written> write(const std::string& prompt, const Show& show) {
+    const double started = seconds_now();
+    const Tokenizer& tokenizer = *open.run.tokenizer();
+    const std::vector<int64_t> ids = tokenizer.encode_start(prompt),
+                               ends = with_answer_end(tokenizer.marks().ends, open.run.config(), tokenizer);
+    if (ids.empty()) fail("the prompt '{}' has no tokens for the {} tokenizer", {one_line(prompt), tokenizer.name()});
+    show(prompt);
+    Continuation texts = start(open, options);
+    texts.append(ids);
+    const auto is_end = [&](int64_t token) { return std::find(ends.begin(), ends.end(), token) != ends.end(); };
+    auto written = continue_texts(texts, tokenizer.state_after(ids), tokenizer, options, is_end, show);
+    seconds += seconds_now() - started;
+    for (const Written& each : written) tokens += std::ssize(each.ids);
+    return written;
   }
 
   // One text as it is made, several with a line between them when all are there.
   void print_texts(const std::string& prompt) {
-    const bool one = options_.writing.samples == 1;
-    prompt_ids(*open_.run.tokenizer(), prompt);  // an impossible one is reported before it is printed
-    if (one) print(prompt);
-    const auto texts = write(prompt, [&](const std::string& piece) {
-      if (one) print(piece);
-    });
+    const bool one = options.samples == 1;
+    const auto texts = write(
+        prompt, one ? print : [](const std::string&) {});
     if (one) print("\n");
     for (const Written& each : texts) {
       if (!one) print((&each == texts.data() ? "" : kBetween) + prompt + each.text + "\n");
-      if (options_.writing.log_probabilities) print(log_probability_lines(each, *open_.run.tokenizer()));
+      if (options.log_probabilities) print(log_probability_lines(each, *open.run.tokenizer()));
     }
   }
 
-  void print_json(const std::string& prompt) {
-    const auto texts = write(prompt, [](const std::string&) {});
+  // A line of JSON for each text.
+  std::string json_of(const std::string& prompt) {
     const std::string quoted = quoted_json(replace_invalid_utf8(prompt), true);
+    const auto texts = write(prompt, [](const std::string&) {});
+    std::string lines;
     for (size_t i = 0; i < texts.size(); ++i)
-      print(
-          format_message("{{\"prompt\": {}, \"sample\": {}, {}}}\n", {quoted, i, json_members("text", texts[i], *open_.run.tokenizer())}));
+      lines += format_message(
+          "{}{{\"prompt\": {}, \"sample\": {}, {}}}", {i ? "\n" : "", quoted, i, json_members("text", texts[i], *open.run.tokenizer())});
+    return lines;
   }
+};
 
-  const RunFolder& run() const { return open_.run; }
+// A conversation. The cache is kept between the turns, because a turn then reads only the new messages.
+class Talk {
+ public:
+  Talk(const OpenModel& open, const ChatTokenizer& chat, const WritingOptions& options)
+      : tokenizer_(*open.run.tokenizer()), chat_(chat), options_(options), text_(start(open, options)), before_(chat.start()) {}
 
-  // 200 tokens, 1340 tokens/s
-  std::string speed() const {
-    return format_message("{} tokens, {:.0f} tokens/s\n", {tokens_, seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0.0});
+  // Adds the messages, and the answer of the model, which ends where the template ends it, before a stop string, or after options.tokens.
+  Written answer(const std::vector<Message>& messages, const Show& show) {
+    std::vector<int64_t> ids = before_;
+    for (const Message& message : messages) chat_.append_message(message, ids);
+    for (int64_t& id : ids) id %= tokenizer_.vocab_size();
+    ids.insert(ids.end(), chat_.answer().begin(), chat_.answer().end());
+    text_.append(ids);
+    const auto ends = [&](int64_t token) { return chat_.ends_answer(token); };
+    Written written = continue_texts(text_, tokenizer_.state_after(chat_.answer()), tokenizer_, options_, ends, show)[0];
+    before_ = chat_.rest();
+    if (written.ids.empty() || written.ids.back() != chat_.end()) before_.insert(before_.begin(), chat_.end());
+    return written;
   }
 
  private:
-  std::vector<Written> write(const std::string& prompt, const std::function<void(const std::string&)>& show) {
-    const double started = seconds_now();
-    auto texts = write_texts(open_, prompt, options_.writing, show);
-    seconds_ += seconds_now() - started;
-    for (const Written& each : texts) tokens_ += std::ssize(each.ids);
-    return texts;
-  }
-
-  const Options& options_;
-  OpenModel open_;
-  int64_t tokens_ = 0;
-  double seconds_ = 0;
+  const Tokenizer& tokenizer_;
+  const ChatTokenizer& chat_;
+  const WritingOptions& options_;
+  Continuation text_;
+  std::vector<int64_t> before_;  // ids that come before the next message
 };
 
-// A line of stdin is a prompt of its own; an error is printed where it cannot be continued, and the next line is waited for.
-void answer_lines(Generator& generator) {
-  const bool asks = ::isatty(STDIN_FILENO);
-  const auto ask = [&] {
-    if (asks) print("> ");
-  };
-  ask();
-  int64_t number = 0;
-  for (std::string line; next_line(std::cin, line, number); ask()) {
-    if (line.empty()) continue;
-    try {
-      generator.print_texts(line);
-    } catch (const Error& error) {
-      std::fprintf(stderr, "ricci-generate: %s\n", error.what());
-    }
-  }
-}
-
-void answer_json_lines(Generator& generator) {
-  int64_t number = 0;
-  for (std::string line; next_line(std::cin, line, number);) {
-    if (is_blank(line)) continue;
-    try {
-      const JsonValue value = parse_json(line, "JSON");
-      if (!value["prompt"].is_text()) fail("expected an object with a text \"prompt\"");
-      generator.print_json(value["prompt"].text());
-    } catch (const Error& error) {
-      fail("line {}: {}", {number, error.what()});
-    }
-  }
-}
-
-// Conversations by the template of the run, or by another one.
-int talk(const Options& options) {
-  const OpenModel open = open_writer(options);
+// Conversations by the template of the run, or by another one: each line of stdin is a message of the user, or with --jsonl a conversation.
+void talk(const Options& options, const OpenModel& open) {
   const TrainConfig& config = open.run.config();
   if (!has_chat(config) && options.form.empty())
     fail("--chat: {} did not learn conversations; --template names the template of a model that did elsewhere", {options.run});
+  const Tokenizer& tokenizer = *open.run.tokenizer();
   const ChatTokenizer chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
-  if (options.json_lines) answer_messages(open, chat, options.writing, std::cin);
-  else converse(open, chat, options.writing, options.system);
-  return 0;
+  const auto answer = [&](const std::string& line) {
+    const Written written = Talk(open, chat, options.writing).answer(messages_of(line), [](const std::string&) {});
+    return "{" + json_members("answer", written, tokenizer) + "}";
+  };
+  if (options.json_lines) return answer_lines(answer, 1);
+  Talk talk(open, chat, options.writing);
+  std::vector<Message> messages;
+  if (!options.system.empty()) messages.push_back({Speaker::system, options.system});
+  for_each_typed_line([&](const std::string& line) {
+    check_utf8("stdin", line, 0);
+    messages.push_back({Speaker::user, line});
+    const Written written = talk.answer(messages, print);
+    messages.clear();
+    print("\n");
+    if (options.writing.log_probabilities) print(log_probability_lines(written, tokenizer));
+  });
+}
+
+void continue_prompts(const Options& options, const OpenModel& open) {
+  if (const std::string note = open.run.context_note(open.context); !note.empty())
+    std::fputs(format_message("context {}{}\n", {open.context, note}).c_str(), stderr);
+  Generator generator{open, options.writing};
+  if (options.interactive) {
+    for_each_typed_line([&](const std::string& line) {
+      try {
+        generator.print_texts(line);
+      } catch (const Error& error) {  // the next line may have a text
+        std::fprintf(stderr, "ricci-generate: %s\n", error.what());
+      }
+    });
+  } else if (options.json_lines && !options.prompt_given) {
+    const auto answer = [&](const std::string& line) {
+      const JsonValue value = parse_json(line, "JSON");
+      if (!value["prompt"].is_text()) fail("expected an object with a text \"prompt\"");
+      return generator.json_of(value["prompt"].text());
+    };
+    answer_lines(answer, 1);
+  } else {
+    const std::string prompt = given_text(options.prompt, options.prompt_file, "--prompt", open.run.config().encoding);
+    if (options.json_lines) print(generator.json_of(prompt) + "\n");
+    else generator.print_texts(prompt);
+  }
+  const double rate = generator.seconds > 0 ? static_cast<double>(generator.tokens) / generator.seconds : 0;
+  if (options.speed || ::isatty(STDERR_FILENO))
+    std::fputs(format_message("{} tokens, {:.0f} tokens/s\n", {generator.tokens, rate}).c_str(), stderr);
 }
 
 int generate_text(Options& options) {
@@ -152,16 +189,9 @@ int generate_text(Options& options) {
   if (options.interactive && options.prompt_given) fail("--interactive: the prompts are lines of stdin, not --prompt or --prompt-file");
   for (std::string& stop : options.writing.stops) stop = unescape(stop, "--stop");
   const StopStrings checked(options.writing.stops);
-  if (options.chat) return talk(options);
-  const bool reads_prompts = options.interactive || (options.json_lines && !options.prompt_given);
-  Generator generator(options);
-  const std::string prompt =
-      reads_prompts ? "" : given_text(options.prompt, options.prompt_file, "--prompt", generator.run().config().encoding);
-  if (options.interactive) answer_lines(generator);
-  else if (reads_prompts) answer_json_lines(generator);
-  else if (options.json_lines) generator.print_json(prompt);
-  else generator.print_texts(prompt);
-  if (options.speed || ::isatty(STDERR_FILENO)) std::fputs(generator.speed().c_str(), stderr);
+  const OpenModel open = open_writer(options);
+  if (options.chat) talk(options, open);
+  else continue_prompts(options, open);
   return 0;
 }
 

@@ -1,16 +1,31 @@
 #include "apps/run/loop.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <utility>
 
 #include "apps/run/micro_batches.h"
-#include "apps/run/run_report.h"
-#include "apps/run/shared_run.h"
+#include "apps/terminal/cli.h"
+#include "apps/terminal/streams.h"
 #include "autograd/random.h"
+#include "core/cpu/available.h"
 #include "core/cpu/clock.h"
+#include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "core/files/checksum.h"
 #include "core/memory/memory.h"
+#include "cuda/device/device.h"
+#include "cuda/device/device_memory.h"
 #include "cuda/trace.h"
+#include "data/feeds/conversations.h"
+#include "data/tokenizers/chat.h"
+#include "models/inference/sampling.h"
+#include "models/planning/plan.h"
 #include "models/training/checkpoint.h"
 
 namespace ricci::apps {
@@ -19,16 +34,50 @@ namespace {
 constexpr double kPatience = 1;     // seconds that a step may take after a request to end
 constexpr int64_t kFirstSteps = 2;  // they touch memory for the first time, which costs many times what it costs later
 constexpr int64_t kMeasured = 3;    // steps after those; their speed gives an estimate of the remaining time
+double give_up_at = 0;              // a step; not a member, because StopWhen asks a function without state
+
+bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+// Error: a rank has another value under this name than rank 0.
+void compare(Ranks& ranks, const char* name, const std::string& mine) {
+  const std::vector<std::string> all = ranks.from_all(mine);
+  for (int r = 1; r < ranks.count(); ++r)
+    if (const std::string& other = all[static_cast<size_t>(r)]; other != all[0])
+      fail("{}: {} {}, {}: {}", {ranks.name(r), name, other, ranks.name(0), all[0]});
+}
+
+// The first conversation of the validation text up to its first answer.
+std::vector<int64_t> first_question(const TrainConfig& config, const Corpus& corpus) {
+  const Conversations conversations(corpus.validation.tokens, config.sequence_length());
+  const TokenSpan span = conversations.document(0, 0);
+  std::vector<int64_t> ids(static_cast<size_t>(span.size()));
+  conversations.read(span.first, ids);
+  const int64_t vocab = corpus.tokenizer->vocab_size();  // ids from here on are of answers
+  ids.erase(std::find_if(ids.begin(), ids.end(), [vocab](int64_t id) { return id >= vocab; }), ids.end());
+  return ids;
+}
 
 }  // namespace
 
+// ---- Around a step
+void Trainer::begin() {
+  const bool awaits = state.awaits_evaluation;
+  Metrics interrupted{.step = state.step};
+  if (run) {
+    if (awaits) interrupted = read_record(run->folder(), state.step);  // the record of the step before its evaluation
+    metrics.emplace(run->folder(), awaits ? state.step - 1 : state.step);
+    progress.emplace(ProgressOptions{.steps = config.steps, .first_step = state.step});
+  }
+  interrupted.tokens = state.step * tokens_per_step();
+  if (awaits) finish_step(interrupted);
+}
+
 std::optional<StepResult> Trainer::run_step(const std::function<StepResult()>& step) const {
   if (state.step == first_step + kFirstSteps) trace::restart();
-  static double deadline = 0;
-  deadline = seconds_now() + kPatience;
+  give_up_at = seconds_now() + kPatience;
   const RandomState before = random_state();
   std::optional<StopWhen> stop;
-  if (ranks.count() == 1 && !config.cuda_graph) stop.emplace([] { return Interrupt::requested() && seconds_now() > deadline; });
+  if (ranks.count() == 1 && !config.cuda_graph) stop.emplace([] { return Interrupt::requested() && seconds_now() > give_up_at; });
   try {
     return step();
   } catch (const Stopped&) {
@@ -38,30 +87,17 @@ std::optional<StepResult> Trainer::run_step(const std::function<StepResult()>& s
   }
 }
 
-void Trainer::check_finite(const StepResult& result, const TrainStep& step, const std::vector<MicroBatch>& micro_batches) const {
-  if (std::isfinite(result.loss) && std::isfinite(result.gradient_norm)) return;
-  if (run) {
-    StepFeed of_all_ranks(corpus, config, {0, layout_of(config).micro_batches});
-    of_all_ranks.start(state.step, state.data_place);
-    save_nonfinite_step(*run, weights_of(model), of_all_ranks.next().micro_batches, state.step);
-  }
-  ranks.barrier();
-  try {
-    step.explain_nonfinite(micro_batches, state.step, result.loss);
-  } catch (const Error& error) {
-    fail("{}; ricci-train {} --replay computes it again", {error.what(), run ? run->path() : ""});
-  }
-}
-
 Metrics Trainer::report(const StepResult& result, double lr, double step_seconds) {
-  const int64_t done = state.step - first_step;
   seconds += step_seconds;
   seconds_since_record += step_seconds;
-  if (journal) journal->progress.update(state.step, done * tokens_per_step(), format_message("loss {:.3f}", {result.loss}));
-  const int64_t evaluation_tokens = validation.count * layout_of(config).sequences * *config.context;
-  if (done > kFirstSteps) measured_seconds += step_seconds;
-  if (done == kFirstSteps + kMeasured) print(expected_line(config, state.step, measured_seconds / kMeasured, evaluation_tokens));
+  const int64_t done = state.step - first_step;
+  if (progress) progress->update(state.step, done * tokens_per_step(), format_message("loss {:.3f}", {result.loss}));
+  if (done == kFirstSteps) seconds_of_first_steps = seconds;
+  if (done == kFirstSteps + kMeasured)
+    print(expected_line(config, state.step, (seconds - seconds_of_first_steps) / kMeasured,
+        validation.count * validation.sequences * config.sequence_length()));
   return {.step = state.step,
+      .tokens = state.step * tokens_per_step(),
       .train_loss = result.loss,
       .lr = lr,
       .grad_norm = result.gradient_norm,
@@ -71,6 +107,23 @@ Metrics Trainer::report(const StepResult& result, double lr, double step_seconds
       .ranks = ranks.count()};
 }
 
+void Trainer::finish_step(Metrics record) {
+  const bool was_awaited = state.awaits_evaluation;
+  const bool evaluates = was_awaited || state.step == config.steps || is_due(state.step, config.eval_every);
+  if (evaluates) evaluate(record);
+  if (!is_over(config, state) && is_due(state.step, config.sample.every)) {
+    if (run && writes_samples(config)) print(sample_block(config, corpus, model, state.step));
+    ranks.barrier();
+  }
+  if (evaluates || is_due(state.step, config.log_every)) {
+    if (metrics) metrics->append(record);
+    recorded = state.step;
+    seconds_since_record = 0;
+  }
+  const bool is_best = state.best_step == state.step;
+  if (was_awaited || is_over(config, state) || is_best || is_due(state.step, config.checkpoint_every)) save();
+}
+
 void Trainer::evaluate(Metrics& record) {
   const StopWhen stop(Interrupt::requested);
   const auto after_batch = [](int64_t) {
@@ -78,7 +131,7 @@ void Trainer::evaluate(Metrics& record) {
   };
   state.awaits_evaluation = true;
   try {
-    const Evaluation result = apps::evaluate(model, validation, config.device, 0, after_batch, ranks);
+    const Evaluation result = apps::evaluate(model, validation, config.device, after_batch, ranks);
     if (!std::isfinite(result.nats_per_token))
       fail("step {}: the validation loss is {}; the last step saved is {}", {state.step, result.nats_per_token, saved});
     state.awaits_evaluation = false;
@@ -90,34 +143,201 @@ void Trainer::evaluate(Metrics& record) {
   }
 }
 
-void Trainer::write_sample() {
-  if (run && writes_samples(config)) print(sample_block(*run, corpus, model, state.step));
-  ranks.barrier();
-}
-
-void Trainer::write(Metrics record) {
-  record.tokens = record.step * tokens_per_step();
-  if (journal) journal->metrics.append(record);
-  recorded = state.step;
-  seconds_since_record = 0;
-}
-
 void Trainer::save() {
   compare_replicas(ranks, model, state.step, saved);
   if (run) {
-    journal->metrics.sync();
+    metrics->sync();
     run->save(model, optimizer, state);
   }
   ranks.barrier();
   saved = state.step;
 }
 
-void Trainer::finish_interrupted_step() {
-  Metrics record = journal ? journal->interrupted : Metrics{.step = state.step};
-  evaluate(record);
-  if (!is_over(config, state) && is_due(state.step, config.sample.every)) write_sample();
-  write(record);
-  save();
+void Trainer::end() {
+  if (saved < state.step || state.step == 0) save();  // a folder with only a model could not continue
+  if (!run) return;
+  run->save_model(model, state.step);
+  run->prune();
+  tell(STDOUT_FILENO, closing_line(*run, state, seconds) + "\n");
+}
+
+// ---- Multiple processes
+void compare_builds(Ranks& ranks, Device device) {
+  if (ranks.count() == 1) return;
+  compare(ranks, "build", build_info());
+  if (device == Device::cuda) check_gpus(ranks);
+  else compare(ranks, "vector instructions (RICCI_ISA)", name_of(cpu_isa()));
+}
+
+Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  if (ranks.count() == 1) return open_corpus(config, tokenizer);
+  const int turn = ranks.rank() == 0 ? 0 : 1 + (ranks.local() > 0);
+  std::optional<Corpus> corpus;
+  if (turn == 0) corpus = open_corpus(config, tokenizer);
+  const std::string json = ranks.from_first(turn == 0 ? corpus->tokenizer->to_json() : "");
+  if (turn > 0) tokenizer = tokenizer_from_json(json);
+  if (turn == 1) corpus = open_corpus(config, tokenizer);
+  ranks.barrier();
+  if (turn == 2) corpus = open_corpus(config, tokenizer);
+  ranks.barrier();
+  compare(ranks, "text", fmt::format("{:016x}", corpus->hash()));
+  return std::move(*corpus);
+}
+
+void compare_replicas(Ranks& ranks, Model& model, int64_t step, int64_t saved) {
+  if (ranks.count() == 1) return;
+  uint64_t hash = 0;
+  model.each_parameter([&](const std::string&, const Parameter& p) {
+    const Tensor host = to(p.value, Device::cpu);
+    hash = xxh64({static_cast<const char*>(host.raw()), static_cast<size_t>(host.bytes())}, hash);
+  });
+  const std::vector<std::string> all = ranks.from_all(std::to_string(hash));
+  for (int r = 1; r < ranks.count(); ++r)
+    if (all[static_cast<size_t>(r)] != all[0])
+      fail("step {}: the weights on {} are not rank 0's; nothing was saved; the last checkpoint is of step {}",
+          {step, ranks.name(r), saved});
+}
+
+// ---- Lines
+int64_t memory_of(Device device) { return device == Device::cuda ? device_memory(device).total_bytes() : available_memory(); }
+
+void check_step(const TrainConfig& config, int64_t memory, int64_t ranks) {
+  constexpr int64_t few_sequences = 1024, few_batches = 4;  // a plan takes longer for more
+  StepShape shape = step_shape_of(config);
+  shape.ranks = ranks;
+  shape.micro_batches = std::min(shape.micro_batches, few_batches * ranks);
+  const int64_t asked = shape.sequences;
+  if (asked > few_sequences || !fits(config.model, config.optimizer, shape, memory)) {
+    const int64_t most = most_sequences(config.model, config.optimizer, shape, memory);
+    if (most == 0) {
+      shape.sequences = 1;
+      plan_step(config.model, config.optimizer, shape, false);  // an error if the reason is another one, such as a path of freeze
+      fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
+          {shape.context, show_bytes(memory)});
+    }
+    if (most < asked)  // other programs need memory, too: without a rest for them the advice would end this one
+      fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that leaves a tenth of it free is {}",
+          {with_commas(asked), shape.context, show_bytes(memory),
+              std::max<int64_t>(1, most_sequences(config.model, config.optimizer, shape, memory - memory / 10))});
+  }
+  reset_peak(config.device);  // the tensors of a plan hold no memory
+}
+
+void print_warnings(const TrainConfig& config) {
+  ModelConfig as_trained = config.model;
+  as_trained.ctx = config.sequence_length();
+  for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  if (config.patience > 0 && config.eval_every == 0)
+    std::fputs("warning: patience: it ends no training, as eval_every: 0 evaluates at the end alone\n", stderr);
+}
+
+std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks) {
+  const TrainConfig& config = run.config();
+  std::string lines;
+  if (const int64_t end = state.schedule_steps; config.schedule.ends() && state.step > 0 && config.steps > end)
+    lines = format_message("the schedule ends at step {}: after it the learning rate is {:.4g}; schedule_steps={} would end it later\n",
+        {with_commas(end), config.schedule.rate(config.steps, end), config.steps});
+  if (config.device == Device::cpu && config.precision == Precision::bf16 && cpu_isa() < Isa::avx512_bf16)
+    lines += "precision: f32 is faster than bf16 on this CPU, which has no instruction for bf16; bf16 halves the memory of activations\n";
+  int64_t frozen = 0;
+  model.each_parameter([&](const std::string&, const Parameter& p) { frozen += p.frozen ? p.value.size() : 0; });
+  lines += format_message("{}: {} parameters{}, vocabulary {}, {} on {}\n{} tokens to train, {} to validate",
+      {run.path(), with_commas(model.parameter_count()), frozen ? " (" + with_commas(frozen) + " frozen)" : "",
+          with_commas(corpus.tokenizer->vocab_size()), name_of(config.device), counted(thread_count(), "thread"),
+          with_commas(corpus.train.size()), with_commas(corpus.validation.tokens.size())});
+  if (state.step > 0) lines += format_message("; continues after step {} of {}", {with_commas(state.step), with_commas(config.steps)});
+  if (ranks.count() > 1)
+    lines += format_message("\n{} ranks on {}, {} by {}",
+        {ranks.count(), counted(ranks.machine_count(), "machine"), name_of(config.device), ranks.carrier(config.device)});
+  return lines + "\n";
+}
+
+std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens) {
+  constexpr double worth_telling = 60, share_of_forward = 1.0 / 3;
+  const int64_t left = config.steps - done, every = config.eval_every > 0 ? config.eval_every : config.steps;
+  const int64_t to_next = std::min(every - done % every, left),
+                evaluations = config.steps / every - done / every + (config.steps % every != 0);
+  const double step_tokens = static_cast<double>(config.accumulation * config.batch * config.sequence_length());
+  const double evaluating =
+      static_cast<double>(evaluations) * seconds_per_step * static_cast<double>(evaluation_tokens) / step_tokens * share_of_forward;
+  const double all = static_cast<double>(left) * seconds_per_step + evaluating;
+  if (all < worth_telling) return "";
+  return "about " + clock_time(all) + ", of which " + clock_time(evaluating) + " for " + counted(evaluations, "evaluation") + "; " +
+         clock_time(static_cast<double>(to_next) * seconds_per_step) + " to the next one";
+}
+
+std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
+  const std::string line = format_message("step {}: train {:.4f}, validation {:.4f}", {with_commas(step), train_loss, e.nats_per_token});
+  if (e.confusion) return line + format_message(", accuracy {:.4f} ({})", {e.confusion->accuracy(), counted(e.tokens, "document")});
+  const std::string predictions = e.predictions ? "\n" + predictions_note(*e.predictions) : "";
+  return line + format_message(", perplexity {:.2f} ({})", {e.perplexity(), counted(e.tokens, "token")}) + predictions;
+}
+
+std::optional<int64_t> reserved_bytes(Device device) {
+  return device == Device::cuda ? std::optional(device_memory(device).reserved_bytes()) : std::nullopt;
+}
+
+std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
+  const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
+  std::string what = all_done ? "saved" : "interrupted, saved";
+  if (early) what = format_message("no better validation loss since step {}, saved", {state.best_step});
+  const Device device = run.config().device;
+  const std::optional<int64_t> reserved = reserved_bytes(device);
+  std::string memory;
+  if (reserved)
+    memory = format_message(", at most {} of tensors, {} reserved", {show_bytes(memory_use(device).peak), show_bytes(*reserved)});
+  return format_message(
+      "{} after {} steps, {:.1f} s of training{}: {}", {what, state.step, seconds, memory, run.place("model.safetensors").path});
+}
+
+SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus) {
+  const Tokenizer& tokenizer = *corpus.tokenizer;
+  const std::string& prompt = config.sample.prompt;
+  const bool is_default = prompt == SampleConfig().prompt;
+  if (!writes_samples(config)) return {};
+  if (is_default && is_chat(config)) {
+    const std::vector<int64_t> ids = first_question(config, corpus);
+    return {ids, tokenizer.decode(ids), tokenizer.state_after(ids)};
+  }
+  if (is_default && config.eos == Eos::document)
+    return {{tokenizer.marks().first >= 0 ? tokenizer.marks().first : tokenizer.marks().ends.front()}};
+  std::vector<int64_t> first(1);
+  corpus.validation.tokens.read(0, first);
+  std::string fault;
+  for (const std::string& text : {prompt, tokenizer.decode(first)}) {
+    try {
+      if (text.empty()) fail("is empty");
+      const std::vector<int64_t> ids = tokenizer.encode_start(text);
+      if (ids.empty()) fail("has no tokens for the {} tokenizer", {tokenizer.name()});
+      std::string note;
+      if (!fault.empty())
+        note = format_message(
+            "sample.prompt: {}; samples continue from '{}', the first token of the validation text\n", {fault, one_line(text)});
+      return {ids, text, tokenizer.state_after(ids), note};
+    } catch (const Error& error) {
+      if (fault.empty()) fault = error.what();
+      if (!is_default) break;
+    }
+  }
+  fail("sample.prompt: {}; sample.tokens=0 writes no sample", {fault});
+}
+
+std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step) {
+  const Tokenizer& tokenizer = *corpus.tokenizer;
+  SampleStart start = start_of_sample(config, corpus);
+  const std::vector<int64_t> ends = with_answer_end(tokenizer.marks().ends, config, tokenizer);
+  std::optional<ChatTokenizer> chat;
+  if (is_chat(config) && config.sample.prompt == SampleConfig().prompt) chat.emplace(corpus.tokenizer, chat_template(config.chat));
+  std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + start.text;
+  generate(
+      model, start.ids, config.sample.tokens, config.sample.sampling.among(tokenizer.vocab_size()), config.device,
+      [&](int64_t token) {
+        if ((chat && chat->ends_answer(token)) || std::find(ends.begin(), ends.end(), token) != ends.end()) return false;
+        text += tokenizer.decode_next(token, start.decoded);
+        return !Interrupt::requested();
+      },
+      config.sequence_length());
+  return text + tokenizer.decode_end(start.decoded) + "\n";
 }
 
 }  // namespace ricci::apps

@@ -1,29 +1,26 @@
 #include "apps/run/metrics.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <bit>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <vector>
 
-#include "core/files/file.h"
 #include "core/json/value.h"
 
 namespace ricci::apps {
 namespace {
 
-constexpr const char* kKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s",
-    "peak_bytes", "reserved_bytes", "ranks", "time"};
-
-// f(key, value) for every key, in order.
-template <class F> void each_value(const Metrics& m, const F& f) {
-  int key = 0;
-  const auto visit = [&](const auto&... values) { (f(kKeys[key++], values), ...); };
-  visit(std::optional(m.step), std::optional(m.tokens), m.train_loss, m.val_loss, m.val_accuracy, m.lr, m.grad_norm, m.tokens_per_s,
-      m.peak_bytes, m.reserved_bytes, m.ranks, m.time);
+// f(key, value) for every key after step and tokens, in order; for one record that is read or written.
+template <class Record, class F> void each_value(Record& m, const F& f) {
+  int key = 2;
+  const auto visit = [&](auto&... values) { (f(kMetricsKeys[key++], values), ...); };
+  visit(m.train_loss, m.val_loss, m.val_accuracy, m.lr, m.grad_norm, m.tokens_per_s, m.peak_bytes, m.reserved_bytes, m.ranks, m.time);
 }
 
 template <class Number> bool is_measured(const std::optional<Number>& value) { return value && std::isfinite(static_cast<double>(*value)); }
@@ -33,16 +30,11 @@ double unix_time() {
   return static_cast<double>(now.time_since_epoch().count()) / 1000;
 }
 
-// The step of a record, or nullopt if the line is no record.
-std::optional<int64_t> step_of(const nlohmann::json& record) {
+// Null if the line is no record.
+nlohmann::json parse_record(std::string_view line) {
+  nlohmann::json record = json_depth(line) > 1 ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
   if (!record.contains("step") || !record["step"].is_number_integer()) return {};
-  const nlohmann::json& step = record["step"];
-  constexpr uint64_t largest = std::numeric_limits<int64_t>::max();
-  return step.is_number_unsigned() && step.get<uint64_t>() > largest ? std::nullopt : std::optional(step.get<int64_t>());
-}
-
-nlohmann::json parse_line(std::string_view line) {
-  return json_depth(line) > 1 ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
+  return record["step"].get<int64_t>() < 0 ? nlohmann::json() : record;  // negative if the number has more than 63 bits
 }
 
 // The place of the records, without those beyond the step.
@@ -55,59 +47,114 @@ FilePlace rewind(const Folder& folder, int64_t step) {
   const std::string text = read_text(place);
   std::string kept;
   each_line(text, [&](std::string_view line) {
-    const std::optional<int64_t> found = step_of(parse_line(line));
-    if (found && *found <= step) kept += line;
+    const nlohmann::json record = parse_record(line);
+    if (!record.is_null() && record["step"].get<int64_t>() <= step) kept += line;
   });
   if (kept != text) write_file_atomically(place, kept);
   return place;
 }
 
-}  // namespace
+// ---- Event files
+template <class T> std::string little_endian(T value) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  return bytes;
+}
 
-std::span<const char* const> metrics_keys() { return kKeys; }
+// A record of a file: length, checksum of the length, the data, checksum of the data. The checksums are rotated and shifted ("masked"),
+// because data may hold checksums itself.
+std::string tfrecord(std::string_view data) {
+  const auto masked = [](std::string_view bytes) { return little_endian(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); };
+  const std::string length = little_endian(static_cast<uint64_t>(data.size()));
+  return (length + masked(length)).append(data) + masked(data);
+}
+
+// Protocol buffers: a field is its number and kind in one integer, then the value.
+enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 128; value >>= 7) bytes += static_cast<char>((value & 127) | 128);
+  return bytes + static_cast<char>(value);
+}
+std::string field(uint32_t number, Wire kind) { return varint(number << 3 | kind); }
+std::string field(uint32_t number, int64_t value) { return field(number, kVarint) + varint(static_cast<uint64_t>(value)); }
+std::string field(uint32_t number, double value) { return field(number, kFixed64) + little_endian(std::bit_cast<uint64_t>(value)); }
+std::string field(uint32_t number, float value) { return field(number, kFixed32) + little_endian(std::bit_cast<uint32_t>(value)); }
+std::string field(uint32_t number, std::string_view value) { return field(number, kBytes) + varint(value.size()).append(value); }
+
+// After the other event files by name, whatever the clock shows. A number of more digits than times have is not the time of a file.
+FilePlace next_events(const Folder& folder, double time) {
+  constexpr std::string_view prefix = "events.out.tfevents.";
+  constexpr int64_t latest = 9'999'999'999;  // seconds since 1970 in 10 digits
+  auto second = static_cast<int64_t>(time);
+  for (const std::string& name : folder.names()) {
+    int64_t other = 0;
+    if (name.starts_with(prefix)) std::from_chars(name.data() + prefix.size(), name.data() + name.size(), other);
+    if (other < latest) second = std::max(second, other + 1);
+  }
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return {folder, fmt::format("{}{:010}.{}", prefix, second, host)};
+}
+
+}  // namespace
 
 Metrics read_record(const Folder& folder, int64_t step) {
   Metrics metrics{.step = step};
   const FilePlace place(folder, "metrics.jsonl");
   if (!OpenFile::find(place)) return metrics;
   each_line(read_text(place), [&](std::string_view line) {
-    const nlohmann::json record = parse_line(line);
-    if (step_of(record) != step) return;
-    const auto number = [&]<class Number>(const char* key, std::optional<Number>& value) {
+    const nlohmann::json record = parse_record(line);
+    if (record.is_null() || record["step"].get<int64_t>() != step) return;
+    each_value(metrics, [&]<class Number>(const char* key, std::optional<Number>& value) {
       if (const auto found = record.find(key); found != record.end() && found->is_number()) value = found->get<Number>();
-    };
-    number("train_loss", metrics.train_loss);
-    number("lr", metrics.lr);
-    number("grad_norm", metrics.grad_norm);
-    number("tokens_per_s", metrics.tokens_per_s);
-    number("peak_bytes", metrics.peak_bytes);
-    number("reserved_bytes", metrics.reserved_bytes);
-    number("ranks", metrics.ranks);
+    });
   });
+  metrics.time.reset();
   return metrics;
 }
 
 std::string to_json(const Metrics& metrics) {
-  std::string line;
+  std::string line = fmt::format(R"({{"step":{},"tokens":{})", metrics.step, metrics.tokens);
   each_value(metrics, [&](const char* key, const auto& value) {
-    line += fmt::format(R"({}"{}":{})", line.empty() ? "{" : ",", key, is_measured(value) ? fmt::format("{}", *value) : "null");
+    line += fmt::format(R"(,"{}":{})", key, is_measured(value) ? fmt::format("{}", *value) : "null");
   });
   return line + "}";
 }
 
-MetricsFile::MetricsFile(const Folder& folder, int64_t step, std::span<const HyperParameter> parameters)
-    : lines_(rewind(folder, step)), events_(folder, unix_time(), step + 1) {
-  if (step == 0 && !parameters.empty()) events_.append(unix_time(), parameters);
+uint32_t crc32c(std::string_view bytes) {
+  uint32_t crc = ~0u;
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0x82f63b78u : 0u);
+  }
+  return ~crc;
+}
+
+std::string start_events(double time, int64_t first_step) {
+  const std::string restart = field(1, time) + field(2, first_step) + field(7, field(1, int64_t{1}));  // session_log: status START
+  return tfrecord(field(1, time) + field(3, "brain.Event:2")) + tfrecord(restart);
+}
+
+std::string record_event(const Metrics& metrics) {
+  std::string summary;
+  const auto add = [&](std::string_view key, auto value) { summary += field(1, field(1, key) + field(2, static_cast<float>(value))); };
+  add("tokens", metrics.tokens);
+  each_value(metrics, [&](std::string_view key, const auto& value) {
+    if (is_measured(value) && key != "time") add(key, *value);
+  });
+  return tfrecord(field(1, metrics.time.value_or(0)) + field(2, metrics.step) + field(5, summary));
+}
+
+MetricsFile::MetricsFile(const Folder& folder, int64_t step) : lines_(rewind(folder, step)), events_(next_events(folder, unix_time())) {
+  events_.append(start_events(unix_time(), step + 1));
 }
 
 void MetricsFile::append(Metrics metrics) {
   if (!metrics.time) metrics.time = unix_time();
   lines_.append(to_json(metrics) + "\n");
-  std::vector<Scalar> scalars;
-  each_value(metrics, [&](std::string_view key, const auto& value) {
-    if (is_measured(value) && key != "step" && key != "time") scalars.push_back({key, static_cast<float>(*value)});
-  });
-  events_.append(*metrics.time, metrics.step, scalars);
+  events_.append(record_event(metrics));
 }
 
 }  // namespace ricci::apps

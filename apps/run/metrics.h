@@ -1,13 +1,12 @@
 // The measurements of a run, in its folder: metrics.jsonl, one JSON object per line, and the same numbers as event files for
-// TensorBoard (tensorboard --logdir runs). Both are appended and readable while the run goes on.
+// TensorBoard (tensorboard --logdir runs). Both are appended and readable while the run continues.
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
-#include "apps/run/tensorboard.h"
+#include "core/files/file.h"
 
 namespace ricci::apps {
 
@@ -25,8 +24,9 @@ struct Metrics {
   std::optional<double> time = {};  // seconds since 1970; MetricsFile fills it in
 };
 
-// The keys of a record, in the order of its line: step, tokens, train_loss, ...
-std::span<const char* const> metrics_keys();
+// The keys of a record, in the order of its line.
+inline constexpr const char* kMetricsKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm",
+    "tokens_per_s", "peak_bytes", "reserved_bytes", "ranks", "time"};
 
 // {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys. Numbers read back bit for bit.
 std::string to_json(const Metrics& metrics);
@@ -36,17 +36,23 @@ template <class F> void each_line(std::string_view text, const F& f) {
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) f(text.substr(begin, end + 1 - begin));
 }
 
-// The record of that step in metrics.jsonl of the folder. A record without values where there is none.
+// The record of that step in metrics.jsonl of the folder, without its time. A record without values if there is none.
 Metrics read_record(const Folder& folder, int64_t step);
+
+// Event files of TensorBoard, version brain.Event:2 (tensorflow/core/lib/io/record_writer.cc, core/util/event.proto,
+// framework/summary.proto). The first events of a file: the version, and that the files before it end before first_step. Then one for each
+// record.
+std::string start_events(double time, int64_t first_step);
+std::string record_event(const Metrics& metrics);
+uint32_t crc32c(std::string_view bytes);  // Castagnoli, RFC 3720 section 12.1
 
 class MetricsFile {
  public:
-  // Opens the records of the run in `folder` to go on after `step` (0 for a new run). Records of later
+  // Opens the records of the run in `folder` to continue after `step` (0 for a new run). Records of later
   // steps, which a run wrote after its last checkpoint, are dropped from metrics.jsonl, as a whole or not at all, and so is
-  // a line that a crash broke. A new event file is begun that makes TensorBoard forget the later steps.
-  // A new run writes its hyper-parameters for TensorBoard, once.
-  // Errors: name the path and the reason.
-  MetricsFile(const Folder& folder, int64_t step, std::span<const HyperParameter> parameters = {});
+  // a line that a crash broke. A new event file begins, which makes TensorBoard forget the later steps: events.out.tfevents.TIME.HOST,
+  // after the others by name, because TensorBoard reads all of a folder in the order of the names. Errors: name the path and the reason.
+  MetricsFile(const Folder& folder, int64_t step);
 
   // One record, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
   void append(Metrics metrics);
@@ -55,8 +61,7 @@ class MetricsFile {
   void sync() { lines_.sync(); }
 
  private:
-  AppendFile lines_;
-  EventFile events_;
+  AppendFile lines_, events_;
 };
 
 }  // namespace ricci::apps

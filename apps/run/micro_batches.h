@@ -2,7 +2,6 @@
 #pragma once
 #include <future>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,12 +26,6 @@ StepLayout layout_of(const TrainConfig& config);
 
 // The same for a plan of the step (models/planning/plan.h).
 StepShape step_shape_of(const TrainConfig& config);
-
-// The batches of a step on a device. The crops are of layout_of(config).sequences rows.
-std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device);
-inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  return micro_batches_of(step_of(crops, step, {0, layout_of(config).micro_batches}), device);
-}
 
 // The input of a step, on the device.
 struct StepInput {
@@ -59,9 +52,7 @@ class StepFeed {
     std::vector<Batch> batches;
     std::string place;
   };
-  std::optional<StepData> make();
   TrainConfig config_;
-  int64_t step_ = 0;  // the next to be made
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Prefetch<StepData>> thread_;
   std::future<StepInput> ahead_;  // the next step, or the error of reading it

@@ -3,7 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "core/choice.h"
+#include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "cuda/device/device.h"
 
 namespace ricci::apps {
 namespace {
@@ -13,27 +16,6 @@ bool is_override(const std::string& word) {
   const size_t equals = word.find('='), slash = word.find('/');
   if (equals == word.npos) return word.starts_with('~') && slash == word.npos;
   return slash > equals;
-}
-
-// "model.layers" of model.layers=6 and of ~model.layers.
-std::string key_of(const std::string& word) {
-  const size_t start = word.starts_with('~') ? 1 : 0;
-  return word.substr(start, word.find('=') - start);
-}
-
-// True if one of them is the other, or the section that it is in.
-bool are_about_one(const std::string& key, const std::string& other) {
-  return key == other || other.starts_with(key + ".") || key.starts_with(other + ".");
-}
-
-// CLI11 keeps words with dashes (given here without them) apart from words without, so it is not known which of two was typed last.
-// Error: a key, or a section and a key in it, is given in both ways.
-void check_one_way(const std::vector<std::string>& with_dashes, const std::vector<std::string>& without) {
-  for (const std::string& dashed : with_dashes)
-    for (const std::string& plain : without)
-      if (are_about_one(key_of(dashed), key_of(plain)))
-        throw CLI::ValidationError("--" + one_line(dashed) + " and " + one_line(plain) +
-                                   " are about the same key: write both without dashes, so that the last one counts");
 }
 
 // The right way to give a key that was meant by a word with dashes: --lr, --~lr.
@@ -46,31 +28,82 @@ std::string hint_for(const CLI::App& app, const std::string& word) {
 
 }  // namespace
 
+// CLI11 keeps the words of an option apart from words that no option knows, and then it is not known which was typed last. The
+// option here is only shown by --help and takes no word: remaining_words() has all of them in their order.
 void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several) {
   auto words = std::make_shared<std::vector<std::string>>();
-  app.add_option("run", *words, help)->type_name(several ? "[FILE ...] [KEY=VALUE ...]" : "[FILE] [KEY=VALUE ...]");
+  app.add_option("run", *words, help)
+      ->type_name(several ? "[FILE ...] [KEY=VALUE ...]" : "[FILE] [KEY=VALUE ...]")
+      ->check([words](const std::string&) { return "is read by remaining_words()"; });
+  app.validate_positionals();
   app.allow_extras();
-  app.parse_complete_callback([&app, &options, words, several] {
-    std::vector<std::string> with_dashes, without;
-    for (const std::string& word : app.remaining()) {
-      if (!word.starts_with("--") || word.find('=') == word.npos) throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
-      with_dashes.push_back(word.substr(2));
-    }
-    for (const std::string& word : *words) {
+  app.parse_complete_callback([&app, &options, several] {
+    for (const std::string& word : remaining_words(app)) {
+      const bool has_dash = word.size() > 1 && word[0] == '-';
+      if (has_dash && !(word.starts_with("--") && word.find('=') != word.npos))
+        throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
       if (word.empty()) throw CLI::ValidationError("the name of a run file is empty");
       if (word[0] == '=')
         throw CLI::ValidationError(one_line(word) + ": a key and its value have no blanks around the equals sign, as data=my.txt");
-      const bool is_key = is_override(word);
-      const bool is_first = options.file().empty();
-      if (!is_key && !is_first && !several) throw CLI::ValidationError("two run files: " + options.file() + " and " + word);
-      if (is_key) without.push_back(word);
-      else if (is_first) options.files_[0] = word;
-      else options.files_.push_back(word);
+      if (has_dash || is_override(word)) options.overrides.push_back(word.substr(has_dash ? 2 : 0));
+      else if (options.file().empty()) options.files[0] = word;
+      else if (several) options.files.push_back(word);
+      else throw CLI::ValidationError("two run files: " + options.file() + " and " + word);
     }
-    check_one_way(with_dashes, without);
-    options.overrides_ = with_dashes;
-    options.overrides_.insert(options.overrides_.end(), without.begin(), without.end());
   });
+}
+
+void add_text_options(CLI::App& app, TextOptions& options, bool reads_messages) {
+  app.add_option("--format", options.format,
+      "Format of the files: " + (reads_messages ? list_of<DocumentFormat>() : list_of_formats(&FormatTraits::is_documents, ", ")) +
+          "; if not given, " + list_of_formats(&FormatTraits::has_suffix, " or ") + " where they are named so, else text");
+  app.add_option("--encoding", options.encoding, "Encoding of the files: " + list_of<Encoding>())->capture_default_str();
+  app.add_option("--documents", options.documents.documents,
+         "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")
+      ->capture_default_str();
+  app.add_option(
+      "--text-field", options.documents.text_field, "Field with the text of a document; " + describe_formats(&FormatTraits::fields));
+}
+
+TextSource open_texts(TextOptions& options) {
+  options.documents.format =
+      options.format.empty() ? format_of_names(options.paths) : choice_of<DocumentFormat>("--format", options.format);
+  check(options.documents);
+  const TextSource files = options.paths.size() == 1 ? TextSource(options.paths[0]) : TextSource::of_paths(options.paths);
+  return files.read_as(choice_of<Encoding>("--encoding", options.encoding));
+}
+
+void add_threads_option(CLI::App& app) {
+  const auto use = [](int threads) {
+    if (threads) set_thread_count(threads);
+  };
+  app.add_option_function<int>("--threads", use, "CPU threads; 0: all")->check(thread_number);
+}
+
+Dtype ComputeOptions::numbers() const { return parse_dtype(dtype.c_str()); }
+Device ComputeOptions::place() const { return parse_device(device.c_str()); }
+
+void add_compute_options(CLI::App& app, ComputeOptions& options) {
+  app.add_option("--precision,--dtype", options.dtype, std::string("Type of weights and activations: ") + kFloatingDtypes)
+      ->capture_default_str();
+  app.add_option("--device", options.device, "Where it is computed: " + list_of<Device>())->capture_default_str();
+}
+
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is) {
+  app.add_option("--context", options.context, what_context_is + ", up to model.ctx; the context of the training if not given")
+      ->check(at_least_one);
+  app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
+  add_compute_options(app, options.compute);
+  add_threads_option(app);
+}
+
+OpenModel open_model(const std::string& path, const ModelOptions& options) {
+  const Device device = options.compute.place();
+  const Dtype dtype = options.compute.numbers();
+  RunFolder run = RunFolder::open(path);
+  const int64_t context = run.context(options.context);
+  Model model = run.load_model(device, options.checkpoint, dtype);
+  return {device, std::move(run), std::move(model), context};
 }
 
 }  // namespace ricci::apps

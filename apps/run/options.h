@@ -1,29 +1,26 @@
-// The arguments of programs that read a run file, or several.
+// Command lines: the arguments of programs that read run files, and the options of programs that read texts or a trained model.
 //   int main(int argc, char** argv) {
 //     return run_app<RunOptions>(argc, argv, {"ricci-train", "Trains a language model."}, add_run_options<TrainConfig>,
-//         [](const RunOptions& options) { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
+//         [](const RunOptions& options) { return train(load_config<TrainConfig>(options.file(), options.overrides)); });
 //   }
 #pragma once
 #include <string>
 #include <vector>
 
-#include "apps/run/config.h"
+#include "apps/run/run.h"
 #include "apps/terminal/cli.h"
+#include "data/formats/formats.h"
+#include "data/text/text.h"
 
 namespace ricci::apps {
 
-// The arguments [FILE] [KEY=VALUE ...]. A word with a slash before its equals sign is a file; --KEY=VALUE is KEY=VALUE. ~KEY removes a key
-// that the file sets. Error: a key is given with dashes and without, because it is not known which of the two came last.
-class RunOptions {
- public:
-  const std::string& file() const { return files_[0]; }  // empty if none was given
-  const std::vector<std::string>& files() const { return files_; }
-  const std::vector<std::string>& overrides() const { return overrides_; }
+// The arguments [FILE] [KEY=VALUE ...], in any order; the last word about a key counts. A word with a slash before its equals sign is a
+// file; --KEY=VALUE is KEY=VALUE. ~KEY removes a key that the file sets.
+struct RunOptions {
+  std::vector<std::string> files{""};
+  std::vector<std::string> overrides;
 
- private:
-  friend void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several);
-  std::vector<std::string> files_{""};
-  std::vector<std::string> overrides_;
+  const std::string& file() const { return files[0]; }  // empty if none was given
 };
 void add_run_arguments(CLI::App& app, RunOptions& options,
     const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
@@ -43,5 +40,46 @@ template <class Config> std::string assigned_keys() {
   for (const Field& field : fields_of(config)) text += field.key + "=\n";
   return text;
 }
+
+// --threads, which takes effect at once, because every program wants that.
+void add_threads_option(CLI::App& app);
+
+// ---- Texts: the files, and the documents in them
+struct TextOptions {
+  std::vector<std::string> paths;
+  std::string format, encoding = name_of(Encoding::utf8);  // if the format is empty, the names of the files decide
+  DocumentOptions documents;
+};
+void add_text_options(CLI::App& app, TextOptions& options, bool reads_messages);
+// The files as the options describe them. Errors: options that do not belong together; TextSource's.
+TextSource open_texts(TextOptions& options);
+
+// ---- A trained model, and how it is computed
+// The device, and the type of its numbers.
+struct ComputeOptions {
+  std::string dtype = "f32", device = "cpu";
+
+  Dtype numbers() const;
+  Device place() const;  // error: not available
+};
+// --precision, which --dtype is, too, and --device.
+void add_compute_options(CLI::App& app, ComputeOptions& options);
+
+struct ModelOptions {
+  std::string checkpoint = "last";
+  int64_t context = 0;  // tokens, or 0 for the context of the training
+  ComputeOptions compute;
+};
+// --context, --checkpoint, --precision, --device and --threads. what_context_is: "Tokens that a window holds".
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is);
+
+struct OpenModel {
+  Device device;
+  RunFolder run;
+  Model model;
+  int64_t context;
+};
+// Opens the run and loads the model. Errors: as for RunFolder::open, load_model and context.
+OpenModel open_model(const std::string& run, const ModelOptions& options);
 
 }  // namespace ricci::apps

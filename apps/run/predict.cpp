@@ -8,11 +8,11 @@
 #include <iostream>
 
 #include "apps/run/micro_batches.h"
-#include "apps/run/model_options.h"
+#include "apps/run/options.h"
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
-#include "data/shards/document_reader.h"
+#include "data/formats/formats.h"
 #include "models/inference/evaluation.h"
 
 using namespace ricci;
@@ -34,31 +34,54 @@ struct Document {
 
 class Predictor {
  public:
-  explicit Predictor(const Options& options)
-      : options_(options), open_(open_model(options.run, options.model)), classes_(class_names(open_.run.config())) {
+  explicit Predictor(const Options& options) : options_(options), open_(open_model(options.run, options.model)) {
+    if (!is_classifier(open_.run.config()))
+      fail("{}: is a language model, not a classifier; ricci-generate continues a text", {open_.run.path()});
+    classes_ = open_.run.config().labels;
+    while (std::ssize(classes_) < open_.model.config().settings<Classifier>().classes) classes_.push_back(std::to_string(classes_.size()));
     for (const std::string& name : classes_) width_ = std::max(width_, one_line(name).size());
   }
 
-  // A line of a file or of stdin as a document.
-  Document read(std::string line, const std::string& place) const {
-    if (line.ends_with('\r')) line.pop_back();
-    if (options_.json_lines) line = record_of_json(line, {.text_field = text_field()}, place).text;
-    return {place, line};
-  }
-
+  // The documents are answered in their order, --batch of them at a time.
   void add(const Document& document) {
     waiting_.push_back(document);
     if (std::ssize(waiting_) == options_.batch) print_waiting();
   }
 
-  // Documents in their order, --batch of them at a time.
+  // Each line is a document; `file` is "-" for stdin.
+  void add_lines(const std::string& file) {
+    const std::string name = file == "-" ? "stdin" : file;
+    // The field of a run that did not learn from objects may be the number of a column.
+    const TrainConfig& config = open_.run.config();
+    const DocumentOptions fields{.text_field = config.format == format_of(kJsonl) ? config.text_field : ""};
+    std::ifstream opened;
+    errno = 0;
+    if (file != "-") opened.open(file);
+    if (!opened) fail("cannot read {}: {}", {file, system_reason()});
+    std::istream& lines = file == "-" ? std::cin : opened;
+    int64_t number = 0;
+    for (std::string line; next_line(lines, line, number);) {
+      if (options_.json_lines && is_blank(line)) continue;
+      const std::string place = format_message("{}:{}", {name, number});
+      add({place, options_.json_lines ? kJsonl.read(line, fields, place).text : line});
+    }
+    if (lines.bad()) fail("cannot read {}: {}", {name, system_reason()});
+  }
+
+  void finish() {
+    print_waiting();
+    if (cut_)
+      std::fputs(
+          format_message("ricci-predict: of {} longer documents the first {} tokens are read\n", {cut_, open_.context}).c_str(), stderr);
+  }
+
+ private:
   void print_waiting() {
-    std::vector<LabelledIds> rows(waiting_.size());
+    std::vector<LabelledIds> rows(waiting_.size()), read;
     std::vector<Passage> passages;
     for (const Document& each : waiting_) passages.push_back({each.text, 0, true, each.place});
     for (const EncodedPart& part : encode(*open_.run.tokenizer(), passages))
       rows[part.passage].ids.insert(rows[part.passage].ids.end(), part.ids.begin(), part.ids.end());
-    std::vector<LabelledIds> read;
     for (LabelledIds& row : rows) {
       cut_ += std::ssize(row.ids) > open_.context;
       row.ids.resize(std::min(row.ids.size(), static_cast<size_t>(open_.context)));
@@ -68,74 +91,49 @@ class Predictor {
         read.empty() ? Tensor() : class_probabilities(open_.model, micro_batch_of(batch_of(read), open_.device).inputs);
     const double* next = read.empty() ? nullptr : probabilities_bk.data<double>();
     for (size_t i = 0; i < rows.size(); ++i) {
-      const bool is_empty = rows[i].ids.empty();
-      print(waiting_[i], is_empty ? nullptr : next);
-      next += is_empty ? 0 : std::ssize(classes_);
+      const size_t count = rows[i].ids.empty() ? 0 : classes_.size();
+      print(waiting_[i], {next, count});
+      next += count;
     }
     std::fflush(stdout);
     waiting_.clear();
   }
 
-  void finish() {
-    print_waiting();
-    if (cut_)
-      std::fprintf(stderr, "ricci-predict: of %lld longer documents the first %lld tokens are read\n", static_cast<long long>(cut_),
-          static_cast<long long>(open_.context));
-  }
-
- private:
-  // In JSONL; the field that the run was trained on is the number of a column if that was TSV.
-  std::string text_field() const { return open_.run.config().format == DocumentFormat::jsonl ? open_.run.config().text_field : ""; }
-
-  // p has the probabilities of the classes; it is null if the document has no tokens.
-  void print(const Document& document, const double* p) const {
-    if (!p) std::fprintf(stderr, "ricci-predict: %s: has no tokens, and no class\n", one_line(document.place).c_str());
-    const int64_t best = p ? std::max_element(p, p + classes_.size()) - p : -1;
-    if (options_.json_lines) return apps::print(json_text(json_of(document, p, best), -1));
-    if (!p) return;
+  // p_k: the probabilities of the classes; empty if the document has no tokens.
+  void print(const Document& document, std::span<const double> p_k) const {
+    Value best = nullptr, label = nullptr;
+    Object probabilities;
     std::string line;
-    const auto name = [&](size_t k) { return one_line(classes_[k]); };
-    line = name(static_cast<size_t>(best)) + std::string(width_ - name(static_cast<size_t>(best)).size(), ' ');
-    for (size_t k = 0; k < classes_.size(); ++k) line += format_message("  {} {:.4f}", {name(k), p[k]});
-    apps::print(line + "  " + one_line(document.text));
-  }
-
-  Value json_of(const Document& document, const double* p, int64_t best) const {
-    Object probabilities, all{{"text", document.text}, {"class", p ? Value(best) : Value(nullptr)}};
-    for (size_t k = 0; p && k < classes_.size(); ++k) probabilities.emplace_back(classes_[k], p[k]);
-    all.emplace_back("label", p ? Value(classes_[static_cast<size_t>(best)]) : Value(nullptr));
-    all.emplace_back("probabilities", probabilities);
-    return all;
+    if (p_k.empty()) {
+      std::fprintf(stderr, "ricci-predict: %s: has no tokens, and no class\n", one_line(document.place).c_str());
+    } else {
+      const auto k = static_cast<size_t>(std::max_element(p_k.begin(), p_k.end()) - p_k.begin());
+      best = k;
+      label = classes_[k];
+      line = one_line(classes_[k]);
+      line.resize(width_, ' ');
+    }
+    for (size_t k = 0; k < p_k.size(); ++k) {
+      probabilities.emplace_back(classes_[k], p_k[k]);
+      line += format_message("  {} {:.4f}", {one_line(classes_[k]), p_k[k]});
+    }
+    if (options_.json_lines)
+      apps::print(json_text(Object{{"text", document.text}, {"class", best}, {"label", label}, {"probabilities", probabilities}}, -1));
+    else if (!line.empty()) apps::print(line + "  " + one_line(document.text));
   }
 
   const Options& options_;
   OpenModel open_;
   std::vector<std::string> classes_;
-  size_t width_ = 0;
-  int64_t cut_ = 0;
+  size_t width_ = 0;  // the longest name has this many bytes
+  int64_t cut_ = 0;   // documents
   std::vector<Document> waiting_;
 };
 
 int predict(const Options& options) {
-  const RunFolder run = RunFolder::open(options.run);
-  if (!is_classifier(run.config())) fail("{}: is a language model, not a classifier; ricci-generate continues a text", {run.path()});
   Predictor predictor(options);
   for (size_t i = 0; i < options.texts.size(); ++i) predictor.add({format_message("text {}", {i + 1}), options.texts[i]});
-  const bool from_stdin = options.file == "-" || (options.file.empty() && options.texts.empty());
-  std::ifstream file;
-  if (!from_stdin && !options.file.empty()) {
-    errno = 0;
-    file.open(options.file);
-    if (!file) fail("cannot read {}: {}", {options.file, system_reason()});
-  }
-  if (from_stdin || !options.file.empty()) {
-    std::istream& lines = from_stdin ? std::cin : file;
-    int64_t number = 0;
-    for (std::string line; next_line(lines, line, number);)
-      if (!options.json_lines || !is_blank(line))
-        predictor.add(predictor.read(line, format_message("{}:{}", {from_stdin ? "stdin" : options.file, number})));
-    if (lines.bad()) fail("cannot read {}: {}", {from_stdin ? "stdin" : options.file, system_reason()});
-  }
+  if (!options.file.empty() || options.texts.empty()) predictor.add_lines(options.file.empty() ? "-" : options.file);
   predictor.finish();
   return 0;
 }

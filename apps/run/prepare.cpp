@@ -4,12 +4,10 @@
 #include "data/shards/prepare.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
-#include "apps/run/text_options.h"
-#include "apps/terminal/cli.h"
+#include "apps/run/options.h"
 #include "apps/terminal/progress.h"
-#include "core/cpu/parallel.h"
+#include "apps/terminal/table.h"
 #include "core/error.h"
 #include "data/shards/tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
@@ -28,7 +26,6 @@ struct Options {
   std::string output, tokenizer = "char", eos, eos_piece;
   int64_t shard_tokens = PrepareOptions().shard_tokens;
   bool is_ids = false;  // the files hold ids of two bytes
-  int threads = 0;
 };
 
 // The end of lines or documents: as asked for, or as in the shards that are there, or the tokenizer's own (null: one is made here) for
@@ -37,12 +34,11 @@ Eos eos_for(const Options& options, const std::shared_ptr<const Tokenizer>& toke
   if (!options.eos.empty()) return choice_of<Eos>("--eos", options.eos);
   if (has_tokenizer(options.output)) return eos_of(*tokenizer_of_shards(options.output));
   const DocumentOptions& d = options.text.documents;
-  if (d.classes > 0 || (d.format == DocumentFormat::text && d.documents == DocumentOptions().documents)) return Eos::none;
+  if (d.classes > 0 || (traits_of(d.format).is_text() && d.documents == DocumentOptions().documents)) return Eos::none;
   const Eos eos = tokenizer ? eos_of(*with_own_eos(tokenizer)) : Eos::document;
   if (eos == Eos::none)
-    std::puts(format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}",
-        {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"})
-                  .c_str());
+    print(format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}",
+        {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"}));
   return eos;
 }
 
@@ -59,18 +55,17 @@ std::shared_ptr<const Tokenizer> tokenizer_for(Options& options, const TextSourc
 }
 
 int prepare(Options options) {
-  if (options.threads) set_thread_count(options.threads);
   DocumentOptions& documents = options.text.documents;
   if (!documents.labels.empty()) documents.classes = std::ssize(documents.labels);
   options.is_ids = options.text.format == "u16";
   for (const auto& [option, is_given] : {std::pair{"documents", documents.documents != DocumentOptions().documents},
            {"eos", !options.eos.empty()}, {"encoding", options.text.encoding != TextOptions().encoding}})
     if (options.is_ids && is_given) fail("--{}: is for texts; --format u16 reads ids, and each file is one document", {option});
-  if (options.is_ids) options.text.format = name_of(DocumentFormat::text);
+  if (options.is_ids) options.text.format = kPlainText.name;
   if (options.is_ids) options.text.encoding = name_of(Encoding::bytes);
   const TextSource files = open_texts(options.text);
-  if (documents.format == DocumentFormat::messages)
-    fail("--format: messages is read by ricci-train, which keeps the tokens of conversations in its cache");
+  if (traits_of(documents.format).is_conversations)
+    fail("--format: {} is read by ricci-train, which keeps the tokens of conversations in its cache", {name_of(documents.format)});
   const auto tokenizer = tokenizer_for(options, files);
   make_folders(options.output);
 
@@ -81,17 +76,15 @@ int prepare(Options options) {
         [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); });
   }
   const std::string found = made.found ? "; found " + counted(made.found, "shard") : "";
-  std::puts(format_message("{}: {} of {} in {}, vocabulary {}, {:.3f} bytes per token{}",
+  print(format_message("{}: {} of {} in {}, vocabulary {}, {:.3f} bytes per token{}",
       {options.output, counted(made.tokens, "token"), counted(made.documents, "document"), counted(made.shards, "shard"),
-          tokenizer->vocab_size(), static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found})
-                .c_str());
+          tokenizer->vocab_size(), static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found}));
   return 0;
 }
 
 void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.text.documents;
-  app.add_option("inputs", options.text.paths, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")
-      ->required();
+  app.add_option("inputs", options.text.paths, "Files or folders of one format, plain or compressed, or tar archives of them")->required();
   app.add_option("-o,--output", options.output, "Folder for the shards; called again after an interruption, the program goes on there")
       ->required();
   app.add_option("--tokenizer", options.tokenizer,
@@ -112,7 +105,7 @@ void add_options(CLI::App& app, Options& options) {
       ->allow_extra_args(false)
       ->excludes(classes);
   app.add_option("--shard-tokens", options.shard_tokens, "Tokens of a shard")->check(at_least_one)->capture_default_str();
-  app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
+  add_threads_option(app);
 }
 
 }  // namespace

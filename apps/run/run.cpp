@@ -1,71 +1,34 @@
 #include "apps/run/run.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <system_error>
+#include <sstream>
 
-#include "apps/run/config.h"
 #include "apps/run/init.h"
-#include "apps/run/places.h"
-#include "apps/run/record.h"
+#include "apps/terminal/cli.h"
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/json/value.h"
 #include "cuda/device/device.h"
-#include "data/text/text.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
 namespace {
 
-namespace fs = std::filesystem;
-constexpr int kAttempts = 1000;  // to open a checkpoint before a training at work removes it
+constexpr const char *kConfigFile = "config.yaml", *kTokenizerFile = "tokenizer.json", *kMemberFile = "chat_template.json";
 
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
-}
-
-std::shared_ptr<const Tokenizer> read_tokenizer(const FilePlace& place) {
-  const std::string json = read_text(place, kMaxTokenizer);
-  try {
-    return tokenizer_from_json(json);
-  } catch (const Error& error) {
-    fail("{}: {}", {place.path, error.what()});
-  }
-}
-
-// True if a run of the text `was` may be given another path: the text is no longer where it was. Its contents are compared when it is read.
-bool has_moved(const std::vector<std::string>& was) {
-  const auto is_there = [](const std::string& path) {
-    try {
-      return path == "embedded" || look_for_data(path).has_value();
-    } catch (const Error&) {  // it cannot be looked at
-      return false;
-    }
-  };
-  return !std::all_of(was.begin(), was.end(), is_there);
-}
-
-// Error where a run of the config `before` cannot go on with the config `now`.
-void check_same_run(const std::string& path, TrainConfig before, TrainConfig now) {
-  now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file has
-  before = with_found_files(before, FilesOf::old_run);
-  const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
-  for (size_t i = 0; i < fields.size(); ++i) {
-    const Field& field = fields[i];
-    const bool names_text = field.names_file == names_data_file;
-    if ((field.is_free && !names_text) || !field.is_read) continue;
-    if (names_text && has_moved(*std::get<std::vector<std::string>*>(old_fields[i].value))) continue;
-    const std::string was = value_text(old_fields[i]), is = value_text(field);
-    if (was != is)
-      fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder",
-          {path, field.key, was, is});
-  }
-  if (now.steps < before.steps) fail("{}: holds a run of {} steps; steps: {} would be fewer", {path, before.steps, now.steps});
 }
 
 void warn(const std::string& line) { std::fprintf(stderr, "warning: %s\n", line.c_str()); }
@@ -75,20 +38,117 @@ int64_t step_of(const SafetensorsFile& file) {
   return found == file.metadata().end() ? 0 : std::strtoll(found->second.c_str(), nullptr, 10);
 }
 
+// A list of runs has the lock of each for a moment, and so one try is not enough.
+void lock(const Folder& folder) {
+  for (int tries = 0; !folder.lock(); ++tries) {
+    if (tries == 10) fail("{}: another ricci-train is at work in it", {folder.path()});
+    ::usleep(10'000);
+  }
+}
+
+// The metadata about the training of a file. An old file has none; then the config and the tokenizer next to it count, with a warning.
+Metadata origin_of(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
+  if (file.metadata().contains("config") && file.metadata().contains("tokenizer")) return file.metadata();
+  warn(format_message("{}: it does not name what it was trained with; the config and the tokenizer beside it are believed", {file.path()}));
+  return provenance(config, tokenizer, what);
+}
+
+// The names of classes that came from the data.
+void take_labels(TrainConfig& config, const SafetensorsFile& file) {
+  const auto names = file.metadata().find("labels");
+  if (!config.labels.empty() || names == file.metadata().end()) return;
+  const JsonValue list = parse_json(names->second, file.path().c_str());
+  for (const JsonValue& name : list.items())
+    if (name.is_text()) config.labels.push_back(name.text());
+}
+
+// ---- The record
+constexpr const char *kConfigLines = "config", *kFollowing = "following", *kTokenizerHash = "tokenizer", *kLabels = "labels";
+constexpr const char* kAnyTokenizer = "any";  // the model came without one, and so every tokenizer fits it
+
+bool shapes_model(const std::string& key) { return key.starts_with("model.") || key == "context"; }
+
+// Metadata are UTF-8, paths may not be.
+std::string ascii(const std::string& text) {
+  std::string result;
+  for (const char c : text)
+    result += static_cast<unsigned char>(c) < 128 ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return result;
+}
+
+// The keys that count with their values, in the order of visit_fields. The tokenizer may give the size of the vocabulary.
+std::vector<std::pair<std::string, std::string>> values_of(TrainConfig config, const Tokenizer* tokenizer, Compare what) {
+  if (tokenizer) config.model.vocab = std::max(config.model.vocab, tokenizer->vocab_size());
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const Field& field : fields_of(config))
+    if (field.is_read && !field.is_free && (what == Compare::training || shapes_model(field.key)))
+      values.emplace_back(field.key, ascii(value_text(field)));
+  return values;
+}
+
+std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }
+
 }  // namespace
+
+std::string config_file_text(const TrainConfig& config, const std::string& old_text, const std::string& old_keys) {
+  const std::string keys = to_yaml(config);
+  const bool stays = keys == old_keys && old_text.starts_with("# ricci ");  // a file of an older version may have keys that nothing reads
+  return format_message("# {}, device {} ({}), threads {}, seed {}\n",
+             {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), std::to_string(config.seed)}) +
+         (stays ? old_text.substr(old_text.find('\n') + 1) : keys);
+}
+
+Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
+  TrainConfig said = config;
+  if (!config.given.contains("model.vocab")) said.model.vocab = 0;
+  TextsByKey values;
+  for (const auto& [key, value] : values_of(resolved(config), tokenizer, what)) values[key] = value;
+  Metadata metadata = {{kTokenizerHash, hash_of(tokenizer)}};
+  for (const auto& [key, value] : values) metadata[kConfigLines] += key + ": " + value + "\n";
+  for (const auto& [key, value] : values_of(said, nullptr, Compare::model))
+    if (values.at(key) != value) metadata[kFollowing] += key + ": " + value + "\n";
+  for (const std::string& name : config.labels) metadata[kLabels] += (metadata[kLabels].empty() ? "[" : ", ") + quoted_json(name);
+  if (!config.labels.empty()) metadata[kLabels] += "]";
+  return metadata;
+}
+
+TextsByKey lines_in(const Metadata& metadata, const char* name) {
+  TextsByKey all;
+  const auto found = metadata.find(name);
+  std::istringstream lines(found == metadata.end() ? "" : found->second);
+  for (std::string line; std::getline(lines, line);)
+    if (const size_t colon = line.find(": "); colon != line.npos) all[line.substr(0, colon)] = line.substr(colon + 2);
+  return all;
+}
+
+bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer) {
+  const auto was = metadata.find(kTokenizerHash);
+  return was == metadata.end() || was->second == kAnyTokenizer || was->second == hash_of(&tokenizer);
+}
+
+std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
+  const TextsByKey before = lines_in(was, kConfigLines);
+  for (const auto& [key, value] : values_of(resolved(config), tokenizer, what))
+    if (const auto found = before.find(key); found != before.end() && found->second != value)
+      return format_message("{}: {}, not {}", {key, found->second, value});
+  return !tokenizer || fits_tokenizer(was, *tokenizer) ? "" : "another tokenizer than the one beside it";
+}
+
+// ---- The folder
 
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
   const std::string found = find_run(file_or_run);
   check_run_file(found);
-  if (!is_folder(found)) {
-    const TrainConfig config = with_found_files(load_config<TrainConfig>(found, overrides, keys_of_init));
-    const auto run_file = found.empty() ? std::nullopt : std::optional(read_text(found, kMaxYaml));
-    return {folder_of_runs(config) + "/" + config.name, config, {run_file, overrides}};
-  }
-  const std::string folder = without_slashes(found), file = folder + "/config.yaml";
-  const TrainConfig config = with_found_files(load_config<TrainConfig>(file, overrides));
-  if (config.name == load_config<TrainConfig>(file).name) return {folder, config, {{}, overrides, true}};
-  return {folder_of_runs(config) + "/" + config.name, config, {read_text(file, kMaxYaml), overrides}};
+  const bool is_run = is_folder(found);
+  const std::string folder = without_slashes(found), file = is_run ? folder + "/" + kConfigFile : found;
+  const TrainConfig config = with_found_files(is_run ? load_config<TrainConfig>(file, overrides) : load_run_file(file, overrides));
+  const bool keeps_name = is_run && config.name == load_config<TrainConfig>(file).name;
+  return {keeps_name ? folder : folder_of_runs(config) + "/" + config.name, config};
+}
+
+bool ended_early(const TrainConfig& c, const TrainState& state) {
+  const bool is_evaluated = !state.awaits_evaluation && c.eval_every > 0 && state.step % c.eval_every == 0;
+  return is_evaluated && c.patience > 0 && state.best_step >= 0 && state.step - state.best_step >= c.patience;
 }
 
 std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer) {
@@ -99,46 +159,60 @@ std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfi
   return ends;
 }
 
+ImportedTemplate read_template(const Folder& run) {
+  const FilePlace file(run, kTemplateFile), member(run, kMemberFile);
+  ImportedTemplate kept;
+  if (OpenFile::find(file)) kept.file = read_text(file);
+  if (OpenFile::find(member)) kept.member = parse_json(read_text(member), member.path.c_str())[kTemplateMember].to_json();
+  return kept;
+}
+
 RunFolder RunFolder::to_train(const RunRequest& request) {
-  const auto lock = std::make_shared<RunLock>(request.folder);
-  RunFolder run(lock->folder());
-  run.lock_ = lock;
-  for (const char* name :
-      {"config.yaml", "run.yaml", "overrides.yaml", "config.edited.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"})
-    OpenFile::find(run.place(name));  // no link, no pipe
-  TrainConfig asked = request.config;
-  if (run.checkpoints().steps().empty()) {
-    const std::string checkpoints = run.path() + "/checkpoints";
-    if (fs::is_symlink(checkpoints) && !is_there(checkpoints))
-      fail("{}: is a link to {}, which is not there", {checkpoints, one_line(fs::read_symlink(checkpoints).string())});
-    if (OpenFile::find(run.place("model.safetensors")))
-      fail("{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in another folder",
-          {run.path()});
-  } else {
-    run.read();
-    if (!run.tokenizer_) run.tokenizer_ = read_tokenizer(run.place("tokenizer.json"));  // an error: it is missing
-    run.config_before_ = to_yaml(run.config_);
-    if (asked.labels.empty()) asked.labels = run.config_.labels;
-    if (follows_tokenizer_eos(asked)) asked.eos = run.config_.eos;
-    // A vocabulary that is made from texts can come out smaller than it was asked for.
-    if (find_tokenizer_kind(asked.tokenizer) || asked.tokenizer == kFormerKind)
-      asked.model.vocab = std::min(asked.model.vocab, run.config_.model.vocab);
-    check_same_run(run.path(), run.config_, asked);
-    run.steps_before_ = run.config_.steps;
-    const TrainConfig before = with_found_files(run.config_, FilesOf::old_run);
-    run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
-  }
-  run.config_ = asked;
-  run.said_ = request.said;
+  const std::vector<std::string> made = make_folders(request.folder);
+  RunFolder run{Folder(request.folder)};
+  lock(run.folder_);
+  run.made_ = {nullptr, [made](void*) {
+                 for (auto path = made.rbegin(); path != made.rend(); ++path) ::rmdir(path->c_str());
+               }};
+  // Only a file or a link to one is replaced: an error now, and not after the training.
+  for (const char* name : {kModelFile, "metrics.jsonl"}) OpenFile::find(run.place(name));
+  if (run.checkpoints().steps().empty()) run.config_ = request.config;
+  else run.continue_with(request.config);
+  if (run.newest_) return run;
+  if (const std::string link = run.path() + "/checkpoints"; std::filesystem::is_symlink(link) && !is_there(link))
+    fail("{}: is a link to {}, which is not there", {link, one_line(std::filesystem::read_symlink(link).string())});
+  if (OpenFile::find(run.place(kModelFile)))
+    fail("{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in another folder",
+        {run.path()});
   return run;
 }
 
-// Reads the config and, where there is one, the tokenizer.
+// Takes the config for a run that continues; error: the run is another one.
+void RunFolder::continue_with(TrainConfig asked) {
+  read();
+  if (!tokenizer_) tokenizer_ = open_tokenizer(place(kTokenizerFile).path);  // an error: it is missing
+  newest_ = checkpoints().newest_sound(warn);
+  take_labels(config_, *newest_);
+  before_ = with_found_files(config_);
+  if (asked.labels.empty()) asked.labels = config_.labels;
+  if (follows_tokenizer_eos(asked)) asked.eos = config_.eos;
+  // A vocabulary that is made from texts can come out smaller than it was asked for.
+  if (find_tokenizer_kind(asked.tokenizer) || asked.tokenizer == kFormerKind)
+    asked.model.vocab = std::min(asked.model.vocab, config_.model.vocab);
+  const Metadata was = origin_of(*newest_, *before_, tokenizer_.get(), Compare::training);
+  if (const std::string other = difference(was, asked, tokenizer_.get(), Compare::training); !other.empty())
+    fail("{}: holds a run with {}; give the new run another name with name=..., or remove the folder", {path(), other});
+  if (const int64_t done = step_of(*newest_); asked.steps < done)
+    fail("{}: has done {} steps; steps: {} would be fewer", {path(), done, asked.steps});
+  names_other_texts_ = before_->data != asked.data || before_->validation != asked.validation;
+  config_ = asked;
+}
+
+// Reads the config and, if there is one, the tokenizer.
 void RunFolder::read() {
-  const OpenFile no_link(place("config.yaml"));
-  config_ = load_config<TrainConfig>(no_link.path());
-  if (!OpenFile::find(place("tokenizer.json"))) return;
-  tokenizer_ = read_tokenizer(place("tokenizer.json"));
+  config_ = load_config<TrainConfig>(place(kConfigFile).path);
+  if (!OpenFile::find(place(kTokenizerFile))) return;
+  tokenizer_ = open_tokenizer(place(kTokenizerFile).path);
   resolve_vocab(config_, tokenizer_->vocab_size());
   resolve_eos(config_, *tokenizer_);
 }
@@ -148,114 +222,104 @@ RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary
   if (!is_folder(path)) fail("{}: no such run folder{}", {path, runs_note(path)});
   RunFolder run{Folder(without_slashes(path))};
   run.read();
-  const std::string tokenizer = run.place("tokenizer.json").path;
+  if (is_classifier(run.config_))
+    if (const auto file = run.find_weights("last")) take_labels(run.config_, *file);
+  const std::string tokenizer = run.place(kTokenizerFile).path;
   const int64_t vocab = run.config_.model.vocab;
   if (!run.tokenizer_ && vocab == 0) fail("{}: is missing; the size of the vocabulary follows from it", {tokenizer});
   if (!run.tokenizer_ && vocabulary == Vocabulary::needed)
     fail("{}: there is none; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
   if (run.tokenizer_ && run.tokenizer_->vocab_size() > vocab)
-    fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer, run.tokenizer_->vocab_size(), run.place("config.yaml").path, vocab});
+    fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer, run.tokenizer_->vocab_size(), run.place(kConfigFile).path, vocab});
   return run;
 }
 
 int64_t RunFolder::context(int64_t asked) const {
   const int64_t most = config_.model.ctx;
   if (asked > most) fail("context: {} is longer than the {} tokens that the model takes (model.ctx)", {asked, most});
-  return asked ? asked : *config_.context;
+  return asked ? asked : config_.sequence_length();
 }
 
 std::string RunFolder::context_note(int64_t context) const {
-  const int64_t trained = *config_.context;
+  const int64_t trained = config_.sequence_length();
   return context == trained ? "" : format_message(" (trained with {})", {trained});
 }
 
-std::optional<SafetensorsFile> RunFolder::newest_checkpoint() const {
-  std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
-  if (!newest) return newest;
-  check_provenance(*newest, config_, tokenizer_.get(), Compare::training, warn);
-  const TextsByKey keys = lines_in(newest->metadata(), "config");
-  if (const auto ranks = keys.find(kRemovedKey); ranks != keys.end() && ranks->second != "1")
-    warn(format_message("{}: was trained with {}: {}, which was removed; from here on gradients are added up in another order, and "
-                        "its bits depend on the number of processes",
-        {path(), kRemovedKey, ranks->second}));
-  return newest;
+std::optional<int64_t> RunFolder::finished() const {
+  if (!newest_) return {};
+  const TrainState state = read_train_state(*newest_);
+  if (state.awaits_evaluation || !(state.step == config_.steps || ended_early(config_, state))) return {};
+  try {
+    const std::optional<SafetensorsFile> model = SafetensorsFile::find(place(kModelFile));
+    if (!model) return {};
+    model->verify();
+    return step_of(*model) == state.step ? std::optional<int64_t>(state.step) : std::nullopt;
+  } catch (const Error& error) {
+    warn(format_message("{}; it is written again", {error.what()}));
+    return {};
+  }
 }
 
-TrainState RunFolder::resume(const std::optional<SafetensorsFile>& newest, Model& model, Optimizer& optimizer, uint64_t text_hash) const {
-  const int64_t asked_steps = config_.schedule.steps.value_or(config_.steps);
-  if (!newest) return {.text_hash = text_hash, .schedule_steps = asked_steps};
-  TrainState state = load_checkpoint(*newest, model, optimizer);
-  if (state.schedule_steps == 0) state.schedule_steps = steps_before_;
-  if (config_.schedule.ends() && !config_.following.contains("schedule_steps")) state.schedule_steps = asked_steps;
+TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
+  if (!newest_) return {.text_hash = text_hash, .schedule_steps = config_.schedule.steps.value_or(config_.steps)};
+  const TextsByKey keys = lines_in(newest_->metadata(), "config");
+  if (const auto ranks = keys.find("max_ranks"); ranks != keys.end() && ranks->second != "1")
+    warn(format_message("{}: was trained with max_ranks: {}, which was removed; from here on gradients are added up in another order, and "
+                        "its bits depend on the number of processes",
+        {path(), ranks->second}));
+  TrainState state = load_checkpoint(*newest_, model, optimizer);
+  if (state.schedule_steps == 0) state.schedule_steps = before_->steps;  // a checkpoint from before version 0.1.0
+  if (config_.schedule.ends()) state.schedule_steps = config_.schedule.steps.value_or(state.schedule_steps);
   if (state.text_hash != text_hash)
     fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path(), state.step});
   return state;
 }
 
-void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step, const ImportedTemplate& talks) {
-  lock_->begin();
+void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept) {
   remove_abandoned_files(folder_);
   remove_abandoned_files(folder_.make("checkpoints"));
-  remove_file(place(kNonfiniteFile));
   config_ = config;
-  if (!tokenizer_) write_template(folder_, talks);
-  if (!tokenizer_ && tokenizer) {
-    write_file_atomically(place("tokenizer.json"), tokenizer->to_json());
-    tokenizer_ = tokenizer_from_json(tokenizer->to_json());
+  // An import that was killed here before it wrote its config may have left one of these files.
+  const auto write = [&](const char* name, const std::string& text) {
+    if (text.empty()) remove_file(place(name));
+    else write_file_atomically(place(name), text);
+  };
+  if (!tokenizer_) {
+    write(kTemplateFile, kept.file);
+    write(kMemberFile, kept.member.empty() ? "" : "{\"chat_template\": " + kept.member + "}\n");
+    write(kTokenizerFile, tokenizer ? tokenizer->to_json() : "");
   }
-  if (!tokenizer_) remove_file(place("tokenizer.json"));  // another import was killed here before it wrote its config
-  write_said(folder_, said_);
-  write_config(folder_, config, config_before_, step);
-}
-
-// Writes or removes files of the run, while the folder is its own. A write that fails because the folder was just taken away is
-// reported as that.
-void RunFolder::replace(const std::function<void()>& write) const {
-  lock_->check();
-  try {
-    write();
-  } catch (const Error&) {
-    lock_->check();
-    throw;
-  }
+  if (!tokenizer_ && tokenizer) tokenizer_ = tokenizer_from_json(tokenizer->to_json());
+  const std::string old_text = before_ ? read_text(place(kConfigFile)) : "", old_keys = before_ ? to_yaml(*before_) : "";
+  if (const std::string text = config_file_text(config, old_text, old_keys); text != old_text)
+    write_file_atomically(place(kConfigFile), text);
 }
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
-  replace([&] {
-    const Metadata origin = provenance(config_, tokenizer_.get(), Compare::training);
-    const Checkpoints all{folder_.make("checkpoints")};
-    save_checkpoint(all.place(state.step), model, optimizer, state, origin);
-  });
-  replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
+  const Checkpoints all{folder_.make("checkpoints")};
+  save_checkpoint(all.place(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
+  all.prune(state, config_.keep_checkpoints);
+}
+
+void RunFolder::save_model(Model& model, int64_t step) const {
+  Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
+  metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
+  save_checked_safetensors(place(kModelFile), weights_of(model), metadata, to_host);
 }
 
 void RunFolder::prune() const {
   const Checkpoints all = checkpoints();
-  const std::vector<int64_t> steps = all.steps();
-  if (steps.size() <= static_cast<size_t>(config_.keep_checkpoints)) return;
-  try {
-    const std::optional<SafetensorsFile> newest = SafetensorsFile::find(all.place(steps.back()));
-    newest->verify();
-    all.prune(read_train_state(*newest), config_.keep_checkpoints);
-  } catch (const Error&) {  // without a sound newest checkpoint none is known to be superfluous
-  }
+  if (std::ssize(all.steps()) <= config_.keep_checkpoints) return;
+  if (const auto newest = all.newest_sound(warn)) all.prune(read_train_state(*newest), config_.keep_checkpoints);
 }
 
-void RunFolder::save_weights(const std::string& name, const NamedTensors& tensors, int64_t step) const {
-  Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
-  metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  replace([&] { save_checked_safetensors(place(name), tensors, metadata, to_host); });
-}
-
-// Returns nullopt if a training at work has removed the chosen checkpoint.
+// Nothing if there are no weights, or none of this step.
 std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
   const Checkpoints all = checkpoints();
   const std::vector<int64_t> steps = all.steps();
   if (which == "last") {
-    std::optional<SafetensorsFile> model = SafetensorsFile::find(place("model.safetensors"));
-    if (model && (steps.empty() || step_of(*model) >= steps.back())) return model;
-    if (steps.empty()) fail("cannot read {}: No such file or directory", {place("model.safetensors").path});
-    return all.newest_sound(warn);
+    std::optional<SafetensorsFile> model = SafetensorsFile::find(place(kModelFile));
+    return model && (steps.empty() || step_of(*model) >= steps.back()) ? std::move(model) : all.newest_sound(warn);
   }
   std::string wanted = which;
   if (which == "best") {
@@ -264,50 +328,26 @@ std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which)
     if (best < 0) fail("{}: no checkpoint holds an evaluation", {path()});
     wanted = std::to_string(best);
   }
-  std::string kept;
-  for (const int64_t step : steps) {
-    if (std::to_string(step) == wanted) return SafetensorsFile::find(all.place(step));
-    kept += (kept.empty() ? "" : ", ") + std::to_string(step);
-  }
-  if (which == "best" && all.steps() != steps) return {};
-  fail("{}: no checkpoint '{}'; there are best, last and steps {}", {path(), wanted, kept.empty() ? "(none)" : kept});
-}
-
-SafetensorsFile RunFolder::weights(const std::string& which) const {
-  for (int attempt = 0; attempt < kAttempts; ++attempt)
-    if (std::optional<SafetensorsFile> found = find_weights(which)) return std::move(*found);
-  fail("{}: checkpoints are removed faster than they can be opened", {path()});
-}
-
-std::optional<int64_t> RunFolder::finished() const {
-  const Checkpoints all = checkpoints();
-  const std::vector<int64_t> steps = all.steps();
-  if (steps.empty()) return {};
-  const bool all_done = steps.back() == config_.steps;
-  try {
-    const std::optional<SafetensorsFile> newest = SafetensorsFile::find(all.place(steps.back()));
-    if (!newest) return {};
-    const TrainState state = read_train_state(*newest);
-    if (state.awaits_evaluation || !(all_done || ended_early(config_, state))) return {};
-  } catch (const Error&) {  // a damaged checkpoint is passed over when the run goes on
-    if (!all_done) return {};
-  }
-  try {
-    const std::optional<SafetensorsFile> model = SafetensorsFile::find(place("model.safetensors"));
-    if (!model) return {};
-    model->verify();
-    return step_of(*model) == steps.back() ? std::optional<int64_t>(steps.back()) : std::nullopt;
-  } catch (const Error& error) {
-    warn(format_message("{}; it is written again", {error.what()}));
-    return {};
-  }
+  for (const int64_t step : steps)
+    if (std::to_string(step) == wanted)
+      if (auto found = SafetensorsFile::find(all.place(step))) return found;
+  if (all.steps() != steps) return find_weights(which);  // a training at work has removed it since the folder was listed
+  return {};
 }
 
 SafetensorsFile RunFolder::open_weights(const std::string& which) const {
-  SafetensorsFile file = weights(which);
-  file.verify();
-  check_provenance(file, config_, tokenizer_.get(), Compare::model, warn);
-  return file;
+  std::optional<SafetensorsFile> file = find_weights(which);
+  if (!file && which == "last") fail("cannot read {}: No such file or directory", {place(kModelFile).path});
+  if (!file) {
+    std::string kept;
+    for (const int64_t step : checkpoints().steps()) kept += (kept.empty() ? "" : ", ") + std::to_string(step);
+    fail("{}: no checkpoint '{}'; there are best, last and steps {}", {path(), which, kept.empty() ? "(none)" : kept});
+  }
+  file->verify();
+  const Metadata was = origin_of(*file, config_, tokenizer_.get(), Compare::model);
+  if (const std::string other = difference(was, config_, tokenizer_.get(), Compare::model); !other.empty())
+    fail("{}: it was trained with {}", {file->path(), other});
+  return std::move(*file);
 }
 
 Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {

@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <sstream>
 
-#include "apps/run/json_lines.h"
-#include "apps/run/text_options.h"
-#include "apps/terminal/cli.h"
+#include "apps/run/options.h"
+#include "apps/run/writer.h"
 #include "apps/terminal/streams.h"
-#include "core/cpu/parallel.h"
+#include "apps/terminal/table.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "data/shards/document_reader.h"
 #include "data/shards/pieces.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/chat.h"
@@ -29,8 +29,7 @@ struct Options {
   TrainingOptions training;
   EosOptions end;
   bool keep_all = false, json_lines = false, u16 = false, special = false;
-  int threads = 0;
-  int (*command)(Options&) = nullptr;
+  void (*command)(Options&) = nullptr;
 };
 
 std::shared_ptr<const Tokenizer> open(const Options& options) {
@@ -44,7 +43,7 @@ const TokenizerKind& kind_of(const Options& options) {
   return *kind;
 }
 
-int train(Options& options) {
+void train(Options& options) {
   const TextSource files = open_texts(options.text);
   const Texts texts = documents_of(files, options.text.documents);
   const TokenizerKind& kind = kind_of(options);
@@ -54,14 +53,13 @@ int train(Options& options) {
   const auto tokenizer =
       kept ? with_eos(kept, options.end.after, options.end.piece) : train_tokenizer(kind, texts, options.training, options.end);
   write_file_atomically(options.out, tokenizer->to_json());
-  std::printf("%s: %s, %lld tokens\n", options.out.c_str(), tokenizer->name().c_str(), static_cast<long long>(tokenizer->vocab_size()));
-  return 0;
+  print(format_message("{}: {}, {} tokens", {options.out, tokenizer->name(), tokenizer->vocab_size()}));
 }
 
 // Calls use(ids, bytes) for the documents of the files; for the roles and contents of messages, as train reads them.
 void for_each_ids(const TextSource& files, const Options& options, const Tokenizer& tokenizer,
     const std::function<void(std::span<const int64_t>, int64_t)>& use) {
-  if (options.text.documents.format == DocumentFormat::messages)
+  if (traits_of(options.text.documents.format).is_conversations)
     return documents_of(files, options.text.documents)
         .for_each_piece(complete_utf8_prefix,
             [&](std::string_view text, int64_t, const std::string&) { use(tokenizer.encode(text), std::ssize(text)); });
@@ -72,7 +70,7 @@ void for_each_ids(const TextSource& files, const Options& options, const Tokeniz
   });
 }
 
-// Ids as text, with a blank after each, or as two bytes each.
+// Ids with a blank after each, or as two bytes each.
 void print_ids(std::span<const int64_t> ids, bool u16) {
   std::string text;
   for (const int64_t id : ids) {
@@ -82,29 +80,20 @@ void print_ids(std::span<const int64_t> ids, bool u16) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-int encode(Options& options) {
+void encode(Options& options) {
   const auto tokenizer = open(options);
   if (options.u16 && tokenizer->vocab_size() > 65536)
     fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
-  if (options.json_lines) {
-    filter_lines([&](std::string_view line) { return encode_json(*tokenizer, line, options.special); });
-    return 0;
-  }
+  if (options.json_lines) return answer_lines([&](const std::string& line) { return encode_json(*tokenizer, line, options.special); });
   if (options.text.paths.empty()) {
-    std::string text;
-    TextDecoder decoder(choice_of<Encoding>("--encoding", options.text.encoding));
-    decoder.append(read_stdin(), "stdin", text);
-    decoder.finish("stdin", text);
-    std::vector<int64_t> ids = options.special ? tokenizer->encode_start(text) : tokenizer->encode(text);
-    tokenizer->append_end(text, ids);
-    print_ids(ids, options.u16);
+    print_ids(
+        ids_of(*tokenizer, read_decoded("-", choice_of<Encoding>("--encoding", options.text.encoding)), options.special), options.u16);
   } else {
     const TextSource files = open_texts(options.text);
-    if (options.text.documents.format == DocumentFormat::messages) fail("--format: the command chat encodes messages");
+    if (traits_of(options.text.documents.format).is_conversations) fail("--format: the command chat encodes messages");
     for_each_ids(files, options, *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
   }
   if (!options.u16) std::puts("");
-  return 0;
 }
 
 // Ids with white space between them.
@@ -119,25 +108,19 @@ std::vector<int64_t> parse_ids(const std::string& text) {
   return ids;
 }
 
-int decode(Options& options) {
+void decode(Options& options) {
   const auto tokenizer = open(options);
-  if (options.json_lines) {
-    filter_lines([&](std::string_view line) { return decode_json(*tokenizer, line); });
-    return 0;
-  }
+  if (options.json_lines) return answer_lines([&](const std::string& line) { return decode_json(*tokenizer, line); });
   const std::string text = tokenizer->decode(parse_ids(read_stdin()));
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return 0;
 }
 
-int chat(Options& options) {
-  const auto tokenizer = open(options);
-  const ChatTokenizer encoder(tokenizer, chat_template(options.form));
-  filter_lines([&](std::string_view line) { return chat_json(encoder, line); });
-  return 0;
+void chat(Options& options) {
+  const ChatTokenizer encoder(open(options), chat_template(options.form));
+  answer_lines([&](const std::string& line) { return chat_json(encoder, line); });
 }
 
-int count(Options& options) {
+void count(Options& options) {
   const auto tokenizer = open(options);
   int64_t tokens = 0, bytes = 0;
   const TextSource files = open_texts(options.text);
@@ -145,9 +128,8 @@ int count(Options& options) {
     tokens += static_cast<int64_t>(ids.size());
     bytes += more_bytes;
   });
-  std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", files.name().c_str(), static_cast<long long>(tokens),
-      static_cast<long long>(bytes), static_cast<double>(bytes) / static_cast<double>(tokens));
-  return 0;
+  const double ratio = static_cast<double>(bytes) / static_cast<double>(tokens);
+  print(format_message("{}: {} tokens, {} bytes, {:.3f} bytes per token", {files.name(), tokens, bytes, ratio}));
 }
 
 void add_common(CLI::App& app, Options& options) {
@@ -156,12 +138,11 @@ void add_common(CLI::App& app, Options& options) {
       app.add_option("--eos", options.eos, "Put <eos> after every line, or every document: none, line, document")->capture_default_str();
   app.add_option("--eos-piece", options.end.piece, "Its text; by default the tokenizer's own end of text after documents, else <eos>")
       ->needs(eos);
-  app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
+  add_threads_option(app);
 }
 
 void add_train(CLI::App& app, Options& options) {
-  app.add_option("texts", options.text.paths, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")
-      ->required();
+  app.add_option("texts", options.text.paths, "Files or folders of one format, plain or compressed, or tar archives of them")->required();
   add_text_options(app, options.text, true);
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
@@ -200,7 +181,7 @@ void add_options(CLI::App& app, Options& options) {
     check_training_options(*training, options);
     options.command = train;
   });
-  const auto add = [&](const char* name, const char* help, int (*command)(Options&)) {
+  const auto add = [&](const char* name, const char* help, void (*command)(Options&)) {
     CLI::App* const added = app.add_subcommand(name, help);
     added->callback([&options, command] { options.command = command; });
     return added;
@@ -231,10 +212,10 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 int run(Options& options) {
-  if (options.threads) set_thread_count(options.threads);
   options.end.after = choice_of<Eos>("--eos", options.eos);
   options.text.documents.keep_line_ends = options.end.after != Eos::document;
-  return options.command(options);
+  options.command(options);
+  return 0;
 }
 
 }  // namespace

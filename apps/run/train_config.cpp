@@ -15,6 +15,7 @@ namespace ricci::apps {
 namespace {
 
 bool names_any_file(const std::string&) { return true; }
+bool names_data_file(const std::string& text) { return text != "embedded" && text != "sorter"; }
 bool names_vocabulary_file(const std::string& text) { return !find_tokenizer_kind(text); }
 
 // A sample does not change what is trained.
@@ -42,18 +43,18 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   given("validation", c.validation, "files or folders; [] for the end of data").decides().may_change().file(names_data_file);
   const Fields splitting = given.when(c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
-  given("format", c.format,
-      "of both; jsonl: an object per line; tsv: columns between tabs; messages: a conversation per line (jsonl or tsv where data is named "
-      "so, else text)")
-      .decides();
+  static const std::string format_help = "of both; " + describe_formats(&FormatTraits::lines) + " (" +
+                                         list_of_formats(&FormatTraits::has_suffix, " or ") + " where data is named so, else text)";
+  given("format", c.format, format_help.c_str()).decides();
   given("encoding", c.encoding, "of data and validation, unless they are shards; bytes: any file as it is").may_change();
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
       "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "
       "place of a text; default for messages: the template of init, or chatml")
       .decides();
-  const Fields fields = field.when(c.format == DocumentFormat::jsonl || c.format == DocumentFormat::tsv, "format: tsv or jsonl");
-  fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
+  static const std::string field_help = "with the text of a document; " + describe_formats(&FormatTraits::fields);
+  const Fields fields = field.when(traits_of(c.format).has_fields(), "format: " + list_of_formats(&FormatTraits::has_fields, " or "));
+  fields("text_field", c.text_field, field_help.c_str());
   const Fields labels = field.when(is_classifier(c), "family: classifier");
   labels("label_field", c.label_field, "the same of the label, a word or an integer from 0 to model.classes - 1; shards have theirs");
   labels("labels", c.labels, "names of the classes 0, 1, ..., which labels may be; []: the words that are labels in data, sorted")
@@ -64,8 +65,8 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       .file(names_vocabulary_file);
   const Fields ending = given.when(!is_chat(c), "data that is neither generated nor messages");
   ending("eos", c.eos,
-      "put <eos> after every line or document, or the end of text that the tokenizer has; none: as in a tokenizer file (format: document "
-      "for jsonl and tsv without labels)")
+      "put <eos> after every line or document, or the end of text that the tokenizer has; none: as in a tokenizer file (default: document "
+      "for formats with fields and without labels)")
       .follows();
 }
 
@@ -151,19 +152,20 @@ void check_sorting(const TrainConfig& c) {
   if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
   if (c.model.traits().objective == Objective::next_cell)
     fail("data: sorter, but model.family: {} does not predict in which order tokens come", {name_of(c.model.family)});
-  const int64_t positions = 2 * c.sorting.length - 1, context = c.context.value_or(c.model.ctx);
+  const int64_t positions = 2 * c.sorting.length - 1, context = c.sequence_length();
   if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});
 }
 
 void check_classifier(const TrainConfig& c) {
-  if (c.format != DocumentFormat::text && c.label_field.empty())
+  if (!traits_of(c.format).is_text() && c.label_field.empty())
     fail("label_field: not given, but model.family: classifier learns from labelled documents");
   const int64_t classes = c.model.settings<Classifier>().classes;
   if (!c.labels.empty() && std::ssize(c.labels) != classes) fail("labels: {} names, but model.classes: {}", {c.labels.size(), classes});
   for (auto label = c.labels.begin(); label != c.labels.end(); ++label)
     if (label->empty() || std::find(c.labels.begin(), label, *label) != label)
       fail("labels: '{}', expected names that differ", {one_line(*label)});
-  if (c.format == DocumentFormat::text && !c.label_field.empty()) fail("label_field: only jsonl and tsv have fields, but format: text");
+  if (!traits_of(c.format).has_fields() && !c.label_field.empty())
+    fail("label_field: only {} have fields, but format: {}", {list_of_formats(&FormatTraits::has_fields, " and "), name_of(c.format)});
 }
 
 void check_chat(const TrainConfig& c) {
@@ -172,7 +174,7 @@ void check_chat(const TrainConfig& c) {
 }
 
 void check_packing(const TrainConfig& c) {
-  if (is_packed(c)) check_packs(c.model);
+  if (c.pack == Pack::best) check_packs(c.model);
   if (is_chat(c) && c.pack == Pack::stream) fail("pack: stream, but format: messages has whole conversations, expected none or best");
   if (!is_chat(c) && c.pack == Pack::none)
     fail("pack: none, but format: {} has no conversations, expected stream or best", {name_of(c.format)});
@@ -195,10 +197,9 @@ void visit_fields(TrainConfig& c, const Fields& field) {
   visit_text_fields(c, field);
   field("init", c.init,
       "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their "
-      "defaults")
+      "defaults, and keys that differ are taken as they are given")
       .decides()
       .file(names_any_file);
-  field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init").decides();
   field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
   visit_order_fields(c, field);
   visit_step_fields(c, field);
@@ -208,7 +209,7 @@ void visit_fields(TrainConfig& c, const Fields& field) {
 
 void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
-  if (config.format == DocumentFormat::text) config.format = format_of_names(config.data);
+  if (traits_of(config.format).is_text()) config.format = format_of_names(config.data);
   if (!config.model.traits().writes_text()) config.sample.tokens = 0;
   if (joins_documents(config)) config.eos = Eos::document;
   if (is_chat(config)) config.pack = Pack::none;
@@ -229,7 +230,6 @@ void check(const TrainConfig& config) {
   if (is_chat(config)) check_chat(config);
   if (is_chat(config) || has_chat(config)) chat_template(config.chat);
   check_packing(config);
-  if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");
   const Schedule& schedule = config.schedule;
   if (schedule.kind != Schedule::Kind::constant && schedule.min_lr > schedule.lr)
     fail("min_lr: {} exceeds lr = {}", {schedule.min_lr, schedule.lr});
@@ -238,7 +238,7 @@ void check(const TrainConfig& config) {
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
   if (config.tune_products && config.device != Device::cuda)
     fail("tune_products: device {} has no cuBLASLt, expected cuda", {name_of(config.device)});
-  const int64_t context = config.context.value_or(config.model.ctx);
+  const int64_t context = config.sequence_length();
   if (config.eval_from >= context) fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
   if (int64_t tokens = 0;
       __builtin_mul_overflow(config.batch * config.accumulation, context, &tokens) || __builtin_mul_overflow(tokens, config.steps, &tokens))
@@ -259,12 +259,6 @@ void check_shared(const TrainConfig& c, int64_t ranks) {
       {micro_batches, micro_batches == 1 ? "" : "es", ranks, way_out});
 }
 
-std::vector<std::string> class_names(const TrainConfig& config) {
-  std::vector<std::string> names = config.labels;
-  for (int64_t k = std::ssize(names); k < config.model.settings<Classifier>().classes; ++k) names.push_back(std::to_string(k));
-  return names;
-}
-
 TrainStepOptions step_options(const TrainConfig& c, int64_t first_micro_batch) {
   return {.seed = c.seed,
       .clip = c.clip,
@@ -276,7 +270,8 @@ TrainStepOptions step_options(const TrainConfig& c, int64_t first_micro_batch) {
 std::string to_lines(const TrainConfig& config) {
   TrainConfig copy = config;
   std::string lines;
-  for (const auto& [key, value] : value_texts(fields_of(copy))) lines += key + "=" + value + "\n";
+  for (const auto& [key, value] : value_texts(fields_of(copy)))
+    if (config.given.contains(key)) lines += key + "=" + value + "\n";
   return lines;
 }
 
@@ -287,16 +282,29 @@ TrainConfig from_lines(const std::string& lines) {
   return load_config<TrainConfig>("", settings);
 }
 
-void resolve(TrainConfig& config) {
-  resolve(config.model);
-  config.context = config.context.value_or(config.model.ctx);
-  if (config.schedule.ends()) config.schedule.steps = config.schedule.steps.value_or(config.steps);
+TrainConfig resolved(TrainConfig config) {
+  config.context = config.sequence_length();
+  config.model = resolved(config.model);
+  return config;
+}
+
+void give_differing(TrainConfig& config) {
+  TrainConfig plain;
+  const TextsByKey choices = value_texts(fields_of(plain));
+  plain.model.family = config.model.family;
+  plain.model.mixer = config.model.mixer;
+  plain.model.preset = config.model.preset;
+  apply_preset(plain);
+  TextsByKey defaults = value_texts(fields_of(plain));
+  for (const char* const key : {"model.family", "model.mixer", "model.preset"}) defaults[key] = choices.at(key);
+  for (const auto& [key, value] : value_texts(fields_of(config)))
+    if (const auto found = defaults.find(key); found == defaults.end() || found->second != value) config.given.insert(key);
 }
 
 void resolve_vocab(TrainConfig& config, int64_t size) {
   if (config.model.vocab != 0) return;
   config.model.vocab = size;
-  config.following.try_emplace("model.vocab", "0");  // unless it is unset or null
+  config.given.erase("model.vocab");
 }
 
 }  // namespace ricci::apps

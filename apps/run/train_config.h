@@ -1,13 +1,14 @@
 // A training run as a struct: the keys of a run file, with their defaults.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/choice.h"
-#include "data/shards/document_reader.h"
+#include "data/formats/formats.h"
+#include "data/text/utf8.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "models/config.h"
 #include "models/inference/sampling.h"
@@ -55,7 +56,7 @@ struct TrainConfig {
   std::vector<std::string> validation;
   double train_fraction = 0.9;
   SortingConfig sorting;
-  DocumentFormat format = DocumentFormat::text;
+  DocumentFormat format = {};  // text
   Encoding encoding = Encoding::utf8;
   std::string text_field, label_field;
   std::vector<std::string> labels;
@@ -68,7 +69,6 @@ struct TrainConfig {
   Eos eos = Eos::none;
 
   std::string init;
-  std::vector<std::string> init_changes;
   std::vector<std::string> freeze;
 
   int64_t batch = 12;
@@ -99,23 +99,20 @@ struct TrainConfig {
   int64_t keep_checkpoints = 2;
   SampleConfig sample;
 
-  // The user's settings of keys whose values follow from other keys, as in a run file: "null" of model.ff, "4" of model.layers for
-  // several scales with 4 each. load_config fills it in.
-  std::map<std::string, std::string> following = {};
+  // The keys that a file, the command line or `init` gave, which config_of fills in. config.yaml of the run holds only these.
+  std::set<std::string> given = {};
+
+  int64_t sequence_length() const { return context.value_or(model.ctx); }  // tokens of a training sequence
 };
 
 // True if the data is generated.
 inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
 
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
-// The names of a classifier's classes; their numbers where they have no names.
-std::vector<std::string> class_names(const TrainConfig& config);
 // True if documents follow each other in what a language model learns: then a token has to say where each ends.
-inline bool joins_documents(const TrainConfig& config) {
-  return (config.format == DocumentFormat::jsonl || config.format == DocumentFormat::tsv) && !is_classifier(config);
-}
+inline bool joins_documents(const TrainConfig& config) { return traits_of(config.format).has_fields() && !is_classifier(config); }
 inline bool writes_samples(const TrainConfig& config) { return config.sample.tokens > 0 && config.model.traits().writes_text(); }
-inline bool is_chat(const TrainConfig& config) { return config.format == DocumentFormat::messages; }
+inline bool is_chat(const TrainConfig& config) { return traits_of(config.format).is_conversations; }
 // True if the run knows a template of conversations: it learns them, or starts from a model that did, or is an imported one.
 inline bool has_chat(const TrainConfig& c) {
   return !c.chat.empty() && c.model.traits().writes_text() && (is_chat(c) || !c.init.empty() || c.data.empty());
@@ -123,36 +120,32 @@ inline bool has_chat(const TrainConfig& c) {
 // True if training goes through the documents in a random order; a classifier always does, and so do conversations.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || is_chat(config); }
 
-// True if training packs documents by best fit.
-inline bool is_packed(const TrainConfig& config) {
-  return config.pack == Pack::best && is_shuffled(config) && !is_sorting(config) && !is_classifier(config);
-}
-
 void visit_fields(TrainConfig& config, const Fields& field);
-
-// True for values of `data` that are paths. Others are names of their own, such as embedded.
-inline bool names_data_file(const std::string& text) { return text != "embedded" && text != "sorter"; }
 
 // The training step that the config describes.
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 
-// The keys that are read, a line each, for another process, and the config that has them; without the user's settings of keys that follow
-// from others.
+// The keys that were given, a line each, for another process, and the config that has them.
 std::string to_lines(const TrainConfig& config);
 TrainConfig from_lines(const std::string& lines);
 
 // Hooks of load_config (apps/run/config.h). check lets vocab be 0: the tokenizer gives it later.
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
-void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
 // Errors: a step has fewer micro-batches than the ranks that are to share it, and the line names a run of the same sequences, if there is
 // one; a key that is only for one process.
 void check_shared(const TrainConfig& config, int64_t ranks);
+
+// A copy with the values that follow from other keys: context, model.ff, ... Only for records and comparisons of configs.
+TrainConfig resolved(TrainConfig config);
+// For a config that a program has made: the keys that differ from the defaults of its family, mixer and preset count as given.
+void give_differing(TrainConfig& config);
+
 // Fills in model.vocab, if the config leaves it to the tokenizer.
 void resolve_vocab(TrainConfig& config, int64_t size);
 // True if no end of lines or documents was chosen. The default depends on the format (apply_preset) and on the tokenizer, which may have
 // no such token.
-inline bool follows_tokenizer_eos(const TrainConfig& config) { return config.following.contains("eos"); }
+inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
 inline void resolve_eos(TrainConfig& config, const Tokenizer& tokenizer) {
   if (follows_tokenizer_eos(config)) config.eos = eos_of(tokenizer);
 }

@@ -1,10 +1,12 @@
 // Values of keys: from YAML into members, and back.
 #include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <concepts>
 #include <cstring>
 #include <string_view>
 
@@ -13,49 +15,43 @@
 namespace ricci::apps {
 namespace {
 
-using Kind = YamlValue::Kind;
-
 template <class Number> bool parse_number(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
 // Each parse returns whether the node is a value of the type; `what` of the type completes "expected ...".
-bool parse(const YamlValue& node, std::string& value) {
-  value = node.text;
-  return node.kind == Kind::text;
+bool parse(const YAML::Node& node, std::string& value) {
+  if (node.IsScalar()) value = node.Scalar();
+  return node.IsScalar();
 }
 // 2000, and 2e3: a number with an exponent is an integer where it has one and every integer of its size is exact.
-template <class Integer> bool parse_integer(const YamlValue& node, Integer& value) {
-  if (node.kind != Kind::text) return false;
-  if (parse_number(node.text, value)) return true;
+template <std::integral Integer> bool parse(const YAML::Node& node, Integer& value) {
+  if (!node.IsScalar()) return false;
+  if (parse_number(node.Scalar(), value)) return true;
   constexpr double most = 1LL << 53;
   double number = 0;
-  if (node.text.find_first_of("eE") == std::string::npos || !parse_number(node.text, number)) return false;
+  if (node.Scalar().find_first_of("eE") == std::string::npos || !parse_number(node.Scalar(), number)) return false;
   if (number != std::floor(number) || std::abs(number) > most || (number < 0 && std::is_unsigned_v<Integer>)) return false;
   value = static_cast<Integer>(number);
   return true;
 }
-bool parse(const YamlValue& node, int64_t& value) { return parse_integer(node, value); }
-bool parse(const YamlValue& node, uint64_t& value) { return parse_integer(node, value); }
-bool parse(const YamlValue& node, double& value) {
-  return node.kind == Kind::text && parse_number(node.text, value) && std::isfinite(value);
-}
-bool parse(const YamlValue& node, bool& value) {
-  if (node.kind != Kind::text) return false;
-  const std::string& text = node.text;
+bool parse(const YAML::Node& node, double& value) { return node.IsScalar() && parse_number(node.Scalar(), value) && std::isfinite(value); }
+bool parse(const YAML::Node& node, bool& value) {
+  if (!node.IsScalar()) return false;
+  const std::string& text = node.Scalar();
   value = text == "true" || text == "True" || text == "TRUE";
   return value || text == "false" || text == "False" || text == "FALSE";
 }
-template <class T> bool parse(const YamlValue& node, std::optional<T>& value) {
-  if (node.kind == Kind::nothing) value.reset();
-  return node.kind == Kind::nothing || parse(node, value.emplace());
+template <class T> bool parse(const YAML::Node& node, std::optional<T>& value) {
+  if (node.IsNull()) value.reset();
+  return node.IsNull() || parse(node, value.emplace());
 }
-template <class T> bool parse(const YamlValue& node, std::vector<T>& values) {
+template <class T> bool parse(const YAML::Node& node, std::vector<T>& values) {
   values.clear();
-  if (node.kind == Kind::nothing) return true;
-  if (node.kind != Kind::list) return parse(node, values.emplace_back());
-  for (const YamlValue& each : node.items)
+  if (node.IsNull()) return true;
+  if (!node.IsSequence()) return parse(node, values.emplace_back());
+  for (const YAML::Node& each : node)
     if (!parse(each, values.emplace_back())) return false;
   return true;
 }
@@ -73,22 +69,22 @@ bool parse_ranges(std::string_view text, std::vector<Range>& ranges) {
   }
   return true;
 }
-bool parse(const YamlValue& node, std::vector<Range>& ranges) {
+bool parse(const YAML::Node& node, std::vector<Range>& ranges) {
   ranges.clear();
-  if (node.kind == Kind::nothing) return true;
-  if (node.kind == Kind::text) return parse_ranges(node.text, ranges);
-  if (node.kind != Kind::list) return false;
-  for (const YamlValue& each : node.items) {
+  if (node.IsNull()) return true;
+  if (node.IsScalar()) return parse_ranges(node.Scalar(), ranges);
+  if (!node.IsSequence()) return false;
+  for (const YAML::Node& each : node) {
     std::vector<int64_t> ends;
-    if (each.kind == Kind::text ? !parse_ranges(each.text, ranges) : !parse(each, ends) || ends.size() != 2) return false;
-    if (each.kind != Kind::text) ranges.push_back({ends[0], ends[1]});
+    if (each.IsScalar() ? !parse_ranges(each.Scalar(), ranges) : !parse(each, ends) || ends.size() != 2) return false;
+    if (!each.IsScalar()) ranges.push_back({ends[0], ends[1]});
   }
   return true;
 }
 
-bool parse(const YamlValue& node, const ChoiceMember& choice) {
-  const auto found = std::find(choice.names.begin(), choice.names.end(), node.text);
-  if (node.kind != Kind::text || found == choice.names.end()) return false;
+bool parse(const YAML::Node& node, const ChoiceMember& choice) {
+  const auto found = std::find(choice.names.begin(), choice.names.end(), node.Scalar());
+  if (!node.IsScalar() || found == choice.names.end()) return false;
   *choice.number = static_cast<uint8_t>(found - choice.names.begin());
   return true;
 }
@@ -109,8 +105,7 @@ std::string what(const ChoiceMember& choice) {
 
 std::string text_of(const std::string& text) { return yaml_text(text); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
-std::string text_of(int64_t value) { return std::to_string(value); }
-std::string text_of(uint64_t value) { return std::to_string(value); }
+template <std::integral Integer> std::string text_of(Integer value) { return std::to_string(value); }
 std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
 std::string text_of(const Range& range) { return fmt::format("{}:{}", range.lo, range.hi); }
 std::string text_of(const ChoiceMember& choice) { return yaml_text(choice.names[*choice.number]); }
@@ -150,7 +145,7 @@ std::string yaml_text(const std::string& text) {
   return quoted + '"';
 }
 
-bool parse_value(const YamlValue& node, const Field& field) {
+bool parse_value(const YAML::Node& node, const Field& field) {
   return at_member(field, [&](auto& member) { return parse(node, member); });
 }
 

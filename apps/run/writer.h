@@ -1,4 +1,4 @@
-// Prompts as they are typed, and texts that a model writes: token ids become text, up to a stop string.
+// Text in and out: prompts and lines as they are typed, and texts that a model writes, whose token ids become text up to a stop string.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -9,21 +9,40 @@
 #include <utility>
 #include <vector>
 
-#include "apps/run/model_options.h"
 #include "core/error.h"
 #include "data/text/utf8.h"
+#include "data/tokenizers/chat.h"
 #include "models/inference/sampling.h"
 
 namespace ricci::apps {
 
-// The text that is meant by characters that are hard to type, written as in YAML's double quotes: \n, \t, \", \\, \x41, \u00e9, \U0001f600.
-// `option` is named in errors: an unknown escape, one that is cut off, a number that is no character; each
-// with its byte.
+// The text with each escape of YAML's double quotes as its character, because some are hard to type: \n, \t, \", \\, \x41, \u00e9,
+// \U0001f600. `option` is named in errors: an unknown escape, one that is cut off, a number that is not a character; each with its byte.
 std::string unescape(std::string_view text, const char* option);
 
+// All of a file, or of stdin for "-", as UTF-8 with the line ends that texts of runs have; bytes are read as they are.
+std::string read_decoded(const std::string& file, Encoding encoding);
+
 // The text that a user gives: the contents of the file, or the value of the option, with escapes; "-" for either: all of stdin. Files and
-// stdin are UTF-8, with the line ends that the texts of runs have, unless the run reads its texts as bytes.
+// stdin are UTF-8, unless the run reads its texts as bytes.
 std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding);
+
+// Calls use(line) for each line of stdin that is not empty; a person at a terminal is asked for it.
+void for_each_typed_line(const std::function<void(const std::string& line)>& use);
+
+// Writes answer(line) to stdout for each line of stdin that is not blank. Up to `most` lines that have arrived are answered together, by
+// all threads. Answers are written before more is read, because a program may wait for one before it asks again. Errors: the first line
+// without an answer, with its number, after the answers before it; stdin or stdout fails.
+void answer_lines(const std::function<std::string(const std::string& line)>& answer, int64_t most = 4096);
+
+// The ids of a text with the end of a document; with_first: they begin with Marks::first.
+std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text, bool with_first);
+
+// {"text": "..."} to {"ids": [1, 2, 3]} and back; {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 where a model learns
+// the token. Other members of a line are passed over. Text that is not UTF-8 once decoded has U+FFFD where it is not.
+std::string encode_json(const Tokenizer& tokenizer, const std::string& line, bool with_first);
+std::string decode_json(const Tokenizer& tokenizer, const std::string& line);
+std::string chat_json(const ChatTokenizer& chat, const std::string& line);
 
 // The end of a generated text: before the stop string that is complete first. The text comes in pieces, and a stop string may be spread
 // over several. Text that might be the beginning of one is held back.
@@ -37,7 +56,7 @@ class StopStrings {
 
   // The text that may be shown once this piece is known. Nothing after a stop string was met.
   std::string next(std::string_view piece) {
-    // Byte by byte, so that the first string that is complete counts, however the text is divided.
+    // Byte by byte, because the first string that is complete counts, however the text is divided.
     for (const char byte : piece) {
       if (met_) break;
       held_ += byte;
@@ -48,8 +67,10 @@ class StopStrings {
       held_.resize(held_.size() - longest);
     }
     if (met_) return end();
-    size_t kept = 0;
-    for (const std::string& each : strings_) kept = std::max(kept, begun(held_, each));
+    size_t kept = 0;  // bytes at the end with which a string begins
+    for (const std::string_view each : strings_)
+      for (size_t bytes = kept + 1; bytes < each.size(); ++bytes)
+        if (held_.ends_with(each.substr(0, bytes))) kept = bytes;
     std::string text = held_.substr(0, held_.size() - kept);
     held_.erase(0, text.size());
     return text;
@@ -59,13 +80,6 @@ class StopStrings {
   bool met() const { return met_; }
 
  private:
-  // Bytes at the end of the text with which the string begins.
-  static size_t begun(std::string_view text, std::string_view string) {
-    for (size_t bytes = std::min(text.size(), string.size() - 1); bytes > 0; --bytes)
-      if (text.ends_with(string.substr(0, bytes))) return bytes;
-    return 0;
-  }
-
   std::vector<std::string> strings_;
   std::string held_;
   bool met_ = false;
@@ -80,30 +94,16 @@ struct WritingOptions {
 };
 
 struct Written {
-  std::string text;                            // after the prompt
+  std::string text = {};                       // after the prompt
   bool stopped = false;                        // by a stop string, or by a token that ends texts; the text has neither
   std::vector<int64_t> ids = {};               // the ids of the tokens
   std::vector<double> log_probabilities = {};  // one for each, if asked for
 };
 
-// One text while it is made.
-struct Writing {
-  DecodeState decoding;
-  StopStrings stops;
-  bool log_probabilities = false;
-  Written written = {};
-
-  // Takes a token that was drawn from the logits, or only its end. Returns the text that it adds.
-  std::string next(const Tokenizer& tokenizer, int64_t token, std::span<const double> logits_v, bool ends);
-  std::string end(const Tokenizer& tokenizer);  // returns the text that was held back
-};
-
-// The ids of a prompt, with Marks::first. Error: there are none.
-std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt);
-
-// Continues the prompt. `show` is given each piece of the first text as soon as it is certain.
-// Errors: as for prompt_ids, generate and StopStrings.
-std::vector<Written> write_texts(const OpenModel& open, const std::string& prompt, const WritingOptions& options,
+// Continues each text until `ends` is true of a token, before a stop string, or by options.tokens. state: Tokenizer::state_after the ids
+// that the texts have. `show` is given each piece of the first text as soon as it is certain.
+std::vector<Written> continue_texts(Continuation& texts, const DecodeState& state, const Tokenizer& tokenizer,
+    const WritingOptions& options, const std::function<bool(int64_t token)>& ends,
     const std::function<void(const std::string& piece)>& show);
 
 // "text": " be", "tokens": 1, "end": "length"; the end is "length" or "stop". With log-probabilities also

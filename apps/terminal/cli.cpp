@@ -10,9 +10,9 @@
 #include <concepts>
 #include <cstdio>
 
-#include "apps/terminal/nearest.h"
 #include "apps/terminal/streams.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "cuda/ranks/launcher.h"
 
 namespace ricci::apps {
@@ -61,13 +61,6 @@ std::vector<std::string> reversed_words(const CLI::App& app, int argc, const cha
       word += kMark;
     }
   }
-  return words;
-}
-
-// The words that the program did not take.
-std::vector<std::string> remaining_words(const CLI::App& app) {
-  std::vector<std::string> words = app.remaining(true);
-  std::transform(words.begin(), words.end(), words.begin(), without_marks);
   return words;
 }
 
@@ -165,6 +158,12 @@ std::string offered_words(const CLI::App& app) {
 }
 
 }  // namespace
+
+std::vector<std::string> remaining_words(const CLI::App& app) {
+  std::vector<std::string> words = app.remaining(true);
+  std::transform(words.begin(), words.end(), words.begin(), without_marks);
+  return words;
+}
 
 std::string printable(std::string message) {
   if (message.size() > kLongestMessage)

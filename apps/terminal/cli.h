@@ -55,6 +55,9 @@ int after_output(const AppText& text, int exit_code);
 // "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0": the commit ends with + where files differed from it, and is unknown outside a git checkout.
 std::string build_info();
 
+// The words that no option took, in the order in which they were typed.
+std::vector<std::string> remaining_words(const CLI::App& app);
+
 // ", the nearest is '--temperature'" for --temp: the option, or the options, that a user may have meant; empty if none is near.
 std::string nearest_option(const CLI::App& app, const std::string& word);
 

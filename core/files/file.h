@@ -68,6 +68,24 @@ class FileWriter {
 OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
 OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes);
 
+// A file that grows at its end while others read it, such as the records of a run.
+class AppendFile {
+ public:
+  // Makes the file if it does not exist. Errors: names the path and the reason; it is not a regular file.
+  explicit AppendFile(const FilePlace& place);
+
+  // Handed to the system when this returns. Error: names the path and the reason, such as a full disk.
+  void append(std::string_view bytes);
+  // Waits until everything appended is on the disk. Error: names the path and the reason.
+  void sync();
+
+ private:
+  [[noreturn]] void fail_with_reason() const { fail("cannot write {}: {}", {path_, system_reason()}); }
+
+  std::string path_;
+  Descriptor descriptor_;
+};
+
 // 16 random hexadecimal digits: a name that no other process chooses, whatever its number and its clock are.
 std::string random_digits();
 

@@ -1,4 +1,4 @@
-// Writing: beside the old file under a name of its own, then renamed over it.
+// Writing: a whole file next to the old one under a temporary name, then renamed over it; or at the end of a file that grows.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -162,6 +162,33 @@ OpenFile write_file_atomically(const FilePlace& place, const std::function<void(
 
 OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes) {
   return write_file_atomically(place, [&](FileWriter& writer) { writer.write(bytes); });
+}
+
+AppendFile::AppendFile(const FilePlace& place) : path_(place.path) {
+  constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;  // the writer of a pipe is not waited for
+  int opened;
+  do opened = ::openat(place.folder ? place.folder->descriptor() : AT_FDCWD, place.name.c_str(), flags, 0666);
+  while (opened < 0 && errno == EINTR);
+  descriptor_ = Descriptor(opened);
+  struct stat status = {};
+  if (!descriptor_ || ::fstat(descriptor_.get(), &status) != 0) fail_with_reason();
+  if (!S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {path_});
+  if (place.folder) place.folder->sync();  // otherwise a new file could lose its name when the power fails
+}
+
+void AppendFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t step = ::write(descriptor_.get(), bytes.data(), bytes.size());
+    if (step < 0 && errno != EINTR) fail_with_reason();
+    if (step > 0) bytes.remove_prefix(static_cast<size_t>(step));
+  }
+}
+
+void AppendFile::sync() {
+  while (::fdatasync(descriptor_.get()) != 0) {
+    if (errno == EINVAL) return;  // some file systems cannot sync
+    if (errno != EINTR) fail_with_reason();
+  }
 }
 
 void remove_file(const FilePlace& place) {

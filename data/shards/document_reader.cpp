@@ -1,111 +1,15 @@
 #include "data/shards/document_reader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "core/error.h"
-#include "core/files/folder.h"
-#include "core/json/value.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/chat.h"
 
 namespace ricci {
-
-namespace {
-
-constexpr JsonLimits kLineLimits = {.depth = 64, .values = int64_t{1} << 28};
-constexpr const char *kText = "text_field", *kLabel = "label_field";
-
-bool is_integer(std::string_view text, int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-// Number of the column, from 1, or 0 if the field is empty.
-int64_t column_of(const char* key, const std::string& field) {
-  int64_t column = 0;
-  if (!field.empty() && (!is_integer(field, column) || column < 1 || column > 1'000'000))
-    fail("{}: '{}' is not the number of a column, counted from 1", {key, one_line(field)});
-  return column;
-}
-
-int32_t label_in_range(int64_t label, const DocumentOptions& options, const std::string& place) {
-  if (label < 0 || label >= options.classes)
-    fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});
-  return static_cast<int32_t>(label);
-}
-
-std::string list_of(const std::vector<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return one_line(list);
-}
-
-int32_t label_of(std::string_view text, const DocumentOptions& options, const std::string& place) {
-  const auto named = std::find(options.labels.begin(), options.labels.end(), text);
-  if (named != options.labels.end()) return static_cast<int32_t>(named - options.labels.begin());
-  int64_t label = 0;
-  const bool is_number = is_integer(text, label);
-  if (!is_number && !options.labels.empty()) fail("{}: label '{}' is none of {}", {place, one_line(text), list_of(options.labels)});
-  if (!is_number) fail("{}: label '{}' is not an integer from 0 to {}", {place, one_line(text), options.classes - 1});
-  return label_in_range(label, options, place);
-}
-
-// The column that an option names; the last where it names none.
-std::string_view column(std::string_view line, const char* key, const std::string& field, const std::string& place) {
-  const int64_t number = column_of(key, field);
-  if (number == 0) return line.substr(line.rfind('\t') + 1);
-  size_t start = 0;
-  for (int64_t i = 1; i < number; ++i) {
-    start = line.find('\t', start);
-    if (start == line.npos) fail("{}: has {} columns, but {} is {}", {place, std::count(line.begin(), line.end(), '\t') + 1, key, number});
-    ++start;
-  }
-  return line.substr(start, line.find('\t', start) - start);
-}
-
-}  // namespace
-
-void check(const DocumentOptions& o) {
-  if (o.documents.empty()) fail("documents: is empty; expected file, line, blank_line, or the text between two documents");
-  if (o.format != DocumentFormat::text && o.documents != "file")
-    fail("documents: a line of {} is a document; only format: text asks what is one", {name_of(o.format)});
-  const bool has_fields = o.format == DocumentFormat::jsonl || o.format == DocumentFormat::tsv;
-  if (!has_fields && !(o.text_field.empty() && o.label_field.empty())) fail("text_field, label_field: only jsonl and tsv have fields");
-  if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
-  if (!o.labels.empty() && std::ssize(o.labels) != o.classes) fail("labels: {} names for {} classes", {o.labels.size(), o.classes});
-  if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
-  if (o.format != DocumentFormat::tsv) return;
-  column_of(kText, o.text_field);
-  column_of(kLabel, o.label_field);
-}
-
-Record record_of_json(std::string_view line, const DocumentOptions& options, const std::string& place) {
-  const std::string field = options.text_field.empty() ? "text" : options.text_field;
-  const JsonValue object = parse_json(line, place.c_str(), kLineLimits);
-  if (!object.is_object()) fail("{}: is not a JSON object", {place});
-  const JsonValue &text = object[field], &label = object[options.label_field];
-  const bool is_talk = !text.is_text() && object["messages"].is_list();
-  if (!text.is_text()) fail("{}: has no text \"{}\"{}", {place, one_line(field), is_talk ? "; format messages reads conversations" : ""});
-  Record record{text.text(), -1};
-  if (options.label_field.empty()) return record;
-  if (label.is_null()) fail("{}: has no label \"{}\"", {place, one_line(options.label_field)});
-  const bool is_word = label.is_text() && !options.labels.empty();
-  if (!is_word && !label.is_integer())
-    fail("{}: label {} is not an integer from 0 to {}", {place, one_line(label.to_json()), options.classes - 1});
-  record.label = label_of(is_word ? label.text() : label.to_json(), options, place);
-  return record;
-}
-
-Record record_of_tsv(std::string_view line, const DocumentOptions& options, const std::string& place) {
-  Record record{std::string(column(line, kText, options.text_field, place)), -1};
-  if (!options.label_field.empty()) record.label = label_of(column(line, kLabel, options.label_field, place), options, place);
-  return record;
-}
-
 namespace {
 
 std::string separator_of(const DocumentOptions& options) {
@@ -161,7 +65,7 @@ bool DocumentReader::next_anywhere(DocumentPiece& piece) {
       text_.clear();
       used_ = searched_ = 0;
     }
-    if (options_.format == DocumentFormat::text ? next_text(piece) : next_record(piece)) return true;
+    if (traits_of(options_.format).is_text() ? next_text(piece) : next_record(piece)) return true;
     in_member_ = false;
   }
 }
@@ -180,7 +84,7 @@ void DocumentReader::read_more() {
 // than a piece is divided between two characters.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
-  piece.ends = whole && (document.size() <= kPiece || options_.format == DocumentFormat::messages);
+  piece.ends = whole && (document.size() <= kPiece || traits_of(options_.format).is_conversations);
   piece.first_byte = at_.byte;
   size_t taken = document.size();
   if (!piece.ends) {
@@ -232,15 +136,9 @@ bool DocumentReader::next_line() {
     used_ += line.size() + (has_end ? 1 : 0);
     if (line.find_first_not_of(" \t") == line.npos) continue;
     record_place_ = format_message("{}:{}", {members_->name(), line_});
-    record_ = record_of(line);
+    record_ = traits_of(options_.format).read(line, options_, record_place_);
     return true;
   }
-}
-
-Record DocumentReader::record_of(std::string_view line) const {
-  if (options_.format == DocumentFormat::messages) return {std::string(line)};
-  if (options_.format == DocumentFormat::jsonl) return record_of_json(line, options_, record_place_);
-  return record_of_tsv(line, options_, record_place_);
 }
 
 bool DocumentReader::next_record(DocumentPiece& piece) {
@@ -249,22 +147,6 @@ bool DocumentReader::next_record(DocumentPiece& piece) {
   piece.label = record_.label;
   cut_piece(piece, std::string_view(record_.text).substr(static_cast<size_t>(at_.byte)), true);
   return true;
-}
-
-DocumentFormat format_of_names(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
-  for (const std::string& path : paths) {
-    const auto found = look_for_data(path);
-    const std::vector<std::string> below = found && is_folder(*found) ? Folder(found->string()).names() : std::vector{path};
-    names.insert(names.end(), below.begin(), below.end());
-  }
-  for (std::string& name : names) {
-    for (const std::string_view packed : {".gz", ".zst", ".xz", ".bz2"})
-      if (name.ends_with(packed)) name.resize(name.size() - packed.size());
-    if (name.ends_with(".jsonl")) return DocumentFormat::jsonl;
-    if (name.ends_with(".tsv")) return DocumentFormat::tsv;
-  }
-  return DocumentFormat::text;
 }
 
 namespace {
@@ -288,7 +170,7 @@ Texts documents_of(const TextSource& files, const DocumentOptions& options, int6
     int64_t left = most;
     for (DocumentPiece piece; reader.next(piece);) {
       if (piece.starts && left-- == 0) return;
-      if (options.format == DocumentFormat::messages) use_messages(piece, use);
+      if (traits_of(options.format).is_conversations) use_messages(piece, use);
       else use(piece.text, piece.first_byte, piece.place);
     }
   });

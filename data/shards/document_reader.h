@@ -1,4 +1,4 @@
-// The documents of text files, JSONL or TSV, in pieces of bounded length, from any place on. A line of messages is one piece, which a
+// The documents of files of every format, in pieces of bounded length, from any place on. A line of messages is one piece, which a
 // ChatTokenizer encodes (data/tokenizers/chat.h).
 #pragma once
 #include <cstdint>
@@ -8,46 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "data/formats/formats.h"
 #include "data/shards/pieces.h"
 #include "data/text/file_stream.h"
 #include "data/text/utf8.h"
 
 namespace ricci {
 
-enum class DocumentFormat : uint8_t { text, jsonl, tsv, messages };
-constexpr auto choices(DocumentFormat) { return std::array{"text", "jsonl", "tsv", "messages"}; }
-
-// The options that make documents out of texts.
-struct DocumentOptions {
-  DocumentFormat format = DocumentFormat::text;
-  std::string documents = "file";        // in text: one per file, line, or paragraph (blank_line); any other text separates two
-  bool keep_line_ends = true;            // in documents that are lines
-  std::string text_field = {};           // in JSONL its name, in TSV its column, from 1; empty: "text", or the last column
-  std::string label_field = {};          // the same of the label; empty if there is none
-  int64_t classes = 0;                   // labels are 0 ... classes - 1
-  std::vector<std::string> labels = {};  // names of the classes, if they have some; a label may be one of them
-};
-
-// Error: options that do not belong together, or a column that is no number.
-void check(const DocumentOptions& options);
-
-// A line of JSONL or TSV as a document with a label.
-struct Record {
-  std::string text;
-  int32_t label = -1;
-};
-
-// One line, without its end. `place` for messages: "a.jsonl:17". Errors: not an object, nested too deeply, no such field or column,
-// a field that is no text, a label that is no integer or out of range.
-Record record_of_json(std::string_view line, const DocumentOptions& options, const std::string& place);
-Record record_of_tsv(std::string_view line, const DocumentOptions& options, const std::string& place);
-
 // The labels of documents, where they are words: each once, sorted. The list is empty if the first is an integer or cannot be read.
 // The first line that cannot be read ends the search; it is reported when the documents are read.
 std::vector<std::string> word_labels(const TextSource& files, const DocumentOptions& options);
-
-// The format that the names of files ask for, also below a folder or compressed: .jsonl or .tsv, else text.
-DocumentFormat format_of_names(const std::vector<std::string>& paths);
 
 // The documents, or the first of them, as texts to train on. Of messages: each role and each content, as a template has them.
 Texts documents_of(const TextSource& files, const DocumentOptions& options, int64_t most = INT64_MAX);
@@ -56,7 +26,7 @@ class DocumentReader final : public PieceReader {
  public:
   using CompletePrefix = TextPieces::CompletePrefix;
   static constexpr size_t kPiece = TextPieces::kLongest;  // bytes in a piece, at most
-  static constexpr size_t kMaxLine = 64 << 20;            // in a line of JSONL or TSV
+  static constexpr size_t kMaxLine = 64 << 20;            // in a line that is a document
 
   // The files in their order; from: where an earlier reader of the same files ended. Earlier documents are read but skipped.
   // Errors: check(options)'s.
@@ -72,7 +42,6 @@ class DocumentReader final : public PieceReader {
   bool next_record(DocumentPiece& piece);
   bool next_line();
   std::pair<std::string_view, bool> next_part(std::string_view separator, size_t most);
-  Record record_of(std::string_view line) const;
   void read_more();
   size_t cut_piece(DocumentPiece& piece, std::string_view document, bool whole);
 

@@ -36,7 +36,7 @@ constexpr int64_t kMaxDescription = 4096;
 constexpr int64_t kMinShard = 4 << 20;  // tokens
 constexpr int64_t kMaxShards = 64;      // about; all of them stay open
 
-bool is_text(const StoreSource& source) { return source.documents.format == DocumentFormat::text; }
+bool is_text(const StoreSource& source) { return traits_of(source.documents.format).is_text(); }
 
 // ---- The identity of a store
 struct StoreKey {

@@ -1,4 +1,4 @@
-// The tokens of texts, JSONL and TSV: shards in the cache, made when a source is opened for the first time and found there later without
+// The tokens of texts and documents: shards in the cache, made when a source is opened for the first time and found there later without
 // reading it. While the files are as they were, by their sizes and times, a source is not read again; a source is read twice at
 // first, or three times where a vocabulary is trained on it.
 #pragma once

@@ -1,5 +1,6 @@
 #include "data/tokenizers/tokenizer.h"
 
+#include <map>
 #include <utility>
 
 #include "core/cpu/parallel.h"
@@ -98,7 +99,23 @@ void append_ids(const Tokenizer& tokenizer, const PassagePart& part, std::string
   }
 }
 
+// The id of each token by its text; -1 for a text that multiple tokens have.
+std::map<std::string, int64_t> ids_by_text(const Tokenizer& tokenizer) {
+  std::map<std::string, int64_t> ids;
+  for (int64_t id = 0; id < tokenizer.vocab_size(); ++id)
+    if (const auto [found, is_new] = ids.emplace(tokenizer.decode({&id, 1}), id); !is_new) found->second = -1;
+  return ids;
+}
+
 }  // namespace
+
+std::vector<std::pair<int64_t, int64_t>> same_tokens(const Tokenizer& a, const Tokenizer& b) {
+  const std::map<std::string, int64_t> theirs = ids_by_text(b);
+  std::vector<std::pair<int64_t, int64_t>> same;
+  for (const auto& [text, id] : ids_by_text(a))
+    if (const auto found = theirs.find(text); found != theirs.end() && id >= 0 && found->second >= 0) same.emplace_back(id, found->second);
+  return same;
+}
 
 std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const Passage> passages) {
   std::vector<PassagePart> parts;

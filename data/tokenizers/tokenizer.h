@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ricci {
@@ -82,6 +83,10 @@ std::shared_ptr<const Tokenizer> with_added_piece(const Tokenizer& tokenizer, co
 // The same tokenizer with these marks beside its own; -1 and an empty list leave its own. One whose vocabulary has no written pieces stays
 // as it is. Error: an id without a piece.
 std::shared_ptr<const Tokenizer> with_marks(std::shared_ptr<const Tokenizer> tokenizer, const Marks& marks);
+
+// The ids of tokens that two vocabularies write alike, as pairs of one in each. A text that multiple tokens of a vocabulary have is left
+// out.
+std::vector<std::pair<int64_t, int64_t>> same_tokens(const Tokenizer& a, const Tokenizer& b);
 
 // A text, or a piece of one that encodes on its own.
 struct Passage {

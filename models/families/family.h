@@ -97,7 +97,7 @@ inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) 
 //   build(keys, config, made)   makes the model and calls made(model)
 // and may have
 //   check(keys, config)         throws for what cannot be
-//   resolve(keys, config)       fills in what follows from other keys
+//   resolve(keys, config)       writes the values that follow from other keys into a copy for records
 //   warn(keys, config, lines)   adds what a user should know of a config that works, a line each
 //   kSeesAll                    true: `causal` is false unless a run file sets it, or the mixer can do nothing else
 template <class F>

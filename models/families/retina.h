@@ -39,8 +39,8 @@ struct Retina {
       fail("model.positions: rope, but in the attention of a retina queries are tokens and keys are cells");
   }
   static void resolve(const ModelKeys& keys, Config& c) {
-    if (c.windows.empty()) c.windows.assign(keys.scales.scales.size(), {0, keys.ctx});
-    if (c.head_groups.empty()) c.head_groups = divided_heads(keys.settings<Sdp>().heads, std::ssize(keys.scales.scales));
+    c.windows = c.every_window(keys.scales, keys.ctx);
+    c.head_groups = c.every_head(keys.scales, keys.settings<Sdp>().heads);
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) {
     for (const int64_t scale : c.scales.scales) warn_of_cells(c, "scales", scale, "the heads of this scale give zero", lines);

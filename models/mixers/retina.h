@@ -18,6 +18,15 @@ struct RetinaConfig {
   std::vector<Range> windows;
   CellRule cell_rule = CellRule::inside;
   std::vector<int64_t> head_groups;
+
+  // The window of each scale: everything if none are given.
+  std::vector<Range> every_window(const ScalesConfig& s, int64_t ctx) const {
+    return windows.empty() ? std::vector<Range>(s.scales.size(), {0, ctx}) : windows;
+  }
+  // The scale of each head: divided equally if none are given.
+  std::vector<int64_t> every_head(const ScalesConfig& s, int64_t heads) const {
+    return head_groups.empty() ? divided_heads(heads, std::ssize(s.scales)) : head_groups;
+  }
 };
 
 // A mixer that no run file names: the family of its name is built around it.
@@ -38,7 +47,7 @@ struct RetinaAttention {
   std::vector<Downsample> down;  // per scale; the first one, of tokens, is not read
 
   RetinaAttention(const MixerShape& shape, const Config& c)
-      : attention(shape, groups_of(c), windows_of(c, shape.ctx)), scales(c.scales.scales) {
+      : attention(shape, c.retina.every_head(c.scales, c.attention.heads), windows_of(c, shape.ctx)), scales(c.scales.scales) {
     for (int64_t s : scales) down.emplace_back(s > 1 ? c.down : DownConfig(), s, shape.d, shape.init);
   }
 
@@ -71,16 +80,11 @@ struct RetinaAttention {
       if (attention.reads(i)) all[i] = scales[i] > 1 ? cells(i) : Tensor(x_bcd);
     return all;
   }
-  static std::vector<int64_t> groups_of(const Config& c) {
-    return c.retina.head_groups.empty() ? divided_heads(c.attention.heads, static_cast<int64_t>(c.scales.scales.size()))
-                                        : c.retina.head_groups;
-  }
   static std::vector<Visibility> windows_of(const Config& c, int64_t ctx) {
     std::vector<Visibility> sees;
-    for (size_t i = 0; i < c.scales.scales.size(); ++i) {
-      const Range w = c.retina.windows.empty() ? Range{0, ctx} : c.retina.windows[i];
-      sees.push_back(Visibility::cells(c.scales.scales[i], w.lo, w.hi, c.retina.cell_rule));
-    }
+    const std::vector<Range> windows = c.retina.every_window(c.scales, ctx);
+    for (size_t i = 0; i < windows.size(); ++i)
+      sees.push_back(Visibility::cells(c.scales.scales[i], windows[i].lo, windows[i].hi, c.retina.cell_rule));
     return sees;
   }
 };

@@ -16,7 +16,7 @@ door() {
   verdict "$name" "$fault"
 }
 
-names=$(cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp | sed -E 's|.*/(.*)\.cpp|\1|' | sort)
+names=$(cd "$root/apps" && grep -l '^int main(' {run,lab,interop}/*.cpp | sed -E 's|.*/(.*)\.cpp|\1|' | sort)
 door 'the list' 0 ''
 is 'every program, and no other' "$names" eval "awk '{ print \$1 }' out | sort"
 cp out list
@@ -122,13 +122,13 @@ refuse 'in a drawing' 1 "mien: no such run, the nearest is 'mine'; runs has mine
 refuse 'no such run file' 1 'shakespeare_char: no such run file, and no run of this name; runs has mine' train shakespeare_char
 refuse 'the files that there are' 1 'cannot read nothing\.yaml: No such file or directory; run files are tiny\.yaml$' train nothing.yaml
 refuse 'one that is near, without its ending' 1 'tinny: no such run file, and no run of this name; .*; the nearest run file is tiny\.yaml$' train tinny
-mkdir -p apps/configs/ptb && cp tiny.yaml apps/configs/ptb/word_level.yaml
-refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest run file is apps/configs/ptb/word_level\.yaml$' plan word_levl.yaml
+mkdir -p apps/configs/dispatcher && cp tiny.yaml apps/configs/dispatcher/word_level.yaml
+refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest run file is apps/configs/dispatcher/word_level\.yaml$' plan word_levl.yaml
 rm -r apps
 refuse 'a name of a tokenizer' 1 "tokenizer: expected one of .* or a file, got 'gpt2'; the file of GPT-2 is its tokenizer\.json or vocab\.bpe" train tiny.yaml tokenizer=gpt2
 refuse 'a vocabulary without a size' 1 'tokenizer: bpe needs the size of its vocabulary, as in model\.vocab=4000' train tiny.yaml tokenizer=bpe
 refuse 'no such vocabulary' 1 'tokenizer: ptb\.json is not there; ricci-tokenize train TEXT -o ptb\.json makes one, and the first lines of a run file may' train tiny.yaml tokenizer=ptb.json
-for file in $(grep -rlE '^tokenizer: .*\.json' "$root/apps/configs/"{1bw,ptb,wikitext2,wikitext103}); do
-  holds "the first lines of ${file##*/} have the command" grep -qE "^# +ricci-tokenize train .* -o $(sed -n 's/^tokenizer: //p' "$file")\$" "$file"
+for file in $(grep -rlE '^tokenizer: .*\.json' "$root/apps/configs/dispatcher"); do
+  holds "the first lines of ${file##*/} have the command" grep -qzP "\n# +ricci-tokenize train .* \\\\\n# .* -o $(sed -n 's/^tokenizer: //p' "$file")\n" "$file"
 done
 finish

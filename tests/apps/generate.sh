@@ -183,7 +183,7 @@ done
 accept 'killed, they are read to the end' train "${packed[@]}" name=killed threads=1
 same 'with the same model' runs/{packed,killed}/model.safetensors
 shows 'the run keeps the packing' '^pack: best' runs/packed/config.yaml
-shows 'and its template' '^chat: .*chatml' runs/packed/config.yaml
+is 'and its template' chatml trained runs/packed/checkpoints/step-00000020.safetensors chat
 accept 'a mixer that hears by distance' train "${packed[@]}" name=dispatcher steps=3 model.mixer=dispatcher model.heads=1
 accept 'its plan' plan "${packed[@]}" model.vocab=400 --tape
 is 'has the starts in embeddings' 2 grep -c ' embedding ' out

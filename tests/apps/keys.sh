@@ -15,7 +15,7 @@ keys='
 | model.norm=post model.norm_bias=false model.norm_kind=rms model.norm_eps=0.1 model.bias=false model.dropout=0.3
 | model.activation=relu model.ff=7 model.gated=true model.fused_gelu=true
 | model.positions=sinusoidal model.scale_embedding=true model.tie=false model.head_bias=true
-| init=base init_changes=[tokenizer] freeze=tok order=columns
+| init=base freeze=tok order=columns
 | batch=3 accumulation=2 reduce_dtype=f16 rank_timeout=0 recompute=blocks batch_invariant=true context=7 steps=5
 | schedule=linear lr=0.002 min_lr=0.0005 schedule_steps=3 warmup=2
 | optimizer=adam beta1=0.5 beta2=0.5 eps=0.1 weight_decay=0.5 decay_embeddings=false clip=0.1
@@ -39,7 +39,7 @@ model.positions=rope | model.rope_theta=100 model.rope_fraction=0.5 model.rope_s
 model.positions=rope model.rope_scaling=linear | model.rope_factor=2
 model.positions=rope model.rope_scaling=llama3 | model.rope_low=2 model.rope_high=8 model.rope_trained_ctx=64
 sample.tokens=0 model.ctx=21 data=sorter | sort_symbols=4 sort_length=12
-format=tsv | text_field=2
+data=fields.jsonl format=jsonl | text_field=title
 data=talks.jsonl tokenizer=markers.json model.ctx=64 sample.tokens=0 format=messages | chat=llama3
 order=shuffled | weights=[1,3] shuffle_buffer=1 pack=best
 schedule=wsd | decay_fraction=0.9
@@ -49,6 +49,7 @@ echo 'the café' >>text.txt
 sed 's/fox/cat/; s/quick/slow/' text.txt >other.txt
 awk '{ printf "%d\t%d\t%s\n", NR % 2, NR % 3 == 0, $0 }' text.txt >labels.tsv
 awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%d\"}, {\"role\": \"assistant\", \"content\": \"%s\"}]}\n", NR, $0 }' text.txt >talks.jsonl
+awk '{ printf "{\"text\": \"%s\", \"title\": \"%d foxes and a café\"}\n", $0, NR }' text.txt >fields.jsonl
 markers=()
 for marker in im_start im_end begin_of_text start_header_id end_header_id eot_id; do markers+=(--special "<|$marker|>"); done
 run tokenize train talks.jsonl --format messages --vocab 330 "${markers[@]}" -o markers.json || shown err
@@ -67,7 +68,7 @@ effect() {
 known=$("$build/ricci-train" --help-config | awk '{ line = $0; sub(/^# /, "", line); sub(/^  # /, "  ", line) }
   line ~ /^[a-z_]+:$/ { section = line; sub(/:$/, ".", section); next }
   line !~ /^  / { section = "" }
-  { key = line; sub(/:.*/, "", key); sub(/^ +/, "", key); print section key }' | sort -u)
+  line !~ /^base:/ { key = line; sub(/:.*/, "", key); sub(/^ +/, "", key); print section key }' | sort -u)
 listed=$(sed 's/.*|//' <<<"$keys" | grep -oE '[^ =]+=' | tr -d = | sort -u)
 verdict 'the list has every key' "$(comm -23 <(echo "$known") <(echo "$listed") | xargs)"
 verdict 'the list has no other key' "$(comm -13 <(echo "$known") <(echo "$listed") | xargs)"
@@ -89,6 +90,21 @@ while IFS='|' read -r needs changes; do
     [ -z "$needs" ] || refuse "$key without $needs" 1 "command line: $key: nothing reads it here, only .*$(xargs -n 1 <<<"$needs" | sed -n '$s/^model\.//; s/=/: /; $p')" train tiny.yaml "$change"
   done
 done <<<"$keys"
+
+# ---- A base: its keys come first, and it is looked for next to its file
+rm -rf runs
+mkdir files
+sed /^name:/d tiny.yaml >files/first.yaml
+printf 'base: first.yaml\nsteps: 5\nlr: 0.01\n' >files/second.yaml
+printf 'model: {d: 8}\nbase: files/second.yaml\nsteps: 3\n' >third.yaml
+accept 'a run file with a base that has one' train third.yaml name=based '~log_every' lr=0.02
+is 'the last of a key counts' $'  d: 8\n  layers: 1\nbatch: 2\nsteps: 3\nlr: 0.02' grep -E '^ *(d|layers|batch|steps|lr|log_every|base):' runs/based/config.yaml
+echo 'stepz: 3' >>files/first.yaml
+refuse 'a mistake in a base' 1 "files/first\.yaml:[0-9]+: unknown key 'stepz', the nearest known key is 'steps'" train third.yaml
+echo 'base: none.yaml' >files/second.yaml
+refuse 'no such base' 1 'cannot read files/none\.yaml: No such file' train third.yaml
+echo 'base: second.yaml' >files/second.yaml
+refuse 'a file that is its own base' 1 'files/second\.yaml:1: base: more than 8 files are below each other' train third.yaml
 
 # ---- A command line has no comments
 rm -rf runs

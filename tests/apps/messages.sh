@@ -132,8 +132,8 @@ echo '{' >runs/broken/tokenizer.json
 refuse 'corrupt tokenizer' 1 'runs/broken/tokenizer\.json: ' eval runs/broken
 echo '{"name":"byte"}' >runs/broken/tokenizer.json
 refuse 'tokenizer of another run' 1 "$broken: it was trained with model\.vocab: 38, not 256" generate runs/broken
-sed -i 's/vocab: null  # /vocab: /' runs/broken/config.yaml
-refuse 'tokenizer of another size than the config tells' 1 'runs/broken/tokenizer\.json: has 256 tokens, but runs/broken/config\.yaml has model\.vocab: ' generate runs/broken
+sed -i 's/^model:/&\n  vocab: 38/' runs/broken/config.yaml
+refuse 'tokenizer of another size than the config tells' 1 'runs/broken/tokenizer\.json: has 256 tokens, but runs/broken/config\.yaml has model\.vocab: 38' generate runs/broken
 
 # ---- ricci-probe
 # words NUMBER ...: i64 numbers below 256, or -1.
@@ -150,7 +150,7 @@ input() {
   printf '\0\1\0\0\0\0\0\0%-256s' "{\"ids\":{$i64:[0,24]},\"targets\":{$i64:[24,48]}$more}" >in.safetensors
   words 1 "$1" 2 3 4 5 "${@:5}" >>in.safetensors
 }
-vocab=$(sed -n 's/^  vocab: null  # //p' runs/tiny/config.yaml)
+vocab=$(trained "$trained" model.vocab)
 echo "model: {vocab: $vocab, d: 16, layers: 1, heads: 2, ctx: 16}" >model.yaml
 sed 's/}/, positions: none}/' model.yaml >fewer.yaml
 sed 's/ln_f\.bias/ln_g.bias/' "$trained" >renamed.safetensors

@@ -25,7 +25,6 @@ struct CaseConfig {
 void visit_fields(CaseConfig& c, const Fields& field) { ricci::visit_fields(c.model, field.section("model")); }
 void apply_preset(CaseConfig& c) { ricci::apply_preset(c.model); }
 void check(const CaseConfig& c) { ricci::check(c.model); }
-void resolve(CaseConfig& c) { ricci::resolve(c.model); }
 
 void check_close(const Tensor& got, const Tensor& expected) {
   REQUIRE(got.shape() == expected.shape());

@@ -113,13 +113,14 @@ accept() {
 
 # tree FOLDER: its files with checksums, without what differs between two runs.
 tree() {
-  (cd "$1" && find . -type f ! -name run_id ! -name metrics.jsonl ! -name 'events.out.*' -exec sha1sum {} + | sort -k 2
+  (cd "$1" && find . -type f ! -name metrics.jsonl ! -name 'events.out.*' -exec sha1sum {} + | sort -k 2
     for file in runs/*/metrics.jsonl; do [ ! -e "$file" ] || echo "$(sed -E 's/,"tokens_per_s.*//' "$file" | sha1sum | cut -c -40)  $file"; done)
 }
 
-# header FILE, tensors FILE: the two parts of a safetensors file.
+# header FILE, tensors FILE: the two parts of a safetensors file. trained FILE KEY: the value that it was trained with, given or not.
 header() { head -c $((8 + $(od -An -tu8 -N8 "$1"))) "$1" | tail -c +9; }
 tensors() { tail -c +$((9 + $(od -An -tu8 -N8 "$1"))) "$1"; }
+trained() { header "$1" | grep -oP "(\\\\n|\")\Q$2\E: \K[^\\\\]*" | head -1; }
 
 for number in {1..60}; do echo "the quick brown fox jumps over the lazy dog $number"; done >text.txt
 cat >tiny.yaml <<'END'

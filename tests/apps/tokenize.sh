@@ -130,12 +130,7 @@ for kind in char byte word 'word eos=line' 'bpe model.vocab=290' "$folder/wordpi
   prints 'the prompt stands first' '^the quick' generate runs/run --prompt 'the quick' --tokens 12
   rm -rf runs/run
 done
-accept 'a run of four steps' train tiny.yaml name=whole tokenizer=vocab.txt steps=4
-accept 'its first two' train tiny.yaml name=old tokenizer=vocab.txt steps=2 schedule_steps=4
-sed -i 's/^tokenizer: .*/tokenizer: wordpiece/' runs/old/config.yaml
-accept 'with the config.yaml of version 0.1.0, which made such vocabularies, they continue' train runs/old steps=4
-verdict 'to the same model' "$(cmp <(tensors runs/old/model.safetensors) <(tensors runs/whole/model.safetensors) 2>&1)"
-refuse 'a new run cannot make one' 1 'tokenizer: wordpiece vocabularies are no longer trained; name a vocab\.txt or a tokenizer\.json, or train tokenizer: bpe' train tiny.yaml tokenizer=wordpiece model.vocab=90
+refuse 'a run cannot make pieces of WordPiece' 1 'tokenizer: wordpiece vocabularies are no longer trained; name a vocab\.txt or a tokenizer\.json, or train tokenizer: bpe' train tiny.yaml tokenizer=wordpiece model.vocab=90
 accept 'train with a first token, and with more rows than pieces' train tiny.yaml name=run tokenizer=first.json model.vocab=700 sample.tokens=5
 prints 'rows without a piece are not drawn' '"tokens": 60, "end": "length"' generate runs/run --prompt '' --tokens 60 --temperature 9 --jsonl
 prints 'a text is scored from the first token on' "^text.txt: $("$build/ricci-tokenize" encode text.txt --tokenizer first.json | wc -w) tokens, " eval runs/run --data text.txt

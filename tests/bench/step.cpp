@@ -52,7 +52,10 @@ struct Run {
     return model;
   }
   double step() {
-    const double loss = train_step.run(micro_batches_of(crops, config, done, device), done, config.schedule.rate(done, config.steps)).loss;
+    std::vector<MicroBatch> micro_batches;
+    for (const Batch& batch : step_of(crops, done, {0, layout_of(config).micro_batches}))
+      micro_batches.push_back(micro_batch_of(batch, device));
+    const double loss = train_step.run(micro_batches, done, config.schedule.rate(done, config.steps)).loss;
     ++done;
     return loss;
   }
@@ -144,5 +147,5 @@ int main(int argc, char** argv) {
         add_run_options<TrainConfig>(app, options);
         app.add_option("--rounds", rounds, "of five steps per variant");
       },
-      [&] { return compare(load_config<TrainConfig>(options.file(), options.overrides()), rounds); });
+      [&] { return compare(load_config<TrainConfig>(options.file(), options.overrides), rounds); });
 }

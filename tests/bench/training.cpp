@@ -55,7 +55,6 @@ ModelConfig config_of(const Case& c, const Options& options) {
   if (config.block.activation == Activation::gelu && c.bias) config.block.activation = Activation::gelu_tanh;  // as GPT-2 has it
   config.block.fused_gelu = options.fused_gelu;
   check(config);
-  resolve(config);
   return config;
 }
 

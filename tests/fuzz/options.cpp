@@ -112,6 +112,7 @@ void check_given(const CLI::App& app, const Words& words) {
   std::set<std::string> taken{"--", "++"};  // the end of the options, and of a command's words
   const auto add = [&](const auto& self, const CLI::App& each) -> void {
     for (const CLI::Option* option : each.get_options()) taken.insert(option->results().begin(), option->results().end());
+    for (const std::string& word : remaining_words(each)) taken.insert(word);
     for (const CLI::App* command : each.get_subcommands()) {
       taken.insert(command->get_name());
       self(self, *command);
@@ -166,12 +167,12 @@ bool accepts(Trained& options, const Words& words) {
   return true;
 }
 
-// The settings of the keys that do not follow from others, and the numbers, as words.
+// The keys that were given, and the numbers, as words.
 Words words_of(const TrainConfig& config, Trained options) {
   Words words;
   TrainConfig copy = config;
   for (const auto& [key, value] : value_texts(fields_of(copy)))
-    if (!config.following.contains(key)) words.push_back(key + "=" + value);
+    if (config.given.contains(key)) words.push_back(key + "=" + value);
   for (const Field& field : fields_of(options.sampling)) {
     std::string name = "--" + field.key;
     std::replace(name.begin(), name.end(), '_', '-');
@@ -185,10 +186,10 @@ void train(const Words& words) {
   Trained options, printed;
   if (!accepts(options, words)) return;
   fuzz::attempt([&] {
-    const auto config = load_config<TrainConfig>("", options.run.overrides());
+    const auto config = load_config<TrainConfig>("", options.run.overrides);
     const Words same = words_of(config, options);
     fuzz::require(accepts(printed, same), "what is printed is accepted");
-    const auto again = load_config<TrainConfig>("", printed.run.overrides());
+    const auto again = load_config<TrainConfig>("", printed.run.overrides);
     fuzz::require(to_yaml(again) == to_yaml(config) && words_of(again, printed) == same, "what is printed reads back to the same");
   });
 }

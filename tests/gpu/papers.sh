@@ -26,7 +26,12 @@ measure_figure_2() {
 }
 figure_times() { awk '$1 == "sdp" { ms[$2] = $4 } $1 == "dispatcher" && $2 in ms { print $2, ms[$2], $4 }' "$logs/figure2.txt"; }
 
-setting() { sed -n "s/^$2: //p" "$root/apps/configs/$1.yaml"; }           # run file, key
+setting() {  # run file, key: of the file, or else of its base
+  local file=$root/apps/configs/dispatcher/$1.yaml base
+  sed -n "s/^$2: //p" "$file" | grep . && return
+  base=$(sed -n 's/^base: \(.*\)\.yaml$/\1/p' "$file")
+  [ -z "$base" ] || setting "$base" "$2"
+}
 last_of() { grep -oP "\"$2\":\K[0-9]+" "$1/metrics.jsonl" | tail -n 1; }  # run, key: a whole number
 time_left() { echo $(((finish - $(now)) / second)); }
 
@@ -37,7 +42,7 @@ train_paper() {  # run file, log
   [ -e "$tokenizer" ] || ours 60 "$2" tokenize train "$RICCI_DATA/$(setting "$1" data)" --lowercase --eos line \
     --from "$RICCI_DATA/tokenizers/bert/bert-base-cased-vocab.txt" -o "$tokenizer" || return
   for graph in true false; do
-    ours $(($(time_left) - 40)) "$2" train "$root/apps/configs/$1.yaml" device=cuda precision=bf16 cuda_graph=$graph \
+    ours $(($(time_left) - 40)) "$2" train "$root/apps/configs/dispatcher/$1.yaml" device=cuda precision=bf16 cuda_graph=$graph \
       eval_every=$(($(setting "$1" steps) / 12)) checkpoint_every=0
     code=$?
     if [ $code = 0 ] || was_stopped $code; then return 0; fi
@@ -48,7 +53,7 @@ train_paper() {  # run file, log
 
 # The paper trains for 60 epochs. Ours has one seed, and not quite the paper's vocabulary, so it can be worse by 5%.
 measure_perplexity() {  # run file, published perplexity
-  local name=${1/\//_} run text code perplexity epoch value
+  local name=$1 run text code perplexity epoch value
   run=$state/papers/runs/$name text=$(setting "$1" data)
   export RICCI_DATA=${RICCI_DATA:-$bin/data}
   [ -e "$RICCI_DATA/$text" ] || { result "not measured: RICCI_DATA has no $text" -; return; }
@@ -71,7 +76,7 @@ part_papers() {
   local each
   step 'figure 2' - 'attention grows faster' measure_figure_2
   for each in ${figure_lengths//,/ }; do plan "figure 2, $each tokens"; done
-  for each in ptb/dispatcher:35.40 ptb/msa:40.58 wikitext2/dispatcher:50.23 wikitext2/msa:55.05; do
+  for each in ptb_dispatcher:35.40 ptb_msa:40.58 wikitext2_dispatcher:50.23 wikitext2_msa:55.05; do
     step "${each%:*}, perplexity" "${each#*:} published" '1.05 x published' measure_perplexity "${each%:*}" "${each#*:}"
   done
 }

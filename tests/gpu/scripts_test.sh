@@ -93,9 +93,9 @@ case $call in
   bench-training*) for of in 'speed 500000 tokens/s' 'median 131.1 ms' 'products 400000 GFLOP/s' 'memory 20000 MB'; do measured "$1_${of%% *}" ${of#* }; done ;;
   bench\ sdp*) printf '%s\n' 'sdp 8192 4 10.0' 'dispatcher 8192 4 8.0' 'sdp 16384 4 35.0' 'dispatcher 16384 4 16.0' ;;
   eval*) echo '3.6 nats per token, perplexity 36.500, 1.3 bits per byte, word perplexity 120.1' ;;
-  train*/ptb/*graph=true* | train*/wikitext2/*graph=true*) echo 'error: no graph'; exit 1 ;;
-  train*/ptb/* | train*/wikitext2/*)
-    run=runs/$(sed -n 's/^name: //p' "$1") steps=$(sed -n 's/^steps: //p' "$1")
+  train*/dispatcher/*graph=true*) echo 'error: no graph'; exit 1 ;;
+  train*/dispatcher/*)
+    run=runs/$(sed -n 's/^name: //p' "$1") steps=$(sed -n 's/^steps: //p' "${1%_*}_msa.yaml")
     [ -e "$run" ] || steps=$((steps / 2))
     mkdir -p "$run" && echo "{\"step\":$steps,\"val_loss\":3.6,\"tokens_per_s\":100000.5}" >> "$run/metrics.jsonl" ;;
   train*out_of_memory*) echo 'ricci-train: out of memory on cuda: linear (ops/products/linear.cu:12) and so on asked for 9 TB; held: 3 GB'; exit 1 ;;
@@ -224,28 +224,28 @@ check 'no program is left' fails pgrep -f "$work/"
 # ---- papers: a training that did not end is scored at its epoch, and the next call continues it
 export RICCI_DATA=$work/texts
 gpu papers > "$work/papers.txt" 2>&1
-check 'without the texts nothing is trained' has_row papers 'ptb/msa, perplexity' 'not measured: RICCI_DATA has no ptb/ptb.train.txt.gz .* -'
+check 'without the texts nothing is trained' has_row papers 'ptb_msa, perplexity' 'not measured: RICCI_DATA has no ptb/ptb.train.txt.gz .* -'
 for each in ptb/ptb.train.txt wikitext-2/wiki.train.tokens; do mkdir -p "$RICCI_DATA/${each%/*}" && touch "$RICCI_DATA/$each.gz"; done
 gpu papers > "$work/papers.txt" 2>&1
 check 'figure 2 has a row for each length' has_row papers 'figure 2, 8192 tokens' 'attention 10.0 ms, Dispatcher 8.0 ms .*'
 check 'figure 2: attention must grow faster' has_row papers 'figure 2' 'to 16384 tokens: attention 3.50 x, Dispatcher 2.00 x .* pass'
-check 'half of a training' has_row papers 'ptb/dispatcher, perplexity' '36.500, epoch 30 of 60, 100000 tokens/s +35.40 published .* unfinished'
-check 'if a step cannot be recorded, without the graph' has "$STUBS/calls" '^train .*/ptb/msa.yaml device=cuda precision=bf16 cuda_graph=false'
+check 'half of a training' has_row papers 'ptb_dispatcher, perplexity' '36.500, epoch 30 of 60, 100000 tokens/s +35.40 published .* unfinished'
+check 'if a step cannot be recorded, without the graph' has "$STUBS/calls" '^train .*/dispatcher/ptb_msa.yaml device=cuda precision=bf16 cuda_graph=false'
 gpu papers > "$work/papers.txt" 2>&1
-check 'the next call continues it' has_row papers 'ptb/dispatcher, perplexity' '36.500, epoch 60 of 60, 100000 tokens/s .* pass'
+check 'the next call continues it' has_row papers 'ptb_dispatcher, perplexity' '36.500, epoch 60 of 60, 100000 tokens/s .* pass'
 check 'and draws no figure again' test "$(grep -c '^bench sdp' "$STUBS/calls")" = 1
 rm -r "$bin/state"/{papers,heading.papers}
-calls[papers]='^train .*/(ptb|wikitext2)/'
+calls[papers]='^train .*/dispatcher/'
 misfortune fail papers
 gpu papers > "$work/papers.txt" 2>&1
-check 'a training that fails says why' has_row papers 'wikitext2/msa, perplexity' 'failed, exit code 1: error: planted .* FAIL'
+check 'a training that fails says why' has_row papers 'wikitext2_msa, perplexity' 'failed, exit code 1: error: planted .* FAIL'
 misfortune fail
 rm "$bin/state/heading.papers"
 misfortune hang papers
 began=$SECONDS
 RICCI_CLOCK=0.006 gpu papers > "$work/papers.txt" 2>&1
 check 'papers: ends, although every training hangs' test $((SECONDS - began)) -le 30
-check 'and its row says so' has_row papers 'ptb/dispatcher, perplexity' '.* unfinished'
+check 'and its row says so' has_row papers 'ptb_dispatcher, perplexity' '.* unfinished'
 misfortune hang
 
 # ---- A package of other sources, and no cuBLASLt

@@ -123,10 +123,10 @@ TEST_CASE("model config: presets, and what follows from other keys") {
   CHECK(llama.block.feed_forward(25) == 128);
   config.d = 12;
   CHECK(config.block.feed_forward(12) == 48);
-  resolve(config);
+  CHECK(resolved(config).block.ff == 48);
+  CHECK_FALSE(config.block.ff.has_value());
   config.d = 24;
-  resolve(config);
-  CHECK(config.block.feed_forward(24) == 48);  // it is given by now
+  CHECK(resolved(config).block.ff == 96);
 }
 
 TEST_CASE("model config: rotary positions and shared keys that cannot be") {
@@ -270,10 +270,13 @@ TEST_CASE("several scales: the other keys") {
 TEST_CASE("several scales: what follows from other keys") {
   ModelConfig c = small_scales(family_of<TopDown>), retina = small_scales(family_of<Retina>);
   c.stack_layers.layers = {2};
-  resolve(c), resolve(retina);
-  CHECK(c.stack_layers.layers == std::vector<int64_t>{2, 2, 2});
-  CHECK(retina.settings<Retina>().windows == std::vector<Range>{{0, 26}, {0, 26}, {0, 26}});
-  CHECK(retina.settings<Retina>().head_groups == std::vector<int64_t>{0, 0, 1, 2});
+  CHECK(resolved(c).stack_layers.layers == std::vector<int64_t>{2, 2, 2});
+  const RetinaConfig all = resolved(retina).settings<Retina>();
+  CHECK(all.windows == std::vector<Range>{{0, 26}, {0, 26}, {0, 26}});
+  CHECK(all.head_groups == std::vector<int64_t>{0, 0, 1, 2});
+  retina.ctx = 30, retina.settings<Sdp>().heads = 6;
+  CHECK(resolved(retina).settings<Retina>().windows[0] == Range{0, 30});
+  CHECK(resolved(retina).settings<Retina>().head_groups == std::vector<int64_t>{0, 0, 1, 1, 2, 2});
 }
 
 TEST_CASE("several scales: a context shorter than the coarsest cell is a warning that says what is lost") {

@@ -102,7 +102,6 @@ TEST_CASE("packed documents: models that do not keep them apart say which key is
     ModelConfig config = config_of(kind_of<Sdp>, PositionKind::learned);
     config.scales.scales = {1, 4};
     change(config);
-    resolve(config);
     const Model model = built(config, Device::cpu);
     return message_of([&] { model.logits(packed_inputs(Device::cpu)); });
   };

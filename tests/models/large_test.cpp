@@ -27,7 +27,6 @@ ModelConfig large(Family family, MixerKind mixer = kind_of<Sdp>) {
   apply_preset(c);
   c.vocab = 300, c.ctx = kContext, c.d = 32, c.layers = 1, c.block.ff = kWide, c.settings<Sdp>().heads = 2;
   c.settings<Classifier>().classes = 3, c.scales.scales = {1, 16}, c.stack_layers.layers = {1};
-  resolve(c);
   return c;
 }
 

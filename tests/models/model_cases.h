@@ -167,7 +167,6 @@ inline std::vector<Variant> decoder_options() {
   add_form.operator()<Quad>(), add_form.operator()<POnly>(), add_form.operator()<Metric>(), add_form.operator()<MetricPsd>();
   add_form.operator()<QuadFull>();
   add("avgpool, a pool of 4", small_config(kind_of<AveragePool>), [](ModelConfig& c) { c.settings<AveragePool>().pool = 4; });
-  for (Variant& v : all) resolve(v.config);
   return all;
 }
 

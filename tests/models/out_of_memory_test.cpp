@@ -103,7 +103,7 @@ std::vector<MemoryUse> train(Preset preset, Dtype dtype, int64_t accumulation, i
   reset_peak(Device::cpu);
   std::vector<MemoryUse> after;
   for (int64_t step = 0; step < steps; ++step) {
-    train_step.run(apps::micro_batches_of(crops, config, step, Device::cpu), step, 1e-3);
+    train_step.run(micro_batches_of(crops, config, step, Device::cpu), step, 1e-3);
     after.push_back(memory_use(Device::cpu));
   }
   return after;

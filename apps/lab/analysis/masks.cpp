@@ -123,7 +123,7 @@ std::string mask_drawing(const std::string& title, const std::vector<MaskedModel
 
 // A report and what it draws.
 std::pair<Report, MaskedModel> masks_of(const std::string& given, const MasksOptions& options) {
-  ModelConfig config = request_run(given, options.run.overrides()).config.model;
+  ModelConfig config = request_run(given, options.run.overrides).config.model;
   config.vocab = 1;                    // masks do not depend on the vocabulary, which would be most of the weights
   constexpr int64_t kMaxTokens = 256;  // whose rows can still be told apart
   const int64_t tokens = std::min(options.tokens.value_or(kMaxTokens), config.ctx);
@@ -145,7 +145,7 @@ std::pair<Report, MaskedModel> masks_of(const std::string& given, const MasksOpt
 Report analyse_masks(const MasksOptions& options) {
   std::vector<std::pair<std::string, Report>> reports;
   std::vector<MaskedModel> models;
-  for (const std::string& file : options.run.files()) {
+  for (const std::string& file : options.run.files) {
     auto [report, drawn] = masks_of(file, options);
     reports.emplace_back(file, std::move(report));
     models.push_back(std::move(drawn));

@@ -9,7 +9,6 @@
 #include "apps/run/evaluation.h"
 #include "apps/run/init.h"
 #include "apps/run/micro_batches.h"
-#include "apps/run/places.h"
 #include "apps/run/run.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -27,9 +26,9 @@ MemoryRow row_of_folder(const std::string& path, const MemoryOptions& options) {
     const Model model = run.load_model(Device::cpu);
     const int64_t context = run.context();
     const EvaluationBatches batches =
-        evaluation_batches(config, open_validation(config, run.tokenizer()), layout_of(config).sequences, context, context);
+        evaluation_batches(config, open_validation(config, {}, run.tokenizer()).tokens, layout_of(config).sequences, context, context);
     Progress progress({.steps = batches.count, .unit = "batch", .out = stderr});
-    row.loss = evaluate(model, batches, Device::cpu, 0, [&](int64_t done) { progress.update(done, 0, row.name); }).nats_per_token;
+    row.loss = evaluate(model, batches, Device::cpu, [&](int64_t done) { progress.update(done, 0, row.name); }).nats_per_token;
     row.loss_from = "evaluated";
   } else if (is_there(run.path() + "/metrics.jsonl")) {
     const RunRecords records = read_records(run.path());

@@ -45,8 +45,7 @@ TextRun open_text_run(const std::string& path, const TextRunOptions& options, co
     fail("--data: {} was imported and has no text of its own; name one", {path});
   if (is_chat(config)) fail("{}: learns conversations (format: messages), and this analysis reads plain texts", {path});
   OpenModel open = open_model(path, options.model);
-  Tokens tokens =
-      options.data.empty() ? open_validation(config, open.run.tokenizer()) : open_tokens(config, options.data, open.run.tokenizer());
+  Tokens tokens = open_validation(config, options.data, open.run.tokenizer()).tokens;
   return {std::move(open), folder_name(path), std::move(tokens)};
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/model_options.h"
+#include "apps/run/options.h"
 #include "data/shards/tokens.h"
 
 namespace ricci::apps {

@@ -1,4 +1,6 @@
 // The models of a comparison, from its file and the lists of the command line.
+#include <yaml-cpp/yaml.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -13,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string place_of(const std::string& path, const YamlValue& value) { return path + ":" + std::to_string(value.line); }
+std::string place_of(const std::string& path, const YAML::Node& value) { return path + ":" + std::to_string(value.Mark().line + 1); }
 
 void check_name(const std::string& name, const std::string& place, const std::vector<Contestant>& before) {
   if (name.empty() || name.size() > 60 || name.find('/') != name.npos || name.starts_with('.') || one_line(name) != name)
@@ -40,17 +42,17 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
   const bool may_be_grid =
       text.starts_with('[') && std::any_of(fields.begin(), fields.end(), is_it) &&
       std::none_of(fields.begin(), fields.end(), [&](const Field& field) { return is_it(field) && takes_list(field); });
-  const YamlValue value = may_be_grid ? parse_yaml(text, place, false) : YamlValue();
+  const YAML::Node value = may_be_grid ? parse_yaml(text, place, false) : YAML::Node();
   std::vector<Contestant> all;
   for (const Contestant& model : models) {
-    if (value.kind != YamlValue::Kind::list || value.items.empty()) {
+    if (!value.IsSequence() || value.size() == 0) {
       all.push_back(model);
       all.back().overrides.push_back(word);
       continue;
     }
-    for (const YamlValue& item : value.items) {
-      if (item.kind == YamlValue::Kind::list || item.kind == YamlValue::Kind::keys) fail("{}: {}: expected a list of values", {place, key});
-      const std::string one = item.kind == YamlValue::Kind::nothing ? "null" : yaml_text(item.text);
+    for (const YAML::Node& item : value) {
+      if (!item.IsScalar() && !item.IsNull()) fail("{}: {}: expected a list of values", {place, key});
+      const std::string one = item.IsNull() ? "null" : yaml_text(item.Scalar());
       Contestant& row = all.emplace_back(model);
       row.overrides.push_back(key + "=" + one);
       row.grid.emplace_back(key, one);
@@ -61,14 +63,14 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
   return all;
 }
 
-std::vector<Contestant> contestants_of(const std::string& name, const YamlValue& value, const std::string& path) {
-  std::vector<YamlValue> words = value.kind == YamlValue::Kind::list ? value.items : std::vector{value};
-  if (words.empty() || words[0].kind != YamlValue::Kind::text)
+std::vector<Contestant> contestants_of(const std::string& name, const YAML::Node& value, const std::string& path) {
+  const std::vector<YAML::Node> words = value.IsSequence() ? std::vector<YAML::Node>(value.begin(), value.end()) : std::vector{value};
+  if (words.empty() || !words[0].IsScalar())
     fail("{}: {}: expected a run file, or a list of a run file and KEY=VALUE", {place_of(path, value), name});
-  std::vector<Contestant> all{{name, name, (fs::path(path).parent_path() / words[0].text).string()}};
+  std::vector<Contestant> all{{name, name, (fs::path(path).parent_path() / words[0].Scalar()).string()}};
   for (size_t i = 1; i < words.size(); ++i) {
-    const std::string& word = words[i].text;
-    if (words[i].kind != YamlValue::Kind::text || (word.find('=') == word.npos && !word.starts_with('~')))
+    const std::string word = words[i].IsScalar() ? words[i].Scalar() : "";
+    if (word.find('=') == word.npos && !word.starts_with('~'))
       fail("{}: {}: '{}', expected KEY=VALUE or ~KEY", {place_of(path, words[i]), name, one_line(word)});
     all = with_word(all, word, place_of(path, words[i]));
   }
@@ -83,19 +85,16 @@ std::vector<std::string> Contestant::overrides_and(const std::vector<std::string
   return all;
 }
 
-TrainConfig Contestant::config(const std::vector<std::string>& more) const {
-  return load_config<TrainConfig>(file, overrides_and(more), keys_of_init);
-}
+TrainConfig Contestant::config(const std::vector<std::string>& more) const { return load_run_file(file, overrides_and(more)); }
 
 std::vector<Contestant> read_contestants(const std::string& path) {
-  const YamlValue document = parse_yaml(read_text(path, kMaxYaml), path, true);
-  if (document.kind != YamlValue::Kind::keys || document.items.empty())
-    fail("{}: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
+  const YAML::Node document = parse_yaml(read_text(path, kMaxYaml), path, true);
+  if (!document.IsMap() || document.size() == 0) fail("{}: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
   std::vector<Contestant> all;
-  for (size_t i = 0; i + 1 < document.items.size(); i += 2) {
-    const std::string& name = document.items[i].text;
-    check_name(name, place_of(path, document.items[i]), all);
-    const std::vector<Contestant> some = contestants_of(name, document.items[i + 1], path);
+  for (const auto& entry : document) {
+    const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    check_name(name, place_of(path, entry.first), all);
+    const std::vector<Contestant> some = contestants_of(name, entry.second, path);
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -8,9 +8,9 @@
 #include "apps/run/config.h"
 #include "apps/run/init.h"
 #include "apps/run/micro_batches.h"
-#include "apps/terminal/nearest.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
+#include "core/nearest.h"
 #include "models/inference/evaluation.h"
 
 namespace ricci::apps {
@@ -111,7 +111,7 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
   const DryRun dry(Device::cpu);  // weights without memory
   const Model model(config.model);
   const OutsideDryRun counting;
-  return first_scored(model, *config.context);
+  return first_scored(model, config.sequence_length());
 }
 
 // The first position that evaluations are to score, so that the losses of all models are of the same tokens. Errors: a model whose loss
@@ -121,8 +121,8 @@ int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::
   for (size_t i = 0; i < configs.size(); ++i) {
     const int64_t sorted = is_sorting(configs[i]) ? configs[i].sorting.length - 1 : 0;  // before it no row has a target
     const int64_t counted = std::max(sorted, first_counted(configs[i], vocab));
-    if (counted >= *configs[i].context)
-      fail("{}: context: {}, too short: its loss counts no token of it", {contestants[i].name, *configs[i].context});
+    if (counted >= configs[i].sequence_length())
+      fail("{}: context: {}, too short: its loss counts no token of it", {contestants[i].name, configs[i].sequence_length()});
     if (i == 0) first = counted;
     if (is_sorting(configs[i]) && counted != first)
       fail("{}: its loss counts the positions of a row from {} on, but the loss of {} from {} on",
@@ -136,7 +136,7 @@ int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::
 void check_same_data(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs) {
   for (const char* key : kDataKeys)
     for (size_t i = 1; i < configs.size(); ++i) {
-      TrainConfig first = configs[0], other = configs[i];
+      TrainConfig first = resolved(configs[0]), other = resolved(configs[i]);
       const std::string expected = value_of(first, key), found = value_of(other, key);
       const bool is_left_open = std::string_view(key) == "model.vocab" && (first.model.vocab == 0 || other.model.vocab == 0);
       if (found != expected && !is_left_open)

@@ -176,7 +176,7 @@ Outcome read_outcome(const std::string& run, uint64_t seed) {
   Outcome outcome;
   outcome.run = run;
   outcome.seed = seed;
-  outcome.builds = builds_in(read_text(run + "/config.yaml", kMaxYaml));
+  if (const std::string build = build_line(read_text(run + "/config.yaml", kMaxYaml)); !build.empty()) outcome.builds = {build};
   std::vector<double> speeds;
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (speed[i] > 0) {
@@ -202,8 +202,7 @@ Outcome read_outcome(const std::string& run, uint64_t seed) {
 std::string scored_note(const Comparison& comparison) {
   const TrainConfig& config = comparison.config();
   if (config.eval_from == 0) return "";
-  return fmt::format(
-      "losses of the positions from {} on of each window of {}", config.eval_from, config.context.value_or(config.model.ctx));
+  return fmt::format("losses of the positions from {} on of each window of {}", config.eval_from, config.sequence_length());
 }
 
 Report report_of(const Comparison& comparison) {

@@ -8,7 +8,7 @@
 #include "apps/lab/plot/curves.h"
 #include "apps/lab/plot/records.h"
 #include "apps/run/config.h"
-#include "apps/run/places.h"
+#include "apps/run/run.h"
 #include "apps/run/train_config.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -44,7 +44,6 @@ ListedRun read_listed(const std::string& path_or_name) {
   std::string nothing;
   ListedRun run{read_run(path, nothing), load_config<TrainConfig>(path + "/config.yaml")};
   run.keys = value_texts(fields_of(run.config));
-  for (const auto& [key, said] : run.config.following) run.keys.erase(key);
   for (const char* const place : {"name", "runs"}) run.keys.erase(place);
   run.step = last_of(run.records, "step");
   run.best = best_evaluation(run.records);

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "apps/run/metrics.h"
-#include "apps/run/places.h"
-#include "apps/terminal/nearest.h"
+#include "apps/run/run.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json/value.h"
+#include "core/nearest.h"
 
 namespace ricci::apps {
 namespace {
@@ -143,13 +143,13 @@ std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, 
 }
 
 void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
-  std::vector<std::string> known(metrics_keys().begin(), metrics_keys().end());
+  std::vector<std::string> known(std::begin(kMetricsKeys), std::end(kMetricsKeys));
   for (const RunRecords& run : runs)
     for (const auto& [name, column] : run.columns) known.push_back(name);
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
   const std::string nearest = nearest_note(key, known);
   std::string list;
-  for (const char* const each : metrics_keys()) list += std::string(list.empty() ? "; there are " : ", ") + each;
+  for (const char* const each : kMetricsKeys) list += std::string(list.empty() ? "; there are " : ", ") + each;
   fail("no run has '{}' among its metrics{}", {one_line(key), nearest.empty() ? list : nearest});
 }
 

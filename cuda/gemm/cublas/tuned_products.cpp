@@ -14,7 +14,7 @@ TunedProducts* in_use = nullptr;  // outlives every plan
 
 }  // namespace
 
-TunedProducts::TunedProducts(const FilePlace& place, Keeps keeps) : place_(place), keeps_(keeps) {
+TunedProducts::TunedProducts(const FilePlace& place) : place_(place) {
   if (!OpenFile::find(place)) return;
   std::istringstream lines(read_text(place));
   std::getline(lines, library_);
@@ -43,7 +43,6 @@ const std::string* TunedProducts::find(const std::string& product) const {
 
 void TunedProducts::add(const std::string& product, const std::string& algorithm) {
   algorithms_[product] = algorithm;
-  if (keeps_ == Keeps::nothing) return;
   std::string text = library_ + "\n";
   for (const auto& [each, of_each] : algorithms_) text += each + kEquals + of_each + "\n";
   write_file_atomically(place_, text);

@@ -14,10 +14,8 @@ namespace ricci {
 
 class TunedProducts {
  public:
-  enum class Keeps { in_file, nothing };  // `nothing` is for a program that looks at a run, whose file stays as it is
-
   // Reads the file, if there is one. Error: names the path and the first line that is not PRODUCT = ALGORITHM.
-  explicit TunedProducts(const FilePlace& place, Keeps keeps = Keeps::in_file);
+  explicit TunedProducts(const FilePlace& place);
 
   // Names the library and the GPU by which products are computed. Algorithms found with another library or GPU are forgotten, with a line
   // on stderr.
@@ -25,13 +23,12 @@ class TunedProducts {
 
   // The algorithm of a product; null if none is known.
   const std::string* find(const std::string& product) const;
-  // Keeps an algorithm, and writes the file if this keeps in it. Error: the system's.
+  // Keeps an algorithm, and writes the file. Error: the system's.
   void add(const std::string& product, const std::string& algorithm);
   const std::string& path() const { return place_.path; }
 
  private:
   FilePlace place_;
-  Keeps keeps_;
   std::string library_;
   std::map<std::string, std::string> algorithms_;
 };

@@ -67,6 +67,7 @@ for name in $names; do
   unset RICCI_CALLS
   tree work >expected
   calls=$(grep -c '' calls)
+  [ $name != export ] || calls=$((calls - 1))  # at its last call an export has ended, and another one is refused
   faults= hit=0 times=$kills
   [[ ${commands[$name]} != "$long"* ]] || times=$((3 * kills))
   fresh

@@ -57,7 +57,7 @@ is 'and so does the tokenizer' '"eos_token": "<eos>"' grep -oE '"eos_token": "[^
 accept 'it comes back' convert import ended runs/ended_again
 prints 'and its texts end' '"text": " b", "tokens": 2, "end": "stop"' generate runs/ended_again --prompt a --temperature 0 --jsonl
 accept 'it learns more documents' "${ended[@]}" name=documents init=runs/ended_again
-is 'which end, too' 'eos: null  # document' grep ^eos: runs/documents/config.yaml
+is 'which end, too' document trained runs/documents/checkpoints/step-00000060.safetensors eos
 accept 'but not where that is not wanted' "${ended[@]}" name=open init=runs/ended_again eos=none
 is 'by a word' 'eos: none' grep ^eos: runs/open/config.yaml
 accept 'a run whose lines end' train tiny.yaml name=lines tokenizer=bpe model.vocab=280 eos=line
@@ -175,7 +175,7 @@ accept 'one step more' train runs/further steps=2
 same 'takes the template along' {file,runs/further}/chat_template.jinja
 accept 'it goes out' convert export runs/further further
 same 'with it' {file,further}/chat_template.jinja
-prints 'training on conversations' "^starts from $PWD/runs/member/model\.safetensors; its imported template of conversations is not taken over$" train "${small[@]}" tokenizer=runs/member/tokenizer.json init=runs/member name=talking
+prints 'training on conversations' "^starts from $PWD/runs/member/model\.safetensors$" train "${small[@]}" tokenizer=runs/member/tokenizer.json init=runs/member name=talking
 is 'learns ours of its markers' 'chat: llama3' eval 'grep ^chat runs/talking/config.yaml; ls runs/talking | grep chat_template'
 accept 'it goes out' convert export runs/talking talking
 holds 'with ours' grep -F '{{ "<|begin_of_text|>" }}' talking/chat_template.jinja

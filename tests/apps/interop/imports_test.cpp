@@ -187,11 +187,15 @@ TEST_CASE("GPT-2: the config of an imported run") {
   import_hugging_face(kModels + "bare_f16", scratch / "run", {});
   const TrainConfig config = RunFolder::open(scratch / "run", Vocabulary::optional).config();
   CHECK(config.name == "run");
-  CHECK(config.context == 9);
+  CHECK(config.sequence_length() == 9);
   ModelConfig expected;
   expected.vocab = 11, expected.ctx = 9, expected.d = 8, expected.layers = 2, expected.settings<Sdp>().heads = 2;
   expected.block.ff = 12, expected.block.activation = Activation::relu, expected.block.dropout = 0.1;
   CHECK(to_yaml(config.model) == to_yaml(expected));
+  const std::string text = read_file(scratch / "run/config.yaml");  // below one comment only the keys that differ from their defaults
+  CHECK(text.substr(text.find('\n') + 1) ==
+        "model:\n  vocab: 11\n  ctx: 9\n  d: 8\n  layers: 2\n  heads: 2\n  activation: relu\n  ff: 12\n  dropout: 0.1\n"
+        "data: []\n");
   CHECK(error_of([&] { RunFolder::open(scratch / "run"); }) ==
         (scratch / "run/tokenizer.json") + ": there is none; a model that was imported without a tokenizer reads and writes no text");
   CHECK(contains(error_of([&] { import_hugging_face(kModels + "gpt2", scratch / "run", {}); }),

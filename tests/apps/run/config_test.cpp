@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "apps/run/train_config.h"
@@ -41,10 +42,10 @@ std::string complaint_of_keys(const std::vector<std::string>& overrides) {
 }
 std::string override_complaint(const std::string& assignment) { return complaint_of_keys({assignment}); }
 
-// The config as to_yaml writes it, read again with other overrides.
-TrainConfig again(const TrainConfig& config, const std::vector<std::string>& overrides) {
-  const ScratchFolder folder;
-  return load_config<TrainConfig>(folder.write("config.yaml", to_yaml(config)), overrides);
+// Every key that is read, with the values that follow from others: two configs are the same if these are.
+TextsByKey keys_of(TrainConfig config) {
+  config = resolved(config);
+  return value_texts(fields_of(config));
 }
 
 // The key that a complaint about an unknown one suggests; empty: none.
@@ -57,10 +58,12 @@ std::string suggested(const std::string& message) {
 
 TEST_CASE("config: defaults, with what follows from them") {
   const TrainConfig config = load_config<TrainConfig>("");
-  CHECK(config.context == 64);
-  CHECK(config.model.block.ff == 512);
+  CHECK(config.sequence_length() == 64);
+  CHECK(config.model.block.feed_forward(config.model.d) == 512);
   CHECK(config.model.vocab == 0);
-  for (const char* empty : {"", "\n", "# a comment\n", "model:\n", "{}", "---\n"}) CHECK(to_yaml(read(empty)) == to_yaml(config));
+  CHECK(config.given.empty());
+  CHECK(to_yaml(config).empty());
+  for (const char* empty : {"", "\n", "# a comment\n", "model:\n", "{}", "---\n"}) CHECK(keys_of(read(empty)) == keys_of(config));
 }
 
 TEST_CASE("config: values of every type") {
@@ -91,7 +94,7 @@ sample: {prompt: "a\tb\n", tokens: 7, temperature: 0.5}
   CHECK(config.validation == std::vector<std::string>{"v.txt"});
   CHECK(config.model.layers == 6);
   CHECK(config.model.d == 96);
-  CHECK(config.model.block.ff == 384);
+  CHECK(config.model.block.feed_forward(96) == 384);
   CHECK_FALSE(config.model.block.bias);
   CHECK(config.model.settings<Sdp>().window == 5);
   CHECK(config.model.block.dropout == 0.1);
@@ -108,7 +111,7 @@ TEST_CASE("config: overrides win, the last one counts, sections may be given who
   CHECK(config.model.layers == 6);
   CHECK(config.model.d == 32);
   CHECK(config.model.settings<Sdp>().heads == 2);
-  CHECK(config.context == 8);
+  CHECK(config.sequence_length() == 8);
   CHECK(config.schedule.lr == 2e-3);
   CHECK(config.data == std::vector<std::string>{"x", "y"});
   CHECK(config.name == "a=b");
@@ -163,7 +166,7 @@ TEST_CASE("config: a key that nothing reads is an error that says who does") {
   // The key that decides may come later, and from elsewhere.
   CHECK(read("momentum: 0.5\n", {"optimizer=sgd"}).optimizer.momentum == 0.5);
   CHECK(read("decay_fraction: 0.5\nschedule: wsd\n").schedule.decay_fraction == 0.5);
-  CHECK_FALSE(contains(to_yaml(read("")), "momentum"));
+  CHECK_FALSE(keys_of(read("")).contains("momentum"));
 }
 
 TEST_CASE("config: wrong types name file, line, key and value") {
@@ -195,15 +198,15 @@ TEST_CASE("config: wrong types name file, line, key and value") {
 
 TEST_CASE("config: ~KEY removes a key that the file sets") {
   const std::string yaml = "lr: 0.5\nsample.prompt: x\nmodel: {mixer: sdp, heads: 2, d: 32}\n";
-  CHECK(to_yaml(read(yaml, {"~lr", "~sample.prompt"})) == to_yaml(read("model: {mixer: sdp, heads: 2, d: 32}\n")));
-  CHECK(to_yaml(read(yaml, {"lr=3", "~lr"})) == to_yaml(read(yaml, {"~lr"})));
-  CHECK(to_yaml(read(yaml, {"~model"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\n")));
-  CHECK(to_yaml(read(yaml, {"~lr", "lr=3"})) == to_yaml(read(yaml, {"lr=3"})));
-  CHECK(to_yaml(read(yaml, {"~steps"})) == to_yaml(read(yaml)));  // there is nothing to take back
+  CHECK(keys_of(read(yaml, {"~lr", "~sample.prompt"})) == keys_of(read("model: {mixer: sdp, heads: 2, d: 32}\n")));
+  CHECK(keys_of(read(yaml, {"lr=3", "~lr"})) == keys_of(read(yaml, {"~lr"})));
+  CHECK(keys_of(read(yaml, {"~model"})) == keys_of(read("lr: 0.5\nsample.prompt: x\n")));
+  CHECK(keys_of(read(yaml, {"~lr", "lr=3"})) == keys_of(read(yaml, {"lr=3"})));
+  CHECK(keys_of(read(yaml, {"~steps"})) == keys_of(read(yaml)));  // there is nothing to take back
   CHECK(complaint(yaml, {"model.mixer=identity"}).find("model.heads: nothing reads it here") != std::string::npos);
-  CHECK(to_yaml(read(yaml, {"model.mixer=identity", "~model.heads"})) ==
-        to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {mixer: identity, d: 32}\n")));
-  CHECK(to_yaml(read(yaml, {"~model.mixer", "~model.heads"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {d: 32}\n")));
+  CHECK(keys_of(read(yaml, {"model.mixer=identity", "~model.heads"})) ==
+        keys_of(read("lr: 0.5\nsample.prompt: x\nmodel: {mixer: identity, d: 32}\n")));
+  CHECK(keys_of(read(yaml, {"~model.mixer", "~model.heads"})) == keys_of(read("lr: 0.5\nsample.prompt: x\nmodel: {d: 32}\n")));
 }
 
 TEST_CASE("config: what is not YAML, and keys given twice") {
@@ -276,10 +279,10 @@ TEST_CASE("config: what is printed reads back to the same config") {
 
 TEST_CASE("config: the description of all keys is a run file of the defaults") {
   const std::string text = describe(TrainConfig());
-  CHECK(to_yaml(read(text)) == to_yaml(read("")));
-  CHECK(to_yaml(read("lr: 3e-4", {"data=[a, b]"}))
-            .starts_with("name: run\nruns: \"\"\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: null  # 0\n  ctx: 64\n  "
-                         "d: 128\n  layers: 4\n"));
+  CHECK(keys_of(read(text)) == keys_of(read("")));
+  CHECK(text.starts_with("# base: other.yaml                 # a run file whose keys come first\nname: run "));
+  CHECK(to_yaml(read("lr: 3e-4\nmodel: {layers: 2, bias: false}", {"data=[a, b]", "steps=7"})) ==
+        "model:\n  layers: 2\n  bias: false\ndata: [a, b]\nsteps: 7\nlr: 0.0003\n");
   CHECK(contains(text, "\n  heads: 4                         # attention heads; they divide d; only mixer: sdp\n"));
   CHECK(contains(text, "\ntokenizer: char                    # char or byte; word or bpe: "));
 }
@@ -311,7 +314,7 @@ TEST_CASE("config: lists of integers, one of which may stand alone") {
   const ModelConfig c = of_keys({"model={family: topdown, scales: [1, 2, 8], layers: [3, 2, 1]}"}).model;
   CHECK(c.scales.scales == std::vector<int64_t>{1, 2, 8});
   CHECK(c.stack_layers.layers == std::vector<int64_t>{3, 2, 1});
-  CHECK(of_keys({"model={family: topdown, scales: [1, 2, 8], layers: 3}"}).model.stack_layers.layers == std::vector<int64_t>{3, 3, 3});
+  CHECK(of_keys({"model={family: topdown, scales: [1, 2, 8], layers: 3}"}).model.stack_layers.layers == std::vector<int64_t>{3});
   CHECK(of_keys({"model={family: retina, scales: [1, 4], layers: 3}"}).model.layers == 3);
   CHECK(complaint_of_keys({"model={family: topdown, scales: [1, a]}"}) ==
         "command line: model.scales: expected integer or list of integers, got a list");
@@ -339,12 +342,13 @@ TEST_CASE("config: ranges as a text, as texts or as pairs") {
 
 TEST_CASE("config: files named .jsonl or .tsv are read so, unless the format is given") {
   const auto format = [](const std::vector<std::string>& keys) { return load_config<TrainConfig>("", keys).format; };
-  CHECK(format({"data=a.txt"}) == DocumentFormat::text);
-  CHECK(format({"data=a.jsonl.zst"}) == DocumentFormat::jsonl);
-  CHECK(format({"data=[x/a.tsv, b.tsv.gz]"}) == DocumentFormat::tsv);
-  CHECK(format({"format=text", "data=a.jsonl"}) == DocumentFormat::text);
-  CHECK(format({"data=a.tsv", "format=jsonl"}) == DocumentFormat::jsonl);
-  CHECK(contains(to_yaml(load_config<TrainConfig>("", {"data=a.jsonl"})), "\nformat: jsonl\n"));
+  CHECK(format({"data=a.txt"}) == format_of(kPlainText));
+  CHECK(format({"data=a.jsonl.zst"}) == format_of(kJsonl));
+  CHECK(format({"data=[x/a.tsv, b.tsv.gz]"}) == format_of(kTsv));
+  CHECK(format({"format=text", "data=a.jsonl"}) == format_of(kPlainText));
+  CHECK(format({"data=a.tsv", "format=jsonl"}) == format_of(kJsonl));
+  CHECK(keys_of(load_config<TrainConfig>("", {"data=a.jsonl"})).at("format") == "jsonl");
+  CHECK(to_yaml(load_config<TrainConfig>("", {"data=a.jsonl"})) == "data: a.jsonl\n");
 }
 
 TEST_CASE("config: a coarse model writes no text, whatever sample.tokens is") {
@@ -367,84 +371,10 @@ TEST_CASE("config: lists and ranges are written as they are read") {
   CHECK(contains(to_yaml(one), "  windows: \"20:48\"\n"));  // a number to a reader of YAML 1.1, were it not for the quotes
 }
 
-TEST_CASE("config: what follows from sizes follows from those of a config that is made of it") {
-  const TrainConfig first = of_keys({"model={family: retina, scales: [1, 4], d: 32, ctx: 16}"});
-  const std::string text = to_yaml(first);
-  for (const char* line : {"  ff: null  # 128\n", "  windows: []  # [0:16, 0:16]\n", "  head_groups: []  # [0, 0, 1, 1]\n",
-           "\ncontext: null  # 16\n", "\nschedule_steps: null  # 2000\n"})
-    CHECK_MESSAGE(contains(text, line), line);
-  CHECK(to_yaml(again(first, {})) == text);
-  const TrainConfig other = again(first, {"model.d=64", "model.ctx=256", "model.heads=2", "steps=3"});
-  CHECK(other.model.block.ff == 256);
-  CHECK(other.model.settings<Retina>().windows == std::vector<Range>{{0, 256}, {0, 256}});
-  CHECK(other.model.settings<Retina>().head_groups == std::vector<int64_t>{0, 1});
-  CHECK(other.context == 256);
-  CHECK(other.schedule.steps == 3);
-}
-
-TEST_CASE("config: what was said stays, also where it is what would follow") {
-  const TrainConfig first = of_keys({"model.ff=512", "context=64", "model.norm=pre", "schedule_steps=2000"});
-  CHECK(contains(to_yaml(first), "  ff: 512\n"));
-  CHECK(contains(to_yaml(first), "  norm: pre\n"));
-  CHECK(contains(to_yaml(first), "\nschedule_steps: 2000\n"));
-  const TrainConfig other = again(first, {"model.d=64", "model.ctx=128", "model.preset=msa", "steps=3"});
-  CHECK(other.model.block.ff == 512);
-  CHECK(other.context == 64);
-  CHECK(other.model.block.norm == Norm::pre);
-  CHECK(other.model.block.activation == Activation::relu);
-  CHECK(other.schedule.steps == 2000);
-  CHECK(again(first, {"model.d=64", "model.ff=null"}).model.block.ff == 256);
-}
-
-TEST_CASE("config: one number of layers for all scales is one number for those of another config") {
-  const TrainConfig first = of_keys({"model={family: topdown, scales: [1, 4], layers: 3}"});
-  CHECK(contains(to_yaml(first), "  layers: 3  # [3, 3]\n"));
-  CHECK(again(first, {"model.scales=[1, 4, 16]"}).model.stack_layers.layers == std::vector<int64_t>{3, 3, 3});
-}
-
-TEST_CASE("config: a vocabulary of which nothing was said has the size of the tokenizer, whatever that is") {
-  for (const char* said : {"null", "0"}) {
-    TrainConfig first = of_keys({std::string("model.vocab=") + said});
-    resolve_vocab(first, 65);
-    CHECK(first.model.vocab == 65);
-    CHECK(contains(to_yaml(first), std::string("  vocab: ") + said + "  # 65\n"));
-    CHECK(again(first, {"tokenizer=byte"}).model.vocab == 0);
-  }
-  TrainConfig known = of_keys({"model.vocab=65"});
-  resolve_vocab(known, 66);
-  CHECK(contains(to_yaml(known), "  vocab: 65\n"));
-}
-
-TEST_CASE("config: keys that a preset or a family gives are null where nothing else was said") {
-  const TrainConfig first = of_keys({"model.preset=msa", "model.tie=true"});
-  CHECK(contains(to_yaml(first), "  norm: null  # post\n"));
-  CHECK(contains(to_yaml(first), "  tie: true\n"));
-  const TrainConfig other = again(first, {"model.preset=gpt"});
-  CHECK(other.model.block.norm == Norm::pre);
-  CHECK(other.model.output.tie);
-  CHECK(of_keys({"model.preset=msa", "model.norm=pre", "model.norm=null"}).model.block.norm == Norm::post);
-  const TrainConfig labels = again(of_keys({"data=a.tsv", "format=tsv", "label_field=1", "model.family=classifier"}), {});
-  CHECK_FALSE(labels.model.causal);
-  CHECK(labels.sample.tokens == 0);
-  CHECK(contains(to_yaml(labels), "  causal: null  # false\n"));
-  CHECK(contains(to_yaml(labels), "  tokens: null  # 0\n"));
-  CHECK(error_of([] { of_keys({"model.qk_norm=null"}); }) == "command line: model.qk_norm: expected true or false, got nothing");
-}
-
-TEST_CASE("builds: the comments on top, and which of them tell builds and versions") {
-  using Lines = std::vector<std::string_view>;
-  CHECK(comments_on_top("# a\n#b\nc: 1\n# d\n") == Lines{"# a", "#b"});
-  CHECK(comments_on_top("# a") == Lines{"# a"});
-  CHECK(comments_on_top("\n# a\n").empty());
-  CHECK(comments_on_top("").empty());
-  const char* const versions[] = {"# ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0", "# after step 5: ricci 0.1.0, commit 1a2b3c4d5e"};
-  const char* const builds[] = {"# commit 1a2b3c4d5e, g++ 12.2.0", "# after step 5: commit 1a2b3c4d5e, g++ 12.2.0"};
-  for (const char* line : versions) CHECK((tells_build(line) && has_version(line)));
-  for (const char* line : builds) CHECK((tells_build(line) && !has_version(line)));
-  CHECK_FALSE(tells_build("# my run: ricci 0.1.0"));
-  const std::string text = std::string(builds[0]) + "\n# my run\n" + versions[1] + "\na: 1\n" + versions[0] + "\n";
-  CHECK(builds_in(text) == std::vector<std::string>{"commit 1a2b3c4d5e, g++ 12.2.0", "after step 5: ricci 0.1.0, commit 1a2b3c4d5e"});
-  CHECK(builds_in("a: 1\n").empty());
+TEST_CASE("config: the line about the build on top of a file") {
+  CHECK(build_line("# ricci 0.1.0, commit 1a2b3c4d5e\na: 1\n") == "ricci 0.1.0, commit 1a2b3c4d5e");
+  CHECK(build_line("# commit 1a2b3c4d5e, g++ 12.2.0") == "commit 1a2b3c4d5e, g++ 12.2.0");
+  for (const char* other : {"", "a: 1\n", "# my run: ricci 0.1.0\n", "\n# ricci 0.1.0\n"}) CHECK(build_line(other).empty());
 }
 
 TEST_CASE("config: names of nanoGPT and transformers are known, and lead to keys that there are") {

@@ -127,8 +127,7 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   const ThreeDocuments documents;
   const auto prepare = [&](const std::string& name, const std::shared_ptr<const Tokenizer>& tokenizer) {
     make_folders(documents.folder / name);
-    prepare_shards(
-        TextSource(documents.jsonl), *tokenizer, Folder(documents.folder / name), {.documents = {.format = DocumentFormat::jsonl}});
+    prepare_shards(TextSource(documents.jsonl), *tokenizer, Folder(documents.folder / name), {.documents = {.format = format_of(kJsonl)}});
     return "data=" + documents.folder / name;
   };
   const auto words = train_words(TextSource(documents.text), {});

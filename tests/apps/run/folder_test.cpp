@@ -1,5 +1,5 @@
-// The folder of a run: it belongs to one run at a time; the account that a file gives of its training, and the keys that are compared; the
-// words of the user, and the config.yaml of a run that goes on; reports of the time that is left and of evaluations, computed by hand.
+// The folder of a run: one training at a time; config.yaml with the user's keys; the metadata of its files, and the comparison with them;
+// reports of the time that is left and of evaluations, computed by hand.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -9,9 +9,8 @@
 
 #include "apps/run/config.h"
 #include "apps/run/evaluation.h"
-#include "apps/run/places.h"
-#include "apps/run/record.h"
-#include "apps/run/run_report.h"
+#include "apps/run/loop.h"
+#include "apps/run/run.h"
 #include "core/files/file.h"
 #include "core/memory/memory.h"
 #include "data/tokenizers/byte_tokenizer.h"
@@ -27,17 +26,36 @@ namespace {
 
 TrainConfig with_keys(const std::vector<std::string>& overrides) { return load_config<TrainConfig>("", overrides); }
 
-// The error, or the warning, of comparing a file of such metadata.
-std::string compared(const Metadata& metadata, const std::vector<std::string>& now, const Tokenizer& tokenizer, Compare what) {
-  const ScratchFolder folder;
-  save_safetensors(folder / "a", {}, metadata);
-  std::string warning;
-  const std::string error = error_of([&] {
-    check_provenance(SafetensorsFile(folder / "a"), with_keys(now), &tokenizer, what, [&](const std::string& line) { warning = line; });
-  });
-  std::string said = warning.empty() ? error : "warning: " + warning;
-  const size_t path = said.find(folder / "a");
-  return path == said.npos ? said : said.replace(path, (folder / "a").size(), "FILE");
+constexpr const char* kLetters = "abc";
+
+TrainConfig tiny(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> keys = {"model.d=4", "model.heads=2", "model.layers=1", "model.ctx=4", "steps=4"};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return with_keys(keys);
+}
+
+RunRequest request(const ScratchFolder& scratch, const std::vector<std::string>& more) { return {scratch / "a", tiny(more)}; }
+
+// Leaves a run in scratch/a that has done two steps.
+void train_two_steps(const ScratchFolder& scratch, const std::vector<std::string>& more = {}) {
+  RunFolder run = RunFolder::to_train(request(scratch, more));
+  TrainConfig config = run.config();
+  const CharTokenizer tokenizer(kLetters);
+  resolve_vocab(config, tokenizer.vocab_size());
+  if (is_classifier(config)) config.labels = {"no", "ja \xc3\xa4"};
+  run.begin(config, &tokenizer);
+  Model model(config.model);
+  model.init(1);
+  Optimizer optimizer(model.trained_parameters(), config.optimizer);
+  TrainState state = run.resume(model, optimizer, 7);
+  state.step = 2;
+  run.save(model, optimizer, state);
+}
+
+// The error of a start that is to continue that run.
+std::string continued(const ScratchFolder& scratch, const std::vector<std::string>& more) {
+  const std::string error = error_of([&] { RunFolder::to_train(request(scratch, more)); });
+  return error.starts_with(scratch / "a") ? "RUN" + error.substr((scratch / "a").size()) : error;
 }
 
 // 12 tokens of 0.5 nats each are 6 nats.
@@ -49,154 +67,128 @@ ScoredRun scored(const char* run, int64_t words) {
 
 }  // namespace
 
-TEST_CASE("run lock: one at a time, and the folder of a run that never began is removed again") {
+TEST_CASE("a run folder: one training at a time, and a start that comes to nothing leaves no folder") {
   const ScratchFolder scratch;
   const std::string path = scratch / "runs/a";
+  const auto start = [&] { return RunFolder::to_train({path, tiny()}); };
   {
-    const RunLock lock(path);
+    const RunFolder run = start();
     CHECK(fs::is_directory(path));
-    CHECK(error_of([&] { RunLock second(path); }) == path + ": another ricci-train is at work in it");
+    CHECK(error_of(start) == path + ": another ricci-train is at work in it");
     CHECK(fs::is_directory(path));
   }
   CHECK_FALSE(fs::exists(scratch / "runs"));
   fs::create_directory(scratch / "runs");
-  { const RunLock lock(path); }
+  start();
   CHECK(fs::exists(scratch / "runs"));
   CHECK_FALSE(fs::exists(path));
   fs::create_directory(path);
-  { const RunLock lock(path); }
+  start();
   CHECK(fs::exists(path));  // it was there before
 }
 
-TEST_CASE("run lock: a run keeps its number, two runs have two") {
+TEST_CASE("a run folder: config.yaml has the keys that were given, and none that follow from them") {
   const ScratchFolder scratch;
-  const auto number = [&](const std::string& name) {
-    RunLock lock(scratch / name);
-    lock.begin();
-    lock.check();
-    return read_text(scratch / (name + "/run_id"));
-  };
-  const std::string first = number("a");
-  CHECK(first.size() == 33);
-  CHECK(number("a") == first);
-  CHECK(number("b") != first);
+  train_two_steps(scratch, {"lr=0.5", "model.kv_heads=null"});
+  const std::string text = read_text(scratch / "a/config.yaml"), line = text.substr(0, text.find('\n') + 1);
+  CHECK(line.starts_with("# ricci 0."));
+  CHECK(contains(line, ", commit "));
+  CHECK(line.ends_with(", seed 1337\n"));
+  CHECK(text == line + "model:\n  ctx: 4\n  d: 4\n  layers: 1\n  heads: 2\nsteps: 4\nlr: 0.5\n");
+  const TrainConfig wider = request_run(scratch / "a", {"model.d=8"}).config;
+  CHECK(resolved(wider).model.block.ff == 32);
+  CHECK(wider.sequence_length() == 4);
+  CHECK_FALSE(request_run(scratch / "a", {"~lr"}).config.given.contains("lr"));
 }
 
-TEST_CASE("run lock: a folder that was removed, moved or taken over") {
+TEST_CASE("a run folder: comments of the user in config.yaml stay while the keys do") {
+  TrainConfig config = tiny({"lr=0.5"});
+  const std::string keys = to_yaml(config), first = config_file_text(config, "", ""), noted = first + "# not higher\n";
+  CHECK(first.ends_with("\n" + keys));
+  CHECK(config_file_text(config, noted, keys) == noted);
+  CHECK(config_file_text(config, "# ricci 0.1.0, commit 0000000000, another build\n# mine\n" + keys, keys) ==
+        first.substr(0, first.find('\n') + 1) + "# mine\n" + keys);
+  CHECK(config_file_text(config, "# commit 0000000000, without a version\nold_key: 1\n" + keys, keys) == first);
+  config.steps = 9;
+  CHECK(contains(config_file_text(config, noted, keys), "\nsteps: 9\n"));
+  CHECK_FALSE(contains(config_file_text(config, noted, keys), "# not higher"));
+}
+
+TEST_CASE("a run folder: a continued run is compared with the keys of its newest checkpoint, whatever config.yaml says") {
   const ScratchFolder scratch;
-  std::optional<RunLock> lock(scratch / "a");
-  lock->begin();
-  fs::rename(scratch / "a", scratch / "moved");
-  CHECK_NOTHROW(lock->check());
-  {
-    RunLock successor(scratch / "a");
-    successor.begin();
-    CHECK_NOTHROW(lock->check());
-    CHECK_NOTHROW(successor.check());
-  }
-  fs::remove(scratch / "moved/run_id");
-  CHECK(error_of([&] { lock->check(); }) == scratch / "a" + ": its files were removed or replaced while this run was at work in it");
-  fs::copy_file(scratch / "a/run_id", scratch / "moved/run_id");
-  CHECK(error_of([&] { lock->check(); }) == scratch / "a" + ": its files were removed or replaced while this run was at work in it");
-  fs::remove_all(scratch / "moved");
-  CHECK(error_of([&] { lock->check(); }) == scratch / "a" + ": the folder was removed while this run was at work in it");
-  lock.reset();
-  CHECK(fs::exists(scratch / "a/run_id"));
+  train_two_steps(scratch);
+  const std::string advice = "; give the new run another name with name=..., or remove the folder";
+  CHECK(continued(scratch, {}) == "no error");
+  CHECK(continued(scratch, {"steps=9", "threads=3", "name=other", "eval_every=2", "sample.seed=4"}) == "no error");
+  CHECK(continued(scratch, {"lr=0.5"}) == "RUN: holds a run with lr: 0.001, not 0.5" + advice);
+  CHECK(continued(scratch, {"seed=8"}) == "RUN: holds a run with seed: 1337, not 8" + advice);
+  CHECK(continued(scratch, {"context=2"}) == "RUN: holds a run with context: 4, not 2" + advice);
+  CHECK(continued(scratch, {"model.ff=8"}) == "RUN: holds a run with model.ff: 16, not 8" + advice);
+  CHECK(continued(scratch, {"model.ff=16", "context=4"}) == "no error");  // the values that it had
+  CHECK(continued(scratch, {"tokenizer=byte"}) == "RUN: holds a run with tokenizer: char, not byte" + advice);
+  CHECK(continued(scratch, {"steps=1"}) == "RUN: has done 2 steps; steps: 1 would be fewer");
+  CHECK(continued(scratch, {"data=b.txt"}) == "no error");  // texts are compared by their contents
+  CHECK(RunFolder::to_train(request(scratch, {"data=b.txt"})).names_other_texts());
+  CHECK_FALSE(RunFolder::to_train(request(scratch, {})).names_other_texts());
+  const std::string edited = read_text(scratch / "a/config.yaml") + "lr: 0.5\n";
+  write_file_atomically(FilePlace(scratch / "a/config.yaml"), edited);
+  CHECK(continued(scratch, {}) == "no error");
+  CHECK(error_of([&] { RunFolder::to_train(request_run(scratch / "a", {})); }) ==
+        scratch / "a" + ": holds a run with lr: 0.001, not 0.5" + advice);
+  write_file_atomically(FilePlace(scratch / "a/tokenizer.json"), CharTokenizer("acb").to_json());
+  CHECK(continued(scratch, {}) == "RUN: holds a run with another tokenizer than the one beside it" + advice);
+  const ScratchFolder former;  // such vocabularies were trained by version 0.1.0
+  train_two_steps(former, {"tokenizer=wordpiece"});
+  CHECK(continued(former, {"tokenizer=wordpiece"}) == "no error");
+}
+
+TEST_CASE("a run folder: the names of classes that came from the data are in the metadata") {
+  const ScratchFolder scratch;
+  train_two_steps(scratch, {"model.family=classifier", "format=tsv", "label_field=1"});
+  CHECK_FALSE(contains(read_text(scratch / "a/config.yaml"), "labels"));
+  CHECK(RunFolder::open(scratch / "a").config().labels == std::vector<std::string>{"no", "ja \xc3\xa4"});
 }
 
 TEST_CASE("provenance: the keys that shape the model, and the tokenizer") {
-  const CharTokenizer tokenizer("abc");
-  const Metadata told = provenance(with_keys({"seed=1"}), &tokenizer, Compare::model);
-  const auto compare = [&](const std::vector<std::string>& now) { return compared(told, now, tokenizer, Compare::model); };
-  CHECK(compare({"seed=1"}) == "no error");
-  CHECK(compare({"seed=2", "lr=0.5", "batch=3", "steps=9", "data=other"}) == "no error");
-  CHECK(compare({"model.heads=2"}) == "FILE: it was trained with model.heads: 4, not 2");
-  CHECK(compare({"model.layers=2"}) == "FILE: it was trained with model.layers: 4, not 2");
-  CHECK(compare({"context=8"}) == "FILE: it was trained with context: 64, not 8");
-  CHECK(compare({"model.vocab=3"}) == "no error");  // 0: the tokenizer's
-  CHECK(compared(told, {}, CharTokenizer("acb"), Compare::model) == "FILE: it was trained with another tokenizer than the one beside it");
-  CHECK(contains(compared(told, {}, ByteTokenizer(), Compare::model), "model.vocab: 3, not 256"));
+  const CharTokenizer tokenizer(kLetters);
+  const Metadata was = provenance(with_keys({"seed=1"}), &tokenizer, Compare::model);
+  const auto compare = [&](const std::vector<std::string>& now, const Tokenizer* other = nullptr) {
+    return difference(was, with_keys(now), other ? other : &tokenizer, Compare::model);
+  };
+  CHECK(compare({"seed=1"}).empty());
+  CHECK(compare({"seed=2", "lr=0.5", "batch=3", "steps=9", "data=other"}).empty());
+  CHECK(compare({"model.heads=2"}) == "model.heads: 4, not 2");
+  CHECK(compare({"model.layers=2"}) == "model.layers: 4, not 2");
+  CHECK(compare({"context=8"}) == "context: 64, not 8");
+  CHECK(compare({"model.vocab=3"}).empty());  // 0: the tokenizer's
+  const CharTokenizer swapped("acb");
+  CHECK(compare({}, &swapped) == "another tokenizer than the one beside it");
+  const ByteTokenizer bytes;
+  CHECK(compare({}, &bytes) == "model.vocab: 3, not 256");
 }
 
-TEST_CASE("provenance: every key that may not change while a run goes on") {
-  const ByteTokenizer tokenizer;
-  const Metadata told = provenance(with_keys({"seed=7", "data=a.txt"}), &tokenizer, Compare::training);
-  const auto compare = [&](const std::vector<std::string>& now, Compare what = Compare::training) {
-    return compared(told, now, tokenizer, what);
-  };
-  CHECK(compare({"seed=7", "data=a.txt"}) == "no error");
-  CHECK(compare({"seed=7", "data=a.txt", "steps=9", "threads=3", "name=other", "eval_every=2", "sample.seed=4"}) == "no error");
-  CHECK(compare({"seed=8", "data=a.txt"}) == "FILE: it was trained with seed: 7, not 8");
-  CHECK(compare({"seed=7", "data=b.txt"}) == "no error");  // texts are compared by their contents
-  CHECK(compare({"seed=7", "data=a.txt", "lr=0.5"}) == "FILE: it was trained with lr: 0.001, not 0.5");
-  CHECK(compare({"seed=8", "lr=0.5"}, Compare::model) == "no error");
-  CHECK(compare({"model.d=64"}, Compare::model) == "FILE: it was trained with model.d: 128, not 64");
+TEST_CASE("provenance: values that follow from others are told from those that were given") {
+  const Metadata metadata = provenance(with_keys({"model.d=8", "model.ctx=16"}), nullptr, Compare::model);
+  const TextsByKey values = lines_in(metadata, "config"), following = lines_in(metadata, "following");
+  CHECK(values.at("model.ff") == "32");
+  CHECK(values.at("context") == "16");
+  CHECK(following.at("model.ff") == "null");
+  CHECK(following.at("context") == "null");
+  CHECK_FALSE(following.contains("model.d"));
+  CHECK(lines_in(provenance(with_keys({"model.ff=32"}), nullptr, Compare::model), "following").count("model.ff") == 0);
 }
 
 TEST_CASE("provenance: what other versions tell, and what is no text") {
   const ByteTokenizer tokenizer;
-  CHECK(compared({{"format", "ricci"}}, {}, tokenizer, Compare::model) ==
-        "warning: FILE: it does not name what it was trained with; the config and the tokenizer beside it are believed");
-  Metadata told = provenance(with_keys({}), &tokenizer, Compare::model);
-  told["config"] += "model.of_the_future: 3\nno key\n";
-  CHECK(compared(told, {}, tokenizer, Compare::model) == "no error");
-  const Metadata odd = provenance(with_keys({"data=\"caf\\xe9\\n\\\"b\""}), &tokenizer, Compare::training);
-  CHECK(compared(odd, {"data=\"caf\\xe9\\n\\\"b\""}, tokenizer, Compare::training) == "no error");
-  TrainConfig bytes = with_keys({});
-  bytes.data = {"caf\xe9.txt"};  // no UTF-8, as paths may be
+  Metadata was = provenance(with_keys({}), &tokenizer, Compare::training);
+  was["config"] += "model.of_the_future: 3\ninit_changes: []\nno key\n";
+  CHECK(difference(was, with_keys({}), &tokenizer, Compare::training).empty());
+  TrainConfig bytes = with_keys({"freeze=\"caf\\xe9\\n\\\"b\""});
+  bytes.init = "caf\xe9";  // no UTF-8, as paths may be
+  const Metadata odd = provenance(bytes, &tokenizer, Compare::training);
+  CHECK(difference(odd, bytes, &tokenizer, Compare::training).empty());
   const ScratchFolder folder;
-  CHECK_NOTHROW(save_safetensors(folder / "a", {}, provenance(bytes, &tokenizer, Compare::training)));
-}
-
-TEST_CASE("said: config.yaml has lines about builds on top, once for each that went on") {
-  const TrainConfig config = load_config<TrainConfig>("");
-  const std::string keys = to_yaml(config), first = config_file_text(config, "", "", 0);
-  CHECK(first.starts_with("# ricci 0."));
-  CHECK(contains(first.substr(0, first.find('\n')), ", commit "));
-  CHECK(first.substr(first.find('\n') + 1) == keys);
-  CHECK(config_file_text(config, first, keys, 5) == first);
-  const std::string other = "# commit 0000000000, another build\n" + keys, second = config_file_text(config, other, keys, 5);
-  CHECK(second.starts_with("# commit 0000000000, another build\n# after step 5: ricci 0."));
-  CHECK(second.ends_with("\n" + keys));
-  CHECK(config_file_text(config, second, keys, 7) == second);
-  const std::string noted = "# commit 0000000000, another build\n# my own words\n" + keys + "# the end\n";
-  const std::string third = config_file_text(config, noted, keys, 5);
-  CHECK(third.starts_with("# commit 0000000000, another build\n# after step 5: ricci 0."));
-  CHECK(third.ends_with("\n# my own words\n" + keys + "# the end\n"));
-  CHECK(config_file_text(config, third, keys, 7) == third);
-}
-
-TEST_CASE("said: a config.yaml that somebody edited is kept where its keys change") {
-  const ScratchFolder scratch;
-  const Folder folder(scratch.path());
-  TrainConfig config = load_config<TrainConfig>("");
-  write_config(folder, config, "", 0);
-  const std::string keys = to_yaml(config), noted = read_text(scratch / "config.yaml") + "# mine\n";
-  write_file_atomically(FilePlace(scratch / "config.yaml"), noted);
-  write_config(folder, config, keys, 3);
-  CHECK(read_text(scratch / "config.yaml") == noted);
-  CHECK_FALSE(OpenFile::find(FilePlace(scratch / "config.edited.yaml")));
-  config.steps = 9;
-  write_config(folder, config, keys, 3);
-  CHECK(contains(read_text(scratch / "config.yaml"), "\nsteps: 9\n"));
-  CHECK(read_text(scratch / "config.edited.yaml") == noted);
-}
-
-TEST_CASE("said: the run file byte for byte, and the command line") {
-  const ScratchFolder scratch;
-  const Folder folder(scratch.path());
-  const std::string yaml = "lr: 1e-2 # \xff, not UTF-8\r\n\n  \t#\n";
-  write_said(folder, {yaml, {"model.layers=6", "~lr", "sample.prompt=\"a\\n\"", "name=a b\n"}});
-  CHECK(read_text(scratch / "run.yaml") == yaml);
-  const std::string head = "# the keys of the command line, in its order; beside it the run file, as it was given: run.yaml\n";
-  const std::string list = "- \"model.layers=6\"\n- \"~lr\"\n- \"sample.prompt=\\\"a\\\\n\\\"\"\n- \"name=a b\\n\"\n";
-  CHECK(read_text(scratch / "overrides.yaml") == head + list);
-  write_said(folder, {{}, {"steps=9"}, true});  // it goes on by its folder
-  CHECK(read_text(scratch / "run.yaml") == yaml);
-  CHECK(read_text(scratch / "overrides.yaml") == head + list + "- \"steps=9\"\n");
-  write_said(folder, {});
-  CHECK_FALSE(OpenFile::find(FilePlace(scratch / "run.yaml")));
-  CHECK_FALSE(OpenFile::find(FilePlace(scratch / "overrides.yaml")));
+  CHECK_NOTHROW(save_safetensors(folder / "a", {}, odd));
 }
 
 // A step has 2 batches of 3 sequences of 5 tokens, 30 in all, and takes 30 s. An evaluation of 90 tokens then takes 30 s too.
@@ -221,11 +213,6 @@ TEST_CASE("run report: an evaluation of a classifier tells its accuracy") {
   CHECK(evaluation_line(2000, 0.69314, evaluation) == "step 2,000: train 0.6931, validation 0.6870, accuracy 0.5420 (1,500 documents)");
   // The longest that are likely fit on a terminal of 80 columns.
   CHECK(evaluation_line(100'000, 5.12345, {.nats_per_token = 5.1, .tokens = 99'999}).size() <= 80);
-}
-
-TEST_CASE("run report: the memory of a GPU that tensors had and that its pool holds") {
-  CHECK(memory_line(int64_t{3} << 29, int64_t{2} << 30) == "at most 1.5 GiB of tensors, 2.0 GiB reserved");
-  CHECK_FALSE(reserved_bytes(Device::cpu).has_value());
 }
 
 TEST_CASE("evaluation: bits per byte, and perplexity per word") {
@@ -290,7 +277,7 @@ TEST_CASE("a run that was scored: a line, a table, JSON") {
 TEST_CASE("the scores of a classifier as JSON") {
   Confusion confusion(2);
   for (const auto& [target, predicted] : {std::pair{0, 0}, {0, 0}, {0, 1}, {1, 1}}) confusion.add(target, predicted);
-  CHECK(json_of(Evaluation{.nats_per_token = 0.25, .confusion = confusion}) ==
+  CHECK(json_text(scores_of({.nats_per_token = 0.25, .confusion = confusion}), -1) ==
         R"({"sequences":4,"nats_per_sequence":0.25,"accuracy":0.75,"macro_precision":0.75,"macro_recall":0.8333333333333333,)"
         R"("macro_f1":0.7333333333333334,"confusion":[[2,1],[0,1]]})");
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Errors about a run folder: one clear line each, and what was there stays as it was.
+# A run folder keeps what its user said, and not what follows from it. Errors about it are one clear line each, and nothing is lost.
 #   run_folder.sh build-folder
 old_run=$(cd "$(dirname "$0")/old_run" && pwd)
-. "$(dirname "$0")/../../programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 states=runs/tiny/checkpoints
 newest=$states/step-00000008.safetensors
 
@@ -19,12 +19,15 @@ refuse_tiny() {
 accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
 verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# ricci [0-9.]+, commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu \((baseline|avx2|avx512|avx512_bf16|amx)\), threads 1, seed 1337$')"
 keep
+printf '%s\n' 'name: tiny' 'model:' '  ctx: 16' '  d: 16' '  layers: 1' '  heads: 2' "data: $PWD/text.txt" 'batch: 2' 'steps: 8' 'threads: 1' \
+  'eval_every: 0' 'log_every: 1' 'checkpoint_every: 4' 'sample:' '  tokens: 0' >expected
+verdict 'below it are the keys that were given, and no other' "$(tail -n +2 runs/tiny/config.yaml | diff - expected)"
 
 # ---- Another config
 other='runs/tiny: holds a run with'
 refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
-refuse_tiny 'another text' "$other data: .*text\.txt, not .*other.txt; " data=other.txt
-refuse_tiny 'fewer steps' 'runs/tiny: holds a run of 8 steps; steps: 4 would be fewer' steps=4
+refuse_tiny 'a width that was not given' "$other model\.ff: 64, not 80; " model.ff=80
+refuse_tiny 'fewer steps' 'runs/tiny: has done 8 steps; steps: 4 would be fewer' steps=4
 cp text.txt other.txt
 sed 's/ 7$/ 9/' other.txt >text.txt
 refuse_tiny 'one character of the text is another' 'runs/tiny: the text changed since step 8; ' steps=12
@@ -35,12 +38,61 @@ refuse 'a folder that is no run' 1 'cache/config\.yaml: No such file' train cach
 accept 'other intervals, more steps' train tiny.yaml name=tiny steps=12 checkpoint_every=2 eval_every=5 log_every=2 keep_checkpoints=3 threads=2
 cp -r runs/tiny runs/elsewhere
 RICCI_ISA=baseline accept 'on vectors of another width' train tiny.yaml name=elsewhere steps=14
-verdict 'the config tells so' "$(tail -n +3 runs/elsewhere/config.yaml | head -1 | grep -vE '^# after step 12: ricci .*, device cpu \(baseline\), threads 1, seed 1337$')"
+verdict 'the first line tells so' "$(head -1 runs/elsewhere/config.yaml | grep -vE '^# ricci .*, device cpu \(baseline\), threads 1, seed 1337$'; tail -n +2 runs/elsewhere/config.yaml | grep '#')"
 accept 'the same in one piece' train tiny.yaml name=straight steps=12
-verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: ricci .*, device cpu \([a-z0-9_]+\), threads 2, seed 1337$')"
+verdict 'is the same model' "$(cmp runs/{tiny,straight}/model.safetensors 2>&1)"
 rm -rf runs/tiny && cp -r kept runs/tiny
 
-# ---- Documents: an older run, whose config has no word about their end, goes on without one; and a vocabulary that came out smaller
+# ---- What follows from other keys is never written down as said: with another key it is another value
+# value RUN KEY: its value, or the shape if the key is a tensor.
+value() {
+  case $2 in *.weight) header runs/$1/model.safetensors | grep -oP "\"\Q$2\E\":{[^}]*\"shape\":\K[^]]*]" ;; *) trained runs/$1/model.safetensors "$2" ;; esac
+}
+# follows 'KEYS OF A RUN' 'KEYS OF THE NEXT' KEY VALUE VALUE: the value of the key follows from the others, in both runs.
+follows() {
+  rm -rf runs/first runs/next
+  accept "a run with $1" train tiny.yaml name=first $1
+  accept "its config with $2" train runs/first/config.yaml name=next $2
+  verdict "another $3" "$(printf '%s\n' "$4" "$5" | diff - <(value first "$3"; value next "$3"))"
+  verdict 'that neither config has' "$(grep -F -e "${3#*.}: $4" -e "${3#*.}: $5" runs/{first,next}/config.yaml)"
+}
+awk '{ print NR % 2 "\t" $0 }' text.txt >labels.tsv
+follows '' model.d=32 model.ff 64 128
+follows model.preset=llama model.d=96 model.ff 64 256
+follows '' model.ctx=32 context 16 32
+follows tokenizer=byte tokenizer=char model.vocab 256 38
+follows 'model.preset=llama model.gated=false' model.preset=gpt model.positions rope learned
+follows '' 'model.family=classifier data=labels.tsv label_field=1' model.causal true false
+follows 'model.family=topdown model.scales=[1,4]' model.scales=[1,2,4] model.layers '[1, 1]' '[1, 1, 1]'
+follows 'model.mixer=dispatcher model.heads=1' model.ctx=32 blocks.0.mixer.coef.weight '[4,16]' '[5,16]'  # 2^levels positions
+follows model.head_width=8 model.heads=4 blocks.0.mixer.qkv.weight '[48,16]' '[96,16]'  # as many heads of keys and values
+retina='model.family=retina model.scales=[1,4] model.heads=4'
+follows "$retina" model.ctx=32 model.windows '[0:16, 0:16]' '[0:32, 0:32]'
+follows "$retina" 'model.heads=8' model.head_groups '[0, 0, 1, 1]' '[0, 0, 0, 0, 1, 1, 1, 1]'
+
+# ---- The words of the user
+said='name: said
+model: {d: 16, layers: 1, heads: 2, ctx: 16}  # small
+data: text.txt
+steps:    4  # \xff, then more
+batch: 2
+threads: 1
+sample: {tokens: 0}'
+printf "$said" >said.yaml
+accept 'a run file' train said.yaml 'sample.prompt="a\n"' log_every=2 checkpoint_every=2
+sed -i 's/^steps: .*/# not higher\n&  # 3e-3 was too much/; s/^threads: 1/threads: 1 # one/' runs/said/config.yaml
+cp runs/said/config.yaml noted.yaml
+rm runs/said/model.safetensors
+accept 'it is ended by its folder' train runs/said
+verdict 'comments stay as they are while no key changes' "$(cmp noted.yaml runs/said/config.yaml 2>&1)"
+accept 'it continues by its folder with more steps' train runs/said steps=6 '~log_every'
+sed -e '/^#/d; s/ *#.*//; s/^steps: 4/steps: 6/; /^log_every/d' noted.yaml >expected
+verdict 'its keys are those of before and of the command line' "$(tail -n +2 runs/said/config.yaml | diff expected -)"
+accept 'it continues by its run file' train said.yaml steps=8
+verdict 'whose keys are now the keys of the run' "$(grep -E 'prompt|checkpoint_every' runs/said/config.yaml; grep -qx 'steps: 8' runs/said/config.yaml || echo no)"
+verdict 'no other file has them' "$(ls runs/said | grep -vE '^(checkpoints|config\.yaml|events\..*|metrics\.jsonl|model\.safetensors|tokenizer\.json)$')"
+
+# ---- Documents: a run whose config has no word about their end continues without one; and a vocabulary that came out smaller
 for ((i = 0; i < 60; ++i)); do echo "{\"text\": \"the fox $i\"}"; done >documents.jsonl
 for kind in char 'bpe model.vocab=300'; do
   documents=(train tiny.yaml data=documents.jsonl format=jsonl schedule=constant tokenizer=$kind)
@@ -56,7 +108,7 @@ for kind in char 'bpe model.vocab=300'; do
 done
 fewer=(train tiny.yaml name=fewer tokenizer=bpe model.vocab=100000 schedule=constant)
 accept 'a text of fewer tokens than asked for' "${fewer[@]}"
-verdict 'the config has their number' "$(sed -nE 's/^runs.fewer: .* vocabulary ([0-9]+),.*/  vocab: \1/p' out | diff - <(grep '^  vocab:' runs/fewer/config.yaml))"
+verdict 'the model has their number' "$(sed -nE 's/^runs.fewer: .* vocabulary ([0-9]+),.*/\1/p' out | diff - <(trained runs/fewer/model.safetensors model.vocab))"
 accept 'the run file goes on with the run' "${fewer[@]}" steps=4
 accept 'and so does its folder' train runs/fewer steps=6
 
@@ -98,13 +150,13 @@ rm runs/damaged/checkpoints
 accept 'a run of another seed' train tiny.yaml name=seed seed=7
 cp runs/seed/checkpoints/*2.safetensors $states/step-00000009.safetensors
 keep
-refuse_tiny 'a checkpoint of another seed' "$states/step-00000009\.safetensors: it was trained with seed: 7, not 1337" steps=12
+refuse_tiny 'a checkpoint of another seed' "$other seed: 7, not 1337" steps=12
 accept 'a wider run' train tiny.yaml name=wide model.d=32
 rm $states/*
 cp runs/wide/checkpoints/*2.safetensors $newest
 rm runs/tiny/model.safetensors
 keep
-refuse_tiny 'a checkpoint of another shape' "$newest: it was trained with model\.d: 32, not 16"
+refuse_tiny 'a checkpoint of another shape' "$other model\.d: 32, not 16"
 rm -rf runs/tiny && accept 'the small run again' train tiny.yaml name=tiny steps=8 checkpoint_every=4
 keep
 
@@ -116,13 +168,13 @@ edited() {
   if [ -n "$3" ]; then refuse "an evaluation after $2" 1 "runs/edited/model\.safetensors: $3" eval runs/edited; else accept "an evaluation after $2" eval runs/edited; fi
   [ -z "$3" ] || refuse "a text after $2" 1 "runs/edited/model\.safetensors: $3" generate runs/edited --prompt the
   [ -z "$3" ] || refuse "a checkpoint after $2" 1 "runs/edited/checkpoints/step-00000004\.safetensors: $3" eval runs/edited --checkpoint 4
-  refuse "a training after $2" 1 "runs/edited/checkpoints/step-00000008\.safetensors: $4" train runs/edited steps=12
+  refuse "a training after $2" 1 "runs/edited: holds a run with $4" train runs/edited steps=12
 }
 was='it was trained with'
-edited config.yaml 's/heads: 2/heads: 4/' "$was model\.heads: 2, not 4" "$was model\.heads: 2, not 4"
-edited config.yaml 's/^context: null/context: 8/' "$was context: 16, not 8" "$was context: 16, not 8"
-edited config.yaml 's/^seed: 1337/seed: 1/' '' "$was seed: 1337, not 1"
-edited tokenizer.json 's/ab/ba/' "$was another tokenizer" "$was another tokenizer"
+edited config.yaml 's/heads: 2/heads: 4/' "$was model\.heads: 2, not 4" 'model\.heads: 2, not 4'
+edited config.yaml '$acontext: 8' "$was context: 16, not 8" 'context: 16, not 8'
+edited config.yaml '$aseed: 1' '' 'seed: 1337, not 1'
+edited tokenizer.json 's/ab/ba/' "$was another tokenizer" 'another tokenizer'
 rm -rf runs/edited
 
 # ---- A folder that was made before config.yaml told the version: it lists keys that nothing reads
@@ -143,7 +195,7 @@ touch runs/old/metrics.jsonl
 run train runs/old steps=8
 told 'an old run goes on' $?
 verdict 'from where it was' "$(grep -q 'continues after step 4 of 8$' out && grep -q '^step 8: .* validation 2\.7028,' out || echo no)"
-verdict 'its config tells the version and the keys that are read' "$(sed -n 2p runs/old/config.yaml | grep -vE '^# after step 4: ricci [0-9.]+, commit '; grep scales runs/old/config.yaml)"
+verdict 'its config tells the version and the keys that are read' "$(head -1 runs/old/config.yaml | grep -vE '^# ricci [0-9.]+, commit '; grep scales runs/old/config.yaml)"
 accept 'what it wrote is evaluated' eval runs/old
 verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"
 
@@ -154,7 +206,7 @@ accept 'it is evaluated' eval runs/leaves
 verdict 'to what the old program measured' "$(grep -q ': 2\.7044 nats per token' out || echo no)"
 accept 'it writes a text' generate runs/leaves --prompt abba --tokens 5
 cp runs/leaves/config.yaml leaves.yaml
-sed -i 1d leaves.yaml  # without the line of a training it is a run file of a user
+sed -i '1d; /^init_changes/d' leaves.yaml  # without the line of a training it is a run file of a user
 refuse 'the key in a run file' 1 "leaves\.yaml:[0-9]+: unknown key 'max_ranks', which was removed: the processes that mpirun starts share a step" train leaves.yaml name=bad
 refuse 'the key on the command line' 1 "command line: unknown key 'max_ranks', which was removed" train runs/leaves max_ranks=4
 touch runs/leaves/metrics.jsonl

@@ -36,7 +36,6 @@ int take_steps(Device device, Dtype dtype) {
   Ranks& ranks = Ranks::join();
   ModelConfig config = small_model({.dropout = 0.1});
   config.vocab = 1500;
-  resolve(config);
   Model model(config, 3);
   model.place_for_training(dtype, device);
   Optimizer optimizer(model.trained_parameters(), {});

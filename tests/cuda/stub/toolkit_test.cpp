@@ -292,7 +292,6 @@ Model model_on_gpu() {
   ModelConfig config;
   config.vocab = 11, config.ctx = 4, config.d = 12, config.settings<Sdp>().heads = 3, config.layers = 1;
   apply_preset(config);
-  resolve(config);
   Model model(config, 1);
   model.place_for_training(Dtype::f32, Device::cuda);
   return model;

@@ -67,7 +67,7 @@ Tokens labelled(const ScratchFolder& folder, const std::string& name, int count)
   make_folders(folder / name);
   const auto files = TextSource(folder.write(name + ".tsv", text));
   prepare_shards(files, ByteTokenizer(), Folder(folder / name),
-      {.documents = {.format = DocumentFormat::tsv, .label_field = "1", .classes = 5}, .shard_tokens = 100});
+      {.documents = {.format = format_of(kTsv), .label_field = "1", .classes = 5}, .shard_tokens = 100});
   return ShardedTokens::open(folder / name, ByteTokenizer());
 }
 

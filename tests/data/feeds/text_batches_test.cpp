@@ -359,7 +359,7 @@ TEST_CASE("first token: it starts every document, and is no target of crops, col
   const ScratchFolder folder;
   const std::string path = folder.write("a.jsonl", "{\"text\":\"ab\"}\n{\"text\":\"b\"}\n{\"text\":\"aab\"}\n");
   const Tokens tokens =
-      open_source({.files = TextSource(path), .documents = {.format = DocumentFormat::jsonl}}, starting(), folder / "cache").train;
+      open_source({.files = TextSource(path), .documents = {.format = format_of(kJsonl)}}, starting(), folder / "cache").train;
   CHECK(read_all(tokens) == std::vector<int64_t>{2, 0, 1, 2, 1, 2, 0, 0, 1});
   CHECK(tokens.first_id() == 2);
 

@@ -96,7 +96,7 @@ TEST_CASE("reading goes on from the end of any piece") {
   const std::string lines =
       folder.write("c.jsonl", "{\"text\":\"a\"}\n{\"text\":\"" + std::string(300'000, 'b') + "\"}\n\n{\"text\":\"c\"}");
   for (const auto& [path, options] : {std::pair{paths, DocumentOptions{.documents = "<end>"}}, {paths, DocumentOptions{}},
-           {paths, DocumentOptions{.documents = "line"}}, {lines, DocumentOptions{.format = DocumentFormat::jsonl}}}) {
+           {paths, DocumentOptions{.documents = "line"}}, {lines, DocumentOptions{.format = format_of(kJsonl)}}}) {
     const auto all = pieces_of(path, options);
     for (size_t done = 0; done < all.size(); done += 1 + all.size() / 20) {
       const auto rest = pieces_of(path, options, all[done].end);
@@ -246,11 +246,11 @@ TEST_CASE("dirt makes no other documents, labels or text: every reader") {
       {"lines", {.documents = "line"}, text, "", {"one\n", "two\rtwo\n", "\n", "thr\u00e9e\n", "four\n"}},
       {"lines without ends", {.documents = "line", .keep_line_ends = false}, text, "", {"one", "two\rtwo", "", "thr\u00e9e", "four"}},
       {"paragraphs", {.documents = "blank_line"}, text, "\n\n", {"one\ntwo\rtwo", "thr\u00e9e\nfour"}},
-      {"jsonl", {.format = DocumentFormat::jsonl, .label_field = "l", .classes = 2, .labels = {"no", "yes"}},
+      {"jsonl", {.format = format_of(kJsonl), .label_field = "l", .classes = 2, .labels = {"no", "yes"}},
           "{\"text\":\"a\\r\\nb\",\"l\":\"yes\"}\n{\"text\":\"\u00e9\",\"l\":\"no\"}\n", "\n", {"a\r\nb", "\u00e9"}},
-      {"tsv", {.format = DocumentFormat::tsv, .text_field = "1", .label_field = "2", .classes = 2, .labels = {"no", "yes"}},
+      {"tsv", {.format = format_of(kTsv), .text_field = "1", .label_field = "2", .classes = 2, .labels = {"no", "yes"}},
           "a b\tyes\n\u00e9\tno\n", "\n", {"a b", "\u00e9"}},
-      {"messages", {.format = DocumentFormat::messages}, "{\"messages\":[]}\n{\"messages\":[1]}\n", "\n",
+      {"messages", {.format = format_of(kMessages)}, "{\"messages\":[]}\n{\"messages\":[1]}\n", "\n",
           {"{\"messages\":[]}", "{\"messages\":[1]}"}},
   };
   for (const auto& reader : readers) {
@@ -314,8 +314,8 @@ TEST_CASE("bytes that are no text are an error that says what they look like, fo
           "a.txt: byte 6 (value 0x00) is not text; " + nul}};
   for (const auto& [name, bytes, error] : files) {
     const std::string path = folder.write(name, bytes), innocent = folder.write("innocent.txt", "{\"text\":\"a\"}\n");
-    for (const DocumentFormat format : {DocumentFormat::text, DocumentFormat::jsonl, DocumentFormat::tsv, DocumentFormat::messages})
-      CHECK(error_of([&] { documents_of(innocent + "," + path, {.format = format}); }) == error);
+    for (const FormatTraits* const row : kFormats)
+      CHECK(error_of([&] { documents_of(innocent + "," + path, {.format = format_of(*row)}); }) == error);
     CHECK(error_of([&] { size_of_text(TextSource(innocent + "," + path)); }) == error);
     CHECK(documents_of(path, {}, Encoding::bytes) == Strings{bytes});
   }
@@ -348,13 +348,13 @@ TEST_CASE("JSONL and TSV, with labels") {
     return records;
   };
   using Records = std::vector<std::pair<std::string, int32_t>>;
-  const DocumentOptions json{.format = DocumentFormat::jsonl},
-      labelled{.format = DocumentFormat::jsonl, .text_field = "t", .label_field = "l", .classes = 3};
+  const DocumentOptions json{.format = format_of(kJsonl)},
+      labelled{.format = format_of(kJsonl), .text_field = "t", .label_field = "l", .classes = 3};
   CHECK(read("{\"text\":\"a\\nb\"}\r\n\n{\"x\":1,\"text\":\"\\u00e9\"}", json) == Records{{"a\nb", -1}, {"é", -1}});
   CHECK(read("{\"t\":\"a\",\"l\":2}\n{\"l\":0,\"t\":\"\"}", labelled) == Records{{"a", 2}, {"", 0}});
-  const DocumentOptions tsv{.format = DocumentFormat::tsv, .text_field = "2", .label_field = "1", .classes = 2};
+  const DocumentOptions tsv{.format = format_of(kTsv), .text_field = "2", .label_field = "1", .classes = 2};
   CHECK(read("0\ta b\tx\n1\tc\n", tsv) == Records{{"a b", 0}, {"c", 1}});
-  CHECK(read("0\ta b\tx\n1\tc\n", {.format = DocumentFormat::tsv}) == Records{{"x", -1}, {"c", -1}});
+  CHECK(read("0\ta b\tx\n1\tc\n", {.format = format_of(kTsv)}) == Records{{"x", -1}, {"c", -1}});
 
   const auto error = [&](const std::string& text, const DocumentOptions& options) { return error_of([&] { read(text, options); }); };
   CHECK(error("{\"text\":\"a\"}\n{\"text\":\"b\"", json) == "r:2: not JSON: fault at byte 12 of 11");
@@ -382,13 +382,13 @@ TEST_CASE("JSONL and TSV, with labels") {
 TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
   CHECK(error({.documents = ""}) == "documents: is empty; expected file, line, blank_line, or the text between two documents");
-  CHECK(error({.format = DocumentFormat::tsv, .documents = "line"}) ==
+  CHECK(error({.format = format_of(kTsv), .documents = "line"}) ==
         "documents: a line of tsv is a document; only format: text asks what is one");
   CHECK(error({.text_field = "a"}) == "text_field, label_field: only jsonl and tsv have fields");
-  CHECK(error({.format = DocumentFormat::jsonl, .label_field = "a"}) == "label_field and classes: expected both or neither");
-  CHECK(error({.format = DocumentFormat::jsonl, .classes = 2}) == "label_field and classes: expected both or neither");
-  CHECK(error({.format = DocumentFormat::tsv, .text_field = "text"}) == "text_field: 'text' is not the number of a column, counted from 1");
-  CHECK(error({.format = DocumentFormat::tsv, .text_field = "0"}) == "text_field: '0' is not the number of a column, counted from 1");
+  CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field and classes: expected both or neither");
+  CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "label_field and classes: expected both or neither");
+  CHECK(error({.format = format_of(kTsv), .text_field = "text"}) == "text_field: 'text' is not the number of a column, counted from 1");
+  CHECK(error({.format = format_of(kTsv), .text_field = "0"}) == "text_field: '0' is not the number of a column, counted from 1");
 }
 
 TEST_CASE("the names of files ask for a format") {
@@ -396,13 +396,13 @@ TEST_CASE("the names of files ask for a format") {
   folder.write("talks/a.jsonl.zst", "x");
   folder.write("plain/a.txt", "x");
   for (const char* name : {"a.jsonl", "x/a.jsonl.gz", "a.jsonl.zst", "a.jsonl.xz", "a.jsonl.bz2"})
-    CHECK(format_of_names({name}) == DocumentFormat::jsonl);
-  for (const char* name : {"a.tsv", "a.tsv.gz"}) CHECK(format_of_names({name}) == DocumentFormat::tsv);
+    CHECK(format_of_names({name}) == format_of(kJsonl));
+  for (const char* name : {"a.tsv", "a.tsv.gz"}) CHECK(format_of_names({name}) == format_of(kTsv));
   for (const char* name : {"a.txt", "jsonl", "a.jsonl.tar.gz", "a.tsv.txt", "embedded", ""})
-    CHECK(format_of_names({name}) == DocumentFormat::text);
-  CHECK(format_of_names({folder / "talks"}) == DocumentFormat::jsonl);
-  CHECK(format_of_names({folder / "plain"}) == DocumentFormat::text);
-  CHECK(format_of_names({folder / "plain", "b.jsonl"}) == DocumentFormat::jsonl);  // the others are then errors where they are none
+    CHECK(format_of_names({name}) == format_of(kPlainText));
+  CHECK(format_of_names({folder / "talks"}) == format_of(kJsonl));
+  CHECK(format_of_names({folder / "plain"}) == format_of(kPlainText));
+  CHECK(format_of_names({folder / "plain", "b.jsonl"}) == format_of(kJsonl));  // the others are then errors where they are none
 }
 
 TEST_CASE("documents as texts: each of its own, the first of them, and the messages of conversations") {
@@ -416,14 +416,14 @@ TEST_CASE("documents as texts: each of its own, the first of them, and the messa
     return all;
   };
   const TextSource lines(folder.write("a.jsonl", "{\"text\":\"ab\"}\n\n{\"text\":\"ab\\ncd\"}\n{\"text\":\"x\"}"));
-  CHECK(texts_of(documents_of(lines, {.format = DocumentFormat::jsonl})) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd", "a.jsonl:4 x"});
-  CHECK(texts_of(documents_of(lines, {.format = DocumentFormat::jsonl}, 2)) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd"});
+  CHECK(texts_of(documents_of(lines, {.format = format_of(kJsonl)})) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd", "a.jsonl:4 x"});
+  CHECK(texts_of(documents_of(lines, {.format = format_of(kJsonl)}, 2)) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd"});
   const std::string talk = R"({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]})";
   const TextSource talks(folder.write("t.jsonl", talk + "\n" + talk));
-  CHECK(texts_of(documents_of(talks, {.format = DocumentFormat::messages})) == Strings{"t.jsonl:1 user", "t.jsonl:1 hi",
-                                                                                   "t.jsonl:1 assistant", "t.jsonl:1 yo", "t.jsonl:2 user",
-                                                                                   "t.jsonl:2 hi", "t.jsonl:2 assistant", "t.jsonl:2 yo"});
+  CHECK(texts_of(documents_of(talks, {.format = format_of(kMessages)})) == Strings{"t.jsonl:1 user", "t.jsonl:1 hi", "t.jsonl:1 assistant",
+                                                                               "t.jsonl:1 yo", "t.jsonl:2 user", "t.jsonl:2 hi",
+                                                                               "t.jsonl:2 assistant", "t.jsonl:2 yo"});
   const TextSource bad(folder.write("bad.jsonl", talk + "\n{}"));
-  CHECK(error_of([&] { texts_of(documents_of(bad, {.format = DocumentFormat::messages})); }) ==
+  CHECK(error_of([&] { texts_of(documents_of(bad, {.format = format_of(kMessages)})); }) ==
         "bad.jsonl:2: expected an object with a list \"messages\"");
 }

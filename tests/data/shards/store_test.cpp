@@ -103,7 +103,7 @@ std::string tsv() {
   return text;
 }
 StoreSource labelled(std::string_view text, double train_fraction = 0) {
-  return {built_in(text), {.format = DocumentFormat::tsv, .label_field = "1", .classes = kClasses}, train_fraction};
+  return {built_in(text), {.format = format_of(kTsv), .label_field = "1", .classes = kClasses}, train_fraction};
 }
 
 // The first characters of a UTF-8 text.
@@ -412,7 +412,7 @@ TEST_CASE("store: joined documents keep their labels, and have none where one so
   CHECK(both.classes() == kClasses);
   CHECK(both.label(0, 1) == 1);
   CHECK(both.label(1, 0) == 3);
-  CHECK(join({a, open_source({built_in("0\tx\n"), {.format = DocumentFormat::tsv}}, bytes(), "").train}).classes() == 0);
+  CHECK(join({a, open_source({built_in("0\tx\n"), {.format = format_of(kTsv)}}, bytes(), "").train}).classes() == 0);
 }
 
 TEST_CASE("store: documents that cannot be read") {

@@ -159,29 +159,17 @@ TEST_CASE("byte tokenizer: ids are bytes, every text survives") {
   CHECK(error_of([&] { tokenizer.decode(outside); }) == "byte tokenizer: id 256 at index 0 is outside the vocabulary of 256");
 }
 
-TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
-  const CharTokenizer original("z\n\"\\aé語𝄞");  // ids in the order given
-  const auto back = tokenizer_from_json(original.to_json());
-  CHECK(back->name() == "char");
-  CHECK(back->encode("zé\n\"\\") == std::vector<int64_t>{0, 5, 1, 2, 3});
-  CHECK(back->hash() == original.hash());
-  CHECK(back->hash() != CharTokenizer("z").hash());
-  CHECK(tokenizer_from_json(ByteTokenizer().to_json())->vocab_size() == 256);
-  CHECK(test::bounded_error([] { tokenizer_from_json("{"); }) == "tokenizer: not JSON: fault at byte 2 of 1");
-  CHECK(test::bounded_error([] { tokenizer_from_json("[1]"); }) ==
-        "tokenizer: the JSON has neither a \"model\", as Hugging Face's have, nor a text \"name\"");
-  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":3})"); }) ==
-        "tokenizer: the JSON has no text \"characters\"");
-  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"morse"})"); }) ==
-        "tokenizer: unknown name morse, known are byte, char and eos");
-  CHECK(test::bounded_error([] { tokenizer_from_json(std::string(100'000, '[')); }) ==
-        "tokenizer: the JSON is nested 100000 levels deep, at most 16 are read");
-  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":")" + std::string(100'000, 'n') + "\"}"); }) ==
-        "tokenizer: unknown name " + std::string(57, 'n') + "..., known are byte, char and eos");
-  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"a\nb"})"); }) ==
-        "tokenizer: unknown name a b, known are byte, char and eos");
-  CHECK(test::bounded_error([] { tokenizer_from_json(std::string((64 << 20) + 1, ' ')); }) ==
-        "tokenizer: 67108865 bytes, at most 67108864 are read");
+TEST_CASE("tokenizer: the tokens that two vocabularies write alike, each once") {
+  const CharTokenizer a("abc"), b("bcd");
+  using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+  CHECK(same_tokens(a, b) == Pairs{{1, 0}, {2, 1}});
+  CHECK(same_tokens(b, a) == Pairs{{0, 1}, {1, 2}});
+  CHECK(same_tokens(a, CharTokenizer("xyz")).empty());
+  const ByteTokenizer bytes;
+  CHECK(same_tokens(bytes, a) == Pairs{{'a', 0}, {'b', 1}, {'c', 2}});
+  const auto words = std::make_shared<WordTokenizer>(Vocabulary(Words{"<unk>", "b", "<eos>", "\n"}), std::vector<AddedToken>());
+  CHECK(same_tokens(*words, bytes) == Pairs{{3, '\n'}, {1, 'b'}});
+  CHECK(same_tokens(EosTokenizer(words, Eos::line, "<eos>"), bytes) == Pairs{{1, 'b'}});  // two tokens end a line
 }
 
 TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {

@@ -267,12 +267,12 @@ TEST_CASE("training: no piece reaches from a document into the next") {
   std::string lines;
   for (int i = 0; i < 4; ++i) lines += "{\"text\":\"ab\"}\n{\"text\":\"\\n\\n\"}\n";
   const TextSource files(folder.write("a.jsonl", lines)), joined(folder.write("a.txt", "ab\n\nab\n\nab\n\nab\n\n"));
-  const Texts documents = documents_of(files, {.format = DocumentFormat::jsonl});
+  const Texts documents = documents_of(files, {.format = format_of(kJsonl)});
   const auto of_documents = train_bpe(documents, {.vocab = 300}), of_text = train_bpe(joined, {.vocab = 300});
   CHECK(of_documents->vocab_size() == 258);  // the bytes, "ab" and "\n\n"
   CHECK(of_documents->encode("abab\n\n\n\n") == Ids{256, 256, 257, 257});
   CHECK(of_text->vocab_size() == 257);  // the split pattern parts the line ends before a word
-  const Texts pairs = documents_of(TextSource(folder.write("b.tsv", "ab\nab\nab\nab")), {.format = DocumentFormat::tsv});
+  const Texts pairs = documents_of(TextSource(folder.write("b.tsv", "ab\nab\nab\nab")), {.format = format_of(kTsv)});
   CHECK(train_bpe(pairs, {.vocab = 300})->vocab_size() == 257);
   CHECK(train_bpe(TextSource(folder.write("b.txt", "abababab")), {.vocab = 300})->vocab_size() == 258);  // "ab" and "abab"
   CHECK(train_words(pairs, {})->encode("ab abab") == Ids{1, 0});

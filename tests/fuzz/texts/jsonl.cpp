@@ -5,7 +5,7 @@ using namespace ricci;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  DocumentOptions options{.format = DocumentFormat::jsonl};
+  DocumentOptions options{.format = format_of(kJsonl)};
   if (data[0] & 4) options.label_field = "label", options.classes = 5;
   fuzz::read_documents({reinterpret_cast<const char*>(data) + 1, size - 1}, static_cast<Encoding>(data[0] % 3), options);
   return 0;

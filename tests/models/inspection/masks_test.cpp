@@ -18,10 +18,7 @@ ModelConfig config_of(Family family, std::vector<int64_t> scales = {1, 4}) {
   return config;
 }
 
-std::vector<Mask> masks_of(ModelConfig config, int64_t tokens) {
-  resolve(config);
-  return masks(Model(config), tokens);
-}
+std::vector<Mask> masks_of(const ModelConfig& config, int64_t tokens) { return masks(Model(config), tokens); }
 
 // "0-0 0-1 -": the first and the last key of each query.
 std::string rows_of(const Mask& mask) {
@@ -110,7 +107,6 @@ TEST_CASE("representations: of each scale with blocks, one vector for each whole
   const auto shapes = [](Family family) {
     ModelConfig config = config_of(family);
     if (family == family_of<Coarse>) config.settings<Coarse>().scale = 4;
-    resolve(config);
     Model model(config);
     model.init(1);
     model.place(Dtype::f32, Device::cpu);

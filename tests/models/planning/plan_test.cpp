@@ -27,7 +27,6 @@ ModelConfig small_model(Device device = Device::cpu, Family family = family_of<D
   config.layers = slow ? 1 : 3;
   config.scales.scales = slow ? std::vector<int64_t>{1, 4} : std::vector<int64_t>{1, 4, 16}, config.stack_layers.layers = {1};
   apply_preset(config);
-  resolve(config);
   return config;
 }
 

@@ -22,7 +22,6 @@ namespace {
 ModelConfig small_config() {
   ModelConfig config;
   config.vocab = 11, config.d = 8, config.settings<Sdp>().heads = 2, config.layers = 2, config.ctx = 4, config.block.dropout = 0.3;
-  resolve(config);
   return config;
 }
 

@@ -32,6 +32,11 @@ inline std::vector<MicroBatch> on_device(const std::vector<Batch>& batches, Devi
   return all;
 }
 
+// The crops of a step, each of layout_of(config).sequences rows.
+inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const apps::TrainConfig& config, int64_t step, Device device) {
+  return on_device(step_of(crops, step, {0, apps::layout_of(config).micro_batches}), device);
+}
+
 // Steps on the emulator take minutes under a sanitizer. Their kernels run under it in ops/gradients, and a step in step_graph.
 inline void on_training_devices(const std::function<void(Device)>& f) {
   on_every_device([&](Device device) {

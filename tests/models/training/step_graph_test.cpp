@@ -47,8 +47,7 @@ TrainConfig with_graph(bool graph = true) {
 
 // The micro-batches of a step; in some of them targets are missing, so that they weigh differently.
 std::vector<MicroBatch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  std::vector<Batch> all;
-  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(crops.at(step, i));
+  std::vector<Batch> all = step_of(crops, step, {0, layout_of(config).micro_batches});
   for (int64_t i = 0; i < step % 4; ++i) all[0].targets_bc[static_cast<size_t>(i)] = kNoTarget, --all[0].scored;
   return on_device(all, device);
 }
@@ -76,14 +75,15 @@ Outcome trained(Device device, bool graph, const Variant& v) {
   Trainer trainer(device, config, one_block(v.dropout, v.width), v.dtype);
   trainer.model.recompute_blocks(v.recompute);
   const RandomCrops crops = crops_of(config.batch);
-  const Windows validation(small_text(), 2, kContext, kContext);
+  EvaluationBatches validation = Windows(small_text(), 2, kContext, kContext);
+  validation.count = 1;
   Outcome outcome;
   std::vector<int64_t> steps{0, 3, 1 << 30};  // a step draws its own random numbers, whichever came before it
   if (!test::kSanitized && test::everything()) steps.insert(steps.end(), {3, 2, 1});
   for (const int64_t step : steps) {
     const StepResult result = trainer.step.run(some_targets(crops, config, step, device), step, 1e-2 / static_cast<double>(step + 1));
     outcome.numbers.insert(outcome.numbers.end(), {result.loss, result.gradient_norm});
-    if (step % 2) outcome.numbers.push_back(evaluate(trainer.model, validation, device, 1).nats_per_token);
+    if (step % 2) outcome.numbers.push_back(evaluate(trainer.model, validation, device).nats_per_token);
   }
   for (const Parameter* p : trainer.model.parameters()) outcome.values.push_back(to(p->unrounded(), Device::cpu));
   return outcome;

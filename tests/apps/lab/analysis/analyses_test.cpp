@@ -132,7 +132,6 @@ TEST_CASE("memory: a step is measured where it fits, and then holds what the pla
   TrainConfig config;
   config.model.vocab = 50, config.model.ctx = 16, config.model.d = 32, config.batch = 2;
   apply_preset(config);
-  resolve(config);
   const MemoryRow measured = memory_row("a", config, {.runs = {}}), planned = memory_row("b", config, {.runs = {}, .measured = 1});
   CHECK_FALSE(measured.is_planned);
   CHECK(planned.is_planned);

@@ -28,7 +28,7 @@ struct Run {
     RunRequest request{folder / "r", load_config<TrainConfig>(file)};
     RunFolder run = RunFolder::to_train(request);
     const auto tokenizer = CharTokenizer("a<b &\"\n");
-    run.begin(request.config, &tokenizer, 0);
+    run.begin(request.config, &tokenizer);
     Model model(request.config.model);
     model.init(5);
     model.each_parameter([&](const std::string& path, Parameter& p) {
@@ -66,14 +66,14 @@ double projected_after_norm(Model& model, int64_t row, int64_t token) {
   return sum / std::sqrt(squares / kWidth + 1e-5);
 }
 
-const std::vector<int64_t> kText{1, 2, 3, 1, 5, 1, 6, 0};
+const std::vector<int64_t> kIds{1, 2, 3, 1, 5, 1, 6, 0};
 
 }  // namespace
 
 TEST_CASE("inspect: a metric is that of the weights, its eigenvalues fit it, scores are weights of earlier positions") {
   const Run run("metric", ", heads: 2");
   OpenModel open = run.open();
-  const json found = found_in(run, kText);
+  const json found = found_in(run, kIds);
   CHECK(found["mixer"] == "metric");
   REQUIRE(found["layers"].size() == 2);
   for (int64_t n = 0; n < kHeads; ++n) {
@@ -90,10 +90,10 @@ TEST_CASE("inspect: a metric is that of the weights, its eigenvalues fit it, sco
     CHECK(head["eigenvalues"].size() == kPart);
     CHECK(sum == doctest::Approx(trace).epsilon(1e-6));
     CHECK(of_values == doctest::Approx(squares).epsilon(1e-6));
-    REQUIRE(head["scores"].size() == kText.size());
-    for (size_t c = 0; c < kText.size(); ++c) {
+    REQUIRE(head["scores"].size() == kIds.size());
+    for (size_t c = 0; c < kIds.size(); ++c) {
       double row = 0;
-      for (size_t C = 0; C < kText.size(); ++C) {
+      for (size_t C = 0; C < kIds.size(); ++C) {
         CHECK((head["scores"][c][C].get<double>() > 0) == (C <= c));
         row += head["scores"][c][C].get<double>();
       }
@@ -107,7 +107,7 @@ TEST_CASE("inspect: the nearest tokens are those of the least distance, and the 
   const Run run("metric_psd", ", heads: 2");
   InspectionOptions options;
   options.tokens = {"b", "\n", "&"}, options.nearest = 4, options.layers = {1}, options.heads = {1};
-  const json found = found_in(run, kText, options);
+  const json found = found_in(run, kIds, options);
   REQUIRE(found["layers"].size() == 1);
   REQUIRE(found["layers"][0]["heads"].size() == 1);
   const json& head = found["layers"][0]["heads"][0];
@@ -136,7 +136,7 @@ TEST_CASE("inspect: the nearest tokens are those of the least distance, and the 
 TEST_CASE("inspect: Wq Wk^T of scaled dot product is the product of the weights") {
   const Run run("sdp", ", heads: 2");
   OpenModel open = run.open();
-  const json found = found_in(run, kText), &head = found["layers"][0]["heads"][1];
+  const json found = found_in(run, kIds), &head = found["layers"][0]["heads"][1];
   double largest = 0;
   for (int64_t i = 0; i < kWidth; ++i)
     for (int64_t j = 0; j < kWidth; ++j) {
@@ -159,7 +159,7 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
   constexpr int64_t kGroup = 2, kPair = 2;  // heads to a head of keys, columns of a head
   const Run run("sdp", ", preset: llama, heads: 4, kv_heads: 2, rope_theta: 10");
   OpenModel open = run.open();
-  const json found = found_in(run, kText);
+  const json found = found_in(run, kIds);
   const auto qkv = [&](int64_t row, int64_t i) { return weight(open.model, "blocks.0.mixer.qkv.weight", row * kWidth + i); };
   const auto projected = [&](int64_t row, int64_t token) { return projected_after_norm(open.model, row, token); };
   for (int64_t n = 0; n < 4; ++n) {
@@ -169,21 +169,21 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
     for (int64_t k = 0; k < kPair; ++k) product += qkv(query + k, 1) * qkv(key + k, 6);
     CHECK(head["matrix"][1][6].get<double>() == doctest::Approx(product).epsilon(1e-6));
     // With two columns a head is one pair, which turns by one radian a position: the score knows the angle between the two alone.
-    for (size_t c = 0; c < kText.size(); ++c) {
+    for (size_t c = 0; c < kIds.size(); ++c) {
       std::vector<double> weights;
       double sum = 0;
       for (size_t C = 0; C <= c; ++C) {
-        const double angle = static_cast<double>(c - C), q0 = projected(query, kText[c]), q1 = projected(query + 1, kText[c]),
-                     k0 = projected(key, kText[C]), k1 = projected(key + 1, kText[C]);
+        const double angle = static_cast<double>(c - C), q0 = projected(query, kIds[c]), q1 = projected(query + 1, kIds[c]),
+                     k0 = projected(key, kIds[C]), k1 = projected(key + 1, kIds[C]);
         weights.push_back(std::exp(
             ((q0 * k0 + q1 * k1) * std::cos(angle) + (q0 * k1 - q1 * k0) * std::sin(angle)) / std::sqrt(static_cast<double>(kPair))));
         sum += weights.back();
       }
-      for (size_t C = 0; C < kText.size(); ++C)
+      for (size_t C = 0; C < kIds.size(); ++C)
         CHECK(head["scores"][c][C].get<double>() == doctest::Approx(C <= c ? weights[C] / sum : 0).epsilon(1e-6));
     }
   }
-  const std::vector<Picture> pictures = pictures_of(inspect(open, kText, {}));
+  const std::vector<Picture> pictures = pictures_of(inspect(open, kIds, {}));
   int64_t matrices = 0;
   for (const Picture& picture : pictures) {
     const bool is_matrix = picture.name.ends_with("_matrix");
@@ -196,17 +196,17 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
 }
 
 TEST_CASE("inspect: normalised queries and keys have scores, and no matrix") {
-  const json found = found_in(Run("sdp", ", preset: llama, heads: 4, kv_heads: 2, qk_norm: true"), kText),
+  const json found = found_in(Run("sdp", ", preset: llama, heads: 4, kv_heads: 2, qk_norm: true"), kIds),
              &head = found["layers"][1]["heads"][3];
-  CHECK(head["scores"].size() == kText.size());
+  CHECK(head["scores"].size() == kIds.size());
   CHECK(!head.contains("matrix"));
   CHECK(found["missing"][1] == "sdp has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");
 }
 
 TEST_CASE("inspect: the table of a Dispatcher holds products of its coefficients") {
-  const json found = found_in(Run("dispatcher", ", heads: 2"), kText), &head = found["layers"][0]["heads"][0], &c = head["coefficients"],
+  const json found = found_in(Run("dispatcher", ", heads: 2"), kIds), &head = found["layers"][0]["heads"][0], &c = head["coefficients"],
              &scores = head["scores"];
-  REQUIRE(c.size() == kText.size());
+  REQUIRE(c.size() == kIds.size());
   REQUIRE(c[0].size() == 4);
   CHECK(scores[5][4].get<double>() == doctest::Approx(c[5][0].get<double>()));
   CHECK(scores[6][0].get<double>() == doctest::Approx(c[6][2].get<double>() * c[2][1].get<double>()));
@@ -216,20 +216,20 @@ TEST_CASE("inspect: the table of a Dispatcher holds products of its coefficients
 
 TEST_CASE("inspect: what mixers do not have") {
   for (const char* mixer : {"avgpool", "identity"}) {
-    const json found = found_in(Run(mixer), kText);
+    const json found = found_in(Run(mixer), kIds);
     REQUIRE(found["missing"].size() == 1);
     CHECK(found["missing"][0] ==
           std::string(mixer) + " has neither scores, coefficients nor a metric: what a position reads does not depend on the text.");
   }
-  CHECK(found_in(Run("p_only", ", heads: 2"), kText)["missing"][1].get<std::string>().starts_with(
+  CHECK(found_in(Run("p_only", ", heads: 2"), kIds)["missing"][1].get<std::string>().starts_with(
       "p_only has no metric tensor to be trained: "));
-  CHECK(found_in(Run("p_only", ", heads: 2"), kText)["layers"][0]["heads"][0]["nearest"].size() == 6);
-  CHECK(found_in(Run("quad", ", heads: 2"), kText)["missing"].size() == 2);
+  CHECK(found_in(Run("p_only", ", heads: 2"), kIds)["layers"][0]["heads"][0]["nearest"].size() == 6);
+  CHECK(found_in(Run("quad", ", heads: 2"), kIds)["missing"].size() == 2);
 }
 
 TEST_CASE("inspect: files of a report, and names in them") {
   const Run run("metric", ", heads: 2");
-  const Found found = inspect(run.open(), kText, {});
+  const Found found = inspect(run.open(), kIds, {});
   // Each layer and head has three drawings, each layer a spectrum; the page and the numbers are files too.
   CHECK(write_report(run.folder / "out/deep", found, Theme::light) == 2 * (2 * 3 + 1) + 2);
   int64_t drawings = 0;
@@ -247,10 +247,10 @@ TEST_CASE("inspect: files of a report, and names in them") {
 TEST_CASE("inspect: what the model does not have is refused") {
   const Run run("metric", ", heads: 2");
   const OpenModel open = run.open();
-  const auto refused = [&](InspectionOptions options) { return error_of([&] { inspect(open, kText, options); }); };
+  const auto refused = [&](InspectionOptions options) { return error_of([&] { inspect(open, kIds, options); }); };
   for (const char* weight : {"blocks.1.mixer.m_metric", "tok.weight"}) {
     const OpenModel spoilt = Run("metric", ", heads: 2", weight).open();
-    CHECK(error_of([&] { inspect(spoilt, kText, {}); }) ==
+    CHECK(error_of([&] { inspect(spoilt, kIds, {}); }) ==
           format_message("layer {}: weights of the metric mixer are not finite", {weight[0] == 't' ? 0 : 1}));
   }
   CHECK(refused({{2}, {}, {}, 3}) == "--layers: 2, but the model has 2 layers");

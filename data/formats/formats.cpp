@@ -1,0 +1,94 @@
+#include "data/formats/formats.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/choice.h"
+#include "core/error.h"
+#include "core/files/folder.h"
+#include "data/text/text.h"
+#include "data/text/utf8.h"
+
+namespace ricci {
+namespace {
+
+Record whole_line(std::string_view line, const DocumentOptions&, const std::string&) { return {std::string(line)}; }
+
+std::string joined(const std::vector<std::string>& parts, const std::string& between, const std::string& before_last) {
+  std::string all;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) all += i + 1 < parts.size() ? between : before_last;
+    all += parts[i];
+  }
+  return all;
+}
+
+}  // namespace
+
+const FormatTraits kPlainText{.name = "text"};
+const FormatTraits kMessages{.name = "messages", .lines = "a conversation per line", .is_conversations = true, .read = whole_line};
+
+std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last) {
+  std::vector<std::string> names;
+  for (const FormatTraits* format : kFormats)
+    if ((format->*property)()) names.emplace_back(format->name);
+  return joined(names, ", ", before_last);
+}
+
+std::string describe_formats(const char* FormatTraits::*description) {
+  std::vector<std::string> parts;
+  for (const FormatTraits* format : kFormats)
+    if (*(format->*description) != '\0') parts.push_back(std::string(format->name) + ": " + format->*description);
+  return joined(parts, "; ", "; ");
+}
+
+DocumentFormat format_of_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    const auto found = look_for_data(path);
+    const std::vector<std::string> below = found && is_folder(*found) ? Folder(found->string()).names() : std::vector{path};
+    names.insert(names.end(), below.begin(), below.end());
+  }
+  for (std::string& name : names) {
+    for (const std::string_view packed : {".gz", ".zst", ".xz", ".bz2"})
+      if (name.ends_with(packed)) name.resize(name.size() - packed.size());
+    for (const FormatTraits* format : kFormats)
+      if (format->has_suffix() && name.ends_with(format->suffix)) return format_of(*format);
+  }
+  return format_of(kPlainText);
+}
+
+void check(const DocumentOptions& o) {
+  const FormatTraits& format = traits_of(o.format);
+  if (o.documents.empty()) fail("documents: is empty; expected file, line, blank_line, or the text between two documents");
+  if (!format.is_text() && o.documents != "file")
+    fail("documents: a line of {} is a document; only format: text asks what is one", {format.name});
+  if (!format.has_fields() && !(o.text_field.empty() && o.label_field.empty()))
+    fail("text_field, label_field: only {} have fields", {list_of_formats(&FormatTraits::has_fields, " and ")});
+  if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
+  if (!o.labels.empty() && std::ssize(o.labels) != o.classes) fail("labels: {} names for {} classes", {o.labels.size(), o.classes});
+  if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
+  if (!format.check_field) return;
+  format.check_field("text_field", o.text_field);
+  format.check_field("label_field", o.label_field);
+}
+
+bool is_integer(std::string_view text, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+int32_t label_in(std::string_view text, const DocumentOptions& options, const std::string& place) {
+  const std::vector<std::string>& names = options.labels;
+  const auto named = std::find(names.begin(), names.end(), text);
+  if (named != names.end()) return static_cast<int32_t>(named - names.begin());
+  int64_t label = 0;
+  const bool is_number = is_integer(text, label);
+  if (!is_number && !names.empty()) fail("{}: label '{}' is none of {}", {place, one_line(text), one_line(joined(names, ", ", ", "))});
+  if (!is_number) fail("{}: label '{}' is not an integer from 0 to {}", {place, one_line(text), options.classes - 1});
+  if (label < 0 || label >= options.classes)
+    fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});
+  return static_cast<int32_t>(label);
+}
+
+}  // namespace ricci

@@ -1,0 +1,160 @@
+// The layers of settings, of which the last one wins, and the values that follow from the keys that were given.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "apps/run/config.h"
+#include "apps/run/train_config.h"
+#include "core/error.h"
+#include "core/files/file.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+
+namespace {
+
+TrainConfig of_keys(const std::vector<std::string>& overrides) { return load_config<TrainConfig>("", overrides); }
+
+// Every key that is read, with the values that follow from others: two configs are the same if these are.
+TextsByKey keys_of(TrainConfig config) {
+  config = resolved(config);
+  return value_texts(fields_of(config));
+}
+
+// The config as to_yaml writes it, read again with other overrides.
+TrainConfig again(const TrainConfig& config, const std::vector<std::string>& overrides) {
+  const ScratchFolder folder;
+  return load_config<TrainConfig>(folder.write("config.yaml", to_yaml(config)), overrides);
+}
+
+}  // namespace
+
+TEST_CASE("config: values that follow from others are never written, and follow from those of another config") {
+  const TrainConfig first = of_keys({"model={family: retina, scales: [1, 4], d: 32, ctx: 16}"});
+  CHECK(to_yaml(first) == "model:\n  family: retina\n  ctx: 16\n  d: 32\n  scales: [1, 4]\n");
+  const TextsByKey was = keys_of(first), is = keys_of(again(first, {"model.d=64", "model.ctx=256", "model.heads=2", "steps=3"}));
+  CHECK(keys_of(again(first, {})) == was);
+  const auto follows = [&](const char* key, const char* before, const char* after) {
+    CHECK_MESSAGE(was.at(key) == before, key);
+    CHECK_MESSAGE(is.at(key) == after, key);
+  };
+  follows("model.ff", "128", "256");
+  follows("model.windows", "[0:16, 0:16]", "[0:256, 0:256]");
+  follows("model.head_groups", "[0, 0, 1, 1]", "[0, 1]");
+  follows("context", "16", "256");
+  follows("schedule_steps", "null", "null");  // the steps of the first start, which the checkpoint has
+  CHECK(first.sequence_length() == 16);
+}
+
+TEST_CASE("config: each value that follows is a function of the config") {
+  const auto model = [](const std::vector<std::string>& keys) { return of_keys(keys).model; };
+  const auto ff = [](const ModelConfig& c) { return c.block.feed_forward(c.d); };
+  CHECK(ff(model({"model.d=96"})) == 384);
+  CHECK(ff(model({"model.d=96", "model.preset=llama"})) == 256);
+  CHECK(ff(model({"model.d=96", "model.ff=100"})) == 100);
+  const ModelConfig topdown = model({"model={family: topdown, scales: [1, 2, 8], layers: 3}"});
+  CHECK(topdown.stack_layers.per_scale(topdown.scales) == std::vector<int64_t>{3, 3, 3});
+  CHECK(model({"model.heads=8"}).settings<Sdp>().key_heads() == 8);
+  CHECK(model({"model.heads=8", "model.kv_heads=2"}).settings<Sdp>().key_heads() == 2);
+  CHECK(model({"model.heads=8"}).settings<Sdp>().width(128) == 16);
+  CHECK(model({"model.heads=8", "model.head_width=5"}).settings<Sdp>().width(128) == 5);
+  CHECK(DispatcherConfig::levels_for(model({"model={mixer: dispatcher, ctx: 65}"}).ctx) == 7);
+  CHECK_FALSE(model({"model={mixer: dispatcher, ctx: 65}"}).settings<Dispatcher>().levels.has_value());
+  const ModelConfig retina = model({"model={family: retina, scales: [1, 4], ctx: 32, heads: 4}"});
+  CHECK(retina.settings<Retina>().every_window(retina.scales, retina.ctx) == std::vector<Range>{{0, 32}, {0, 32}});
+  CHECK(retina.settings<Retina>().every_head(retina.scales, 4) == std::vector<int64_t>{0, 0, 1, 1});
+  CHECK(of_keys({"model.ctx=32"}).sequence_length() == 32);
+  CHECK(of_keys({"model.ctx=32", "context=5"}).sequence_length() == 5);
+}
+
+TEST_CASE("config: what was given stays, also if it is what would follow") {
+  const TrainConfig first = of_keys({"model.ff=512", "context=64", "model.norm=pre", "schedule_steps=2000"});
+  CHECK(to_yaml(first) == "model:\n  norm: pre\n  ff: 512\ncontext: 64\nschedule_steps: 2000\n");
+  const TrainConfig other = again(first, {"model.d=64", "model.ctx=128", "model.preset=msa", "steps=3"});
+  CHECK(other.model.block.ff == 512);
+  CHECK(other.context == 64);
+  CHECK(other.model.block.norm == Norm::pre);
+  CHECK(other.model.block.activation == Activation::relu);
+  CHECK(other.schedule.steps == 2000);
+  const TrainConfig unset = again(first, {"model.d=64", "model.ff=null", "model.norm=null"});
+  CHECK(unset.model.block.feed_forward(unset.model.d) == 256);
+  CHECK_FALSE(unset.given.contains("model.ff"));
+  CHECK_FALSE(unset.given.contains("model.norm"));
+}
+
+TEST_CASE("config: one number of layers for all scales is one number for those of another config") {
+  const TrainConfig first = of_keys({"model={family: topdown, scales: [1, 4], layers: 3}"});
+  CHECK(contains(to_yaml(first), "  layers: 3\n"));
+  CHECK(keys_of(first).at("model.layers") == "[3, 3]");
+  CHECK(keys_of(again(first, {"model.scales=[1, 4, 16]"})).at("model.layers") == "[3, 3, 3]");
+}
+
+TEST_CASE("config: a vocabulary of which nothing was said has the size of the tokenizer, whatever that is") {
+  for (const char* given : {"null", "0"}) {
+    TrainConfig first = of_keys({std::string("model.vocab=") + given});
+    resolve_vocab(first, 65);
+    CHECK(first.model.vocab == 65);
+    CHECK(to_yaml(first).empty());
+    CHECK(again(first, {"tokenizer=byte"}).model.vocab == 0);
+  }
+  TrainConfig known = of_keys({"model.vocab=65"});
+  resolve_vocab(known, 66);
+  CHECK(to_yaml(known) == "model:\n  vocab: 65\n");
+}
+
+TEST_CASE("config: keys that a preset or a family gives follow from another one") {
+  const TrainConfig first = of_keys({"model.preset=msa", "model.tie=true"});
+  CHECK(to_yaml(first) == "model:\n  preset: msa\n  tie: true\n");
+  CHECK(first.model.block.norm == Norm::post);
+  const TrainConfig other = again(first, {"model.preset=gpt"});
+  CHECK(other.model.block.norm == Norm::pre);
+  CHECK(other.model.output.tie);
+  CHECK(of_keys({"model.preset=msa", "model.norm=pre", "model.norm=null"}).model.block.norm == Norm::post);
+  const TrainConfig labels = again(of_keys({"data=a.tsv", "format=tsv", "label_field=1", "model.family=classifier"}), {});
+  CHECK_FALSE(labels.model.causal);
+  CHECK(labels.sample.tokens == 0);
+  CHECK_FALSE(labels.given.contains("model.causal"));
+  CHECK_FALSE(labels.given.contains("sample.tokens"));
+  CHECK(error_of([] { of_keys({"model.qk_norm=null"}); }) == "command line: model.qk_norm: expected true or false, got nothing");
+}
+
+TEST_CASE("config: the last setting of a key wins, from the base over the file to the command line") {
+  const ScratchFolder folder;
+  folder.write("first.yaml", "lr: 1\nsteps: 1\nbatch: 1\nseed: 1\nmodel: {d: 32, heads: 2}\n");
+  folder.write("second.yaml", "base: first.yaml\nsteps: 2\nbatch: 2\nseed: 2\n");
+  const std::string file = folder.write("third.yaml", "batch: 3\nseed: 3\nbase: second.yaml\nmodel: {d: 64}\n");
+  const TrainConfig config = load_config<TrainConfig>(file, {"seed=4", "seed=5"});
+  CHECK(to_yaml(config) == "model:\n  d: 64\n  heads: 2\nbatch: 3\nsteps: 2\nlr: 1\nseed: 5\n");
+  CHECK(load_config<TrainConfig>(file, {"~seed", "~lr"}).given == std::set<std::string>{"model.d", "model.heads", "batch", "steps"});
+  // The preset of the file gives defaults below the keys of the base.
+  folder.write("plain.yaml", "model: {activation: gelu_tanh}\n");
+  const TrainConfig preset = load_config<TrainConfig>(folder.write("msa.yaml", "base: plain.yaml\nmodel: {preset: msa}\n"));
+  CHECK(preset.model.block.activation == Activation::gelu_tanh);
+  CHECK(preset.model.block.norm == Norm::post);
+}
+
+TEST_CASE("config: a base is next to its file, and so are the texts that it names") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "inner");
+  folder.write("inner/text.txt", "abc");
+  folder.write("inner/base.yaml", "data: text.txt\n");
+  CHECK(load_config<TrainConfig>(folder.write("run.yaml", "base: inner/base.yaml\n")).data ==
+        std::vector<std::string>{folder / "inner/text.txt"});
+  CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: no.yaml\n")); }) ==
+        "cannot read " + (folder / "no.yaml") + ": No such file or directory");
+  CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "\nbase: [a]\n")); }) ==
+        (folder / "run.yaml") + ":2: base: expected a run file, got a list");
+  CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: run.yaml\n")); }) ==
+        (folder / "run.yaml") + ":1: base: more than 8 files are below each other");
+  folder.write("0.yaml", "lr: 7\n");
+  for (int i = 1; i <= 9; ++i) folder.write(format_message("{}.yaml", {i}), format_message("base: {}.yaml\n", {i - 1}));
+  CHECK(load_config<TrainConfig>(folder / "8.yaml").schedule.lr == 7);
+  CHECK(error_of([&] { load_config<TrainConfig>(folder / "9.yaml"); }) ==
+        (folder / "1.yaml") + ":1: base: more than 8 files are below each other");
+  folder.write("base.yaml", "lr: 1\nstpes: 2\n");
+  CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: base.yaml\n")); }) ==
+        (folder / "base.yaml") + ":2: unknown key 'stpes', the nearest known key is 'steps'");
+}

@@ -1,0 +1,155 @@
+// What ranks compare around a training; the config that rank 0 sends; parameters that are frozen; the loss of conversations, which counts
+// answers only; and the embedded text, which is the same in every build: runs that learn it go on after an update.
+#include "apps/run/loop.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "apps/run/config.h"
+#include "apps/run/corpus.h"
+#include "apps/run/micro_batches.h"
+#include "autograd/tape.h"
+#include "core/files/checksum.h"
+#include "data/feeds/conversations.h"
+#include "models/model.h"
+#include "models/training/freeze.h"
+#include "tests/data/files.h"
+#include "tests/thread_ranks.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+
+namespace {
+
+TrainConfig small_run(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> keys{"model.d=8", "model.layers=1", "model.heads=2", "model.ctx=8", "sample.tokens=0"};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return load_config<TrainConfig>("", keys);
+}
+
+Model drawn(uint64_t seed) {
+  TrainConfig config = small_run({"model.vocab=7"});
+  Model model(config.model, seed);
+  model.place(Dtype::f32, Device::cpu);
+  return model;
+}
+
+Model small() {
+  ModelConfig c;
+  c.vocab = 11, c.ctx = 6, c.d = 8, c.layers = 12, c.settings<Sdp>().heads = 2;
+  apply_preset(c);
+  return Model(c);
+}
+
+// The paths that are frozen.
+std::vector<std::string> frozen(const std::vector<std::string>& patterns) {
+  Model model = small();
+  freeze_parameters(model, patterns);
+  std::vector<std::string> paths;
+  model.each_parameter([&](const std::string& path, const Parameter& p) {
+    if (p.frozen) paths.push_back(path);
+  });
+  return paths;
+}
+
+constexpr int64_t kVocab = 10;  // ids from here on are those that count
+
+// The bytes of the loss and of all gradients, for a conversation of these ids.
+std::string learnt(const std::vector<int64_t>& ids) {
+  ModelConfig config;
+  config.layers = 2;
+  config.d = 16;
+  config.ctx = 16;
+  config.vocab = kVocab;
+  Model model(config);
+  model.init(3);
+  const std::vector<LabelledIds> one{{ids}};
+  const MicroBatch batch = micro_batch_of(conversation_batch(one, kVocab), Device::cpu);
+  Tape tape;
+  const Tensor loss = model.loss(batch.inputs);
+  tape.backward(loss);
+  std::string bytes;
+  const auto add = [&](const Tensor& t) { bytes.append(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())); };
+  add(loss);
+  model.each_parameter([&](const std::string&, const Parameter& p) {
+    if (p.grad) add(p.grad);
+  });
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("ranks of a run: a config as lines is the same config") {
+  for (const std::vector<std::string>& keys : {std::vector<std::string>{}, {"sample.prompt=\"a: b\\n#\"", "data=[a b.txt,c=d]", "lr=0.1"},
+           {"order=shuffled", "weights=[]", "freeze=[tok,blocks.*.mixer]", "reduce_dtype=bf16", "accumulation=4", "schedule=wsd"},
+           {"model.family=topdown", "model.bag_weights=[0.1]"}, {"optimizer=sgd", "momentum=0.5", "steps=7"}}) {
+    const TrainConfig config = small_run(keys);
+    CHECK(to_lines(from_lines(to_lines(config))) == to_lines(config));
+    CHECK(from_lines(to_lines(config)).given == config.given);
+  }
+}
+
+TEST_CASE("ranks of a run: a rank with another text, and one with other values, are named") {
+  const ScratchFolder folder;
+  const std::string a = folder.write("a.txt", std::string(400, 'a') + "bcd\n"), b = folder.write("b.txt", std::string(401, 'a') + "bcd\n");
+  const auto open = [&](int other) {
+    return on_ranks(3, [&, other](Ranks& ranks) {
+      const Corpus corpus = open_in_turn(ranks, small_run({"data=" + (ranks.rank() == other ? b : a)}), nullptr);
+      if (!corpus.tokenizer) fail("no tokenizer", {});
+    });
+  };
+  CHECK(open(-1) == std::vector<std::string>(3));
+  const std::vector<std::string> errors = open(2);
+  CHECK(contains(errors[0], "rank 2 on node: text "));
+  CHECK(contains(errors[0], ", rank 0 on node: "));
+
+  const auto compare = [](int other) {
+    return on_ranks(3, [other](Ranks& ranks) {
+      Model model = drawn(1);
+      int64_t number = 0;
+      model.each_parameter([&](const std::string&, Parameter& p) {
+        if (number++ == 2 && ranks.rank() == other) p.value.data<float>()[3] += 1e-6f;
+      });
+      compare_replicas(ranks, model, 12, 10);
+    });
+  };
+  CHECK(compare(-1) == std::vector<std::string>(3));
+  for (const std::string& error : compare(1))
+    CHECK(error == "step 12: the weights on rank 1 on node are not rank 0's; nothing was saved; the last checkpoint is of step 10");
+}
+
+TEST_CASE("freeze: whole paths, beginnings up to a dot, and asterisks") {
+  using Paths = std::vector<std::string>;
+  CHECK(frozen({}) == Paths{});
+  CHECK(frozen({"tok"}) == Paths{"tok.weight"});
+  CHECK(frozen({"blocks.1.fc.bias"}) == Paths{"blocks.1.fc.bias"});
+  CHECK(frozen({"blocks.1.ln1", "pos.weight"}) == Paths{"pos.weight", "blocks.1.ln1.weight", "blocks.1.ln1.bias"});  // none of block 11
+  CHECK(frozen({"blocks.*.fc.weight"}).size() == 12);
+  CHECK(frozen({"blocks.*"}) == frozen({"blocks"}));
+  CHECK(frozen({"*.weight"}) == Paths{"tok.weight", "pos.weight", "ln_f.weight"});
+}
+
+TEST_CASE("freeze: what fits nothing, and what leaves nothing") {
+  CHECK(error_of([] { frozen({"tok", "blocks.12"}); }).starts_with("freeze: 'blocks.12' fits no parameter, the nearest is 'blocks.1"));
+  CHECK(error_of([] { frozen({"block"}); }) == "freeze: 'block' fits no parameter, the nearest is 'blocks'");
+  CHECK(error_of([] { frozen({""}); }).starts_with("freeze: '' fits no parameter"));
+  CHECK(error_of([] { frozen({"*"}); }) == "freeze: no parameter is left to train");
+}
+
+TEST_CASE("conversations: questions as targets change neither loss nor gradients") {
+  // question 1 2, answer 3 4, question 5 6
+  const std::string first = learnt({1, 2, 13, 14, 5, 6});
+  CHECK(first.size() > 1000);
+  CHECK(learnt({1, 2, 13, 14, 7, 8}) == first);
+  CHECK(learnt({1, 2, 13, 14}) != learnt({1, 2, 13, 15}));
+  CHECK(learnt({1, 2, 13, 14, 5, 16}) != first);
+}
+
+TEST_CASE("the embedded text never changes") {
+  CHECK(embedded_corpus().size() == 459'230);
+  CHECK(xxh64(embedded_corpus()) == 0x86240af4e9349dcbu);
+}

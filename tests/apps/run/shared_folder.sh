@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# One process at a time trains in a run folder, parts of which may be links, and a reader always finds a checkpoint in it.
+#   shared_folder.sh build-folder
+. "$(dirname "$0")/../programs.sh" "$@"
+rounds=$(few_or_all 6 40)  # how often ricci-eval reads beside a training
+endless=(tiny.yaml steps=1000000 checkpoint_every=20 keep_checkpoints=1)
+has_checkpoint() { ls "runs/$1/checkpoints" 2>/dev/null | grep -q '^step'; }
+
+# ---- Many starts at once: one of them trains, and what is left is what one alone leaves
+accept 'a run alone' train tiny.yaml name=alone steps=30
+pids=
+for number in {1..4}; do
+  "$build/ricci-train" tiny.yaml name=many steps=30 >"out.$number" 2>"err.$number" </dev/null & pids+=" $!"
+done
+faults= trained=0 number=0
+for pid in $pids; do
+  wait "$pid"
+  code=$? number=$((number + 1))
+  if [ $code = 0 ]; then
+    grep -q '^saved after 30 steps' "out.$number" && trained=$((trained + 1))
+  else
+    grep -qE 'runs/many: another ricci-train is at work in it$' "err.$number" || faults+=" $(cat "err.$number")"
+  fi
+done
+verdict 'four starts at once: the others are told' "$faults"
+verdict 'one of them has trained' "$([ $trained = 1 ] || echo "$trained have")"
+verdict 'its model is that of a run alone' "$(cmp runs/{alone,many}/model.safetensors 2>&1)"
+
+# ---- A start that comes to nothing leaves nothing
+refuse 'no such text' 1 'neither none\.txt' train tiny.yaml name=nothing data=none.txt
+verdict 'no folder is left' "$([ ! -e runs/nothing ] || echo it is)"
+
+# ---- Links inside a run folder lead to a disk with more room, or into a store
+saving=(schedule=constant checkpoint_every=4)
+accept 'a run in one piece' train tiny.yaml name=whole steps=12 "${saving[@]}"
+accept 'a run to link from' train tiny.yaml name=x2 steps=8 "${saving[@]}"
+for name in config.yaml tokenizer.json metrics.jsonl model.safetensors checkpoints checkpoints/step-00000008.safetensors; do
+  rm -rf runs/linked store kept && cp -r runs/x2 runs/linked && mkdir store && mv runs/linked/$name store/object && cp -r store kept
+  ln -s "$PWD/store/object" runs/linked/$name
+  accept "a model with a link in the place of $name" eval runs/linked
+  accept "a run with a link in the place of $name" train tiny.yaml name=linked steps=12 "${saving[@]}"
+  verdict 'the same model' "$(cmp runs/{whole,linked}/model.safetensors 2>&1)"
+  case $name in
+    checkpoints) verdict 'the new checkpoints are on the other disk' "$([ -L runs/linked/checkpoints ] && cmp <(tensors runs/whole/checkpoints/step-00000012.safetensors) <(tensors store/object/step-00000012.safetensors) 2>&1)" ;;
+    metrics.jsonl) ;; # it grows where it is
+    *) verdict "what $name led to is as it was" "$(diff -r kept store 2>&1)" ;;
+  esac
+done
+rm -rf runs/linked store && cp -r runs/x2 runs/linked && rm -r runs/linked/checkpoints runs/linked/model.safetensors && ln -s /nowhere runs/linked/checkpoints
+refuse 'a disk that is not there' 1 'runs/linked/checkpoints: is a link to /nowhere, which is not there' train tiny.yaml name=linked steps=12 "${saving[@]}"
+
+# ---- Readers beside a training
+start train "${endless[@]}" name=busy checkpoint_every=1 eval_every=3
+await 'has_checkpoint busy'
+faults=
+for ((number = 1; number <= rounds; ++number)); do
+  case $((number % 3)) in 0) which=best ;; *) which=last ;; esac
+  run eval runs/busy --checkpoint $which || faults+=" $number ($which): $(cat err)"
+  kill -0 $background 2>/dev/null || faults+=" $number: the training ended"
+done
+verdict "ricci-eval beside a training, $rounds times" "$faults"
+kill -INT $background
+ended
+verdict 'the training ends well' "$([ $? = 0 ] || echo no)"
+
+echo "$failures failed"
+exit $((failures > 0))
