@@ -226,7 +226,10 @@ struct Reader {
     for (const auto& item : node) {
       const YAML::Node &key = item.first, &value = item.second;
       if (!key.IsScalar()) fail("{}: expected a key, got {}", {place(key), shown(key)});
-      if (prefix.empty() && key.Scalar() == "base") continue;  // read_file has read it
+      if (prefix.empty() && key.Scalar() == "base") {  // read_file has read it
+        if (!seen.insert("base").second) fail("{}: base is given twice", {place(key)});
+        continue;
+      }
       add(prefix + key.Scalar(), place(key), value);
     }
   }

@@ -154,6 +154,9 @@ TEST_CASE("config: a base is next to its file, and so are the texts that it name
   CHECK(load_config<TrainConfig>(folder / "8.yaml").schedule.lr == 7);
   CHECK(error_of([&] { load_config<TrainConfig>(folder / "9.yaml"); }) ==
         (folder / "1.yaml") + ":1: base: more than 8 files are below each other");
+  folder.write("other.yaml", "lr: 1\n");
+  CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: other.yaml\nbase: other.yaml\n")); }) ==
+        (folder / "run.yaml") + ":2: base is given twice");
   folder.write("base.yaml", "lr: 1\nstpes: 2\n");
   CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: base.yaml\n")); }) ==
         (folder / "base.yaml") + ":2: unknown key 'stpes', the nearest known key is 'steps'");
