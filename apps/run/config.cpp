@@ -198,7 +198,7 @@ struct Reader {
   Settings& settings;
   std::string source;  // a file, or "command line"
   bool has_lines = true;
-  bool is_of_run = false;        // the config.yaml of a run, whose removed keys are passed over
+  bool is_of_run = false;        // it is the config.yaml of a run: removed keys are passed over, because the run can continue
   bool lists_every_key = false;  // the same, older than the version in its first line: it has keys that nothing reads any longer
   std::string folder = {};       // as in Setting
   std::set<std::string> seen = {};
@@ -248,7 +248,7 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
         .lists_every_key = build.starts_with("commit ") && text.find(": ricci 0.") == text.npos,
         .folder = build.empty() ? folder : ""};
     const YAML::Node root = parse_yaml(text, path, true);
-    if (!is_yaml && root.IsNull()) fail("{}: there is no key in it", {path});
+    if (!is_yaml && root.IsNull()) fail("{}: holds no keys", {path});
     if (const YAML::Node base = root.IsMap() ? root["base"] : YAML::Node(); base && !base.IsNull()) {
       if (!base.IsScalar()) fail("{}: base: expected a run file, got {}", {file.place(base), shown(base)});
       if (bases == kMostBases) fail("{}: base: more than {} files are below each other", {file.place(base), kMostBases});
@@ -418,7 +418,7 @@ std::string describe(const std::vector<Field>& fields) {
   const auto line = [](const std::string& start, const std::string& comment) {
     return fmt::format("{:<{}} # {}", start, kCommentColumn, comment);
   };
-  return line("# base: other.yaml", "a run file whose keys come first") + "\n" +
+  return line("# base: other.yaml", "a run file; its keys come first") + "\n" +
          lines(fields, [&](const Field& field, const std::string& start) {
            return line(start + (field.follows_choices ? "null" : value_text(field)), comment_of(field));
          });

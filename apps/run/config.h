@@ -45,8 +45,8 @@ Settings settings_of(const std::string& path, const std::vector<std::string>& ov
 
 // Stores the keys that decide which others are read, and their defaults.
 void store_choices(const Settings& settings, const std::vector<Field>& fields);
-// Stores all of them, and returns the keys that got a value. Null unsets a key: an optional one, or one whose default follows from a
-// preset. Errors: a key that nothing reads as the config is (with the choices that do), a value of the wrong type or not allowed:
+// Stores all of them, and returns the keys that got a value. Null unsets a key if it is optional or if a preset gives its
+// default. Errors: a key that nothing reads as the config is (with the choices that do), a value of the wrong type or not allowed:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
 

@@ -39,7 +39,7 @@ bool is_cut(const TrainConfig& config) { return config.validation.empty(); }
 bool is_mixed(const TrainConfig& config) { return !config.weights.empty(); }
 
 // ---- The files of a config
-// Not found: a built-in text, or a text whose opening reports the error.
+// A path that is not found comes back as it is: it names the built-in text, or opening it reports the error.
 std::string found_or_given(const std::string& path) { return look_for_data(path).value_or(path).string(); }
 
 // Error: some are and some are not.

@@ -49,8 +49,8 @@ int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 // Fills in what the config leaves to the text: the size of the vocabulary, the token that ends a document, the names of the classes.
 void resolve(TrainConfig& config, const Corpus& corpus);
 
-// The tokens that a trained run is scored on: those of `paths`, texts of the config's format or shards, or if none are given the
-// validation files of the config, or the end of its data.
+// The tokens on which a trained run is scored. `paths` names shards, or texts in the format of the config. Without paths, the validation
+// files of the config are read, or the end of its data.
 Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace ricci::apps

@@ -40,7 +40,7 @@ struct EvaluationBatches {
 // use for the stride. A text that is shorter than a window is one window. Error: no position is left to score.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 
-// The same for the evaluations of a training: as many sequences of these tokens as eval_batches asks for.
+// For the evaluations of a training: eval_batches limits the number of batches.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
 
 // Over all batches, shared by the ranks.

@@ -228,7 +228,7 @@ void print_warnings(const TrainConfig& config) {
   as_trained.ctx = config.sequence_length();
   for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
   if (config.patience > 0 && config.eval_every == 0)
-    std::fputs("warning: patience: it ends no training, as eval_every: 0 evaluates at the end alone\n", stderr);
+    std::fputs("warning: patience: it never ends the training, because eval_every: 0 evaluates only after the last step\n", stderr);
 }
 
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks) {
@@ -262,7 +262,7 @@ std::string expected_line(const TrainConfig& config, int64_t done, double second
       static_cast<double>(evaluations) * seconds_per_step * static_cast<double>(evaluation_tokens) / step_tokens * share_of_forward;
   const double all = static_cast<double>(left) * seconds_per_step + evaluating;
   if (all < worth_telling) return "";
-  return "about " + clock_time(all) + ", of which " + clock_time(evaluating) + " for " + counted(evaluations, "evaluation") + "; " +
+  return "about " + clock_time(all) + ", including " + clock_time(evaluating) + " for " + counted(evaluations, "evaluation") + "; " +
          clock_time(static_cast<double>(to_next) * seconds_per_step) + " to the next one";
 }
 

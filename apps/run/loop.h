@@ -104,7 +104,7 @@ std::string sample_block(const TrainConfig& config, const Corpus& corpus, const 
 // 4 ranks on 2 machines, cpu by Open MPI 4.1.4
 // Before them the end of the learning rate's schedule, if the run continues past it, and bf16 on a CPU that is faster in f32.
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
-// about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
+// about 17:03:10, including 1:20:00 for 8 evaluations; 50:12 to the next one
 // The time that is left after `done` steps at this speed of a step. An evaluation computes only the forward: a token of it is taken to cost
 // a third of a token of a step. Empty if less than a minute is left.
 std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);

@@ -4,8 +4,9 @@
 //   tokenizer.json      the vocabulary
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
-//   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h. Their metadata have every key, and
-//                       a run that continues is compared with these, because a config.yaml can be edited
+//   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h. Their metadata have every key that
+//                       bits depend on, because a run that continues is compared with the keys it was trained with, and not with a file
+//                       that may have been edited
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of ricci-probe
 // A link in the place of one of them, or of checkpoints/, is followed, as to a disk with more room or into a store. A file that is written
 // again takes the place of its link; the target of the link stays as it was. Records are appended to the file that a link leads to.

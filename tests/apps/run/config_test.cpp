@@ -280,7 +280,7 @@ TEST_CASE("config: what is printed reads back to the same config") {
 TEST_CASE("config: the description of all keys is a run file of the defaults") {
   const std::string text = describe(TrainConfig());
   CHECK(keys_of(read(text)) == keys_of(read("")));
-  CHECK(text.starts_with("# base: other.yaml                 # a run file whose keys come first\nname: run "));
+  CHECK(text.starts_with("# base: other.yaml                 # a run file; its keys come first\nname: run "));
   CHECK(to_yaml(read("lr: 3e-4\nmodel: {layers: 2, bias: false}", {"data=[a, b]", "steps=7"})) ==
         "model:\n  layers: 2\n  bias: false\ndata: [a, b]\nsteps: 7\nlr: 0.0003\n");
   CHECK(contains(text, "\n  heads: 4                         # attention heads; they divide d; only mixer: sdp\n"));

@@ -196,13 +196,13 @@ TEST_CASE("run report: the time that is left, with the evaluations") {
   TrainConfig config;
   config.steps = 100, config.accumulation = 2, config.batch = 3, config.context = 5, config.eval_every = 40;
   // 100 steps, and evaluations behind the steps 40, 80 and 100.
-  CHECK(expected_line(config, 0, 30, 90) == "about 51:30, of which 1:30 for 3 evaluations; 20:00 to the next one");
-  CHECK(expected_line(config, 5, 30, 90) == "about 49:00, of which 1:30 for 3 evaluations; 17:30 to the next one");
-  CHECK(expected_line(config, 40, 30, 90) == "about 31:00, of which 1:00 for 2 evaluations; 20:00 to the next one");
+  CHECK(expected_line(config, 0, 30, 90) == "about 51:30, including 1:30 for 3 evaluations; 20:00 to the next one");
+  CHECK(expected_line(config, 5, 30, 90) == "about 49:00, including 1:30 for 3 evaluations; 17:30 to the next one");
+  CHECK(expected_line(config, 40, 30, 90) == "about 31:00, including 1:00 for 2 evaluations; 20:00 to the next one");
   // The next one is the last, which does not wait for 40 steps more.
-  CHECK(expected_line(config, 85, 30, 90) == "about 8:00, of which 0:30 for 1 evaluation; 7:30 to the next one");
+  CHECK(expected_line(config, 85, 30, 90) == "about 8:00, including 0:30 for 1 evaluation; 7:30 to the next one");
   config.eval_every = 0;
-  CHECK(expected_line(config, 50, 30, 9000) == "about 1:15:00, of which 50:00 for 1 evaluation; 25:00 to the next one");
+  CHECK(expected_line(config, 50, 30, 9000) == "about 1:15:00, including 50:00 for 1 evaluation; 25:00 to the next one");
   CHECK(expected_line(config, 50, 1, 30) == "");
 }
 
