@@ -161,3 +161,18 @@ TEST_CASE("config: a base is next to its file, and so are the texts that it name
   CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: base.yaml\n")); }) ==
         (folder / "base.yaml") + ":2: unknown key 'stpes', the nearest known key is 'steps'");
 }
+
+TEST_CASE("config: a config that a program has made gives the keys that differ from the defaults of its family, mixer and preset") {
+  TrainConfig plain;
+  give_differing(plain);
+  CHECK(plain.given.empty());
+  TrainConfig config = of_keys({"model.preset=llama", "model.mixer=sdp"});
+  config.given.clear();
+  config.model.d = 96;
+  config.model.block.bias = true;  // the default of preset gpt, and not of llama
+  config.model.block.ff = 300;
+  give_differing(config);
+  CHECK(config.given == std::set<std::string>{"model.preset", "model.d", "model.bias", "model.ff"});
+  const TextsByKey keys = keys_of(config);
+  CHECK(keys_of(again(config, {})) == keys);
+}
