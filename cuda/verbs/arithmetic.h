@@ -22,5 +22,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype);
 inline Tensor sum_to(const Tensor& x, const Shape& shape) { return sum_to(x, shape, x.dtype()); }
 Tensor convert(const Tensor& x, Dtype dtype);  // the same values, rounded to another floating-point dtype
 int64_t count_nonfinite(const Tensor& x);      // how many elements are NaN or infinite
+// The place of the largest element in each row of x [.. c], the first of equal ones, as i64 [r]; 0 where it is NaN.
+Tensor largest_in_rows(const Tensor& x);
 
 }  // namespace ricci

@@ -53,6 +53,16 @@ Evaluation mean_of(
 
 constexpr int64_t kMaxLogits = int64_t{1} << 25;
 
+// The predictions of a batch. The loss never holds all logits, and neither does this: they would be most of an evaluation's memory.
+void count_predictions(const Model& model, const Inputs& inputs, Predictions& predictions) {
+  const int64_t sequences = inputs.ids_bc.shape()[0], at_once = rows_at_once(model, inputs.ids_bc.shape()[1]);
+  for (int64_t first = 0; first < sequences; first += at_once) {
+    const int64_t count = std::min(at_once, sequences - first);
+    const Tensor lengths_b = inputs.lengths_b ? inputs.lengths_b.rows(first, count) : Tensor();
+    predictions.add(model.logits({inputs.ids_bc.rows(first, count), {}, lengths_b}), inputs.targets.rows(first, count));
+  }
+}
+
 double nats_of(const float* logits, int64_t vocab, int64_t target) {
   const float largest = *std::max_element(logits, logits + vocab);
   double sum = 0;
@@ -76,7 +86,7 @@ Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, con
 Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks) {
   Predictions predictions;
   Evaluation result = mean_of(model, count, batch, after_batch, ranks, [&](const MicroBatch& one) {
-    predictions.add(model.logits(one.inputs), one.inputs.targets);
+    count_predictions(model, one.inputs, predictions);
     return item(model.text_loss(one.inputs));
   });
   predictions.add_other_ranks(ranks);

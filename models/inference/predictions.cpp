@@ -15,14 +15,9 @@ double ratio(int64_t part, int64_t whole) { return whole ? static_cast<double>(p
 
 // f(row, target, prediction) for every row of the logits [.. v] whose target is not -1.
 template <class F> void each_prediction(const Tensor& logits, const Tensor& targets, const F& f) {
-  const Tensor wide = to(convert(logits, Dtype::f64), Device::cpu), host = to(targets, Device::cpu);
-  const int64_t columns = logits.shape()[-1];
-  for (int64_t r = 0; r < host.size(); ++r) {
-    const int64_t target = host.data<int64_t>()[r];
-    if (target == -1) continue;
-    const double* const row = wide.data<double>() + r * columns;
-    f(r, target, std::max_element(row, row + columns) - row);
-  }
+  const Tensor predicted = to(largest_in_rows(logits), Device::cpu), host = to(targets, Device::cpu);
+  for (int64_t r = 0; r < host.size(); ++r)
+    if (const int64_t target = host.data<int64_t>()[r]; target != -1) f(r, target, predicted.data<int64_t>()[r]);
 }
 
 // Counts stay below 2^53, so that f64 holds their sums.

@@ -58,6 +58,27 @@ TEST_CASE("predictions: tokens and whole sequences are counted, targets of -1 ar
   CHECK(Predictions().token_accuracy() == 0);
 }
 
+TEST_CASE("predictions: the first of the largest logits, on every device and in every dtype") {
+  on_every_device([](Device device) {
+    for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
+      const Tensor logits_rv = convert(randn({7, 301}, 5), dtype);  // in bf16 some of them are equal
+      for (const auto& [row, column] : {std::pair{0, 300}, {1, 0}, {2, 17}, {2, 230}}) {
+        const Tensor element = logits_rv.rows(row, 1).reshaped({301}).rows(column, 1);
+        fill(element, 100);
+      }
+      const Tensor host = convert(logits_rv, Dtype::f64), found = to(largest_in_rows(to(logits_rv, device)), Device::cpu);
+      REQUIRE(found.shape() == Shape{7});
+      for (int64_t r = 0; r < 7; ++r) {
+        const double* const row = host.data<double>() + r * 301;
+        CHECK(found.data<int64_t>()[r] == std::max_element(row, row + 301) - row);
+      }
+      CHECK(found.data<int64_t>()[2] == 17);
+      fill(logits_rv, NAN);
+      CHECK(item(to(largest_in_rows(to(logits_rv, device)), Device::cpu), 3) == 0);
+    }
+  });
+}
+
 TEST_CASE("confusion: three classes") {
   const Confusion confusion = counted({{5, 2, 1}, {0, 3, 3}, {2, 0, 8}});
   CHECK(confusion.total() == 24);
