@@ -91,20 +91,6 @@ void check(const ModelConfig& c) {
   });
 }
 
-void check_packs(const ModelConfig& c) {
-  if (c.family != family_of<Decoder>)
-    fail("model.family: {}, which does not keep packed documents apart, expected {}", {name_of(c.family), name_of(family_of<Decoder>)});
-  std::string packing;
-  Mixers::each([&]<class M>() {
-    if constexpr (requires { M::kPacks; }) packing += (packing.empty() ? "" : ", ") + std::string(M::kName);
-  });
-  Mixers::call_for(c.mixer, [&]<class M>() {
-    if constexpr (!requires { M::kPacks; })
-      fail("model.mixer: {}, which does not keep packed documents apart, expected {}", {M::kName, packing});
-  });
-  if (!c.causal) fail("model.causal: false, but packed documents are read by causal models only");
-}
-
 namespace {
 
 // Warnings about keys that go beyond the context; empty if there are none.

@@ -41,9 +41,6 @@ void apply_preset(ModelConfig& config);
 // Error: the first value that cannot be, as "model.heads: 3 does not divide d = 64". vocab must be known by now.
 void check(const ModelConfig& config);
 
-// Error: packed documents (Inputs::starts_bc) cannot be kept apart in such a model. It names the key.
-void check_packs(const ModelConfig& config);
-
 // Warnings about a config that can be trained, a line each: levels that reach less than the context, scales that have
 // no cells.
 std::vector<std::string> warnings(const ModelConfig& config);

@@ -80,15 +80,9 @@ Model::Model(const ModelConfig& config) : config_(config) {
 Model::Model(Model&&) noexcept = default;
 Model::~Model() = default;
 
-// Error: documents are packed, but the model does not keep them apart.
-const Inputs& Model::checked(const Inputs& inputs) const {
-  if (inputs.starts_bc) check_packs(config_);
-  return inputs;
-}
-
-Tensor Model::logits(const Inputs& inputs) const { return any_->logits(checked(inputs)); }
-Tensor Model::loss(const Inputs& inputs) const { return any_->loss(checked(inputs)); }
-Tensor Model::text_loss(const Inputs& inputs) const { return any_->text_loss(checked(inputs)); }
+Tensor Model::logits(const Inputs& inputs) const { return any_->logits(inputs); }
+Tensor Model::loss(const Inputs& inputs) const { return any_->loss(inputs); }
+Tensor Model::text_loss(const Inputs& inputs) const { return any_->text_loss(inputs); }
 int64_t Model::counted(const Inputs& inputs, int64_t targets) const { return any_->counted(inputs, targets); }
 
 std::unique_ptr<DecodingState> Model::init_state(int64_t batch) const { return any_->init_state(batch); }
@@ -96,7 +90,7 @@ Tensor Model::advance(const Tensor& ids_bc, DecodingState& state) const { return
 Tensor Model::advance_all(const Tensor& ids_bc, DecodingState& state) const { return any_->advance_all(ids_bc, state); }
 
 std::vector<MixingLayer> Model::layers() const { return any_->layers(); }
-Tensor Model::hidden(const Inputs& inputs) const { return any_->hidden(checked(inputs)); }
+Tensor Model::hidden(const Inputs& inputs) const { return any_->hidden(inputs); }
 Tensor Model::token_embeddings(const Tensor& ids_bc) const { return any_->token_embeddings(ids_bc); }
 
 void Model::init(uint64_t seed) {

@@ -73,8 +73,6 @@ class Model final : public MemoryHolder {
   void each_held(const Visit& visit) const override;
 
  private:
-  const Inputs& checked(const Inputs& inputs) const;
-
   struct Any;  // a model of whatever family
   template <class Made> struct Known;
 

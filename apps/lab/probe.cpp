@@ -66,22 +66,6 @@ Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
   return lengths_b;
 }
 
-// Where the document of each position begins, of tensor documents, in which neighbours of one document have the same number; empty when
-// the file has none.
-Tensor load_starts(const SafetensorsFile& file, const Shape& ids) {
-  if (!file.contains("documents")) return {};
-  const Tensor documents_bc = load_integers(file, "documents", 2, "[batch position]"), starts_bc(ids, Dtype::i64);
-  if (!(documents_bc.shape() == ids)) fail("{}: documents {} and ids {} differ", {file.path(), show(documents_bc.shape()), show(ids)});
-  const int64_t* const document = documents_bc.data<int64_t>();
-  for (int64_t i = 0; i < documents_bc.size(); ++i) {
-    const int64_t t = i % ids[1];
-    if (t > 0 && document[i] < document[i - 1])
-      fail("{}: document {} at [{} {}] of documents comes after {}", {file.path(), document[i], i / ids[1], t, document[i - 1]});
-    starts_bc.data<int64_t>()[i] = t > 0 && document[i] == document[i - 1] ? starts_bc.data<int64_t>()[i - 1] : t;
-  }
-  return starts_bc;
-}
-
 // A coarse model is held to its own tokens and needs no targets.
 Tensor load_targets(const SafetensorsFile& file, Objective objective, const Shape& ids) {
   if (objective == Objective::next_cell) return {};
@@ -95,11 +79,10 @@ Tensor load_targets(const SafetensorsFile& file, Objective objective, const Shap
 Inputs load_inputs(const SafetensorsFile& file, Objective objective, Device device) {
   const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets = load_targets(file, objective, ids_bc.shape());
   for (const std::string& name : file.names())
-    if (name != "ids" && name != "targets" && name != "lengths" && name != "documents")
-      fail("{}: tensor {} is not read by this family", {file.path(), name});
-  const Tensor lengths_b = load_lengths(file, ids_bc.shape()), starts_bc = load_starts(file, ids_bc.shape());
+    if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
+  const Tensor lengths_b = load_lengths(file, ids_bc.shape());
   const auto placed = [&](const Tensor& t) { return t ? to(t, device) : t; };
-  return {placed(ids_bc), placed(targets), placed(lengths_b), placed(starts_bc)};
+  return {placed(ids_bc), placed(targets), placed(lengths_b)};
 }
 
 // A tensor for the output file: on the CPU, bf16 widened to f32.
@@ -143,8 +126,7 @@ int main(int argc, char** argv) {
         app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
         app.add_option("--input", options.input,
                "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch], of a coarse model none; "
-               "lengths, i64 [batch], where sequences are padded; documents, i64 [batch position], not falling, where each sequence holds "
-               "several, which are equal in the positions of one document")
+               "lengths, i64 [batch], where sequences are padded")
             ->required();
         app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
         app.add_flag("--scores", options.scores,

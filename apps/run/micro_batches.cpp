@@ -53,9 +53,7 @@ MicroBatch micro_batch_of(const Batch& batch, Device device) {
     return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.labels_b, {batch.batch}, device),
                 tensor_of(batch.lengths_b, {batch.batch}, device)},
         batch.scored};
-  MicroBatch micro_batch{{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.targets_bc, shape, device)}, batch.scored};
-  if (!batch.starts_bc.empty()) micro_batch.inputs.starts_bc = tensor_of(batch.starts_bc, shape, device);
-  return micro_batch;
+  return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.targets_bc, shape, device)}, batch.scored};
 }
 
 StepLayout layout_of(const TrainConfig& config) {
@@ -67,7 +65,7 @@ StepShape step_shape_of(const TrainConfig& config) {
   const StepLayout layout = layout_of(config);
   return {layout.sequences, config.sequence_length(), layout.micro_batches, storage_dtype(config.precision),
       config.recompute == Recompute::blocks, config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); },
-      config.cuda_graph, config.pack == Pack::best, 1, storage_dtype(config.reduce_dtype)};
+      config.cuda_graph, 1, storage_dtype(config.reduce_dtype)};
 }
 
 StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine) : config_(config), feed_(feed_of(corpus, config, mine)) {}

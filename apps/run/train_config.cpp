@@ -87,7 +87,7 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
   const Fields sharing = field.when(is_shuffled(c) && !is_classifier(c), "order: shuffled, format: messages");
   sharing("pack", c.pack,
       "how documents become sequences; stream: one after the other, cut where a sequence ends; none: each conversation is one; best: "
-      "several in each that fit best and do not see each other (format: none for messages)")
+      "several in each that fit best (format: none for messages)")
       .follows();
 }
 
@@ -174,7 +174,6 @@ void check_chat(const TrainConfig& c) {
 }
 
 void check_packing(const TrainConfig& c) {
-  if (c.pack == Pack::best) check_packs(c.model);
   if (is_chat(c) && c.pack == Pack::stream) fail("pack: stream, but format: messages has whole conversations, expected none or best");
   if (!is_chat(c) && c.pack == Pack::none)
     fail("pack: none, but format: {} has no conversations, expected stream or best", {name_of(c.format)});

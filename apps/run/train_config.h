@@ -30,7 +30,7 @@ enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
 // The way from documents to training sequences: one after the other, cut where a sequence ends; a conversation each; or several in each, by
-// best fit, which do not see each other (data/feeds/packing.h).
+// best fit (data/feeds/packing.h).
 enum class Pack : uint8_t { stream, none, best };
 constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 

@@ -25,8 +25,6 @@ struct Batch {
   int64_t scored = 0;  // targets other than kNoTarget
   // For documents under a label (DocumentBatches), which have no targets_bc. Else empty.
   std::vector<int64_t> labels_b = {}, lengths_b = {};
-  // Where documents are packed: the position in its row at which the document of each position begins. Else empty.
-  std::vector<int64_t> starts_bc = {};
 };
 
 // Positions that would predict `id`, with which documents start (TokenSource::first_id), do not count. An id of -1 leaves out none.

@@ -57,7 +57,6 @@ void add_document(Batch& batch, int64_t row, int64_t start, const std::vector<in
     const auto element = static_cast<size_t>(row * batch.context + start + i);
     const int64_t id = ids[static_cast<size_t>(i)], next = i + 1 < std::ssize(ids) ? ids[static_cast<size_t>(i + 1)] : kNoTarget;
     batch.ids_bc[element] = vocab ? id % vocab : id;
-    batch.starts_bc[element] = start;
     if (next < vocab) continue;  // there is no target, or it does not count
     batch.targets_bc[element] = next - vocab;
     ++batch.scored;
@@ -86,14 +85,12 @@ Batch packed_rows(std::span<const std::vector<std::vector<int64_t>>> rows, int64
   const auto count = std::ssize(rows);
   const auto size = static_cast<size_t>(count * context);
   Batch batch{count, context, std::vector<int64_t>(size, 0), std::vector<int64_t>(size, kNoTarget)};
-  batch.starts_bc.resize(size);
   for (int64_t row = 0; row < count; ++row) {
     int64_t start = 0;
     for (const std::vector<int64_t>& ids : rows[static_cast<size_t>(row)]) {
       add_document(batch, row, start, ids, vocab);
       start += std::ssize(ids);
     }
-    for (int64_t t = start; t < context; ++t) batch.starts_bc[static_cast<size_t>(row * context + t)] = start;
   }
   return batch;
 }

@@ -1,4 +1,4 @@
-// Several documents in one row, by best fit: few positions are padding, and each document is read by itself.
+// Several documents in one row, by best fit: few positions are padding. The model reads over the ends of documents, as in any text.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -30,8 +30,8 @@ struct PackingOptions {
 // padding: without `cuts`, where less than two tokens are left, and where the buffer is empty.
 std::vector<PackedRow> pack_documents(DocumentOrder& documents, const PackingOptions& options);
 
-// The batch of packed rows, given the tokens of each document. The last token of a document predicts nothing, and neither does padding,
-// which is a document by itself. vocab: V where documents are conversations (conversations.h), else 0.
+// The batch of packed rows, given the tokens of each document. The last token of a document predicts nothing, and neither does padding.
+// vocab: V where documents are conversations (conversations.h), else 0.
 Batch packed_rows(std::span<const std::vector<std::vector<int64_t>>> rows, int64_t context, int64_t vocab);
 
 }  // namespace ricci

@@ -24,7 +24,7 @@ struct StreamOptions {
   bool whole_documents = false;      // a sequence is a document under its label, without what exceeds the context
   bool conversations = false;        // or one of Conversations (conversations.h), with whole_documents
   bool full_width = false;           // every row of whole documents is as long as the context, however short they are
-  bool packs = false;                // a sequence has several documents, or conversations, each of which is read by itself (packing.h)
+  bool packs = false;                // a sequence has several documents, or conversations, that fit best (packing.h)
 };
 
 // The sequences of one corpus.

@@ -1,5 +1,5 @@
 // A body makes of the embeddings of tokens what the last map of a model reads. A Stack is one. It is a struct that has
-//   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Inputs. Or body(e_bcd, ends), where it heeds packed documents
+//   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Inputs.
 //   positions()              rows for the positions, added to the embeddings; empty: it has positions of its own, or none
 //   State                    what it remembers of the tokens read so far; make_state(batch, dtype, device) makes an empty one
 //   advance(e_bcd, state)    the next tokens -> h_bcd; positions_at_once() is how many of them one such call takes
@@ -40,13 +40,9 @@ template <Mixer M, class V> void visit_body(Stack<M>& stack, V&& v) { v("pos", s
 template <Body B> struct Shell {
   Tensor embedded(const Inputs& inputs) const {  // what the body reads, [b c d]
     check_positions(inputs.ids_bc.shape()[1], ctx);
-    if (inputs.starts_bc) return embed_documents(inputs.ids_bc, tok, body.positions(), embedding_config, inputs.starts_bc);
     return embed(inputs.ids_bc, tok, body.positions(), embedding_config);
   }
-  Tensor hidden(const Inputs& inputs) const {  // what the last map reads
-    if constexpr (requires { body(Tensor(), Ends()); }) return body(embedded(inputs), Ends(inputs.lengths_b, inputs.starts_bc));
-    else return body(embedded(inputs), inputs.lengths_b);
-  }
+  Tensor hidden(const Inputs& inputs) const { return body(embedded(inputs), inputs.lengths_b); }  // what the last map reads
 
   EmbeddingConfig embedding_config;
   Table tok;

@@ -118,7 +118,7 @@ std::vector<double> token_nats(const Model& model, const Inputs& inputs) {
   check_targets(inputs.targets, inputs.ids_bc);
   const NoTape unrecorded;
   const Training off(false);
-  const Tensor logits = to(convert(model.logits({inputs.ids_bc, {}, inputs.lengths_b, inputs.starts_bc}), Dtype::f32), Device::cpu),
+  const Tensor logits = to(convert(model.logits({inputs.ids_bc, {}, inputs.lengths_b}), Dtype::f32), Device::cpu),
                targets = to(inputs.targets, Device::cpu);
   const int64_t vocab = logits.shape()[2], rows = targets.size();
   for (int64_t r = 0; r < rows; ++r)

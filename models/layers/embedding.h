@@ -67,13 +67,6 @@ inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {
   return config.scale_embedding ? std::sqrt(static_cast<double>(tok.weight.value.shape()[1])) : 1.0;
 }
 
-// As embed() below, for packed documents, whose positions begin with 0: row t - starts_bc[b][t] is added.
-inline Tensor embed_documents(
-    const Arg& ids_bc, const Table& tok, const Arg& positions_Cd, const EmbeddingConfig& config, const Tensor& starts_bc) {
-  const Tensor x_bcd = embedding(ids_bc, tok.weight, Tensor(), embedding_scale(config, tok));
-  return positions_Cd ? x_bcd + embedding(positions_within(starts_bc), positions_Cd, Tensor()) : x_bcd;
-}
-
 // Token embeddings of positions from `first` on, each with its row of positions_Cd added, unless that is empty.
 inline Tensor embed(const Arg& ids_bc, const Table& tok, const Arg& positions_Cd, const EmbeddingConfig& config, int64_t first = 0) {
   return embedding(ids_bc, tok.weight, positions_Cd, embedding_scale(config, tok), first);

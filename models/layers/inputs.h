@@ -11,9 +11,6 @@ struct Inputs {
   Tensor ids_bc;       // i64 [b c]: tokens
   Tensor targets{};    // i64 [b c], for a classifier [b]; -1: does not count. Only the loss reads them
   Tensor lengths_b{};  // i64 [b], 0 .. c: later positions are padding, which no position reads; empty: there is none
-  // i64 [b c]: where the document of each position begins, 0 .. its position, never falling along the sequence. Several documents are
-  // packed into a sequence, and each is read as if it were alone; empty: a sequence is one document. Only of models that check_packs.
-  Tensor starts_bc{};
 };
 
 inline void check_targets(const Tensor& targets, const Tensor& ids_bc) {

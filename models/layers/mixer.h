@@ -33,19 +33,13 @@ struct MixerShape {
   InitialWeights init{};
 };
 
-// The ends of what a position may read in whole sequences, as in Inputs: positions from lengths_b[b] on are padding, and those before
-// starts_bc[b][t] belong to other documents than position t. Empty: there is no padding; a sequence is one document.
-struct Ends {
-  Tensor lengths_b{}, starts_bc{};
-  Ends(const Tensor& lengths = {}, const Tensor& starts = {}) : lengths_b(lengths), starts_bc(starts) {}
-};
-
 // The config of a mixer or a family without keys of its own.
 struct NoKeys {};
 inline void visit_fields(NoKeys&, const Fields&) {}
 
 // A mixer is a struct that has
-//   m(x_bcd, ends)      whole sequences -> y_bcd
+//   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position reads; empty: there is
+//                       no padding
 //   m(x_bcd, cache)     the next positions -> y_bcd, the same as if all had been read at once; without gradient
 //   Cache               what it remembers of the positions read so far; make_cache(batch, dtype, device) makes an empty one
 //   positions_at_once() how many positions one such call takes
@@ -54,7 +48,6 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   M(shape, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
 // and may have
 //   kTurns              true: its queries and keys turn as in MixerShape::rope. kWhyNotTurns: why `positions: rope` cannot be
-//   kPacks              true: it heeds the starts of packed documents
 //   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file sets it to false
 //   check(config, shape)     throws for what cannot be
 //   warning(config, shape)   what a user should know of a config that works; may be empty
@@ -62,9 +55,9 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   forms()             the matrices of its scores
 //   metric_maps(x_bcd)  where its scores are a metric's: {q, p}, the maps of x whose products are the scores
 template <class M>
-concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Ends& ends, typename M::Cache& cache,
+concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache,
     const typename M::Config& config, const MixerShape& shape, Dtype dtype, Device device) {
-  { m(x_bcd, ends) } -> std::same_as<Tensor>;
+  { m(x_bcd, lengths_b) } -> std::same_as<Tensor>;
   { m(x_bcd, cache) } -> std::same_as<Tensor>;
   { m.make_cache(int64_t{}, dtype, device) } -> std::same_as<typename M::Cache>;
   { m.positions_at_once() } -> std::same_as<int64_t>;

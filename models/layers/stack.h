@@ -20,11 +20,11 @@ template <Mixer M> struct StackConfig {
 
 template <Mixer M> struct Stack {
   // Whole sequences. x_bcd are embeddings, with the positions already added.
-  Tensor operator()(const Arg& x_bcd, const Ends& ends) const {
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     Residual r{drop(x_bcd, dropout), {}};
     const Tape* const tape = recomputes_blocks ? Tape::recording() : nullptr;
     for (const Block<M>& block : blocks) {
-      const auto mix = [&block, ends](const Tensor& y_bcd) { return block.mixer(y_bcd, ends); };
+      const auto mix = [&block, lengths_b](const Tensor& y_bcd) { return block.mixer(y_bcd, lengths_b); };
       if (Watch* const watch = Watch::active()) watch->enter(&block.mixer);
       r = tape && block.wants_gradient(*tape, r) ? block.recomputed(r, mix) : block(r, mix);
     }

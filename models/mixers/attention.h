@@ -41,10 +41,9 @@ template <class Projection> struct Attention : Projection {
   using Cache = KeyCache;
 
   // Whole sequences.
-  Tensor operator()(const Arg& x_bcd, const Ends& ends) const {
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     AttentionOptions whole = options;
-    whole.lengths_b = ends.lengths_b;
-    whole.starts_bc = ends.starts_bc;
+    whole.lengths_b = lengths_b;
     if (!Training::active()) whole.dropout = 0;
     return mix(x_bcd, 0, [&](const Rows& q, const Rows& k, const Rows& v) { return watched_attention(q, k, v, sees, whole); });
   }

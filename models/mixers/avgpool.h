@@ -17,9 +17,7 @@ struct AveragePoolConfig {
 struct AveragePool {
   using Config = AveragePoolConfig;
 
-  Tensor operator()(const Arg& x_bcd, const Ends& ends) const {
-    return window_mean_difference(x_bcd, window, ends.lengths_b, ends.starts_bc);
-  }
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return window_mean_difference(x_bcd, window, lengths_b); }
 
   MeanWindow window;
   int64_t ctx;
@@ -39,7 +37,6 @@ struct AveragePool {
   int64_t positions_at_once() const { return ctx; }
 
   static constexpr const char* kName = "avgpool";
-  static constexpr bool kPacks = true;
   template <class V> void visit(V&&) {}
 };
 

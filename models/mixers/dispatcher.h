@@ -40,9 +40,9 @@ struct Dispatcher {
   using Config = DispatcherConfig;
 
   // Lengths are not read: padding comes last, and no position reads a later one.
-  Tensor operator()(const Arg& x_bcd, const Ends& ends) const {
+  Tensor operator()(const Arg& x_bcd, const Tensor&) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
-      return watched_shift_and_sum(v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0, ends.starts_bc});
+      return watched_shift_and_sum(v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
     });
   }
 
@@ -90,7 +90,7 @@ struct Dispatcher {
 
   static constexpr const char* kName = "dispatcher";
   static constexpr const char* kWhyNotTurns = "reads by distance already";
-  static constexpr bool kOnlyCausal = true, kPacks = true;
+  static constexpr bool kOnlyCausal = true;
   template <class V> void visit(V&& v) { v("value", value, "coef", coef, "out", out); }
 };
 

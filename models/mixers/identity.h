@@ -5,7 +5,7 @@
 namespace ricci {
 
 struct Identity {
-  Tensor operator()(const Arg& x_bcd, const Ends&) const { return x_bcd; }
+  Tensor operator()(const Arg& x_bcd, const Tensor&) const { return x_bcd; }
 
   static constexpr const char* kName = "identity";
   using Config = NoKeys;

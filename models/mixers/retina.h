@@ -38,8 +38,8 @@ struct RetinaAttention {
     AttentionConfig attention;
   };
 
-  Tensor operator()(const Arg& x_bcd, const Ends& ends) const {
-    return attention(x_bcd, each_scale(x_bcd, [&](size_t i) { return down[i](x_bcd); }), ends.lengths_b);
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
+    return attention(x_bcd, each_scale(x_bcd, [&](size_t i) { return down[i](x_bcd); }), lengths_b);
   }
 
   ScaleAttention attention;

@@ -46,7 +46,7 @@ struct DotProduct {
   }
 
   static constexpr const char* kName = "sdp";
-  static constexpr bool kTurns = true, kPacks = true;
+  static constexpr bool kTurns = true;
   Forms forms() const {
     if (q_norm.weight.value) return {};  // normalised: the scores are no products of two positions
     Forms forms = query_key_forms(qkv.weight.value.rows(0, heads * width), qkv.weight.value.rows(heads * width, kv_heads * width), heads);

@@ -44,8 +44,7 @@ std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepSha
   std::vector<MicroBatch> all;
   const Range mine = share_of(shape.micro_batches, rank);
   for (int64_t i = mine.lo; i < mine.hi; ++i)
-    all.push_back({{ids(bc), ids(classifier ? b : bc), classifier ? ids(b) : Tensor(), shape.packs ? ids(bc) : Tensor()},
-        shape.sequences * shape.context});
+    all.push_back({{ids(bc), ids(classifier ? b : bc), classifier ? ids(b) : Tensor()}, shape.sequences * shape.context});
   return all;
 }
 

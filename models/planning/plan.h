@@ -27,7 +27,6 @@ struct StepShape {
   Device device = Device::cpu;              // cuda is planned with the kernels of cuda_emulated, which are the same
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
   bool cuda_graph = false;                  // the step is recorded (StepGraph)
-  bool packs = false;                       // documents are packed (Inputs::starts_bc)
   int64_t ranks = 1;                        // that share the micro-batches
   Dtype reduce_dtype = Dtype::f32;          // in which they add up their gradients
 };

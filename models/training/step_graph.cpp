@@ -30,8 +30,7 @@ void StepGraph::take_inputs(const std::vector<WeightedInputs>& batches) {
   if (batches.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), inputs_.size()});
   for (size_t i = 0; i < batches.size(); ++i) {
     const auto& [inputs, weight] = inputs_[i];
-    for (Tensor Inputs::*part : {&Inputs::ids_bc, &Inputs::targets, &Inputs::lengths_b, &Inputs::starts_bc})
-      overwrite(inputs.*part, batches[i].inputs.*part);
+    for (Tensor Inputs::*part : {&Inputs::ids_bc, &Inputs::targets, &Inputs::lengths_b}) overwrite(inputs.*part, batches[i].inputs.*part);
     overwrite(weight, batches[i].weight);
   }
 }

@@ -17,8 +17,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace {
 
-// FLOPs of `products` matrix products over the pairs of a query and a key it sees. Packed documents, which a GPU would have to be asked
-// for, count as one.
+// FLOPs of `products` matrix products over the pairs of a query and a key it sees.
 double flops_of(const Problem& problem, int products) {
   int64_t pairs = 0;
   for (int64_t t = 0; t < problem.queries; ++t) {
@@ -70,11 +69,10 @@ Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& 
   problem.dropout = draw_dropout(options.dropout, problem.batches * problem.heads);
   const Outputs out = forward(problem, checked.views());
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
-  // problem.lengths and .starts are raw pointers: keeping the tensors, which the backward does not name, keeps their memory alive.
-  return record("attention", checked.inputs, out.y_bcd,
-      keep(tensors, out.y_bcd, out.lse_bnc, options.lengths_b, options.starts_bc, problem, checked.layout),
-      [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& y, const Tensor& lse, const Tensor&, const Tensor&,
-          const Problem& kept, const Layout& layout) -> Grads {
+  // problem.lengths is a raw pointer: keeping the tensor, which the backward does not name, keeps its memory alive.
+  return record("attention", checked.inputs, out.y_bcd, keep(tensors, out.y_bcd, out.lse_bnc, options.lengths_b, problem, checked.layout),
+      [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& y, const Tensor& lse, const Tensor&, const Problem& kept,
+          const Layout& layout) -> Grads {
         const Grads gradients = layout.gradients(tensors);
         attention_kernels::backward(kept, dy, layout.views(tensors), {y, lse}, layout.views(gradients));
         return gradients;

@@ -7,8 +7,7 @@
 //   gpu/                    blocks of 64 x 64 in shared memory, any width and dtype: no scores in memory any more
 //   cpu/                    the same blocks on CPU threads, as vectorised loops, or in bf16 where the processor has instructions for it
 //   flash/                  bf16 on tensor cores: scores and weights never leave the registers
-//   wide/                   bf16 heads of other widths: padded for flash/, or as matrix products and a softmax of whole rows; the latter
-//                           for packed documents with dropout too
+//   wide/                   bf16 heads of other widths: padded for flash/, or as matrix products and a softmax of whole rows
 //   decode/                 new positions against the cached keys and values of the earlier ones
 #pragma once
 #include <array>
@@ -39,10 +38,6 @@ struct AttentionOptions {
   // Heads of keys and values (Ainslie et al. 2023), one for each query head if it is 0. Each is shared by heads / kv_heads neighbouring
   // query heads: query head n attends to head n div (heads / kv_heads).
   int64_t kv_heads = 0;
-  // Packed documents: no query of sequence b sees a key before the start of its document, starts_bc[b][t] for query t. i64, 0 .. t, never
-  // falling along t, on the device of the keys; without starts a sequence is one document. Only where the keys are the tokens of the
-  // queries and none sees a later one. Not of attention_cached.
-  Tensor starts_bc{};
 };
 
 // Scaled dot-product attention (Vaswani et al. 2017) of c queries to C keys and their values. q is a view of [b, c, x]; k and
@@ -57,9 +52,8 @@ struct AttentionOptions {
 // any number of CPU threads.
 // Errors: an empty tensor, another rank; batches, key counts, widths, dtypes or devices that differ; columns that do not exist, or overlap
 // without being the same; a width that is no multiple of the heads; kv_heads that do not divide the heads; keys of less than one or more
-// than 2^24 tokens; a negative scale; a dropout outside [0, 1); lengths of another shape, dtype or device, a length outside 0 .. C; starts
-// likewise, or for keys that are no earlier tokens. On cuda, where reading the lengths would mean to wait, a length below 0 counts as 0
-// and one above C as C; a query whose start is after it sees no key.
+// than 2^24 tokens; a negative scale; a dropout outside [0, 1); lengths of another shape, dtype or device, a length outside 0 .. C. On
+// cuda, where reading the lengths would mean to wait, a length below 0 counts as 0 and one above C as C.
 Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options);
 
 // The definition of the above, in f64 with the whole c x C matrix, on the CPU: slow, what the tests hold `attention` to.
@@ -74,8 +68,8 @@ Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, c
 // slot t mod capacity. Both caches may be one tensor where k and v are the same view. Keys are tokens (scale 1). With a
 // window (sees.most) the caches need no more slots than that, else one per position. Without gradient.
 // Attention to cached cells of a coarser scale is `attention` itself, with the cache as k and v and sees.from(past).
-// Errors: a visibility that is not causal or not of tokens, lengths, starts, caches of another shape, dtype or device, one cache for
-// two views, too few slots.
+// Errors: a visibility that is not causal or not of tokens, lengths, caches of another shape, dtype or device, one cache for two views,
+// too few slots.
 Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk, int64_t past,
     const Visibility& sees, const AttentionOptions& options);
 
@@ -85,10 +79,10 @@ Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_c
 // heads of width 64, on one core of an AMD EPYC (Zen 5, 2026-11-24, `ricci-bench --rungs attention --threads 1`); the floor is 7.9 ms in
 // f32. Rungs with a minus need a GPU: their times have not been measured yet.
 //                                         lines        ms  gain
-//   ops/attention/definition.cpp            145      3162  in f64, with the derivative written out: the tests hold all others to it
+//   ops/attention/definition.cpp            139      3162  in f64, with the derivative written out: the tests hold all others to it
 //   ops/first_rungs.cpp                      91      36.0  contract, mask, softmax, contract: the formula as recorded ops
-//   ops/attention/cpu/forward.cpp           120      11.9  blocks of 64 x 64 and online softmax: scores stay in the caches
-//   ops/attention/gpu/forward.cu            137         -  the same blocks in shared memory, a block of threads each
-//   ops/attention/flash/forward.cu          101         -  tensor cores: scores and weights stay in registers
-//   ops/attention/flash/wgmma/forward.cu    113         -  products of four warps at once, on compute capability 9.0
+//   ops/attention/cpu/forward.cpp           116      11.9  blocks of 64 x 64 and online softmax: scores stay in the caches
+//   ops/attention/gpu/forward.cu            124         -  the same blocks in shared memory, a block of threads each
+//   ops/attention/flash/forward.cu           98         -  tensor cores: scores and weights stay in registers
+//   ops/attention/flash/wgmma/forward.cu    111         -  products of four warps at once, on compute capability 9.0
 //   ops/attention/wide/padded.cpp            83         -  heads of other widths, padded for flash/

@@ -68,10 +68,7 @@ void check_options(const char* op, const Visibility& sees, const AttentionOption
 Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
   check_options(op, sees, options);
   Dims dims;
-  dims.bind(op, "q_bcx, k_bCy, v_bCz, lengths_b, starts_bc",
-      {q.tensor, k.tensor, v.tensor, optional(i64(options.lengths_b)), optional(i64(options.starts_bc))});
-  if (options.starts_bc && (dims['c'] != dims['C'] || sees.scale != 1 || sees.least < 0))
-    fail("{}: starts of documents, expected keys that are the tokens of the queries, and causal attention", {op});
+  dims.bind(op, "q_bcx, k_bCy, v_bCz, lengths_b", {q.tensor, k.tensor, v.tensor, optional(i64(options.lengths_b))});
   Checked checked{};
   checked.layout.group = options.kv_heads ? options.heads / options.kv_heads : 1;
   const Rows* views[3] = {&q, &k, &v};
@@ -79,13 +76,11 @@ Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const
   const int64_t d = checked.layout.width[0];
   if (d % options.heads) fail("{}: {} columns are not a multiple of {} heads", {op, d, options.heads});
   check_lengths(op, options.lengths_b, dims['C']);
-  check_starts(op, options.starts_bc);
   const int64_t width = d / options.heads;
   const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(width));
   checked.problem = {dims['b'], dims['c'], dims['C'], options.heads, width, sees, scale};
   checked.problem.group = checked.layout.group;
   if (options.lengths_b) checked.problem.lengths = options.lengths_b.data<int64_t>();
-  if (options.starts_bc) checked.problem.starts = options.starts_bc.data<int64_t>();
   return checked;
 }
 

@@ -24,15 +24,10 @@ std::vector<Tensor> as_f64_on_cpu(const std::vector<Tensor>& tensors) {
   return all;
 }
 
-// The problem with lengths and starts that the CPU can read; they point into the tensors lengths_b and starts_bc.
-using Bounds = std::array<Tensor, 2>;
-Bounds bounds_of(const AttentionOptions& options) {
-  const auto on_cpu = [](const Tensor& t) { return t ? to(t, Device::cpu) : t; };
-  return {on_cpu(options.lengths_b), on_cpu(options.starts_bc)};
-}
-Problem on_cpu(Problem problem, const Tensor& lengths_b, const Tensor& starts_bc) {
+// The problem with lengths that the CPU can read; they point into the tensor lengths_b.
+Tensor lengths_on_cpu(const AttentionOptions& options) { return options.lengths_b ? to(options.lengths_b, Device::cpu) : Tensor(); }
+Problem on_cpu(Problem problem, const Tensor& lengths_b) {
   if (lengths_b) problem.lengths = lengths_b.data<int64_t>();
-  if (starts_bc) problem.starts = starts_bc.data<int64_t>();
   return problem;
 }
 
@@ -57,8 +52,7 @@ double factor(const Problem& problem, int64_t head, int64_t t, int64_t j) {
 
 // p_j of one query: a softmax over the keys that it sees, zero for the others.
 void probabilities(const Problem& problem, const Vectors& q, const Vectors& k, int64_t head, int64_t t, double* p) {
-  const int64_t start = problem.starts ? problem.starts[head / problem.heads * problem.queries + t] : 0;
-  const auto visible = [&](int64_t j) { return j >= start && j < problem.keys_of(head) && problem.sees.visible(t, j); };
+  const auto visible = [&](int64_t j) { return j < problem.keys_of(head) && problem.sees.visible(t, j); };
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t j = 0; j < problem.keys; ++j) {
     p[j] = dot(q.at(head, t), k.at(head, j), problem.width) * problem.scale;
@@ -104,10 +98,10 @@ void add_gradients(const Problem& problem, const Tensor& dy_bcd, const Tensor& p
 }
 
 Grads naive_backward(const Tensor& dy, const std::vector<Tensor>& given, const Tensor& p_bncC, const Problem& kept, const Tensor& lengths_b,
-    const Tensor& starts_bc, const Layout& layout) {
+    const Layout& layout) {
   Grads gradients;
   for (const Tensor& t : given) gradients.push_back(zeros(t.shape(), Dtype::f64, Device::cpu));
-  add_gradients(on_cpu(kept, lengths_b, starts_bc), as_f64_on_cpu(dy), p_bncC, layout.views(as_f64_on_cpu(given)), layout.views(gradients));
+  add_gradients(on_cpu(kept, lengths_b), as_f64_on_cpu(dy), p_bncC, layout.views(as_f64_on_cpu(given)), layout.views(gradients));
   for (size_t n = 0; n < given.size(); ++n) gradients[n] = as(gradients[n], given[n]);
   return gradients;
 }
@@ -117,8 +111,8 @@ Grads naive_backward(const Tensor& dy, const std::vector<Tensor>& given, const T
 Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
   auto checked = attention_kernels::check("naive_attention", q, k, v, sees, options);
   checked.problem.dropout = attention_kernels::draw_dropout(options.dropout, checked.problem.batches * checked.problem.heads);
-  const auto [lengths_b, starts_bc] = bounds_of(options);
-  const Problem problem = on_cpu(checked.problem, lengths_b, starts_bc);
+  const Tensor lengths_b = lengths_on_cpu(options);
+  const Problem problem = on_cpu(checked.problem, lengths_b);
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
   const Views inputs = checked.layout.views(as_f64_on_cpu(tensors));
   const Tensor y_bcd = zeros({problem.batches, problem.queries, problem.d()}, Dtype::f64, Device::cpu);
@@ -129,16 +123,15 @@ Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibi
     for (int64_t j = 0; j < problem.keys; ++j)
       for (int64_t x = 0; x < problem.width && p[j] != 0; ++x) y.at(head, t)[x] += factor(problem, head, t, j) * p[j] * v_of.at(head, j)[x];
   });
-  return record("naive_attention", checked.inputs, as(y_bcd, q.tensor),
-      keep(tensors, p_bncC, problem, lengths_b, starts_bc, checked.layout),
+  return record("naive_attention", checked.inputs, as(y_bcd, q.tensor), keep(tensors, p_bncC, problem, lengths_b, checked.layout),
       [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& p, const Problem& kept, const Tensor& lengths,
-          const Tensor& starts, const Layout& layout) { return naive_backward(dy, tensors, p, kept, lengths, starts, layout); });
+          const Layout& layout) { return naive_backward(dy, tensors, p, kept, lengths, layout); });
 }
 
 Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, const AttentionOptions& options) {
   const auto checked = attention_kernels::check("attention_weights", q, k, k, sees, options);
-  const auto [lengths_b, starts_bc] = bounds_of(options);
-  const Problem problem = on_cpu(checked.problem, lengths_b, starts_bc);
+  const Tensor lengths_b = lengths_on_cpu(options);
+  const Problem problem = on_cpu(checked.problem, lengths_b);
   const Views inputs = checked.layout.views(as_f64_on_cpu({checked.inputs.begin(), checked.inputs.end()}));
   return weights(problem, {problem, inputs.q}, {problem, inputs.k});
 }

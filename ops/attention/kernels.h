@@ -63,7 +63,7 @@ void backward_gpu(const Problem& problem, const Tensor& dy, const Views& inputs,
 enum class GpuPath : uint8_t {
   flash,     // flash/: in one pass, for some widths of heads
   padded,    // flash/ on copies of the views, whose heads have the next such width
-  products,  // wide/: matrix products and a softmax of whole rows, for wider heads and for dropout of packed documents
+  products,  // wide/: matrix products and a softmax of whole rows, for wider heads
   blocks     // gpu/: any width and dtype
 };
 GpuPath gpu_path(const Problem& problem, const std::vector<Rows>& views);

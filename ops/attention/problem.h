@@ -30,7 +30,6 @@ struct Problem {
   WeightDropout dropout{};
   const int64_t* lengths = nullptr;  // how many keys of each sequence exist, on the device; all if it is null
   int64_t group = 1;                 // neighbouring query heads that share a head of keys and values
-  const int64_t* starts = nullptr;   // [b c], where the document of each position begins, on the device; null without documents
 
   HD int64_t d() const { return heads * width; }
   // Counted in heads of keys and values: number h of them is shared by the query heads group h .. group h + group - 1.
@@ -45,7 +44,6 @@ struct Problem {
     if (!lengths) return keys;
     return between<int64_t>(0, lengths[head / heads], keys);
   }
-  HD Documents documents(int64_t head) const { return {starts ? starts + head / heads * queries : nullptr}; }
   // The number of the weight of query t and key 0; the other keys follow.
   HD int64_t weight(int64_t head, int64_t t) const { return ((dropout.first_head + head) * queries + t) * keys; }
 };

@@ -12,7 +12,7 @@
 //                                     near >= lo, and near < hi (end)       least = lo + scale - 1, most = hi + scale - 1
 // t - scale j grows with t and falls with j. Therefore the keys of a query are an interval, so are the queries of a key, and
 // both ends of these intervals never go back as t, or j, goes on: all that the queries t0 .. t1 see is between the first key
-// of t0 and the last key of t1. Padding only takes keys away from the end. Packed documents (Documents) take keys away from the begin.
+// of t0 and the last key of t1. Padding only takes keys away from the end.
 #pragma once
 #include <cstdint>
 
@@ -49,25 +49,6 @@ struct Visibility {
   HD int64_t whole_cells(int64_t tokens) const {
     if (scale == 1) return tokens;
     return tokens >= 0 ? tokens / scale : -((scale - 1 - tokens) / scale);
-  }
-};
-
-// Several documents in one sequence of tokens, each read as if it were alone: start_t[t] is where the document of position t begins,
-// and null is one document. Query t sees key j only if j >= start_t[t], beside the rule above, which must be causal. As start_t never
-// falls, both ends of the intervals still never go back:
-//   first key of t = max(first key, start_t[t]),   end query of j = min(end query, end of the document of j)
-struct Documents {
-  const int64_t* start_t = nullptr;
-
-  HD int64_t first_key(int64_t t, int64_t first) const { return start_t ? max(first, start_t[t]) : first; }
-  // The end of the document of j is the first position whose document begins after j.
-  HD int64_t end_query(int64_t j, int64_t end) const {
-    for (int64_t begin = j + 1; start_t && begin < end;) {
-      const int64_t middle = begin + (end - begin) / 2;
-      if (start_t[middle] > j) end = middle;
-      else begin = middle + 1;
-    }
-    return end;
   }
 };
 

@@ -28,11 +28,6 @@ Tensor integers_on(const std::vector<int64_t>& values, Device device) {
   return to(t, device);
 }
 
-Tensor starts_on(const std::vector<int64_t>& values, int64_t sequences, Device device) {
-  const Tensor t = integers_on(values, device);
-  return t ? t.reshaped({sequences, t.size() / sequences}) : t;
-}
-
 Tensor with_gaps(const Tensor& targets_r) {
   if (!targets_r || targets_r.dtype() != Dtype::i64) return targets_r;  // the op reports the mistake
   const Tensor host({targets_r.size()}, Dtype::i64);

@@ -69,8 +69,6 @@ void add_mixing_checks(std::vector<OpCheck>& all);   // attention, metric scores
 
 // i64 [n]; empty where there are no values.
 Tensor integers_on(const std::vector<int64_t>& values, Device device);
-// Starts of packed documents, i64 [sequences c]; empty where there are no values.
-Tensor starts_on(const std::vector<int64_t>& values, int64_t sequences, Device device);
 // The drawn targets with every third taken away.
 Tensor with_gaps(const Tensor& targets_r);
 

@@ -22,7 +22,7 @@ struct AttentionCheck {
   ViewOf q, k, v;
   Visibility sees = Visibility::causal();
   AttentionOptions options{.heads = 1};
-  std::vector<int64_t> lengths{}, starts{};
+  std::vector<int64_t> lengths{};
 };
 
 void add(std::vector<OpCheck>& all, const AttentionCheck& check) {
@@ -36,7 +36,6 @@ void add(std::vector<OpCheck>& all, const AttentionCheck& check) {
                      const int64_t kv_width = check.width / now.heads * (now.kv_heads ? now.kv_heads : now.heads);
                      const auto view = [&](ViewOf v, int64_t width) { return Rows{args[v.input], v.offset, width}; };
                      now.lengths_b = integers_on(check.lengths, x[0].value.device());
-                     now.starts_bc = starts_on(check.starts, check.inputs[0][0], x[0].value.device());
                      set_random_state({5, 1});
                      return f(view(check.q, check.width), view(check.k, kv_width), view(check.v, kv_width), check.sees, now);
                    }});
@@ -87,19 +86,6 @@ void add_group_checks(std::vector<OpCheck>& all) {
   add(all, {"groups: padding, a window, dropout, turned keys in another tensor", {{3, 9, 12}, {3, 9, 4}}, 8, {0}, {0, 8}, {1},
                Visibility::causal(4), {.heads = 4, .dropout = 0.2, .kv_heads = 2}, {9, 5, 1}});
   add(all, {"groups: keys and values are one view", {{1, 7, 9}, {1, 5, 3}}, 9, {0}, {1}, {1}, causal, {.heads = 3, .kv_heads = 1}});
-}
-
-// Several documents in a sequence.
-void add_document_checks(std::vector<OpCheck>& all) {
-  std::vector<int64_t> across_blocks(66, 0);  // documents of 1, 60 and 5 positions: the last crosses from a block to the next
-  std::fill(across_blocks.begin() + 1, across_blocks.begin() + 61, 1);
-  std::fill(across_blocks.begin() + 61, across_blocks.end(), 61);
-  const std::vector<int64_t> two_rows{0, 0, 0, 3, 3, 5, 5, 0, 1, 2, 2, 2, 2, 2};
-  const Visibility causal = Visibility::causal();
-  add(all, {"packed documents", {{2, 7, 12}}, 4, {0}, {0, 4}, {0, 8}, causal, {.heads = 2}, {}, two_rows});
-  add(all, {"packed documents, across blocks", {{1, 66, 6}}, 2, {0}, {0, 2}, {0, 4}, causal, {.heads = 1}, {}, across_blocks});
-  add(all, {"packed documents: groups, padding, a window, dropout", {{2, 7, 16}}, 8, {0}, {0, 8}, {0, 12}, Visibility::causal(3),
-               {.heads = 4, .dropout = 0.2, .kv_heads = 2}, {7, 4}, two_rows});
 }
 
 void add_cell_checks(std::vector<OpCheck>& all) {
@@ -160,15 +146,11 @@ void add_mixing_checks(std::vector<OpCheck>& all) {
   add_packed_checks(all);
   add_view_checks(all);
   add_group_checks(all);
-  add_document_checks(all);
   add_cell_checks(all);
-  const auto shift = [&](const char* what, int64_t b, int64_t c, int64_t d, int64_t levels, ShiftAndSumOptions options = {},
-                         std::vector<int64_t> starts = {}) {
+  const auto shift = [&](const char* what, int64_t b, int64_t c, int64_t d, int64_t levels, const ShiftAndSumOptions& options = {}) {
     all.push_back({"shift_and_sum", what, {normal({b, c, d}), normal({b, c, options.heads * levels})}, [=](const Arg& v, const Arg& coef) {
                      set_random_state({5, 3});  // this leaves out one of four levels
-                     ShiftAndSumOptions now = options;
-                     now.starts_bc = starts_on(starts, b, v.device());
-                     return shift_and_sum(v, coef, now);
+                     return shift_and_sum(v, coef, options);
                    }});
   };
   shift("two positions", 1, 2, 1, 1);
@@ -178,10 +160,6 @@ void add_mixing_checks(std::vector<OpCheck>& all) {
   shift("two walks", 1, 13, 5, 4);
   shift("two walks over more than a vector", 1, 17, 35, 5);
   shift("a level is skipped", 2, 13, 3, 4, {.dropout = 0.5});
-  shift("packed documents", 2, 7, 4, 3, {.heads = 2}, {0, 0, 0, 3, 3, 3, 3, 0, 0, 2, 2, 2, 2, 2});
-  all.push_back({"coefficients_within", "two documents of four positions", {normal({1, 8, 4})}, [](const Arg& coef_bcx) {
-                   return coefficients_within(coef_bcx, starts_on({0, 0, 0, 0, 4, 4, 4, 4}, 1, coef_bcx.device()), 2);
-                 }});
   add_metric_checks(all);
   add_rotary_checks(all);
 }

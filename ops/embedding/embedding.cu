@@ -18,7 +18,6 @@
 #include "cuda/verbs/elements.h"
 #include "cuda/verbs/rows.h"
 #include "ops/embedding/row_buckets.h"
-#include "ops/pooling/lengths.h"
 #include "ops/rows/sum_rows.h"
 
 namespace ricci {
@@ -55,13 +54,6 @@ template <class T> struct Forward {
     bad[2] = static_cast<unsigned long long>(context);
     bad[3] = static_cast<unsigned long long>(vocabulary);
   }
-};
-
-struct Within {
-  const int64_t* starts;
-  int64_t* result;
-  int64_t context;
-  HD void operator()(int64_t i) const { result[i] = i % context - starts[i]; }
 };
 
 // The rows that bucket_rows found for each id.
@@ -159,15 +151,6 @@ HOST Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positio
       });
 }
 
-HOST Tensor positions_within(const Tensor& starts_bc) {
-  DIMS(i64(starts_bc));
-  check_starts("positions_within", starts_bc);
-  const Tensor positions_bc = like(starts_bc);
-  for_each_element("positions_within", starts_bc.device(), starts_bc.size(),
-      Within{starts_bc.data<int64_t>(), positions_bc.data<int64_t>(), starts_bc.shape()[1]});
-  return positions_bc;
-}
-
 HOST void check_embedding_ids(Device device) {
   if (device == Device::cpu) return;  // checked there before the rows are read
   const Tensor& flag = bad_id_of(device);
@@ -191,7 +174,6 @@ HOST Tensor sinusoidal_positions(int64_t context, int64_t width, Dtype dtype, De
   return to(convert(pe, dtype), device);
 }
 
-CUDA_ELEMENT(Within);
 CUDA_ROWS(Forward);
 CUDA_ROWS(SumBucket);
 CUDA_ROWS(SumBatch);

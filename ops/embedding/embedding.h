@@ -10,10 +10,6 @@ namespace ricci {
 // On cuda the op does not wait for the kernel that finds the bad id: its row of y is NaN, and check_embedding_ids throws.
 Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positions_Cd, double scale = 1, int64_t first_position = 0);
 
-// The positions of packed documents, each counted from the start of its own: t - starts_bc[b][t], i64 [b c].
-// Error: a start outside 0 .. t, or before the one of position t - 1 (not looked for on cuda).
-Tensor positions_within(const Tensor& starts_bc);
-
 // The fixed positions of the transformer (Vaswani et al. 2017, section 3.5), [context width], computed in f64:
 //   pe[t, 2i] = sin(t w_i),  pe[t, 2i+1] = cos(t w_i),  w_i = 10000^(-2i/width)
 // A constant. Of an odd width the last column is a sine.

@@ -1,4 +1,4 @@
-// The lengths of sequences without their padding, and the places where the documents in them begin.
+// The lengths of sequences without their padding.
 #pragma once
 #include "core/error.h"
 #include "core/host_device.h"
@@ -15,17 +15,6 @@ inline void check_lengths(const char* op, const Tensor& lengths_b, int64_t conte
   for (int64_t b = 0; b < read.size(); ++b)
     if (const int64_t length = read.data<int64_t>()[b]; length < 0 || length > context)
       fail("{}: length {} at [{}] of lengths_b is outside 0 .. {}", {op, length, b, context});
-}
-
-// Error: a start of a document outside 0 .. its position, or before the start of the position before. Not checked as above.
-inline void check_starts(const char* op, const Tensor& starts_bc) {
-  if (!starts_bc || starts_bc.device() == Device::cuda || recording_graph()) return;
-  const Tensor read = to(starts_bc.detached(), Device::cpu);
-  const int64_t context = read.shape()[1];
-  for (int64_t i = 0; i < read.size(); ++i) {
-    const int64_t t = i % context, start = read.data<int64_t>()[i], least = t > 0 ? read.data<int64_t>()[i - 1] : 0;
-    if (start < least || start > t) fail("{}: start {} at [{} {}] of starts_bc is outside {} .. {}", {op, start, i / context, t, least, t});
-  }
 }
 
 // Lengths as kernels read them. Without them every position of every sequence counts.

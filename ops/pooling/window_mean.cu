@@ -9,7 +9,6 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/verbs/rows.h"
-#include "ops/attention/visibility.h"
 #include "ops/pooling/lengths.h"
 
 namespace ricci {
@@ -19,40 +18,28 @@ namespace window_mean_kernels {
 struct Extent {
   int64_t back, ahead;
   Lengths lengths;
-  HD int64_t first(int64_t /*b*/, int64_t c) const { return c > back ? c - back : 0; }
+  HD int64_t first(int64_t c) const { return c > back ? c - back : 0; }
   HD int64_t end(int64_t b, int64_t c) const {
     const int64_t length = lengths.length_of(b);
     return c + ahead + 1 < length ? c + ahead + 1 : length;
   }
   HD int64_t count(int64_t b, int64_t c) const {
-    const int64_t n = end(b, c) - first(b, c);
+    const int64_t n = end(b, c) - first(c);
     return n > 0 ? n : 0;
   }
   // The end of the windows that position t is in.
-  HD int64_t end_of_windows(int64_t /*b*/, int64_t t) const { return t + back + 1 < lengths.context ? t + back + 1 : lengths.context; }
+  HD int64_t end_of_windows(int64_t t) const { return t + back + 1 < lengths.context ? t + back + 1 : lengths.context; }
 };
 
-// The same where documents are packed: a causal window does not begin before its document.
-struct DocumentExtent : Extent {
-  const int64_t* start_bc;
-  HD Documents documents(int64_t b) const { return {start_bc + b * lengths.context}; }
-  HD int64_t first(int64_t b, int64_t c) const { return documents(b).first_key(c, Extent::first(b, c)); }
-  HD int64_t count(int64_t b, int64_t c) const {
-    const int64_t n = end(b, c) - first(b, c);
-    return n > 0 ? n : 0;
-  }
-  HD int64_t end_of_windows(int64_t b, int64_t t) const { return documents(b).end_query(t, Extent::end_of_windows(b, t)); }
-};
-
-template <class T, class E> struct ForwardOf {
+template <class T> struct Forward {
   using A = Accumulator<T>;
   const T* x_bcd;
   T* y_bcd;
-  E extent;
+  Extent extent;
 
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t context = extent.lengths.context, b = r / context, c = r % context, n = extent.count(b, c), d = row.n;
-    const T* const window = x_bcd + (b * context + extent.first(b, c)) * d;
+    const T* const window = x_bcd + (b * context + extent.first(c)) * d;
     const A share = n ? A(1) / A(n) : A(0);
     row.each([&](int64_t i) {
       A sum = 0;
@@ -62,20 +49,17 @@ template <class T, class E> struct ForwardOf {
   }
 };
 
-template <class T> using Forward = ForwardOf<T, Extent>;
-template <class T> using DocumentForward = ForwardOf<T, DocumentExtent>;
-
-template <class T, class E> struct BackwardOf {
+template <class T> struct Backward {
   using A = Accumulator<T>;
   const T* dy_bcd;
   T* dx_bcd;
-  E extent;
+  Extent extent;
 
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t context = extent.lengths.context, b = r / context, t = r % context, d = row.n;
     // Position t is in the windows of t - ahead .. t + back, unless it is padding.
     const bool counts = t < extent.lengths.length_of(b);
-    const int64_t first = t > extent.ahead ? t - extent.ahead : 0, end = extent.end_of_windows(b, t);
+    const int64_t first = t > extent.ahead ? t - extent.ahead : 0, end = extent.end_of_windows(t);
     row.each([&](int64_t i) {
       A sum = 0;
       for (int64_t c = first; c < end && counts; ++c) sum += A(dy_bcd[(b * context + c) * d + i]) / A(extent.count(b, c));
@@ -83,9 +67,6 @@ template <class T, class E> struct BackwardOf {
     });
   }
 };
-
-template <class T> using Backward = BackwardOf<T, Extent>;
-template <class T> using DocumentBackward = BackwardOf<T, DocumentExtent>;
 
 template <class T> struct MeanOfSequence {
   using A = Accumulator<T>;
@@ -119,33 +100,24 @@ HOST Extent extent_of(const MeanWindow& window, const Tensor& lengths_b, int64_t
   return {window.causal ? window.window - 1 : half, window.causal ? 0 : half, lengths_of(lengths_b, context)};
 }
 
-HOST DocumentExtent within(const Extent& extent, const Tensor& starts_bc) { return {extent, starts_bc.data<int64_t>()}; }
-
 }  // namespace window_mean_kernels
 
 using namespace window_mean_kernels;
 
-HOST Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, const Arg& lengths_b, const Tensor& starts_bc) {
-  const Dims n = DIMS(x_bcd, optional(i64(lengths_b)), optional(i64(starts_bc)));
+HOST Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, const Arg& lengths_b) {
+  const Dims n = DIMS(x_bcd, optional(i64(lengths_b)));
   if (window.window < 1) fail("window_mean_difference: the window is {}, expected 1 or more", {window.window});
   if (!window.causal && window.window % 2 == 0)
     fail("window_mean_difference: the window is {}, expected an odd number where it is not causal", {window.window});
-  if (starts_bc && !window.causal) fail("window_mean_difference: starts of documents, expected a causal window");
   check_lengths("window_mean_difference", lengths_b, n['c']);
-  check_starts("window_mean_difference", starts_bc);
   const Tensor y_bcd = like(x_bcd);
-  const char* const name = "window_mean_difference";
-  const Extent extent = extent_of(window, lengths_b, n['c']);
-  if (starts_bc) for_rows_of<DocumentForward>(name, n['b'] * n['c'], n['d'], x_bcd, y_bcd, within(extent, starts_bc));
-  else for_rows_of<Forward>(name, n['b'] * n['c'], n['d'], x_bcd, y_bcd, extent);
-  return record("window_mean_difference", {x_bcd}, y_bcd, keep(window, Tensor(lengths_b), starts_bc),
-      [](const Tensor& dy_bcd, const MeanWindow& window, const Tensor& lengths_b, const Tensor& starts_bc) -> Grads {
-        const char* const name = "window_mean_difference'";
+  for_rows_of<Forward>("window_mean_difference", n['b'] * n['c'], n['d'], x_bcd, y_bcd, extent_of(window, lengths_b, n['c']));
+  return record("window_mean_difference", {x_bcd}, y_bcd, keep(window, Tensor(lengths_b)),
+      [](const Tensor& dy_bcd, const MeanWindow& window, const Tensor& lengths_b) -> Grads {
         const Tensor dx_bcd = like(dy_bcd);
         const Shape& shape = dy_bcd.shape();
-        const Extent extent = extent_of(window, lengths_b, shape[1]);
-        if (starts_bc) for_rows_of<DocumentBackward>(name, shape[0] * shape[1], shape[2], dy_bcd, dx_bcd, within(extent, starts_bc));
-        else for_rows_of<Backward>(name, shape[0] * shape[1], shape[2], dy_bcd, dx_bcd, extent);
+        for_rows_of<Backward>(
+            "window_mean_difference'", shape[0] * shape[1], shape[2], dy_bcd, dx_bcd, extent_of(window, lengths_b, shape[1]));
         return {dx_bcd};
       });
 }
@@ -166,8 +138,6 @@ HOST Tensor mean_over_positions(const Arg& x_bcd, const Arg& lengths_b) {
 
 CUDA_ROWS(Forward);
 CUDA_ROWS(Backward);
-CUDA_ROWS(DocumentForward);
-CUDA_ROWS(DocumentBackward);
 CUDA_ROWS(MeanOfSequence);
 CUDA_ROWS(SpreadOverSequence);
 

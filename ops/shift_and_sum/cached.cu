@@ -50,7 +50,6 @@ HOST Tensor shift_and_sum_cached(
     const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options) {
   const char* op = "shift_and_sum_cached";
   if (options.dropout != 0) fail("{}: dropout is {}, expected none", {op, options.dropout});
-  if (options.starts_bc) fail("{}: starts of documents, expected none", {op});
   Problem problem = check(op, v_bcd, coef_bcx, options);
   Dims n;
   n.bind(op, "v_bcd, rings_bsd", {v_bcd, rings_bsd});

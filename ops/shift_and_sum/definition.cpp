@@ -1,5 +1,5 @@
 // The definition, level by level, made of ops that are recorded by themselves:
-//   V^{r+1}_bcnk = V^r_bcnk + c_bcn1 (V^r shifted 2^r positions to the right, zeros in front, and from other documents)_bcnk
+//   V^{r+1}_bcnk = V^r_bcnk + c_bcn1 (V^r shifted 2^r positions to the right, zeros in front)_bcnk
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "ops/elements/arithmetic.h"
@@ -7,18 +7,6 @@
 #include "ops/shift_and_sum/kernels.h"
 
 namespace ricci {
-
-namespace {
-
-// 1 where the position `shift` before belongs to the document, else 0: [b c 1 1].
-Tensor hears(const Tensor& starts_bc, int64_t shift, const Tensor& model) {
-  const Tensor starts = to(starts_bc, Device::cpu), hears_bc(starts.shape(), Dtype::f64);
-  for (int64_t i = 0; i < starts.size(); ++i)
-    hears_bc.data<double>()[i] = i % starts.shape()[1] - starts.data<int64_t>()[i] >= shift ? 1 : 0;
-  return to(convert(hears_bc, model.dtype()), model.device()).reshaped({starts.shape()[0], starts.shape()[1], 1, 1});
-}
-
-}  // namespace
 
 Tensor naive_shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
   const auto problem = shift_and_sum_kernels::check("naive_shift_and_sum", v_bcd, coef_bcx, options);
@@ -30,8 +18,7 @@ Tensor naive_shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAnd
     if (!(active >> r & 1)) continue;
     const int64_t shift = int64_t{1} << r;
     const Tensor in_front = zeros({b, shift, n, problem.width}, v_bcd.dtype(), v_bcd.device());
-    Tensor shifted_bcnk = concatenate({in_front, slice(v_bcnk, 1, 0, c - shift)}, 1);
-    if (options.starts_bc) shifted_bcnk = shifted_bcnk * hears(options.starts_bc, shift, v_bcd);
+    const Tensor shifted_bcnk = concatenate({in_front, slice(v_bcnk, 1, 0, c - shift)}, 1);
     v_bcnk = v_bcnk + slice(coef_bcnr, 3, r, 1) * shifted_bcnk;
   }
   return reshape(v_bcnk, {b, c, n * problem.width});

@@ -184,9 +184,7 @@ accept 'killed, they are read to the end' train "${packed[@]}" name=killed threa
 same 'with the same model' runs/{packed,killed}/model.safetensors
 shows 'the run keeps the packing' '^pack: best' runs/packed/config.yaml
 is 'and its template' chatml trained runs/packed/checkpoints/step-00000020.safetensors chat
-accept 'a mixer that hears by distance' train "${packed[@]}" name=dispatcher steps=3 model.mixer=dispatcher model.heads=1
-accept 'its plan' plan "${packed[@]}" model.vocab=400 --tape
-is 'has the starts in embeddings' 2 grep -c ' embedding ' out
+accept 'every mixer reads them' train "${packed[@]}" name=metric steps=3 model.mixer=metric
 refuse 'conversations in a stream' 1 'pack: stream, but format: messages has whole conversations, expected none or best' train "${small[@]}" name=bad pack=stream
 refuse 'texts one by one' 1 'pack: none, but format: text has no conversations, expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
 prints 'cut conversations are counted' '^[0-9,]+ conversations, [1-9][0-9,]* cut at 14 tokens, [1-9][0-9,]* left out \(no answer in the first 14 tokens\)$' train "${packed[@]}" pack=none context=14 steps=2 name=cut

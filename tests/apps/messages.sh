@@ -175,10 +175,6 @@ length below 0|0 lengths I64 [1] -1|length -1 at \[0\] of lengths is outside 0 \
 lengths of another batch|0 lengths I64 [2] 2 2|lengths \[2\] and ids \[1 3\] differ in their batch
 misshapen lengths|0 lengths I64 [1,1] 2|tensor lengths is \[1 1\], expected \[batch\]
 lengths that are no integers|0 lengths F64 [1] 0|tensor lengths is f64, expected i64
-packed documents|0 documents I64 [1,3] 4 4 7|
-documents that fall|0 documents I64 [1,3] 4 3 7|document 3 at \[0 1\] of documents comes after 4
-documents of another batch|0 documents I64 [3,1] 4 4 7|documents \[3 1\] and ids \[1 3\] differ
-misshapen documents|0 documents I64 [3] 4 4 7|tensor documents is \[3\], expected \[batch position\]
 END
 cp "$trained" in.safetensors
 probe model.yaml "$trained" refuse 'no ids' 1 'tensor ids is missing'

@@ -1,8 +1,7 @@
 // The speed of attention in bf16: forward alone, and forward and backward, beside torch/attention.py.
-//   ricci-bench-attention --device cuda [--batch 16 --context 1024 --heads 12 --kv-heads 12] [--documents 0 8] [--seconds 2]
+//   ricci-bench-attention --device cuda [--batch 16 --context 1024 --heads 12 --kv-heads 12] [--seconds 2]
 // Each measure is the best of five rounds of whole calls, of --seconds together, after one that is not counted. The
-// operations of the products are counted: 4 b heads c c width in the forward, 10 in the backward, half of it when causal. With n packed
-// documents of equal length, which are causal, they are the n-th part of that.
+// operations of the products are counted: 4 b heads c c width in the forward, 10 in the backward, half of it when causal.
 #include "ops/attention/attention.h"
 
 #include <CLI/CLI.hpp>
@@ -17,16 +16,8 @@ namespace {
 struct Options {
   std::string device = "cuda";
   int64_t batch = 16, context = 1024, heads = 12, kv_heads = 0;  // 0: a key head for each query head
-  std::vector<int64_t> documents = {0};                          // packed into each sequence, one measurement for each number; 0: none
   double seconds = 2;
 };
-
-Tensor starts_of(const Options& options, int64_t documents, Device device) {
-  const Tensor starts_bc({options.batch, options.context}, Dtype::i64);
-  const int64_t length = options.context / documents;
-  for (int64_t i = 0; i < starts_bc.size(); ++i) starts_bc.data<int64_t>()[i] = i % options.context / length * length;
-  return to(starts_bc, device);
-}
 
 // Seconds of one call.
 double time_of(const std::function<void()>& f, Device device, double seconds) {
@@ -43,27 +34,21 @@ double time_of(const std::function<void()>& f, Device device, double seconds) {
   return best;
 }
 
-const char* mask_of(int64_t documents, bool causal) {
-  if (documents) return "packed";
-  return causal ? "causal" : "full";
-}
-
-void measure(const Options& options, int64_t documents, int64_t width, bool causal) {
+void measure(const Options& options, int64_t width, bool causal) {
   const Device device = parse_device(options.device.c_str());
   const int64_t b = options.batch, c = options.context, d = options.heads * width;
   const int64_t key_columns = (options.kv_heads ? options.kv_heads : options.heads) * width;
   const Parameter qkv{bench::random({b, c, d + 2 * key_columns}, 1, Dtype::bf16, device), {}, "qkv"};
   const Tensor dy = bench::random({b, c, d}, 2, Dtype::bf16, device);
-  const AttentionOptions heads{
-      .heads = options.heads, .kv_heads = options.kv_heads, .starts_bc = documents ? starts_of(options, documents, device) : Tensor()};
+  const AttentionOptions heads{.heads = options.heads, .kv_heads = options.kv_heads};
   const Visibility sees = causal ? Visibility::causal() : Visibility::not_causal();
   const auto attend = [&](const Arg& x) {
     return attention({x, 0, d}, {x, d, key_columns}, {x, d + key_columns, key_columns}, sees, heads);
   };
-  const double pairs = static_cast<double>(c * c / std::max<int64_t>(1, documents)) / (causal ? 2 : 1);
+  const double pairs = static_cast<double>(c * c) / (causal ? 2 : 1);
   const double operations = static_cast<double>(4 * b * d) * pairs;
   const auto report = [&](const char* what, double work, double seconds) {
-    std::printf("measure %s_hd%d_%s %.1f GFLOP/s\n", what, static_cast<int>(width), mask_of(documents, causal), work / seconds * 1e-9);
+    std::printf("measure %s_hd%d_%s %.1f GFLOP/s\n", what, static_cast<int>(width), causal ? "causal" : "full", work / seconds * 1e-9);
     std::fflush(stdout);
   };
   report("forward", operations, time_of([&] { attend(qkv.value); }, device, options.seconds));
@@ -87,17 +72,11 @@ int main(int argc, char** argv) {
     app.add_option("--context", options.context, "positions")->check(apps::at_least_one);
     app.add_option("--heads", options.heads, "of each width")->check(apps::at_least_one);
     app.add_option("--kv-heads", options.kv_heads, "heads of keys and values, which the others share; 0: one for each");
-    app.add_option("--documents", options.documents, "of equal length in each sequence; 0: none")->check(CLI::NonNegativeNumber);
     app.add_option("--seconds", options.seconds, "of each measure");
   };
   return apps::run_app(argc, argv, text, setup, [&] {
-    for (int64_t documents : options.documents) {
-      if (documents && options.context % documents)
-        fail("--documents {}: expected a number that divides the context {}", {documents, options.context});
-      for (int64_t width : {64, 128})
-        for (bool causal : {true, false})
-          if (causal || !documents) measure(options, documents, width, causal);
-    }
+    for (int64_t width : {64, 128})
+      for (bool causal : {true, false}) measure(options, width, causal);
     return 0;
   });
 }

@@ -50,10 +50,10 @@ both() {
 
 # ---- attention
 part_attention() {
-  local each options=(--device cuda --seconds 0.5 --documents 0 8)
+  local each options=(--device cuda --seconds 0.5)
   plan forward_hd64_causal '300 TFLOP/s' '0.95 x PyTorch'
   plan forward_backward_hd64_causal '234 TFLOP/s' '0.85 x PyTorch'
-  for each in {forward,forward_backward}_hd{64_full,64_packed,128_causal,128_full,128_packed}; do plan "$each"; done
+  for each in {forward,forward_backward}_hd{64_full,128_causal,128_full}; do plan "$each"; done
   step ours - - both attention . ours 40 attention bench-attention "${options[@]}"
   step PyTorch - - both attention . torch 40 attention_torch attention "${options[@]}"
   RICCI_WITHOUT_WGMMA=1 step 'without wgmma' - - both attention . ours 40 attention_mma bench-attention "${options[@]}"

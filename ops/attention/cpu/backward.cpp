@@ -69,9 +69,7 @@ template <class T> class BackwardTask {
   // Some queries of the heads of task `number`, and some keys: all that share_ wants of them.
   void run(int64_t number, Interval queries, Interval keys) {
     const int64_t heads = share_.heads(problem_), head = number * heads, all_keys = problem_.keys_of(head);
-    const Documents documents = problem_.documents(head);
-    const Interval seeing = seeing_queries(documents, queries, keys),
-                   seen = seen_keys(documents, queries, {keys.begin, min(keys.end, all_keys)});
+    const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, min(keys.end, all_keys)});
     const Interval loaded = share_.want_q ? queries : seeing;
     for (int64_t n = 0; n < heads && (share_.want_q || seen.begin < seen.end); ++n) load_queries(head + n, loaded, n * share_.queries);
     for (int64_t j0 = keys.begin; j0 < keys.end; j0 += kBlock) {
@@ -90,12 +88,12 @@ template <class T> class BackwardTask {
 
  private:
   // The queries among some that see any of some keys, and the keys that are seen; both in whole blocks.
-  Interval seeing_queries(const Documents& documents, Interval queries, Interval keys) const {
+  Interval seeing_queries(Interval queries, Interval keys) const {
     return {max(queries.begin, problem_.sees.first_query(keys.begin) / kBlock * kBlock),
-        min(queries.end, documents.end_query(keys.end - 1, problem_.sees.end_query(keys.end - 1, problem_.queries)))};
+        min(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
   }
-  Interval seen_keys(const Documents& documents, Interval queries, Interval keys) const {
-    return {max(keys.begin, documents.first_key(queries.begin, problem_.sees.first_key(queries.begin)) / kBlock * kBlock),
+  Interval seen_keys(Interval queries, Interval keys) const {
+    return {max(keys.begin, problem_.sees.first_key(queries.begin) / kBlock * kBlock),
         min(keys.end, problem_.sees.end_key(queries.end - 1, problem_.keys))};
   }
   void clear(A* m, int64_t rows) const {
@@ -129,7 +127,7 @@ template <class T> class BackwardTask {
   // Query t is row t + at of q_, dy_ and dq_.
   void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t first_row, Interval queries) {
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
-      if (Tile::visible(problem_, head, all_keys, t0, j0)) add_block(Tile(problem_, head, all_keys, t0, j0), head, t0 + first_row);
+      if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 + first_row);
   }
 
   void add_block(const Tile& tile, int64_t head, int64_t first_row) {

@@ -34,25 +34,23 @@ struct Interval {
 // columns (j, keys) below are counted from there.
 struct Tile {
   Visibility sees;
-  Documents documents;
   int64_t all_queries, all_keys, t0, j0;
   uint8_t first[kBlock], end[kBlock];  // the columns that each row sees: none where end is not above first
 
-  Tile(const Problem& problem, int64_t head, int64_t keys_of_head, int64_t query, int64_t key)
-      : sees(problem.sees), documents(problem.documents(head)), all_queries(problem.queries), all_keys(keys_of_head), t0(query), j0(key) {
+  Tile(const Problem& problem, int64_t keys_of_head, int64_t query, int64_t key)
+      : sees(problem.sees), all_queries(problem.queries), all_keys(keys_of_head), t0(query), j0(key) {
     const auto column = [&](int64_t j) { return static_cast<uint8_t>(max<int64_t>(0, min(j - j0, keys()))); };
     for (int64_t i = 0; i < queries(); ++i) {
-      first[i] = column(documents.first_key(t0 + i, sees.first_key(t0 + i)));
+      first[i] = column(sees.first_key(t0 + i));
       end[i] = column(sees.end_key(t0 + i, all_keys));
     }
   }
   HD int64_t queries() const { return min(kBlock, all_queries - t0); }
   HD int64_t keys() const { return min(kBlock, all_keys - j0); }
   // True where any of these queries may see any of these keys.
-  static bool visible(const Problem& problem, int64_t head, int64_t keys_of_head, int64_t t0, int64_t j0) {
+  static bool visible(const Problem& problem, int64_t keys_of_head, int64_t t0, int64_t j0) {
     const int64_t last_query = min(t0 + kBlock, problem.queries) - 1, end_key = min(j0 + kBlock, keys_of_head);
-    return problem.documents(head).first_key(t0, problem.sees.first_key(t0)) < end_key &&
-           problem.sees.end_key(last_query, keys_of_head) > j0;
+    return problem.sees.first_key(t0) < end_key && problem.sees.end_key(last_query, keys_of_head) > j0;
   }
 
   // An empty interval becomes 0 .. 0.
@@ -61,7 +59,7 @@ struct Tile {
   HD Interval keys_of(int64_t i, int64_t n) const { return interval(first[i], end[min(i + n, queries()) - 1]); }
   HD Interval queries_of(int64_t j, int64_t n) const {
     const int64_t last = min(j + n, keys()) - 1, begin = max<int64_t>(sees.first_query(j0 + j) - t0, 0);
-    return interval(begin, documents.end_query(j0 + last, min(sees.end_query(j0 + last, all_queries), t0 + queries())) - t0);
+    return interval(begin, min(sees.end_query(j0 + last, all_queries), t0 + queries()) - t0);
   }
   // The columns of the score matrix that are computed for row i: all that any row of its group of 8 needs.
   HD Interval columns_of(int64_t i) const {

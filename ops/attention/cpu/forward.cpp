@@ -48,13 +48,12 @@ template <class T> class ForwardTask {
     }
     const T *k = tensors_.k.of_head(problem_, head), *v = tensors_.v.of_head(problem_, head);
     const int64_t all_keys = problem_.keys_of(head), end_key = problem_.sees.end_key(end - 1, all_keys);
-    const int64_t first_key = problem_.documents(head).first_key(first, problem_.sees.first_key(first));
-    for (int64_t j0 = first_key / kBlock * kBlock; j0 < end_key; j0 += kBlock) {
+    for (int64_t j0 = problem_.sees.first_key(first) / kBlock * kBlock; j0 < end_key; j0 += kBlock) {
       const int64_t keys = min(kBlock, all_keys - j0);
       pack_columns(k + j0 * tensors_.k.row, tensors_.k.row, keys, width, k_xj_);
       pack_rows(v + j0 * tensors_.v.row, tensors_.v.row, keys, width, A(1), v_, row_);
       for (int64_t t0 = first; t0 < end; t0 += kBlock)
-        if (Tile::visible(problem_, head, all_keys, t0, j0)) add_block(Tile(problem_, head, all_keys, t0, j0), head, t0 - first);
+        if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - first);
     }
     finish(tensors_.lse + head * problem_.queries + first, n);
     unpack(o_, row_, n, width, l_, A(1), tensors_.y.of_head(problem_, head) + first * tensors_.y.row, tensors_.y.row);

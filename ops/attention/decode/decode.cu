@@ -84,8 +84,7 @@ HOST void check_caches(
   dims.bind(op, "q_bcx, k_cache_bnsk, v_cache_bnsk", {checked.inputs[0], k_cache_bnsk, v_cache_bnsk});
   if (problem.sees.least < 0) fail("{}: new positions cannot see later ones, expected causal attention", {op});
   if (problem.sees.scale != 1) fail("{}: keys of {} tokens, expected keys that are tokens", {op, problem.sees.scale});
-  if (options.lengths_b || options.starts_bc)
-    fail("{}: the new positions are the last of their sequences, expected no {}", {op, options.lengths_b ? "lengths" : "starts"});
+  if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
   if (problem.keys != problem.queries) fail("{}: {} new queries, {} new keys, expected the same", {op, problem.queries, problem.keys});
   if (past < 0) fail("{}: past is {}, expected 0 or more", {op, past});
   if (dims['b'] != problem.batches || dims['n'] != heads || dims['k'] != problem.width)

@@ -52,7 +52,6 @@ HOST bool flash_takes(const Problem& problem, Device device) {
   if (device_memory(device).shared_bytes() < flash_shared_bytes(problem.width)) return false;
   const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // more than a block has rows
   constexpr int64_t kPositions = int64_t{1} << 27;
-  if (problem.starts && problem.dropout.active()) return false;
   return (k == 32 || k == 64 || k == 96 || k == 128) && heads * problem.queries < kPositions && heads * problem.keys < kPositions &&
          problem.sees.scale < flash::kFar / 2 / (problem.keys + blocks);
 }

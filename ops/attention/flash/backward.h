@@ -52,23 +52,6 @@ __device__ inline void hide_queries(const Visible& visible, int t0, int j0, floa
     }
 }
 
-template <int kTiles, int kPartTiles>
-__device__ inline void hide_queries(const VisibleInDocuments& visible, int t0, int j0, float (&p)[kTiles][kPartTiles][4]) {
-  hide_queries(static_cast<const Visible&>(visible), t0, j0, p);
-  int of_lane[kPartTiles / 4];  // each lane reads some starts for the others
-  UNROLL(2)
-  for (int n = 0; n < kPartTiles / 4; ++n) of_lane[n] = visible.start(t0 + 32 * n + lane());
-  UNROLL(16)
-  for (int x = 0; x < kPartTiles; ++x)
-    for (int e = 0; e < 2; ++e) {
-      const int start = __shfl_sync(~0u, of_lane[x / 4], x % 4 * 8 + lane_column() + e) - (j0 + lane_row());
-      UNROLL(4)
-      for (int i = 0; i < kTiles; ++i)
-        for (int half = 0; half < 2; ++half)
-          if (16 * i + 8 * half < start) p[i][x][2 * half + e] = 0;
-    }
-}
-
 // ds, from v . dy in its place, and p becomes what dropout leaves of it: element e of tile [i][x] stays where bit e of kept(i, x) is set.
 // In a sum of both gradients ds has the scale already.
 template <bool dropping, bool in_sum, int kTiles, int kPartTiles, class OfTile>

@@ -1,5 +1,4 @@
-// Flash attention in bf16 on tensor cores, for head widths 32, 64, 96 and 128. Other widths go to wide/, and so do packed documents with
-// dropout, for which no kernel is compiled. In reading order:
+// Flash attention in bf16 on tensor cores, for head widths 32, 64, 96 and 128; other widths go to wide/. In reading order:
 // tile.h (products of tiles in shared memory), mask.h (what is visible, what dropout keeps, the work of each thread block), launch.h,
 // softmax.h, forward.cu, backward.h and backward.cu, key_gradient.cu, query_gradient.cu; then wgmma/ with panels.h and the same kernels
 // on wgmma.
@@ -14,8 +13,7 @@ namespace ricci::attention_kernels {
 // capability 8.6, 8.9 and 12.0, which have 99 KiB.
 constexpr int flash_shared_bytes(int64_t width) { return static_cast<int>(1024 * width) + 1024; }
 
-// True where the kernels below can do it, whatever the views: one of the widths, positions within 32 bits, enough shared memory, and no
-// dropout of packed documents.
+// True where the kernels below can do it, whatever the views: one of the widths, positions within 32 bits, enough shared memory.
 bool flash_takes(const Problem& problem, Device device);
 // True where the kernels below can do it: bf16, one of the widths, positions within 32 bits, every row of every view on 16
 // bytes, and enough shared memory. Rows are loaded and stored 16 bytes at a time.

@@ -4,8 +4,7 @@
 //   s = q k^T,   o and l times 2^((m - m') z) where m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
 // and at the end y = o / l,  lse = m scale + log l. Scores and weights never leave the registers. The next keys and values are
 // copied while these are worked on. Only tiles that an edge of the mask crosses pay for the mask. Keys that are values, as those
-// of a metric, are copied once. The keys of packed documents begin at the tile in which the first query's document starts (mask.h).
-// GPUs with wgmma take wgmma/forward.cu for widths 64 and 128.
+// of a metric, are copied once. GPUs with wgmma take wgmma/forward.cu for widths 64 and 128.
 //
 // With b sequences, n heads of width k, c queries and c keys, N = b n c:
 //   bytes   8 N k read and written (q, k, v, y, once) + 4 N of lse; keys and values again from L2, c / 128 times
@@ -19,8 +18,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct ForwardKernel {
-  using Visible = VisibleToQueries<packed>;
+template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel {
   static constexpr int kQueries = 128, kKeys = 64;
   static constexpr int kTiles = dropping && kWidth > 96 ? 1 : 2, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kPart = kWidth <= 64 && !dropping ? 64 : 32, kPartTiles = kPart / 8;                 // keys at once
@@ -42,9 +40,8 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct F
 
   __device__ void operator()() const {
     const Place place(problem, problem.keys, blocks(), true);
-    Visible visible(bounds, problem, place.head);
+    const Visible visible(bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
-    visible.hold(t, t);
     begin_rows<kQueries, kThreads>(queries(), q, chunk_of(q, problem, place.head), t0, bounds.queries);
     ptx::cp_async_commit();
     const int k_chunk = chunk_of(k, problem, place.head), v_chunk = chunk_of(v, problem, place.head);

@@ -2,9 +2,7 @@
 // warp, and goes over the queries that see them, 32 at a time, of one query head after the other where several share the keys. Scores
 // are computed transposed: their rows are keys. Then they and their gradients have the layout of a left operand, and never leave the
 // registers. Keys that are values, as with a metric, are copied once, and have one gradient in half of the registers:
-// sum_t (m_tj p_tj dy_t + z ds_tj q_t). With packed documents the queries end with the document of the last key (mask.h), and keys that
-// are values are copied twice: one gradient is stored, and the other is added to it. GPUs with wgmma take wgmma/backward.cu for widths 64
-// and 128 and keys of one query head.
+// sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma take wgmma/backward.cu for widths 64 and 128 and keys of one query head.
 //
 // With N = b n c queries of width k, and N keys:
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times
@@ -18,8 +16,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct KeyGradientKernel {
-  using Visible = VisibleToKeys<packed>;
+template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKernel {
   static constexpr int kKeys = 128, kQueries = 64, kPart = 32, kPartTiles = kPart / 8;
   static constexpr int kTiles = kWidth <= (dropping ? 32 : 64) ? 2 : 1, kThreads = kKeys / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kOwn = keys_are_values ? kKeys : 2 * kKeys, kGradients = keys_are_values ? 1 : 2;
@@ -111,14 +108,13 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct K
   // Keys of padding have gradients too: zeros.
   __device__ void store(OfWarp& own, int row) const {
     if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.scale), keys(), row, own);
-    const bool one_sum = packed && tensors.dk.data == tensors.dv.data;  // dk has been stored
-    store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own, one_sum);
+    store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);
   }
   __device__ void store(const float (&gradient)[kTiles][kWidth / 8][4], const HeadRows<bf16>& target, float factor, const Tile<kWidth>& by,
-      int row, const OfWarp& own, bool add = false) const {
+      int row, const OfWarp& own) const {
     store_rows<kTiles, kWidth>(
         gradient, [&](int, int) { return factor; }, by, row, row_of(target, chunk_of(target, tensors.problem, own.head), own.j),
-        static_cast<int>(target.row), tensors.bounds.keys - own.j, add);
+        static_cast<int>(target.row), tensors.bounds.keys - own.j);
   }
 };
 

@@ -1,8 +1,6 @@
 // The weights that the flash attention kernels compute and keep: the visibility of whole tiles, the weights that dropout keeps,
 // and the order in which thread blocks take their work.
 #pragma once
-#include <type_traits>
-
 #include "ops/attention/flash/tile.h"
 #include "ops/attention/problem.h"
 
@@ -32,8 +30,6 @@ struct Visible {
   __device__ Visible(const Bounds& bounds, const Problem& problem, int head)
       : bounds(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
 
-  __device__ void hold(int, int) {}  // see QueriesInDocuments
-
   // The distance t - scale j is smallest in the corner (t0, j1 - 1) and largest in the corner (t1 - 1, j0). (The width j1 - j0 is known
   // when compiling: written with it, both corners cost a single product.)
   __device__ bool all(int t0, int t1, int j0, int j1) const {
@@ -60,44 +56,6 @@ struct Visible {
   }
 };
 
-// The same where documents are packed: query t sees key j only if j >= start_t, beside the rule above; scale is 1. Starts never fall.
-// Therefore
-//   first_key(t0)       is at least the start of t0: none of the queries t0 .. t1 - 1 sees an earlier key
-//   all                 needs j0 to be no earlier than the start of t1 - 1
-//   end_query(j0, j1)   is at most the end of the document of key j1 - 1
-struct VisibleInDocuments : Visible {
-  const Problem& problem;
-  int sequence;  // the place of its first position in `starts`
-  __device__ VisibleInDocuments(const Bounds& bounds_, const Problem& problem_, int head)
-      : Visible(bounds_, problem_, head), problem(problem_), sequence(head / static_cast<int>(problem.heads) * bounds.queries) {}
-
-  // For any t: queries after the last one have its start. Starts are limited to the sequence, since on cuda nobody has checked them.
-  __device__ int start(int t) const {
-    return static_cast<int>(between<int64_t>(0, problem.starts[sequence + min(t, bounds.queries - 1)], bounds.queries));
-  }
-  __device__ bool all(int t0, int t1, int j0, int j1) const { return Visible::all(t0, t1, j0, j1) && j0 >= start(t1 - 1); }
-  __device__ bool none(int t0, int t1, int j0, int j1) const { return Visible::none(t0, t1, j0, j1) || j1 <= start(t0); }
-  __device__ int first_key(int t0) const { return max(Visible::first_key(t0), start(t0)); }
-  __device__ int end_query(int j0, int j1) const {
-    return static_cast<int>(Documents{problem.starts + sequence}.end_query(min(j1, keys) - 1, Visible::end_query(j0, j1)));
-  }
-};
-// The same for a warp that asks about its own queries from t on, again and again: each lane holds the start of one of them (hold). Warps
-// that skip keys together ask `none` about the queries from `group` on.
-struct QueriesInDocuments : VisibleInDocuments {
-  int of_lane = 0, of_group = 0;
-  using VisibleInDocuments::VisibleInDocuments;
-  __device__ void hold(int t, int group) {
-    of_lane = start(t + lane());
-    of_group = start(group);
-  }
-  __device__ int start_of_row(int row) const { return __shfl_sync(~0u, of_lane, row); }
-  __device__ bool all(int t0, int t1, int j0, int j1) const { return Visible::all(t0, t1, j0, j1) && j0 >= start_of_row(t1 - 1 - t0); }
-  __device__ bool none(int t0, int t1, int j0, int j1) const { return Visible::none(t0, t1, j0, j1) || j1 <= of_group; }
-};
-template <bool packed> using VisibleToKeys = std::conditional_t<packed, VisibleInDocuments, Visible>;
-template <bool packed> using VisibleToQueries = std::conditional_t<packed, QueriesInDocuments, Visible>;
-
 // Sets a lane's part of row 16 i + 8 half + g to `hidden` in the columns x with step x < first or step x >= end.
 template <int kTiles, int kColumnTiles>
 __device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, int half, int step, int first, int end, float hidden) {
@@ -119,18 +77,6 @@ __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (
     for (int half = 0; half < 2; ++half) {
       const int t = t0 + 16 * i + 8 * half + lane_row(), end = min(t - bounds.least + 1, bounds.scale * visible.keys);
       hide_outside(c, i, half, bounds.scale, t - bounds.most + 1 - bounds.scale * j0, end - bounds.scale * j0, hidden);
-    }
-}
-template <int kTiles, int kColumnTiles>
-__device__ inline void hide_keys(const QueriesInDocuments& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
-  static_assert(16 * kTiles <= 32);
-  const Bounds& bounds = visible.bounds;
-  UNROLL(4)
-  for (int i = 0; i < kTiles; ++i)
-    for (int half = 0; half < 2; ++half) {
-      const int row = 16 * i + 8 * half + lane_row(), t = t0 + row;
-      hide_outside(
-          c, i, half, 1, max(visible.start_of_row(row), t - bounds.most + 1) - j0, min(t - bounds.least + 1, visible.keys) - j0, hidden);
     }
 }
 

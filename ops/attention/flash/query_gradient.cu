@@ -14,8 +14,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct QueryGradientKernel {
-  using Visible = VisibleToQueries<packed>;
+template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientKernel {
   static constexpr int kQueries = 128, kKeys = 64, kPart = 32, kPartTiles = kPart / 8;
   static constexpr int kTiles = kWidth <= (dropping ? 32 : 96) ? 2 : 1, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kStage = keys_are_values ? kKeys : 2 * kKeys;  // rows of a stage: keys, then values
@@ -40,9 +39,8 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct Q
   __device__ void operator()() const {
     const Problem& problem = tensors.problem;
     const Place place(problem, problem.keys, blocks(), true);
-    Visible visible(tensors.bounds, problem, place.head);
+    const Visible visible(tensors.bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
-    visible.hold(t, t);
     begin_rows<kQueries, kThreads>(queries(), tensors.q, chunk_of(tensors.q, problem, place.head), t0, tensors.bounds.queries);
     begin_rows<kQueries, kThreads>(gradients(), tensors.dy, chunk_of(tensors.dy, problem, place.head), t0, tensors.bounds.queries);
     ptx::cp_async_commit();

@@ -58,7 +58,7 @@ struct Part {
   }
 };
 
-template <class T, int kWidth, bool packed = false> struct QueryGradientKernel {
+template <class T, int kWidth> struct QueryGradientKernel {
   static constexpr int kThreads = kGpuThreads;
   using A = Accumulator<T>;
   BackwardTensors<T> tensors;
@@ -74,9 +74,7 @@ template <class T, int kWidth, bool packed = false> struct QueryGradientKernel {
     const int64_t last = t0 + kGpuBlock < problem.queries ? t0 + kGpuBlock - 1 : problem.queries - 1;
     const int64_t keys = problem.keys_of(head), end_key = problem.sees.end_key(last, keys);
     A dq[kThreadRows][kWidth / 16] = {};
-    int64_t first_key = problem.sees.first_key(t0);
-    if constexpr (packed) first_key = problem.documents(head).first_key(t0, first_key);
-    for (int64_t j0 = first_key / kGpuBlock * kGpuBlock; j0 < end_key; j0 += kGpuBlock) {
+    for (int64_t j0 = problem.sees.first_key(t0) / kGpuBlock * kGpuBlock; j0 < end_key; j0 += kGpuBlock) {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];
       scores<T>(tensors.q(head, t0), tensors.k(head, j0, keys), problem.width, shared, p);
       scores<T>(tensors.dy(head, t0), tensors.v(head, j0, keys), problem.width, shared, ds);
@@ -96,7 +94,7 @@ template <class T, int kWidth, bool packed = false> struct QueryGradientKernel {
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       const A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = tensors.problem.dropout.active();
-    const MaskOf<packed> mask(tensors.problem, head, t0, j0, keys);
+    const BlockMask mask(tensors.problem, t0, j0, keys);
     UNROLL(8)
     for (int i = 0; i < kThreadRows; ++i) {
       const int64_t t = t0 + thread_row(i);
@@ -110,7 +108,7 @@ template <class T, int kWidth, bool packed = false> struct QueryGradientKernel {
   }
 };
 
-template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
+template <class T, int kWidth> struct KeyGradientKernel {
   static constexpr int kThreads = kGpuThreads;
   using A = Accumulator<T>;
   BackwardTensors<T> tensors;
@@ -124,9 +122,8 @@ template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
     const Problem& problem = tensors.problem;
     const auto [number, j0, x0] = Part(key_blocks(), column_groups(), kWidth, false);
     const int64_t first_head = number * problem.group, keys = problem.keys_of(first_head),
-                  last = j0 + kGpuBlock < keys ? j0 + kGpuBlock - 1 : keys - 1;
-    int64_t end_query = j0 < keys ? problem.sees.end_query(last, problem.queries) : 0;
-    if constexpr (packed) end_query = problem.documents(first_head).end_query(last, end_query);
+                  last = j0 + kGpuBlock < keys ? j0 + kGpuBlock - 1 : keys - 1,
+                  end_query = j0 < keys ? problem.sees.end_query(last, problem.queries) : 0;
     A dk[kThreadRows][kWidth / 16] = {}, dv[kThreadRows][kWidth / 16] = {};
     UNROLL(1)
     for (int64_t head = first_head; head < first_head + problem.group; ++head) UNROLL(1)
@@ -150,7 +147,7 @@ template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = tensors.problem.dropout.active();
-    const MaskOf<packed> mask(tensors.problem, head, t0, j0, keys);
+    const BlockMask mask(tensors.problem, t0, j0, keys);
     UNROLL(4)
     for (int j = 0; j < kThreadColumns; ++j) {
       const int64_t t = t0 + thread_column(j);
@@ -185,12 +182,10 @@ template <class T, int kWidth, bool packed = false> struct KeyGradientKernel {
 
 template <class T, int kWidth> void launch_backward(const BackwardTensors<T>& tensors, Device device) {
   constexpr int kBytes = SharedBlocks<Accumulator<T>>::kBytes;
-  with_packing(tensors.problem, [&]<bool packed>(std::bool_constant<packed>) {
-    const KeyGradientKernel<T, kWidth, packed> of_keys{tensors};
-    launch("attention' dk dv", device, {of_keys.blocks(), kGpuThreads, kBytes}, of_keys);
-    const QueryGradientKernel<T, kWidth, packed> of_queries{tensors};
-    launch("attention' dq", device, {of_queries.blocks(), kGpuThreads, kBytes}, of_queries);
-  });
+  const KeyGradientKernel<T, kWidth> of_keys{tensors};
+  launch("attention' dk dv", device, {of_keys.blocks(), kGpuThreads, kBytes}, of_keys);
+  const QueryGradientKernel<T, kWidth> of_queries{tensors};
+  launch("attention' dq", device, {of_queries.blocks(), kGpuThreads, kBytes}, of_queries);
 }
 
 HOST void blocks_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
@@ -223,15 +218,5 @@ CUDA_KERNEL(KeyGradientKernel<float, 64>);
 CUDA_KERNEL(KeyGradientKernel<double, 32>);
 CUDA_KERNEL(KeyGradientKernel<bf16, 32>);
 CUDA_KERNEL(KeyGradientKernel<bf16, 64>);
-CUDA_KERNEL(QueryGradientKernel<float, 32, true>);
-CUDA_KERNEL(QueryGradientKernel<float, 64, true>);
-CUDA_KERNEL(QueryGradientKernel<double, 32, true>);
-CUDA_KERNEL(QueryGradientKernel<bf16, 32, true>);
-CUDA_KERNEL(QueryGradientKernel<bf16, 64, true>);
-CUDA_KERNEL(KeyGradientKernel<float, 32, true>);
-CUDA_KERNEL(KeyGradientKernel<float, 64, true>);
-CUDA_KERNEL(KeyGradientKernel<double, 32, true>);
-CUDA_KERNEL(KeyGradientKernel<bf16, 32, true>);
-CUDA_KERNEL(KeyGradientKernel<bf16, 64, true>);
 
 }  // namespace ricci

@@ -1,8 +1,6 @@
 // The work of a thread block on one block of 64 rows by 64 columns: 128 threads, 16 to a row; thread (ty, tx) has the rows
 // ty + 8 i and the columns tx + 16 j. Matrices pass through shared memory in pieces of 32 columns, so that any width fits.
 #pragma once
-#include <type_traits>
-
 #include "core/tensor.h"
 #include "cuda/seam.h"
 #include "ops/attention/problem.h"
@@ -61,7 +59,7 @@ __device__ inline Matrix<T> matrix(
 // registers.
 struct BlockMask {
   int scale, least, most, keys;
-  __device__ BlockMask(const Problem& problem, int64_t /*head*/, int64_t t0, int64_t j0, int64_t all_keys)
+  __device__ BlockMask(const Problem& problem, int64_t t0, int64_t j0, int64_t all_keys)
       : scale(static_cast<int>(problem.sees.scale)),
         least(bounded(problem.sees.least - (t0 - problem.sees.scale * j0))),
         most(bounded(problem.sees.most - (t0 - problem.sees.scale * j0))),
@@ -75,28 +73,6 @@ struct BlockMask {
     return static_cast<int>(between<int64_t>(-kFar, n, kFar));
   }
 };
-
-// The same where documents are packed; start_t begins with the block's first query.
-struct DocumentMask : BlockMask {
-  const int64_t* start_t;
-  int64_t j0;
-  int queries;  // that exist in the block
-  __device__ DocumentMask(const Problem& problem, int64_t head, int64_t t0, int64_t first_key, int64_t all_keys)
-      : BlockMask(problem, head, t0, first_key, all_keys),
-        start_t(problem.documents(head).start_t + t0),
-        j0(first_key),
-        queries(bounded(problem.queries - t0)) {}
-  __device__ bool visible(int query, int key) const {
-    return query < queries && BlockMask::visible(query, key) && j0 + key >= start_t[query];
-  }
-};
-template <bool packed> using MaskOf = std::conditional_t<packed, DocumentMask, BlockMask>;
-
-// Calls f(std::true_type()) where documents are packed: those kernels are compiled apart, so that the others do not ask for starts.
-template <class F> void with_packing(const Problem& problem, F f) {
-  if (problem.starts) return f(std::true_type());
-  f(std::false_type());
-}
 
 // sum_ij = a_i . b_j of the thread's rows and columns.
 template <class T, class A>

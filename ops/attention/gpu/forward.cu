@@ -15,10 +15,9 @@
 namespace ricci {
 namespace attention_kernels {
 
-template <class T, int kWidth, bool packed = false> struct ForwardKernel {
+template <class T, int kWidth> struct ForwardKernel {
   static constexpr int kThreads = kGpuThreads;
   using A = Accumulator<T>;
-  using Mask = MaskOf<packed>;
   static constexpr A kLowest = -A(__builtin_huge_val());
 
   Problem problem;
@@ -47,12 +46,10 @@ template <class T, int kWidth, bool packed = false> struct ForwardKernel {
       for (int x = 0; x < kWidth / 16; ++x) state.o[i][x] = 0;
     }
     const int64_t keys = problem.keys_of(head), end_key = problem.sees.end_key(end - 1, keys);
-    int64_t first_key = problem.sees.first_key(t0);
-    if constexpr (packed) first_key = problem.documents(head).first_key(t0, first_key);
-    for (int64_t j0 = first_key / kGpuBlock * kGpuBlock; j0 < end_key; j0 += kGpuBlock) {
+    for (int64_t j0 = problem.sees.first_key(t0) / kGpuBlock * kGpuBlock; j0 < end_key; j0 += kGpuBlock) {
       A s[kThreadRows][kThreadColumns];
       scores<T>(matrix(problem, q, head, t0, end, A(problem.scale)), matrix(problem, k, head, j0, keys, A(1)), problem.width, shared, s);
-      const Mask mask(problem, head, t0, j0, keys);
+      const BlockMask mask(problem, t0, j0, keys);
       UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) add_row(mask, i, s[i], state);
       if (problem.dropout.active()) drop(head, t0, j0, shared, s);
@@ -76,7 +73,7 @@ template <class T, int kWidth, bool packed = false> struct ForwardKernel {
   }
 
   // Scores become p, 0 where not visible; row i of the state is brought up to date.
-  __device__ static void add_row(const Mask& mask, int i, A (&s)[kThreadColumns], State& state) {
+  __device__ static void add_row(const BlockMask& mask, int i, A (&s)[kThreadColumns], State& state) {
     A largest = kLowest, sum = 0;
     for (int j = 0; j < kThreadColumns; ++j)
       if (mask.visible(thread_row(i), thread_column(j)) && s[j] > largest) largest = s[j];
@@ -95,13 +92,10 @@ template <class T, int kWidth, bool packed = false> struct ForwardKernel {
 
 template <class T, int kWidth> void launch_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
   using A = Accumulator<T>;
-  with_packing(problem, [&]<bool packed>(std::bool_constant<packed>) {
-    constexpr int kColumns = packed && dtype_of<T> == Dtype::f64 ? 32 : kWidth;  // fewer, so that the code stays small
-    const ForwardKernel<T, kColumns, packed> kernel{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k),
-        head_rows<const T>(inputs.v), head_rows<T>({out.y_bcd}), out.lse_bnc.data<A>()};
-    const int64_t blocks = problem.batches * problem.heads * kernel.query_blocks() * kernel.column_groups();
-    launch("attention", out.y_bcd.device(), {blocks, kGpuThreads, SharedBlocks<A>::kBytes}, kernel);
-  });
+  const ForwardKernel<T, kWidth> kernel{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
+      head_rows<T>({out.y_bcd}), out.lse_bnc.data<A>()};
+  const int64_t blocks = problem.batches * problem.heads * kernel.query_blocks() * kernel.column_groups();
+  launch("attention", out.y_bcd.device(), {blocks, kGpuThreads, SharedBlocks<A>::kBytes}, kernel);
 }
 
 HOST void blocks_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
@@ -126,12 +120,5 @@ CUDA_KERNEL(ForwardKernel<double, 64>);
 CUDA_KERNEL(ForwardKernel<bf16, 32>);
 CUDA_KERNEL(ForwardKernel<bf16, 64>);
 CUDA_KERNEL(ForwardKernel<bf16, 128>);
-CUDA_KERNEL(ForwardKernel<float, 32, true>);
-CUDA_KERNEL(ForwardKernel<float, 64, true>);
-CUDA_KERNEL(ForwardKernel<float, 128, true>);
-CUDA_KERNEL(ForwardKernel<double, 32, true>);
-CUDA_KERNEL(ForwardKernel<bf16, 32, true>);
-CUDA_KERNEL(ForwardKernel<bf16, 64, true>);
-CUDA_KERNEL(ForwardKernel<bf16, 128, true>);
 
 }  // namespace ricci

@@ -33,7 +33,7 @@ struct ScoreRow {
   __device__ ScoreRow(const Problem& problem, const Group& group, int64_t r)
       : head((group.first + r / problem.queries) * problem.heads + group.head),
         t(r % problem.queries),
-        first_key(problem.documents(head).first_key(t, problem.sees.first_key(t))),
+        first_key(problem.sees.first_key(t)),
         end_key(problem.sees.end_key(t, problem.keys_of(head))) {}
   __device__ bool sees(int64_t j) const { return j >= first_key && j < end_key; }
 };

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Speed of PyTorch's flash attention in bf16: the bar for ricci-bench-attention, which tells what is counted and how.
 
-Queries, keys and values are contiguous tensors of their own, which is what PyTorch's kernel likes best. Packed documents of equal length
-are sequences of their own here: what a kernel for packed documents can at best be.
+Queries, keys and values are contiguous tensors of their own, which is what PyTorch's kernel likes best.
 
-    torch/attention.py --device cuda [--batch 16 --context 1024 --heads 12] [--documents 0 8] [--seconds 2]
+    torch/attention.py --device cuda [--batch 16 --context 1024 --heads 12] [--seconds 2]
 """
 import argparse
 import time
@@ -27,14 +26,12 @@ def time_of(f, seconds):
     return min(calls(n) for _ in range(5))
 
 
-def measure(args, width, causal, packed):
-    documents = max(1, packed)
-    batch, context = args.batch * documents, args.context // documents
-    shape = (batch, args.heads, context, width)
-    mask = "packed" if packed else "causal" if causal else "full"
+def measure(args, width, causal):
+    shape = (args.batch, args.heads, args.context, width)
+    mask = "causal" if causal else "full"
     q, k, v = (torch.randn(shape, device=args.device, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
     dy = torch.randn(shape, device=args.device, dtype=torch.bfloat16)
-    operations = 4 * batch * args.heads * width * context**2 / (2 if causal else 1)
+    operations = 4 * args.batch * args.heads * width * args.context**2 / (2 if causal else 1)
 
     def report(what, work, seconds):
         print(f"measure {what}_hd{width}_{mask} {work / seconds * 1e-9:.1f} GFLOP/s", flush=True)
@@ -57,13 +54,11 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--context", type=int, default=1024)
     parser.add_argument("--heads", type=int, default=12)
-    parser.add_argument("--documents", type=int, nargs="+", default=[0], help="of equal length in each sequence; 0: it is not packed")
     parser.add_argument("--seconds", type=float, default=2, help="of each measure")
     args = parser.parse_args()
-    for packed in args.documents:
-        for width in (64, 128):
-            for causal in (True,) if packed else (True, False):
-                measure(args, width, causal, packed)
+    for width in (64, 128):
+        for causal in (True, False):
+            measure(args, width, causal)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ std::vector<std::vector<int64_t>> rows_of(const std::vector<Batch>& step) {
   std::vector<std::vector<int64_t>> all;
   for (const Batch& batch : step)
     for (int64_t b = 0; b < batch.batch; ++b) {
-      for (const std::vector<int64_t>* part : {&batch.ids_bc, &batch.targets_bc, &batch.starts_bc})
+      for (const std::vector<int64_t>* part : {&batch.ids_bc, &batch.targets_bc})
         if (!part->empty()) all.emplace_back(part->begin() + b * batch.context, part->begin() + (b + 1) * batch.context);
       for (const std::vector<int64_t>* part : {&batch.labels_b, &batch.lengths_b})
         if (!part->empty()) all.push_back({(*part)[static_cast<size_t>(b)]});
@@ -329,13 +329,11 @@ TEST_CASE("a batch of packed rows: the last token of a document and padding pred
   const Batch text = packed_rows(std::span(rows).first(2), 6, 0);
   CHECK(text.ids_bc == std::vector<int64_t>{1, 2, 3, 4, 5, 0, 6, 7, 8, 9, 1, 2});
   CHECK(text.targets_bc == std::vector<int64_t>{2, 3, -1, 5, -1, -1, 7, 8, 9, 1, 2, 3});
-  CHECK(text.starts_bc == std::vector<int64_t>{0, 0, 0, 3, 3, 5, 0, 0, 0, 0, 0, 0});
   CHECK(text.scored == 9);
   // Of conversations 10 and more is a token that counts.
   const Batch talks = packed_rows(std::span(rows).subspan(2), 6, 10);
   CHECK(talks.ids_bc == std::vector<int64_t>{5, 4, 6, 3, 3, 0});
   CHECK(talks.targets_bc == std::vector<int64_t>{4, 6, -1, 3, -1, -1});
-  CHECK(talks.starts_bc == std::vector<int64_t>{0, 0, 0, 3, 3, 5});
   CHECK(talks.scored == 3);
 }
 

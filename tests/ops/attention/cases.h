@@ -56,16 +56,14 @@ struct Case {
   Place place = Place::thirds;
   int64_t keys = -1;  // -1: as many as queries
   double scale = 0;
-  int64_t kv_heads = 0;           // 0: heads
-  std::vector<int64_t> starts{};  // of packed documents, [b c]; empty: none
+  int64_t kv_heads = 0;  // 0: heads
 
   int64_t d() const { return heads * width; }
   int64_t kv() const { return (kv_heads ? kv_heads : heads) * width; }  // columns of keys, and of values
   int64_t key_count() const { return keys < 0 ? c : keys; }
   int64_t keys_of(int64_t sequence) const { return lengths.empty() ? key_count() : lengths[static_cast<size_t>(sequence)]; }
   AttentionOptions options(Device device = Device::cpu) const {
-    return {heads, scale, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device), kv_heads,
-        starts.empty() ? Tensor() : ids_of(starts, {b, c}, device)};
+    return {heads, scale, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device), kv_heads};
   }
   // The tensors that q, k and v stand in.
   std::vector<Tensor> inputs() const {
@@ -102,8 +100,6 @@ struct Case {
                       std::to_string(sees.least) + ", most " + std::to_string(sees.most) + ", dropout " + std::to_string(dropout) +
                       ", place " + std::to_string(static_cast<int>(place)) + ", key heads " + std::to_string(kv_heads);
     for (int64_t length : lengths) all += ", length " + std::to_string(length);
-    for (size_t t = 0; t < starts.size(); ++t)
-      if (starts[t] == static_cast<int64_t>(t) % c) all += ", document at " + std::to_string(t);
     return all;
   }
 };
@@ -266,9 +262,8 @@ template <class S> class LowPrecision {
     const float scale = static_cast<float>(problem_.scale);
     std::vector<float> p(static_cast<size_t>(of_.key_count()));
     std::vector<int64_t> seen;
-    const int64_t start = of_.starts.empty() ? 0 : of_.starts[static_cast<size_t>(head / of_.heads * of_.c + t)];
     for (int64_t j = 0; j < problem_.keys_of(head); ++j)
-      if (of_.sees.visible(t, j) && j >= start) seen.push_back(j);
+      if (of_.sees.visible(t, j)) seen.push_back(j);
     float largest = -HUGE_VALF, sum = 0, mean = 0;
     const auto weight = [&](int64_t j) -> float& { return p[static_cast<size_t>(j)]; };
     for (int64_t j : seen) largest = std::max(largest, weight(j) = rounded(dot(h.q[t], h.k[j]) * scale));

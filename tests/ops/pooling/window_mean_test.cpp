@@ -1,6 +1,5 @@
 #include "ops/pooling/window_mean.h"
 
-#include "tests/ops/documents.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -68,24 +67,6 @@ TEST_CASE("window mean: over whole sequences") {
   });
 }
 
-TEST_CASE("packed documents: means and their gradients are those of the documents alone, on every device") {
-  const Packing rows{{1, 6, 2}, {9}};
-  const auto f = [](const std::vector<Tensor>& in) { return window_mean_difference(in[0], {4, true}); };
-  on_every_device([&](Device device) {
-    const auto packed = [&](const std::vector<Tensor>& in) {
-      return window_mean_difference(in[0], {4, true}, Tensor(), ids_of(starts_of(rows), {2, 9}, device));
-    };
-    const Tensor x = drawn({2, 9, 5}, Dtype::f64, device, 1), dy = drawn({2, 9, 5}, Dtype::f64, device, 2);
-    const Tensor y = packed({x}), dx = gradients_of(packed, {x}, dy)[0];
-    each_document(rows, [&](int64_t row, int64_t first, int64_t length) {
-      const auto of_document = [&](const Tensor& t) { return document_of(to(t, Device::cpu), row, first, length); };
-      const Tensor alone = of_document(x);
-      CHECK(error_of(of_document(y), values_of(f({alone}))) < 1e-12);
-      CHECK(error_of(of_document(dx), values_of(gradients_of(f, {alone}, of_document(dy))[0])) < 1e-12);
-    });
-  });
-}
-
 TEST_CASE("window mean: messages") {
   const Tensor x({2, 4, 3});
   CHECK(message_of([&] { window_mean_difference(x, {0, true}); }) == "window_mean_difference: the window is 0, expected 1 or more");
@@ -95,9 +76,6 @@ TEST_CASE("window mean: messages") {
   CHECK(message_of([&] {
     window_mean_difference(x, {3, true}, ids_of({4, 5}, {2}, Device::cpu));
   }) == "window_mean_difference: length 5 at [1] of lengths_b is outside 0 .. 4");
-  CHECK(message_of([&] {
-    window_mean_difference(x, {3, false}, Tensor(), ids_of({0, 0, 0, 0, 0, 0, 0, 0}, {2, 4}, Device::cpu));
-  }) == "window_mean_difference: starts of documents, expected a causal window");
   CHECK(message_of([&] { mean_over_positions(x, ids_of({4}, {1}, Device::cpu)); }) ==
         "mean_over_positions: index b is 2 in x_bcd[2 4 3] but 1 in lengths_b[1]");
   CHECK(message_of([&] {

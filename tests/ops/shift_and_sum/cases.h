@@ -12,12 +12,9 @@ struct ShiftCase {
   int64_t b, c, heads, width, levels;
   double dropout = 0;
   bool drops_level_0 = true;
-  std::vector<int64_t> starts{};  // of packed documents, [b c]; empty: none
 
   int64_t d() const { return heads * width; }
-  ShiftAndSumOptions options(Device device = Device::cpu) const {
-    return {heads, dropout, drops_level_0, starts.empty() ? Tensor() : ids_of(starts, {b, c}, device)};
-  }
+  ShiftAndSumOptions options() const { return {heads, dropout, drops_level_0}; }
   Tensor v(Dtype dtype, Device device) const { return drawn({b, c, d()}, dtype, device, 1); }
   // Between -1/2 and 1/2 mostly, so that sums of many levels do not grow.
   Tensor coef(Dtype dtype, Device device) const {
@@ -34,7 +31,7 @@ inline std::vector<Tensor> outcome_of(
   set_random_state({3, stream});
   Tape tape;
   const Tensor v = tape.watch(inputs[0]), coef = tape.watch(inputs[1]);
-  const Tensor y = f(v, coef, of.options(dy.device()));
+  const Tensor y = f(v, coef, of.options());
   tape.backward({y}, {dy});
   return {y.detached(), tape.gradient_of(v), tape.gradient_of(coef)};
 }

@@ -16,8 +16,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct WarpgroupKeyGradientKernel {
-  using Visible = VisibleToKeys<packed>;
+template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGradientKernel {
   static constexpr int kWarpgroups = kWidth == 64 && !dropping ? 3 : 2, kThreads = 128 * kWarpgroups;  // as the registers allow
   static constexpr int kOfWarpgroup = 64, kKeys = kOfWarpgroup * kWarpgroups, kQueries = 64;
   static constexpr int kLoading = 256;  // threads that load queries and dy
@@ -121,14 +120,13 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct W
   // Keys of padding have gradients too: zeros.
   __device__ void store(const OfWarp& own, int row) const {
     if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.scale), keys(), row, own);
-    const bool one_sum = packed && tensors.dk.data == tensors.dv.data;  // dk has been stored
-    store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own, one_sum);
+    store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);
   }
   __device__ void store(const float (&gradient)[1][kWidth / 8][4], const HeadRows<bf16>& target, float factor, const Keys& by, int row,
-      const OfWarp& own, bool add = false) const {
+      const OfWarp& own) const {
     store_rows<1, kWidth>(
         gradient, [&](int, int) { return factor; }, {by.data}, row, row_of(target, chunk_of(target, tensors.problem, own.head), own.j),
-        static_cast<int>(target.row), tensors.bounds.keys - own.j, add);
+        static_cast<int>(target.row), tensors.bounds.keys - own.j);
   }
 };
 
@@ -143,8 +141,7 @@ HOST void wgmma_key_gradient(const BackwardTensors& tensors, Device device) {
 //   cycles  per 64 queries and 64 keys of width k: 2 k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 6 k cycles of an SM's tensor
 //           cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 155 GFLOP at 989 TFLOP/s 0.16 ms; the exponentials 0.10 ms
-template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct WarpgroupQueryGradientKernel {
-  using Visible = VisibleToQueries<packed>;
+template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQueryGradientKernel {
   static constexpr int kQueries = 128, kOfWarpgroup = 64, kKeys = 64, kThreads = 2 * kQueries;
   static constexpr int kMinBlocks = kWidth == 64 && !dropping ? 2 : 0;
   using Queries = Panels<kQueries, kWidth>;
@@ -171,9 +168,8 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct W
   __device__ void operator()() const {
     const Problem& problem = tensors.problem;
     const Place place(problem, problem.keys, blocks(), true);
-    Visible visible(tensors.bounds, problem, place.head);
+    const Visible visible(tensors.bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16;
-    visible.hold(t0 + row, t0 + row / kOfWarpgroup * kOfWarpgroup);
     queries().template begin<kThreads>(tensors.q, chunk_of(tensors.q, problem, place.head), t0, tensors.bounds.queries);
     gradients().template begin<kThreads>(tensors.dy, chunk_of(tensors.dy, problem, place.head), t0, tensors.bounds.queries);
     const int k_chunk = chunk_of(tensors.k, problem, place.head), v_chunk = chunk_of(tensors.v, problem, place.head);

@@ -20,8 +20,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct WarpgroupForwardKernel {
-  using Visible = VisibleToQueries<packed>;
+template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwardKernel {
   static constexpr int kQueries = 128, kOfWarpgroup = 64, kKeys = 64, kThreads = 2 * kQueries;
   using Queries = Panels<kQueries, kWidth>;
   using Keys = Panels<kKeys, kWidth>;
@@ -42,9 +41,8 @@ template <int kWidth, bool dropping, bool keys_are_values, bool packed> struct W
 
   __device__ void operator()() const {
     const Place place(problem, problem.keys, blocks(), true);
-    Visible visible(bounds, problem, place.head);
+    const Visible visible(bounds, problem, place.head);
     const int t0 = place.block * kQueries, row = warp() * 16, t = t0 + row;
-    visible.hold(t, t - warp() % 4 * 16);
     queries().template begin<kThreads>(q, chunk_of(q, problem, place.head), t0, bounds.queries);
     const int k_chunk = chunk_of(k, problem, place.head), v_chunk = chunk_of(v, problem, place.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);

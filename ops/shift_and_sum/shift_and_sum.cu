@@ -10,7 +10,6 @@
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/trace.h"
-#include "ops/pooling/lengths.h"
 #include "ops/shift_and_sum/kernels.h"
 
 namespace ricci {
@@ -53,14 +52,13 @@ Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd
 
 Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const ShiftAndSumOptions& options) {
   Dims n;
-  n.bind(op, "v_bcd, coef_bcx, starts_bc", {v_bcd, coef_bcx, optional(i64(options.starts_bc))});
+  n.bind(op, "v_bcd, coef_bcx", {v_bcd, coef_bcx});
   if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
   if (n['d'] % options.heads) fail("{}: {} columns of v are not a multiple of {} heads", {op, n['d'], options.heads});
   if (n['x'] % options.heads) fail("{}: {} coefficients of a position are not a multiple of {} heads", {op, n['x'], options.heads});
   const int64_t levels = n['x'] / options.heads;
   if (levels < 1 || levels > kMaxLevels) fail("{}: {} levels, expected 1 .. {}", {op, levels, kMaxLevels});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
-  check_starts(op, options.starts_bc);
   int used = 0;
   while (used < levels && int64_t{1} << used < n['c']) ++used;
   Problem problem{n['b'], n['c'], options.heads, n['d'] / options.heads, static_cast<int>(levels), used};
@@ -73,9 +71,8 @@ Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const
 
 using namespace shift_and_sum_kernels;
 
-Tensor shift_and_sum(const Arg& v_bcd, const Arg& given_bcx, const ShiftAndSumOptions& options) {
-  const Problem problem = check("shift_and_sum", v_bcd, given_bcx, options);
-  const Arg coef_bcx = options.starts_bc ? Arg(coefficients_within(given_bcx, options.starts_bc, options.heads)) : given_bcx;
+Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
+  const Problem problem = check("shift_and_sum", v_bcd, coef_bcx, options);
   return record("shift_and_sum", {v_bcd, coef_bcx}, forward(problem, v_bcd, coef_bcx), keep(v_bcd, coef_bcx, problem),
       [](const Tensor& dy_bcd, const Tensor& v, const Tensor& coef, const Problem& kept) -> Grads {
         return shift_and_sum_kernels::backward(kept, dy_bcd, v, coef);
