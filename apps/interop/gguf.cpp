@@ -15,7 +15,7 @@
 #include "core/files/file.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/chat.h"
-#include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 
 namespace ricci::apps {
 namespace {
@@ -77,9 +77,9 @@ constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.
 
 // Error: llama.cpp has no such tokenizer.
 const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
-  const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&without_document_ends(tokenizer));
+  const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
   const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
-  if (eos_of(tokenizer) == Eos::line) refuse("a tokenizer with a piece after every line");
+  if (tokenizer.eos() == Eos::line) refuse("a tokenizer with a piece after every line");
   if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
   if (bpe->options().add_prefix_space) refuse("a tokenizer that puts a space before every text");
   return *bpe;

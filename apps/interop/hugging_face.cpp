@@ -176,7 +176,7 @@ void write_folder(const Folder& place, const std::vector<std::pair<const char*, 
 // Names the tokenizer of an export, or the reason that it has none.
 std::string tokenizer_note(const Tokenizer* tokenizer, bool is_written) {
   if (is_written || !tokenizer) return tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer";
-  const bool lines = eos_of(*tokenizer) == Eos::line;
+  const bool lines = tokenizer->eos() == Eos::line;
   return "no tokenizer (transformers has none " + (lines ? "that ends lines with a piece)" : "of the kind " + tokenizer->name() + ")");
 }
 

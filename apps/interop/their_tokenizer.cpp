@@ -9,6 +9,7 @@
 #include "core/json/value.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/kinds.h"
+#include "data/tokenizers/piece_tokenizer.h"
 
 namespace ricci::apps {
 namespace {
@@ -64,15 +65,15 @@ std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder,
   if (tokenizer_file_in(folder).empty()) return nullptr;
   try {
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(folder);
-    return with_marks(tokenizer, marks_in(folder, config, *tokenizer));
+    return with_additions(*tokenizer, {.marks = marks_in(folder, config, *tokenizer)});
   } catch (const Error& error) {
     fail("{}; --without-tokenizer leaves it out", {error.what()});
   }
 }
 
 std::string their_tokenizer(const Tokenizer* tokenizer) {
-  std::string json = tokenizer ? without_document_ends(*tokenizer).to_json() : "";
-  if (json.empty() || parse_json(json, "tokenizer")["model"].is_null()) return "";
+  if (!dynamic_cast<const PieceTokenizer*>(tokenizer) || tokenizer->eos() == Eos::line) return "";
+  std::string json = tokenizer->model_json();
   for (const std::string mark : {R"(,"bos":true)", R"(,"eos":true)"})  // config.json has them; transformers complains of them here
     for (size_t place = json.find(mark); place != json.npos; place = json.find(mark, place)) json.erase(place, mark.size());
   return json;
@@ -150,7 +151,7 @@ Marks marks_of(const RunFolder& run) {
   Marks marks = tokenizer ? tokenizer->marks() : Marks();
   if (marks.begin < 0) marks.begin = marks.first;
   const std::string last = tokenizer ? end_of_text(*tokenizer) : "";
-  const bool is_between = marks.ends.empty() || eos_of(*tokenizer) == Eos::document;  // texts: the end of one is before the next
+  const bool is_between = marks.ends.empty() || tokenizer->eos() == Eos::document;  // texts: the end of one is before the next
   if (marks.ends.empty() && !last.empty()) marks.ends = {tokenizer->find(last)};
   if (marks.begin < 0 && is_between && !last.empty()) marks.begin = marks.ends[0];
   if (tokenizer) marks.ends = with_answer_end(marks.ends, run.config(), *tokenizer);

@@ -148,7 +148,7 @@ std::string notes_on_tokenizer(const TrainConfig& config, const Tokenizer& token
   if (trains_vocabulary(config) && config.model.vocab > tokenizer.vocab_size())
     notes += format_message("model.vocab: {} instead of {}; tokenizer: {} finds no more tokens in this text\n",
         {with_commas(tokenizer.vocab_size()), with_commas(config.model.vocab), config.tokenizer});
-  if (joins_documents(config) && config.eos == Eos::document && eos_of(tokenizer) == Eos::none)
+  if (joins_documents(config) && config.eos == Eos::document && tokenizer.eos() == Eos::none)
     notes += format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}\n",
         {tokenizer.name(), config.tokenizer != "byte" ? "eos=document adds <eos>" : "tokenizer=char gets one"});
   return notes;
@@ -170,7 +170,7 @@ void check_shards_do(const TrainConfig& config, const std::string& path) {
 void check_tokenizer(const TrainConfig& config, const std::string& path, const Tokenizer& theirs) {
   if (config.tokenizer == TrainConfig().tokenizer || config.tokenizer == theirs.name()) return;
   auto asked = read_tokenizer(config);
-  if (asked && eos_of(theirs) == Eos::document) asked = with_eos(asked, Eos::document, end_of_text(theirs));
+  if (asked && theirs.eos() == Eos::document) asked = with_eos(asked, Eos::document, end_of_text(theirs));
   if (!asked || asked->hash() != theirs.hash())
     fail("tokenizer: {}, but {} brings its own, a {} tokenizer of {} tokens", {config.tokenizer, path, theirs.name(), theirs.vocab_size()});
 }

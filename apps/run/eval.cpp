@@ -11,7 +11,7 @@
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
-#include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -60,7 +60,7 @@ ScoredRun score(const std::string& path, const Options& options) {
   const bool has_units =
       !result.confusion && config.model.traits().objective != Objective::next_cell && config.eval_from == 0 && result.of_whole_text();
   const std::string kind = run.tokenizer()->name();
-  const bool has_line_ends = kind != "word" || eos_of(*run.tokenizer()) == Eos::line;  // as tokens
+  const bool has_line_ends = kind != "word" || run.tokenizer()->eos() == Eos::line;  // as tokens
   return {run.path(), tokens.name(), batches.context, batches.stride, run.context_note(batches.context), result,
       has_units && plain_text ? std::optional(size_of_text(*plain_text, has_line_ends)) : std::nullopt, kind != "char" && kind != "byte",
       config.eval_from, config.labels};

@@ -107,7 +107,7 @@ InitSource::InitSource(const TrainConfig& config) {
   if (!names_other_tokenizer_) kept_tokenizer_ = old_tokenizer_;
   if (!kept_tokenizer_ || is_chat(config)) return;
   if (config.eos == Eos::document) kept_tokenizer_ = with_own_eos(kept_tokenizer_);
-  if (const Eos eos = eos_of(*kept_tokenizer_); !follows_tokenizer_eos(config) && eos != config.eos)
+  if (const Eos eos = kept_tokenizer_->eos(); !follows_tokenizer_eos(config) && eos != config.eos)
     fail("init: {} has eos: {}, not {}; tokenizer=FILE names one with that end", {config.init, name_of(eos), name_of(config.eos)});
   if (config.chat == run.config().chat) template_ = read_template(run.folder());
 }

@@ -32,10 +32,10 @@ struct Options {
 // documents without labels that follow each other.
 Eos eos_for(const Options& options, const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (!options.eos.empty()) return choice_of<Eos>("--eos", options.eos);
-  if (has_tokenizer(options.output)) return eos_of(*tokenizer_of_shards(options.output));
+  if (has_tokenizer(options.output)) return tokenizer_of_shards(options.output)->eos();
   const DocumentOptions& d = options.text.documents;
   if (d.classes > 0 || (traits_of(d.format).is_text() && d.documents == DocumentOptions().documents)) return Eos::none;
-  const Eos eos = tokenizer ? eos_of(*with_own_eos(tokenizer)) : Eos::document;
+  const Eos eos = tokenizer ? with_own_eos(tokenizer)->eos() : Eos::document;
   if (eos == Eos::none)
     print(format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}",
         {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"}));

@@ -48,7 +48,8 @@ void train(Options& options) {
   const Texts texts = documents_of(files, options.text.documents);
   const TokenizerKind& kind = kind_of(options);
   options.training.pattern = &split_pattern_of_name(options.split);
-  const auto given = options.from.empty() ? nullptr : with_special(open_tokenizer(options.from, options.open), options.training.special);
+  const auto given =
+      options.from.empty() ? nullptr : with_additions(*open_tokenizer(options.from, options.open), {.pieces = options.training.special});
   const auto kept = !given || options.keep_all ? given : restrict_to(texts, *given);
   const auto tokenizer =
       kept ? with_eos(kept, options.end.after, options.end.piece) : train_tokenizer(kind, texts, options.training, options.end);
@@ -170,7 +171,7 @@ void check_training_options(const CLI::App& app, const Options& options) {
   const TokenizerKind& kind = kind_of(options);
   for (const char* option : {"vocab", "min-count", "special", "split"})
     if (app.count(std::string("--") + option) && !reads_option(kind, option))
-      fail("--{}: --kind {} does not read it, only {}", {option, kind.name, list_of_readers(option)});
+      fail("--{}: --kind {} does not read it, only {}", {option, kind.name, list_of_tokenizers(option)});
 }
 
 void add_options(CLI::App& app, Options& options) {

@@ -9,7 +9,7 @@
 #include "core/choice.h"
 #include "data/formats/formats.h"
 #include "data/text/utf8.h"
-#include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "models/config.h"
 #include "models/inference/sampling.h"
 #include "models/training/optimizer.h"
@@ -147,7 +147,7 @@ void resolve_vocab(TrainConfig& config, int64_t size);
 // no such token.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
 inline void resolve_eos(TrainConfig& config, const Tokenizer& tokenizer) {
-  if (follows_tokenizer_eos(config)) config.eos = eos_of(tokenizer);
+  if (follows_tokenizer_eos(config)) config.eos = tokenizer.eos();
 }
 
 }  // namespace ricci::apps

@@ -59,10 +59,12 @@ class PackedIds final : public Tokenizer {
   explicit PackedIds(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
   std::string name() const override { return tokenizer_->name(); }
   int64_t vocab_size() const override { return tokenizer_->vocab_size(); }
-  std::string to_json() const override { return tokenizer_->to_json(); }
-  std::string hashed_json() const override { return tokenizer_->hashed_json(); }
-  size_t complete_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
-  void append_ids(std::string_view bytes, int64_t offset, std::vector<int64_t>& ids) const override {
+  std::string model_json() const override { return tokenizer_->to_json(); }
+
+ protected:
+  std::string hashed_model_json() const override { return tokenizer_->hashed_json(); }
+  size_t model_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
+  void append_model_ids(std::string_view bytes, int64_t offset, std::vector<int64_t>& ids) const override {
     if (bytes.size() % 2) fail("ids of two bytes each, but there are {} bytes", {offset + std::ssize(bytes)});
     for (size_t i = 0; i < bytes.size(); i += 2) {
       ids.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
@@ -70,8 +72,6 @@ class PackedIds final : public Tokenizer {
         fail("id {} at byte {} is outside the vocabulary of {}", {ids.back(), offset + static_cast<int64_t>(i), vocab_size()});
     }
   }
-
- protected:
   void append_text(int64_t id, DecodeState&, std::string& bytes) const override {
     bytes.append({static_cast<char>(id & 0xff), static_cast<char>(id >> 8)});
   }

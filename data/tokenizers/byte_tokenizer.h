@@ -8,13 +8,13 @@ class ByteTokenizer final : public Tokenizer {
  public:
   std::string name() const override { return "byte"; }
   int64_t vocab_size() const override { return 256; }
-  std::string to_json() const override { return R"({"name":"byte"})"; }
-  void append_ids(std::string_view piece, int64_t, std::vector<int64_t>& ids) const override {
-    for (const char byte : piece) ids.push_back(static_cast<unsigned char>(byte));
-  }
-  size_t complete_prefix(std::string_view text) const override { return text.size(); }
+  std::string model_json() const override { return R"({"name":"byte"})"; }
 
  protected:
+  void append_model_ids(std::string_view piece, int64_t, std::vector<int64_t>& ids) const override {
+    for (const char byte : piece) ids.push_back(static_cast<unsigned char>(byte));
+  }
+  size_t model_prefix(std::string_view text) const override { return text.size(); }
   void append_text(int64_t id, DecodeState&, std::string& text) const override { text += static_cast<char>(id); }
 };
 

@@ -57,13 +57,13 @@ CharTokenizer::CharTokenizer(std::string_view characters, std::string end) : end
   if (characters_.empty()) fail("char tokenizer: the vocabulary is empty");
 }
 
-std::string CharTokenizer::to_json() const {
+std::string CharTokenizer::model_json() const {
   std::string characters;
   for (const char32_t code : characters_) append_utf8(code, characters);
   return R"({"characters":)" + quoted_json(characters) + (end_.empty() ? "" : R"(,"end":)" + quoted_json(end_)) + R"(,"name":"char"})";
 }
 
-void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
+void CharTokenizer::append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
   for (size_t position = 0; position < piece.size();) {
     const Utf8Character character = character_at(piece, position, offset);
     const int32_t id = character.code < id_of_.size() ? id_of_[character.code] : -1;
@@ -74,8 +74,6 @@ void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vect
     position += character.bytes;
   }
 }
-
-size_t CharTokenizer::complete_prefix(std::string_view text) const { return complete_utf8_prefix(text); }
 
 void CharTokenizer::append_text(int64_t id, DecodeState&, std::string& text) const {
   if (id == std::ssize(characters_)) text += end_;

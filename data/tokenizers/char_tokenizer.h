@@ -34,12 +34,12 @@ class CharTokenizer final : public Tokenizer {
 
   std::string name() const override { return "char"; }
   int64_t vocab_size() const override { return std::ssize(characters_) + (end_.empty() ? 0 : 1); }
-  std::string to_json() const override;
-  void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
-  size_t complete_prefix(std::string_view text) const override;
+  std::string model_json() const override;
   int64_t find(std::string_view piece) const override { return !end_.empty() && piece == end_ ? std::ssize(characters_) : -1; }
 
  protected:
+  void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
+  size_t model_prefix(std::string_view text) const override { return complete_utf8_prefix(text); }
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 
  private:

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/json/value.h"
 #include "data/text/utf8.h"
-#include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/unicode.h"
 
 namespace ricci {
@@ -75,10 +75,8 @@ std::vector<Message> messages_of(std::string_view line) {
 }
 
 ChatTokenizer::ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTemplate form)
-    : tokenizer_(std::move(tokenizer)),
-      pieces_(dynamic_cast<const PieceTokenizer*>(&without_document_ends(*tokenizer_))),  // the template ends answers
-      form_(std::move(form)) {
-  if (eos_of(*tokenizer_) == Eos::line) fail("chat: the tokenizer puts a piece after every line, but a template writes line ends");
+    : tokenizer_(std::move(tokenizer)), pieces_(dynamic_cast<const PieceTokenizer*>(tokenizer_.get())), form_(std::move(form)) {
+  if (tokenizer_->eos() == Eos::line) fail("chat: the tokenizer puts a piece after every line, but a template writes line ends");
   if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {name()});
   check_markers();
   const AddedToken* const end = find_added(form_.end);
@@ -160,7 +158,7 @@ std::string ChatTokenizer::json_with(const std::string& tokenizer) const {
   return json + R"(],"tokenizer":)" + tokenizer + "}";
 }
 
-void ChatTokenizer::append_ids(std::string_view line, int64_t, std::vector<int64_t>& ids) const {
+void ChatTokenizer::append_model_ids(std::string_view line, int64_t, std::vector<int64_t>& ids) const {
   const std::vector<Message> messages = messages_of(line);
   ids.insert(ids.end(), start_.begin(), start_.end());
   for (const Message& message : messages) append_message(message, ids);

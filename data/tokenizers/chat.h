@@ -60,13 +60,13 @@ class ChatTokenizer final : public Tokenizer {
 
   std::string name() const override { return tokenizer_->name(); }
   int64_t vocab_size() const override { return 2 * tokenizer_->vocab_size(); }
-  std::string to_json() const override { return json_with(tokenizer_->to_json()); }
-  std::string hashed_json() const override { return json_with(tokenizer_->hashed_json()); }
-  void append_ids(std::string_view line, int64_t offset, std::vector<int64_t>& ids) const override;
-  size_t complete_prefix(std::string_view) const override { return 0; }  // a line is not divided
+  std::string model_json() const override { return json_with(tokenizer_->to_json()); }
   int64_t find(std::string_view piece) const override { return tokenizer_->find(piece); }
 
  protected:
+  void append_model_ids(std::string_view line, int64_t offset, std::vector<int64_t>& ids) const override;
+  size_t model_prefix(std::string_view) const override { return 0; }  // a line is not divided
+  std::string hashed_model_json() const override { return json_with(tokenizer_->hashed_json()); }
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 
  private:

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "data/text/text.h"
-#include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/training/training.h"
 
@@ -24,17 +23,16 @@ struct TokenizerKind {
 
 std::span<const TokenizerKind> tokenizer_kinds();
 
-// "char, byte, word, ..."
-std::string list_of_tokenizers();
+// "char, byte, word, ...": all kinds, or the kinds whose training reads an option.
+std::string list_of_tokenizers(std::string_view option = "");
 // Nothing where no kind has this name.
 const TokenizerKind* find_tokenizer_kind(std::string_view name);
 
 // Version 0.1.0 trained this kind, too: its runs still name it, and continue with their tokenizer.json.
 inline constexpr const char* kFormerKind = "wordpiece";
 
-// True where the training of a kind reads an option, such as "min-count"; and the names of the kinds that do: "word, bpe".
+// True if the training of a kind reads an option, such as "min-count".
 bool reads_option(const TokenizerKind& kind, std::string_view option);
-std::string list_of_readers(std::string_view option);
 
 struct EosOptions {
   Eos after = Eos::none;
@@ -52,11 +50,10 @@ struct OpenOptions {
 
 // The tokenizer that `path` names:
 //   tokenizer.json, or any .json that describes a whole tokenizer
-//   vocab.bpe or *merges.txt, with its encoder.json or *vocab.json next to it; or that JSON, with the merges next to it. The tokenizer is
-//   GPT-2's, unless other files of transformers in that folder name another (kinds.cpp)
+//   vocab.bpe or *merges.txt, with its encoder.json or *vocab.json next to it; or that JSON, with the merges next to it: GPT-2's only
 //   *vocab.txt (WordPiece, one piece per line); tokenizer_config.json next to a vocab.txt names lower case
 //   a folder with one of these
-// Errors: no such file, a file beside it is missing, and the format's; each names the file.
+// Errors: no such file, a file next to it is missing or makes it another tokenizer than GPT-2's, and the format's; each names the file.
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options = {});
 
 // The file in a folder that names its tokenizer; empty if there is none.

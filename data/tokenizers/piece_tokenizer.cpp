@@ -51,7 +51,7 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
   for (const AddedToken& token : added_) added_of_id_[static_cast<size_t>(token.id)] = &token;
 }
 
-void PieceTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
+void PieceTokenizer::append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
   raw_.split(piece, [&](size_t begin, size_t end, int64_t id) {
     if (id >= 0) ids.push_back(id);
     else append_between(piece.substr(begin, end - begin), offset + static_cast<int64_t>(begin), ids);
@@ -68,7 +68,7 @@ void PieceTokenizer::append_between(std::string_view text, int64_t offset, std::
   });
 }
 
-size_t PieceTokenizer::complete_prefix(std::string_view text) const {
+size_t PieceTokenizer::model_prefix(std::string_view text) const {
   for (size_t position = text.size(); position-- > 1;)
     if (may_cut(text, position) && may_part(text, position)) return position;
   return 0;
@@ -90,15 +90,15 @@ int32_t PieceTokenizer::find_in_model(std::string_view piece) const {
   return id < model_size_ ? id : -1;
 }
 
-Vocabulary PieceTokenizer::vocabulary_without_added(std::string_view unknown) const {
+std::shared_ptr<const PieceTokenizer> PieceTokenizer::without_added() const {
   Vocabulary others;
   for (int64_t id = 0; id < vocabulary_.size(); ++id)
-    if (vocabulary_.has(id) && (!added_of_id_[static_cast<size_t>(id)] || vocabulary_.piece(id) == unknown))
+    if (vocabulary_.has(id) && (!added_of_id_[static_cast<size_t>(id)] || vocabulary_.piece(id) == unknown()))
       others.add(vocabulary_.piece(id), id);
-  return others;
+  return with_vocabulary(std::move(others), {});
 }
 
-Marks PieceTokenizer::marks() const {
+Marks PieceTokenizer::model_marks() const {
   Marks marks;
   for (const AddedToken& token : added_) {
     if (token.bos) marks.begin = token.id;

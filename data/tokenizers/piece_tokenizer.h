@@ -17,21 +17,27 @@ class PieceTokenizer : public Tokenizer {
   PieceTokenizer(const PieceTokenizer&) = delete;
   int64_t vocab_size() const override { return vocabulary_.size(); }
   int64_t find(std::string_view piece) const override { return vocabulary_.find(piece); }
-  Marks marks() const override;
   const std::vector<AddedToken>& added_tokens() const { return added_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
   // The ids from here on are of added tokens that the model does not know.
   int64_t model_size() const { return model_size_; }
-  std::string to_json() const final;
-  std::string hashed_json() const final;
+  std::string model_json() const final;
+  // The piece for what is unknown; empty if the model has none.
+  virtual const std::string& unknown() const = 0;
 
-  void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
-  size_t complete_prefix(std::string_view text) const override;
+  // The same model with this vocabulary and these added tokens, for a caller who keeps the pieces that it cannot do without.
+  // Error: the piece of a byte is no longer there.
+  virtual std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const = 0;
   // The same tokenizer as if its vocabulary had no added tokens, except the piece for what is unknown; the other ids stay. It encodes the
   // texts of messages: otherwise a user could write a marker. Error: an added token is the piece of a byte.
-  virtual std::shared_ptr<const PieceTokenizer> without_added() const = 0;
+  std::shared_ptr<const PieceTokenizer> without_added() const;
 
  protected:
+  void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const final;
+  size_t model_prefix(std::string_view text) const final;
+  Marks model_marks() const override;
+  std::string hashed_model_json() const final;
+
   // The text in its normal form; the offset is for messages.
   using NormalForm = std::function<std::string(std::string_view text, int64_t offset)>;
 
@@ -48,7 +54,6 @@ class PieceTokenizer : public Tokenizer {
 
   // The id of a piece of the model, or -1.
   int32_t find_in_model(std::string_view piece) const;
-  Vocabulary vocabulary_without_added(std::string_view unknown) const;
   // Appends the text of a token that was added. Returns false if the id is another's.
   bool append_added(int64_t id, std::string& text) const;
 

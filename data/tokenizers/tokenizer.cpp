@@ -6,7 +6,9 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "core/json/value.h"
 #include "data/text/utf8.h"
+#include "data/tokenizers/piece_tokenizer.h"
 
 namespace ricci {
 
@@ -34,7 +36,7 @@ std::string Tokenizer::decode(std::span<const int64_t> ids) const {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocab_size())
       fail("{} tokenizer: id {} at index {} is outside the vocabulary of {}", {name(), ids[i], i, vocab_size()});
-    append_text(ids[i], state, text);
+    append_text_or_line_end(ids[i], state, text);
   }
   return text;
 }
@@ -42,11 +44,17 @@ std::string Tokenizer::decode(std::span<const int64_t> ids) const {
 std::string Tokenizer::decode_next(int64_t id, DecodeState& state) const {
   if (id < 0 || id >= vocab_size()) fail("{} tokenizer: id {} is outside the vocabulary of {}", {name(), id, vocab_size()});
   std::string text = std::move(state.held);
-  append_text(id, state, text);
+  append_text_or_line_end(id, state, text);
   const size_t complete = complete_utf8_prefix(text);
   state.held = text.substr(complete);
   text.resize(complete);
   return text;
+}
+
+void Tokenizer::append_text_or_line_end(int64_t id, DecodeState& state, std::string& text) const {
+  if (eos_ != Eos::line || id != eos_id_) return append_text(id, state, text);
+  text += '\n';
+  state.at_start = true;
 }
 
 DecodeState Tokenizer::state_after(std::span<const int64_t> ids) const {
@@ -59,6 +67,80 @@ DecodeState Tokenizer::state_after(std::span<const int64_t> ids) const {
 std::string Tokenizer::decode_end(DecodeState& state) const { return std::exchange(state.held, ""); }
 
 uint64_t Tokenizer::hash() const { return hash_bytes(hashed_json()); }
+
+// ---- <eos>
+
+void Tokenizer::set_eos(Eos after, const std::string& piece) {
+  if (after == Eos::none) fail("eos: expected line or document, got none");
+  if (eos_ != Eos::none)
+    fail("{} tokenizer: it has '{}' after every {} already, and gets no other end", {name(), one_line(eos_piece_), name_of(eos_)});
+  eos_id_ = find(piece);
+  if (eos_id_ < 0) fail("{} tokenizer: its vocabulary has no piece '{}' to put after every {}", {name(), one_line(piece), name_of(after)});
+  eos_ = after;
+  eos_piece_ = piece;
+}
+
+Marks Tokenizer::marks() const {
+  Marks marks = model_marks();
+  std::erase(marks.ends, eos_id_);
+  if (eos_ == Eos::document) marks.ends.insert(marks.ends.begin(), eos_id_);
+  return marks;
+}
+
+std::string Tokenizer::json_with_eos(const std::string& model) const {
+  if (eos_ == Eos::none) return model;
+  return R"({"name":"eos","behind":")" + std::string(name_of(eos_)) + R"(","piece":)" + quoted_json(eos_piece_) + R"(,"tokenizer":)" +
+         model + "}";
+}
+
+void Tokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
+  size_t from = 0;
+  while (eos_ == Eos::line) {
+    const size_t end = piece.find('\n', from);
+    if (end == piece.npos) break;
+    append_model_ids(piece.substr(from, end - from), offset + static_cast<int64_t>(from), ids);
+    ids.push_back(eos_id_);
+    from = end + 1;
+  }
+  append_model_ids(piece.substr(from), offset + static_cast<int64_t>(from), ids);
+}
+
+size_t Tokenizer::complete_prefix(std::string_view text) const {
+  const size_t line_end = eos_ == Eos::line ? text.rfind('\n') : text.npos;
+  return line_end == text.npos ? model_prefix(text) : line_end + 1;
+}
+
+void Tokenizer::append_end(std::string_view last, std::vector<int64_t>& ids) const {
+  const bool open_line = eos_ == Eos::line && !last.empty() && last.back() != '\n';
+  if (eos_ == Eos::document || open_line) ids.push_back(eos_id_);
+}
+
+std::string end_of_text(const Tokenizer& tokenizer) {
+  if (tokenizer.eos() != Eos::none) return tokenizer.eos() == Eos::document ? tokenizer.eos_piece() : "";
+  const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
+  const std::vector<int64_t> ends = tokenizer.marks().ends;
+  if (pieces && !ends.empty()) return std::string(pieces->vocabulary().piece(ends[0]));
+  for (const char* piece : {"<|endoftext|>", "<|end_of_text|>", kEos, "</s>"})  // as vocabularies write it
+    if (tokenizer.find(piece) >= 0) return piece;
+  return "";
+}
+
+std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece) {
+  const bool has_it = tokenizer->eos() == after && (piece.empty() || tokenizer->eos_piece() == piece);
+  if (after == Eos::none || has_it) return tokenizer;
+  if (piece.empty() && after == Eos::document) piece = end_of_text(*tokenizer);
+  if (piece.empty()) piece = kEos;
+  Additions additions{.eos = after, .eos_piece = piece};
+  if (tokenizer->find(piece) < 0) additions.pieces = {piece};
+  return with_additions(*tokenizer, additions);
+}
+
+std::shared_ptr<const Tokenizer> with_own_eos(std::shared_ptr<const Tokenizer> tokenizer) {
+  const bool can = tokenizer->eos() == Eos::none && !end_of_text(*tokenizer).empty();
+  return can ? with_eos(std::move(tokenizer), Eos::document) : tokenizer;
+}
+
+// ---- Many texts at once
 
 namespace {
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include "data/text/utf8.h"
-#include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/chat.h"
-#include "data/tokenizers/words/word_tokenizer.h"
-#include "data/tokenizers/words/wordpiece_tokenizer.h"
+#include "data/tokenizers/piece_tokenizer.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;
@@ -37,12 +35,6 @@ void check_cuts(const Tokenizer& tokenizer, const std::string& text, const std::
   }
 }
 
-std::string unknown_of(const PieceTokenizer& tokenizer) {
-  if (const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer)) return bpe->options().unknown;
-  if (const auto* const words = dynamic_cast<const WordTokenizer*>(&tokenizer)) return words->unknown();
-  return dynamic_cast<const WordPieceTokenizer&>(tokenizer).options().unknown;
-}
-
 // No text of a message gives the id of an added token.
 void check_message(const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& text) {
   const auto* const pieces = dynamic_cast<const PieceTokenizer*>(tokenizer.get());
@@ -50,7 +42,7 @@ void check_message(const std::shared_ptr<const Tokenizer>& tokenizer, const std:
   const std::string end = pieces->added_tokens()[0].content, message = "{content}" + end;
   std::vector<int64_t> ids;
   ChatTokenizer(tokenizer, chat_template({"", message, message, message, end, ""})).append_message({Speaker::user, text}, ids);
-  const int64_t unknown = pieces->find(unknown_of(*pieces));
+  const int64_t unknown = pieces->find(pieces->unknown());
   fuzz::require(!ids.empty() && ids.back() == pieces->added_tokens()[0].id, "a message ends with the end of its template");
   ids.pop_back();
   for (const AddedToken& token : pieces->added_tokens())

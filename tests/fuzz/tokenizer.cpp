@@ -4,7 +4,6 @@
 #include "data/text/utf8.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/eos_tokenizer.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;
@@ -18,7 +17,7 @@ void end_documents(const std::shared_ptr<const Tokenizer>& tokenizer) {
   fuzz::require(end.size() == 1 && ended->marks().ends[0] == end[0], "what is after a document ends a text");
   fuzz::require(ended->find(end_of_text(*ended)) == end[0], "and has a name");
   fuzz::require(with_own_eos(ended) == ended && with_eos(ended, Eos::document) == ended, "and is there once");
-  fuzz::require(eos_of(without_document_ends(*ended)) != Eos::document, "other programs read the tokenizer inside");
+  fuzz::require(tokenizer_from_json(ended->model_json())->eos() == Eos::none, "other programs read the tokenizer inside");
   fuzz::require(tokenizer_from_json(ended->to_json())->hash() == ended->hash(), "JSON brings it back, too");
 }
 
@@ -32,7 +31,7 @@ void read_tokenizer(const std::string& json) {
   if (tokenizer->name() != "char" && tokenizer->name() != "byte") return;  // others: pieces.cpp
   const std::string text = tokenizer->decode({&last, 1});
   const std::vector<int64_t> ids = tokenizer->encode(text);
-  const bool is_end = eos_of(*tokenizer) != Eos::line && tokenizer->find(text) == last;  // of characters, which no text has
+  const bool is_end = tokenizer->eos() != Eos::line && tokenizer->find(text) == last;  // of characters, which no text has
   fuzz::require(is_end ? std::find(ids.begin(), ids.end(), last) == ids.end() : ids == std::vector<int64_t>{last}, "an id comes back");
 }
 

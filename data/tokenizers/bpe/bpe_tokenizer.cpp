@@ -1,5 +1,6 @@
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -57,33 +58,29 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
   }
 }
 
-Marks BpeTokenizer::marks() const {
-  Marks marks = PieceTokenizer::marks();
+Marks BpeTokenizer::model_marks() const {
+  Marks marks = PieceTokenizer::model_marks();
   if (!options_.first.empty()) marks.first = find(options_.first);
   return marks;
 }
 
-std::vector<BpeTokenizer::Pair> BpeTokenizer::merges_in(const Vocabulary& pieces) const {
-  std::vector<Pair> pairs;
+std::shared_ptr<PieceTokenizer> BpeTokenizer::with_vocabulary(Vocabulary pieces, std::vector<AddedToken> added) const {
+  std::vector<Pair> merges;
   for (const Merges::Merge& merge : merges_.all()) {
     const std::string left(vocabulary().piece(merge.left)), right(vocabulary().piece(merge.right));
-    if (pieces.find(left) >= 0 && pieces.find(right) >= 0 && pieces.find(left + right) >= 0) pairs.emplace_back(left, right);
+    if (pieces.find(left) >= 0 && pieces.find(right) >= 0 && pieces.find(left + right) >= 0) merges.emplace_back(left, right);
   }
-  return pairs;
-}
-
-std::shared_ptr<const PieceTokenizer> BpeTokenizer::without_added() const {
-  Vocabulary others = vocabulary_without_added(options_.unknown);
-  const std::vector<Pair> merges = merges_in(others);
   BpeOptions options = options_;
-  options.first.clear();
-  const auto plain = std::make_shared<BpeTokenizer>(std::move(others), merges, std::vector<AddedToken>(), std::move(options));
+  options.post_processor.clear();  // it holds ids; one for options.first is written again
+  const auto is_first = [&](const AddedToken& token) { return token.content == options_.first; };
+  if (pieces.find(options.first) < 0 && std::none_of(added.begin(), added.end(), is_first)) options.first.clear();
+  auto other = std::make_shared<BpeTokenizer>(std::move(pieces), merges, std::move(added), std::move(options));
   for (size_t byte = 0; byte < id_of_byte_.size(); ++byte)
-    if (plain->id_of_byte_[byte] < 0 && id_of_byte_[byte] >= 0)
+    if (other->id_of_byte_[byte] < 0 && id_of_byte_[byte] >= 0)
       fail("bpe tokenizer: the added token '{}' is also the piece of byte 0x{:02x}, which other texts need; leave it out of the added "
            "tokens",
           {one_line(vocabulary().piece(id_of_byte_[byte])), byte});
-  return plain;
+  return other;
 }
 
 void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const {
@@ -141,32 +138,6 @@ bool BpeTokenizer::may_cut(std::string_view text, size_t position) const {
 void BpeTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
   text += bytes_of_id_[static_cast<size_t>(id)];
   state.at_start = false;
-}
-
-std::shared_ptr<const Tokenizer> with_marks(std::shared_ptr<const Tokenizer> tokenizer, const Marks& marks) {
-  const auto* const bpe = dynamic_cast<const BpeTokenizer*>(tokenizer.get());
-  if (!bpe) return tokenizer;
-  const Vocabulary& old = bpe->vocabulary();
-  std::vector<AddedToken> added = bpe->added_tokens();
-  const auto marked = [&](int64_t id) -> AddedToken& {
-    if (id < 0 || id >= old.size() || !old.has(id))
-      fail("bpe tokenizer: the id {}, which marks where a text begins or ends, has no piece", {id});
-    for (AddedToken& token : added)
-      if (token.id == id) return token;
-    return added.emplace_back(AddedToken{.id = id, .content = std::string(old.piece(id))});
-  };
-  BpeOptions options = bpe->options();
-  if (marks.first >= 0 && marks.first != bpe->marks().first) {
-    options.first = marked(marks.first).content;
-    options.post_processor.clear();  // a template takes its place
-  }
-  if (marks.begin >= 0) marked(marks.begin).bos = true;
-  for (const int64_t id : marks.ends) marked(id).eos = true;
-  Vocabulary vocabulary;
-  for (int64_t id = 0; id < bpe->model_size(); ++id)
-    if (old.has(id)) vocabulary.add(old.piece(id), id);
-  const std::vector<BpeTokenizer::Pair> merges = bpe->merges_in(vocabulary);
-  return std::make_shared<BpeTokenizer>(std::move(vocabulary), merges, std::move(added), std::move(options));
 }
 
 namespace {

@@ -31,15 +31,14 @@ class BpeTokenizer final : public PieceTokenizer {
   BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options);
 
   std::string name() const override { return "bpe"; }
-  Marks marks() const override;
-  std::shared_ptr<const PieceTokenizer> without_added() const override;
-
+  const std::string& unknown() const override { return options_.unknown; }
+  // Merges with pieces that the vocabulary has not are left out.
+  std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
   const BpeOptions& options() const { return options_; }
   const Merges& merges() const { return merges_; }
-  // The merges whose pieces a vocabulary has.
-  std::vector<Pair> merges_in(const Vocabulary& pieces) const;
 
  protected:
+  Marks model_marks() const override;
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
   bool may_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;

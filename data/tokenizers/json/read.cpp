@@ -6,7 +6,6 @@
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 
@@ -34,6 +33,20 @@ void expect(bool holds, const char* part, const std::string& found, const char* 
 Vocabulary vocabulary_of(const JsonValue& model) {
   if (!model["vocab"].is_object()) fail("tokenizer.json: the model has no vocabulary of pieces and ids");
   return Vocabulary::of_json(model["vocab"]);
+}
+
+// The piece of Marks::first, and flags for the other marks. Tokens that are only pieces of the vocabulary become added tokens.
+std::string add_marks(const Marks& marks, const Vocabulary& vocabulary, std::vector<AddedToken>& added) {
+  const auto token_of = [&](int64_t id) -> AddedToken& {
+    const auto found = std::find_if(added.begin(), added.end(), [&](const AddedToken& token) { return token.id == id; });
+    if (found != added.end()) return *found;
+    if (id < 0 || id >= vocabulary.size() || !vocabulary.has(id))
+      fail("bpe tokenizer: the id {}, which marks where a text begins or ends, has no piece", {id});
+    return added.emplace_back(AddedToken{.id = id, .content = std::string(vocabulary.piece(id))});
+  };
+  if (marks.begin >= 0) token_of(marks.begin).bos = true;
+  for (const int64_t id : marks.ends) token_of(id).eos = true;
+  return marks.first >= 0 ? token_of(marks.first).content : "";
 }
 
 // Added tokens keep the ids of the file. Hugging Face's tokenizers give an added token that is not in the vocabulary the next free number,
@@ -108,7 +121,7 @@ void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
   expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space after Split", supported);
 }
 
-std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<AddedToken> added) {
+std::shared_ptr<Tokenizer> read_bpe(const JsonValue& root, Vocabulary vocabulary, std::vector<AddedToken> added, const Marks& marks) {
   const JsonValue& model = root["model"];
   BpeOptions options;
   for (const char* suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
@@ -127,12 +140,17 @@ std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<Add
   expect(options.unknown.empty() || !value_or(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
   options.post_processor = kept_json(root["post_processor"]);
   options.first = first_of(root["post_processor"]);
+  const std::string first = add_marks(marks, vocabulary, added);
+  if (!first.empty() && first != options.first) {
+    options.first = first;
+    options.post_processor.clear();  // a template takes its place
+  }
   std::vector<BpeTokenizer::Pair> merges;
   for (const JsonValue& merge : model["merges"].items()) merges.push_back(merge_of(merge, merges.size()));
-  return std::make_shared<BpeTokenizer>(vocabulary_of(model), merges, std::move(added), std::move(options));
+  return std::make_shared<BpeTokenizer>(std::move(vocabulary), merges, std::move(added), std::move(options));
 }
 
-std::shared_ptr<const Tokenizer> read_wordpiece(const JsonValue& root, std::vector<AddedToken> added) {
+std::shared_ptr<Tokenizer> read_wordpiece(const JsonValue& root, Vocabulary vocabulary, std::vector<AddedToken> added) {
   const JsonValue& model = root["model"];
   const JsonValue& normalizer = root["normalizer"];
   const std::string pre_tokenizer = type_of(root["pre_tokenizer"]), decoder = type_of(root["decoder"]);
@@ -151,57 +169,64 @@ std::shared_ptr<const Tokenizer> read_wordpiece(const JsonValue& root, std::vect
   options.post_processor = kept_json(root["post_processor"]);
   expect(text_at(root["decoder"], "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model",
       "supported is the same");
-  return std::make_shared<WordPieceTokenizer>(vocabulary_of(model), std::move(added), std::move(options));
+  return std::make_shared<WordPieceTokenizer>(std::move(vocabulary), std::move(added), std::move(options));
 }
 
-std::shared_ptr<const Tokenizer> read_word(const JsonValue& root, std::vector<AddedToken> added) {
+std::shared_ptr<Tokenizer> read_word(const JsonValue& root, Vocabulary vocabulary, std::vector<AddedToken> added) {
   const std::string normalizer = type_of(root["normalizer"]), pre_tokenizer = type_of(root["pre_tokenizer"]);
   expect(root["normalizer"].is_null(), "normalizer", normalizer, "supported for WordLevel is null");
   expect(pre_tokenizer == "WhitespaceSplit", "pre_tokenizer", pre_tokenizer, "supported for WordLevel is WhitespaceSplit");
-  return std::make_shared<WordTokenizer>(vocabulary_of(root["model"]), std::move(added), text_at(root["model"], "unk_token", "<unk>"));
+  return std::make_shared<WordTokenizer>(std::move(vocabulary), std::move(added), text_at(root["model"], "unk_token", "<unk>"));
 }
 
-// Hugging Face's format; a piece that is not empty is added to the vocabulary.
-std::shared_ptr<const Tokenizer> read_hugging_face(const JsonValue& root, const std::string& piece) {
+// Hugging Face's format.
+std::shared_ptr<Tokenizer> read_hugging_face(const JsonValue& root, const Additions& additions) {
   const std::string type = text_at(root["model"], "type", root["model"]["merges"].is_null() ? "" : "BPE");
+  if (type != "BPE" && type != "WordPiece" && type != "WordLevel") unsupported("model", type, "supported are BPE, WordPiece and WordLevel");
+  Vocabulary vocabulary = vocabulary_of(root["model"]);
   std::vector<AddedToken> added = added_tokens_of(root);
-  if (!piece.empty()) {
-    int64_t next = Vocabulary::of_json(root["model"]["vocab"]).size();
-    for (const AddedToken& token : added) next = std::max(next, token.id + 1);
-    added.push_back({.id = next, .content = piece});
-  }
-  if (type == "BPE") return read_bpe(root, std::move(added));
-  if (type == "WordPiece") return read_wordpiece(root, std::move(added));
-  if (type == "WordLevel") return read_word(root, std::move(added));
-  unsupported("model", type, "supported are BPE, WordPiece and WordLevel");
+  int64_t next = vocabulary.size();
+  for (const AddedToken& token : added) next = std::max(next, token.id + 1);
+  for (const std::string& piece : additions.pieces) added.push_back({.id = next++, .content = piece});
+  if (type == "BPE") return read_bpe(root, std::move(vocabulary), std::move(added), additions.marks);
+  if (type == "WordPiece") return read_wordpiece(root, std::move(vocabulary), std::move(added));
+  return read_word(root, std::move(vocabulary), std::move(added));
 }
 
-std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::string& piece);
-
-std::shared_ptr<const Tokenizer> read_eos(const JsonValue& root) {
-  const Eos after = choice_of<Eos>("tokenizer: behind", text_at(root, "behind", ""));
-  return std::make_shared<EosTokenizer>(read_any(root["tokenizer"], ""), after, text_at(root, "piece", ""));
-}
-
-std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::string& piece) {
-  if (root["model"].is_object()) return read_hugging_face(root, piece);
+std::shared_ptr<Tokenizer> read_model(const JsonValue& root, const Additions& additions) {
+  if (root["model"].is_object()) return read_hugging_face(root, additions);
   if (!root["name"].is_text()) fail("tokenizer: the JSON has neither a \"model\", as Hugging Face's have, nor a text \"name\"");
   const std::string& name = root["name"].text();
-  const std::string end = text_at(root, "end", name == "char" ? piece : "");
-  if (!piece.empty() && end != piece) fail("{} tokenizer: no piece can be added to its vocabulary", {one_line(name)});
+  if (name != "byte" && name != "char") fail("tokenizer: unknown name {}, known are byte, char and eos", {one_line(name)});
+  std::string end = text_at(root, "end", "");
+  for (const std::string& piece : additions.pieces) {
+    if (name == "byte" || !end.empty()) fail("{} tokenizer: no piece can be added to its vocabulary", {name});
+    end = piece;
+  }
   if (name == "byte") return std::make_shared<ByteTokenizer>();
-  if (name == "eos") return read_eos(root);
-  if (name != "char") fail("tokenizer: unknown name {}, known are byte, char and eos", {one_line(name)});
   if (!root["characters"].is_text()) fail("tokenizer: the JSON has no text \"characters\"");
   return std::make_shared<CharTokenizer>(root["characters"].text(), end);
 }
 
+std::shared_ptr<Tokenizer> read(const JsonValue& root, const Additions& additions) {
+  if (!root["name"].is_text() || root["name"].text() != "eos") return read_model(root, additions);
+  const Eos after = choice_of<Eos>("tokenizer: behind", text_at(root, "behind", ""));
+  std::shared_ptr<Tokenizer> tokenizer = read(root["tokenizer"], additions);
+  tokenizer->set_eos(after, text_at(root, "piece", ""));
+  return tokenizer;
+}
+
 }  // namespace
 
-std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json) { return read_any(parse_json(json, "tokenizer"), ""); }
+std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json) { return read(parse_json(json, "tokenizer"), {}); }
 
-std::shared_ptr<const Tokenizer> with_added_piece(const Tokenizer& tokenizer, const std::string& piece) {
-  return read_any(parse_json(tokenizer.to_json(), "tokenizer"), piece);
+std::shared_ptr<const Tokenizer> with_additions(const Tokenizer& tokenizer, const Additions& additions) {
+  for (const std::string& piece : additions.pieces)
+    if (const int64_t id = tokenizer.find(piece); id >= 0)
+      fail("special piece '{}': the vocabulary has it already, as {}", {one_line(piece), id});
+  const std::shared_ptr<Tokenizer> other = read(parse_json(tokenizer.to_json(), "tokenizer"), additions);
+  if (additions.eos != Eos::none) other->set_eos(additions.eos, additions.eos_piece);
+  return other;
 }
 
 }  // namespace ricci

@@ -73,10 +73,10 @@ std::string merges_of(const BpeTokenizer& tokenizer) {
 
 }  // namespace
 
-std::string PieceTokenizer::to_json() const { return json_with(json_of(vocabulary_, model_size_)); }
+std::string PieceTokenizer::model_json() const { return json_with(json_of(vocabulary_, model_size_)); }
 
 // Version 0.1.0 wrote all added tokens into the vocabulary.
-std::string PieceTokenizer::hashed_json() const { return json_with(json_of(vocabulary_, vocabulary_.size())); }
+std::string PieceTokenizer::hashed_model_json() const { return json_with(json_of(vocabulary_, vocabulary_.size())); }
 
 std::string BpeTokenizer::json_with(const std::string& vocabulary) const {
   Components c;

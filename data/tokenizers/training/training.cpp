@@ -104,13 +104,4 @@ std::shared_ptr<const Tokenizer> train_words(const Texts& texts, const TrainingO
   return std::make_shared<WordTokenizer>(Vocabulary(pieces), found, unknown);
 }
 
-std::shared_ptr<const Tokenizer> with_special(std::shared_ptr<const Tokenizer> tokenizer, const std::vector<std::string>& special) {
-  for (const std::string& piece : special) {
-    if (const int64_t id = tokenizer->find(piece); id >= 0)
-      fail("special piece '{}': the vocabulary has it already, as {}", {one_line(piece), id});
-    tokenizer = with_added_piece(*tokenizer, piece);
-  }
-  return tokenizer;
-}
-
 }  // namespace ricci

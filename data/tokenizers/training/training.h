@@ -30,8 +30,4 @@ std::shared_ptr<const Tokenizer> train_words(const Texts& texts, const TrainingO
 // Error: a tokenizer that is neither BPE nor WordPiece nor of words.
 std::shared_ptr<const Tokenizer> restrict_to(const Texts& texts, const Tokenizer& tokenizer);
 
-// The tokenizer with these pieces after its vocabulary, each found in texts as it is written.
-// Errors: the vocabulary has such a piece already; a kind whose vocabulary has no written pieces.
-std::shared_ptr<const Tokenizer> with_special(std::shared_ptr<const Tokenizer> tokenizer, const std::vector<std::string>& special);
-
 }  // namespace ricci

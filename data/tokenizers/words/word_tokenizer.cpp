@@ -36,8 +36,8 @@ WordTokenizer::WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> adde
   if (unknown_id_ < 0) fail("word tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(unknown_)});
 }
 
-std::shared_ptr<const PieceTokenizer> WordTokenizer::without_added() const {
-  return std::make_shared<WordTokenizer>(vocabulary_without_added(unknown_), std::vector<AddedToken>(), unknown_);
+std::shared_ptr<PieceTokenizer> WordTokenizer::with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const {
+  return std::make_shared<WordTokenizer>(std::move(vocabulary), std::move(added), unknown_);
 }
 
 void WordTokenizer::append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {

@@ -10,8 +10,8 @@ class WordTokenizer final : public PieceTokenizer {
   WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, std::string unknown = "<unk>");
 
   std::string name() const override { return "word"; }
-  std::shared_ptr<const PieceTokenizer> without_added() const override;
-  const std::string& unknown() const { return unknown_; }
+  const std::string& unknown() const override { return unknown_; }
+  std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
 
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;

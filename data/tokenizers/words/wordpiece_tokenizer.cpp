@@ -38,8 +38,10 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
   lengths_going_on_.assign(going_on.begin(), going_on.end());
 }
 
-std::shared_ptr<const PieceTokenizer> WordPieceTokenizer::without_added() const {
-  return std::make_shared<WordPieceTokenizer>(vocabulary_without_added(options_.unknown), std::vector<AddedToken>(), options_);
+std::shared_ptr<PieceTokenizer> WordPieceTokenizer::with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const {
+  WordPieceOptions options = options_;
+  options.post_processor.clear();  // it holds ids
+  return std::make_shared<WordPieceTokenizer>(std::move(vocabulary), std::move(added), std::move(options));
 }
 
 void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>& ids) const {

@@ -40,8 +40,8 @@ class WordPieceTokenizer final : public PieceTokenizer {
   WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, WordPieceOptions options);
 
   std::string name() const override { return "wordpiece"; }
-  std::shared_ptr<const PieceTokenizer> without_added() const override;
-  const WordPieceOptions& options() const { return options_; }
+  const std::string& unknown() const override { return options_.unknown; }
+  std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
 
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;

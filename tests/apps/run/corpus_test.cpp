@@ -7,7 +7,7 @@
 #include "apps/run/config.h"
 #include "data/shards/prepare.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/training/training.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 #include "tests/bounded.h"
@@ -95,7 +95,7 @@ TEST_CASE("documents: the token between them, by format, tokenizer and family") 
     TrainConfig config = documents.config(row.format, row.keys);
     const Corpus corpus = open_corpus(config);
     CHECK(ids_of(corpus.train) == row.ids);
-    CHECK(eos_of(*corpus.tokenizer) == row.eos);
+    CHECK(corpus.tokenizer->eos() == row.eos);
     CHECK((corpus.note.find("nothing separates the documents") != std::string::npos) == row.has_line);
     // The last id of a document ends a text that a model writes, and only that one does.
     if (row.eos == Eos::document) CHECK(corpus.tokenizer->marks().ends == Ids{row.ids.back()});

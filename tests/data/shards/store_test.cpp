@@ -33,9 +33,9 @@ class Observer final : public Tokenizer {
   explicit Observer(std::function<void()> meanwhile = {}) : meanwhile(std::move(meanwhile)) {}
   std::string name() const override { return "byte"; }
   int64_t vocab_size() const override { return 256; }
-  std::string to_json() const override { return ByteTokenizer().to_json(); }
-  size_t complete_prefix(std::string_view text) const override { return text.size(); }
-  void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
+  std::string model_json() const override { return ByteTokenizer().to_json(); }
+  size_t model_prefix(std::string_view text) const override { return text.size(); }
+  void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
     ByteTokenizer().append_ids(piece, offset, ids);
     const std::lock_guard lock(mutex);
     bytes += static_cast<int64_t>(piece.size());

@@ -4,7 +4,6 @@
 #include "core/json/value.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/chat.h"
-#include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/words/word_tokenizer.h"
@@ -58,6 +57,27 @@ TEST_CASE("tokenizer.json: the small vocabularies are written as they are read")
   }
 }
 
+TEST_CASE("tokenizer.json: hashes are those of version 0.1.0, whose shards and checkpoints hold them") {
+  const struct {
+    const char* name;
+    uint64_t plain, line, document;
+  } cases[] = {
+      {"gpt2", 15637114504339953821u, 17624711211095116846u, 13570260720706782242u},
+      {"llama3", 1254384422811218095u, 8202703336628706342u, 6891461393045954868u},
+      {"smollm", 15615987911571672849u, 265283782742023534u, 12192679806530167862u},
+      {"bert-cased", 8612858279426318670u, 8216351992692503389u, 4238791951889282654u},
+      {"bert-uncased", 14490232220391507004u, 15329895727321247951u, 10983579708821784964u},
+      {"word", 5823805007074697276u, 5657169866441079304u, 3531396544316781097u},
+  };
+  for (const auto& [name, plain, line, document] : cases) {
+    const auto tokenizer = open_tokenizer(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/small/" + name + ".json");
+    INFO(name);
+    CHECK(tokenizer->hash() == plain);
+    CHECK(with_eos(tokenizer, Eos::line)->hash() == line);
+    CHECK(with_eos(tokenizer, Eos::document)->hash() == document);
+  }
+}
+
 TEST_CASE("tokenizer.json: forms of the same file") {
   const auto plain = tokenizer_from_json(file(bpe(), kByteLevel));
   const auto pairs = tokenizer_from_json(file(R"({"type":"BPE","vocab":{"ab":2,"b":1,"a":0},"merges":[["a","b"]]})",
@@ -66,7 +86,7 @@ TEST_CASE("tokenizer.json: forms of the same file") {
   CHECK(plain->encode("abba") == std::vector<int64_t>{2, 1, 0});
   const auto kept = tokenizer_from_json(file(bpe(), kByteLevel, R"("post_processor":{"type":"ByteLevel","trim_offsets":false})"));
   CHECK(contains(kept->to_json(), R"("post_processor":{"type":"ByteLevel","trim_offsets":false})"));
-  const auto added = with_added_piece(*plain, "<eos>");
+  const auto added = with_additions(*plain, {.pieces = {"<eos>"}});
   CHECK(added->encode("ab<eos>") == std::vector<int64_t>{2, 3});
 }
 
@@ -78,7 +98,7 @@ TEST_CASE("tokenizer.json: a model does not know a token that was only added, al
                                R"(,"model":{"type":"BPE","ignore_merges":true,"merges":[],"vocab":)" + vocabulary + "}}");
   };
   const auto outside = with(R"({"a":0,"b":1,"1":2})"), inside = with(R"({"a":0,"b":1,"1":2,"ab":3})");
-  for (const auto& each : {outside, tokenizer_from_json(outside->to_json()), with_marks(outside, {.ends = {3}})}) {
+  for (const auto& each : {outside, tokenizer_from_json(outside->to_json()), with_additions(*outside, {.marks = {.ends = {3}}})}) {
     CHECK(each->encode("ab1") == Ids{0, 1, 2});
     CHECK(each->encode("ab") == Ids{3});
     CHECK(each->decode(Ids{3}) == "ab");
@@ -112,13 +132,13 @@ TEST_CASE("tokenizer.json: a template gives the first token, added tokens say wh
   CHECK(tokenizer_from_json(tokenizer->to_json())->marks().first == 1);
 
   const auto plain = tokenizer_from_json(file(bpe(), kByteLevel));
-  CHECK(with_marks(plain, {})->to_json() == plain->to_json());
-  const auto marked = tokenizer_from_json(with_marks(plain, {.first = 0, .begin = 1, .ends = {2, 1}})->to_json());
+  CHECK(with_additions(*plain, {.marks = {}})->to_json() == plain->to_json());
+  const auto marked = tokenizer_from_json(with_additions(*plain, {.marks = {.first = 0, .begin = 1, .ends = {2, 1}}})->to_json());
   CHECK(marked->marks().first == 0);
   CHECK(marked->marks().begin == 1);
   CHECK(marked->marks().ends == std::vector<int64_t>{1, 2});
   CHECK(marked->encode_start("a") == std::vector<int64_t>{0, 0});
-  CHECK(test::bounded_error([&] { with_marks(plain, {.ends = {7}}); }) ==
+  CHECK(test::bounded_error([&] { with_additions(*plain, {.marks = {.ends = {7}}}); }) ==
         "bpe tokenizer: the id 7, which marks where a text begins or ends, has no piece");
   const std::string missing = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"c"}},{"Sequence":{"id":"A"}}]})";
   CHECK(fault(file(bpe(), kByteLevel, R"("post_processor":)" + missing)) ==

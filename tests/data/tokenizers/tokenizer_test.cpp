@@ -9,7 +9,6 @@
 #include "data/text/utf8.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/unicode.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
@@ -169,7 +168,7 @@ TEST_CASE("tokenizer: the tokens that two vocabularies write alike, each once") 
   CHECK(same_tokens(bytes, a) == Pairs{{'a', 0}, {'b', 1}, {'c', 2}});
   const auto words = std::make_shared<WordTokenizer>(Vocabulary(Words{"<unk>", "b", "<eos>", "\n"}), std::vector<AddedToken>());
   CHECK(same_tokens(*words, bytes) == Pairs{{3, '\n'}, {1, 'b'}});
-  CHECK(same_tokens(EosTokenizer(words, Eos::line, "<eos>"), bytes) == Pairs{{1, 'b'}});  // two tokens end a line
+  CHECK(same_tokens(*with_eos(words, Eos::line, "<eos>"), bytes) == Pairs{{1, 'b'}});  // two tokens end a line
 }
 
 TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {
@@ -193,7 +192,8 @@ TEST_CASE("word tokenizer: what white space divides") {
 }
 
 TEST_CASE("eos: behind every line") {
-  const EosTokenizer tokenizer(words(), Eos::line, "<eos>");
+  const auto ended = with_eos(words(), Eos::line, "<eos>");
+  const Tokenizer& tokenizer = *ended;
   CHECK(tokenizer.encode("the cat\n\nthe\n") == Ids{1, 2, 3, 3, 1, 3});
   CHECK(tokenizer.encode("the cat\nthe") == Ids{1, 2, 3, 1});  // a prompt's last line goes on
   CHECK(with_end(tokenizer, "the cat\nthe") == Ids{1, 2, 3, 1, 3});
@@ -207,7 +207,8 @@ TEST_CASE("eos: behind every line") {
 }
 
 TEST_CASE("eos: behind every document") {
-  const EosTokenizer tokenizer(words(), Eos::document, "<eos>");
+  const auto ended = with_eos(words(), Eos::document, "<eos>");
+  const Tokenizer& tokenizer = *ended;
   CHECK(tokenizer.encode("the\ncat\n") == Ids{1, 2});
   CHECK(with_end(tokenizer, "the\ncat\n") == Ids{1, 2, 3});
   CHECK(with_end(tokenizer, "") == Ids{3});
@@ -254,7 +255,7 @@ TEST_CASE("eos: a tokenizer's own end of text, by its marks or by its name") {
   const auto once = with_eos(marked, Eos::document);
   CHECK(with_own_eos(once) == once);
   CHECK(with_eos(once, Eos::document) == once);
-  CHECK(&without_document_ends(*once) == marked.get());
+  CHECK(once->model_json() == marked->to_json());
 }
 
 TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without written pieces cannot") {
@@ -267,8 +268,16 @@ TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without writ
   CHECK(tokenizer->hash() != words()->hash());
   CHECK(error_of([] { with_eos(std::make_shared<ByteTokenizer>(), Eos::line, "<eos>"); }) ==
         "byte tokenizer: no piece can be added to its vocabulary");
-  CHECK(error_of([] { EosTokenizer(words(), Eos::line, "<end>"); }) ==
-        "word tokenizer: its vocabulary has no piece '<end>' to put after every line");
+  const auto nested = [](const std::string& json, const std::string& after, const std::string& piece) {
+    return R"({"name":"eos","behind":")" + after + R"(","piece":")" + piece + R"(","tokenizer":)" + json + "}";
+  };
+  const auto fault = [](const std::string& json) { return error_of([&] { tokenizer_from_json(json); }); };
+  CHECK(
+      fault(nested(words()->to_json(), "line", "<end>")) == "word tokenizer: its vocabulary has no piece '<end>' to put after every line");
+  CHECK(fault(nested(words()->to_json(), "none", "<eos>")) == "eos: expected line or document, got none");
+  const std::string other_end = "word tokenizer: it has '</s>' after every line already, and gets no other end";
+  CHECK(fault(nested(tokenizer->to_json(), "document", "<eos>")) == other_end);
+  CHECK(error_of([&] { with_eos(tokenizer, Eos::document); }) == other_end);
 }
 
 TEST_CASE("bert text: control characters go, white space is a blank, Chinese characters stand alone") {

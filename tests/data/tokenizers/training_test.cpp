@@ -225,7 +225,7 @@ TEST_CASE("restricting: special pieces stay, found as they are written") {
   const TextSource large(folder.write("large", random_words(20'000, 1))), small(folder.write("small", "ab cd <unk> ab"));
   for (const char* name : {"bpe", "wordpiece"}) {
     const auto full = tokenizer_of(name, large, 300);
-    const auto fewer = restrict_to(small, *with_special(full, {"<unk>", "<end>"}));
+    const auto fewer = restrict_to(small, *with_additions(*full, {.pieces = {"<unk>", "<end>"}}));
     INFO(name);
     CHECK(full->encode("<unk>").size() > 1);
     CHECK(fewer->encode("<unk>") == Ids{fewer->find("<unk>")});
@@ -235,9 +235,9 @@ TEST_CASE("restricting: special pieces stay, found as they are written") {
     CHECK(tokenizer_from_json(fewer->to_json())->to_json() == fewer->to_json());
   }
   const auto full = train_tokenizer(*find_tokenizer_kind("bpe"), large, {.vocab = 300}, {});
-  CHECK(error_of([&] { with_special(full, {"a"}); }) ==
+  CHECK(error_of([&] { with_additions(*full, {.pieces = {"a"}}); }) ==
         "special piece 'a': the vocabulary has it already, as " + std::to_string(full->find("a")));
-  CHECK(error_of([] { with_special(std::make_shared<ByteTokenizer>(), {"<unk>"}); }) ==
+  CHECK(error_of([] { with_additions(ByteTokenizer(), {.pieces = {"<unk>"}}); }) ==
         "byte tokenizer: no piece can be added to its vocabulary");
 }
 
