@@ -6,7 +6,7 @@
 #include "apps/interop/interop.h"
 #include "apps/interop/llama.h"
 #include "core/error.h"
-#include "ops/rotary/frequency.h"
+#include "ops/rotary/rotary.h"
 
 namespace ricci::apps {
 namespace {

@@ -138,6 +138,23 @@ template <class... Ts> HD constexpr int elements_of_piece() {
 template <int... kSome, class F> HD bool with_constant(int64_t n, F f) {
   return ((n == kSome && (f.template operator()<kSome>(), true)) || ...);
 }
+// y[i count + q] = x[q step + i] for `count` rows q of x; a row that does not exist is zeros.
+template <class Row, class T, class Exists> HD void interleave(Row row, const T* x, int64_t step, T* y, int64_t count, Exists exists) {
+  const auto by_pieces = [&]<int kCount>() {
+    row.each_piece(
+        [&](auto piece) {
+          decltype(piece.read(x)) of_row[kCount];
+          UNROLL(8)
+          for (int q = 0; q < kCount; ++q) of_row[q] = exists(q) ? piece.read(x + q * step) : piece.all(T(0));
+          piece.template write_mixed<kCount>(y, of_row);
+        },
+        x, y);
+  };
+  if (with_constant<2, 4, 8>(count, by_pieces)) return;
+  row.each([&](int64_t i) {
+    for (int64_t q = 0; q < count; ++q) y[i * count + q] = exists(q) ? x[q * step + i] : T(0);
+  });
+}
 template <class... Ts> HD bool on_16_bytes(const Ts*... pointers) { return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...); }
 
 }  // namespace ricci

@@ -67,6 +67,17 @@ enum class GpuPath : uint8_t {
   blocks     // gpu/: any width and dtype
 };
 GpuPath gpu_path(const Problem& problem, const std::vector<Rows>& views);
+
+// padded: also for views that do not begin at a multiple of 16 bytes. The further columns are zeros, which change no score and no output.
+bool padding_fits(const Problem& problem, Device device);
+void padded_forward(const Problem& problem, const Views& inputs, const Outputs& out);
+void padded_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
+
+// products: the scores of some sequences at a time are in memory, as f32, and their weights, as bf16.
+bool products_fit(const Problem& problem);
+void products_forward(const Problem& problem, const Views& inputs, const Outputs& out);
+void products_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
+
 void blocks_forward(const Problem& problem, const Views& inputs, const Outputs& out);
 void blocks_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
 

@@ -8,6 +8,11 @@
 
 namespace ricci::attention_kernels {
 
+// A limit of distances in 32 bits. kFar stands for no limit, because no distance within a block of gpu/ is longer, and flash_fits keeps
+// every t and scale j below half of it.
+constexpr int kFar = 1 << 30;
+HD int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
+
 // Dropout of the weights p_tj: each stays with probability 1 - p and is then divided by it. Which ones stay is a function of
 // the random stream and of (head, t, j), so that the backward finds the same ones.
 struct WeightDropout {

@@ -1,7 +1,6 @@
 // The gradient checks of every op, in one list: the tests and ricci-check run them on every device. A new op adds its
 // line in one of the files beside this one; an op that is recorded somewhere and missing here fails the source scan.
 #pragma once
-#include <functional>
 #include <type_traits>
 #include <vector>
 

@@ -82,17 +82,10 @@ template <class Op> Tensor combine(const char* name, const Tensor& a, const Tens
   return y;
 }
 
-template <class T> using CombinePlus = Combine<Plus, T>;
-template <class T> using CombineMinus = Combine<Minus, T>;
-template <class T> using CombineTimes = Combine<Times, T>;
-template <class T> using CombineMinusTimes = Combine<MinusTimes, T>;
-template <class T> using CombineOver = Combine<Over, T>;
-
-template <class T> using Sum = CombineSame<Plus, T>;
-template <class T> using Difference = CombineSame<Minus, T>;
-template <class T> using Product = CombineSame<Times, T>;
-template <class T> using MinusProduct = CombineSame<MinusTimes, T>;
-template <class T> using Quotient = CombineSame<Over, T>;
+template <class Op> struct Kernels {
+  template <class T> using Broadcasting = Combine<Op, T>;
+  template <class T> using Same = CombineSame<Op, T>;
+};
 
 }  // namespace arithmetic_kernels
 
@@ -134,15 +127,13 @@ HOST Tensor scale(const Arg& x, double factor) {
       [](const Tensor& dy, double factor) -> Grads { return {broadcast(dy, dy.shape(), factor)}; });
 }
 
-CUDA_ELEMENTS(CombinePlus);
-CUDA_ELEMENTS(CombineMinus);
-CUDA_ELEMENTS(CombineTimes);
-CUDA_ELEMENTS(CombineMinusTimes);
-CUDA_ELEMENTS(CombineOver);
-CUDA_ELEMENTS(arithmetic_kernels::Sum);
-CUDA_ELEMENTS(Difference);
-CUDA_ELEMENTS(Product);
-CUDA_ELEMENTS(MinusProduct);
-CUDA_ELEMENTS(Quotient);
+#define CUDA_COMBINE(Op)                    \
+  CUDA_ELEMENTS(Kernels<Op>::Broadcasting); \
+  CUDA_ELEMENTS(Kernels<Op>::Same)
+CUDA_COMBINE(Plus);
+CUDA_COMBINE(Minus);
+CUDA_COMBINE(Times);
+CUDA_COMBINE(MinusTimes);
+CUDA_COMBINE(Over);
 
 }  // namespace ricci

@@ -127,9 +127,6 @@ struct Finish {
 template <class Kernel> void run(Device device, int64_t blocks, const Kernel& kernel) {
   launch("bucket_rows", device, {blocks, Kernel::kThreads}, kernel);
 }
-template <class F> void run_elements(Device device, int64_t n, const F& f) {
-  launch("bucket_rows", device, thread_per(n), ElementKernel<F>{n, f});
-}
 
 HOST void sort_on_gpu(const Tensor& ids, int64_t vocabulary, const RowBuckets& buckets) {
   const Device device = ids.device();
@@ -137,7 +134,7 @@ HOST void sort_on_gpu(const Tensor& ids, int64_t vocabulary, const RowBuckets& b
   Tensor buffers[2] = {like(ids, {n}), like(ids, {n})};
   const Tensor count = like(ids, {tiles, kDigits});
   auto words = [&](int i) { return reinterpret_cast<Word*>(buffers[i].data<int64_t>()); };
-  run_elements(device, n, MakeWords{ids.data<int64_t>(), vocabulary, words(0)});
+  for_each_element("bucket_rows", device, n, MakeWords{ids.data<int64_t>(), vocabulary, words(0)});
   for (int bit = 0; n > 0 && vocabulary >> bit != 0; bit += 8) {
     run(device, tiles, CountDigits{words(0), n, 32 + bit, count.data<int64_t>()});
     run(device, 1, AddUp{tiles, count.data<int64_t>()});
@@ -145,7 +142,8 @@ HOST void sort_on_gpu(const Tensor& ids, int64_t vocabulary, const RowBuckets& b
     std::swap(buffers[0], buffers[1]);
   }
   const int64_t larger = n > vocabulary ? n : vocabulary + 1;
-  run_elements(device, larger, Finish{words(0), n, vocabulary, buckets.rows_k.data<int64_t>(), buckets.start_u.data<int64_t>()});
+  for_each_element(
+      "bucket_rows", device, larger, Finish{words(0), n, vocabulary, buckets.rows_k.data<int64_t>(), buckets.start_u.data<int64_t>()});
 }
 
 HOST void sort_on_cpu(const Tensor& ids, int64_t vocabulary, const RowBuckets& buckets) {
@@ -174,8 +172,8 @@ HOST RowBuckets bucket_rows(const Tensor& ids, int64_t vocabulary) {
   return buckets;
 }
 
-CUDA_KERNEL(ElementKernel<MakeWords>);
-CUDA_KERNEL(ElementKernel<Finish>);
+CUDA_ELEMENT(MakeWords);
+CUDA_ELEMENT(Finish);
 CUDA_KERNEL(CountDigits);
 CUDA_KERNEL(AddUp);
 CUDA_KERNEL(Place);

@@ -14,7 +14,6 @@ namespace ricci {
 namespace gradient_norm_kernels {
 
 inline constexpr int64_t kNormChunk = 16384;  // elements of one partial sum; the last chunk of a tensor may be shorter
-inline int64_t norm_chunks_of(int64_t elements) { return (elements + kNormChunk - 1) / kNormChunk; }
 
 template <class T> struct Chunks {
   const T* x;
@@ -84,7 +83,7 @@ using namespace gradient_norm_kernels;
 HOST Tensor gradient_norm(const std::vector<Tensor>& tensors) {
   const Device device = device_of(tensors);
   std::vector<int64_t> first{0};
-  for (const Tensor& t : tensors) first.push_back(first.back() + (t ? norm_chunks_of(t.size()) : 0));
+  for (const Tensor& t : tensors) first.push_back(first.back() + (t ? (t.size() + kNormChunk - 1) / kNormChunk : 0));
   const Tensor sums({first.back()}, Dtype::f64, device), norm({}, Dtype::f64, device);
   double* const partial = sums.data<double>();
   sum_dtype<float>(tensors, first, device, partial);

@@ -3,11 +3,11 @@
 // Where cuBLASLt can, a and h come out of one product, and dh out of another. The sums of dh that are the gradient of the bias come with
 // dw_fd, of its type: beside the product that makes dh they would be rounded to bf16.
 //   bytes   8 N for N elements of h in bf16; gelu and its slope as passes of their own move 16 N
+#include "autograd/record.h"
 #include "core/dims.h"
 #include "cuda/gemm/gemm.h"
 #include "cuda/seam.h"
 #include "ops/elements/activations.h"
-#include "ops/products/linear.h"
 #include "ops/products/products.h"
 
 namespace ricci {

@@ -1,7 +1,6 @@
 // y_rf  = x_rd w_fd + bias_f                 r: all indices of x but the innermost
 // dx_rd = dy_rf w_fd,   dw_fd = dy_rf x_rd,   dbias_f = sum_r dy_rf
-#include "ops/products/linear.h"
-
+#include "autograd/record.h"
 #include "core/dims.h"
 #include "cuda/gemm/gemm.h"
 #include "cuda/seam.h"

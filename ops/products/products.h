@@ -11,6 +11,13 @@ namespace ricci {
 // Errors: widths that disagree, inputs that differ in dtype or device, an x_rd without indices.
 Tensor linear(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f);
 
+// The gradients dw_fd = dy_rf x_rd and dbias_f = sum_r dy_rf of that map, inside the backward of an op that contains it; empty where not
+// wanted. w_input is the number of the op's input w_fd, bias_input the number of bias_f, or -1 without a bias.
+struct MapGradients {
+  Tensor dw_fd, dbias_f;
+};
+MapGradients map_gradients(const Tensor& dy_rf, const Tensor& x_rd, const Tensor& w_fd, int w_input, int bias_input);
+
 // y = gelu_tanh(x W^T + bias) V^T + out_bias, the feed-forward map: x_rd is [... d], w_fd and v_ef are stored (out, in), y is [... e]. It
 // keeps the sums that gelu is taken of, and on cuda cuBLASLt takes gelu and its slope within the products.
 // Errors: widths that disagree, inputs that differ in dtype or device, an empty bias.

@@ -19,7 +19,6 @@
 #include "cuda/verbs/arithmetic.h"
 #include "cuda/verbs/columns.h"
 #include "cuda/verbs/short_rows.h"
-#include "ops/rotary/frequency.h"
 
 namespace ricci {
 namespace rotary_kernels {

@@ -25,6 +25,9 @@ struct RotaryFrequencies {
   int64_t trained_ctx = 8192;
 };
 
+// w_i of r columns, in radians a position, after the scaling.
+double rotary_frequency(int64_t i, int64_t r, const RotaryFrequencies& frequencies);
+
 // The table [positions r] of the cosines (r / 2 columns) and sines of position times frequency for r columns of a head, computed in f64. A
 // constant. Errors: an odd r; a theta or factor that is not a positive number; low and high that are not 0 < low < high.
 Tensor rotary_table(int64_t positions, int64_t r, const RotaryFrequencies& frequencies, Dtype dtype, Device device);

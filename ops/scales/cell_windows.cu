@@ -23,22 +23,8 @@ template <class T> struct Forward {
   Windows windows;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t d = row.n, kernel = windows.kernel, count = windows.count(), first = windows.first(r % count);
-    const T* const x = x_bcd + (r / count * windows.context + first) * d;
-    T* const y = y_bmz + r * d * kernel;
-    const auto by_pieces = [&]<int kKernel>() {
-      row.each_piece(
-          [&](auto piece) {
-            decltype(piece.read(x)) of_position[kKernel];
-            UNROLL(8)
-            for (int q = 0; q < kKernel; ++q) of_position[q] = first + q < 0 ? piece.all(T(0)) : piece.read(x + q * d);
-            piece.template write_mixed<kKernel>(y, of_position);
-          },
-          x, y);
-    };
-    if (with_constant<2, 4, 8>(kernel, by_pieces)) return;
-    row.each([&](int64_t i) {
-      for (int64_t q = 0; q < kernel; ++q) y[i * kernel + q] = first + q < 0 ? T(0) : x[q * d + i];
-    });
+    interleave(row, x_bcd + (r / count * windows.context + first) * d, d, y_bmz + r * d * kernel, kernel,
+        [=](int64_t q) { return first + q >= 0; });
   }
 };
 

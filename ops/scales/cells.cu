@@ -141,8 +141,14 @@ HOST void check_size(const char* op, int64_t size) {
   if (size < 1) fail("{}: cells of {} positions, expected 1 or more", {op, size});
 }
 
-HOST Tensor cells_like(const Tensor& x_bcd, int64_t size) {
-  return like(x_bcd, Shape{x_bcd.shape()[0], x_bcd.shape()[1] / size, x_bcd.shape()[2]});
+// y_bmd: what Forward makes of every cell.
+template <template <class> class Forward> Tensor each_cell(const char* op, const Tensor& x_bcd, int64_t size) {
+  check_size(op, size);
+  const int64_t b = x_bcd.shape()[0], d = x_bcd.shape()[2];
+  const Cells cells{x_bcd.shape()[1], size};
+  const Tensor y_bmd = like(x_bcd, Shape{b, cells.count(), d});
+  for_rows_of<Forward>(op, b * cells.count(), d, x_bcd, y_bmd, cells);
+  return y_bmd;
 }
 
 }  // namespace cells_kernels
@@ -150,13 +156,9 @@ HOST Tensor cells_like(const Tensor& x_bcd, int64_t size) {
 using namespace cells_kernels;
 
 HOST Tensor cell_mean(const Arg& x_bcd, int64_t size) {
-  const Dims n = DIMS(x_bcd);
-  check_size("cell_mean", size);
-  const Tensor y_bmd = cells_like(x_bcd, size);
-  const Cells cells{n['c'], size};
-  for_rows_of<MeanForward>("cell_mean", n['b'] * cells.count(), n['d'], x_bcd, y_bmd, cells);
-  return record(
-      "cell_mean", {x_bcd}, y_bmd, keep(x_bcd.shape(), size), [](const Tensor& dy_bmd, const Shape& shape, int64_t size) -> Grads {
+  DIMS(x_bcd);
+  return record("cell_mean", {x_bcd}, each_cell<MeanForward>("cell_mean", x_bcd, size), keep(x_bcd.shape(), size),
+      [](const Tensor& dy_bmd, const Shape& shape, int64_t size) -> Grads {
         const Tensor dx_bcd = like(dy_bmd, shape);
         for_rows_of<MeanBackward>("cell_mean'", shape[0] * shape[1], shape[2], dy_bmd, dx_bcd, Cells{shape[1], size});
         return {dx_bcd};
@@ -164,18 +166,15 @@ HOST Tensor cell_mean(const Arg& x_bcd, int64_t size) {
 }
 
 HOST Tensor cell_max(const Arg& x_bcd, int64_t size) {
-  const Dims n = DIMS(x_bcd);
-  check_size("cell_max", size);
-  const Tensor y_bmd = cells_like(x_bcd, size);
-  const Cells cells{n['c'], size};
-  for_rows_of<MaxForward>("cell_max", n['b'] * cells.count(), n['d'], x_bcd, y_bmd, cells);
-  return record("cell_max", {x_bcd}, y_bmd, keep(x_bcd, size), [](const Tensor& dy_bmd, const Tensor& x_bcd, int64_t size) -> Grads {
-    const Tensor dx_bcd = like(x_bcd);
-    const Shape& shape = x_bcd.shape();
-    const Cells cells{shape[1], size};
-    for_rows_of<MaxBackward>("cell_max'", shape[0] * (cells.count() + 1), shape[2], x_bcd, dy_bmd, dx_bcd, cells);
-    return {dx_bcd};
-  });
+  DIMS(x_bcd);
+  return record("cell_max", {x_bcd}, each_cell<MaxForward>("cell_max", x_bcd, size), keep(x_bcd, size),
+      [](const Tensor& dy_bmd, const Tensor& x_bcd, int64_t size) -> Grads {
+        const Tensor dx_bcd = like(x_bcd);
+        const Shape& shape = x_bcd.shape();
+        const Cells cells{shape[1], size};
+        for_rows_of<MaxBackward>("cell_max'", shape[0] * (cells.count() + 1), shape[2], x_bcd, dy_bmd, dx_bcd, cells);
+        return {dx_bcd};
+      });
 }
 
 HOST Tensor whole_cells(const Tensor& lengths_b, int64_t size) {

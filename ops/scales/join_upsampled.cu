@@ -8,6 +8,7 @@
 #include "cuda/verbs/arithmetic.h"
 #include "cuda/verbs/rows.h"
 #include "ops/scales/cells.h"
+#include "ops/shapes/shape_ops.h"
 
 namespace ricci {
 namespace join_upsampled_kernels {
@@ -38,17 +39,6 @@ template <class T> struct Forward {
   }
 };
 
-template <class T> struct FirstHalf {
-  static constexpr int kNeighbours = elements_of_piece<T>();
-  const T* dy_bce;
-  T* da_bcd;
-  template <class Row> HD void operator()(int64_t r, Row row) const {
-    const T* const dy = dy_bce + 2 * r * row.n;
-    T* const da = da_bcd + r * row.n;
-    row.each_piece([&](auto piece) { piece.copy(da, dy); }, dy, da);
-  }
-};
-
 // One row per cell; the elements of the row are the columns of a.
 template <class T> struct CellGradient {
   const T* dy_bce;
@@ -57,32 +47,16 @@ template <class T> struct CellGradient {
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t d = row.n, ratio = layout.ratio, b = r / layout.cells, first = r % layout.cells * ratio + layout.shift;
     const T* const dy = dy_bce + (2 * (b * layout.context + first) + 1) * d;  // its second half at position `first`
-    T* const dz = dz_bmx + r * d * ratio;
-    const auto exists = [&](int64_t q) { return first + q >= 0 && first + q < layout.context; };
-    const auto by_pieces = [&]<int kRatio>() {
-      row.each_piece(
-          [&](auto piece) {
-            decltype(piece.read(dy)) of_position[kRatio];
-            UNROLL(8)
-            for (int q = 0; q < kRatio; ++q) of_position[q] = exists(q) ? piece.read(dy + 2 * q * d) : piece.all(T(0));
-            piece.template write_mixed<kRatio>(dz, of_position);
-          },
-          dy, dz);
-    };
-    if (with_constant<2, 4, 8>(ratio, by_pieces)) return;
-    row.each([&](int64_t i) {
-      for (int64_t q = 0; q < ratio; ++q) dz[i * ratio + q] = exists(q) ? dy[2 * q * d + i] : T(0);
-    });
+    interleave(row, dy, 2 * d, dz_bmx + r * d * ratio, ratio,
+        [first, context = layout.context](int64_t q) { return first + q >= 0 && first + q < context; });
   }
 };
 
 HOST Grads backward(const Tensor& dy_bce, const Layout& layout) {
   const int64_t b = dy_bce.shape()[0], d = dy_bce.shape()[2] / 2;
-  const Tensor da_bcd = wants_gradient(0) ? like(dy_bce, Shape{b, layout.context, d}) : Tensor();
   const Tensor dz_bmx = wants_gradient(1) || wants_gradient(2) ? like(dy_bce, Shape{b, layout.cells, d * layout.ratio}) : Tensor();
-  if (da_bcd) for_rows_of<FirstHalf>("join_upsampled'", b * layout.context, d, dy_bce, da_bcd);
   if (dz_bmx) for_rows_of<CellGradient>("join_upsampled'", b * layout.cells, d, dy_bce, dz_bmx, layout);
-  return {da_bcd, dz_bmx,
+  return {wants_gradient(0) ? slice(dy_bce, 2, 0, d) : Tensor(), dz_bmx,
       wants_gradient(2) ? sum_to(dz_bmx.reshaped({b * layout.cells, d, layout.ratio}), {d, 1}, gradient_dtype(2)).reshaped({d}) : Tensor()};
 }
 
@@ -103,7 +77,6 @@ HOST Tensor join_upsampled(const Arg& a_bcd, const Arg& z_bmx, const Arg& bias_d
 }
 
 CUDA_ROWS(Forward);
-CUDA_ROWS(FirstHalf);
 CUDA_ROWS(CellGradient);
 
 }  // namespace ricci

@@ -10,23 +10,48 @@
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/trace.h"
+#include "cuda/verbs/elements.h"
 #include "ops/shift_and_sum/kernels.h"
 
 namespace ricci {
 namespace shift_and_sum_kernels {
-namespace {
 
-double flops_of(const Problem& problem) {
+// The gradient of the coefficients from the sums over slices of columns (problem.h), added one after the other:
+//   dcoef = sum over slices of partial, 0 for the levels that are not used
+//   bytes   (4 slices + s) b c heads R, numbers of s bytes
+//   floor   65,536 rows of 768, c = 512, R = 9, one head, in bf16 on an H200: 24 slices, 0.06 GB at 4.8 TB/s 0.01 ms
+template <class T> struct SumSlices {
+  using A = Accumulator<T>;
+  const A* partial;
+  T* dcoef;
+  int64_t slices, levels, used, of_slice;
+  HD void operator()(int64_t i) const {
+    const int64_t level = i % levels, index = i / levels * used + level;
+    A sum = 0;
+    for (int64_t s = 0; s < slices && level < used; ++s) sum += partial[s * of_slice + index];
+    dcoef[i] = T(sum);
+  }
+};
+
+HOST void sum_slices(const Problem& problem, const Tensor& partial, const Tensor& dcoef_bcx) {
+  const int64_t slices = partial.shape()[0], of_slice = partial.size() / slices;
+  with_dtype(dcoef_bcx, [&]<class T>(T) {
+    for_each_element("shift_and_sum': slices", dcoef_bcx.device(), dcoef_bcx.size(),
+        SumSlices<T>{partial.data<Accumulator<T>>(), dcoef_bcx.data<T>(), slices, problem.levels, problem.used, of_slice});
+  });
+}
+
+HOST double flops_of(const Problem& problem) {
   double rows = 0;
   for (int r = 0; r < problem.used; ++r) rows += static_cast<double>(problem.positions - (int64_t{1} << r));
   return 2 * rows * static_cast<double>(problem.batches * problem.d());
 }
 
-Plan plan_on(const Tensor& v_bcd, const Problem& problem, bool backward) {
+HOST Plan plan_on(const Tensor& v_bcd, const Problem& problem, bool backward) {
   return plan(problem, backward, size_of(sums_of(v_bcd.dtype())), device_memory(v_bcd.device()).shared_bytes());
 }
 
-Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_bcx) {
+HOST Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_bcx) {
   const Tensor y_bcd = like(v_bcd);
   if (y_bcd.size() == 0) return y_bcd;
   if (trace::enabled) trace::flops(flops_of(problem));
@@ -35,7 +60,7 @@ Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_b
   return y_bcd;
 }
 
-Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx) {
+HOST Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx) {
   const Tensor dv_bcd = like(v_bcd), dcoef_bcx = like(coef_bcx);
   if (v_bcd.size() == 0) return {dv_bcd, zeros_like(coef_bcx)};
   if (trace::enabled) trace::flops(3 * flops_of(problem));
@@ -48,9 +73,7 @@ Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd
   return {dv_bcd, dcoef_bcx};
 }
 
-}  // namespace
-
-Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const ShiftAndSumOptions& options) {
+HOST Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const ShiftAndSumOptions& options) {
   Dims n;
   n.bind(op, "v_bcd, coef_bcx", {v_bcd, coef_bcx});
   if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
@@ -71,12 +94,14 @@ Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const
 
 using namespace shift_and_sum_kernels;
 
-Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
+HOST Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
   const Problem problem = check("shift_and_sum", v_bcd, coef_bcx, options);
   return record("shift_and_sum", {v_bcd, coef_bcx}, forward(problem, v_bcd, coef_bcx), keep(v_bcd, coef_bcx, problem),
       [](const Tensor& dy_bcd, const Tensor& v, const Tensor& coef, const Problem& kept) -> Grads {
         return shift_and_sum_kernels::backward(kept, dy_bcd, v, coef);
       });
 }
+
+CUDA_ELEMENTS(SumSlices);
 
 }  // namespace ricci

@@ -1,16 +1,15 @@
 // The shift-and-sum of the Dispatcher (Cetoli 2021). In reading order:
 //   definition.cpp     the formula, level by level, from recorded ops
 //   walk.h             three levels of it in one walk over the positions, and their derivative, as the CPU computes them
-//   shift_and_sum.cpp  the public op: what it keeps for the backward, and the choice of the implementation
+//   shift_and_sum.cu   the public op: what it keeps for the backward, and the choice of the implementation
 //   problem.h          what the implementations share: extents, which levels dropout skips, slices of columns
 //   kernels.h          what the implementations are given
 //   cpu.cpp            the walk on a strip of columns that stays in the cache
 //   gpu/parts.h        how a GPU divides sequences that do not fit into its shared memory
 //   gpu/tile.h         where a thread block is, and how its rows come into shared memory and back
-//   gpu/walks.h        the walk of a half-warp in shared memory; gpu/lane_sums.h adds up the gradients of its coefficients
+//   gpu/walks.h        the walk of a half-warp in shared memory, and the sums of the gradients of its coefficients
 //   gpu/block_walk.h   the shares of the half-warps of a block in a walk
 //   gpu/forward.cu, gpu/backward.cu     the kernels
-//   sum_slices.cu      the gradient of the coefficients from its sums over slices of columns
 //   cached.cu          decoding: new positions against rings of the values of earlier ones
 #pragma once
 #include "autograd/arg.h"

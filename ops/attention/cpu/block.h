@@ -2,9 +2,6 @@
 // forward and the backward are made of. A, the type of sums, is float or double. Matrices are stored row by row; `row` is the distance of
 // rows. What is multiplied is packed as numbers of type A, tensors of bf16 too.
 #pragma once
-#include <algorithm>
-#include <type_traits>
-
 #include "core/tensor.h"
 #include "ops/attention/problem.h"
 

@@ -4,8 +4,9 @@
 
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
+#include "cuda/launch.h"
+#include "cuda/verbs/lanes.h"
 #include "ops/attention/flash/flash.h"
-#include "ops/attention/flash/launch.h"
 
 namespace ricci {
 namespace attention_kernels {
@@ -53,22 +54,22 @@ HOST bool flash_takes(const Problem& problem, Device device) {
   const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // more than a block has rows
   constexpr int64_t kPositions = int64_t{1} << 27;
   return (k == 32 || k == 64 || k == 96 || k == 128) && heads * problem.queries < kPositions && heads * problem.keys < kPositions &&
-         problem.sees.scale < flash::kFar / 2 / (problem.keys + blocks);
+         problem.sees.scale < kFar / 2 / (problem.keys + blocks);
 }
 
-HOST bool flash_fits(const Problem& problem, std::initializer_list<Rows> views) {
+HOST bool flash_fits(const Problem& problem, const std::vector<Rows>& views) {
   constexpr int64_t kBytes = 16, kElements = flash::kChunk;
   for (const Rows& view : views)
     if (const Arg& tensor = view.tensor; tensor.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(tensor.raw()) % kBytes ||
                                          view.offset % kElements || tensor.shape()[2] % kElements || tensor.shape()[2] >= 1 << 22 ||
                                          tensor.size() / kElements >= int64_t{1} << 30)
       return false;
-  return flash_takes(problem, views.begin()->tensor.device());
+  return flash_takes(problem, views[0].tensor.device());
 }
 
 HOST void flash_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
   const Tensor delta_bnc = like(out.lse_bnc);
-  flash::with_width(problem, [&]<int width>(flash::Width<width>) { flash::launch_delta<width>(problem, dy, out.y_bcd, delta_bnc); });
+  with_constant<32, 64, 96, 128>(problem.width, [&]<int width>() { flash::launch_delta<width>(problem, dy, out.y_bcd, delta_bnc); });
   const flash::BackwardTensors tensors{problem, flash::Bounds(problem), static_cast<float>(problem.scale) * flash::kLog2E,
       head_rows<const bf16>(inputs.q), head_rows<const bf16>(inputs.k), head_rows<const bf16>(inputs.v), head_rows<const bf16>({dy}),
       out.lse_bnc.data<float>(), delta_bnc.data<float>(), head_rows<bf16>(gradients.q), head_rows<bf16>(gradients.k),

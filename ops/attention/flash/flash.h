@@ -3,8 +3,6 @@
 // softmax.h, forward.cu, backward.h and backward.cu, key_gradient.cu, query_gradient.cu; then wgmma/ with panels.h and the same kernels
 // on wgmma.
 #pragma once
-#include <initializer_list>
-
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
@@ -17,7 +15,7 @@ constexpr int flash_shared_bytes(int64_t width) { return static_cast<int>(1024 *
 bool flash_takes(const Problem& problem, Device device);
 // True where the kernels below can do it: bf16, one of the widths, positions within 32 bits, every row of every view on 16
 // bytes, and enough shared memory. Rows are loaded and stored 16 bytes at a time.
-bool flash_fits(const Problem& problem, std::initializer_list<Rows> views);
+bool flash_fits(const Problem& problem, const std::vector<Rows>& views);
 
 // As forward_gpu and backward_gpu, of problems that fit.
 void flash_forward(const Problem& problem, const Views& inputs, const Outputs& out);

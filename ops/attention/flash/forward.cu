@@ -85,8 +85,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
 HOST void flash_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
   if (wgmma_takes(problem, out.y_bcd.device())) return wgmma_forward(problem, inputs, out);
   const auto q = head_rows<const bf16>(inputs.q), k = head_rows<const bf16>(inputs.k), v = head_rows<const bf16>(inputs.v);
-  flash::launch_flash<flash::ForwardKernel>("attention", out.y_bcd.device(), problem, k == v, problem, flash::Bounds(problem), q, k, v,
-      head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
+  flash::launch_flash<flash::ForwardKernel, 32, 64, 96, 128>("attention", out.y_bcd.device(), problem, k == v, problem,
+      flash::Bounds(problem), q, k, v, head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
 }
 
 }  // namespace attention_kernels

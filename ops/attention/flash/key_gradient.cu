@@ -120,7 +120,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
 
 HOST void key_gradient(const BackwardTensors& tensors, Device device) {
   if (tensors.problem.group == 1 && wgmma_takes(tensors.problem, device)) return wgmma_key_gradient(tensors, device);
-  launch_flash<KeyGradientKernel>("attention' dk dv", device, tensors.problem.of_key_heads(), tensors.dk == tensors.dv, tensors);
+  launch_flash<KeyGradientKernel, 32, 64, 96, 128>(
+      "attention' dk dv", device, tensors.problem.of_key_heads(), tensors.dk == tensors.dv, tensors);
 }
 
 }  // namespace flash

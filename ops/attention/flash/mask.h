@@ -7,8 +7,6 @@
 namespace ricci::attention_kernels::flash {
 
 constexpr float kLog2E = 1.44269504088896340736f;
-// No limit of a window; flash_fits keeps every t and scale j below half of it.
-constexpr int kFar = 1 << 30;
 
 // The visibility and the extents in 32 bits: an argument of the kernels, which the compiler reads where it is used, so that it
 // spends no registers.
@@ -20,7 +18,6 @@ struct Bounds {
         most(bounded(problem.sees.most)),
         queries(static_cast<int>(problem.queries)),
         keys(static_cast<int>(problem.keys)) {}
-  static int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
 };
 
 // The keys that one head's queries see (visibility.h), asked of whole rectangles: of the queries t0 .. t1 - 1 and keys j0 .. j1 - 1.

@@ -94,7 +94,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
 
 HOST void query_gradient(const BackwardTensors& tensors, Device device) {
   if (wgmma_takes(tensors.problem, device)) return wgmma_query_gradient(tensors, device);
-  launch_flash<QueryGradientKernel>("attention' dq", device, tensors.problem, tensors.k == tensors.v, tensors);
+  launch_flash<QueryGradientKernel, 32, 64, 96, 128>("attention' dq", device, tensors.problem, tensors.k == tensors.v, tensors);
 }
 
 }  // namespace flash

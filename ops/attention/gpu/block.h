@@ -68,10 +68,6 @@ struct BlockMask {
     const int back = query - scale * key;
     return back >= least && back < most && key < keys;
   }
-  __device__ static int bounded(int64_t n) {
-    constexpr int kFar = 1 << 30;  // further than any distance within a block
-    return static_cast<int>(between<int64_t>(-kFar, n, kFar));
-  }
 };
 
 // sum_ij = a_i . b_j of the thread's rows and columns.

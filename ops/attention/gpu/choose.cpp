@@ -4,7 +4,6 @@
 
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/kernels.h"
-#include "ops/attention/wide/wide.h"
 
 namespace ricci::attention_kernels {
 namespace {
@@ -18,41 +17,35 @@ void say_slow(const Problem& problem) {
       static_cast<long long>(problem.width), static_cast<long long>(problem.queries), static_cast<long long>(problem.keys));
 }
 
-bool all_fit(const Problem& problem, const std::vector<Rows>& views) {
-  for (const Rows& view : views)
-    if (!flash_fits(problem, {view})) return false;
-  return true;
+struct Path {
+  decltype(&blocks_forward) forward;
+  decltype(&blocks_backward) backward;
+};
+constexpr Path kPaths[] = {{flash_forward, flash_backward}, {padded_forward, padded_backward}, {products_forward, products_backward},
+    {blocks_forward, blocks_backward}};  // in the order of GpuPath
+
+const Path& path_of(const Problem& problem, const std::vector<Rows>& views) {
+  const GpuPath path = gpu_path(problem, views);
+  if (path == GpuPath::blocks && views[0].tensor.dtype() == Dtype::bf16) say_slow(problem);
+  return kPaths[static_cast<size_t>(path)];
 }
 
 }  // namespace
 
 GpuPath gpu_path(const Problem& problem, const std::vector<Rows>& views) {
   if (views[0].tensor.dtype() != Dtype::bf16) return GpuPath::blocks;
-  if (all_fit(problem, views)) return GpuPath::flash;
+  if (flash_fits(problem, views)) return GpuPath::flash;
   if (padding_fits(problem, views[0].tensor.device())) return GpuPath::padded;
   return products_fit(problem) ? GpuPath::products : GpuPath::blocks;
 }
 
 void forward_gpu(const Problem& problem, const Views& inputs, const Outputs& out) {
-  switch (gpu_path(problem, {inputs.q, inputs.k, inputs.v, {out.y_bcd}})) {
-    case GpuPath::flash: return flash_forward(problem, inputs, out);
-    case GpuPath::padded: return padded_forward(problem, inputs, out);
-    case GpuPath::products: return products_forward(problem, inputs, out);
-    case GpuPath::blocks: break;
-  }
-  if (out.y_bcd.dtype() == Dtype::bf16) say_slow(problem);
-  blocks_forward(problem, inputs, out);
+  path_of(problem, {inputs.q, inputs.k, inputs.v, {out.y_bcd}}).forward(problem, inputs, out);
 }
 
 void backward_gpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
-  switch (gpu_path(problem, {inputs.q, inputs.k, inputs.v, {out.y_bcd}, {dy}, gradients.q, gradients.k, gradients.v})) {
-    case GpuPath::flash: return flash_backward(problem, dy, inputs, out, gradients);
-    case GpuPath::padded: return padded_backward(problem, dy, inputs, out, gradients);
-    case GpuPath::products: return products_backward(problem, dy, inputs, out, gradients);
-    case GpuPath::blocks: break;
-  }
-  if (dy.dtype() == Dtype::bf16) say_slow(problem);
-  blocks_backward(problem, dy, inputs, out, gradients);
+  path_of(problem, {inputs.q, inputs.k, inputs.v, {out.y_bcd}, {dy}, gradients.q, gradients.k, gradients.v})
+      .backward(problem, dy, inputs, out, gradients);
 }
 
 }  // namespace ricci::attention_kernels

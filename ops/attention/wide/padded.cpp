@@ -1,6 +1,5 @@
 #include "cuda/device/device.h"
 #include "ops/attention/flash/flash.h"
-#include "ops/attention/wide/wide.h"
 #include "ops/shapes/strided.h"
 
 namespace ricci::attention_kernels {

@@ -16,7 +16,7 @@
 #include "cuda/math.h"
 #include "cuda/trace.h"
 #include "cuda/verbs/rows.h"
-#include "ops/attention/wide/wide.h"
+#include "ops/attention/kernels.h"
 
 namespace ricci {
 namespace attention_kernels {

@@ -1,7 +1,8 @@
 // The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again, keeping the values before every
 // walk but the first; then it walks backward over them with the gradient (walk.h), and reads V^0 once more for the last of
 // these walks, from the L2 cache. The sums over its columns, which dc is made of, go to `partial` (problem.h), where
-// sum_slices.cu adds the sums of a head. With N = b c d numbers of s bytes, R levels, heads of whole slices of 32 columns, for each part:
+// shift_and_sum.cu adds the sums of a head. With N = b c d numbers of s bytes, R levels, heads of whole slices of 32 columns, for each
+// part:
 //   bytes   3 s N + (s + 8) b c R (d / 32);  FLOPs 6 N R
 //   floor   65,536 rows of 768, c = 512, one head, in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms
 #include "cuda/launch.h"
@@ -60,14 +61,14 @@ HOST void backward_part(const Problem& problem, const Part& part, const Tensor& 
 HOST void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
     const Tensor& dv_bcd, const Tensor& partial) {
   std::vector<Tensor> values{v_bcd};  // before each part
-  for (size_t p = 0; p + 1 < plan.parts.size(); ++p) {
+  for (size_t p = 0; p + 1 < plan.size(); ++p) {
     values.push_back(like(v_bcd));
-    forward_part(problem, plan.parts[p], values[p], coef_bcx, values[p + 1]);
+    forward_part(problem, plan[p], values[p], coef_bcx, values[p + 1]);
   }
   Tensor gradient = dy_bcd;
-  for (size_t p = plan.parts.size(); p-- > 0;) {
+  for (size_t p = plan.size(); p-- > 0;) {
     const Tensor input_gradient = p > 0 ? like(v_bcd) : dv_bcd;
-    backward_part(problem, plan.parts[p], gradient, values[p], coef_bcx, input_gradient, partial);
+    backward_part(problem, plan[p], gradient, values[p], coef_bcx, input_gradient, partial);
     gradient = input_gradient;
   }
 }

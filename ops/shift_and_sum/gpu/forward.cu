@@ -45,9 +45,9 @@ HOST void forward_part(const Problem& problem, const Part& part, const Tensor& v
 
 HOST void forward_gpu(const Problem& problem, const Plan& plan, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd) {
   Tensor from = v_bcd;
-  for (size_t p = 0; p < plan.parts.size(); ++p) {
-    const Tensor result = p + 1 < plan.parts.size() ? like(v_bcd) : y_bcd;
-    forward_part(problem, plan.parts[p], from, coef_bcx, result);
+  for (size_t p = 0; p < plan.size(); ++p) {
+    const Tensor result = p + 1 < plan.size() ? like(v_bcd) : y_bcd;
+    forward_part(problem, plan[p], from, coef_bcx, result);
     from = result;
   }
 }

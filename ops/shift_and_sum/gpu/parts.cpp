@@ -46,12 +46,12 @@ Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
     const int64_t halo = (int64_t{1} << levels) - 1, fit = memory.rows(levels);
     const int64_t most = fit < rows ? std::max<int64_t>(1, fit - sides * halo) : rows;
     const int64_t tiles = (rows + most - 1) / most, own = (rows + tiles - 1) / tiles, held = std::min(rows, own + sides * halo);
-    plan.parts.push_back({first, levels, tiles, own, halo, static_cast<int>(held * memory.row(levels)), memory.warps(held)});
+    plan.push_back({first, levels, tiles, own, halo, static_cast<int>(held * memory.row(levels)), memory.warps(held)});
     first += levels;
     rows = rows_after(rows, levels);
     if (first == problem.used) return plan;
   }
-  plan.parts.push_back(memory.whole(first, problem.used - first, rows));
+  plan.push_back(memory.whole(first, problem.used - first, rows));
   return plan;
 }
 

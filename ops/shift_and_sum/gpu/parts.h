@@ -43,9 +43,7 @@ HD Tile tile_of(const Part& part, uint32_t number, int64_t positions, bool halo_
   return {m, before, end + after < rows ? end + after : rows, begin, end};
 }
 
-struct Plan {
-  std::vector<Part> parts;
-};
+using Plan = std::vector<Part>;
 
 HD int walks_of(int levels) { return levels > kWalkLevels ? (levels + kWalkLevels - 1) / kWalkLevels : 1; }
 

@@ -7,7 +7,6 @@
 #include "cuda/trace.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/tile.h"
-#include "ops/attention/wide/wide.h"
 #include "tests/ops/attention/cases.h"
 #include "tests/sanitized.h"
 

@@ -193,7 +193,7 @@ TEST_CASE("shift_and_sum: divided into parts it gives the same values and gradie
       const Tensor y = like(v), dv = like(v), dcoef = like(coef);
       forward_gpu(problem, plan(problem, false, 8, divided.bytes), v, coef, y);
       const Plan backward = plan(problem, true, 8, divided.bytes);
-      CHECK(backward.parts.size() == divided.parts);
+      CHECK(backward.size() == divided.parts);
       const Tensor partial({gradient_slices_gpu(problem), of.b, of.c, of.heads, problem.used}, Dtype::f64, device);
       backward_gpu(problem, backward, dy, v, coef, dv, partial);
       sum_slices(problem, partial, dcoef);
@@ -215,7 +215,7 @@ TEST_CASE("shift_and_sum: plans keep to the memory, and name every level once") 
         constexpr int64_t kBytes = 227 * 1024;  // that a block of an H100 can have
         const Plan made = plan(problem, backward, 4, kBytes);
         int next = 0;
-        for (const Part& part : made.parts) {
+        for (const Part& part : made) {
           CHECK(part.first == next);
           CHECK(part.bytes <= kBytes);
           next += part.levels;
@@ -237,10 +237,10 @@ TEST_CASE("shift_and_sum: plans keep to the memory, and name every level once") 
 
 TEST_CASE("shift_and_sum: a part before the last fills its walks of three levels, and its tiles are of equal size") {
   const Plan made = plan({64, 1024, 1, 768, 9, 9}, true, 4, 227 * 1024);
-  REQUIRE(made.parts.size() == 2);
-  CHECK(made.parts[0].levels == 3);
-  CHECK(made.parts[0].tiles == 2);
-  CHECK(made.parts[0].rows == 512);
+  REQUIRE(made.size() == 2);
+  CHECK(made[0].levels == 3);
+  CHECK(made[0].tiles == 2);
+  CHECK(made[0].rows == 512);
 }
 
 TEST_CASE("shift_and_sum: messages") {

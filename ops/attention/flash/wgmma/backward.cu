@@ -131,7 +131,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
 };
 
 HOST void wgmma_key_gradient(const BackwardTensors& tensors, Device device) {
-  launch_wgmma<WarpgroupKeyGradientKernel>("attention' dk dv", device, tensors.problem, tensors.dk == tensors.dv, tensors);
+  launch_flash<WarpgroupKeyGradientKernel, 64, 128>("attention' dk dv", device, tensors.problem, tensors.dk == tensors.dv, tensors);
 }
 
 // dq likewise, beside query_gradient.cu: a thread block owns 128 queries of one head, 64 to each of
@@ -211,11 +211,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
     if (!visible.all(own.t, own.t + 16, j, j + kKeys)) hide_keys(visible, own.t, j, p, 0.0f);
     ptx::wgmma_wait<0>(ds);
     own.sums.template differentiate<dropping>(tensors, kept, p, ds);
-    uint32_t w[kKeys / 16][4];
-    pack_left(w, ds[0]);
-    ptx::wgmma_fence(dq, w);
-    begin_weighted<Keys>(dq[0], w, keys(stage).descriptor());
-    ptx::wgmma_wait<0>(dq);
+    add_weighted<Keys>(dq, ds[0], keys(stage).descriptor());
   }
 
   __device__ void store(const Sums& dq, const OfWarp& own, int row) const {
@@ -229,7 +225,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
 };
 
 HOST void wgmma_query_gradient(const BackwardTensors& tensors, Device device) {
-  launch_wgmma<WarpgroupQueryGradientKernel>("attention' dq", device, tensors.problem, tensors.k == tensors.v, tensors);
+  launch_flash<WarpgroupQueryGradientKernel, 64, 128>("attention' dq", device, tensors.problem, tensors.k == tensors.v, tensors);
 }
 
 }  // namespace flash

@@ -77,16 +77,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
     if (!visible.all(t, t + 16, j0, j0 + kKeys)) hide_keys(visible, t, j0, s, State::kLowest);
     state.weigh(s, static_cast<float>(problem.scale) * kLog2E);
     if constexpr (dropping) State::drop(problem, head, t, j0, s);
-    add_weighted(state.o[0], s[0], values(stage).descriptor());
-  }
-
-  // o += p v, with p rounded to bf16.
-  __device__ static void add_weighted(float (&o)[kWidth / 8][4], const float (&p)[kKeys / 8][4], ptx::Descriptor b) {
-    uint32_t w[kKeys / 16][4];
-    pack_left(w, p);
-    ptx::wgmma_fence(o, w);
-    begin_weighted<Keys>(o, w, b);
-    ptx::wgmma_wait<0>(o);
+    add_weighted<Keys>(state.o, s[0], values(stage).descriptor());
   }
 };
 
@@ -98,8 +89,8 @@ HOST bool wgmma_takes(const Problem& problem, Device device) {
 
 HOST void wgmma_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
   const auto q = head_rows<const bf16>(inputs.q), k = head_rows<const bf16>(inputs.k), v = head_rows<const bf16>(inputs.v);
-  flash::launch_wgmma<flash::WarpgroupForwardKernel>("attention", out.y_bcd.device(), problem, k == v, problem, flash::Bounds(problem), q,
-      k, v, head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
+  flash::launch_flash<flash::WarpgroupForwardKernel, 64, 128>("attention", out.y_bcd.device(), problem, k == v, problem,
+      flash::Bounds(problem), q, k, v, head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
 }
 
 }  // namespace attention_kernels

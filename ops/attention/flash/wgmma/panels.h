@@ -75,4 +75,14 @@ __device__ inline void begin_weighted(float (&o)[kColumnTiles][4], const uint32_
   ptx::wgmma_commit();
 }
 
+// o += p b, with p rounded to bf16.
+template <class B, int kColumnTiles>
+__device__ inline void add_weighted(float (&o)[1][kColumnTiles][4], const float (&p)[8][4], ptx::Descriptor b) {
+  uint32_t w[4][4];
+  pack_left(w, p);
+  ptx::wgmma_fence(o, w);
+  begin_weighted<B>(o[0], w, b);
+  ptx::wgmma_wait<0>(o);
+}
+
 }  // namespace ricci::attention_kernels::flash
