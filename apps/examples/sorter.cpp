@@ -1,5 +1,5 @@
 // Sequences of letters and the same letters in order, for the run file apps/configs/metaformer/sorter_metric.yaml.
-//   sorter FOLDER [--symbols 3] [--length 11] [--rows 100000] [--held-out 1024] [--seed 0]
+//   sorter FOLDER [--symbols 3] [--length 11] [--rows 100000] [--held-out 1024] [--seed 1]
 // FOLDER/train.jsonl and FOLDER/held_out.jsonl have lines as {"prompt": "cab", "answer": "abc"}. No sequence is in both files, because a
 // model that only remembers its training would seem to sort otherwise.
 #include <ricci/ricci.h>
@@ -39,9 +39,9 @@ void write_rows(const std::string& path, std::map<std::string, int64_t> options,
 }
 
 int main(int argc, char** argv) {
-  std::map<std::string, int64_t> options{{"--symbols", 3}, {"--length", 11}, {"--rows", 100'000}, {"--held-out", 1024}, {"--seed", 0}};
+  std::map<std::string, int64_t> options{{"--symbols", 3}, {"--length", 11}, {"--rows", 100'000}, {"--held-out", 1024}, {"--seed", 1}};
   try {
-    if (argc < 2 || argc % 2 != 0) fail("usage: sorter FOLDER [--symbols 3] [--length 11] [--rows 100000] [--held-out 1024] [--seed 0]");
+    if (argc < 2 || argc % 2 != 0) fail("usage: sorter FOLDER [--symbols 3] [--length 11] [--rows 100000] [--held-out 1024] [--seed 1]");
     for (int i = 2; i < argc; i += 2) {
       if (!options.contains(argv[i])) fail("{}: no such option", {argv[i]});
       options[argv[i]] = std::atoll(argv[i + 1]);

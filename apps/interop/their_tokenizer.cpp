@@ -33,7 +33,7 @@ std::string ours_by_markers(const std::string& text) {
 // True if the markers are added tokens of the tokenizer.
 bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& tokenizer) {
   try {
-    const ChatTokenizer checked(tokenizer, chat_template({ours}));
+    const ChatEncoder checked(tokenizer, chat_template({ours}));
     return true;
   } catch (const Error&) {
     return false;

@@ -32,7 +32,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
   } else {
     if (const TrainConfig& config = open.run.config(); config.data.empty() && config.validation.empty())
       fail("--text: {} was imported and has no text of its own; give one", {open.run.path()});
-    if (is_chat(open.run.config())) fail("--text: {} learns conversations; give a text", {open.run.path()});
+    if (has_mask(open.run.config())) fail("--text: {} learns answers; give a text", {open.run.path()});
     const Tokens tokens = open_validation(open.run.config(), {}, open.run.tokenizer()).tokens;
     ids.resize(std::min(static_cast<size_t>(tokens.size()), max));
     tokens.read(0, ids);

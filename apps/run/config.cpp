@@ -141,6 +141,8 @@ const std::vector<OtherNames> kOtherNames = {
 constexpr std::pair<std::string_view, std::string_view> kRemovedKeys[] = {
     {"max_ranks", "the processes that mpirun starts share a step"},
     {"init_changes", "the keys of a run win over the keys of init"},
+    {"sort_symbols", "ricci-sorter --symbols writes the sequences as files"},
+    {"sort_length", "ricci-sorter --length writes the sequences as files"},
 };
 
 // The key of ours that other programs call `word`, or an empty text.

@@ -8,12 +8,10 @@
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "cuda/ranks/launcher.h"
-#include "data/feeds/conversations.h"
-#include "data/feeds/sorter.h"
-#include "data/shards/document_reader.h"
-#include "data/shards/store.h"
+#include "data/feeds/documents.h"
+#include "data/shards/cache.h"
+#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
 // The assembler puts the file that CMake took out of embedded.tar.gz between two labels.
@@ -44,52 +42,39 @@ std::string found_or_given(const std::string& path) { return look_for_data(path)
 
 // Error: some are and some are not.
 bool are_shards(const std::vector<std::string>& paths) {
-  const auto is = [](const std::string& path) { return about_data([&] { return names_shards(found_or_given(path)); }); };
+  const auto is = [](const std::string& path) { return about("data", [&] { return names_shards(found_or_given(path)); }); };
   const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);
   if (shards != paths.end() && text != paths.end())
     fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});
   return shards != paths.end();
 }
 
-TextSource open_text(const TrainConfig& config, const std::vector<std::string>& paths) {
+// A text is one document, whatever files it comes from.
+Documents documents_of(const TrainConfig& config, const std::vector<std::string>& paths) {
   const BuiltInText built_in[] = {{"embedded", embedded_corpus()}};
-  const bool list = paths.size() != 1 || paths[0] == built_in[0].name;  // one path may be several, with commas between them
-  return (list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0])).read_as(config.encoding);
-}
-
-// A text, or documents.
-StoreSource source_of(const TrainConfig& config, const std::vector<std::string>& paths) {
-  StoreSource source{.files = open_text(config, paths)};
-  if (!traits_of(config.format).is_text())
-    source.documents = {.format = config.format,
-        .text_field = config.text_field,
-        .label_field = config.label_field,
-        .classes = is_classifier(config) ? config.model.settings<Classifier>().classes : 0,
-        .labels = is_classifier(config) ? config.labels : std::vector<std::string>()};
-  if (is_cut(config)) source.train_fraction = config.train_fraction;
-  return source;
+  const bool list = paths.size() != 1 || paths[0] == built_in[0].name;  // one path may be a list, with commas between its members
+  const TextSource files = (list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0])).read_as(config.encoding);
+  if (traits_of(config.format).is_text()) return {.files = files, .joined = true};
+  DocumentOptions options{.format = config.format, .text_field = config.text_field, .label_field = config.label_field, .chat = config.chat};
+  if (is_classifier(config)) {
+    options.classes = config.model.settings<Classifier>().classes;
+    options.labels = config.labels;
+  }
+  return {.files = files, .options = options};
 }
 
 // The names of a classifier's classes: as given, or the words that are labels in the data.
 std::vector<std::string> labels_of(const TrainConfig& config) {
   if (!is_classifier(config) || traits_of(config.format).is_text() || !config.labels.empty()) return config.labels;
-  const StoreSource source = source_of(config, config.data);
-  std::vector<std::string> labels = word_labels(source.files, source.documents);
-  if (const int64_t classes = source.documents.classes; !labels.empty() && std::ssize(labels) != classes)
+  const Documents documents = documents_of(config, config.data);
+  std::vector<std::string> labels = cached_word_labels(documents, default_cache_folder());
+  if (const int64_t classes = documents.options.classes; !labels.empty() && std::ssize(labels) != classes)
     fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
-        {classes, source.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
+        {classes, documents.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
   return labels;
 }
 
 // ---- Tokenizers
-// The tokenizer that the texts of the config are encoded by: lines of messages by one that knows their template.
-std::shared_ptr<const Tokenizer> encoder_of(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
-  if (!is_chat(config)) return tokenizer;
-  if (!tokenizer)
-    fail("tokenizer: {}, but format: messages needs one with the markers of chat: a file, or the tokenizer of init", {config.tokenizer});
-  return std::make_shared<ChatTokenizer>(tokenizer, chat_template(config.chat));
-}
-
 // Returns null if it is made from the texts. Nothing is added to the vocabulary of a file unless the user asked for it.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
@@ -104,35 +89,23 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   return config.eos == Eos::document ? with_own_eos(tokenizer) : tokenizer;
 }
 
-std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const Texts& texts) {
-  const bool has_end = kind.takes_eos || !follows_tokenizer_eos(config);
-  return train_tokenizer(kind, texts, {.vocab = config.model.vocab}, {.after = has_end ? config.eos : Eos::none});
-}
-
-// From the training text of all sources as one, or from the documents that train.
-std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const std::vector<StoreSource>& sources,
-    const std::vector<int64_t>& cuts, int64_t all_cut) {
-  const TextSource all = open_text(config, config.data);
-  if (traits_of(config.format).is_text()) return train(config, kind, all_cut > 0 ? all.part("train", 0, all_cut) : all);
-  return train(config, kind, Texts([&](const TextPieces::CompletePrefix& complete_prefix, const Texts::Use& use) {
-    for (size_t i = 0; i < sources.size(); ++i)
-      documents_of(sources[i].files, sources[i].documents, cuts[i] > 0 ? cuts[i] : INT64_MAX).for_each_piece(complete_prefix, use);
-  }));
-}
-
-// The tokenizer that the config asks for. Characters include the validation text's where it is cut from the same files.
-TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSource>& sources) {
+// The tokenizer that the config asks for, made from the sources: of all characters, or from the first `all_cut` characters or documents.
+TokenizerRequest request_of(const TrainConfig& config) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   if (!kind) return {};
   if (kind->needs_size && config.model.vocab == 0)
     fail("tokenizer: {} needs the size of its vocabulary, as in model.vocab=4000", {kind->name});
   const bool of_characters = config.tokenizer == "char";
-  // The config.yaml of older runs has the size, also where it was not asked for.
-  const auto key = [&](int64_t vocab) { return format_message("{} {} {}", {kind->name, vocab, name_of(config.eos)}); };
-  return {kind->options[0] == '\0' ? std::vector{key(0)} : std::vector{key(config.model.vocab), key(0)}, of_characters,
-      [=, &config](const std::string& characters, const std::vector<int64_t>& cuts, int64_t all_cut) -> std::shared_ptr<const Tokenizer> {
+  const bool has_size = reads_option(*kind, "vocab") && config.given.contains("model.vocab");
+  const int64_t size = has_size ? config.model.vocab : 0;  // as asked for: the config of a trained run knows the size that it became
+  return {format_message("{} {} {}", {kind->name, size, name_of(config.eos)}), of_characters,
+      [=, &config](const std::string& characters, int64_t all_cut) -> std::shared_ptr<const Tokenizer> {
         if (of_characters) return with_eos(std::make_shared<CharTokenizer>(characters), config.eos);
-        return train(config, *kind, sources, cuts, all_cut);
+        Documents all = documents_of(config, config.data);
+        if (all.joined) all.cut = all_cut;
+        if (all_cut > 0) all.most = all.joined ? 1 : all_cut;
+        const bool has_end = kind->takes_eos || !follows_tokenizer_eos(config);
+        return train_tokenizer(*kind, all, {.vocab = config.model.vocab}, {.after = has_end ? config.eos : Eos::none});
       }};
 }
 
@@ -148,29 +121,32 @@ std::string notes_on_tokenizer(const TrainConfig& config, const Tokenizer& token
   if (trains_vocabulary(config) && config.model.vocab > tokenizer.vocab_size())
     notes += format_message("model.vocab: {} instead of {}; tokenizer: {} finds no more tokens in this text\n",
         {with_commas(tokenizer.vocab_size()), with_commas(config.model.vocab), config.tokenizer});
-  if (joins_documents(config) && config.eos == Eos::document && tokenizer.eos() == Eos::none)
+  if (ends_documents(config) && config.eos == Eos::document && tokenizer.eos() == Eos::none)
     notes += format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}\n",
         {tokenizer.name(), config.tokenizer != "byte" ? "eos=document adds <eos>" : "tokenizer=char gets one"});
   return notes;
 }
 
 // ---- Shards
+// Checkpoints hold this number. It is the hash of a text with the hashes of both parts, written as signed numbers.
+uint64_t hash_of_both(uint64_t train, uint64_t validation) {
+  return hash_bytes(format_message("{} {}", {static_cast<int64_t>(train), static_cast<int64_t>(validation)}));
+}
+
 // Error: a key asks for what shards do not do, whether they bring their tokenizer or not.
 void check_shards_do(const TrainConfig& config, const std::string& path) {
-  const auto reject = [&](const char* key, const std::string& value, const char* option) {
-    fail("{}: {}, but {} holds tokens already; ricci-prepare {} makes such", {key, value, path, option});
-  };
-  if (is_chat(config)) fail("format: messages, but {} holds tokens already; data names files with lines of messages", {path});
-  if (config.eos != Eos::none && !follows_tokenizer_eos(config)) reject("eos", name_of(config.eos), "--eos");
-  const bool reads_text = !config.validation.empty() && !are_shards(config.validation);
-  if (!traits_of(config.format).is_text() && !reads_text) reject("format", name_of(config.format), "--format");
+  const bool reads_text = has_mask(config) || (!config.validation.empty() && !are_shards(config.validation));
+  const bool asks_for_eos = config.eos != Eos::none && !follows_tokenizer_eos(config);
+  if (asks_for_eos || (!traits_of(config.format).is_text() && !reads_text))
+    fail("{0}: {1}, but {2} holds tokens already; ricci-prepare --{0} makes such",
+        {asks_for_eos ? "eos" : "format", asks_for_eos ? name_of(config.eos) : name_of(config.format), path});
 }
 
 // Error: the config names a tokenizer, and the shards have another one.
 void check_tokenizer(const TrainConfig& config, const std::string& path, const Tokenizer& theirs) {
   if (config.tokenizer == TrainConfig().tokenizer || config.tokenizer == theirs.name()) return;
   auto asked = read_tokenizer(config);
-  if (asked && theirs.eos() == Eos::document) asked = with_eos(asked, Eos::document, end_of_text(theirs));
+  if (asked && asked->eos() == Eos::none && theirs.eos() == Eos::document) asked = with_eos(asked, Eos::document, end_of_text(theirs));
   if (!asked || asked->hash() != theirs.hash())
     fail("tokenizer: {}, but {} brings its own, a {} tokenizer of {} tokens", {config.tokenizer, path, theirs.name(), theirs.vocab_size()});
 }
@@ -184,129 +160,125 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config)
     return theirs;
   }
   if (const auto read = read_tokenizer(config)) return read;
-  const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
-  if (config.tokenizer != "byte")
-    fail(
-        "tokenizer: {} is made from a text, but {} holds tokens; name the file of the tokenizer that made them", {config.tokenizer, first});
-  return train(config, *kind, Texts([](const TextPieces::CompletePrefix&, const Texts::Use&) {}));
+  if (config.tokenizer == "byte") return std::make_shared<ByteTokenizer>();
+  fail("tokenizer: {} is made from a text, but {} holds tokens; name the file of the tokenizer that made them", {config.tokenizer, first});
 }
 
 // ---- Training and validation
-struct Parts {
-  std::vector<Tokens> train, validation;
-  std::optional<TextSource> text = {};  // the text that validates, or all of it if it is not cut; only if it is plain and one source
-};
-
-Parts open_shards(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
-  Parts parts;
-  for (const std::string& path : config.data) {
-    const ShardedTokens whole = ShardedTokens::open(found_or_given(path), *tokenizer);
-    if (!is_cut(config)) {
-      parts.train.push_back(whole);
-      continue;
-    }
-    const auto [train, validation] = whole.split(config.train_fraction);
-    parts.train.push_back(train);
-    parts.validation.push_back(validation);
-  }
-  return parts;
-}
-
-// Warns of the documents of a classifier that have no text, which its shards lack, and of a cache that cannot be used.
-void warn_of(const std::vector<StoreSource>& sources, const std::vector<StoredSource>& stored) {
-  if (find_launcher().rank != 0) return;  // all ranks read the same files
-  const auto warn = [](const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.c_str()); };
-  std::string fault;
-  for (size_t i = 0; i < stored.size(); ++i) {
-    if (fault.empty()) fault = stored[i].cache_fault;
-    if (stored[i].empty_documents > 0 && sources[i].documents.classes > 0)
-      warn(format_message(
-          "{}: documents without text, which are left out: {}", {one_line(sources[i].files.name()), stored[i].empty_documents}));
-  }
-  if (!fault.empty()) warn(one_line(fault, fault.size()) + "; the text is not cached, and the next start encodes it again");
-}
-
-// Every entry of data is a source where they are to be mixed, else all together are one.
-Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
-  std::vector<StoreSource> sources;
-  if (is_mixed(config))
-    for (const std::string& path : config.data) sources.push_back(source_of(config, {path}));
-  else sources.push_back(source_of(config, config.data));
-  if (!tokenizer) tokenizer = read_tokenizer(config);
-  const std::vector<StoredSource> all =
-      open_sources(sources, encoder_of(config, tokenizer), request_of(config, sources), default_cache_folder());
-  warn_of(sources, all);
-  if (!is_chat(config)) tokenizer = all[0].tokenizer;
-  Parts parts;
-  for (const StoredSource& stored : all) {
-    parts.train.push_back(stored.train);
-    if (stored.validation) parts.validation.push_back(*stored.validation);
-  }
-  if (!is_mixed(config) && traits_of(config.format).is_text())
-    parts.text = is_cut(config) ? sources[0].files.part("validation", all[0].cut) : sources[0].files;
-  return parts;
-}
-
-// Error: a classifier cannot learn from these tokens.
-void check_labels(const TrainConfig& config, const Tokens& tokens) {
-  if (!is_classifier(config)) return;
-  const int64_t classes = config.model.settings<Classifier>().classes;
-  if (tokens.classes() == 0)
+// Error: these tokens are not what the family and the format learn from.
+void check_tokens(const TrainConfig& config, const Tokens& tokens) {
+  const int64_t classes = is_classifier(config) ? config.model.settings<Classifier>().classes : INT64_MAX;
+  if (is_classifier(config) && tokens.classes() == 0)
     fail("data: {} has no labels, but model.family: classifier learns from them; format: {} with label_field reads them, and so does "
          "ricci-prepare",
         {tokens.name(), list_of_formats(&FormatTraits::has_fields, " or ")});
   if (tokens.classes() > classes)
     fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
+  if (tokens.has_mask() == has_mask(config)) return;
+  if (has_mask(config))
+    fail("format: {0}, but all tokens of {1} count; ricci-prepare --format {0} makes others", {name_of(config.format), tokens.name()});
+  fail("format: {}, but some tokens of {} do not count; only {} learn from such",
+      {name_of(config.format), tokens.name(), list_of_formats(&FormatTraits::has_mask, " and ")});
+}
+
+// The tokens of `data`, and what of them trains or validates.
+struct Parts {
+  std::vector<Tokens> train, validation;
+  std::optional<TextSource> text = {};  // the text that validates, or all of it if it is not cut; only if it is plain and one source
+  int64_t from_byte = 0;
+  std::string note = {};
+
+  void add(const TrainConfig& config, const Tokens& tokens, bool is_joined) {
+    check_tokens(config, tokens);
+    if (!is_cut(config)) return train.push_back(tokens);
+    const auto [first, rest] = is_joined ? tokens.split_first() : tokens.split(config.train_fraction);
+    train.push_back(first);
+    validation.push_back(rest);
+  }
+};
+
+// Warns of the documents of a classifier that have no text, which its shards lack, and of a cache that cannot be used.
+void warn_of(const std::vector<Documents>& sources, const std::vector<CachedText>& cached) {
+  if (find_launcher().rank != 0) return;  // all ranks read the same files
+  const auto warn = [](const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.c_str()); };
+  std::string fault;
+  for (size_t i = 0; i < cached.size(); ++i) {
+    if (fault.empty()) fault = cached[i].fault;
+    if (cached[i].empty_documents > 0 && sources[i].options.classes > 0)
+      warn(format_message(
+          "{}: documents without text, which are left out: {}", {one_line(sources[i].files.name()), cached[i].empty_documents}));
+  }
+  if (!fault.empty()) warn(one_line(fault, fault.size()) + "; the text is not cached, and the next start encodes it again");
+}
+
+// Each entry of data is a source if they are mixed, else all together are one.
+Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
+  std::vector<Documents> sources;
+  if (is_mixed(config))
+    for (const std::string& path : config.data) sources.push_back(documents_of(config, {path}));
+  else sources.push_back(documents_of(config, config.data));
+  if (!tokenizer) tokenizer = read_tokenizer(config);
+  if (!tokenizer && is_chat(config))
+    fail("tokenizer: {}, but format: messages needs one with the markers of chat: a file, or the tokenizer of init", {config.tokenizer});
+  const double train_fraction = is_cut(config) ? config.train_fraction : 0;
+  const std::vector<CachedText> all = open_cached(sources, train_fraction, tokenizer, request_of(config), default_cache_folder());
+  warn_of(sources, all);
+  tokenizer = all[0].tokenizer;
+  Parts parts;
+  for (const CachedText& each : all) {
+    parts.note += each.note;
+    parts.add(config, each.tokens, sources[0].joined);
+  }
+  if (!is_mixed(config) && sources[0].joined) parts.text = sources[0].files;
+  parts.from_byte = all[0].cut_byte;
+  return parts;
 }
 
 // The files of `data`: a tokenizer that is null is made or read.
 Parts open_data(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
-  const bool shards = are_shards(config.data);
-  if (shards && !tokenizer) tokenizer = tokenizer_for_shards(config);
-  Parts parts = shards ? open_shards(config, tokenizer) : open_texts(config, tokenizer);
-  for (const std::vector<Tokens>* some : {&parts.train, &parts.validation})
-    for (const Tokens& each : *some) check_labels(config, each);
+  if (!are_shards(config.data)) return open_texts(config, tokenizer);
+  if (!tokenizer) tokenizer = tokenizer_for_shards(config);
+  Parts parts;
+  for (const std::string& path : config.data) parts.add(config, Tokens::open(found_or_given(path), *tokenizer), false);
   return parts;
 }
 
-// The training keeps the conversations that have something to learn from. Returns a line with counts.
-std::string kept_conversations(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
+// The training keeps the documents with an answer that it can learn from. Returns a line with counts.
+std::string keep_answers(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
   const int64_t context = config.sequence_length();
-  const ConversationCounts counts = keep_conversations(train, validation, context);
-  std::string line = counted(counts.all, "conversation");
+  MaskedCounts counts;
+  const auto keep = [&](const Tokens& tokens) {
+    const auto [kept, here] = keep_masked(tokens, context);
+    counts.all += here.all;
+    counts.cut += here.cut;
+    counts.left_out += here.left_out;
+    return kept;
+  };
+  for (Tokens& each : train) each = keep(each);
+  keep(validation);
+  std::string line = counted(counts.all, is_chat(config) ? "conversation" : "document");
   if (counts.cut) line += format_message(", {} cut at {} tokens", {with_commas(counts.cut), context});
   if (counts.left_out) line += format_message(", {} left out (no answer in the first {} tokens)", {with_commas(counts.left_out), context});
   return line + "\n";
 }
 
-// ---- The sorter
-Corpus generated(const TrainConfig& config) {
-  constexpr int64_t kTraining = 1 << 20, kHeldOut = 1024;  // rows
-  const auto rows = [&](SortingRows::Subset subset, int64_t count) {
-    return SortingRows(config.sorting.symbols, config.sorting.length, subset, count);
-  };
-  const Tokens train = rows(SortingRows::Subset::training, kTraining), held_out = rows(SortingRows::Subset::held_out, kHeldOut);
-  const std::string_view letters = "abcdefghijklmnopqrstuvwxyz";
-  return {std::make_shared<CharTokenizer>(letters.substr(0, static_cast<size_t>(config.sorting.symbols))), {train}, train, {held_out}};
-}
-
 }  // namespace
 
-// Checkpoints hold this number. It is the hash of a text with the hashes of both parts, written as signed numbers.
-uint64_t Corpus::hash() const {
-  return hash_bytes(format_message("{} {}", {static_cast<int64_t>(train.hash()), static_cast<int64_t>(validation.tokens.hash())}));
-}
+uint64_t Corpus::hash() const { return hash_of_both(train.hash(), validation.tokens.hash()); }
+uint64_t Corpus::former_hash() const { return hash_of_both(train.former_hash(), validation.tokens.former_hash()); }
 
 Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> tokenizer) {
   if (asked.data.empty()) fail("data: nothing given");
-  if (is_sorting(asked)) return generated(asked);
+  if (asked.data == std::vector<std::string>{"sorter"} && !look_for_data("sorter"))
+    fail("data: sorter is no longer generated; ricci-sorter writes such sequences, and apps/configs/metaformer/sorter_metric.yaml reads "
+         "them");
   TrainConfig config = asked;
   if (!are_shards(asked.data)) config.labels = labels_of(asked);
   Parts parts = open_data(config, tokenizer);
   const Validation validation =
-      is_cut(config) ? Validation{join(std::move(parts.validation)), parts.text} : open_validation(config, {}, tokenizer);
-  std::string note;
-  if (is_chat(config)) note += kept_conversations(config, parts.train, validation.tokens);
+      is_cut(config) ? Validation{join(std::move(parts.validation)), parts.text, parts.from_byte} : open_validation(config, {}, tokenizer);
+  std::string note = parts.note;
+  if (has_mask(config)) note += keep_answers(config, parts.train, validation.tokens);
   note += notes_on_tokenizer(config, *tokenizer);
   const Tokens train = join(parts.train);
   return {tokenizer, std::move(parts.train), train, validation, note, config.labels};

@@ -30,18 +30,13 @@ struct Options {
 // Error: an option that an evaluation of this run does not read, or --data where there is nothing else to score.
 void check_options(const RunFolder& run, const Options& options) {
   const TrainConfig& config = run.config();
-  const char* const documents = is_chat(config) ? "conversations" : "documents";
-  const bool sorts = is_sorting(config), has_cells = config.model.traits().objective == Objective::next_cell;
-  const char* const unit = sorts ? "rows" : documents;
-  if (sorts || is_classifier(config) || is_chat(config))
+  const bool has_cells = config.model.traits().objective == Objective::next_cell;
+  if (is_classifier(config) || has_mask(config))
     for (const auto& [option, is_given] : {std::pair{"--stride", options.stride != 0}, {"--from", options.from.has_value()}})
-      if (is_given) fail("{}: {} reads whole {}, not windows", {option, run.path(), unit});
+      if (is_given) fail("{}: {} reads whole {}, not windows", {option, run.path(), is_chat(config) ? "conversations" : "documents"});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
   if (has_cells && options.stride)
     fail("--stride: {} scores cells, and would score those where windows overlap several times", {run.path()});
-  if (sorts && options.model.context) fail("--context: {} reads whole rows of {} tokens", {run.path(), config.sequence_length()});
-  if (sorts && !options.data.empty())
-    fail("--data: {} sorts, and is scored on the generated rows that its training left out", {run.path()});
   if (config.data.empty() && config.validation.empty() && options.data.empty())
     fail("--data: {} was imported and has no text of its own; name one to score", {run.path()});
 }
@@ -51,7 +46,7 @@ ScoredRun score(const std::string& path, const Options& options) {
   const RunFolder& run = opened.run;
   TrainConfig config = run.config();
   config.eval_from = options.from.value_or(config.eval_from);
-  const auto [tokens, plain_text] = open_validation(config, options.data, run.tokenizer());
+  const auto [tokens, plain_text, from_byte] = open_validation(config, options.data, run.tokenizer());
   const EvaluationBatches batches =
       evaluation_batches(config, tokens, options.batch, opened.context, options.stride ? options.stride : opened.context);
   Progress progress({.steps = batches.count, .out = stderr});
@@ -62,8 +57,8 @@ ScoredRun score(const std::string& path, const Options& options) {
   const std::string kind = run.tokenizer()->name();
   const bool has_line_ends = kind != "word" || run.tokenizer()->eos() == Eos::line;  // as tokens
   return {run.path(), tokens.name(), batches.context, batches.stride, run.context_note(batches.context), result,
-      has_units && plain_text ? std::optional(size_of_text(*plain_text, has_line_ends)) : std::nullopt, kind != "char" && kind != "byte",
-      config.eval_from, config.labels};
+      has_units && plain_text ? std::optional(size_of_text(*plain_text, from_byte, has_line_ends)) : std::nullopt,
+      kind != "char" && kind != "byte", config.eval_from, config.labels};
 }
 
 int evaluate_runs(const Options& options) {

@@ -4,9 +4,7 @@
 
 #include "apps/run/micro_batches.h"
 #include "core/error.h"
-#include "data/feeds/conversations.h"
-#include "data/feeds/feed.h"
-#include "data/feeds/sorter.h"
+#include "data/feeds/documents.h"
 
 namespace ricci::apps {
 namespace {
@@ -77,8 +75,7 @@ std::vector<ScoredRun> only(std::span<const ScoredRun> scored, bool classifiers)
 
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride) {
   if (is_classifier(config)) return {DocumentBatches(tokens, batch, context), context, evaluate_classes};
-  if (is_chat(config)) return {ConversationBatches(tokens, batch, context), context};
-  if (is_sorting(config)) return {SortingBatches(tokens, config.sorting.length, batch, config.seed), context, evaluate_predictions};
+  if (has_mask(config)) return {DocumentBatches(tokens, batch, context), context, evaluate_predictions};
   const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
   if (config.eval_from >= window)
     fail("eval_from: {}, but a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
@@ -129,8 +126,7 @@ std::string line_of(const ScoredRun& s) {
 }
 
 std::string predictions_note(const Predictions& p) {
-  return format_message(
-      "{:.2f}% of the tokens and {:.2f}% of the sequences right", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
+  return format_message("{:.2f}% of the tokens right, exact answers: {:.1f}%", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
 }
 
 std::string text_of(std::span<const ScoredRun> scored) {

@@ -19,7 +19,7 @@ namespace ricci::apps {
 struct EvaluationBatches {
   using Score = Evaluation(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks);
 
-  // From Windows, DocumentBatches or SortingBatches.
+  // From Windows or DocumentBatches.
   template <class Batches>
   requires requires(const Batches& each) { each.batches(); }
   EvaluationBatches(const Batches& batches, int64_t context = 0, Score* score = ricci::evaluate, std::optional<int64_t> stride = {})
@@ -36,7 +36,7 @@ struct EvaluationBatches {
   Score* score;
 };
 
-// Windows of the tokens, scored from the config's eval_from on; for a classifier whole documents, for the sorter whole rows, which have no
+// Windows of the tokens, scored from the config's eval_from on. For a classifier, and for data with a mask, whole documents, which have no
 // use for the stride. A text that is shorter than a window is one window. Error: no position is left to score.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 
@@ -60,7 +60,8 @@ struct ScoredRun {
 };
 
 std::string line_of(const ScoredRun& scored);
-// The part of such a line about predictions, also where a training evaluates.
+// The part of such a line about predictions: an answer is exact if every token that counts in its document is predicted right from the
+// true tokens before it. Trainings print it, too.
 std::string predictions_note(const Predictions& predictions);
 // One run as its line; of several a table with a row per run, and then a line for each classifier. Ends without a line end.
 std::string text_of(std::span<const ScoredRun> scored);

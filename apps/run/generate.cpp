@@ -103,16 +103,15 @@ struct Generator {
 // A conversation. The cache is kept between the turns, because a turn then reads only the new messages.
 class Talk {
  public:
-  Talk(const OpenModel& open, const ChatTokenizer& chat, const WritingOptions& options)
+  Talk(const OpenModel& open, const ChatEncoder& chat, const WritingOptions& options)
       : tokenizer_(*open.run.tokenizer()), chat_(chat), options_(options), text_(start(open, options)), before_(chat.start()) {}
 
   // Adds the messages, and the answer of the model, which ends where the template ends it, before a stop string, or after options.tokens.
   Written answer(const std::vector<Message>& messages, const Show& show) {
-    std::vector<int64_t> ids = before_;
-    for (const Message& message : messages) chat_.append_message(message, ids);
-    for (int64_t& id : ids) id %= tokenizer_.vocab_size();
-    ids.insert(ids.end(), chat_.answer().begin(), chat_.answer().end());
-    text_.append(ids);
+    EncodedDocument turn{before_};
+    for (const Message& message : messages) chat_.append_message(message, turn);
+    turn.ids.insert(turn.ids.end(), chat_.answer().begin(), chat_.answer().end());
+    text_.append(turn.ids);
     const auto ends = [&](int64_t token) { return chat_.ends_answer(token); };
     Written written = continue_texts(text_, tokenizer_.state_after(chat_.answer()), tokenizer_, options_, ends, show)[0];
     before_ = chat_.rest();
@@ -122,7 +121,7 @@ class Talk {
 
  private:
   const Tokenizer& tokenizer_;
-  const ChatTokenizer& chat_;
+  const ChatEncoder& chat_;
   const WritingOptions& options_;
   Continuation text_;
   std::vector<int64_t> before_;  // ids that come before the next message
@@ -134,7 +133,7 @@ void talk(const Options& options, const OpenModel& open) {
   if (!has_chat(config) && options.form.empty())
     fail("--chat: {} did not learn conversations; --template names the template of a model that did elsewhere", {options.run});
   const Tokenizer& tokenizer = *open.run.tokenizer();
-  const ChatTokenizer chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
+  const ChatEncoder chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
   const auto answer = [&](const std::string& line) {
     const Written written = Talk(open, chat, options.writing).answer(messages_of(line), [](const std::string&) {});
     return "{" + json_members("answer", written, tokenizer) + "}";

@@ -22,7 +22,7 @@
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/trace.h"
-#include "data/feeds/conversations.h"
+#include "data/feeds/documents.h"
 #include "data/tokenizers/chat.h"
 #include "models/inference/sampling.h"
 #include "models/planning/plan.h"
@@ -46,14 +46,15 @@ void compare(Ranks& ranks, const char* name, const std::string& mine) {
       fail("{}: {} {}, {}: {}", {ranks.name(r), name, other, ranks.name(0), all[0]});
 }
 
-// The first conversation of the validation text up to its first answer.
-std::vector<int64_t> first_question(const TrainConfig& config, const Corpus& corpus) {
-  const Conversations conversations(corpus.validation.tokens, config.sequence_length());
-  const TokenSpan span = conversations.document(0, 0);
+// The first document of the validation text that has an answer, up to this answer.
+std::vector<int64_t> first_prompt(const TrainConfig& config, const Corpus& corpus) {
+  const Tokens documents = keep_masked(corpus.validation.tokens, config.sequence_length()).first;
+  const TokenSpan span = documents.document(0, 0);
   std::vector<int64_t> ids(static_cast<size_t>(span.size()));
-  conversations.read(span.first, ids);
-  const int64_t vocab = corpus.tokenizer->vocab_size();  // ids from here on are of answers
-  ids.erase(std::find_if(ids.begin(), ids.end(), [vocab](int64_t id) { return id >= vocab; }), ids.end());
+  std::vector<uint8_t> counts(ids.size());
+  documents.read(span.first, ids);
+  documents.read_counts(span.first, counts);
+  ids.resize(static_cast<size_t>(std::find(counts.begin() + 1, counts.end(), 1) - counts.begin()));
   return ids;
 }
 
@@ -295,8 +296,8 @@ SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus) {
   const std::string& prompt = config.sample.prompt;
   const bool is_default = prompt == SampleConfig().prompt;
   if (!writes_samples(config)) return {};
-  if (is_default && is_chat(config)) {
-    const std::vector<int64_t> ids = first_question(config, corpus);
+  if (is_default && has_mask(config)) {
+    const std::vector<int64_t> ids = first_prompt(config, corpus);
     return {ids, tokenizer.decode(ids), tokenizer.state_after(ids)};
   }
   if (is_default && config.eos == Eos::document)
@@ -326,7 +327,7 @@ std::string sample_block(const TrainConfig& config, const Corpus& corpus, const 
   const Tokenizer& tokenizer = *corpus.tokenizer;
   SampleStart start = start_of_sample(config, corpus);
   const std::vector<int64_t> ends = with_answer_end(tokenizer.marks().ends, config, tokenizer);
-  std::optional<ChatTokenizer> chat;
+  std::optional<ChatEncoder> chat;
   if (is_chat(config) && config.sample.prompt == SampleConfig().prompt) chat.emplace(corpus.tokenizer, chat_template(config.chat));
   std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + start.text;
   generate(

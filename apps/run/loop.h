@@ -85,10 +85,10 @@ void check_step(const TrainConfig& config, int64_t memory, int64_t ranks = 1);
 // On stderr, a line each: what a user should know about a model that is trained with this context (models/config.h).
 void print_warnings(const TrainConfig& config);
 
-// The start of a sample. The default prompt is the end of a line, the first question of conversations, or the start of a document if an end
-// token separates documents, because a model that learned these has never seen the line end. Not every vocabulary has a line end: then
-// the first token of the validation text takes its place, and `note` is a line about that. Error: another prompt is empty or not made of
-// the vocabulary, which is to be known before a training and not after it.
+// The start of a sample. The default prompt is the end of a line, the first prompt of the validation text if only answers count, or the
+// start of a document if an end token separates documents, because a model that learned these has never seen the line end. Not every
+// vocabulary has a line end: then the first token of the validation text takes its place, and `note` is a line about that. Error: another
+// prompt is empty or not made of the vocabulary, which is to be known before a training and not after it.
 struct SampleStart {
   std::vector<int64_t> ids;
   std::string text = {};  // printed before the model's own text

@@ -15,7 +15,7 @@ struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training, up to here
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
-  std::optional<double> val_accuracy = {};               // documents of a classifier, or rows of the sorter
+  std::optional<double> val_accuracy = {};               // documents of a classifier, or exact answers
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};               // in training since the record before, evaluations left out
   std::optional<int64_t> peak_bytes = {};                // by tensors on the device of rank 0

@@ -8,7 +8,6 @@
 #include "cuda/device/device.h"
 #include "data/feeds/feed.h"
 #include "data/feeds/sequence_stream.h"
-#include "data/feeds/sorter.h"
 #include "models/training/freeze.h"
 
 namespace ricci::apps {
@@ -21,28 +20,25 @@ Tensor tensor_of(const std::vector<int64_t>& ids_bc, const Shape& shape, Device 
   return to(t, device);
 }
 
-template <class Batches> std::unique_ptr<Feed> numbered(Batches batches, Range mine) {
-  return std::make_unique<NumberedFeed<Batches>>(std::move(batches), mine);
+RowKind row_kind(const TrainConfig& config) {
+  if (config.pack == Pack::best) return RowKind::packed;
+  return is_classifier(config) || has_mask(config) ? RowKind::whole : RowKind::cut;
 }
 
 // The feed that the data and the order of the config ask for.
-std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config, Range mine) {
-  const StepLayout layout = layout_of(config);
-  if (is_sorting(config)) return numbered(SortingBatches(corpus.train, config.sorting.length, layout.sequences, config.seed), mine);
-  if (is_shuffled(config)) {
-    SequenceStream stream(corpus.sources, {.context = config.sequence_length(),
-                                              .seed = config.seed,
-                                              .shuffle_buffer = config.shuffle_buffer,
-                                              .weights = config.weights,
-                                              .whole_documents = is_classifier(config) || is_chat(config),
-                                              .conversations = is_chat(config),
-                                              .full_width = config.cuda_graph,
-                                              .packs = config.pack == Pack::best});
-    return std::make_unique<StreamFeed<SequenceStream>>(std::move(stream), mine, layout.micro_batches, layout.sequences);
-  }
-  if (config.order == Order::columns)
-    return numbered(ColumnBatches(corpus.train, config.batch * config.accumulation, layout.sequences, config.sequence_length()), mine);
-  return numbered(RandomCrops(corpus.train, layout.sequences, config.sequence_length(), config.seed), mine);
+std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config) {
+  const auto [sequences, micro_batches] = layout_of(config);
+  const int64_t context = config.sequence_length();
+  if (is_shuffled(config))
+    return std::make_unique<SequenceStream>(corpus.sources, StreamOptions{.context = context,
+                                                                .batch = sequences,
+                                                                .seed = config.seed,
+                                                                .shuffle_buffer = config.shuffle_buffer,
+                                                                .weights = config.weights,
+                                                                .rows = row_kind(config),
+                                                                .full_width = config.cuda_graph});
+  if (config.order == Order::columns) return std::make_unique<ColumnBatches>(corpus.train, sequences * micro_batches, sequences, context);
+  return std::make_unique<RandomCrops>(corpus.train, sequences, context, config.seed, micro_batches);
 }
 
 }  // namespace
@@ -68,14 +64,20 @@ StepShape step_shape_of(const TrainConfig& config) {
       config.cuda_graph, 1, storage_dtype(config.reduce_dtype)};
 }
 
-StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine) : config_(config), feed_(feed_of(corpus, config, mine)) {}
+StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine)
+    : config_(config), mine_(mine), feed_(feed_of(corpus, config)) {}
 
 void StepFeed::start(int64_t step, const std::string& place) {
   constexpr size_t kStepsAhead = 2;
   feed_->go_to(step, place);
   const auto make = [this, left = config_.steps - step]() mutable -> std::optional<StepData> {
     if (left-- <= 0) return {};
-    return StepData{feed_->next(), feed_->place()};
+    StepData step;
+    for (int64_t i = 0; i < layout_of(config_).micro_batches; ++i)
+      if (mine_.lo <= i && i < mine_.hi) step.batches.push_back(feed_->next());
+      else feed_->skip();
+    step.place = feed_->place();
+    return step;
   };
   thread_ = std::make_unique<Prefetch<StepData>>(make, kStepsAhead);
 }
@@ -84,7 +86,7 @@ void StepFeed::read_ahead() {
   std::packaged_task<StepInput()> read([this] {
     std::optional<StepData> data = thread_->next();
     if (!data) fail("training data: there is no step after the last one");
-    StepInput input{.place = std::move(data->place)};
+    StepInput input{.micro_batches = {}, .place = std::move(data->place)};
     for (const Batch& batch : data->batches) input.micro_batches.push_back(micro_batch_of(batch, config_.device));
     return input;
   });

@@ -16,8 +16,8 @@ namespace ricci::apps {
 
 MicroBatch micro_batch_of(const Batch& batch, Device device);
 
-// The division of the sequences of a step. batch_invariant takes one sequence at a time, whatever the batch, so that even
-// the order of all sums is the same.
+// The division of the sequences of a step. batch_invariant takes one sequence at a time, whatever the batch. Otherwise
+// the order of sums would depend on it.
 struct StepLayout {
   int64_t sequences;      // in a micro-batch
   int64_t micro_batches;  // in a step
@@ -36,11 +36,11 @@ struct StepInput {
 // The inputs of a training, step by step. A thread makes the batches while the step before is computed.
 class StepFeed {
  public:
-  // mine: which micro-batches of each step are read. Errors: from the feed that the config asks for.
+  // mine: the micro-batches of each step that are read. Errors: from the feed that the config asks for.
   StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine);
   StepFeed(const StepFeed&) = delete;
 
-  // Starts with the step of this number; place: the step before it left, in a run that goes on. Error: there is no such place.
+  // Starts with the step of this number; place: the one after the step before it, in a run that is resumed. Error: there is no such place.
   void start(int64_t step, const std::string& place);
   // The next step, in the order of their numbers. Errors: the data cannot be read.
   StepInput next();
@@ -53,6 +53,7 @@ class StepFeed {
     std::string place;
   };
   TrainConfig config_;
+  Range mine_;
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Prefetch<StepData>> thread_;
   std::future<StepInput> ahead_;  // the next step, or the error of reading it

@@ -53,10 +53,10 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, boo
   });
 }
 
-void add_text_options(CLI::App& app, TextOptions& options, bool reads_messages) {
+void add_text_options(CLI::App& app, TextOptions& options) {
   app.add_option("--format", options.format,
-      "Format of the files: " + (reads_messages ? list_of<DocumentFormat>() : list_of_formats(&FormatTraits::is_documents, ", ")) +
-          "; if not given, " + list_of_formats(&FormatTraits::has_suffix, " or ") + " where they are named so, else text");
+      "Format of the files: " + list_of<DocumentFormat>() + "; if not given, " + list_of_formats(&FormatTraits::has_suffix, " or ") +
+          " where they are named so, else text");
   app.add_option("--encoding", options.encoding, "Encoding of the files: " + list_of<Encoding>())->capture_default_str();
   app.add_option("--documents", options.documents.documents,
          "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")
@@ -65,12 +65,12 @@ void add_text_options(CLI::App& app, TextOptions& options, bool reads_messages) 
       "--text-field", options.documents.text_field, "Field with the text of a document; " + describe_formats(&FormatTraits::fields));
 }
 
-TextSource open_texts(TextOptions& options) {
-  options.documents.format =
-      options.format.empty() ? format_of_names(options.paths) : choice_of<DocumentFormat>("--format", options.format);
-  check(options.documents);
+Documents open_documents(const TextOptions& options) {
+  DocumentOptions documents = options.documents;
+  documents.format = options.format.empty() ? format_of_names(options.paths) : choice_of<DocumentFormat>("--format", options.format);
+  check(documents);
   const TextSource files = options.paths.size() == 1 ? TextSource(options.paths[0]) : TextSource::of_paths(options.paths);
-  return files.read_as(choice_of<Encoding>("--encoding", options.encoding));
+  return {.files = files.read_as(choice_of<Encoding>("--encoding", options.encoding)), .options = documents};
 }
 
 void add_threads_option(CLI::App& app) {

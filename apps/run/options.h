@@ -9,8 +9,7 @@
 
 #include "apps/run/run.h"
 #include "apps/terminal/cli.h"
-#include "data/formats/formats.h"
-#include "data/text/text.h"
+#include "data/formats/documents.h"
 
 namespace ricci::apps {
 
@@ -50,9 +49,9 @@ struct TextOptions {
   std::string format, encoding = name_of(Encoding::utf8);  // if the format is empty, the names of the files decide
   DocumentOptions documents;
 };
-void add_text_options(CLI::App& app, TextOptions& options, bool reads_messages);
-// The files as the options describe them. Errors: options that do not belong together; TextSource's.
-TextSource open_texts(TextOptions& options);
+void add_text_options(CLI::App& app, TextOptions& options);
+// The documents as the options describe them. Errors: options that do not belong together; TextSource's.
+Documents open_documents(const TextOptions& options);
 
 // ---- A trained model, and how it is computed
 // The device, and the type of its numbers.

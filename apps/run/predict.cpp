@@ -12,7 +12,8 @@
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
-#include "data/formats/formats.h"
+#include "data/feeds/documents.h"
+#include "data/formats/documents.h"
 #include "models/inference/evaluation.h"
 
 using namespace ricci;
@@ -28,10 +29,6 @@ struct Options {
   ModelOptions model;
 };
 
-struct Document {
-  std::string place, text;
-};
-
 class Predictor {
  public:
   explicit Predictor(const Options& options) : options_(options), open_(open_model(options.run, options.model)) {
@@ -43,8 +40,8 @@ class Predictor {
   }
 
   // The documents are answered in their order, --batch of them at a time.
-  void add(const Document& document) {
-    waiting_.push_back(document);
+  void add(const std::string& text, const std::string& place) {
+    waiting_.push_back({.text = text, .starts = true, .ends = true, .place = place});
     if (std::ssize(waiting_) == options_.batch) print_waiting();
   }
 
@@ -63,7 +60,7 @@ class Predictor {
     for (std::string line; next_line(lines, line, number);) {
       if (options_.json_lines && is_blank(line)) continue;
       const std::string place = format_message("{}:{}", {name, number});
-      add({place, options_.json_lines ? kJsonl.read(line, fields, place).text : line});
+      add(options_.json_lines ? kJsonl.read(line, fields, place).text : line, place);
     }
     if (lines.bad()) fail("cannot read {}: {}", {name, system_reason()});
   }
@@ -77,18 +74,16 @@ class Predictor {
 
  private:
   void print_waiting() {
-    std::vector<LabelledIds> rows(waiting_.size()), read;
-    std::vector<Passage> passages;
-    for (const Document& each : waiting_) passages.push_back({each.text, 0, true, each.place});
-    for (const EncodedPart& part : encode(*open_.run.tokenizer(), passages))
-      rows[part.passage].ids.insert(rows[part.passage].ids.end(), part.ids.begin(), part.ids.end());
-    for (LabelledIds& row : rows) {
+    std::vector<Row> rows(waiting_.size()), read;
+    for (const EncodedPart& part : encode(*open_.run.tokenizer(), waiting_))
+      rows[part.piece].ids.insert(rows[part.piece].ids.end(), part.ids.begin(), part.ids.end());
+    for (Row& row : rows) {
       cut_ += std::ssize(row.ids) > open_.context;
       row.ids.resize(std::min(row.ids.size(), static_cast<size_t>(open_.context)));
       if (!row.ids.empty()) read.push_back(row);
     }
     const Tensor probabilities_bk =
-        read.empty() ? Tensor() : class_probabilities(open_.model, micro_batch_of(batch_of(read), open_.device).inputs);
+        read.empty() ? Tensor() : class_probabilities(open_.model, micro_batch_of(labelled_batch(read), open_.device).inputs);
     const double* next = read.empty() ? nullptr : probabilities_bk.data<double>();
     for (size_t i = 0; i < rows.size(); ++i) {
       const size_t count = rows[i].ids.empty() ? 0 : classes_.size();
@@ -100,7 +95,7 @@ class Predictor {
   }
 
   // p_k: the probabilities of the classes; empty if the document has no tokens.
-  void print(const Document& document, std::span<const double> p_k) const {
+  void print(const DocumentPiece& document, std::span<const double> p_k) const {
     Value best = nullptr, label = nullptr;
     Object probabilities;
     std::string line;
@@ -127,12 +122,12 @@ class Predictor {
   std::vector<std::string> classes_;
   size_t width_ = 0;  // the longest name has this many bytes
   int64_t cut_ = 0;   // documents
-  std::vector<Document> waiting_;
+  std::vector<DocumentPiece> waiting_;
 };
 
 int predict(const Options& options) {
   Predictor predictor(options);
-  for (size_t i = 0; i < options.texts.size(); ++i) predictor.add({format_message("text {}", {i + 1}), options.texts[i]});
+  for (size_t i = 0; i < options.texts.size(); ++i) predictor.add(options.texts[i], format_message("text {}", {i + 1}));
   if (!options.file.empty() || options.texts.empty()) predictor.add_lines(options.file.empty() ? "-" : options.file);
   predictor.finish();
   return 0;

@@ -1,6 +1,7 @@
 // ricci-prepare: a corpus as shards of tokens, which ricci-train reads without loading them.
 //   ricci-prepare corpus/ more.tar.gz --output prepared --tokenizer byte
 //   ricci-prepare reviews.tsv.zst --output reviews --format tsv --label-field 1 --classes 2 --text-field 4
+//   ricci-prepare talks.jsonl --output talks --format messages --chat llama3 --tokenizer tokenizer.json
 #include "data/shards/prepare.h"
 
 #include <CLI/CLI.hpp>
@@ -30,11 +31,11 @@ struct Options {
 
 // The end of lines or documents: as asked for, or as in the shards that are there, or the tokenizer's own (null: one is made here) for
 // documents without labels that follow each other.
-Eos eos_for(const Options& options, const std::shared_ptr<const Tokenizer>& tokenizer) {
+Eos eos_for(const Options& options, const DocumentOptions& documents, const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (!options.eos.empty()) return choice_of<Eos>("--eos", options.eos);
   if (has_tokenizer(options.output)) return tokenizer_of_shards(options.output)->eos();
-  const DocumentOptions& d = options.text.documents;
-  if (d.classes > 0 || (traits_of(d.format).is_text() && d.documents == DocumentOptions().documents)) return Eos::none;
+  if (documents.classes > 0 || (traits_of(documents.format).is_text() && documents.documents == DocumentOptions().documents))
+    return Eos::none;
   const Eos eos = tokenizer ? with_own_eos(tokenizer)->eos() : Eos::document;
   if (eos == Eos::none)
     print(format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}",
@@ -42,38 +43,46 @@ Eos eos_for(const Options& options, const std::shared_ptr<const Tokenizer>& toke
   return eos;
 }
 
-std::shared_ptr<const Tokenizer> tokenizer_for(Options& options, const TextSource& files) {
+std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents& documents) {
   std::shared_ptr<const Tokenizer> tokenizer;
   if (options.is_ids && options.tokenizer == "char") fail("--format u16: --tokenizer names the file of the tokenizer that made the ids");
   if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
   else if (options.tokenizer != "char") tokenizer = open_tokenizer(find_data(options.tokenizer, "--tokenizer").string());
   if (options.is_ids) return reader_of_ids(tokenizer);
-  const Eos eos = eos_for(options, tokenizer);
-  options.text.documents.keep_line_ends = eos != Eos::document;
-  if (!tokenizer) tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents_of(files, options.text.documents)));
+  if (traits_of(documents.options.format).has_template) {
+    if (!tokenizer) fail("--tokenizer: {} needs the file of a tokenizer with the markers of chat", {name_of(documents.options.format)});
+    return tokenizer;
+  }
+  const Eos eos = eos_for(options, documents.options, tokenizer);
+  documents.options.keep_line_ends = eos != Eos::document;
+  if (!tokenizer) tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents));
   return with_eos(tokenizer, eos, options.eos_piece);
 }
 
 int prepare(Options options) {
-  DocumentOptions& documents = options.text.documents;
-  if (!documents.labels.empty()) documents.classes = std::ssize(documents.labels);
+  DocumentOptions& asked = options.text.documents;
+  if (!asked.labels.empty()) asked.classes = std::ssize(asked.labels);
   options.is_ids = options.text.format == "u16";
-  for (const auto& [option, is_given] : {std::pair{"documents", documents.documents != DocumentOptions().documents},
+  for (const auto& [option, is_given] : {std::pair{"documents", asked.documents != DocumentOptions().documents},
            {"eos", !options.eos.empty()}, {"encoding", options.text.encoding != TextOptions().encoding}})
     if (options.is_ids && is_given) fail("--{}: is for texts; --format u16 reads ids, and each file is one document", {option});
   if (options.is_ids) options.text.format = kPlainText.name;
   if (options.is_ids) options.text.encoding = name_of(Encoding::bytes);
-  const TextSource files = open_texts(options.text);
-  if (traits_of(documents.format).is_conversations)
-    fail("--format: {} is read by ricci-train, which keeps the tokens of conversations in its cache", {name_of(documents.format)});
-  const auto tokenizer = tokenizer_for(options, files);
+  Documents documents = open_documents(options.text);
+  const FormatTraits& format = traits_of(documents.options.format);
+  if (format.has_template && !options.eos.empty()) fail("--eos: {} end as their template has it", {format.name});
+  if (!format.has_template && !asked.chat.empty()) fail("--chat: is for messages, and not for {}", {format.name});
+  if (format.has_template && asked.chat.empty()) documents.options.chat = {"chatml"};
+  const auto tokenizer = tokenizer_for(options, documents);
   make_folders(options.output);
 
   Prepared made;
   {
-    Progress progress({.steps = files.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
-    made = prepare_shards(files, *tokenizer, Folder(options.output), {documents, options.shard_tokens},
-        [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); });
+    Progress progress({.steps = documents.files.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
+    const auto update = [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); };
+    const uint64_t source_hash = identity_of(documents, *tokenizer, options.shard_tokens);
+    made = prepare_shards(documents, tokenizer, Folder(options.output),
+        {.shard_tokens = options.shard_tokens, .source_hash = source_hash, .progress = update});
   }
   const std::string found = made.found ? "; found " + counted(made.found, "shard") : "";
   print(format_message("{}: {} of {} in {}, vocabulary {}, {:.3f} bytes per token{}",
@@ -85,7 +94,7 @@ int prepare(Options options) {
 void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.text.documents;
   app.add_option("inputs", options.text.paths, "Files or folders of one format, plain or compressed, or tar archives of them")->required();
-  app.add_option("-o,--output", options.output, "Folder for the shards; called again after an interruption, the program goes on there")
+  app.add_option("-o,--output", options.output, "Folder for the shards; called again after an interruption, the program continues there")
       ->required();
   app.add_option("--tokenizer", options.tokenizer,
          "char (the characters of the documents), byte, or the path of a tokenizer (ricci-tokenize makes others)")
@@ -94,7 +103,9 @@ void add_options(CLI::App& app, Options& options) {
       "Put a piece after every line or document: " + list_of<Eos>() +
           "; document by default for documents that are not whole files and have no labels");
   app.add_option("--eos-piece", options.eos_piece, "This piece; by default the tokenizer's own end of text, or <eos>")->needs(eos);
-  add_text_options(app, options.text, false);
+  add_text_options(app, options.text);
+  app.add_option("--chat", documents.chat,
+      "The template of messages: chatml, which is the default, llama3, or six strings, as the key chat of a run file has them");
   CLI::Option* const format = app.get_option("--format");
   format->description(format->get_description() + "; u16: ids of two bytes without a header, as nanoGPT's train.bin, for --tokenizer FILE");
   app.add_option("--label-field", documents.label_field, "As --text-field, of the field or column with the label of a document");

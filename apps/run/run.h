@@ -118,9 +118,10 @@ class RunFolder {
   std::optional<int64_t> finished() const;
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns its state; a new run
-  // only notes the hash of the text. The end of the learning rate's schedule comes from the config, else from the checkpoint, which has
-  // the steps of the first start. Warning on stderr: it was trained with max_ranks. Errors: tensors of another shape; another text.
-  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
+  // only notes the hash of the text. A checkpoint can hold former_hash() instead, the number that version 0.1.0 gave the text. The end of
+  // the learning rate's schedule comes from the config, else from the checkpoint, which has the steps of the first start. Warning on
+  // stderr: it was trained with max_ranks. Errors: tensors of another shape; another text.
+  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash, const std::function<uint64_t()>& former_hash = {}) const;
   // Writes the files of a new run, or the changed files of one that continues, and removes the rests of an interrupted write.
   // `tokenizer`: null if there is none; `kept`: a new run's. Error: names the path and the reason.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept = {});

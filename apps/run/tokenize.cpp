@@ -10,8 +10,7 @@
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "data/shards/document_reader.h"
-#include "data/shards/pieces.h"
+#include "data/formats/documents.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
@@ -44,8 +43,7 @@ const TokenizerKind& kind_of(const Options& options) {
 }
 
 void train(Options& options) {
-  const TextSource files = open_texts(options.text);
-  const Texts texts = documents_of(files, options.text.documents);
+  const Documents texts = open_documents(options.text);
   const TokenizerKind& kind = kind_of(options);
   options.training.pattern = &split_pattern_of_name(options.split);
   const auto given =
@@ -57,18 +55,24 @@ void train(Options& options) {
   print(format_message("{}: {}, {} tokens", {options.out, tokenizer->name(), tokenizer->vocab_size()}));
 }
 
-// Calls use(ids, bytes) for the documents of the files; for the roles and contents of messages, as train reads them.
-void for_each_ids(const TextSource& files, const Options& options, const Tokenizer& tokenizer,
+// Calls use(ids, bytes) for the documents of the files; for the texts of a format with a mask, as train reads them.
+void for_each_ids(const Documents& documents, const Options& options, const Tokenizer& tokenizer,
     const std::function<void(std::span<const int64_t>, int64_t)>& use) {
-  if (traits_of(options.text.documents.format).is_conversations)
-    return documents_of(files, options.text.documents)
-        .for_each_piece(complete_utf8_prefix,
-            [&](std::string_view text, int64_t, const std::string&) { use(tokenizer.encode(text), std::ssize(text)); });
-  DocumentReader reader(files, options.text.documents, [&](std::string_view text) { return tokenizer.complete_prefix(text); });
+  if (traits_of(documents.options.format).has_mask())
+    return for_each_text(
+        documents, complete_utf8_prefix, [&](const DocumentPiece& piece) { use(tokenizer.encode(piece.text), std::ssize(piece.text)); });
+  constexpr int64_t kAtOnce = 4 << 20;  // bytes that all threads encode
+  DocumentReader reader(documents, [&](std::string_view text) { return tokenizer.complete_prefix(text); });
   const bool drops = !options.special && tokenizer.marks().first >= 0;
-  for_each_encoded(reader, tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
-    use(ids.subspan(drops && is_first && piece.starts ? 1 : 0), is_first ? std::ssize(piece.text) : 0);
-  });
+  for (std::vector<DocumentPiece> pieces;; pieces.clear()) {
+    int64_t bytes = 0;
+    for (DocumentPiece piece; bytes < kAtOnce && reader.next(piece); bytes += std::ssize(pieces.back().text)) pieces.push_back(piece);
+    if (pieces.empty()) return;
+    for (const auto& [number, is_first, ids] : ricci::encode(tokenizer, pieces)) {
+      const DocumentPiece& piece = pieces[number];
+      use(std::span(ids).subspan(drops && is_first && piece.starts ? 1 : 0), is_first ? std::ssize(piece.text) : 0);
+    }
+  }
 }
 
 // Ids with a blank after each, or as two bytes each.
@@ -90,9 +94,11 @@ void encode(Options& options) {
     print_ids(
         ids_of(*tokenizer, read_decoded("-", choice_of<Encoding>("--encoding", options.text.encoding)), options.special), options.u16);
   } else {
-    const TextSource files = open_texts(options.text);
-    if (traits_of(options.text.documents.format).is_conversations) fail("--format: the command chat encodes messages");
-    for_each_ids(files, options, *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
+    const Documents documents = open_documents(options.text);
+    const FormatTraits& format = traits_of(documents.options.format);
+    if (format.has_mask())
+      fail("--format: {}", {format.has_template ? "the command chat encodes messages" : "ricci-prepare encodes pairs with their answers"});
+    for_each_ids(documents, options, *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
   }
   if (!options.u16) std::puts("");
 }
@@ -117,20 +123,20 @@ void decode(Options& options) {
 }
 
 void chat(Options& options) {
-  const ChatTokenizer encoder(open(options), chat_template(options.form));
+  const ChatEncoder encoder(open(options), chat_template(options.form));
   answer_lines([&](const std::string& line) { return chat_json(encoder, line); });
 }
 
 void count(Options& options) {
   const auto tokenizer = open(options);
   int64_t tokens = 0, bytes = 0;
-  const TextSource files = open_texts(options.text);
-  for_each_ids(files, options, *tokenizer, [&](std::span<const int64_t> ids, int64_t more_bytes) {
+  const Documents documents = open_documents(options.text);
+  for_each_ids(documents, options, *tokenizer, [&](std::span<const int64_t> ids, int64_t more_bytes) {
     tokens += static_cast<int64_t>(ids.size());
     bytes += more_bytes;
   });
   const double ratio = static_cast<double>(bytes) / static_cast<double>(tokens);
-  print(format_message("{}: {} tokens, {} bytes, {:.3f} bytes per token", {files.name(), tokens, bytes, ratio}));
+  print(format_message("{}: {} tokens, {} bytes, {:.3f} bytes per token", {documents.files.name(), tokens, bytes, ratio}));
 }
 
 void add_common(CLI::App& app, Options& options) {
@@ -144,7 +150,7 @@ void add_common(CLI::App& app, Options& options) {
 
 void add_train(CLI::App& app, Options& options) {
   app.add_option("texts", options.text.paths, "Files or folders of one format, plain or compressed, or tar archives of them")->required();
-  add_text_options(app, options.text, true);
+  add_text_options(app, options.text);
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
   app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")
@@ -155,7 +161,7 @@ void add_train(CLI::App& app, Options& options) {
       ->capture_default_str();
   // allow_extra_args(false): one token each time.
   app.add_option("--special", options.training.special,
-         "A token with one of the first ids, or after the ids of --from, found in texts as it is written; may be given several times")
+         "A token with one of the first ids, or after the ids of --from, found in texts as it is written; may be given multiple times")
       ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
   CLI::Option* const from = app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
@@ -203,7 +209,7 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   CLI::App* const counting = add("count", "The number of tokens of texts", count);
   counting->add_option("texts", options.text.paths, "Files or folders, as train reads them")->required();
-  for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text, each == counting);
+  for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text);
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.tokenizer,
             "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, a folder with one of them, or byte")

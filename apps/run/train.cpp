@@ -87,7 +87,7 @@ int train(Ranks& all_ranks, const RunOptions& options) {
   model.place_for_training(storage_dtype(config.precision), config.device);
   model.recompute_blocks(config.recompute == Recompute::blocks);
   Optimizer optimizer(model.trained_parameters(), config.optimizer);
-  TrainState state = run ? run->resume(model, optimizer, corpus.hash()) : TrainState();
+  TrainState state = run ? run->resume(model, optimizer, corpus.hash(), [&] { return corpus.former_hash(); }) : TrainState();
   share_training(ranks, model, optimizer, state);
   feed.start(state.step, state.data_place);
   if (run) run->begin(config, corpus.tokenizer.get(), init ? init->kept_template() : ImportedTemplate());

@@ -15,8 +15,10 @@ namespace ricci::apps {
 namespace {
 
 bool names_any_file(const std::string&) { return true; }
-bool names_data_file(const std::string& text) { return text != "embedded" && text != "sorter"; }
+bool names_data_file(const std::string& text) { return text != "embedded"; }
 bool names_vocabulary_file(const std::string& text) { return !find_tokenizer_kind(text); }
+std::string with_mask() { return list_of_formats(&FormatTraits::has_mask, " or "); }
+std::string without_mask() { return list_of_formats(&FormatTraits::is_documents, " or "); }
 
 // A sample does not change what is trained.
 void visit_fields(SampleConfig& c, const Fields& all) {
@@ -24,29 +26,23 @@ void visit_fields(SampleConfig& c, const Fields& all) {
   field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
   field("every", c.every, "steps between samples; 0: only after the last step").at_least(0);
   field("prompt", c.prompt,
-      "text to continue; if not given, the first question of conversations, or the start of a document (eos: document)");
+      "text to continue; if not given, the first question of data with answers, or the start of a document (eos: document)");
   visit_fields(c.sampling, field);
 }
 
 // The text, and what a token is. A run that goes on may find its text elsewhere: it is compared by its contents.
 void visit_text_fields(TrainConfig& c, const Fields& field) {
-  field("data", c.data,
-      "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated "
-      "sequences to sort")
+  field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus")
       .decides()
       .may_change()
       .file(names_data_file);
-  const Fields sorting = field.when(is_sorting(c), "data: sorter");
-  sorting("sort_symbols", c.sorting.symbols, "how many different ones there are: a, b, c ...");
-  sorting("sort_length", c.sorting.length, "symbols of a sequence").at_least(1);
-  const Fields given = field.when(!is_sorting(c), "data that is not generated");
-  given("validation", c.validation, "files or folders; [] for the end of data").decides().may_change().file(names_data_file);
-  const Fields splitting = given.when(c.validation.empty(), "validation: []");
+  field("validation", c.validation, "files or folders; [] for the end of data").decides().may_change().file(names_data_file);
+  const Fields splitting = field.when(c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
   static const std::string format_help = "of both; " + describe_formats(&FormatTraits::lines) + " (" +
                                          list_of_formats(&FormatTraits::has_suffix, " or ") + " where data is named so, else text)";
-  given("format", c.format, format_help.c_str()).decides();
-  given("encoding", c.encoding, "of data and validation, unless they are shards; bytes: any file as it is").may_change();
+  field("format", c.format, format_help.c_str()).decides();
+  field("encoding", c.encoding, "of data and validation, unless they are shards; bytes: any file as it is").may_change();
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
       "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "
@@ -59,21 +55,21 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   labels("label_field", c.label_field, "the same of the label, a word or an integer from 0 to model.classes - 1; shards have theirs");
   labels("labels", c.labels, "names of the classes 0, 1, ..., which labels may be; []: the words that are labels in data, sorted")
       .may_change();
-  given("tokenizer", c.tokenizer,
+  field("tokenizer", c.tokenizer,
       "char or byte; word or bpe: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()
       .file(names_vocabulary_file);
-  const Fields ending = given.when(!is_chat(c), "data that is neither generated nor messages");
+  const Fields ending = field.when(!is_chat(c), "a format without a template: text, jsonl, tsv or pairs");
   ending("eos", c.eos,
       "put <eos> after every line or document, or the end of text that the tokenizer has; none: as in a tokenizer file (default: document "
-      "for formats with fields and without labels)")
+      "for jsonl, tsv and pairs without labels)")
       .follows();
 }
 
 // The order in which training goes through the data.
 void visit_order_fields(TrainConfig& c, const Fields& field) {
-  const Fields packing = field.when(!is_sorting(c) && !is_chat(c) && c.model.traits().is_language_model(),
-      "data that is neither generated nor messages, and a family other than classifier");
+  const Fields packing = field.when(!has_mask(c) && c.model.traits().is_language_model(),
+      "a format without answers (" + without_mask() + "), and a family other than classifier");
   packing("order", c.order,
       "crops: from anywhere in the data, drawn each time; columns: the data in columns, one per sequence of a step, read in "
       "consecutive windows; shuffled: the documents in a random order, each once per epoch")
@@ -84,11 +80,11 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
       "sequences that are mixed with each other; 1: they stay in the order of their documents; with pack: best the documents that a "
       "sequence chooses from")
       .in(1, 1 << 24);
-  const Fields sharing = field.when(is_shuffled(c) && !is_classifier(c), "order: shuffled, format: messages");
-  sharing("pack", c.pack,
-      "how documents become sequences; stream: one after the other, cut where a sequence ends; none: each conversation is one; best: "
-      "several in each that fit best (format: none for messages)")
-      .follows();
+  const Fields sharing = field.when(is_shuffled(c) && !is_classifier(c), "order: shuffled, or format: " + with_mask());
+  static const std::string pack_help = "how documents become sequences; stream: one after the other, cut where a sequence ends; none: each "
+                                       "is one; best: those that fit best share one, and see each other (default: none for " +
+                                       with_mask() + ")";
+  sharing("pack", c.pack, pack_help.c_str()).follows();
 }
 
 // A training step, and where it is computed.
@@ -121,8 +117,8 @@ void visit_watch_fields(TrainConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text").at_least(0);
-  const bool scores = !is_sorting(c) && !is_chat(c) && c.model.traits().writes_text();
-  const Fields scoring = all.when(scores, "data that is neither generated nor messages and a family that writes text");
+  const Fields scoring = all.when(
+      !has_mask(c) && c.model.traits().writes_text(), "a format without answers (" + without_mask() + "), and a family that writes text");
   scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts")
       .at_least(0);
   field("patience", c.patience, "training ends at the first evaluation that is at least this many steps after the best one; 0: never")
@@ -148,14 +144,6 @@ void check_data(const TrainConfig& c) {
   if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
 }
 
-void check_sorting(const TrainConfig& c) {
-  if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
-  if (c.model.traits().objective == Objective::next_cell)
-    fail("data: sorter, but model.family: {} does not predict in which order tokens come", {name_of(c.model.family)});
-  const int64_t positions = 2 * c.sorting.length - 1, context = c.sequence_length();
-  if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});
-}
-
 void check_classifier(const TrainConfig& c) {
   if (!traits_of(c.format).is_text() && c.label_field.empty())
     fail("label_field: not given, but model.family: classifier learns from labelled documents");
@@ -168,15 +156,13 @@ void check_classifier(const TrainConfig& c) {
     fail("label_field: only {} have fields, but format: {}", {list_of_formats(&FormatTraits::has_fields, " and "), name_of(c.format)});
 }
 
-void check_chat(const TrainConfig& c) {
-  if (is_sorting(c)) fail("format: messages, but data: sorter is generated");
-  if (!c.model.traits().writes_text()) fail("format: messages, but model.family: {} writes no text", {name_of(c.model.family)});
-}
-
-void check_packing(const TrainConfig& c) {
-  if (is_chat(c) && c.pack == Pack::stream) fail("pack: stream, but format: messages has whole conversations, expected none or best");
-  if (!is_chat(c) && c.pack == Pack::none)
-    fail("pack: none, but format: {} has no conversations, expected stream or best", {name_of(c.format)});
+void check_mask(const TrainConfig& c) {
+  const std::string format = name_of(c.format);
+  if (has_mask(c) && !c.model.traits().writes_text())
+    fail("format: {}, but model.family: {} writes no text", {format, name_of(c.model.family)});
+  if (has_mask(c) && c.pack == Pack::stream)
+    fail("pack: stream, but format: {} has whole {}, expected none or best", {format, is_chat(c) ? "conversations" : "documents"});
+  if (!has_mask(c) && c.pack == Pack::none) fail("pack: none, but format: {} has no answers, expected stream or best", {format});
 }
 
 // The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
@@ -210,8 +196,8 @@ void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
   if (traits_of(config.format).is_text()) config.format = format_of_names(config.data);
   if (!config.model.traits().writes_text()) config.sample.tokens = 0;
-  if (joins_documents(config)) config.eos = Eos::document;
-  if (is_chat(config)) config.pack = Pack::none;
+  if (ends_documents(config)) config.eos = Eos::document;
+  if (has_mask(config)) config.pack = Pack::none;
   if (is_chat(config)) config.chat = {"chatml"};
 }
 
@@ -225,10 +211,8 @@ void check(const TrainConfig& config) {
     fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);
-  if (is_sorting(config)) check_sorting(config);
-  if (is_chat(config)) check_chat(config);
+  check_mask(config);
   if (is_chat(config) || has_chat(config)) chat_template(config.chat);
-  check_packing(config);
   const Schedule& schedule = config.schedule;
   if (schedule.kind != Schedule::Kind::constant && schedule.min_lr > schedule.lr)
     fail("min_lr: {} exceeds lr = {}", {schedule.min_lr, schedule.lr});

@@ -25,12 +25,12 @@ enum class Precision : uint8_t { f32, bf16 };
 constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
 inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
-// The order in which training sequences are drawn (data/feeds/feed.h, data/feeds/sequence_stream.h).
+// The order in which training sequences are drawn (data/feeds).
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
-// The way from documents to training sequences: one after the other, cut where a sequence ends; a conversation each; or several in each, by
-// best fit (data/feeds/packing.h).
+// The way from documents to training sequences: one after the other, cut where a sequence ends; a document each; or multiple in each, by
+// best fit, which see each other.
 enum class Pack : uint8_t { stream, none, best };
 constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 
@@ -42,12 +42,6 @@ struct SampleConfig {
   Sampling sampling;
 };
 
-// The rows of data: sorter (data/feeds/sorter.h).
-struct SortingConfig {
-  int64_t symbols = 3;
-  int64_t length = 11;
-};
-
 struct TrainConfig {
   std::string name = "run", runs;
   ModelConfig model;
@@ -55,7 +49,6 @@ struct TrainConfig {
   std::vector<std::string> data = {"embedded"};
   std::vector<std::string> validation;
   double train_fraction = 0.9;
-  SortingConfig sorting;
   DocumentFormat format = {};  // text
   Encoding encoding = Encoding::utf8;
   std::string text_field, label_field;
@@ -105,20 +98,22 @@ struct TrainConfig {
   int64_t sequence_length() const { return context.value_or(model.ctx); }  // tokens of a training sequence
 };
 
-// True if the data is generated.
-inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
-
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
-// True if documents follow each other in what a language model learns: then a token has to say where each ends.
-inline bool joins_documents(const TrainConfig& config) { return traits_of(config.format).has_fields() && !is_classifier(config); }
+// True if documents have tokens that count, such as answers, and tokens that are only read.
+inline bool has_mask(const TrainConfig& config) { return traits_of(config.format).has_mask(); }
+inline bool is_chat(const TrainConfig& config) { return traits_of(config.format).has_template; }
+// True if a language model learns documents that no template ends: then a token has to say where each ends.
+inline bool ends_documents(const TrainConfig& config) {
+  const FormatTraits& format = traits_of(config.format);
+  return !format.is_text() && !format.has_template && !is_classifier(config);
+}
 inline bool writes_samples(const TrainConfig& config) { return config.sample.tokens > 0 && config.model.traits().writes_text(); }
-inline bool is_chat(const TrainConfig& config) { return traits_of(config.format).is_conversations; }
 // True if the run knows a template of conversations: it learns them, or starts from a model that did, or is an imported one.
 inline bool has_chat(const TrainConfig& c) {
   return !c.chat.empty() && c.model.traits().writes_text() && (is_chat(c) || !c.init.empty() || c.data.empty());
 }
-// True if training goes through the documents in a random order; a classifier always does, and so do conversations.
-inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || is_chat(config); }
+// True if training goes through the documents in a random order. A classifier always does, and so does data with a mask.
+inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || has_mask(config); }
 
 void visit_fields(TrainConfig& config, const Fields& field);
 

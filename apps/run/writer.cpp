@@ -154,15 +154,9 @@ std::string decode_json(const Tokenizer& tokenizer, const std::string& line) {
   return R"({"text": )" + quoted(tokenizer.decode(ids)) + "}";
 }
 
-std::string chat_json(const ChatTokenizer& chat, const std::string& line) {
-  std::vector<int64_t> ids, answers;
-  chat.append_ids(line, 0, ids);
-  const int64_t vocab = chat.vocab_size() / 2;
-  for (int64_t& id : ids) {
-    answers.push_back(id / vocab);
-    id %= vocab;
-  }
-  return R"({"ids": )" + list_json(ids) + R"(, "answers": )" + list_json(answers) + "}";
+std::string chat_json(const ChatEncoder& chat, const std::string& line) {
+  const auto [ids, counts] = chat.encode(line);
+  return R"({"ids": )" + list_json(ids) + R"(, "answers": )" + list_json({counts.begin(), counts.end()}) + "}";
 }
 
 std::vector<Written> continue_texts(Continuation& texts, const DecodeState& state, const Tokenizer& tokenizer,

@@ -42,7 +42,7 @@ std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text,
 // the token. Other members of a line are passed over. Text that is not UTF-8 once decoded has U+FFFD where it is not.
 std::string encode_json(const Tokenizer& tokenizer, const std::string& line, bool with_first);
 std::string decode_json(const Tokenizer& tokenizer, const std::string& line);
-std::string chat_json(const ChatTokenizer& chat, const std::string& line);
+std::string chat_json(const ChatEncoder& chat, const std::string& line);
 
 // The end of a generated text: before the stop string that is complete first. The text comes in pieces, and a stop string may be spread
 // over several. Text that might be the beginning of one is held back.

@@ -93,6 +93,11 @@ bool Folder::lock() const {
   return true;
 }
 
+void Folder::wait_for_lock() const {
+  while (::flock(descriptor(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
 bool Folder::removed() const {
   struct stat status = {};
   // A folder that cannot be looked at counts as there, because a program that makes another one for it would do so again and again.

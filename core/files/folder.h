@@ -51,7 +51,8 @@ class Folder {
   // Only one holder at a time has the lock of a folder, until the last copy of its value ends; the system frees the lock of a killed
   // program. Returns false if another holder has it. Some file systems have no locks; there the answer is true.
   bool lock() const;
-  bool removed() const;  // its name is gone, so that no program can find it any more
+  void wait_for_lock() const;  // the same, but another holder is waited for
+  bool removed() const;        // its name is gone, so that no program can find it any more
 
  private:
   Folder(std::string path, int descriptor) : path_(std::move(path)), descriptor_(std::make_shared<Descriptor>(descriptor)) {}

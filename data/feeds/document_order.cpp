@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "core/error.h"
 #include "core/files/checksum.h"
 
 namespace ricci {
-
 namespace {
 
 // A seed for each epoch, and for each shard in it (the shards themselves: -1).
@@ -29,25 +29,20 @@ void DocumentOrder::enter_epoch() {
 }
 
 void DocumentOrder::enter_shard() {
-  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
-  documents_ = Permutation(static_cast<uint64_t>(tokens_.documents(shard)), derived_seed(seed_, place_.epoch, shard));
+  shard_ = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
+  documents_ = Permutation(static_cast<uint64_t>(tokens_.documents(shard_)), derived_seed(seed_, place_.epoch, shard_));
   enter_document();
 }
 
 void DocumentOrder::enter_document() {
-  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
-  document_ = tokens_.document(shard, static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document))));
-}
-
-int64_t DocumentOrder::label() const {
-  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
-  return tokens_.label(shard, static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document))));
+  index_ = static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document)));
+  document_ = tokens_.document(shard_, index_);
 }
 
 // Goes over tokens of the document, and to the next one at its end.
 void DocumentOrder::pass(int64_t tokens) {
   place_.token += tokens;
-  if (place_.token < document_.size()) return;
+  if (rest().size() > 0) return;
   place_.token = 0;
   if (++place_.document < static_cast<int64_t>(documents_.size())) return enter_document();
   place_.document = 0;
@@ -57,21 +52,16 @@ void DocumentOrder::pass(int64_t tokens) {
   enter_epoch();
 }
 
-void DocumentOrder::read(std::span<int64_t> ids) {
-  while (!ids.empty()) {
-    const auto count = std::min(static_cast<size_t>(rest().size()), ids.size());
-    tokens_.read(rest().first, ids.first(count));
-    ids = ids.subspan(count);
-    pass(static_cast<int64_t>(count));
-  }
-}
-
-void DocumentOrder::skip(int64_t tokens) {
+std::vector<TokenSpan> DocumentOrder::take(int64_t tokens) {
+  std::vector<TokenSpan> taken;
   while (tokens > 0) {
-    const int64_t count = std::min(rest().size(), tokens);
+    const TokenSpan left = rest();
+    const int64_t count = std::min(left.size(), tokens);
+    taken.push_back({left.first, left.first + count});
     tokens -= count;
     pass(count);
   }
+  return taken;
 }
 
 void DocumentOrder::go_to(const StreamPlace& place) {
@@ -86,6 +76,52 @@ void DocumentOrder::go_to(const StreamPlace& place) {
   place_ = place;
   enter_document();
   if (place.token >= document_.size()) impossible();
+}
+
+namespace {
+
+// A document of the buffer; the order of a set is the order of their lengths, and then of their arrival.
+struct Waiting {
+  TokenSpan tokens;
+  int64_t number;
+  bool operator<(const Waiting& other) const {
+    return tokens.size() != other.tokens.size() ? tokens.size() < other.tokens.size() : number < other.number;
+  }
+};
+
+// The longest document that fits into `left` tokens, the earliest of equals; with `cuts` a part of the shortest; else nothing.
+TokenSpan best_fit(std::set<Waiting>& waiting, int64_t left, bool cuts) {
+  if (const auto longer = waiting.lower_bound({{0, left + 1}, -1}); longer != waiting.begin())
+    return waiting.extract(waiting.lower_bound({{0, std::prev(longer)->tokens.size()}, -1})).value().tokens;
+  if (!cuts || left < 2) return {};
+  Waiting shortest = waiting.extract(waiting.begin()).value();
+  const TokenSpan part{shortest.tokens.first, shortest.tokens.first + left};
+  shortest.tokens.first = part.end - 1;
+  waiting.insert(shortest);
+  return part;
+}
+
+}  // namespace
+
+std::vector<std::vector<TokenSpan>> pack_documents(DocumentOrder& documents, const PackingOptions& options) {
+  std::set<Waiting> waiting;
+  int64_t number = 0;  // the next document's
+  const auto fill = [&] {
+    for (; number < options.documents && std::ssize(waiting) < options.buffer; ++number)
+      waiting.insert({documents.take(documents.rest().size())[0], number});
+    return !waiting.empty();
+  };
+  std::vector<std::vector<TokenSpan>> rows;
+  while (fill()) {
+    std::vector<TokenSpan>& row = rows.emplace_back();
+    for (int64_t left = options.row; left > 0 && fill();) {
+      const TokenSpan piece = best_fit(waiting, left, options.cuts);
+      if (piece.size() == 0) break;
+      row.push_back(piece);
+      left -= piece.size();
+    }
+  }
+  return rows;
 }
 
 }  // namespace ricci

@@ -9,7 +9,6 @@
 #include "core/random.h"
 
 namespace ricci {
-
 namespace {
 
 void check(const char* what, const Tokens& tokens, int64_t batch, int64_t context) {
@@ -27,30 +26,50 @@ Batch padding(int64_t rows, int64_t context) {
   return {rows, context, std::vector<int64_t>(size, 0), std::vector<int64_t>(size, kNoTarget), 0};
 }
 
-// Row b gets the tokens from `first` on, before `end`, and their followers from `scored_from` on as targets, which
-// may be none. first + 1 < end.
-void fill_row(Batch& batch, int64_t b, const Tokens& tokens, int64_t first, int64_t scored_from, int64_t end) {
-  const int64_t targets = std::min(batch.context, end - 1 - first);  // positions whose follower is before end
-  const int64_t skipped = std::clamp<int64_t>(scored_from - first - 1, 0, targets);
-  std::vector<int64_t> text(static_cast<size_t>(targets + 1));
-  tokens.read(first, text);
-  const int64_t row = b * batch.context;
-  std::copy_n(text.begin(), std::min(targets + 1, batch.context), batch.ids_bc.begin() + row);
-  std::copy(text.begin() + skipped + 1, text.end(), batch.targets_bc.begin() + row + skipped);
-  batch.scored += targets - skipped;
-  leave_out(tokens.first_id(), batch, std::span(batch.targets_bc).subspan(static_cast<size_t>(row), static_cast<size_t>(targets)));
+// Row b gets the ids but the last one, and as targets the ids after them that count, of the positions from `from` on.
+void write_row(Batch& batch, int64_t b, const Row& row, int64_t from = 0) {
+  const int64_t first = b * batch.context, count = std::ssize(row.ids) - 1;
+  std::copy_n(row.ids.begin(), count, batch.ids_bc.begin() + first);
+  for (int64_t c = from; c < count; ++c) {
+    const auto next = static_cast<size_t>(c + 1);
+    if (!row.counts.empty() && !row.counts[next]) continue;
+    batch.targets_bc[static_cast<size_t>(first + c)] = row.ids[next];
+    ++batch.scored;
+  }
+}
+
+// Row b gets the tokens from `first` on, before `end`. first + 1 < end.
+void read_text(Batch& batch, int64_t b, const Tokens& tokens, int64_t first, int64_t end, int64_t from = 0) {
+  const TokenSpan span{first, std::min(first + batch.context + 1, end)};
+  write_row(batch, b, read_row(tokens, {&span, 1}), from);
 }
 
 }  // namespace
 
-void leave_out(int64_t id, Batch& batch, std::span<int64_t> targets) {
-  if (id < 0) return;
-  batch.scored -= std::count(targets.begin(), targets.end(), id);
-  std::replace(targets.begin(), targets.end(), id, kNoTarget);
+Row read_row(const Tokens& tokens, std::span<const TokenSpan> pieces, int64_t label) {
+  Row row{{}, {}, label};
+  for (const TokenSpan& piece : pieces) {
+    const size_t before = row.ids.size();
+    row.ids.resize(before + static_cast<size_t>(piece.size()));
+    tokens.read(piece.first, std::span(row.ids).subspan(before));
+    if (!tokens.has_mask()) continue;
+    row.counts.resize(row.ids.size());
+    tokens.read_counts(piece.first, std::span(row.counts).subspan(before));
+  }
+  if (const int64_t start = tokens.first_id(); start >= 0 && !tokens.has_mask())
+    for (const int64_t id : row.ids) row.counts.push_back(id != start);
+  return row;
 }
 
-RandomCrops::RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed)
-    : tokens_(std::move(tokens)), batch_(batch), context_(context), seed_(seed) {
+Batch predicting_batch(std::span<const Row> rows, int64_t width) {
+  for (const Row& row : rows) width = std::max(width, std::ssize(row.ids) - 1);
+  Batch batch = padding(std::ssize(rows), width);
+  for (size_t b = 0; b < rows.size(); ++b) write_row(batch, static_cast<int64_t>(b), rows[b]);
+  return batch;
+}
+
+RandomCrops::RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed, int64_t micro_batches)
+    : tokens_(std::move(tokens)), batch_(batch), context_(context), seed_(seed), micro_batches_(micro_batches) {
   check("random crops", tokens_, batch, context);
 }
 
@@ -62,9 +81,15 @@ Batch RandomCrops::at(int64_t step, int64_t micro_batch) const {
   for (int64_t b = 0; b < batch_; ++b) {
     const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(micro_batch * batch_ + b);
     const auto first = static_cast<int64_t>(index_below(static_cast<uint64_t>(starts), random, draw));
-    fill_row(result, b, tokens_, first, 0, tokens_.size());
+    read_text(result, b, tokens_, first, tokens_.size());
   }
   return result;
+}
+
+Batch RandomCrops::next() {
+  Batch batch = at(number_ / micro_batches_, number_ % micro_batches_);
+  ++number_;
+  return batch;
 }
 
 ColumnBatches::ColumnBatches(Tokens tokens, int64_t columns, int64_t batch, int64_t context)
@@ -85,9 +110,15 @@ Batch ColumnBatches::at(int64_t step, int64_t micro_batch) const {
   Batch result = padding(batch_, context_);
   for (int64_t b = 0; b < batch_; ++b) {
     const int64_t start = (micro_batch * batch_ + b) * length_;
-    fill_row(result, b, tokens_, start + in_column, start + scored + 1, start + length_ + 1);
+    read_text(result, b, tokens_, start + in_column, start + length_ + 1, scored - in_column);
   }
   return result;
+}
+
+Batch ColumnBatches::next() {
+  Batch batch = at(number_ / (columns_ / batch_), number_ % (columns_ / batch_));
+  ++number_;
+  return batch;
 }
 
 Windows::Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride, int64_t from)
@@ -107,53 +138,10 @@ Batch Windows::at(int64_t index) const {
   Batch result = padding(rows, context_);
   for (int64_t b = 0; b < rows; ++b) {
     const int64_t window = index * batch_ + b;
-    const int64_t first = window * stride_;
     const int64_t position = window == 0 ? from_ : std::max(from_, context_ - stride_);  // the first that is scored
-    fill_row(result, b, tokens_, first, first + position + 1, tokens_.size());
+    read_text(result, b, tokens_, window * stride_, tokens_.size(), position);
   }
   return result;
-}
-
-Batch batch_of(std::span<const LabelledIds> documents, int64_t width) {
-  for (const LabelledIds& document : documents) width = std::max(width, static_cast<int64_t>(document.ids.size()));
-  const auto rows = static_cast<int64_t>(documents.size());
-  Batch batch{rows, width, std::vector<int64_t>(static_cast<size_t>(rows * width)), {}, rows};
-  for (size_t b = 0; b < documents.size(); ++b) {
-    std::copy(documents[b].ids.begin(), documents[b].ids.end(), batch.ids_bc.begin() + static_cast<int64_t>(b) * width);
-    batch.labels_b.push_back(documents[b].label);
-    batch.lengths_b.push_back(static_cast<int64_t>(documents[b].ids.size()));
-  }
-  return batch;
-}
-
-LabelledIds read_document(const Tokens& tokens, const TokenSpan& document, int64_t label, int64_t context) {
-  LabelledIds read{std::vector<int64_t>(static_cast<size_t>(std::min(document.size(), context))), label};
-  tokens.read(document.first, read.ids);
-  return read;
-}
-
-void check_labelled(const Tokens& tokens) {
-  if (tokens.size() == 0) fail("{}: has no tokens", {tokens.name()});
-  if (tokens.classes() == 0) fail("{}: has no labels", {tokens.name()});
-}
-
-DocumentBatches::DocumentBatches(Tokens tokens, int64_t batch, int64_t context)
-    : tokens_(std::move(tokens)), batch_(batch), context_(context), before_{0} {
-  if (batch < 1 || context < 1) fail("batches of documents: batch {} and context {}, expected 1 or more of each", {batch, context});
-  check_labelled(tokens_);
-  for (int64_t shard = 0; shard < tokens_.shards(); ++shard) before_.push_back(before_.back() + tokens_.documents(shard));
-  batch_ = std::min(batch, documents());
-}
-
-Batch DocumentBatches::at(int64_t index) const {
-  if (index < 0 || index >= batches()) fail("batches of documents: no batch {} among {}", {index, batches()});
-  std::vector<LabelledIds> rows;
-  for (int64_t number = index * batch_; number < std::min((index + 1) * batch_, documents()); ++number) {
-    const int64_t shard = std::upper_bound(before_.begin(), before_.end(), number) - before_.begin() - 1;
-    const int64_t document = number - before_[static_cast<size_t>(shard)];
-    rows.push_back(read_document(tokens_, tokens_.document(shard, document), tokens_.label(shard, document), context_));
-  }
-  return batch_of(rows);
 }
 
 }  // namespace ricci

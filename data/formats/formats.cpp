@@ -12,8 +12,6 @@
 namespace ricci {
 namespace {
 
-Record whole_line(std::string_view line, const DocumentOptions&, const std::string&) { return {std::string(line)}; }
-
 std::string joined(const std::vector<std::string>& parts, const std::string& between, const std::string& before_last) {
   std::string all;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -26,7 +24,6 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
 }  // namespace
 
 const FormatTraits kPlainText{.name = "text"};
-const FormatTraits kMessages{.name = "messages", .lines = "a conversation per line", .is_conversations = true, .read = whole_line};
 
 std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last) {
   std::vector<std::string> names;

@@ -3,11 +3,15 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ricci {
+
+class Tokenizer;
 
 // The choice of a format at run time: its number in the list.
 enum class DocumentFormat : uint8_t {};
@@ -21,6 +25,7 @@ struct DocumentOptions {
   std::string label_field = {};          // the field with the label; empty if documents have none
   int64_t classes = 0;                   // labels are 0 ... classes - 1
   std::vector<std::string> labels = {};  // names of the classes, if they have some; a label may be one of them
+  std::vector<std::string> chat = {};    // the template of messages (data/tokenizers/chat.h)
 };
 
 // Error: options that do not belong together.
@@ -31,26 +36,40 @@ struct Record {
   int32_t label = -1;
 };
 
+// The ids of a document, and which of them count, because only an answer is to be learned.
+struct EncodedDocument {
+  std::vector<int64_t> ids;
+  std::vector<bool> counts = {};  // one for each id; empty if all count
+};
+
+// A line as ids. Errors have no place: the caller names it.
+using DocumentEncoder = std::function<EncodedDocument(std::string_view line)>;
+
 struct FormatTraits {
   const char* name;
-  const char* suffix = "";        // files that end so have this format if none is asked for
-  const char* lines = "";         // for the help: "an object per line"; empty if lines are not documents
-  const char* fields = "";        // for the help, how text_field names one: "a name, empty: text"; nothing if lines have none
-  bool is_conversations = false;  // a line stays whole, because a ChatTokenizer encodes it
+  const char* suffix = "";  // files that end so have this format if none is asked for
+  const char* lines = "";   // for the help: "an object per line"; empty if lines are not documents
+  const char* fields = "";  // for the help, how text_field names one: "a name, empty: text"; nothing if lines have none
   // A line without its end as a document. `place` is for messages: "a.jsonl:17". Errors: the line is not of this format; no such field;
   // a field that is not a text; label_in's.
   Record (*read)(std::string_view line, const DocumentOptions& options, const std::string& place) = nullptr;
   void (*check_field)(const char* key, const std::string& field) = nullptr;  // error: no line can have this field
+  // Documents of this format have ids that count and ids that do not. Null: the text is encoded as it is.
+  DocumentEncoder (*encoder)(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions& options) = nullptr;
+  // With an encoder: the texts of a line that a vocabulary can be trained on. Errors have no place.
+  std::vector<std::string> (*texts)(std::string_view line) = nullptr;
+  bool has_template = false;  // a chat template writes the documents
 
-  bool is_text() const { return !read; }
-  bool is_documents() const { return !is_conversations; }
+  bool is_text() const { return !read && !encoder; }
+  bool is_documents() const { return !encoder; }
+  bool has_mask() const { return encoder; }
   bool has_fields() const { return *fields != '\0'; }
   bool has_suffix() const { return *suffix != '\0'; }
 };
 
 // ---- The list
-extern const FormatTraits kPlainText, kJsonl, kTsv, kMessages;
-inline constexpr std::array kFormats = {&kPlainText, &kJsonl, &kTsv, &kMessages};
+extern const FormatTraits kPlainText, kJsonl, kTsv, kMessages, kPairs;
+inline constexpr std::array kFormats = {&kPlainText, &kJsonl, &kTsv, &kMessages, &kPairs};
 
 constexpr const FormatTraits& traits_of(DocumentFormat format) { return *kFormats[static_cast<size_t>(format)]; }
 constexpr DocumentFormat format_of(const FormatTraits& row) {

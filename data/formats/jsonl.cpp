@@ -14,8 +14,10 @@ Record read_object(std::string_view line, const DocumentOptions& options, const 
   const JsonValue object = parse_json(line, place.c_str(), kLineLimits);
   if (!object.is_object()) fail("{}: is not a JSON object", {place});
   const JsonValue &text = object[field], &label = object[options.label_field];
-  const bool is_talk = !text.is_text() && object["messages"].is_list();
-  if (!text.is_text()) fail("{}: has no text \"{}\"{}", {place, one_line(field), is_talk ? "; format messages reads conversations" : ""});
+  std::string others;
+  if (object["messages"].is_list()) others = "; format messages reads conversations";
+  if (object["prompt"].is_text() && object["answer"].is_text()) others = "; format pairs reads prompts and answers";
+  if (!text.is_text()) fail("{}: has no text \"{}\"{}", {place, one_line(field), others});
   Record record{text.text(), -1};
   if (options.label_field.empty()) return record;
   if (label.is_null()) fail("{}: has no label \"{}\"", {place, one_line(options.label_field)});

@@ -1,57 +1,216 @@
 #include "data/shards/prepare.h"
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "core/choice.h"
+#include "core/cpu/parallel.h"
+#include "core/cpu/prefetch.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
 
 namespace ricci {
 namespace {
 
-// A hash of all that the bytes of the shards depend on.
-uint64_t source_hash(const TextSource& files, const Tokenizer& tokenizer, const PrepareOptions& options) {
-  const DocumentOptions& o = options.documents;
-  std::string all = format_message("{} {} {} {} {} {}",
-      {tokenizer.hash(), options.shard_tokens, name_of(o.format), name_of(files.encoding()), int(o.keep_line_ends), o.classes});
-  for (const std::string& text : {o.documents, o.text_field, o.label_field}) all += format_message(" {}:", {text.size()}) + text;
-  for (const std::string& label : o.labels) all += format_message(" {}:{}", {label.size(), label});
-  for (const TextSource& file : files.each_file()) all += format_message(" {}", {file.content_hash()});
-  return hash_bytes(all);
+// ---- Writing
+template <class Id> void pack(std::span<const int64_t> ids, std::string& packed) {
+  const size_t before = packed.size();
+  packed.resize(before + ids.size() * sizeof(Id));
+  char* target = packed.data() + before;
+  for (const int64_t id : ids) {
+    const auto narrow = static_cast<Id>(id);
+    std::memcpy(target, &narrow, sizeof narrow);
+    target += sizeof narrow;
+  }
 }
 
-// The header of a shard; nothing where there is none that is sound.
+// Collects packed ids and documents until a shard is full, and writes it.
+class ShardWriter {
+ public:
+  // `first`: the header of the next shard, without its numbers of tokens and documents.
+  ShardWriter(const Folder& folder, const ShardHeader& first, const Documents& documents, int64_t shard_tokens, Prepared& all)
+      : folder_(folder),
+        next_(first),
+        shard_tokens_(shard_tokens),
+        divides_documents_(traits_of(documents.options.format).is_text()),
+        divides_at_cut_(documents.cut > 0),
+        all_(all) {}
+
+  // The rest of a document that starts in the shard before is listed as a document of this shard, under the same label.
+  void append(const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids, const std::vector<bool>& counts = {}) {
+    const bool starts = is_first && piece.starts;
+    if (is_first && can_end_ && held() >= shard_tokens_) write(false);
+    if (starts && divides_at_cut_ && is_pending_) write(false);
+    starts_document_ |= starts;
+    all_.empty_documents += starts;
+    if (!ids.empty()) append_ids(piece, ids, counts);
+    if (is_first) next_.text_bytes += static_cast<int64_t>(piece.text.size());
+    next_.end = piece.end;
+    can_end_ = piece.ends || divides_documents_;
+    is_pending_ = true;
+  }
+
+  // After the last document. Error: there are no tokens; named by `inputs`.
+  void finish(const std::string& inputs) {
+    if (can_end_ && held() >= shard_tokens_) write(false);
+    if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});
+    write(true);
+  }
+  int64_t tokens() const { return all_.tokens + held(); }
+
+ private:
+  int64_t held() const { return static_cast<int64_t>(ids_.size()) / next_.bytes_per_token; }
+
+  void append_ids(const DocumentPiece& piece, std::span<const int64_t> ids, const std::vector<bool>& counts) {
+    if (!starts_document_ && ids_.empty()) next_.goes_on = 1;
+    if (starts_document_ || ids_.empty()) {
+      starts_.push_back(static_cast<uint64_t>(held()));
+      labels_.push_back(piece.label);
+    }
+    all_.empty_documents -= starts_document_;
+    starts_document_ = false;
+    const auto before = static_cast<size_t>(held());
+    next_.bytes_per_token == 2 ? pack<uint16_t>(ids, ids_) : pack<uint32_t>(ids, ids_);
+    if (!next_.has_mask()) return;
+    mask_.resize((before + ids.size() + 63) / 64);
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (counts.empty() || counts[i]) mask_[(before + i) / 64] |= uint64_t{1} << (before + i) % 64;
+  }
+
+  void write(bool is_last) {
+    next_.tokens = held();
+    next_.documents = static_cast<int64_t>(starts_.size());
+    next_.is_last = is_last;
+    ids_.resize(static_cast<size_t>(next_.mask_offset()) - sizeof next_, '\0');
+    const std::string_view labels = next_.classes > 0 ? bytes_of(labels_) : std::string_view();
+    const auto body = {std::string_view(ids_), bytes_of(mask_), bytes_of(starts_), labels};
+    BlockHash hash;
+    for (const std::string_view part : body) hash.add(part);
+    next_.body_hash = hash.finish();
+    next_.own_hash = next_.hash();
+    write_file_atomically(FilePlace(folder_, shard_name(next_.number)), [&](FileWriter& file) {
+      file.write(bytes_of(std::span(&next_, 1)));
+      for (const std::string_view part : body) file.write(part);
+    });
+    all_.add(next_);
+    ids_.clear();
+    mask_.clear();
+    starts_.clear();
+    labels_.clear();
+    ++next_.number;
+    next_.text_bytes = 0;
+    next_.goes_on = 0;
+    is_pending_ = false;
+  }
+
+  const Folder& folder_;
+  ShardHeader next_;
+  int64_t shard_tokens_;
+  bool divides_documents_;  // two shards can have parts of one document; else split() would count it twice
+  bool divides_at_cut_;     // no shard has parts of both documents of a text that is cut
+  Prepared& all_;
+  std::string ids_;
+  std::vector<uint64_t> mask_, starts_;
+  std::vector<int32_t> labels_;
+  bool starts_document_ = false;  // with the next ids, as those before gave none
+  bool can_end_ = false, is_pending_ = false;
+};
+
+// ---- Encoding
+// A batch ends with whichever is reached first. Its ids need eight bytes each, up to one id for a byte.
+constexpr size_t kMinBatchBytes = 512 << 10, kBytesPerThread = 64 << 10, kBatchPieces = 16384;
+constexpr size_t kBatchesAhead = 2;
+
+struct Batch {
+  std::vector<DocumentPiece> pieces;
+  int64_t bytes_of_files = 0;
+};
+
+std::optional<Batch> read_batch(DocumentReader& reader, size_t batch_bytes) {
+  Batch batch;
+  DocumentPiece piece;
+  for (size_t bytes = 0; bytes < batch_bytes && batch.pieces.size() < kBatchPieces && reader.next(piece);
+       bytes += batch.pieces.back().text.size())
+    batch.pieces.push_back(std::move(piece));
+  batch.bytes_of_files = reader.bytes_of_files();
+  if (batch.pieces.empty()) return {};
+  return batch;
+}
+
+void append_encoded(const std::vector<DocumentPiece>& pieces, const DocumentEncoder& encoder, ShardWriter& writer) {
+  constexpr int64_t kLines = 16;  // for a thread at a time
+  std::vector<EncodedDocument> encoded(pieces.size());
+  parallel_for_first_error(std::ssize(pieces), kLines, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      encoded[i] = about(pieces[i].place, [&] { return encoder(pieces[i].text); });
+  });
+  for (size_t i = 0; i < pieces.size(); ++i) writer.append(pieces[i], true, encoded[i].ids, encoded[i].counts);
+}
+
+// All that the reader gives.
+void append_all(DocumentReader& reader, const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, ShardWriter& writer,
+    const std::function<void(const PrepareProgress&)>& progress) {
+  const FormatTraits& format = traits_of(documents.options.format);
+  const DocumentEncoder encoder = format.encoder ? format.encoder(tokenizer, documents.options) : nullptr;
+  const size_t batch_bytes = std::max(kMinBatchBytes, kBytesPerThread * static_cast<size_t>(thread_count()));
+  Prefetch<Batch> batches([&] { return read_batch(reader, batch_bytes); }, kBatchesAhead);
+  while (const std::optional<Batch> batch = batches.next()) {
+    if (encoder) append_encoded(batch->pieces, encoder, writer);
+    else
+      for (const EncodedPart& part : encode(*tokenizer, batch->pieces)) writer.append(batch->pieces[part.piece], part.is_first, part.ids);
+    if (progress) progress({batch->bytes_of_files, writer.tokens()});
+  }
+}
+
+// ---- A folder that has some of the shards
+// The header of a shard; nothing if it is not there or not sound.
 std::optional<ShardHeader> find_header(const FilePlace& place, bool checks_body) {
   try {
-    const std::optional<OpenFile> file = OpenFile::find(place);
-    if (!file) return {};
-    const ShardHeader header = read_shard_header(*file).header;
-    if (checks_body) check_shard_body(*file, header);
-    return header;
+    const ShardFile file(place);
+    if (checks_body) file.check_body();
+    return file.header();
   } catch (const Error&) {  // it is made again
     return {};
   }
 }
 
-// Locks the folder. Errors: another program has the lock; a shard there is of something else, and could be overwritten.
-void take(const Folder& folder, const ShardHeader& first) {
+// Locks the folder and counts the shards that are kept; returns the header of the last of them. Errors: another program has the lock; a
+// shard there is of something else, and could be overwritten.
+std::optional<ShardHeader> take(const Folder& folder, const ShardHeader& ours, bool replaces, Prepared& all) {
   if (!folder.lock()) fail("{}: another program is preparing shards in it", {folder.path()});
+  remove_abandoned_files(folder);
   for (const std::string& name : folder.names()) {
-    const std::optional<ShardHeader> header = is_shard_name(name) ? find_header(FilePlace(folder, name), false) : std::nullopt;
-    if (header && (header->source_hash != first.source_hash || header->tokenizer_hash != first.tokenizer_hash))
+    if (!is_shard_name(name)) continue;
+    const FilePlace place(folder, name);
+    const std::optional<ShardHeader> header = find_header(place, false);
+    const bool is_ours = header && header->source_hash == ours.source_hash && header->tokenizer_hash == ours.tokenizer_hash;
+    if (replaces && !(is_ours && name == shard_name(header->number))) remove_file(place);
+    else if (header && !is_ours)
       fail("{}: holds shards of other inputs, settings or tokenizer; name another folder, or remove it", {folder.path()});
   }
-}
-
-// The shards that are kept, counted; returns the header of the last of them.
-std::optional<ShardHeader> find_kept(const Folder& folder, Prepared& all) {
   std::optional<ShardHeader> last;
-  while (const std::optional<ShardHeader> header = find_header(FilePlace(folder, shard_name(all.found)), true)) {
+  while (!last || !last->is_last) {
+    const std::optional<ShardHeader> header = find_header(FilePlace(folder, shard_name(all.found)), true);
+    if (!header) break;
     all.add(*header);
     ++all.found;
     last = header;
-    if (header->is_last) break;
   }
   return last;
+}
+
+void write_tokenizer(const Folder& folder, const Tokenizer& tokenizer, bool replaces) {
+  const FilePlace place(folder, "tokenizer.json");
+  const std::string json = tokenizer.to_json();
+  const std::optional<OpenFile> file = OpenFile::find(place);
+  if (file && file->size() <= kMaxTokenizer && read_text(place, kMaxTokenizer) == json) return;
+  if (file && !replaces) fail("{}: another tokenizer is there; name another folder, or remove it", {place.path});
+  write_file_atomically(place, json);
 }
 
 class PackedIds final : public Tokenizer {
@@ -86,28 +245,45 @@ std::shared_ptr<const Tokenizer> reader_of_ids(std::shared_ptr<const Tokenizer> 
   return std::make_shared<PackedIds>(std::move(tokenizer));
 }
 
-void write_tokenizer(const Folder& folder, const Tokenizer& tokenizer) {
-  const FilePlace place(folder, "tokenizer.json");
-  const std::string json = tokenizer.to_json();
-  if (!OpenFile::find(place)) return static_cast<void>(write_file_atomically(place, json));
-  if (read_text(place, kMaxTokenizer) != json) fail("{}: another tokenizer is there; name another folder, or remove it", {place.path});
+void Prepared::add(const ShardHeader& written) {
+  ++shards;
+  tokens += written.tokens;
+  text_bytes += written.text_bytes;
+  documents += written.documents - written.goes_on;
 }
 
-Prepared prepare_shards(const TextSource& files, const Tokenizer& tokenizer, const Folder& folder, const PrepareOptions& options,
-    const std::function<void(const PrepareProgress&)>& progress) {
+uint64_t identity_of(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens) {
+  const DocumentOptions& o = documents.options;
+  std::string all = format_message("{} {} {} {} {} {}",
+      {tokenizer.hash(), shard_tokens, name_of(o.format), name_of(documents.files.encoding()), int(o.keep_line_ends), o.classes});
+  for (const std::string& text : {o.documents, o.text_field, o.label_field}) all += format_message(" {}:", {text.size()}) + text;
+  for (const std::vector<std::string>& list : {o.labels, o.chat})
+    for (const std::string& each : list) all += format_message(" {}:{}", {each.size(), each});
+  for (const uint64_t file : documents.files.content_hashes()) all += format_message(" {}", {file});
+  return hash_bytes(all);
+}
+
+Prepared prepare_shards(
+    const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const Folder& folder, const PrepareOptions& options) {
   if (options.shard_tokens < 1) fail("shard_tokens: {}, expected 1 or more", {options.shard_tokens});
-  const int64_t classes = options.documents.classes;
-  ShardHeader first = header_of(tokenizer, source_hash(files, tokenizer, options), classes);
+  ShardHeader next;
+  next.version = traits_of(documents.options.format).has_mask() ? 2 : 1;
+  next.vocab_size = tokenizer->vocab_size();
+  next.bytes_per_token = next.vocab_size <= 65536 ? 2 : 4;
+  next.tokenizer_hash = tokenizer->hash();
+  next.source_hash = options.source_hash;
+  next.classes = documents.options.classes;
   Prepared all;
-  take(folder, first);
-  remove_abandoned_files(folder);
-  const std::optional<ShardHeader> last = find_kept(folder, all);
-  write_tokenizer(folder, tokenizer);
+  const std::optional<ShardHeader> last = take(folder, next, options.replaces, all);
+  write_tokenizer(folder, *tokenizer, options.replaces);
   if (last && last->is_last) return all;
-  first.number = all.found;
+  next.number = all.found;
+  ShardWriter writer(folder, next, documents, options.shard_tokens, all);
   DocumentReader reader(
-      files, options.documents, [&](std::string_view text) { return tokenizer.complete_prefix(text); }, last ? last->end : InputPlace());
-  write_shards(reader, files, tokenizer, folder, first, {options.shard_tokens, classes > 0}, all, progress);
+      documents, [&](std::string_view text) { return tokenizer->complete_prefix(text); }, last ? last->end : InputPlace());
+  append_all(reader, documents, tokenizer, writer, options.progress);
+  documents.files.check_unchanged();
+  writer.finish(documents.files.name());
   return all;
 }
 

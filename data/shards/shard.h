@@ -3,47 +3,32 @@
 // Prepared shards, little-endian:
 //   ShardHeader, 128 bytes
 //   the ids as u16, or as u32 where the vocabulary exceeds 65,536; then zeros up to a multiple of 8 bytes
+//   version 2, of documents with a mask: a bit per token, the lowest of a byte first, set if the token counts; then zeros as above
 //   the document index: for each document the token of this shard that it starts with, as u64
 //   where documents have labels: one i32 for each
 // Shards of llm.c (dev/data/data_common.py): 256 i32, which begin with magic, version and number of tokens, then the ids: u16 with
 // magic 20240520 and version 1 (GPT-2), u32 with magic 20240801 and version 7 (Llama 3).
 #pragma once
+#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/files/file.h"
-#include "core/files/folder.h"
+#include "data/formats/documents.h"
 
 namespace ricci {
 
-class PieceReader;
-class TextSource;
-class Tokenizer;
-
-// The tokens [first, end) of a source, or of a shard.
+// The tokens [first, end) of a shard, or of a corpus.
 struct TokenSpan {
   int64_t first = 0, end = 0;
   int64_t size() const { return end - first; }
 };
 
-// The place in the inputs of ricci-prepare (data/shards/pieces.h) up to which documents were read.
-struct InputPlace {
-  int64_t input = 0;     // which of the input files
-  int64_t document = 0;  // documents of this file that are complete
-  int64_t byte = 0;      // bytes of the next one
-  bool operator==(const InputPlace&) const = default;
-};
-
 struct ShardHeader {
   char magic[8] = {'R', 'I', 'C', 'C', 'I', 'S', 'H', 'D'};
-  uint32_t version = 1;
+  uint32_t version = 1;  // 0 for a shard of llm.c: the members below that follow from its contents are set
   uint32_t bytes_per_token = 0;
   int64_t vocab_size = 0;
   uint64_t tokenizer_hash = 0;
@@ -60,88 +45,53 @@ struct ShardHeader {
   uint64_t own_hash = 0;   // hashes everything above
 
   uint64_t hash() const;
-  int64_t index_offset() const { return static_cast<int64_t>(sizeof *this) + (tokens * bytes_per_token + 7) / 8 * 8; }
+  bool is_prepared() const { return version > 0; }
+  bool has_mask() const { return version == 2; }
+  int64_t mask_offset() const { return static_cast<int64_t>(sizeof *this) + (tokens * bytes_per_token + 7) / 8 * 8; }
+  int64_t index_offset() const { return mask_offset() + (has_mask() ? (tokens + 63) / 64 * 8 : 0); }
   int64_t labels_offset() const { return index_offset() + documents * 8; }
   int64_t file_bytes() const { return labels_offset() + (classes > 0 ? documents * 4 : 0); }
 };
 static_assert(sizeof(ShardHeader) == 128);
 
-// The places in a shard of either format.
-struct ShardLayout {
-  bool is_prepared = false;
-  int64_t tokens = 0, bytes_per_token = 0, ids_offset = 0;
-  ShardHeader header = {};  // a prepared shard has one
+// A shard that stays open. It is read at any place by one system call, so that memory does not grow with what was read. Safe from several
+// threads.
+class ShardFile {
+ public:
+  // Reads the header, and checks it and the length of the file. A shard of llm.c has no checksum; it is read whole for body_hash.
+  // Errors name the file: not a shard, of another version, a damaged header, cut short or continued.
+  explicit ShardFile(const FilePlace& place);
+
+  const std::string& path() const { return file_.path(); }
+  const ShardHeader& header() const { return header_; }
+  // Compares the body of a prepared shard with its checksum; all that follow do it first. Error: it was altered.
+  void check_body() const;
+
+  // All errors: the shard was cut while it was in use. The ids [first, first + ids.size()). Error: one is outside of the vocabulary.
+  void read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const;
+  // 1 for a token that counts; else 0.
+  void read_counts(int64_t first, std::span<uint8_t> counts) const;
+  // A shard of llm.c has blocks of kBlock tokens in the place of documents. Error: the index is damaged.
+  static constexpr int64_t kBlock = 4096;
+  TokenSpan document(int64_t number) const;
+  int64_t label(int64_t document) const;  // -1 if there are no labels. Error: not one of the classes
+
+ private:
+  void read_llmc_header(int32_t version, int64_t bytes_per_token);
+  void check_size(int64_t expected) const;
+  void read_at(int64_t place, void* target, size_t bytes) const;
+
+  OpenFile file_;
+  ShardHeader header_;
+  mutable std::atomic<bool> is_checked_ = false;
 };
 
 // True where a file starts with the magic number of either format.
 bool is_shard(const OpenFile& file);
 
-// Reads the header, and checks it and the length of the file. The body is not read: check_shard_body().
-// Errors name the file: not a shard, of another version, a damaged header, cut short or continued.
-ShardLayout read_shard_header(const OpenFile& file);
-
-// Compares the body of a prepared shard with its checksum. Error: it was altered.
-void check_shard_body(const OpenFile& file, const ShardHeader& header);
-
 // shard-00042.tokens
 std::string shard_name(int64_t number);
 // True where a file is named so, with any number.
 bool is_shard_name(std::string_view name);
-
-struct Prepared {
-  int64_t shards = 0, tokens = 0, documents = 0, text_bytes = 0;
-  int64_t found = 0;            // shards that were there already
-  int64_t first_shards = 0;     // shards of ShardOptions::first_documents
-  int64_t empty_documents = 0;  // documents without tokens, which no shard holds; of the shards written now
-  void add(const ShardHeader& written);
-};
-
-struct PrepareProgress {
-  int64_t bytes_of_files = 0, tokens = 0;  // read; of all shards so far
-};
-
-// The way in which documents are cut into shards.
-struct ShardOptions {
-  int64_t shard_tokens;
-  bool whole_documents;         // each in one shard
-  int64_t first_documents = 0;  // a shard ends after this number; with 0 anywhere
-};
-
-// The header of the first shard of a corpus.
-ShardHeader header_of(const Tokenizer& tokenizer, uint64_t source_hash, int64_t classes);
-
-// Writes the documents as shards, from the number of this header on, and adds them to `all`. The reader reads these files. Each shard is
-// written beside the others under a temporary name, synced and renamed.
-// Errors: in reading, encoding and writing; a file that changed meanwhile; no tokens.
-void write_shards(PieceReader& reader, const TextSource& files, const Tokenizer& tokenizer, const Folder& folder, const ShardHeader& first,
-    const ShardOptions& options, Prepared& all, const std::function<void(const PrepareProgress&)>& progress = {});
-
-// Reads the shards of a corpus, each at any place by one system call, so that memory does not grow with what was read. Safe from several
-// threads. Errors: a shard was cut while it was in use, or no longer fits its layout.
-class ShardFiles {
- public:
-  struct Shard {
-    std::string path;
-    ShardLayout layout;
-    std::shared_ptr<const OpenFile> file = {};  // held open, and its body was compared; if null, the path is opened when it is used
-  };
-  explicit ShardFiles(std::vector<Shard> shards) : shards_(std::move(shards)), checked_(shards_.size()) {}
-
-  const std::vector<Shard>& shards() const { return shards_; }
-  // The ids [first, first + ids.size()) of a shard. Error: one is outside of the vocabulary.
-  void read(size_t number, int64_t first, std::span<int64_t> ids, int64_t vocab_size);
-  // The tokens of a document of a prepared shard. Error: the index is damaged.
-  TokenSpan document(size_t number, int64_t document);
-  int64_t label(size_t number, int64_t document);
-
- private:
-  std::shared_ptr<const OpenFile> open(size_t number);
-  void read(size_t number, void* target, size_t bytes, int64_t offset);
-
-  std::vector<Shard> shards_;
-  std::mutex mutex_;
-  std::map<size_t, std::shared_ptr<const OpenFile>> open_;
-  std::vector<bool> checked_;  // the body was compared with its checksum, at the first use
-};
 
 }  // namespace ricci

@@ -1,84 +1,28 @@
 #include "data/shards/tokens.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <vector>
 
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "data/tokenizers/kinds.h"
 
 namespace ricci {
-
-int64_t TokenSource::documents(int64_t) const { return (size() + kBlock - 1) / kBlock; }
-
-TokenSpan TokenSource::document(int64_t, int64_t index) const { return {index * kBlock, std::min(size(), (index + 1) * kBlock)}; }
-
-int64_t TokenSource::label(int64_t, int64_t) const { return -1; }
-
-void TokenSource::check_range(int64_t first, std::span<const int64_t> ids) const {
-  const auto count = static_cast<int64_t>(ids.size());
-  if (first < 0 || count > size() || first > size() - count)
-    fail("{}: tokens {} to {} are not in a text of {} tokens", {name(), first, first + count, size()});
-}
-
-void check_same_tokenizer(std::span<const Tokens> sources) {
-  for (const Tokens& tokens : sources) {
-    const Tokens& first = sources[0];
-    const bool known = tokens.tokenizer_hash() != 0 && first.tokenizer_hash() != 0;
-    if ((known && tokens.tokenizer_hash() != first.tokenizer_hash()) || tokens.vocab_size() != first.vocab_size())
-      fail("data: {} and {} were made by different tokenizers, of {} and {} tokens",
-          {first.name(), tokens.name(), first.vocab_size(), tokens.vocab_size()});
-  }
-}
-
 namespace {
-
-// Calls use(bytes) for all ids, packed as Id.
-template <class Id, class Use> void for_each_packed(const Tokens& tokens, const Use& use) {
-  constexpr int64_t at_once = 1 << 16;
-  for (int64_t first = 0; first < tokens.size(); first += at_once) {
-    std::vector<int64_t> ids(static_cast<size_t>(std::min(at_once, tokens.size() - first)));
-    tokens.read(first, ids);
-    use(bytes_of(std::vector<Id>(ids.begin(), ids.end())));
-  }
-}
-
-}  // namespace
-
-uint64_t hash_of_text(const Tokens& tokens) {
-  uint64_t hash = hash_bytes("");
-  const auto add = [&](std::string_view packed) { hash = hash_bytes(packed, hash); };
-  if (tokens.vocab_size() <= 65536) for_each_packed<uint16_t>(tokens, add);
-  else for_each_packed<uint32_t>(tokens, add);
-  return hash;
-}
-
-uint64_t hash_of_documents(const Tokens& tokens) {
-  StreamHash ids;
-  for_each_packed<uint32_t>(tokens, [&](std::string_view packed) { ids.add(packed); });
-  std::vector<int64_t> starts{0};
-  std::vector<int32_t> labels;
-  for (int64_t i = 0; i < tokens.documents(0); ++i) {
-    starts.push_back(tokens.document(0, i).end);
-    labels.push_back(static_cast<int32_t>(tokens.label(0, i)));
-  }
-  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), ids.finish()));
-}
 
 namespace fs = std::filesystem;
+using Files = std::vector<std::shared_ptr<const ShardFile>>;
 
-namespace {
+int64_t blocks_in(int64_t tokens) { return (tokens + Tokens::kBlock - 1) / Tokens::kBlock; }
 
-uint64_t hash_of_whole(const std::string& path) {
-  const OpenFile file(path);
-  return hash_of_file(file, 0, file.size());
-}
+std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
-std::string tokenizer_path(const std::string& path) { return path + "/tokenizer.json"; }
+bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(OpenFile(path)); }
 
-// The prepared shards of a folder, or where it has none all files but hidden ones, or one file.
+// The prepared shards of a folder, or if it has none all files but hidden ones, or one file.
 std::vector<std::string> shard_paths(const std::string& path) {
   if (!is_folder(path)) return {path};
   const std::vector<std::string> names = Folder(path).names();
@@ -89,32 +33,42 @@ std::vector<std::string> shard_paths(const std::string& path) {
   return paths;
 }
 
-bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(OpenFile(path)); }
-
-std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
+// The shards in the order of their numbers.
+Files open_files(const std::string& path) {
+  const std::vector<std::string> paths = shard_paths(path);
+  rlimit limit = {};
+  if (paths.size() > 100 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {  // a program can open fewer files than it is allowed to ask for
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  Files files;
+  for (const std::string& each : paths) files.push_back(std::make_shared<const ShardFile>(each));
+  if (files.empty()) fail("{}: no shards are there", {path});
+  // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
+  std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a->header().number < b->header().number; });
+  return files;
+}
 
 // Error: the shards do not make one whole corpus of this tokenizer.
-void check_corpus(const std::string& path, const std::vector<ShardFiles::Shard>& shards, const Tokenizer& tokenizer) {
-  const ShardFiles::Shard& first = shards[0];
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const auto& [place, layout, file] = shards[i];
-    const ShardHeader& header = layout.header;
-    if (layout.is_prepared != first.layout.is_prepared || layout.bytes_per_token != first.layout.bytes_per_token)
-      fail("{}: a shard of another format than {}", {place, first.path});
-    if (!layout.is_prepared) continue;
-    if (header.tokenizer_hash != first.layout.header.tokenizer_hash)
-      fail("{}: the shard was made by another tokenizer than {}", {place, first.path});
-    if (header.source_hash != first.layout.header.source_hash) fail("{}: a shard of another corpus than {}", {place, first.path});
-    if (header.number != static_cast<int64_t>(i))
+void check_corpus(const std::string& path, const Files& files, const Tokenizer& tokenizer) {
+  const ShardHeader& first = files[0]->header();
+  for (size_t i = 0; i < files.size(); ++i) {
+    const ShardHeader& header = files[i]->header();
+    const auto reject = [&](const char* why) { fail("{}: {} {}", {files[i]->path(), why, files[0]->path()}); };
+    if (header.is_prepared() != first.is_prepared() || header.bytes_per_token != first.bytes_per_token)
+      reject("a shard of another format than");
+    if (header.tokenizer_hash != first.tokenizer_hash) reject("the shard was made by another tokenizer than");
+    if (header.source_hash != first.source_hash) reject("a shard of another corpus than");
+    if (header.is_prepared() && header.number != static_cast<int64_t>(i))
       fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
   }
-  if (!first.layout.is_prepared) return;
-  if (!shards.back().layout.header.is_last)
+  if (!first.is_prepared()) return;
+  if (!files.back()->header().is_last)
     fail("{}: the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again", {path});
-  if (first.layout.header.tokenizer_hash != tokenizer.hash() || first.layout.header.vocab_size != tokenizer.vocab_size())
+  if (first.tokenizer_hash != tokenizer.hash() || first.vocab_size != tokenizer.vocab_size())
     fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens{}",
-        {path, first.layout.header.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
-            first.layout.header.vocab_size == tokenizer.vocab_size() ? "; ricci-prepare --eos gives all the same end of documents" : ""});
+        {path, first.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
+            first.vocab_size == tokenizer.vocab_size() ? "; ricci-prepare --eos gives all the same end of documents" : ""});
 }
 
 }  // namespace
@@ -132,138 +86,261 @@ bool names_shards(const std::string& path) {
 
 bool has_tokenizer(const std::string& path) { return is_there(path + "/" + shard_name(0)); }
 
-std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) { return open_tokenizer(tokenizer_path(path)); }
+std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) { return open_tokenizer(path + "/tokenizer.json"); }
 
-ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& tokenizer) {
-  std::vector<ShardFiles::Shard> shards;
-  for (const std::string& each : shard_paths(path)) shards.push_back({each, read_shard_header(OpenFile(each))});
-  return from_shards(path, std::move(shards), tokenizer);
-}
-
-ShardedTokens ShardedTokens::hold(const std::string& path, const Tokenizer& tokenizer) {
-  std::vector<ShardFiles::Shard> shards;
-  for (const std::string& each : shard_paths(path)) {
-    const auto file = std::make_shared<const OpenFile>(each);
-    shards.push_back({each, read_shard_header(*file), file});
-    check_shard_body(*file, shards.back().layout.header);
-  }
-  return from_shards(path, std::move(shards), tokenizer);
-}
-
-ShardedTokens ShardedTokens::from_shards(const std::string& path, std::vector<ShardFiles::Shard> shards, const Tokenizer& tokenizer) {
-  if (shards.empty()) fail("{}: no shards are there", {path});
-  // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
-  std::stable_sort(
-      shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.layout.header.number < b.layout.header.number; });
-  check_corpus(path, shards, tokenizer);
-  std::string hashes;
-  for (const auto& [place, layout, file] : shards)
-    hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_whole(place)});
-  ShardedTokens all;
-  all.files_ = std::make_shared<ShardFiles>(std::move(shards));
-  all.vocab_size_ = tokenizer.vocab_size();
-  all.first_id_ = tokenizer.marks().first;
-  all.hash_ = hash_bytes(hashes);
-  all.name_ = file_name(fs::path(path).has_filename() ? path : fs::path(path).parent_path().string());
-  for (size_t i = 0; i < all.files_->shards().size(); ++i) {
-    const ShardLayout& layout = all.files_->shards()[i].layout;
-    const int64_t blocks = (layout.tokens + kBlock - 1) / kBlock;
-    // The last shard is empty when the one before was just full.
-    if (layout.tokens > 0) all.add(i, {0, layout.tokens}, 0, layout.is_prepared ? layout.header.documents : blocks);
-  }
+// ---- A corpus
+Tokens Tokens::hold(const std::string& path, const Tokenizer& tokenizer, const std::string& name, Unit unit) {
+  const Tokens all = open(path, tokenizer, name, unit);
+  for (const Part& part : all.parts_) part.file->check_body();
   return all;
 }
 
-void ShardedTokens::add(size_t number, const TokenSpan& tokens, int64_t first_document, int64_t documents) {
-  parts_.push_back({number, tokens, first_document, documents, tokens_, all_documents()});
-  tokens_ += tokens.size();
+Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer, const std::string& name, Unit unit) {
+  const Files files = open_files(path);
+  check_corpus(path, files, tokenizer);
+  const ShardHeader& first = files[0]->header();
+  Tokens all;
+  all.vocab_size_ = tokenizer.vocab_size();
+  all.first_id_ = tokenizer.marks().first;
+  all.tokenizer_hash_ = first.tokenizer_hash;
+  all.classes_ = first.classes;
+  const fs::path place = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
+  all.name_ = name.empty() ? place.filename().string() : name;
+  std::string hashes;
+  if (unit != Unit::shards) all.start_shard(unit);
+  for (const auto& file : files) {
+    const ShardHeader& header = file->header();
+    hashes += format_message("{} ", {header.body_hash});
+    if (unit == Unit::shards && header.tokens == 0) continue;  // the last shard is empty when the one before was just full
+    if (unit == Unit::shards) all.start_shard(unit);
+    all.add({file, {0, header.tokens}, 0, header.documents});
+  }
+  all.hash_ = hash_bytes(hashes);
+  return all;
 }
 
-// The documents [first, end), counted over all shards.
-ShardedTokens ShardedTokens::part(const char* label, int64_t first, int64_t end) const {
-  ShardedTokens part = *this;
+void Tokens::start_shard(Unit unit) { shards_.push_back({unit, {tokens_, tokens_}, parts_.size(), parts_.size()}); }
+
+void Tokens::add(Part part) {
+  Shard& shard = shards_.back();
+  part.first = tokens_;
+  part.documents_before = shard.end_part == shard.first_part ? 0 : parts_.back().documents_before + parts_.back().documents;
+  parts_.push_back(part);
+  tokens_ += part.tokens.size();
+  shard.end_part = parts_.size();
+  shard.tokens.end = tokens_;
+  shard.documents = shard.unit == Unit::blocks ? blocks_in(shard.tokens.size()) : part.documents_before + part.documents;
+}
+
+// ---- Reading
+// Calls use(part, first, count) for the tokens [first, first + count) of a file.
+template <class Use> void Tokens::for_each_part(int64_t first, size_t size, const Use& use) const {
+  const auto count = static_cast<int64_t>(size);
+  if (first < 0 || count > tokens_ || first > tokens_ - count)
+    fail("{}: tokens {} to {} are not in a text of {} tokens", {name_, first, first + count, tokens_});
+  for (const int64_t end = first + count; first < end;) {
+    const Part& part = *(std::upper_bound(parts_.begin(), parts_.end(), first, [](int64_t t, const Part& p) { return t < p.first; }) - 1);
+    const int64_t here = std::min(end, part.first + part.tokens.size()) - first;
+    use(part, part.tokens.first + first - part.first, static_cast<size_t>(here));
+    first += here;
+  }
+}
+
+void Tokens::read(int64_t first, std::span<int64_t> ids) const {
+  for_each_part(first, ids.size(), [&](const Part& part, int64_t in_file, size_t count) {
+    part.file->read(in_file, ids.first(count), vocab_size_);
+    ids = ids.subspan(count);
+  });
+}
+
+bool Tokens::has_mask() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.file->header().has_mask(); });
+}
+
+void Tokens::read_counts(int64_t first, std::span<uint8_t> counts) const {
+  for_each_part(first, counts.size(), [&](const Part& part, int64_t in_file, size_t count) {
+    part.file->read_counts(in_file, counts.first(count));
+    counts = counts.subspan(count);
+  });
+}
+
+// The part that holds a document of a shard, and the document's number in its file.
+std::pair<const Tokens::Part&, int64_t> Tokens::find(const Shard& shard, int64_t index) const {
+  const auto begin = parts_.begin() + static_cast<ptrdiff_t>(shard.first_part),
+             end = parts_.begin() + static_cast<ptrdiff_t>(shard.end_part);
+  const auto is_before = [](int64_t number, const Part& part) { return number < part.documents_before; };
+  const Part& part = *(std::upper_bound(begin, end, index, is_before) - 1);
+  return {part, part.first_document + index - part.documents_before};
+}
+
+TokenSpan Tokens::document(int64_t number, int64_t index) const {
+  const Shard& shard = shards_[static_cast<size_t>(number)];
+  if (shard.chosen) {
+    const auto [first, end] = (*shard.chosen)[static_cast<size_t>(index)];
+    return {shard.tokens.first + first, shard.tokens.first + end};
+  }
+  if (shard.unit == Unit::blocks) {
+    const int64_t first = shard.tokens.first + index * kBlock;
+    return {first, std::min(shard.tokens.end, first + kBlock)};
+  }
+  const auto [part, document] = find(shard, index);
+  const auto [first, end] = part.file->document(document);
+  return {part.first + first - part.tokens.first, part.first + end - part.tokens.first};
+}
+
+int64_t Tokens::label(int64_t number, int64_t index) const {
+  const Shard& shard = shards_[static_cast<size_t>(number)];
+  if (shard.chosen || shard.unit == Unit::blocks) return -1;
+  const auto [part, document] = find(shard, index);
+  return part.file->label(document);
+}
+
+// ---- Parts
+int64_t Tokens::documents_in_files() const {
+  int64_t all = 0;
+  for (const Part& part : parts_) all += part.documents;
+  return all;
+}
+
+// The documents [first, end), counted over all files.
+Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
+  Tokens part = *this;
   part.parts_.clear();
+  part.shards_.clear();
   part.tokens_ = 0;
   part.name_ += format_message(" ({})", {label});
   part.hash_ = hash_bytes(format_message("{} {}", {first, end}), hash_);
-  for (const Part& whole : parts_) {
-    const int64_t lo = std::max<int64_t>(first - whole.documents_before, 0), hi = std::min(end - whole.documents_before, whole.documents);
-    if (lo >= hi) continue;
-    const int64_t begin = in_file(whole, whole.first_document + lo).first, after = in_file(whole, whole.first_document + hi - 1).end;
-    part.add(whole.number, {begin, after}, whole.first_document + lo, hi - lo);
+  for (const Shard& shard : shards_) {
+    part.start_shard(shard.unit);
+    for (size_t i = shard.first_part; i < shard.end_part; ++i) {
+      const auto& [file, tokens, first_document, documents, token, before] = parts_[i];
+      const int64_t lo = first_document + std::max<int64_t>(first, 0), hi = first_document + std::min(end, documents);
+      first -= documents;
+      end -= documents;
+      if (lo < hi) part.add({file, {file->document(lo).first, file->document(hi - 1).end}, lo, hi - lo});
+    }
+    if (shard.unit == Unit::shards && part.shards_.back().documents == 0) part.shards_.pop_back();
   }
   return part;
 }
 
-std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split(double fraction) const {
-  const int64_t documents = all_documents();
+std::pair<Tokens, Tokens> Tokens::split(double fraction) const {
+  const int64_t documents = documents_in_files();
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
+  const bool is_prepared = !shards_.empty() && shards_[0].unit == Unit::shards;
   if (train < 1 || train >= documents)
-    fail("{}: has {} documents, too few for a training fraction of {}; validation=... names another text, and "
-         "data=TEXT, without ricci-prepare, is split between any two characters",
-        {name(), documents, fraction});
+    fail("{}: has {} documents, too few for a training fraction of {}{}",
+        {name_, documents, fraction,
+            is_prepared ? "; validation=... names another text, and data=TEXT, without ricci-prepare, is split between any two characters"
+                        : ""});
   return {part("train", 0, train), part("validation", train, documents)};
 }
 
-std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split_files(int64_t files) const {
+bool Tokens::is_of_first_document(const Part& part) {
+  const InputPlace& end = part.file->header().end;
+  return end.document == 0 || (end.document == 1 && end.byte == 0);
+}
+
+std::pair<Tokens, Tokens> Tokens::split_first() const {
   int64_t first = 0;
-  for (const Part& each : parts_)
-    if (static_cast<int64_t>(each.number) < files) first = each.documents_before + each.documents;
-  return {part("train", 0, first), part("validation", first, all_documents())};
+  for (const Part& part : parts_) first += is_of_first_document(part) ? part.documents : 0;
+  return {part("train", 0, first), part("validation", first, documents_in_files())};
 }
 
-ShardedTokens ShardedTokens::as_one_shard(const std::string& name, bool is_text, uint64_t hash) const {
-  ShardedTokens one = *this;
-  one.name_ = name;
-  one.unit_ = is_text ? Unit::blocks : Unit::documents;
-  one.hash_ = hash;
-  if (hash == 0) one.hash_ = is_text ? hash_of_text(one) : hash_of_documents(one);
-  return one;
+int64_t Tokens::first_bytes() const {
+  int64_t bytes = 0;
+  for (const Part& part : parts_) bytes += is_of_first_document(part) ? part.file->header().text_bytes : 0;
+  return bytes;
 }
 
-void ShardedTokens::read(int64_t first, std::span<int64_t> ids) const {
-  check_range(first, ids);
-  while (!ids.empty()) {
-    const Part& part = *(std::upper_bound(parts_.begin(), parts_.end(), first, [](int64_t t, const Part& p) { return t < p.first; }) - 1);
-    const auto count = std::min(ids.size(), static_cast<size_t>(part.first + part.tokens.size() - first));
-    files_->read(part.number, part.tokens.first + first - part.first, ids.first(count), vocab_size());
-    ids = ids.subspan(count);
-    first += static_cast<int64_t>(count);
+Tokens Tokens::only(std::vector<TokenSpan> documents) const {
+  Tokens few = *this;
+  few.classes_ = 0;
+  few.shards_ = {{shards_[0].unit, {0, tokens_}, 0, parts_.size(), std::ssize(documents)}};
+  few.shards_[0].chosen = std::make_shared<const std::vector<TokenSpan>>(std::move(documents));
+  return few;
+}
+
+// ---- Version 0.1.0
+// A text was known by its ids, and documents by their ids, ends and labels. An id that counts had the size of the vocabulary added.
+uint64_t Tokens::former_hash(const Shard& shard) const {
+  const bool is_text = shard.unit == Unit::blocks;
+  uint64_t text = hash_bytes("");
+  StreamHash documents;
+  std::vector<int64_t> ids;
+  std::vector<uint8_t> counts;
+  for (int64_t first = shard.tokens.first; first < shard.tokens.end; first += std::ssize(ids)) {
+    ids.resize(static_cast<size_t>(std::min<int64_t>(1 << 16, shard.tokens.end - first)));
+    counts.resize(ids.size());
+    read(first, ids);
+    if (has_mask()) read_counts(first, counts);
+    std::string packed;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto id = static_cast<uint32_t>(ids[i] + counts[i] * vocab_size_);
+      packed.append(reinterpret_cast<const char*>(&id), is_text && vocab_size_ <= 65536 ? 2 : 4);
+    }
+    if (is_text) text = hash_bytes(packed, text);
+    else documents.add(packed);
+  }
+  if (is_text) return text;
+  std::vector<int64_t> starts{0};
+  std::vector<int32_t> labels;
+  for (size_t i = shard.first_part; i < shard.end_part; ++i) {
+    const Part& part = parts_[i];
+    for (int64_t d = part.first_document; d < part.first_document + part.documents; ++d) {
+      starts.push_back(part.first - shard.tokens.first + part.file->document(d).end - part.tokens.first);
+      labels.push_back(static_cast<int32_t>(part.file->label(d)));
+    }
+  }
+  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), documents.finish()));
+}
+
+uint64_t Tokens::former_hash() const {
+  if (std::any_of(shards_.begin(), shards_.end(), [](const Shard& shard) { return shard.unit == Unit::shards; })) return hash_;
+  if (shards_.size() == 1) return former_hash(shards_[0]);
+  std::string all;
+  for (const Shard& shard : shards_) all += format_message("{} {} ", {shard.tokens.size(), former_hash(shard)});
+  return hash_bytes(all);
+}
+
+// ---- Several
+void check_same_tokenizer(std::span<const Tokens> sources) {
+  for (const Tokens& tokens : sources) {
+    const Tokens& first = sources[0];
+    const bool known = tokens.tokenizer_hash() != 0 && first.tokenizer_hash() != 0;
+    if ((known && tokens.tokenizer_hash() != first.tokenizer_hash()) || tokens.vocab_size() != first.vocab_size())
+      fail("data: {} and {} were made by different tokenizers, of {} and {} tokens",
+          {first.name(), tokens.name(), first.vocab_size(), tokens.vocab_size()});
   }
 }
 
-// The place of a document in its file.
-TokenSpan ShardedTokens::in_file(const Part& part, int64_t document) const {
-  const ShardLayout& layout = files_->shards()[part.number].layout;
-  if (layout.is_prepared) return files_->document(part.number, document);
-  return {document * kBlock, std::min(layout.tokens, (document + 1) * kBlock)};
-}
-
-// The part that holds a document, and its number in the file.
-std::pair<const ShardedTokens::Part&, int64_t> ShardedTokens::find(int64_t shard, int64_t index) const {
-  const auto after = [](int64_t number, const Part& part) { return number < part.documents_before; };
-  const Part& part =
-      unit_ == Unit::shards ? parts_[static_cast<size_t>(shard)] : *(std::upper_bound(parts_.begin(), parts_.end(), index, after) - 1);
-  const int64_t in_part = unit_ == Unit::shards ? index : index - part.documents_before;
-  return {part, part.first_document + in_part};
-}
-
-int64_t ShardedTokens::documents(int64_t shard) const {
-  if (unit_ == Unit::blocks) return TokenSource::documents(shard);
-  return unit_ == Unit::shards ? parts_[static_cast<size_t>(shard)].documents : all_documents();
-}
-
-TokenSpan ShardedTokens::document(int64_t shard, int64_t index) const {
-  if (unit_ == Unit::blocks) return TokenSource::document(shard, index);
-  const auto [part, document] = find(shard, index);
-  const auto [first, end] = in_file(part, document);
-  return {part.first + first - part.tokens.first, part.first + end - part.tokens.first};
-}
-
-int64_t ShardedTokens::label(int64_t shard, int64_t index) const {
-  if (unit_ == Unit::blocks) return -1;
-  const auto [part, document] = find(shard, index);
-  return files_->label(part.number, document);
+Tokens join(std::vector<Tokens> sources) {
+  if (sources.empty()) fail("data: no tokens were given");
+  if (sources.size() == 1) return sources[0];
+  check_same_tokenizer(sources);
+  Tokens all = sources[0];
+  all.parts_.clear();
+  all.shards_.clear();
+  all.tokens_ = 0;
+  std::string hashes;
+  for (const Tokens& tokens : sources) {
+    for (Tokens::Shard shard : tokens.shards_) {
+      shard.first_part += all.parts_.size();
+      shard.end_part += all.parts_.size();
+      shard.tokens = {shard.tokens.first + all.tokens_, shard.tokens.end + all.tokens_};
+      all.shards_.push_back(shard);
+    }
+    for (Tokens::Part part : tokens.parts_) {
+      part.first += all.tokens_;
+      all.parts_.push_back(part);
+    }
+    all.tokens_ += tokens.tokens_;
+    all.classes_ = all.classes_ == 0 || tokens.classes_ == 0 ? 0 : std::max(all.classes_, tokens.classes_);
+    hashes += format_message("{} {} ", {tokens.size(), tokens.hash()});
+  }
+  all.hash_ = hash_bytes(hashes);
+  all.name_ += format_message(" and {} more", {sources.size() - 1});
+  return all;
 }
 
 }  // namespace ricci

@@ -20,18 +20,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The path under $RICCI_DATA, or an empty one.
-fs::path second_place(const std::string& path) {
-  const char* folder = std::getenv("RICCI_DATA");
-  return folder && *folder && !path.starts_with('/') ? fs::path(folder) / path : fs::path();
+// The places of a path: as it is given, and under $RICCI_DATA.
+std::vector<fs::path> places_of(const std::string& path) {
+  const char* const folder = std::getenv("RICCI_DATA");
+  if (!folder || !*folder || path.starts_with('/')) return {path};
+  return {path, fs::path(folder) / path};
 }
 
 }  // namespace
 
 std::optional<fs::path> look_for_data(const std::string& path) {
-  const fs::path second = second_place(path);
-  if (about_data([&] { return is_there(path); })) return path;
-  if (!second.empty() && about_data([&] { return is_there(second); })) return second;
+  for (const fs::path& place : places_of(path))
+    if (about("data", [&] { return is_there(place); })) return place;
   return {};
 }
 
@@ -59,21 +59,28 @@ std::string nearest_note(const fs::path& path) {
 
 fs::path find_data(const std::string& path, const char* key) {
   if (const auto found = look_for_data(path)) return *found;
-  const fs::path second = second_place(path);
-  std::string note = nearest_note(path);
-  if (note.empty() && !second.empty()) note = nearest_note(second);
+  const std::vector<fs::path> places = places_of(path);
+  std::string note = nearest_note(places[0]);
+  if (note.empty()) note = nearest_note(places.back());
   if (path.starts_with('/')) fail("{}: {} is not there{}", {key, path, note});
-  if (second.empty()) fail("{}: {} is not there, and $RICCI_DATA, the second place to look, is not set{}", {key, path, note});
-  fail("{}: found neither {} nor {} ($RICCI_DATA){}", {key, path, second.string(), note});
+  if (places.size() == 1) fail("{}: {} is not there, and $RICCI_DATA, the second place to look, is not set{}", {key, path, note});
+  fail("{}: found neither {} nor {} ($RICCI_DATA){}", {key, path, places[1].string(), note});
 }
 
 namespace {
 
-// Seconds. Two changes within one tick of a file system's clock leave the same time; the coarsest clocks tick every two seconds.
-constexpr int64_t kSettled = 3;
+int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+// False while another change could leave the same time, because the clock of the file system has not ticked since. Clocks that count parts
+// of a second tick at least every 10 ms, and the others every two seconds.
+bool has_passed(const timespec& time) {
+  timespec now = {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return nanoseconds(time) + (time.tv_nsec == 0 ? 3'000'000'000 : 50'000'000) <= nanoseconds(now);
+}
 
 std::vector<std::string> split_at_commas(const std::string& paths) {
-  if (about_data([&] { return is_there(paths); })) return {paths};
+  if (about("data", [&] { return is_there(paths); })) return {paths};
   std::vector<std::string> list;
   for (size_t begin = 0; begin <= paths.size();) {
     const size_t comma = std::min(paths.find(',', begin), paths.size());
@@ -99,7 +106,7 @@ void append_files(const fs::path& path, std::set<std::pair<dev_t, ino_t>>& visit
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
   std::set<std::pair<dev_t, ino_t>> visited;
-  about_data([&] { append_files(folder, visited, files); });
+  about("data", [&] { append_files(folder, visited, files); });
   if (files.empty()) fail("data: folder {} holds no files", {folder.string()});
   std::sort(files.begin(), files.end());
   return files;
@@ -117,16 +124,14 @@ TextFile TextSource::inspect(const fs::path& path) {
   if (error) fail("data: cannot read {}: {}", {path.string(), error.message()});
   struct stat status = {};
   if (::stat(absolute.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), system_reason()});
-  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
   const std::array<int64_t, 4> stamp{
       status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), static_cast<int64_t>(status.st_ino)};
-  const bool settled = std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec) + kSettled <= std::time(nullptr);
-  return {absolute, status.st_size, xxh64(bytes_of(stamp)), settled};
+  return {absolute, status.st_size, xxh64(bytes_of(stamp)), has_passed(status.st_mtim) && has_passed(status.st_ctim)};
 }
 
 void TextSource::add(const std::string& path) {
   const fs::path found = find_data(path);
-  const bool folder = about_data([&] { return is_folder(found); });
+  const bool folder = about("data", [&] { return is_folder(found); });
   for (const fs::path& file : folder ? files_below(found) : std::vector{found}) {
     files_.push_back(inspect(file));
     if (files_.back().bytes == 0) fail("data: {} is empty", {file.string()});
@@ -147,31 +152,10 @@ TextSource TextSource::of_paths(const std::vector<std::string>& paths, std::span
   return source;
 }
 
-TextSource TextSource::part(const std::string& label, int64_t first, int64_t end) const {
-  if (first < 0 || first >= end || (end != INT64_MAX && end > end_ - first_))
-    fail("data: {} has no part of characters {} to {}", {name(), first, end});
-  TextSource result = as(label);
-  result.first_ = first_ + first;
-  result.end_ = end == INT64_MAX ? end_ : first_ + end;
-  return result;
-}
-
-TextSource TextSource::as(const std::string& label) const {
-  TextSource result = *this;
-  result.label_ = label;
-  return result;
-}
-
 TextSource TextSource::read_as(Encoding encoding) const {
   TextSource result = *this;
   result.encoding_ = encoding;
   return result;
-}
-
-std::vector<TextSource> TextSource::each_file() const {
-  std::vector<TextSource> all(files_.size(), TextSource().read_as(encoding_));
-  for (size_t i = 0; i < files_.size(); ++i) all[i].files_ = {files_[i]};
-  return all;
 }
 
 int64_t TextSource::bytes_on_disk() const {
@@ -181,35 +165,39 @@ int64_t TextSource::bytes_on_disk() const {
 }
 
 std::string TextSource::name() const {
-  std::string name = files_[0].name();
-  if (files_.size() > 1) name += format_message(" and {} more", {files_.size() - 1});
-  return label_.empty() ? name : name + " (" + label_ + ")";
+  const std::string name = files_[0].name();
+  return files_.size() > 1 ? name + format_message(" and {} more", {files_.size() - 1}) : name;
 }
 
 uint64_t TextSource::place_hash() const {
-  uint64_t hash = hash_bytes(encoding_ == Encoding::utf8 ? label_ : label_ + name_of(encoding_));
+  uint64_t hash = hash_bytes(encoding_ == Encoding::utf8 ? "" : name_of(encoding_));
   for (const TextFile& file : files_) hash = hash_bytes(file.path.string(), hash_bytes("\n", hash));
   return hash;
 }
 
+namespace {
+
+uint64_t hash_of_bytes(const TextFile& file) {
+  if (file.built_in) return file.stamp;
+  return about("data", [&] { return hash_of_file(OpenFile(file.path.string()), 0, file.bytes); });
+}
+
+}  // namespace
+
 uint64_t TextSource::stamp_hash() const {
   std::string stamps;
-  for (const TextFile& file : files_) stamps += format_message("{} ", {file.stamp});
+  for (const TextFile& file : files_) stamps += format_message("{} ", {file.settled ? file.stamp : hash_of_bytes(file)});
   return hash_bytes(stamps, place_hash());
 }
 
-bool TextSource::is_settled() const {
-  return std::all_of(files_.begin(), files_.end(), [](const TextFile& file) { return file.settled; });
-}
-
-uint64_t TextSource::content_hash() const {
-  std::string identity = format_message("{} {}", {first_, end_});
+std::vector<uint64_t> TextSource::content_hashes() const {
+  std::vector<uint64_t> hashes;
+  TextSource one = *this;
   for (const TextFile& file : files_) {
-    const auto of_bytes = [&] { return hash_of_file(OpenFile(file.path.string()), 0, file.bytes); };
-    const uint64_t hash = file.built_in ? file.stamp : about_data(of_bytes);
-    identity += format_message(" {} {}", {file.bytes, std::to_string(hash)});
+    one.files_ = {file};
+    hashes.push_back(hash_bytes(format_message("{} {} {} {}", {0, INT64_MAX, file.bytes, hash_of_bytes(file)}), one.place_hash()));
   }
-  return hash_bytes(identity, place_hash());
+  return hashes;
 }
 
 void TextSource::check_unchanged() const {
@@ -219,103 +207,6 @@ void TextSource::check_unchanged() const {
     if (now.bytes != file.bytes || now.stamp != file.stamp)
       fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others", {file.path.string(), file.bytes, now.bytes});
   }
-}
-
-std::string_view TextStream::read_block() {
-  for (; file_ < source_.files_.size(); ++file_) {
-    if (!open_) open_ = std::make_unique<MemberStream>(source_.files_[file_], source_.encoding_);
-    while (in_member_ || open_->next_member()) {
-      const std::string_view block = open_->next();
-      in_member_ = !block.empty();
-      if (in_member_) return block;
-    }
-    open_.reset();
-    closed_ += source_.files_[file_].bytes;
-  }
-  return {};
-}
-
-// Bytes of the block before the first byte of this character of the text; all of the block where it is not in it.
-size_t TextStream::bytes_up_to(int64_t character) {
-  const int64_t here = count_characters(block_), wanted = character - characters_;
-  characters_ += std::min(here, wanted);
-  if (here <= wanted) return block_.size();
-  size_t bytes = 0;
-  for (int64_t seen = -1; seen < wanted; ++bytes) seen += count_characters(block_.substr(bytes, 1));
-  return bytes - 1;
-}
-
-std::string_view TextStream::next() {
-  for (;;) {
-    if (block_.empty()) block_ = read_block();
-    if (block_.empty() && source_.end_ != INT64_MAX && characters_ < source_.end_)
-      fail("data: {} ends at character {}, but this part of it ends at character {}", {source_.name(), characters_, source_.end_});
-    if (block_.empty()) return {};
-    const bool in_part = entered_;
-    const int64_t border = in_part ? source_.end_ : source_.first_;
-    const size_t bytes = border == INT64_MAX ? block_.size() : bytes_up_to(border);
-    entered_ |= bytes < block_.size();
-    const std::string_view taken = block_.substr(0, bytes);
-    if (in_part && taken.empty()) return {};
-    block_.remove_prefix(bytes);
-    offset_ = std::exchange(passed_, passed_ + static_cast<int64_t>(bytes));
-    if (in_part) return taken;
-  }
-}
-
-// A text ends with a piece: the last byte that is known may be the last of the text, and waits.
-std::optional<TextPieces::Piece> TextPieces::next() {
-  if (ended_) return {};
-  held_.erase(0, used_);
-  offset_ += static_cast<int64_t>(std::exchange(used_, 0));
-  while (held_.size() <= kLongest) {
-    const std::string_view block = stream_.next();
-    if (block.empty()) {
-      ended_ = true;
-      used_ = held_.size();
-      return Piece{held_, offset_, true};
-    }
-    if (held_.empty()) offset_ = stream_.offset();
-    held_ += block;
-  }
-  const std::string_view front = std::string_view(held_).substr(0, kLongest);
-  used_ = complete_prefix_(front);
-  if (used_ == 0) used_ = complete_utf8_prefix(front);
-  return Piece{front.substr(0, used_), offset_, false};
-}
-
-void TextPieces::read_rest() {
-  stream_.read_rest();
-  ended_ = false;
-}
-
-Texts::Texts(const TextSource& source)
-    : Texts(Read([source](const TextPieces::CompletePrefix& complete_prefix, const Use& use) {
-        TextPieces pieces(source, complete_prefix);
-        while (const auto piece = pieces.next())
-          if (!piece->text.empty()) use(piece->text, piece->offset, source.name());
-      })) {}
-
-namespace {
-
-// The blanks of ASCII, whatever the locale.
-bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-}  // namespace
-
-TextSize size_of_text(const TextSource& text, bool has_line_ends) {
-  TextSize size;
-  TextStream stream(text);
-  bool in_word = false;
-  for (std::string_view block; !(block = stream.next()).empty();) {
-    size.bytes += static_cast<int64_t>(block.size());
-    for (const char c : block) {
-      const bool blank = is_blank(c);
-      size.words += (has_line_ends && c == '\n') + (!blank && !in_word);
-      in_word = !blank;
-    }
-  }
-  return size;
 }
 
 }  // namespace ricci

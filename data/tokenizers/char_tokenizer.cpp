@@ -4,8 +4,7 @@
 
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/text/text.h"
-#include "data/text/utf8.h"
+#include "data/formats/documents.h"
 
 namespace ricci {
 
@@ -35,12 +34,12 @@ std::string CharacterSet::sorted() const {
   return characters;
 }
 
-void CharacterSet::add(const Texts& texts) {
-  texts.for_each_piece(complete_utf8_prefix, [&](std::string_view piece, int64_t offset, const std::string& place) {
+void CharacterSet::add(const Documents& documents) {
+  for_each_text(documents, complete_utf8_prefix, [&](const DocumentPiece& piece) {
     try {
-      add(piece, offset);
+      add(piece.text, piece.first_byte);
     } catch (const Error& error) {
-      fail("{}: {}; tokenizer: byte reads any bytes", {place, error.what()});
+      fail("{}: {}; tokenizer: byte reads any bytes", {piece.place, error.what()});
     }
   });
 }

@@ -1,7 +1,7 @@
 // One id per Unicode code point: the vocabulary is the sorted set of the characters of a text, id = rank in it.
 // The same ids as nanoGPT's character-level corpora.
 #pragma once
-#include "data/text/text.h"
+#include "data/formats/documents.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/tokenizer.h"
 
@@ -13,7 +13,7 @@ class CharacterSet {
   void add(std::string_view piece, int64_t offset);  // error: not UTF-8, at a byte counted from the offset
   std::string sorted() const;                        // each once
   int64_t count() const { return count_; }           // all of the texts, not each once
-  void add(const Texts& texts);                      // the same, named
+  void add(const Documents& documents);              // the same, named
 
  private:
   std::vector<uint8_t> found_ = std::vector<uint8_t>(kLargestCodePoint + 1);
@@ -26,9 +26,9 @@ class CharTokenizer final : public Tokenizer {
   // characters. Errors: empty, a character twice, not UTF-8.
   explicit CharTokenizer(std::string_view characters, std::string end = "");
   // For the characters of texts, which are read once. Error: text that is not UTF-8.
-  static CharTokenizer of_text(const Texts& texts) {
+  static CharTokenizer of_text(const Documents& documents) {
     CharacterSet characters;
-    characters.add(texts);
+    characters.add(documents);
     return CharTokenizer(characters.sorted());
   }
 

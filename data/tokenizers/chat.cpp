@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/json/value.h"
 #include "data/text/utf8.h"
-#include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/unicode.h"
 
 namespace ricci {
@@ -74,10 +73,10 @@ std::vector<Message> messages_of(std::string_view line) {
   return messages;
 }
 
-ChatTokenizer::ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTemplate form)
-    : tokenizer_(std::move(tokenizer)), pieces_(dynamic_cast<const PieceTokenizer*>(tokenizer_.get())), form_(std::move(form)) {
-  if (tokenizer_->eos() == Eos::line) fail("chat: the tokenizer puts a piece after every line, but a template writes line ends");
-  if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {name()});
+ChatEncoder::ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, ChatTemplate form)
+    : pieces_(std::dynamic_pointer_cast<const PieceTokenizer>(tokenizer)), form_(std::move(form)) {
+  if (tokenizer->eos() == Eos::line) fail("chat: the tokenizer puts a piece after every line, but a template writes line ends");
+  if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {tokenizer->name()});
   check_markers();
   const AddedToken* const end = find_added(form_.end);
   if (!end) fail("chat: end: '{}' is no added token of the tokenizer", {one_line(form_.end)});
@@ -92,14 +91,14 @@ ChatTokenizer::ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTem
     fail("chat: end: '{}' is not found after an answer, because other added tokens are found there first", {one_line(form_.end)});
 }
 
-const AddedToken* ChatTokenizer::find_added(std::string_view content) const {
+const AddedToken* ChatEncoder::find_added(std::string_view content) const {
   const auto& all = pieces_->added_tokens();
   const auto found = std::find_if(all.begin(), all.end(), [&](const AddedToken& token) { return token.content == content; });
   return found == all.end() ? nullptr : &*found;
 }
 
 // Error: what the template writes as markers are none.
-void ChatTokenizer::check_markers() const {
+void ChatEncoder::check_markers() const {
   std::string missing, options;
   for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant})
     for (size_t position = text.find("<|"), end = 0; position != text.npos; position = text.find("<|", position + 2)) {
@@ -113,7 +112,7 @@ void ChatTokenizer::check_markers() const {
     fail("chat: the tokenizer lacks the markers {}; ricci-tokenize train TEXTS --from FILE --keep-all{} adds them", {missing, options});
 }
 
-ChatTokenizer::Frame ChatTokenizer::frame_of(const std::string& text) const {
+ChatEncoder::Frame ChatEncoder::frame_of(const std::string& text) const {
   const size_t position = text.find(kContent);
   const std::string before = text.substr(0, position), after = text.substr(position + kContent.size());
   size_t last = 0, first = after.size();  // the end of the last added token before the text, and the start of the first after it
@@ -124,48 +123,47 @@ ChatTokenizer::Frame ChatTokenizer::frame_of(const std::string& text) const {
   return {pieces_->encode(before.substr(0, last)), before.substr(last), after.substr(0, first), pieces_->encode(after.substr(first))};
 }
 
-void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>& ids) const {
-  const bool counts = message.role == Speaker::assistant;
-  const Frame& other = message.role == Speaker::system ? system_ : user_;
-  const Frame& frame = counts ? assistant_ : other;
-  const std::string_view content = form_.trims ? trimmed(message.content) : std::string_view(message.content);
-  std::vector<int64_t> text, lead;
-  plain_->append_ids(frame.lead + std::string(content) + frame.trail, 0, text);
-  if (counts) {
-    // The first token that counts has the first byte of the text, and may have white space of the lead, too.
-    plain_->append_ids(frame.lead, 0, lead);
-    size_t begin = std::mismatch(lead.begin(), lead.end(), text.begin(), text.end()).first - lead.begin();
-    while (begin < std::min(lead.size(), text.size()) && pieces_->decode({text.data(), begin + 1}).size() <= frame.lead.size()) ++begin;
-    for (size_t i = begin; i < text.size(); ++i) text[i] += tokenizer_->vocab_size();
-  }
-  ids.insert(ids.end(), frame.before.begin(), frame.before.end());
-  ids.insert(ids.end(), text.begin(), text.end());
-  const size_t end = ids.size();
-  ids.insert(ids.end(), frame.after.begin(), frame.after.end());
-  if (counts) ids[end] += tokenizer_->vocab_size();
+// The first token that counts has the first byte of the answer, and may have white space of the lead, too.
+size_t ChatEncoder::begin_of_answer(const Frame& frame, std::span<const int64_t> text) const {
+  std::vector<int64_t> lead;
+  plain_->append_ids(frame.lead, 0, lead);
+  const size_t most = std::min(lead.size(), text.size());
+  size_t begin = std::mismatch(lead.begin(), lead.end(), text.begin(), text.end()).first - lead.begin();
+  while (begin < most && pieces_->decode(text.first(begin + 1)).size() <= frame.lead.size()) ++begin;
+  return begin;
 }
 
-bool ChatTokenizer::ends_answer(int64_t id) const {
+void ChatEncoder::append_message(const Message& message, EncodedDocument& document) const {
+  const bool is_answer = message.role == Speaker::assistant;
+  const Frame& other = message.role == Speaker::system ? system_ : user_;
+  const Frame& frame = is_answer ? assistant_ : other;
+  const std::string_view content = form_.trims ? trimmed(message.content) : std::string_view(message.content);
+  std::vector<int64_t> text;
+  plain_->append_ids(frame.lead + std::string(content) + frame.trail, 0, text);
+
+  const auto append = [&](std::span<const int64_t> ids, bool counts) {
+    document.ids.insert(document.ids.end(), ids.begin(), ids.end());
+    document.counts.resize(document.ids.size(), counts);
+  };
+  const size_t begin = is_answer ? begin_of_answer(frame, text) : text.size();
+  append(frame.before, false);
+  append(std::span(text).first(begin), false);
+  append(std::span(text).subspan(begin), true);
+  const size_t ending = is_answer ? 1 : 0;  // the marker that ends an answer
+  append(std::span(frame.after).first(ending), true);
+  append(std::span(frame.after).subspan(ending), false);
+}
+
+EncodedDocument ChatEncoder::encode(std::string_view line) const {
+  EncodedDocument document{start_, std::vector<bool>(start_.size())};
+  for (const Message& message : messages_of(line)) append_message(message, document);
+  return document;
+}
+
+bool ChatEncoder::ends_answer(int64_t id) const {
   const auto& all = pieces_->added_tokens();
   return id == end() ||
          std::any_of(all.begin(), all.end(), [&](const AddedToken& token) { return token.id == id && (token.special || token.eos); });
-}
-
-std::string ChatTokenizer::json_with(const std::string& tokenizer) const {
-  std::string json = R"({"name":"chat","trims":)" + std::string(form_.trims ? "true" : "false") + R"(,"template":[)";
-  for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant, form_.end, form_.answer})
-    json += (json.ends_with('[') ? "" : ",") + quoted_json(text);
-  return json + R"(],"tokenizer":)" + tokenizer + "}";
-}
-
-void ChatTokenizer::append_model_ids(std::string_view line, int64_t, std::vector<int64_t>& ids) const {
-  const std::vector<Message> messages = messages_of(line);
-  ids.insert(ids.end(), start_.begin(), start_.end());
-  for (const Message& message : messages) append_message(message, ids);
-}
-
-void ChatTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
-  text += tokenizer_->decode_next(id % tokenizer_->vocab_size(), state);
 }
 
 }  // namespace ricci

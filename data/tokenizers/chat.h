@@ -5,10 +5,12 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/formats/formats.h"
 #include "data/tokenizers/piece_tokenizer.h"
 #include "data/tokenizers/tokenizer.h"
 
@@ -40,16 +42,16 @@ struct Message {
 // object, no message, another role, tools, a content that is no text; each with the number of the message, from 1.
 std::vector<Message> messages_of(std::string_view line);
 
-// A tokenizer whose texts are lines of messages. Its ids are the ids of the other tokenizer; for tokens that count, V, the size of its
-// vocabulary, is added.
-class ChatTokenizer final : public Tokenizer {
+// Encodes conversations. The tokens of answers count, each with the marker that ends it.
+class ChatEncoder {
  public:
-  // Errors: the tokenizer has no added tokens for `end` and for what is written as <|...|> in the template; it ends lines or documents;
+  // Errors: the tokenizer has no added tokens for `end` and for what is written as <|...|> in the template; it puts a piece after lines;
   // PieceTokenizer::without_added's.
-  ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTemplate form);
+  ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, ChatTemplate form);
 
-  // Appends the ids of a message.
-  void append_message(const Message& message, std::vector<int64_t>& ids) const;
+  // A line of messages. Errors: those of messages_of; a text that the tokenizer cannot represent.
+  EncodedDocument encode(std::string_view line) const;
+  void append_message(const Message& message, EncodedDocument& document) const;
   // The ids that open a conversation, and the ids that open an answer. An answer ends with the id of `end`, which rest() follows, or with
   // another token that controls the model and is no text.
   const std::vector<int64_t>& start() const { return start_; }
@@ -58,19 +60,8 @@ class ChatTokenizer final : public Tokenizer {
   std::vector<int64_t> rest() const { return {assistant_.after.begin() + 1, assistant_.after.end()}; }
   bool ends_answer(int64_t id) const;
 
-  std::string name() const override { return tokenizer_->name(); }
-  int64_t vocab_size() const override { return 2 * tokenizer_->vocab_size(); }
-  std::string model_json() const override { return json_with(tokenizer_->to_json()); }
-  int64_t find(std::string_view piece) const override { return tokenizer_->find(piece); }
-
- protected:
-  void append_model_ids(std::string_view line, int64_t offset, std::vector<int64_t>& ids) const override;
-  size_t model_prefix(std::string_view) const override { return 0; }  // a line is not divided
-  std::string hashed_model_json() const override { return json_with(tokenizer_->hashed_json()); }
-  void append_text(int64_t id, DecodeState& state, std::string& text) const override;
-
  private:
-  // A message around its text. Plain text beside {content} is encoded with it, as transformers does.
+  // A message around its text. Plain text next to {content} is encoded with it, as transformers does.
   struct Frame {
     std::vector<int64_t> before;
     std::string lead, trail;
@@ -79,11 +70,9 @@ class ChatTokenizer final : public Tokenizer {
   Frame frame_of(const std::string& text) const;
   const AddedToken* find_added(std::string_view content) const;
   void check_markers() const;
-  std::string json_with(const std::string& tokenizer) const;
+  size_t begin_of_answer(const Frame& frame, std::span<const int64_t> text) const;
 
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  const PieceTokenizer* pieces_;
-  std::shared_ptr<const PieceTokenizer> plain_;  // encodes the texts of messages
+  std::shared_ptr<const PieceTokenizer> pieces_, plain_;  // plain_ encodes the texts of messages
   ChatTemplate form_;
   std::vector<int64_t> start_, answer_;
   Frame system_, user_, assistant_;

@@ -18,15 +18,13 @@ namespace ricci {
 
 namespace {
 
-std::shared_ptr<const Tokenizer> train_bytes(const Texts&, const TrainingOptions&) { return std::make_shared<ByteTokenizer>(); }
-
-std::shared_ptr<const Tokenizer> train_characters(const Texts& texts, const TrainingOptions&) {
-  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(texts));
-}
-
+using Trained = std::shared_ptr<const Tokenizer>;
 constexpr TokenizerKind kKinds[] = {
-    {"char", true, false, "", train_characters},
-    {"byte", false, false, "", train_bytes},
+    {"char", true, false, "",
+        [](const Documents& documents, const TrainingOptions&) -> Trained {
+          return std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents));
+        }},
+    {"byte", false, false, "", [](const Documents&, const TrainingOptions&) -> Trained { return std::make_shared<ByteTokenizer>(); }},
     {"word", true, false, "vocab min-count special", train_words},
     {"bpe", true, true, "vocab min-count special split", train_bpe},
 };
@@ -53,13 +51,13 @@ bool reads_option(const TokenizerKind& kind, std::string_view option) {
 }
 
 std::shared_ptr<const Tokenizer> train_tokenizer(
-    const TokenizerKind& kind, const Texts& texts, TrainingOptions options, const EosOptions& eos) {
+    const TokenizerKind& kind, const Documents& documents, TrainingOptions options, const EosOptions& eos) {
   if (kind.needs_size && options.vocab == 0)
     fail("{} tokenizer: the size of the vocabulary that is to be trained is not given", {kind.name});
   const std::string piece = eos.piece.empty() ? kEos : eos.piece;
   if (eos.after != Eos::none) options.special.push_back(piece);
   options.lines = eos.after == Eos::line;
-  return with_eos(kind.train(texts, options), eos.after, piece);
+  return with_eos(kind.train(documents, options), eos.after, piece);
 }
 
 namespace {
@@ -84,8 +82,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-std::vector<BpeTokenizer::Pair> read_merges(const std::string& path) {
-  const std::string text = read_text(path, kMaxTokenizer);
+std::vector<BpeTokenizer::Pair> read_merges(std::string_view text) {
   std::vector<BpeTokenizer::Pair> merges;
   int64_t number = 0;
   for (const std::string_view line : lines_of(text)) {
@@ -99,21 +96,10 @@ std::vector<BpeTokenizer::Pair> read_merges(const std::string& path) {
   return merges;
 }
 
-Vocabulary read_vocabulary(const std::string& path) {
-  const JsonValue root = parse_json(read_text(path, kMaxTokenizer), "vocabulary");
+Vocabulary read_vocabulary(std::string_view text) {
+  const JsonValue root = parse_json(text, "vocabulary");
   if (!root.is_object() || root.keys().empty()) fail("vocabulary: expected an object of pieces and their ids");
   return Vocabulary::of_json(root);
-}
-
-// read(), with the path before its error.
-template <class Read> auto naming(const std::string& path, const Read& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    if (message.find(path) != message.npos) throw;
-    fail("{}: {}", {path, message});
-  }
 }
 
 // A file of transformers next to vocab.json or vocab.txt. Next to gpt2-vocab.json, which can be one of several, no file counts.
@@ -138,14 +124,14 @@ void check_is_gpt2(const std::string& vocabulary) {
 }
 
 std::shared_ptr<const Tokenizer> open_pair(const std::string& merges, const std::string& vocabulary) {
-  Vocabulary pieces = naming(vocabulary, [&] { return read_vocabulary(vocabulary); });
-  const std::vector<BpeTokenizer::Pair> pairs = naming(merges, [&] { return read_merges(merges); });
+  const std::string merges_text = read_text(merges, kMaxTokenizer), vocabulary_text = read_text(vocabulary, kMaxTokenizer);
+  Vocabulary pieces = about(vocabulary, [&] { return read_vocabulary(vocabulary_text); });
   check_is_gpt2(vocabulary);
-  return naming(merges, [&] { return std::make_shared<BpeTokenizer>(std::move(pieces), pairs, std::vector<AddedToken>(), BpeOptions()); });
+  return about(merges,
+      [&] { return std::make_shared<BpeTokenizer>(std::move(pieces), read_merges(merges_text), std::vector<AddedToken>(), BpeOptions()); });
 }
 
-std::shared_ptr<const Tokenizer> open_vocab_txt(const std::string& path, const OpenOptions& options) {
-  const std::string text = read_text(path, kMaxTokenizer);
+std::shared_ptr<const Tokenizer> read_vocab_txt(const std::string& path, std::string_view text, const OpenOptions& options) {
   check_utf8("vocabulary", text, 0);
   std::vector<std::string> pieces;
   for (const std::string_view line : lines_of(text)) pieces.emplace_back(line);
@@ -195,12 +181,13 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const O
     if (file.empty()) fail("{}: there is no tokenizer.json, vocab.bpe, merges.txt or vocab.txt in this folder", {path});
     return open_tokenizer(file, options);
   }
-  if (path.ends_with(kVocabTxt)) return naming(path, [&] { return open_vocab_txt(path, options); });
-  if (options.lowercase) fail("{}: lower case is for a vocab.txt; other files define themselves what becomes of a text", {path});
+  if (options.lowercase && !path.ends_with(kVocabTxt))
+    fail("{}: lower case is for a vocab.txt; other files define themselves what becomes of a text", {path});
   if (auto pair = open_one_of_pair(path)) return pair;
-  if (path.ends_with(".txt") || path.ends_with(".bpe"))
+  if ((path.ends_with(".txt") || path.ends_with(".bpe")) && !path.ends_with(kVocabTxt))
     fail("{}: not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt", {path});
-  return naming(path, [&] { return tokenizer_from_json(read_text(path, kMaxTokenizer)); });
+  const std::string text = read_text(path, kMaxTokenizer);
+  return about(path, [&] { return path.ends_with(kVocabTxt) ? read_vocab_txt(path, text, options) : tokenizer_from_json(text); });
 }
 
 }  // namespace ricci

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/text/text.h"
+#include "data/formats/documents.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/training/training.h"
 
@@ -18,7 +18,7 @@ struct TokenizerKind {
   bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // the size of its vocabulary must be given
   const char* options;  // the options of ricci-tokenize train that its training reads, without dashes
-  std::shared_ptr<const Tokenizer> (*train)(const Texts& texts, const TrainingOptions& options);
+  std::shared_ptr<const Tokenizer> (*train)(const Documents& documents, const TrainingOptions& options);
 };
 
 std::span<const TokenizerKind> tokenizer_kinds();
@@ -42,7 +42,7 @@ struct EosOptions {
 // A tokenizer of this kind with a vocabulary made from the texts, which ends lines or documents with <eos> where asked to.
 // Errors: the training's; a kind that needs a size and has none, or has no <eos>.
 std::shared_ptr<const Tokenizer> train_tokenizer(
-    const TokenizerKind& kind, const Texts& texts, TrainingOptions options, const EosOptions& eos);
+    const TokenizerKind& kind, const Documents& documents, TrainingOptions options, const EosOptions& eos);
 
 struct OpenOptions {
   bool lowercase = false;  // for a vocab.txt: text is put into lower case and loses its accents, as BERT's uncased models want it

@@ -47,8 +47,6 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
   // written into the vocabulary of the model.
   if (!follow) model_size_ = vocabulary_.size();
   if (vocabulary_.size() == 0) fail("tokenizer: the vocabulary is empty");
-  added_of_id_.resize(static_cast<size_t>(vocabulary_.size()), nullptr);
-  for (const AddedToken& token : added_) added_of_id_[static_cast<size_t>(token.id)] = &token;
 }
 
 void PieceTokenizer::append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
@@ -91,10 +89,11 @@ int32_t PieceTokenizer::find_in_model(std::string_view piece) const {
 }
 
 std::shared_ptr<const PieceTokenizer> PieceTokenizer::without_added() const {
+  std::vector<bool> is_added(static_cast<size_t>(vocabulary_.size()));
+  for (const AddedToken& token : added_) is_added[static_cast<size_t>(token.id)] = token.content != unknown();
   Vocabulary others;
   for (int64_t id = 0; id < vocabulary_.size(); ++id)
-    if (vocabulary_.has(id) && (!added_of_id_[static_cast<size_t>(id)] || vocabulary_.piece(id) == unknown()))
-      others.add(vocabulary_.piece(id), id);
+    if (vocabulary_.has(id) && !is_added[static_cast<size_t>(id)]) others.add(vocabulary_.piece(id), id);
   return with_vocabulary(std::move(others), {});
 }
 
@@ -105,12 +104,6 @@ Marks PieceTokenizer::model_marks() const {
     if (token.eos) marks.ends.push_back(token.id);
   }
   return marks;
-}
-
-bool PieceTokenizer::append_added(int64_t id, std::string& text) const {
-  const AddedToken* const token = added_of_id_[static_cast<size_t>(id)];
-  if (token) text += token->content;
-  return token != nullptr;
 }
 
 }  // namespace ricci

@@ -54,8 +54,6 @@ class PieceTokenizer : public Tokenizer {
 
   // The id of a piece of the model, or -1.
   int32_t find_in_model(std::string_view piece) const;
-  // Appends the text of a token that was added. Returns false if the id is another's.
-  bool append_added(int64_t id, std::string& text) const;
 
  private:
   void append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const;
@@ -66,7 +64,6 @@ class PieceTokenizer : public Tokenizer {
   std::vector<AddedToken> added_;
   NormalForm normal_form_;
   AddedTokens raw_, normalized_;  // found in the text; in the normalised text
-  std::vector<const AddedToken*> added_of_id_;
 };
 
 }  // namespace ricci

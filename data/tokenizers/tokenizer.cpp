@@ -7,20 +7,16 @@
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "core/json/value.h"
+#include "data/formats/documents.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/piece_tokenizer.h"
 
 namespace ricci {
 
 std::vector<int64_t> Tokenizer::encode(std::string_view text) const {
-  const Passage whole{text};
-  std::vector<EncodedPart> parts = ricci::encode(*this, {&whole, 1});
-  if (parts.size() == 1) return std::move(parts[0].ids);
-  size_t count = 0;
-  for (const EncodedPart& part : parts) count += part.ids.size();
+  const DocumentPiece whole{.text = std::string(text)};
   std::vector<int64_t> ids;
-  ids.reserve(count);
-  for (const EncodedPart& part : parts) ids.insert(ids.end(), part.ids.begin(), part.ids.end());
+  for (const EncodedPart& part : ricci::encode(*this, {&whole, 1})) ids.insert(ids.end(), part.ids.begin(), part.ids.end());
   return ids;
 }
 
@@ -147,71 +143,58 @@ namespace {
 constexpr size_t kPart = 32 << 10;                      // bytes that one thread encodes at a time
 constexpr int64_t kFewParts = 1024, kGrainOfMany = 16;  // many parts are short ones
 
-struct PassagePart {
+struct Part {
+  const DocumentPiece* piece;
   std::string_view text;
-  int64_t first_byte;
-  size_t passage;
-  bool is_first, ends;  // in its passage; it ends the document
+  bool is_first, is_last;  // in its piece
 };
 
-// The passage in parts of about kPart bytes.
-void append_parts(const Tokenizer& tokenizer, const Passage& passage, size_t number, std::vector<PassagePart>& parts) {
-  const std::string_view text = passage.text;
-  const auto append = [&](size_t begin, size_t bytes, bool ends) {
-    parts.push_back({text.substr(begin, bytes), passage.first_byte + static_cast<int64_t>(begin), number, begin == 0, ends});
-  };
-  size_t begin = 0, wanted = kPart;
-  while (text.size() - begin > wanted) {
-    const size_t complete = tokenizer.complete_prefix(text.substr(begin, wanted));
-    if (complete > 0) append(begin, complete, false);
-    begin += complete;
+// The piece in parts of about kPart bytes.
+void append_parts(const Tokenizer& tokenizer, const DocumentPiece& piece, std::vector<Part>& parts) {
+  std::string_view rest = piece.text;
+  for (size_t wanted = kPart; rest.size() > wanted;) {
+    const size_t complete = tokenizer.complete_prefix(rest.substr(0, wanted));
+    if (complete > 0) parts.push_back({&piece, rest.substr(0, complete), rest.size() == piece.text.size(), false});
+    rest.remove_prefix(complete);
     wanted = complete > 0 ? kPart : 2 * wanted;  // a unit of the text may be longer than a part
   }
-  append(begin, text.size() - begin, passage.ends);
+  parts.push_back({&piece, rest, rest.size() == piece.text.size(), true});
 }
 
-void append_ids(const Tokenizer& tokenizer, const PassagePart& part, std::string_view place, std::vector<int64_t>& ids) {
+// first: Marks::first.
+void append_ids(const Tokenizer& tokenizer, const Part& part, int64_t first, std::vector<int64_t>& ids) {
+  const DocumentPiece& piece = *part.piece;
   ids.reserve(part.text.size() / 3);
+  if (piece.starts && part.is_first && first >= 0) ids.push_back(first);
   try {
-    tokenizer.append_ids(part.text, part.first_byte, ids);
-    if (part.ends) tokenizer.append_end(part.text, ids);
+    tokenizer.append_ids(part.text, piece.first_byte + (part.text.data() - piece.text.data()), ids);
+    if (piece.ends && part.is_last) tokenizer.append_end(part.text, ids);
   } catch (const Error& error) {
-    if (place.empty()) throw;
-    fail("{}: {}", {std::string(place), error.what()});
+    if (piece.place.empty()) throw;
+    fail("{}: {}", {piece.place, error.what()});
   }
-}
-
-// The id of each token by its text; -1 for a text that multiple tokens have.
-std::map<std::string, int64_t> ids_by_text(const Tokenizer& tokenizer) {
-  std::map<std::string, int64_t> ids;
-  for (int64_t id = 0; id < tokenizer.vocab_size(); ++id)
-    if (const auto [found, is_new] = ids.emplace(tokenizer.decode({&id, 1}), id); !is_new) found->second = -1;
-  return ids;
 }
 
 }  // namespace
 
 std::vector<std::pair<int64_t, int64_t>> same_tokens(const Tokenizer& a, const Tokenizer& b) {
-  const std::map<std::string, int64_t> theirs = ids_by_text(b);
+  std::map<std::string, std::array<std::vector<int64_t>, 2>> ids_by_text;
+  for (const auto& [side, tokenizer] : {std::pair{0, &a}, {1, &b}})
+    for (int64_t id = 0; id < tokenizer->vocab_size(); ++id) ids_by_text[tokenizer->decode({&id, 1})][side].push_back(id);
   std::vector<std::pair<int64_t, int64_t>> same;
-  for (const auto& [text, id] : ids_by_text(a))
-    if (const auto found = theirs.find(text); found != theirs.end() && id >= 0 && found->second >= 0) same.emplace_back(id, found->second);
+  for (const auto& [text, ids] : ids_by_text)
+    if (ids[0].size() == 1 && ids[1].size() == 1) same.emplace_back(ids[0][0], ids[1][0]);
   return same;
 }
 
-std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const Passage> passages) {
-  std::vector<PassagePart> parts;
-  for (size_t i = 0; i < passages.size(); ++i) append_parts(tokenizer, passages[i], i, parts);
+std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces) {
+  std::vector<Part> parts;
+  for (const DocumentPiece& piece : pieces) append_parts(tokenizer, piece, parts);
   std::vector<EncodedPart> encoded;
-  const int64_t first = tokenizer.marks().first;
-  for (const PassagePart& part : parts) {
-    encoded.push_back({part.passage, part.is_first, {}});
-    if (first >= 0 && part.is_first && passages[part.passage].starts) encoded.back().ids.push_back(first);
-  }
-  const auto count = static_cast<int64_t>(parts.size());
+  for (const Part& part : parts) encoded.push_back({static_cast<size_t>(part.piece - pieces.data()), part.is_first, {}});
+  const int64_t first = tokenizer.marks().first, count = std::ssize(parts);
   parallel_for_first_error(count, count > kFewParts ? kGrainOfMany : 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      append_ids(tokenizer, parts[i], passages[parts[i].passage].place, encoded[i].ids);
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) append_ids(tokenizer, parts[i], first, encoded[i].ids);
   });
   return encoded;
 }

@@ -13,6 +13,8 @@
 
 namespace ricci {
 
+struct DocumentPiece;  // data/formats/documents.h
+
 enum class Eos : uint8_t { none, line, document };
 constexpr auto choices(Eos) { return std::array{"none", "line", "document"}; }
 
@@ -129,24 +131,15 @@ std::string end_of_text(const Tokenizer& tokenizer);
 // out.
 std::vector<std::pair<int64_t, int64_t>> same_tokens(const Tokenizer& a, const Tokenizer& b);
 
-// A text, or a piece of one that encodes on its own.
-struct Passage {
-  std::string_view text;
-  int64_t first_byte = 0;       // in the whole text; for messages
-  bool ends = false;            // a document, so that the ids that mark its end follow
-  std::string_view place = {};  // for messages; empty if there is none
-  bool starts = false;          // a document, so that marks().first comes before it
-};
-
-// The ids of a part of a passage; the parts of all passages come in their order.
+// The ids of a part of a piece; the parts of all pieces come in their order.
 struct EncodedPart {
-  size_t passage;
-  bool is_first;  // in its passage
+  size_t piece;
+  bool is_first;  // in its piece
   std::vector<int64_t> ids;
 };
 
-// Texts to ids on all threads. The ids do not depend on the number of threads: a text is divided only where both sides encode on their
-// own. Error: the first part that cannot be encoded.
-std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const Passage> passages);
+// Pieces of documents to ids on all threads, with marks().first before a document and the end after it. The ids do not depend on the number
+// of threads: a text is divided only where both sides encode on their own. Error: the first part that cannot be encoded.
+std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces);
 
 }  // namespace ricci

@@ -96,11 +96,9 @@ std::string decompose_characters(std::string_view text) {
 
 void append_lower_case(char32_t code, std::string& text) {
   constexpr char32_t capital_i_with_dot = 0x130;  // the only code point whose lower case is more than one
-  if (code == capital_i_with_dot) {
-    text += "i\xcc\x87";
-  } else {
-    append_utf8(static_cast<char32_t>(u_tolower(static_cast<UChar32>(code))), text);
-  }
+  if (code < 0x80) text += static_cast<char>(code >= 'A' && code <= 'Z' ? code - 'A' + 'a' : code);
+  else if (code == capital_i_with_dot) text += "i\xcc\x87";
+  else append_utf8(static_cast<char32_t>(u_tolower(static_cast<UChar32>(code))), text);
 }
 
 }  // namespace ricci

@@ -2,12 +2,12 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <mutex>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ricci {
@@ -86,35 +86,20 @@ class WordCache {
   std::vector<Slot> slots_ = std::vector<Slot>(size_t{1} << bits_);
 };
 
-// Lends a cache to each thread that encodes.
-class WordCaches {
+// The number of a tokenizer, by which a thread knows whether its cache is of this one.
+class WordCacheOwner {
  public:
-  class Loan {
-   public:
-    explicit Loan(WordCaches& owner) : owner_(owner), cache_(owner.take()) {}
-    ~Loan() { owner_.put_back(std::move(cache_)); }
-    Loan(const Loan&) = delete;
-    WordCache* operator->() const { return cache_.get(); }
-
-   private:
-    WordCaches& owner_;
-    std::unique_ptr<WordCache> cache_;
-  };
-
- private:
-  std::unique_ptr<WordCache> take() {
-    const std::lock_guard lock(mutex_);
-    if (free_.empty()) return std::make_unique<WordCache>();
-    std::unique_ptr<WordCache> cache = std::move(free_.back());
-    free_.pop_back();
+  // The cache of this thread. It is emptied when another tokenizer had it, so a thread holds one, however many tokenizers there are.
+  WordCache& cache() const {
+    thread_local WordCache cache;
+    thread_local uint64_t owner = 0;
+    if (std::exchange(owner, number_) != number_) cache = WordCache();
     return cache;
   }
-  void put_back(std::unique_ptr<WordCache> cache) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(cache));
-  }
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<WordCache>> free_;
+
+ private:
+  static inline std::atomic<uint64_t> last_ = 0;
+  uint64_t number_ = ++last_;
 };
 
 }  // namespace ricci

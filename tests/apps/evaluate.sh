@@ -39,15 +39,31 @@ done)"
 holds 'the same seed' "$build/ricci-sorter" again --rows 2000 --held-out 200
 holds 'draws the same rows' diff -r sorting again
 # Long enough that it sorts some of the sequences, but not all.
-accept 'train the sorter' train tiny.yaml name=sorter data=sorter model.ctx=21 sample.tokens=0 steps=60 batch=16 lr=1e-2
-prints 'it is evaluated on what is held out' '^sorter \(held out\): 11264 tokens, context 21: [0-9.]+ nats .*, [0-9.]+% of the tokens and [0-9.]+% of the sequences right$' eval runs/sorter
+pairs=(data=sorting/train.jsonl validation=sorting/held_out.jsonl format=pairs model.ctx=22)
+prints 'train the sorter' '^[0-9]+\.[0-9]{2}% of the tokens right, exact answers: [0-9]+\.[0-9]%$' train tiny.yaml name=sorter "${pairs[@]}" sample.tokens=0 steps=60 batch=16 lr=1e-2
+cp out train.out
+prints 'it is evaluated on what is held out' '^held_out\.jsonl: 2400 tokens, context 22: [0-9.]+ nats .*, [0-9.]+% of the tokens right, exact answers: [0-9.]+%$' eval runs/sorter
+told=$(sed -E 's/.*perplexity [0-9.]+, //' out)
+is 'as by the training' "$told" grep 'exact answers' train.out
 accept 'as JSON' eval runs/sorter --json
 told=$(sed -nE 's/.*"val_accuracy":([0-9.]+),.*/\1/p' runs/sorter/metrics.jsonl | tail -1)
-is 'the records of the training have the accuracy of the sequences' "$(printf %.10g "$told")" eval 'printf "%.10g\n" "$(value sequence_accuracy)"' 
-holds 'of which some are right' eval '[[ $told = 0.*[1-9]* ]]'
-refuse 'windows of rows' 1 '--stride: runs/sorter reads whole rows, not windows' eval runs/sorter --stride 3
-refuse 'rows of another length' 1 '--context: runs/sorter reads whole rows of 21 tokens' eval runs/characters runs/sorter --context 8
-refuse 'rows out of a text' 1 '--data: runs/sorter sorts, and is scored on the generated rows that its training left out' eval runs/sorter --data score.txt
+is 'the records of the training have the part of exact answers' "$(printf %.10g "$told")" eval 'printf "%.10g\n" "$(value sequence_accuracy)"'
+holds 'of which some are exact' eval '[[ $told = 0.*[1-9]* ]]'
+# What it writes for a prompt is exact as often: the answer is predicted from its own tokens, which are the true ones as long as it is.
+prompts=$(sed -E 's/"prompt": "(.*)", .*/"prompt": "\1"}/' sorting/held_out.jsonl)
+"$build/ricci-generate" runs/sorter --jsonl --temperature 0 --tokens 20 <<<"$prompts" >out 2>err
+is 'and as many are written' "$(awk "BEGIN { print int(200 * $told + 0.5) }")" eval "paste -d ' ' <(sed -E 's/.*\"text\": \"([^\"]*)\".*/\1/' out) <(sed -E 's/.*\"answer\": \"(.*)\"}/\1/' sorting/held_out.jsonl) | awk '\$1 == \$2' | grep -c ''"
+accept 'other pairs' eval runs/sorter --data sorting/train.jsonl --json
+is 'have their number of tokens' 24000 value tokens
+accept 'a context that cuts them' eval runs/sorter --context 15 --json
+is 'leaves five tokens of each' 1000 value tokens
+refuse 'windows of pairs' 1 '--stride: runs/sorter reads whole documents, not windows' eval runs/sorter --stride 3
+refuse 'a text' 1 "score\.txt:1: .*" eval runs/sorter --data score.txt
+printf 'metric: [tiny.yaml, model.mixer=metric]\nidentity: [tiny.yaml, model.mixer=identity, "~model.heads"]\n' >mixers.yaml
+sed -i '/^name:/d' tiny.yaml
+run compare mixers.yaml "${pairs[@]}" sample.tokens=0 steps=60 batch=16 lr=1e-2
+is 'a comparison of mixers has the exact answers of both' $'accuracy\nmetric\nidentity' awk 'NR == 2 && /accuracy/ { print "accuracy" } NR > 2 && NR < 5 { print $1 }' out
+refuse 'a former run file' 1 'data: sorter is no longer generated; ricci-sorter ' train tiny.yaml name=bad data=sorter
 
 # ---- Models whose loss leaves positions out
 accept 'train one that scores where every scale is heard' train tiny.yaml name=full steps=2 model.family=topdown 'model.scales=[1, 4]' model.layers=1 model.loss_from=first_full
@@ -67,8 +83,8 @@ prints 'on all if asked, with the bytes' '"bytes"' eval runs/from --from 0 --jso
 head -c 4 score.txt >short.txt
 refuse 'a text in front of the first position' 1 'eval_from: 3, but a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
 refuse 'evaluations of no position' 1 'eval_from: 16, but a window has 16 positions, counted from 0' train tiny.yaml eval_from=16
-refuse 'positions of rows' 1 '--from: runs/sorter reads whole rows, not windows' eval runs/sorter --from 3
-refuse 'rows that are evaluated from a position on' 1 'eval_from' train tiny.yaml data=sorter model.ctx=21 sample.tokens=0 eval_from=3
+refuse 'positions of pairs' 1 '--from: runs/sorter reads whole documents, not windows' eval runs/sorter --from 3
+refuse 'pairs that are evaluated from a position on' 1 'eval_from: nothing reads it here, only a format without answers' train tiny.yaml "${pairs[@]}" eval_from=3
 coarse=(model.family=coarse model.layers=1 sample.tokens=0)
 accept 'train one that scores cells' train tiny.yaml name=coarse steps=2 model.scale=4 "${coarse[@]}"
 refuse 'positions of cells' 1 '--from: runs/coarse scores cells, not positions' eval runs/coarse --data score.txt --from 3
@@ -77,7 +93,7 @@ prints 'a text whose last window ends early, without its padding' '^score\.txt: 
 refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, and would score those where windows overlap several times' eval runs/coarse --data score.txt --stride 8
 refuse 'a context of one cell' 1 'evaluation: the loss counts none of' eval runs/coarse --data score.txt --context 7
 refuse 'a training on contexts of one cell' 1 'context: 7, too short: the loss of model\.family: coarse counts no token of it' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
-refuse 'the sorter, of which it knows no order' 1 'data: sorter, but model\.family: coarse does not predict in which order tokens come' train tiny.yaml name=bad data=sorter "${coarse[@]}" model.ctx=21
+refuse 'pairs, of which it knows no order' 1 'format: pairs, but model\.family: coarse writes no text' train tiny.yaml name=bad "${pairs[@]}" "${coarse[@]}"
 
 # ---- A classifier
 for case in classifier_avgpool gpt; do python3 "$root/tests/golden/stored.py" $case $case || exit 1; done

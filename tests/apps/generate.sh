@@ -184,10 +184,24 @@ accept 'killed, they are read to the end' train "${packed[@]}" name=killed threa
 same 'with the same model' runs/{packed,killed}/model.safetensors
 shows 'the run keeps the packing' '^pack: best' runs/packed/config.yaml
 is 'and its template' chatml trained runs/packed/checkpoints/step-00000020.safetensors chat
-accept 'every mixer reads them' train "${packed[@]}" name=metric steps=3 model.mixer=metric
 refuse 'conversations in a stream' 1 'pack: stream, but format: messages has whole conversations, expected none or best' train "${small[@]}" name=bad pack=stream
-refuse 'texts one by one' 1 'pack: none, but format: text has no conversations, expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
+refuse 'texts one by one' 1 'pack: none, but format: text has no answers, expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
 prints 'cut conversations are counted' '^[0-9,]+ conversations, [1-9][0-9,]* cut at 14 tokens, [1-9][0-9,]* left out \(no answer in the first 14 tokens\)$' train "${packed[@]}" pack=none context=14 steps=2 name=cut
+
+# ---- Pairs of a prompt and its answer: all words of three letters, turned round
+for a in a b c d; do for b in a b c d; do for c in a b c d; do echo "{\"id\": 1, \"prompt\": \"$a$b$c.\", \"answer\": \"$c$b$a\"}"; done; done; done | shuf --random-source=<(yes) >pairs.jsonl
+pairs=(data=pairs.jsonl format=pairs name=pairs model.layers=2 model.heads=2 model.d=32 model.ctx=16 batch=16 lr=1e-2 steps=300)
+accept 'pairs are learned' train "${pairs[@]}" sample.temperature=0
+is 'the sample is a prompt of the validation text and its answer' 1 grep -cxE '([a-d])([a-d])([a-d])\.\3\2\1' out
+"$build/ricci-generate" runs/pairs --jsonl --temperature 0 <pairs.jsonl >out 2>err
+verdict 'each answer ends with <eos>, as it was learned' "$(python3 -c '
+import json
+for given, written in zip(open("pairs.jsonl"), open("out"), strict=True):
+    given, written = json.loads(given), json.loads(written)
+    if (written["text"], written["tokens"], written["end"]) != (given["answer"], 4, "stop"): print(given, written)' 2>&1)"
+prints 'evaluation counts them' 'exact answers: 100\.0%' eval runs/pairs
+refuse 'other objects' 1 'talks.jsonl:1: expected an object with the texts "prompt" and "answer"' train "${pairs[@]/#data=*/data=talks/talks.jsonl}"
+refuse 'pairs without their format' 1 'pairs.jsonl:1: has no text "text"; format pairs reads prompts and answers' train data=pairs.jsonl name=bad
 
 # ---- What is refused
 # refuse_line NAME PATTERN LINE
@@ -199,5 +213,4 @@ refuse_line 'another role' "bad.jsonl:2: message 1: role 'tool', expected system
 refuse_line 'no UTF-8' 'bad.jsonl: byte [0-9]+ .* is not' $'{"messages": [{"role": "user", "content": "\xff"}]}'
 refuse_line 'a million messages' 'bad.jsonl:2: JSON: .*values' "$(awk 'BEGIN { printf "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}"; for (i = 1; i < 1000000; ++i) printf ",{\"role\": \"user\", \"content\": \"a\"}"; print "]}" }')"
 refuse 'no markers' 1 'tokenizer: char, but format: messages needs one with the markers of chat' train data=talks/talks.jsonl format=messages name=bad
-refuse 'shards of them' 1 '--format: messages is read by ricci-train' prepare talks/talks.jsonl --format messages --output shards
 finish

@@ -38,7 +38,6 @@ sample.tokens=0 model.family=coarse | model.scale=2
 model.positions=rope | model.rope_theta=100 model.rope_fraction=0.5 model.rope_scaling=linear
 model.positions=rope model.rope_scaling=linear | model.rope_factor=2
 model.positions=rope model.rope_scaling=llama3 | model.rope_low=2 model.rope_high=8 model.rope_trained_ctx=64
-sample.tokens=0 model.ctx=21 data=sorter | sort_symbols=4 sort_length=12
 data=fields.jsonl format=jsonl | text_field=title
 data=talks.jsonl tokenizer=markers.json model.ctx=64 sample.tokens=0 format=messages | chat=llama3
 order=shuffled | weights=[1,3] shuffle_buffer=1 pack=best

@@ -96,6 +96,33 @@ for words in '--documents line' '--eos line' '--encoding latin-1'; do
 done
 refuse 'no tokenizer' 1 '--format u16: --tokenizer names the file of the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
 
+# ---- Documents with a mask: the prepared ones train the same model as the file
+awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}, {\"role\": \"assistant\", \"content\": \"%d\"}]}\n", $0, NR % 7 }' lines.txt | head -300 >talks.jsonl
+awk '{ printf "{\"prompt\": \"%s\", \"answer\": \"%d\"}\n", $0, NR % 7 }' lines.txt | head -300 >pairs.jsonl
+accept 'markers of chat' tokenize train lines.txt --vocab 300 --special '<|im_start|>' --special '<|im_end|>' -o marked.json
+for format in messages pairs; do
+  file=$([ $format = messages ] && echo talks.jsonl || echo pairs.jsonl)
+  accept "$format" prepare $file --format $format --tokenizer marked.json --output $format
+  for data in $file $format; do
+    accept "a training on $data" train tiny.yaml name=$data data=$data format=$format tokenizer=$format/tokenizer.json model.ctx=96 eval_batches=2
+  done
+  same 'gives the same model' runs/{$file,$format}/model.safetensors
+  accept 'in small shards' prepare $file --format $format --tokenizer marked.json --shard-tokens 2000 --output small_$format
+  shows 'are whole documents' '^small_'$format': [0-9,]+ tokens of 300 documents in [0-9]+ shards, vocabulary'
+  for data in $file small_$format; do
+    accept "evaluation on $data" eval runs/$format --data $data
+    is 'finds the same answers' "${found:=$(sed 's/^[^:]*//' out)}" sed 's/^[^:]*//' out
+  done
+  unset found
+  refuse 'as a text' 1 "format: text, but some tokens of $format do not count; only messages and pairs learn from such" train tiny.yaml data=$format validation=$format
+done
+refuse 'tokens without a mask' 1 'format: pairs, but all tokens of whole count; ricci-prepare --format pairs makes others' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
+refuse 'another template in the same folder' 1 'messages: holds shards of other inputs, settings or tokenizer' \
+  prepare talks.jsonl --format messages --tokenizer marked.json --chat '<|im_start|>' '{content}' '{content}' '{content}<|im_end|>' '<|im_end|>' '' --output messages
+refuse 'messages without markers' 1 '--tokenizer: messages needs the file of a tokenizer with the markers of chat' prepare talks.jsonl --format messages --output bad_talks
+refuse 'an end of messages' 1 '--eos: messages end as their template has it' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
+refuse 'a template of other lines' 1 '--chat: is for messages, and not for pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
+
 # ---- What is wrong, in one line
 refuse 'shards of one document are not split' 1 'file: has 1 documents, .*; validation=\.\.\. names another text, and data=TEXT, without ricci-prepare, is split ' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
@@ -122,7 +149,7 @@ refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; 
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' prepare <(cat lines.txt) --output pipe
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
 refuse 'other settings in the same folder' 1 'whole: holds shards of other inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
-refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, messages, got .xml.' prepare text.txt --format xml --output bad_format
+refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, messages, pairs, got .xml.' prepare text.txt --format xml --output bad_format
 for program in 'prepare text.txt --tokenizer byte --output bad_piece' 'tokenize train text.txt --vocab 290'; do
   refuse 'a piece that stands nowhere' 2 '--eos-piece requires --eos' $program --eos-piece '<end>'
 done

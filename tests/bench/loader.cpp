@@ -16,12 +16,12 @@ namespace {
 void measure(const char* folder, int64_t context) {
   constexpr int64_t kSequences = 16;
   constexpr double kSeconds = 5;
-  SequenceStream stream({ShardedTokens::open(folder, *tokenizer_of_shards(folder))}, {.context = context, .seed = 1});
-  stream.next_step(1, kSequences);  // the first shard is compared with its checksum
+  SequenceStream stream({Tokens::open(folder, *tokenizer_of_shards(folder))}, {.context = context, .batch = kSequences, .seed = 1});
+  stream.next();  // the first shard is compared with its checksum
   int64_t tokens = 0;
   const double start = seconds_now();
   double now = start;
-  for (; now < start + kSeconds; now = seconds_now()) tokens += stream.next_step(1, kSequences)[0].scored;
+  for (; now < start + kSeconds; now = seconds_now()) tokens += stream.next().scored;
   std::printf("context %lld: %.1f million tokens/s\n", static_cast<long long>(context), 1e-6 * static_cast<double>(tokens) / (now - start));
 }
 

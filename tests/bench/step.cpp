@@ -53,8 +53,7 @@ struct Run {
   }
   double step() {
     std::vector<MicroBatch> micro_batches;
-    for (const Batch& batch : step_of(crops, done, {0, layout_of(config).micro_batches}))
-      micro_batches.push_back(micro_batch_of(batch, device));
+    for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) micro_batches.push_back(micro_batch_of(crops.at(done, i), device));
     const double loss = train_step.run(micro_batches, done, config.schedule.rate(done, config.steps)).loss;
     ++done;
     return loss;

@@ -1,37 +1,40 @@
-// Ids that a test makes, as a source of tokens.
+// Ids that a test makes, as tokens.
 #pragma once
-#include <algorithm>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "data/shards/tokens.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "tests/data/files.h"
+#include "tests/data/shards/shard_files.h"
 
 namespace test_data {
 
-class Ids final : public ricci::TokenSource {
- public:
-  Ids(std::vector<int64_t> ids, int64_t vocab_size) : ids_(std::move(ids)), vocab_size_(vocab_size) {}
-  int64_t size() const override { return static_cast<int64_t>(ids_.size()); }
-  int64_t vocab_size() const override { return vocab_size_; }
-  uint64_t hash() const override { return 0; }
-  uint64_t tokenizer_hash() const override { return 0; }
-  const std::string& name() const override { return name_; }
-  void read(int64_t first, std::span<int64_t> ids) const override {
-    check_range(first, ids);
-    std::copy_n(ids_.begin() + first, ids.size(), ids.begin());
-  }
-
- private:
-  std::vector<int64_t> ids_;
-  int64_t vocab_size_;
-  std::string name_ = "ids";
-};
+// They are those of a text of characters, which has blocks in the place of documents.
+inline ricci::Tokens tokens_of(const std::vector<int64_t>& ids, int64_t vocab_size) {
+  using namespace ricci;
+  constexpr char32_t kFirst = 0x10000;
+  std::string characters, text;
+  for (int64_t id = 0; id < vocab_size; ++id) append_utf8(kFirst + static_cast<char32_t>(id), characters);
+  for (const int64_t id : ids) append_utf8(kFirst + static_cast<char32_t>(id), text);
+  const auto tokenizer = std::make_shared<CharTokenizer>(characters);
+  const ScratchFolder folder;
+  const std::string path = prepare(folder, "ids", {.files = TextSource(folder.write("ids.txt", text)), .joined = true}, tokenizer);
+  return Tokens::hold(path, *tokenizer, "ids", Tokens::Unit::blocks);
+}
 
 inline std::vector<int64_t> read_all(const ricci::Tokens& tokens) {
   std::vector<int64_t> ids(static_cast<size_t>(tokens.size()));
   tokens.read(0, ids);
   return ids;
+}
+
+inline std::vector<uint8_t> all_counts(const ricci::Tokens& tokens) {
+  std::vector<uint8_t> counts(static_cast<size_t>(tokens.size()));
+  tokens.read_counts(0, counts);
+  return counts;
 }
 
 }  // namespace test_data

@@ -40,8 +40,9 @@ void check_message(const std::shared_ptr<const Tokenizer>& tokenizer, const std:
   const auto* const pieces = dynamic_cast<const PieceTokenizer*>(tokenizer.get());
   if (!pieces || pieces->added_tokens().empty()) return;
   const std::string end = pieces->added_tokens()[0].content, message = "{content}" + end;
-  std::vector<int64_t> ids;
-  ChatTokenizer(tokenizer, chat_template({"", message, message, message, end, ""})).append_message({Speaker::user, text}, ids);
+  EncodedDocument encoded;
+  ChatEncoder(tokenizer, chat_template({"", message, message, message, end, ""})).append_message({Speaker::user, text}, encoded);
+  std::vector<int64_t>& ids = encoded.ids;
   const int64_t unknown = pieces->find(pieces->unknown());
   fuzz::require(!ids.empty() && ids.back() == pieces->added_tokens()[0].id, "a message ends with the end of its template");
   ids.pop_back();

@@ -12,7 +12,7 @@ using namespace ricci;
 namespace {
 
 void read(const std::string& path) {
-  const ShardedTokens tokens = ShardedTokens::open(path, ByteTokenizer());
+  const Tokens tokens = Tokens::open(path, ByteTokenizer());
   int64_t size = 0;
   for (int64_t shard = 0; shard < tokens.shards(); ++shard) {
     for (int64_t i = 0; i < tokens.documents(shard); ++i) {
@@ -26,6 +26,9 @@ void read(const std::string& path) {
   std::vector<int64_t> ids(static_cast<size_t>(size));
   tokens.read(0, ids);
   for (const int64_t id : ids) fuzz::require(id >= 0 && id < tokens.vocab_size(), "an id is in the vocabulary");
+  std::vector<uint8_t> counts(ids.size());
+  tokens.read_counts(0, counts);
+  for (const uint8_t counting : counts) fuzz::require(counting == 1 || (counting == 0 && tokens.has_mask()), "a token counts or does not");
 }
 
 // The same bytes with what a writer would have put into the header, so that what stands behind it is read.
@@ -34,7 +37,7 @@ std::string sound(std::string bytes) {
   const ShardHeader right;
   std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
   std::memcpy(header.magic, right.magic, sizeof right.magic);
-  header.version = right.version;
+  header.version = header.version % 2 ? right.version : 2;  // without a mask, or with one
   header.bytes_per_token = header.bytes_per_token % 2 ? 2 : 4;
   header.vocab_size = 256, header.tokenizer_hash = ByteTokenizer().hash(), header.number = 0, header.is_last = 1;
   header.tokens %= 64, header.documents %= 64, header.classes %= 8;

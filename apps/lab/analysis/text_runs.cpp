@@ -33,7 +33,6 @@ RunFolder open_folder(const std::string& path, const std::vector<Family>& famili
   const TrainConfig& config = run.config();
   if (std::find(families.begin(), families.end(), config.model.family) == families.end())
     fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), list_of(families)});
-  if (is_sorting(config)) fail("{}: learns to sort, and reads no text", {path});
   if (!config.model.causal) fail("{}: model.causal: false, expected a model that predicts the next token", {path});
   return run;
 }
@@ -43,7 +42,7 @@ TextRun open_text_run(const std::string& path, const TextRunOptions& options, co
   const TrainConfig& config = run.config();
   if (config.data.empty() && config.validation.empty() && options.data.empty())
     fail("--data: {} was imported and has no text of its own; name one", {path});
-  if (is_chat(config)) fail("{}: learns conversations (format: messages), and this analysis reads plain texts", {path});
+  if (has_mask(config)) fail("{}: learns answers (format: {}), and this analysis reads plain texts", {path, name_of(config.format)});
   OpenModel open = open_model(path, options.model);
   Tokens tokens = open_validation(config, options.data, open.run.tokenizer()).tokens;
   return {std::move(open), folder_name(path), std::move(tokens)};

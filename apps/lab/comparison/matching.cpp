@@ -18,9 +18,8 @@ namespace {
 
 // Keys that decide which tokens are read in training and evaluation, and in which order. model.vocab does where the tokenizer is made
 // from the text.
-constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "sort_symbols", "sort_length", "format", "text_field",
-    "label_field", "order", "weights", "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context",
-    "steps", "eval_every", "eval_batches"};
+constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "format", "text_field", "label_field", "order", "weights",
+    "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps", "eval_every", "eval_batches"};
 
 std::string value_of(TrainConfig& config, const char* key) {
   for (const Field& field : fields_of(config))
@@ -114,22 +113,21 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
   return first_scored(model, config.sequence_length());
 }
 
-// The first position that evaluations are to score, so that the losses of all models are of the same tokens. Errors: a model whose loss
-// counts no token of a window; models that count other positions of generated rows, where evaluations leave none out.
+// The first position that evaluations are to score: the losses of all models are then of the same tokens. Errors: a model whose loss
+// counts no token of a window; models that count other positions of documents with a mask, of which evaluations leave none out.
 int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs, int64_t vocab) {
   int64_t last = 0, first = 0;
   for (size_t i = 0; i < configs.size(); ++i) {
-    const int64_t sorted = is_sorting(configs[i]) ? configs[i].sorting.length - 1 : 0;  // before it no row has a target
-    const int64_t counted = std::max(sorted, first_counted(configs[i], vocab));
+    const int64_t counted = first_counted(configs[i], vocab);
     if (counted >= configs[i].sequence_length())
       fail("{}: context: {}, too short: its loss counts no token of it", {contestants[i].name, configs[i].sequence_length()});
     if (i == 0) first = counted;
-    if (is_sorting(configs[i]) && counted != first)
-      fail("{}: its loss counts the positions of a row from {} on, but the loss of {} from {} on",
+    if (has_mask(configs[i]) && counted != first)
+      fail("{}: its loss counts the positions of a document from {} on, but the loss of {} from {} on",
           {contestants[i].name, counted, contestants[0].name, first});
     last = std::max({last, counted, configs[i].eval_from});
   }
-  return is_sorting(configs[0]) ? 0 : last;
+  return has_mask(configs[0]) ? 0 : last;
 }
 
 // Error: the first key that decides which tokens are read, and in which order, that is not the same for all of them.

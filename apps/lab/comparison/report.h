@@ -14,7 +14,7 @@ namespace ricci::apps {
 // One evaluation of the validation text, while training.
 struct Measurement {
   double tokens = 0, seconds = 0, nats = 0;  // seconds: of training alone
-  std::optional<double> accuracy = {};       // classifiers and the sorter have one
+  std::optional<double> accuracy = {};       // classifiers and data with a mask have one
 };
 
 // One training of one model.

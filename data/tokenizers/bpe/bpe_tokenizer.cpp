@@ -46,16 +46,14 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
   if (!options_.first.empty() && pieces.find(options_.first) < 0)
     fail("bpe tokenizer: '{}', which starts every text, is not in the vocabulary", {one_line(options_.first)});
   for (int byte = 0; byte < 256; ++byte) {
-    const char letter = static_cast<char>(byte);
-    const int32_t id = find_in_model(bytes_to_letters({&letter, 1}));
+    const int32_t id = find_in_model(letter_of(byte));
     id_of_byte_[static_cast<size_t>(byte)] = id >= 0 ? id : unknown;
   }
   bytes_of_id_.resize(static_cast<size_t>(pieces.size()));
-  for (int64_t id = 0; id < pieces.size(); ++id) {
-    std::string& bytes = bytes_of_id_[static_cast<size_t>(id)];
-    // A piece with other letters can only be written as it is: no merge leads to it.
-    if (!append_added(id, bytes)) bytes = letters_to_bytes(pieces.piece(id)).value_or(std::string(pieces.piece(id)));
-  }
+  // A piece with other letters can only be written as it is: no merge leads to it.
+  for (int64_t id = 0; id < pieces.size(); ++id)
+    bytes_of_id_[static_cast<size_t>(id)] = letters_to_bytes(pieces.piece(id)).value_or(std::string(pieces.piece(id)));
+  for (const AddedToken& token : added_tokens()) bytes_of_id_[static_cast<size_t>(token.id)] = token.content;
 }
 
 Marks BpeTokenizer::model_marks() const {
@@ -104,11 +102,11 @@ void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vecto
 }
 
 void BpeTokenizer::append_words(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
-  const WordCaches::Loan cache(caches_);
+  WordCache& cache = cache_owner_.cache();
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = options_.pattern->word_end(text, begin);
     const auto encode = [&] { append_word(text.substr(begin, end - begin), offset + static_cast<int64_t>(begin), ids); };
-    cache->append(text.substr(begin), end - begin, ids, encode);
+    cache.append(text.substr(begin), end - begin, ids, encode);
     begin = end;
   }
 }
@@ -129,7 +127,7 @@ bool BpeTokenizer::may_cut(std::string_view text, size_t position) const {
   const uint8_t kind_before = unicode_classes()[before.code], kind_after = unicode_classes()[after.code];
   const auto both = [&](uint8_t kinds) { return (kind_before & kinds) && (kind_after & kinds); };
   const bool word_ends = (kind_before & (unicode::letter | unicode::number)) && !both(unicode::letter | unicode::number);
-  const bool number_ends = options_.pattern->most_digits == 1 && both(unicode::number);
+  const bool number_ends = options_.pattern->divides_numbers && both(unicode::number);
   const bool word_begins = after.code == ' ' && !(kind_before & unicode::space);
   return (word_ends || number_ends || word_begins) && (!options_.add_prefix_space || after.code == ' ') &&
          (!options_.compose || composes_apart(before.code, after.code));
@@ -167,6 +165,12 @@ std::string bytes_to_letters(std::string_view bytes) {
   letters.reserve(2 * bytes.size());
   for (const char byte : bytes) append_utf8(kLetters[static_cast<unsigned char>(byte)], letters);
   return letters;
+}
+
+std::string letter_of(int byte) {
+  std::string letter;
+  append_utf8(kLetters[static_cast<size_t>(byte)], letter);
+  return letter;
 }
 
 std::optional<std::string> letters_to_bytes(std::string_view letters) {

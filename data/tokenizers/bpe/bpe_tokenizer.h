@@ -52,13 +52,14 @@ class BpeTokenizer final : public PieceTokenizer {
   Merges merges_;
   std::array<int32_t, 256> id_of_byte_;
   std::vector<std::string> bytes_of_id_;
-  mutable WordCaches caches_;
+  WordCacheOwner cache_owner_;
 };
 
 // GPT-2 writes every byte of a piece as one visible character: printable Latin-1 as itself, the 68 other bytes as U+0100 and
 // the code points that follow it. A space is written as U+0120, a capital G with a dot. These are the characters of the bytes, as
 // UTF-8.
 std::string bytes_to_letters(std::string_view bytes);
+std::string letter_of(int byte);
 
 // The bytes of the characters, or nullopt if one of them means no byte.
 std::optional<std::string> letters_to_bytes(std::string_view letters);

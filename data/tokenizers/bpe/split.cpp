@@ -1,6 +1,4 @@
-// GPT-2:    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// Llama 3:  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-// SmolLM:   each number alone; GPT-2's words of the text between two numbers, which ends there
+// SmolLM: each number alone; GPT-2's words of the text between two numbers, which ends there.
 // The first alternative that matches counts, as in every regular expression that backtracks.
 #include "data/tokenizers/bpe/split.h"
 
@@ -104,7 +102,7 @@ size_t llama3_space_end(std::string_view text, size_t position) {
   return space_end(text, position);
 }
 
-size_t llama3_end(std::string_view text, size_t position, int most_digits) {
+template <int most_digits> size_t llama3_end(std::string_view text, size_t position) {
   if (text[position] == '\'')
     if (const size_t end = contraction_end(text, position, true); end > position) return end;
   Character first = character_at(text, position);
@@ -129,12 +127,12 @@ size_t llama3_end(std::string_view text, size_t position, int most_digits) {
 }
 
 constexpr SplitPattern kPatterns[] = {
-    {"gpt2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", SplitPattern::Kind::gpt2, 0},
+    {"gpt2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", false, gpt2_end},
     {"llama3", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-        SplitPattern::Kind::llama3, 3},
-    {"qwen2", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-        SplitPattern::Kind::llama3, 1},
-    {"smollm", R"(\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)", SplitPattern::Kind::smollm, 1},
+        false, llama3_end<3>},
+    {"qwen2", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", true,
+        llama3_end<1>},
+    {"smollm", R"(\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)", true, smollm_end},
 };
 
 std::string names() {
@@ -144,11 +142,6 @@ std::string names() {
 }
 
 }  // namespace
-
-size_t SplitPattern::word_end(std::string_view text, size_t position) const {
-  if (kind == Kind::gpt2) return gpt2_end(text, position);
-  return kind == Kind::smollm ? smollm_end(text, position) : llama3_end(text, position, most_digits);
-}
 
 std::span<const SplitPattern> split_patterns() { return kPatterns; }
 

@@ -2,22 +2,17 @@
 // code of our own. A byte that is no valid UTF-8 counts as a character that is neither letter, number nor space.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 
 namespace ricci {
 
 struct SplitPattern {
-  enum class Kind : uint8_t { gpt2, llama3, smollm };
-
   const char* name;
-  const char* regex;  // as tokenizer.json files write it; of smollm, which they write as two components, an equal one
-  Kind kind;
-  int most_digits;  // in a number, for the kind llama3
-
+  const char* regex;     // as tokenizer.json files write it; of smollm, which they write as two components, an equal one
+  bool divides_numbers;  // each digit is a word
   // The end of the word that starts at byte `position` of the text, which is inside.
-  size_t word_end(std::string_view text, size_t position) const;
+  size_t (*word_end)(std::string_view text, size_t position);
 };
 
 // All that are known; the first is GPT-2's.

@@ -21,13 +21,9 @@ std::string text_at(const JsonValue& object, const char* key, const std::string&
 // The type of a component, such as the pre_tokenizer; empty where it is null.
 std::string type_of(const JsonValue& component) { return text_at(component, "type", ""); }
 
-[[noreturn]] void unsupported(const char* part, const std::string& found, const char* supported) {
-  fail("tokenizer.json: the {} '{}' is not supported, {}", {part, one_line(found), supported});
-}
-
 // A component must be what ricci does by itself.
 void expect(bool holds, const char* part, const std::string& found, const char* supported) {
-  if (!holds) unsupported(part, found.empty() ? "null" : found, supported);
+  if (!holds) fail("tokenizer.json: the {} '{}' is not supported, {}", {part, found.empty() ? "null" : one_line(found), supported});
 }
 
 Vocabulary vocabulary_of(const JsonValue& model) {
@@ -182,7 +178,8 @@ std::shared_ptr<Tokenizer> read_word(const JsonValue& root, Vocabulary vocabular
 // Hugging Face's format.
 std::shared_ptr<Tokenizer> read_hugging_face(const JsonValue& root, const Additions& additions) {
   const std::string type = text_at(root["model"], "type", root["model"]["merges"].is_null() ? "" : "BPE");
-  if (type != "BPE" && type != "WordPiece" && type != "WordLevel") unsupported("model", type, "supported are BPE, WordPiece and WordLevel");
+  const bool is_known = type == "BPE" || type == "WordPiece" || type == "WordLevel";
+  expect(is_known, "model", type, "supported are BPE, WordPiece and WordLevel");
   Vocabulary vocabulary = vocabulary_of(root["model"]);
   std::vector<AddedToken> added = added_tokens_of(root);
   int64_t next = vocabulary.size();

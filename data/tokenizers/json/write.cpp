@@ -47,7 +47,7 @@ std::string byte_level(bool add_prefix_space, bool use_regex) {
 
 std::string pre_tokenizer_of(const BpeOptions& options) {
   if (options.pattern == &split_patterns()[0]) return byte_level(options.add_prefix_space, true);
-  if (options.pattern->kind == SplitPattern::Kind::smollm)
+  if (options.pattern == &split_pattern_of_name("smollm"))
     return R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)" +
            byte_level(options.add_prefix_space, true) + "]}";
   return R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)" + quoted_json(options.pattern->regex) +

@@ -1,12 +1,11 @@
 // The number of every pair is kept up to date: a merge visits only the words that hold its pair. A heap gives the most frequent
 // pair; its entries may be out of date, and are then put back with the number of now.
-#include "data/tokenizers/training/pair_merging.h"
-
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
 
 #include "core/cpu/parallel.h"
+#include "data/tokenizers/training/training.h"
 
 namespace ricci {
 namespace {

@@ -1,8 +1,6 @@
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 
 #include <algorithm>
-#include <functional>
-#include <set>
 
 #include "core/error.h"
 #include "data/text/utf8.h"
@@ -25,17 +23,7 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
   if (options_.prefix.empty()) fail("wordpiece tokenizer: the prefix of pieces that go on with a word is empty");
   if (options_.longest_word < 1 || options_.longest_word > kMaxLetters)
     fail("wordpiece tokenizer: words of {} characters, expected 1 to {}", {options_.longest_word, kMaxLetters});
-  const Vocabulary& pieces = this->vocabulary();
-  std::set<size_t, std::greater<>> lengths, going_on;
-  for (int64_t id = 0; id < model_size(); ++id) {
-    const std::string_view piece = pieces.piece(id);
-    if (!piece.empty()) lengths.insert(piece.size());
-    if (piece.size() > options_.prefix.size() && piece.starts_with(options_.prefix)) going_on.insert(piece.size() - options_.prefix.size());
-    if (piece.size() > options_.prefix.size() && piece.starts_with(options_.prefix))
-      going_on_.emplace(piece.substr(options_.prefix.size()), static_cast<int32_t>(id));
-  }
-  lengths_.assign(lengths.begin(), lengths.end());
-  lengths_going_on_.assign(going_on.begin(), going_on.end());
+  for (int64_t id = 0; id < model_size(); ++id) longest_ = std::max(longest_, this->vocabulary().piece(id).size());
 }
 
 std::shared_ptr<PieceTokenizer> WordPieceTokenizer::with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const {
@@ -51,33 +39,23 @@ void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>
     ids.push_back(unknown_);
   };
   if (count_characters(word) > options_.longest_word) return unknown();
-  for (size_t begin = 0; begin < word.size();) {
-    const std::string_view rest = word.substr(begin);
-    size_t length = 0;
-    for (const size_t possible : begin == 0 ? lengths_ : lengths_going_on_) {
-      if (possible > rest.size()) continue;
-      const std::string_view piece = rest.substr(0, possible);
-      const auto found = begin > 0 ? going_on_.find(piece) : going_on_.end();
-      int32_t id = begin == 0 ? find_in_model(piece) : -1;
-      if (found != going_on_.end()) id = found->second;
-      if (id < 0) continue;
-      ids.push_back(id);
-      length = possible;
-      break;
-    }
-    if (length == 0) return unknown();
-    begin += length;
+  std::string piece;
+  for (size_t begin = 0, start = 0; begin < word.size(); begin += piece.size() - start) {
+    piece = begin > 0 ? options_.prefix : "";
+    start = piece.size();
+    piece += word.substr(begin, longest_);
+    int32_t id = find_in_model(piece);
+    for (; id < 0 && piece.size() > start; id = find_in_model(piece)) piece.pop_back();
+    if (piece.size() == start) return unknown();
+    ids.push_back(id);
   }
 }
 
 void WordPieceTokenizer::append_plain(std::string_view text, int64_t, std::vector<int64_t>& ids) const {
-  const WordCaches::Loan cache(caches_);
-  for (size_t begin = 0; begin < text.size();) {
-    size_t space_end = 0;
-    const size_t end = bert_word_end(text, begin, space_end);
-    if (end > begin) cache->append(text.substr(begin), end - begin, ids, [&] { append_word(text.substr(begin, end - begin), ids); });
-    begin = end > begin ? end : space_end;
-  }
+  WordCache& cache = cache_owner_.cache();
+  size_t position = 0;
+  for (std::string_view word = next_bert_word(text, position); !word.empty(); word = next_bert_word(text, position))
+    cache.append(text.substr(position - word.size()), word.size(), ids, [&] { append_word(word, ids); });
 }
 
 // ASCII's blanks, line ends and signs end a word, whatever is around them. So do the others, and Chinese characters that are words of their
@@ -111,86 +89,45 @@ std::vector<AddedToken> bert_special_tokens(const Vocabulary& vocabulary) {
   return tokens;
 }
 
-namespace {
-
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
-}
-
-// Calls use(code, bytes, class) for every character of valid UTF-8.
-template <class Use> void for_each_character(std::string_view text, const Use& use) {
-  const uint8_t* const classes = unicode_classes();
-  for (size_t position = 0; position < text.size();) {
-    const Utf8Character character = decode_utf8(text, position);
-    use(character.code, text.substr(position, character.bytes), classes[character.code]);
-    position += character.bytes;
-  }
-}
-
-constexpr bool is_tab_or_line_end(char32_t code) { return code == '\t' || code == '\n' || code == '\r'; }
-
-std::string cleaned(std::string_view text, bool clean, bool ideographs) {
-  std::string result;
-  result.reserve(text.size() + text.size() / 8);
-  for_each_character(text, [&](char32_t code, std::string_view bytes, uint8_t kind) {
-    const bool control = (kind & unicode::other) && !is_tab_or_line_end(code);
-    if (clean && (control || code == 0 || code == 0xfffd)) return;
-    if (clean && (kind & unicode::space)) {
-      result += ' ';
-    } else if (ideographs && (kind & unicode::ideograph)) {
-      (result += ' ').append(bytes) += ' ';
-    } else {
-      result += bytes;
-    }
-  });
-  return result;
-}
-
-std::string without_accents(std::string_view text) {
-  std::string result;
-  for_each_character(decompose_characters(text), [&](char32_t, std::string_view bytes, uint8_t kind) {
-    if (!(kind & unicode::nonspacing)) result += bytes;
-  });
-  return result;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string result;
-  for_each_character(text, [&](char32_t code, std::string_view, uint8_t) { append_lower_case(code, result); });
-  return result;
-}
-
-std::string ascii_lower_case(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
-}  // namespace
-
 std::string BertText::normalize(std::string_view text, int64_t offset) const {
   check_utf8("wordpiece tokenizer", text, offset);
-  std::string result = clean || ideographs ? cleaned(text, clean, ideographs) : std::string(text);
-  if (is_ascii(result)) return lowercase ? ascii_lower_case(std::move(result)) : result;
-  if (strip_accents) result = without_accents(result);
-  return lowercase ? lower_case(result) : result;
+  const auto is_ascii = [](char byte) { return static_cast<unsigned char>(byte) < 0x80; };
+  const bool decomposes = strip_accents && !std::all_of(text.begin(), text.end(), is_ascii);
+  const std::string decomposed = decomposes ? decompose_characters(text) : "";
+  const std::string_view whole = decomposes ? decomposed : text;
+  const uint8_t* const classes = unicode_classes();
+  std::string result;
+  result.reserve(whole.size() + whole.size() / 8);
+  for (size_t position = 0; position < whole.size();) {
+    const Utf8Character c = decode_utf8(whole, position);
+    const std::string_view bytes = whole.substr(position, c.bytes);
+    const uint8_t kind = classes[c.code];
+    const bool is_control = (kind & unicode::other) && c.code != '\t' && c.code != '\n' && c.code != '\r';
+    const bool stands_alone = ideographs && (kind & unicode::ideograph);
+    position += c.bytes;
+    if (clean && (is_control || c.code == 0 || c.code == 0xfffd)) continue;
+    if (strip_accents && (kind & unicode::nonspacing)) continue;
+    if (stands_alone) result += ' ';
+    if (clean && (kind & unicode::space)) result += ' ';
+    else if (lowercase) append_lower_case(c.code, result);
+    else result += bytes;
+    if (stands_alone) result += ' ';
+  }
+  return result;
 }
 
-size_t bert_word_end(std::string_view text, size_t position, size_t& space_end) {
+std::string_view next_bert_word(std::string_view text, size_t& position) {
   const uint8_t* const classes = unicode_classes();
-  const size_t begin = position;
+  size_t begin = position;
   while (position < text.size()) {
     const Utf8Character character = decode_utf8(text, position);
     const uint8_t kind = classes[character.code];
-    if (position == begin && (kind & unicode::space)) {
-      space_end = position + character.bytes;
-      return begin;
-    }
-    if (kind & unicode::space) break;
-    if (kind & unicode::punctuation) return position == begin ? position + character.bytes : position;
+    if ((kind & (unicode::space | unicode::punctuation)) && position > begin) break;
     position += character.bytes;
+    if (kind & unicode::punctuation) break;
+    if (kind & unicode::space) begin = position;
   }
-  return position;
+  return text.substr(begin, position - begin);
 }
 
 }  // namespace ricci

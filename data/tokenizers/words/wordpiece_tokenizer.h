@@ -21,9 +21,9 @@ struct BertText {
   std::string normalize(std::string_view text, int64_t offset) const;
 };
 
-// The end of the word that starts at byte `position` of a text in normal form: a punctuation character, or all up to the next one or
-// white space. `position` itself where white space is there, whose end is then in `space_end`.
-size_t bert_word_end(std::string_view text, size_t position, size_t& space_end);
+// The next word of a text in normal form after byte `position`, which moves after it: a punctuation character, or all up to the next one or
+// white space. It is empty if there is none.
+std::string_view next_bert_word(std::string_view text, size_t& position);
 
 struct WordPieceOptions {
   BertText text = {};
@@ -54,9 +54,8 @@ class WordPieceTokenizer final : public PieceTokenizer {
 
   WordPieceOptions options_;
   int32_t unknown_;
-  std::unordered_map<std::string_view, int32_t> going_on_;  // pieces with the prefix, by what follows it
-  std::vector<size_t> lengths_, lengths_going_on_;          // bytes that such pieces have, the largest first
-  mutable WordCaches caches_;
+  size_t longest_ = 0;  // bytes of a piece
+  WordCacheOwner cache_owner_;
 };
 
 // The tokens that BERT recognises in a text, as far as the vocabulary has them.

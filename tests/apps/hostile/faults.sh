@@ -55,9 +55,9 @@ mv work before
 commands[resume]+=' tokenizer=bpe model.vocab=264'
 
 # The number of lines on stderr, without those that a comparison copies from its trainings, and its warnings: they give the reason before it
-# names the run.
+# names the run. A training that does without its cache says so first.
 told() {
-  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci-train: |warning: )' err; else grep -c '' err; fi
+  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci-train: |warning: )' err; else grep -vcE '^warning: .*; the text is not cached' err; fi
 }
 
 # faulty KIND AT WAY: the command in the folder work, with a fault.
@@ -73,7 +73,7 @@ faulty() {
   [ -e met ]
 }
 again() { (cd work && "$build/ricci-bounded" 60 2048 "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null); }
-unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/description" ] || echo "$store"; done; }
+unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/shard-00000.tokens" ] || echo "$store"; done; }
 # The earlier files that are neither as they were nor as they are to be; the file now lists how they are.
 spoilt() {
   awk -v files=1 'FILENAME == "now" { now[$2] = $1; next } FILENAME == "expected" { after[$2] = $1; next }

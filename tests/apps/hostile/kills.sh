@@ -16,6 +16,7 @@ cp -r "$models/llama" hf
 for ((i = 0; i < 80; ++i)); do
   printf '%d\tthe %s fox number %d\n' $((i % 3)) "$([ $((i % 3)) = 0 ] && echo quick || echo lazy)" $((i * i % 97)) >>labelled.tsv
   printf '{"messages": [{"role": "user", "content": "add %d"}, {"role": "assistant", "content": "it is %d"}]}\n' $i $((i + 1)) >>talks.jsonl
+  printf '{"prompt": "add %d", "answer": "it is %d"}\n' $i $((i + 1)) >>pairs.jsonl
 done
 cp ../text.txt .
 sed 's/^steps: .*/steps: 8/; s/^eval_every: .*/eval_every: 3/; /^name:/d' ../tiny.yaml >small.yaml
@@ -28,7 +29,7 @@ cd ..
 rm -rf before/runs/old/events.out.*
 
 train='train small.yaml name=new checkpoint_every=2'
-names='long two_threads decoder llama topdown bottomup retina coarse classifier messages sorter columns shuffled compare prepare tokenize import export'
+names='long two_threads decoder llama topdown bottomup retina coarse classifier messages pairs columns shuffled compare prepare tokenize import export'
 [ $# -gt 1 ] || everything || names='long two_threads messages shuffled prepare import'
 long='train small.yaml name=new steps=60 eval_every=12 checkpoint_every=3 lr=1e-2 model.dropout=0.2'
 declare -A commands=(
@@ -42,7 +43,7 @@ declare -A commands=(
   [coarse]="$train model.family=coarse model.scale=4"
   [classifier]="$train model.family=classifier model.classes=3 data=labelled.tsv format=tsv label_field=1 tokenizer=word"
   [messages]="$train data=talks.jsonl format=messages tokenizer=markers.json model.ctx=64"
-  [sorter]="$train data=sorter sort_symbols=3 sort_length=8 model.ctx=15"
+  [pairs]="$train data=pairs.jsonl format=pairs pack=best model.ctx=64"
   [columns]="$train order=columns model.mixer=metric"
   [shuffled]="$train data=[shards,shards] weights=[1,2] order=shuffled"
   [compare]='compare pair.yaml checkpoint_every=4 --json'
@@ -96,6 +97,31 @@ for name in $names; do
   total=$((total + hit))
 done
 verdict "$total kills, $cut of them while a checkpoint was written, $resumed after a checkpoint was read" "$([ $cut -ge 1 ] && [ $resumed -ge 1 ] || echo 'too few')"
+
+# ---- A first start that is killed while it prepares its text: the next one continues in the cache, to the files of a start in one piece
+yes "$(cat text.txt)" | head -c 10000000 >large.txt
+await '[ $(($(date +%s) - $(stat -c %Z large.txt))) -gt 3 ]'  # from now on the cache knows it by its time
+first_start() {
+  { LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" tiny.yaml data=large.txt tokenizer=byte eval_batches=1 name=first >out 2>err </dev/null; } 2>/dev/null
+}
+contents() { (cd cache/ricci && sha1sum */*); }
+kept() { stat -c '%n %i' cache/ricci/*/shard-* 2>/dev/null; }
+rm -rf cache
+RICCI_CALLS=$folder/calls first_start
+verdict 'a first start in one piece' "$([ $? = 0 ] && [ ! -s err ] || echo failed)"
+contents >expected
+last=$(grep -n 'rename.*shard-' calls | tail -1 | cut -d: -f1) times=$(few_or_all 6 20) faults= continued=0
+for ((number = 1; number <= times; ++number)); do
+  rm -rf cache runs/first
+  RICCI_SIGNAL_AT="9 $((last * number / times))" first_start
+  [ $? = 137 ] || faults+=" $number: not killed"
+  kept >before_shards
+  first_start || faults+=" $number: $(cat err)"
+  contents | diff expected - >difference || faults+=" $number: $(head -3 difference | xargs)"
+  kept | grep -qvxFf - before_shards && faults+=" $number: a sound shard was made again"
+  [ ! -s before_shards ] || continued=$((continued + 1))
+done
+verdict "$times kills of a first start" "$faults$([ $continued -ge 2 ] || echo " $continued with shards")"
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -258,7 +258,7 @@ TEST_CASE("GGUF: a piece after every document ends a text, whatever its name") {
   for (const char* after : {"document", "line"}) {
     scratch.write("theirs/tokenizer.json",
         std::string(R"({"name":"eos","behind":")") + after + R"(","piece":"b","tokenizer":{"pre_tokenizer":)" +
-            R"({"type":"ByteLevel","add_prefix_space":false},"model":{"type":"BPE","vocab":{"a":1,"b":2},"merges":[]}}})");
+            R"({"type":"ByteLevel","add_prefix_space":false},"model":{"type":"BPE","vocab":{"c":0,"a":1,"b":2},"merges":[]}}})");
     import_hugging_face(scratch / "theirs", scratch / after, {});
   }
   export_gguf(scratch / "document", "last", scratch / "a.gguf", GgufNumbers::f32, false);

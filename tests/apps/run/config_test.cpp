@@ -245,8 +245,13 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");
   CHECK(complaint("log_every: 0\n") == "log_every: 0, expected 1 or more");
   CHECK(complaint("context: 65\n") == "context: 65 exceeds model.ctx = 64");
-  CHECK(complaint("data: sorter\nmodel: {ctx: 20}\n") == "model.ctx: 20, but sort_length: 11 takes 21 positions");
-  CHECK(complaint("data: sorter\nmodel: {ctx: 21, family: classifier}\n").starts_with("data: sorter, but model.family: classifier"));
+  CHECK(complaint("format: pairs\nmodel: {family: coarse, scale: 4}\n") == "format: pairs, but model.family: coarse writes no text");
+  CHECK(complaint("format: pairs\npack: stream\n") == "pack: stream, but format: pairs has whole documents, expected none or best");
+  CHECK(
+      complaint("format: messages\npack: stream\n") == "pack: stream, but format: messages has whole conversations, expected none or best");
+  CHECK(complaint("order: shuffled\npack: none\n") == "pack: none, but format: text has no answers, expected stream or best");
+  CHECK(complaint("data: sorter\nsort_length: 7\n") ==
+        "run.yaml:2: unknown key 'sort_length', which was removed: ricci-sorter --length writes the sequences as files");
   CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
   for (const char* name : {"''", ".", "..", "a/b"})
     CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));

@@ -7,7 +7,6 @@
 #include "apps/run/config.h"
 #include "data/shards/prepare.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/training/training.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 #include "tests/bounded.h"
@@ -110,8 +109,7 @@ TEST_CASE("documents: conversations end with their template, whatever ends the d
   const ThreeDocuments documents;
   const std::string line = R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
   const std::string talks = documents.folder.write("talks.jsonl", line + "\n");
-  const TextSource text(documents.text);
-  const auto plain = train_bpe(text, {.vocab = 259, .special = {"<|im_start|>", "<|im_end|>", "<eos>"}});
+  const auto plain = train_bpe({TextSource(documents.text)}, {.vocab = 259, .special = {"<|im_start|>", "<|im_end|>", "<eos>"}});
   const std::string tokenizer = documents.folder.write("markers.json", plain->to_json());
   const TrainConfig config =
       load_config<TrainConfig>("", {"format=messages", "tokenizer=" + tokenizer, "data=" + talks, "validation=" + talks});
@@ -127,10 +125,10 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   const ThreeDocuments documents;
   const auto prepare = [&](const std::string& name, const std::shared_ptr<const Tokenizer>& tokenizer) {
     make_folders(documents.folder / name);
-    prepare_shards(TextSource(documents.jsonl), *tokenizer, Folder(documents.folder / name), {.documents = {.format = format_of(kJsonl)}});
+    prepare_shards({TextSource(documents.jsonl), {.format = format_of(kJsonl)}}, tokenizer, Folder(documents.folder / name), {});
     return "data=" + documents.folder / name;
   };
-  const auto words = train_words(TextSource(documents.text), {});
+  const auto words = train_words({TextSource(documents.text)}, {});
   const std::string file = "tokenizer=" + documents.folder.write("words.json", words->to_json());
   const std::string data = prepare("ended", with_eos(words, Eos::document));
   for (const std::string& key : {std::string("eos=null"), std::string("tokenizer=word"), file}) {
@@ -190,9 +188,9 @@ TEST_CASE("keys: the first condition that fails is the one that is named") {
   const auto refused = [](const std::vector<std::string>& keys) {
     return test::bounded_error([&] { load_config<TrainConfig>("", keys); });
   };
-  const std::string reader = "data that is neither generated nor messages, and a family other than classifier";
-  for (const char* cause : {"format=messages", "model.family=classifier"})
+  const std::string reader = "a format without answers (text, jsonl or tsv), and a family other than classifier";
+  for (const char* cause : {"format=messages", "format=pairs", "model.family=classifier"})
     CHECK(refused({cause, "order=shuffled"}) == "command line: order: nothing reads it here, only " + reader);
-  for (const char* cause : {"format=messages", "data=sorter"})
-    CHECK(refused({cause, "eos=document"}) == "command line: eos: nothing reads it here, only data that is neither generated nor messages");
+  CHECK(refused({"format=messages", "eos=document"}) ==
+        "command line: eos: nothing reads it here, only a format without a template: text, jsonl, tsv or pairs");
 }

@@ -13,7 +13,7 @@
 #include "apps/run/micro_batches.h"
 #include "autograd/tape.h"
 #include "core/files/checksum.h"
-#include "data/feeds/conversations.h"
+#include "data/feeds/feed.h"
 #include "models/model.h"
 #include "models/training/freeze.h"
 #include "tests/data/files.h"
@@ -56,10 +56,10 @@ std::vector<std::string> frozen(const std::vector<std::string>& patterns) {
   return paths;
 }
 
-constexpr int64_t kVocab = 10;  // ids from here on are those that count
+constexpr int64_t kVocab = 10;
 
-// The bytes of the loss and of all gradients, for a conversation of these ids.
-std::string learnt(const std::vector<int64_t>& ids) {
+// The bytes of the loss and of all gradients, for a document of these ids, of which some count.
+std::string learnt(const std::vector<int64_t>& ids, const std::vector<uint8_t>& counts) {
   ModelConfig config;
   config.layers = 2;
   config.d = 16;
@@ -67,8 +67,8 @@ std::string learnt(const std::vector<int64_t>& ids) {
   config.vocab = kVocab;
   Model model(config);
   model.init(3);
-  const std::vector<LabelledIds> one{{ids}};
-  const MicroBatch batch = micro_batch_of(conversation_batch(one, kVocab), Device::cpu);
+  const std::vector<Row> one{{ids, counts}};
+  const MicroBatch batch = micro_batch_of(predicting_batch(one), Device::cpu);
   Tape tape;
   const Tensor loss = model.loss(batch.inputs);
   tape.backward(loss);
@@ -142,11 +142,11 @@ TEST_CASE("freeze: what fits nothing, and what leaves nothing") {
 
 TEST_CASE("conversations: questions as targets change neither loss nor gradients") {
   // question 1 2, answer 3 4, question 5 6
-  const std::string first = learnt({1, 2, 13, 14, 5, 6});
+  const std::string first = learnt({1, 2, 3, 4, 5, 6}, {0, 0, 1, 1, 0, 0});
   CHECK(first.size() > 1000);
-  CHECK(learnt({1, 2, 13, 14, 7, 8}) == first);
-  CHECK(learnt({1, 2, 13, 14}) != learnt({1, 2, 13, 15}));
-  CHECK(learnt({1, 2, 13, 14, 5, 16}) != first);
+  CHECK(learnt({1, 2, 3, 4, 7, 8}, {0, 0, 1, 1, 0, 0}) == first);
+  CHECK(learnt({1, 2, 3, 4}, {0, 0, 1, 1}) != learnt({1, 2, 3, 5}, {0, 0, 1, 1}));
+  CHECK(learnt({1, 2, 3, 4, 5, 6}, {0, 0, 1, 1, 0, 1}) != first);
 }
 
 TEST_CASE("the embedded text never changes") {

@@ -47,7 +47,7 @@ def flash():
         return Row(
             f"flash {name}",
             op,
-            rf"flash::Warpgroup{kernel}Kernel<64, false, false, false>",
+            rf"flash::Warpgroup{kernel}Kernel<64, false, false>",
             LAYERS,
             bytes=N * 2 * 4,
             flops=2 * products * 64 * exact * heads,

@@ -1,5 +1,5 @@
-// The shuffled stream of sequences, of packed rows and of whole documents: every document once per epoch, mixtures in proportion, rows that
-// are those of best fit spelled out, ranks that share a step, and going on from any place.
+// The shuffled stream of rows of text, of packed rows and of whole documents: every document once per epoch, mixtures in proportion, rows
+// that are those of best fit spelled out, documents with a mask, ranks that share a step, and streams that are resumed at any place.
 #include "data/feeds/sequence_stream.h"
 
 #include <doctest/doctest.h>
@@ -10,27 +10,17 @@
 #include <set>
 #include <tuple>
 
+#include "core/range.h"
+#include "data/feeds/documents.h"
 #include "data/feeds/feed.h"
-#include "data/feeds/packing.h"
 #include "data/shards/tokens.h"
+#include "tests/data/feeds/corpora.h"
 #include "tests/data/ids.h"
-#include "tests/data/shards/shard_files.h"
 
 using namespace ricci;
 using namespace test_data;
 
 namespace {
-
-// Documents of 1 to `longest` tokens, each of letters and a line end.
-std::string documents(int count, uint64_t longest, const std::string& letters) {
-  Sequence sequence(3);
-  std::string text;
-  for (int i = 0; i < count; ++i) {
-    for (uint64_t length = sequence.below(longest); length-- > 0;) text += letters[sequence.below(letters.size())];
-    text += '\n';
-  }
-  return text;
-}
 
 std::multiset<std::string> lines_of(const std::string& text) {
   std::multiset<std::string> lines;
@@ -39,7 +29,13 @@ std::multiset<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Each part of each row of a step.
+std::vector<Batch> batches_of(SequenceStream& stream, int64_t count) {
+  std::vector<Batch> all;
+  while (std::ssize(all) < count) all.push_back(stream.next());
+  return all;
+}
+
+// Each part of each row of some batches.
 std::vector<std::vector<int64_t>> rows_of(const std::vector<Batch>& step) {
   std::vector<std::vector<int64_t>> all;
   for (const Batch& batch : step)
@@ -52,34 +48,19 @@ std::vector<std::vector<int64_t>> rows_of(const std::vector<Batch>& step) {
   return all;
 }
 
-Tokens corpus(const ScratchFolder& folder, const std::string& name = "small", const std::string& letters = "abcdef", int count = 400,
-    uint64_t longest = 40) {
-  return ShardedTokens::open(prepared(folder, name, documents(count, longest, letters), 1500), ByteTokenizer());
-}
-
 constexpr int64_t kContext = 20;
 
-// Document i is i + 1 letters under the label i % 5, in a folder of shards.
-Tokens labelled(const ScratchFolder& folder, const std::string& name, int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i)
-    text += std::to_string(i % 5) + "\t" + std::string(static_cast<size_t>(i + 1), static_cast<char>('a' + i % 26)) + "\n";
-  make_folders(folder / name);
-  const auto files = TextSource(folder.write(name + ".tsv", text));
-  prepare_shards(files, ByteTokenizer(), Folder(folder / name),
-      {.documents = {.format = format_of(kTsv), .label_field = "1", .classes = 5}, .shard_tokens = 100});
-  return ShardedTokens::open(folder / name, ByteTokenizer());
-}
+// The next document, as a whole.
+TokenSpan next_document(DocumentOrder& order) { return order.take(order.rest().size())[0]; }
+
+using PackedRow = std::vector<TokenSpan>;
 
 // Best fit by looking at every document of the buffer.
 std::vector<PackedRow> packed_plainly(DocumentOrder order, const PackingOptions& of) {
-  std::vector<PackedPiece> waiting;  // in the order of their arrival
+  std::vector<TokenSpan> waiting;  // in the order of their arrival
   int64_t taken = 0;
   const auto fill = [&] {
-    for (; taken < of.documents && std::ssize(waiting) < of.buffer; ++taken) {
-      waiting.push_back({order.place(), order.rest().size()});
-      order.skip_document();
-    }
+    for (; taken < of.documents && std::ssize(waiting) < of.buffer; ++taken) waiting.push_back(next_document(order));
   };
   std::vector<PackedRow> rows;
   for (fill(); !waiting.empty();) {
@@ -87,17 +68,16 @@ std::vector<PackedRow> packed_plainly(DocumentOrder order, const PackingOptions&
     for (int64_t left = of.row; left > 0 && !waiting.empty(); fill()) {
       size_t best = waiting.size(), shortest = 0;
       for (size_t i = 0; i < waiting.size(); ++i) {
-        if (waiting[i].tokens <= left && (best == waiting.size() || waiting[i].tokens > waiting[best].tokens)) best = i;
-        if (waiting[i].tokens < waiting[shortest].tokens) shortest = i;
+        if (waiting[i].size() <= left && (best == waiting.size() || waiting[i].size() > waiting[best].size())) best = i;
+        if (waiting[i].size() < waiting[shortest].size()) shortest = i;
       }
       if (best < waiting.size()) {
         row.push_back(waiting[best]);
-        left -= waiting[best].tokens;
+        left -= waiting[best].size();
         waiting.erase(waiting.begin() + static_cast<int64_t>(best));
       } else if (of.cuts && left > 1) {
-        row.push_back({waiting[shortest].place, left});
-        waiting[shortest].place.token += left - 1;
-        waiting[shortest].tokens -= left - 1;
+        row.push_back({waiting[shortest].first, waiting[shortest].first + left});
+        waiting[shortest].first += left - 1;
         left = 0;
       } else {
         break;
@@ -108,23 +88,33 @@ std::vector<PackedRow> packed_plainly(DocumentOrder order, const PackingOptions&
   return rows;
 }
 
-int64_t tokens_of(const PackedRow& row) {
+int64_t size_of(const PackedRow& row) {
   int64_t tokens = 0;
-  for (const PackedPiece& piece : row) tokens += piece.tokens;
+  for (const TokenSpan& piece : row) tokens += piece.size();
   return tokens;
 }
 
+// The places of all pieces.
+std::vector<std::pair<int64_t, int64_t>> ends_of(const std::vector<PackedRow>& rows) {
+  std::vector<std::pair<int64_t, int64_t>> all;
+  for (const PackedRow& row : rows) {
+    for (const TokenSpan& piece : row) all.emplace_back(piece.first, piece.end);
+    all.emplace_back(-1, -1);
+  }
+  return all;
+}
+
 // A row of a batch: label, length, and the ids of the document alone.
-using Row = std::tuple<int64_t, int64_t, std::vector<int64_t>>;
-Row row_of(const Batch& batch, int64_t b) {
+using Document = std::tuple<int64_t, int64_t, std::vector<int64_t>>;
+Document row_of(const Batch& batch, int64_t b) {
   const int64_t length = batch.lengths_b[static_cast<size_t>(b)];
   const auto start = batch.ids_bc.begin() + b * batch.context;
   CHECK(std::all_of(start + length, start + batch.context, [](int64_t id) { return id == 0; }));
   return {batch.labels_b[static_cast<size_t>(b)], length, {start, start + length}};
 }
 
-std::vector<Row> documents_of(const std::vector<Batch>& step) {
-  std::vector<Row> all;
+std::vector<Document> documents_of(const std::vector<Batch>& step) {
+  std::vector<Document> all;
   for (const Batch& batch : step)
     for (int64_t b = 0; b < batch.batch; ++b) all.push_back(row_of(batch, b));
   return all;
@@ -138,35 +128,32 @@ TEST_CASE("an epoch has every document once, in another order than the next") {
   const Tokens tokens = corpus(folder);
   REQUIRE(tokens.shards() > 4);
   DocumentOrder order(tokens, 11), same(tokens, 11), other(tokens, 12);
-  std::vector<int64_t> ids(static_cast<size_t>(tokens.size())), ids_of_other = ids;
   std::set<std::vector<int64_t>> orders;
   for (int epoch = 0; epoch < 3; ++epoch) {
     CHECK(order.place() == StreamPlace{epoch, 0, 0, 0});
-    order.read(ids);
+    const std::vector<int64_t> ids = read_row(tokens, order.take(tokens.size())).ids;
     CHECK(lines_of(ByteTokenizer().decode(ids)) == lines_of(text));
     orders.insert(ids);
   }
   CHECK(orders.size() == 3);
-  same.read(ids), other.read(ids_of_other);
-  CHECK(orders.count(ids) == 1);
-  CHECK(ids != ids_of_other);
+  const std::vector<int64_t> again = read_row(tokens, same.take(tokens.size())).ids;
+  CHECK(orders.count(again) == 1);
+  CHECK(again != read_row(tokens, other.take(tokens.size())).ids);
 }
 
-TEST_CASE("skipping leads to where reading leads, and any place can be gone to") {
+TEST_CASE("tokens are taken from any place as if the order had never stopped there") {
   const ScratchFolder folder;
   const Tokens tokens = corpus(folder);
-  DocumentOrder reading(tokens, 1), skipping(tokens, 1);
+  DocumentOrder reading(tokens, 1);
   Sequence sequence(9);
-  std::vector<int64_t> ids, again;
   for (int i = 0; i < 300; ++i) {
     const auto count = static_cast<int64_t>(1 + sequence.below(200));
-    ids.resize(static_cast<size_t>(count)), again.resize(ids.size());
-    DocumentOrder third(tokens, 1);
-    third.go_to(reading.place());
-    reading.read(ids), third.read(again), skipping.skip(count);
-    CHECK(ids == again);
-    CHECK(reading.place() == skipping.place());
-    CHECK(reading.place() == third.place());
+    DocumentOrder other(tokens, 1);
+    other.go_to(reading.place());
+    const std::vector<int64_t> ids = read_row(tokens, reading.take(count)).ids;
+    CHECK(std::ssize(ids) == count);
+    CHECK(read_row(tokens, other.take(count)).ids == ids);
+    CHECK(other.place() == reading.place());
   }
   CHECK(reading.place().epoch > 1);
   const std::string shards = std::to_string(tokens.shards());
@@ -188,7 +175,7 @@ TEST_CASE("sequences follow each other in the stream; the buffer only mixes them
     std::vector<std::vector<int64_t>> mixed, in_order;
     int64_t follower = -1;
     for (int64_t i = 0; i < 3 * buffer; ++i) {
-      const Batch a = stream.next_step(1, 1)[0], b = plain.next_step(1, 1)[0];
+      const Batch a = stream.next(), b = plain.next();
       CHECK(std::equal(a.ids_bc.begin() + 1, a.ids_bc.end(), a.targets_bc.begin()));
       CHECK(a.scored == context);
       if (i > 0) CHECK(b.ids_bc[0] == follower);
@@ -205,13 +192,13 @@ TEST_CASE("a mixture has its corpora in proportion to the weights, or to their t
   const ScratchFolder folder;
   const std::vector<Tokens> corpora = {corpus(folder, "a", "a"), corpus(folder, "b", "b", 1200), corpus(folder, "c", "c")};
   for (const std::vector<double>& weights : {std::vector<double>{1, 2, 5}, std::vector<double>{}}) {
-    SequenceStream stream(corpora, {.context = 50, .seed = 2, .shuffle_buffer = 8, .weights = weights});
+    SequenceStream stream(corpora, {.context = 50, .batch = 8000, .seed = 2, .shuffle_buffer = 8, .weights = weights});
     std::vector<double> expected = weights.empty() ? std::vector<double>{} : weights, drawn(3, 0);
     if (weights.empty())
       for (const Tokens& tokens : corpora) expected.push_back(static_cast<double>(tokens.size()));
     const double sum = std::accumulate(expected.begin(), expected.end(), 0.0);
     constexpr int kDraws = 8000;
-    const Batch batch = stream.next_step(1, kDraws)[0];
+    const Batch batch = stream.next();
     for (auto first = batch.ids_bc.begin(); first != batch.ids_bc.end(); first += 50) {
       const std::span ids(first, 50);
       const int64_t letter = *std::max_element(ids.begin(), ids.end());
@@ -222,33 +209,36 @@ TEST_CASE("a mixture has its corpora in proportion to the weights, or to their t
   }
 }
 
-TEST_CASE("a stream goes on from any place as if it had never stopped, and whoever share its steps read all of them, none twice") {
+TEST_CASE("a stream is resumed at any place as if it had never stopped, and those who share its steps read all of them, none twice") {
   const ScratchFolder folder;
   const std::vector<Tokens> texts = {corpus(folder, "a", "abc"), corpus(folder, "b", "xyz", 100)},
                             labels = {labelled(folder, "c", 40), labelled(folder, "d", 9)};
-  const StreamOptions plain{.context = 12, .seed = 4, .weights = {2, 1}},
-      packed{.context = 30, .seed = 4, .weights = {2, 1}, .packs = true},
-      whole{.context = kContext, .seed = 4, .weights = {1, 2}, .whole_documents = true, .full_width = true};
+  const StreamOptions plain{.context = 12, .batch = 3, .seed = 4, .weights = {2, 1}},
+      packed{.context = 30, .batch = 3, .seed = 4, .weights = {2, 1}, .rows = RowKind::packed},
+      whole{.context = kContext, .batch = 3, .seed = 4, .weights = {1, 2}, .rows = RowKind::whole, .full_width = true};
+  constexpr int64_t kMicroBatches = 6;
   const std::vector<Range> ranges = {{0, 2}, {2, 5}, {5, 5}, {5, 6}};
   for (StreamOptions options : {plain, packed, whole})
     for (const int64_t buffer : {1, 5, 64, 100'000}) {  // the last is larger than an epoch
       options.shuffle_buffer = buffer;
-      const std::vector<Tokens>& corpora = options.whole_documents ? labels : texts;
+      const std::vector<Tokens>& corpora = options.rows == RowKind::whole ? labels : texts;
       SequenceStream alone(corpora, options);
       std::vector<SequenceStream> parts(ranges.size(), alone);
       std::string place;
       for (int step = 0; step < 30; ++step) {
         SequenceStream resumed(corpora, options);
-        if (step > 0) resumed.go_to(place);
-        const auto expected = rows_of(alone.next_step(6, 3));
+        resumed.go_to(step, place);
+        const auto expected = rows_of(batches_of(alone, kMicroBatches));
         place = alone.place();
         CHECK(place.size() < 60);
-        CHECK(rows_of(resumed.next_step(1, 18)) == expected);
+        CHECK(rows_of(batches_of(resumed, kMicroBatches)) == expected);
         CHECK(resumed.place() == place);
         std::vector<std::vector<int64_t>> together;
         for (size_t i = 0; i < parts.size(); ++i) {
-          const std::vector<Batch> batches = parts[i].next_step(ranges[i], 6, 3);
-          CHECK(std::ssize(batches) == ranges[i].hi - ranges[i].lo);
+          std::vector<Batch> batches;
+          for (int64_t number = 0; number < kMicroBatches; ++number)
+            if (ranges[i].lo <= number && number < ranges[i].hi) batches.push_back(parts[i].next());
+            else parts[i].skip();
           for (const Batch& batch : batches) CHECK(batch.context == options.context);
           const auto part = rows_of(batches);
           together.insert(together.end(), part.begin(), part.end());
@@ -257,14 +247,11 @@ TEST_CASE("a stream goes on from any place as if it had never stopped, and whoev
         CHECK(together == expected);
       }
     }
-  SequenceStream alone({texts[0]}, {.context = 9});
-  for (const Range wrong : {Range{-1, 2}, Range{3, 2}, Range{5, 7}})
-    CHECK(contains(error_of([&] { alone.next_step(wrong, 6, 4); }), "sequence stream: batches "));
 }
 
 TEST_CASE("what cannot be streamed") {
   const ScratchFolder folder;
-  const Tokens tokens = corpus(folder), few = Ids(std::vector<int64_t>{1, 2, 3}, 256), other = Ids(std::vector<int64_t>(100, 1), 5);
+  const Tokens tokens = corpus(folder), few = tokens_of({1, 2, 3}, 256), other = tokens_of(std::vector<int64_t>(100, 1), 5);
   const auto error = [&](std::vector<Tokens> corpora, const StreamOptions& options) {
     return error_of([&] { SequenceStream(std::move(corpora), options); });
   };
@@ -277,16 +264,18 @@ TEST_CASE("what cannot be streamed") {
         "sequence stream: context 3 and shuffle_buffer 0, expected 1 or more of each");
   SequenceStream stream({tokens}, {.context = 3});
   for (const char* place : {"", "x", "1 2 3", "1 0 0 0 0 0 7", "0 -1 0 0 0 0", "99999999999999999999"})
-    CHECK(error_of([&] { stream.go_to(place); }) == std::string("sequence stream: '") + place + "' is no place in the data");
-  CHECK(contains(error_of([&] { stream.go_to("0 0 0 9999 0 0"); }), "is no place in its"));
-  SequenceStream packed({tokens}, {.context = 30, .packs = true});
-  packed.go_to("0 99999 0 0 0 0");
-  CHECK(contains(error_of([&] { packed.next_step(1, 1); }), "small: row 99999 of "));
+    CHECK(error_of([&] { stream.go_to(1, place); }) == std::string("sequence stream: '") + place + "' is no place in the data");
+  CHECK(contains(error_of([&] { stream.go_to(1, "0 0 0 9999 0 0"); }), "is no place in its"));
+  SequenceStream packed({tokens}, {.context = 30, .rows = RowKind::packed});
+  packed.go_to(1, "0 99999 0 0 0 0");
+  CHECK(contains(error_of([&] { packed.next(); }), "small: row 99999 of "));
 }
 
 TEST_CASE("joined tokens are those of one after the other, with all documents") {
   const ScratchFolder folder;
-  const Tokens a = corpus(folder, "a"), b = Ids(std::vector<int64_t>(5000, 7), 256), c = corpus(folder, "c", "xyz");
+  const Tokens a = corpus(folder, "a"),
+               b = Tokens::open(folder.write("b", llmc_shard(20240520, 1, std::vector<int64_t>(5000, 7), 2)), ByteTokenizer()),
+               c = corpus(folder, "c", "xyz");
   const Tokens all = join({a, b, c});
   CHECK(all.size() == a.size() + 5000 + c.size());
   CHECK(all.name() == "a and 2 more");
@@ -314,46 +303,104 @@ TEST_CASE("rows take the longest document that fits, the earliest of equals, and
         DocumentOrder order(tokens, 3);
         const PackingOptions options{.row = row, .buffer = buffer, .documents = 400, .cuts = cuts};
         const std::vector<PackedRow> expected = packed_plainly(order, options), rows = pack_documents(order, options);
-        CHECK(rows == expected);
+        CHECK(ends_of(rows) == ends_of(expected));
         DocumentOrder after(tokens, 3);
-        for (int i = 0; i < 400; ++i) after.skip_document();
+        for (int i = 0; i < 400; ++i) next_document(after);
         CHECK(order.place() == after.place());
         int64_t full = 0;
-        for (const PackedRow& one : rows) full += tokens_of(one) >= row - 1;
+        for (const PackedRow& one : rows) full += size_of(one) >= row - 1;
         if (cuts) CHECK(full >= std::ssize(rows) - 1);
       }
 }
 
-TEST_CASE("a batch of packed rows: the last token of a document and padding predict nothing") {
-  const std::vector<std::vector<std::vector<int64_t>>> rows{{{1, 2, 3}, {4, 5}}, {{6, 7, 8, 9, 1, 2, 3}}, {{5, 14, 16}, {3, 13}}};
-  const Batch text = packed_rows(std::span(rows).first(2), 6, 0);
-  CHECK(text.ids_bc == std::vector<int64_t>{1, 2, 3, 4, 5, 0, 6, 7, 8, 9, 1, 2});
-  CHECK(text.targets_bc == std::vector<int64_t>{2, 3, -1, 5, -1, -1, 7, 8, 9, 1, 2, 3});
-  CHECK(text.scored == 9);
-  // Of conversations 10 and more is a token that counts.
-  const Batch talks = packed_rows(std::span(rows).subspan(2), 6, 10);
-  CHECK(talks.ids_bc == std::vector<int64_t>{5, 4, 6, 3, 3, 0});
-  CHECK(talks.targets_bc == std::vector<int64_t>{4, 6, -1, 3, -1, -1});
-  CHECK(talks.scored == 3);
+TEST_CASE("a batch predicts the ids that count from those before them") {
+  const std::vector<Row> rows{{{1, 2, 3, 4, 5, 6, 7}}, {{8, 9, 1}, {0, 1, 0}}};
+  for (const int64_t width : {0, 6, 8}) {
+    const Batch batch = predicting_batch(rows, width);
+    REQUIRE(batch.context == std::max<int64_t>(width, 6));
+    CHECK(batch.scored == 7);
+    std::vector<int64_t> ids{1, 2, 3, 4, 5, 6}, targets{2, 3, 4, 5, 6, 7}, others{8, 9}, other_targets{9, kNoTarget};
+    for (std::vector<int64_t>* part : {&ids, &others}) part->resize(static_cast<size_t>(batch.context), 0);
+    for (std::vector<int64_t>* part : {&targets, &other_targets}) part->resize(static_cast<size_t>(batch.context), kNoTarget);
+    ids.insert(ids.end(), others.begin(), others.end());
+    targets.insert(targets.end(), other_targets.begin(), other_targets.end());
+    CHECK(batch.ids_bc == ids);
+    CHECK(batch.targets_bc == targets);
+  }
+}
+
+TEST_CASE("documents with a mask: what does not count is no target, long ones are cut, those without an answer left out") {
+  const ScratchFolder folder;
+  const Tokens tokens = answers(folder, "pairs", {{"ab", "cd"}, {"abcdefgh", "xy"}, {"e", "fgh"}});
+  REQUIRE(tokens.has_mask());
+  const auto kept = [&](int64_t context) {
+    const auto [some, counts] = keep_masked(tokens, context);
+    CHECK(counts.all == some.documents(0));
+    return std::vector<int64_t>{counts.all, counts.cut, counts.left_out};
+  };
+  CHECK(kept(9) == std::vector<int64_t>{3, 0, 0});
+  CHECK(kept(8) == std::vector<int64_t>{3, 1, 0});
+  CHECK(kept(7) == std::vector<int64_t>{2, 0, 1});
+  CHECK(kept(2) == std::vector<int64_t>{2, 2, 1});
+  CHECK(kept(1) == std::vector<int64_t>{1, 1, 2});
+  CHECK(error_of([&] {
+    keep_masked(answers(folder, "one", {{"abc", "d"}}), 2);
+  }) == "one: no answer of its 1 documents begins within a context of 2 tokens");
+  CHECK(error_of([&] { keep_masked(tokens, 0); }) == "documents with a mask: context 0, expected 1 or more");
+
+  const DocumentBatches batches(tokens, 2, 7);
+  REQUIRE(batches.batches() == 1);
+  const Batch batch = batches.at(0);
+  CHECK(batch.context == 3);
+  CHECK(batch.ids_bc == std::vector<int64_t>{'a', 'b', 'c', 'e', 'f', 'g'});
+  CHECK(batch.targets_bc == std::vector<int64_t>{kNoTarget, 'c', 'd', 'f', 'g', 'h'});
+  CHECK(batch.scored == 5);
+  CHECK(DocumentBatches(tokens, 5, 2).at(0).targets_bc == std::vector<int64_t>{kNoTarget, 'c', 'f', 'g'});
+  CHECK(DocumentBatches(tokens, 5, 9).batch() == 3);
+}
+
+TEST_CASE("packed documents with a mask are whole, follow each other in a row, and only their answers are targets") {
+  const ScratchFolder folder;
+  const Tokens tokens = keep_masked(answers(folder, "pairs", {{"ab", "cd"}, {"e", "fg"}, {"hi", "j"}}), 8).first;
+  SequenceStream stream({tokens}, {.context = 8, .seed = 1, .rows = RowKind::packed});
+  std::vector<Batch> rows = batches_of(stream, 2);
+  if (rows[0].ids_bc[0] != 'a') std::swap(rows[0], rows[1]);
+  const Batch& longest = rows[0];  // it has the longest document, and of the equal ones the first in the order of the epoch
+  const bool has_e = longest.ids_bc[4] == 'e';
+  const std::vector<int64_t> ids{'a', 'b', 'c', 'd', has_e ? 'e' : 'h', has_e ? 'f' : 'i', 0, 0};
+  CHECK(longest.ids_bc == ids);
+  CHECK(longest.targets_bc ==
+        (has_e ? std::vector<int64_t>{-1, 'c', 'd', -1, 'f', 'g', -1, -1} : std::vector<int64_t>{-1, 'c', 'd', -1, -1, 'j', -1, -1}));
+  CHECK(rows[0].scored + rows[1].scored == 5);
+  CHECK(rows[1].context == 8);
+  // As rows of their own they are as long as the longest of a batch, or as the context.
+  for (const bool wide : {false, true}) {
+    SequenceStream whole({tokens}, {.context = 8, .batch = 3, .seed = 1, .rows = RowKind::whole, .full_width = wide});
+    const Batch all = whole.next();
+    CHECK(all.context == (wide ? 8 : 3));
+    CHECK(all.scored == 5);
+  }
 }
 
 TEST_CASE("an epoch of packed rows has every document once, in another order than the next") {
   const ScratchFolder folder;
   const Tokens tokens = corpus(folder, "small", "abcdef", 200, 30);
-  SequenceStream stream({tokens}, {.context = 63, .seed = 9, .packs = true});
-  const auto targets = [&] {
+  SequenceStream stream({tokens}, {.context = 63, .seed = 9, .rows = RowKind::packed});
+  const auto epoch = [&] {
     int64_t scored = 0;
     std::vector<std::vector<int64_t>> rows;
     for (std::string block; block.empty() || stream.place().find(' ' + block) != std::string::npos;) {
-      const Batch batch = stream.next_step(1, 1)[0];
+      const Batch batch = stream.next();
       scored += batch.scored;
       rows.push_back(batch.ids_bc);
       if (block.empty()) block = stream.place().substr(stream.place().find(' ', stream.place().find(' ') + 1) + 1);
     }
-    CHECK(scored == tokens.size() - 200);
+    // Each token but the first of a row is a target; the first token of the rest of a cut document is there twice.
+    CHECK(scored >= tokens.size() - std::ssize(rows));
+    CHECK(scored <= tokens.size());
     return rows;
   };
-  const auto first = targets(), second = targets();
+  const auto first = epoch(), second = epoch();
   CHECK(first != second);
   // With the documents in the stream's own order every row would end within one.
   CHECK(std::ssize(first) * 64 < tokens.size() + 3 * 64);
@@ -366,7 +413,7 @@ TEST_CASE("evaluation has every document once, in order, cut to the context") {
   for (const int64_t size : {1, 6, 40, 100}) {
     const DocumentBatches batches(tokens, size, kContext);
     CHECK(batches.documents() == 40);
-    std::vector<Row> rows;
+    std::vector<Document> rows;
     for (int64_t i = 0; i < batches.batches(); ++i) {
       const Batch batch = batches.at(i);
       CHECK(batch.scored == batch.batch);
@@ -378,7 +425,8 @@ TEST_CASE("evaluation has every document once, in order, cut to the context") {
     for (int i = 0; i < 40; ++i) {
       const int number = i < 33 ? i : i - 33;
       const int64_t length = std::min<int64_t>(number + 1, kContext);
-      CHECK(rows[static_cast<size_t>(i)] == Row{number % 5, length, std::vector<int64_t>(static_cast<size_t>(length), 'a' + number % 26)});
+      CHECK(rows[static_cast<size_t>(i)] ==
+            Document{number % 5, length, std::vector<int64_t>(static_cast<size_t>(length), 'a' + number % 26)});
     }
   }
 }
@@ -386,26 +434,26 @@ TEST_CASE("evaluation has every document once, in order, cut to the context") {
 TEST_CASE("a training takes every document once per epoch, in another order each time") {
   const ScratchFolder folder;
   const Tokens tokens = labelled(folder, "a", 40);
-  SequenceStream stream({tokens}, {.context = kContext, .seed = 3, .shuffle_buffer = 16, .whole_documents = true});
-  std::set<std::vector<Row>> orders;
+  SequenceStream stream({tokens}, {.context = kContext, .batch = 5, .seed = 3, .shuffle_buffer = 16, .rows = RowKind::whole});
+  std::set<std::vector<Document>> orders;
   for (int epoch = 0; epoch < 2; ++epoch) {
-    const std::vector<Row> rows = documents_of(stream.next_step(8, 5));
+    const std::vector<Document> rows = documents_of(batches_of(stream, 8));
     orders.insert(rows);
   }
   CHECK(orders.size() == 2);
   // The buffer reaches over the end of an epoch, so 16 * 40 documents are 16 epochs, each document 16 times.
-  SequenceStream many({tokens}, {.context = kContext, .seed = 3, .shuffle_buffer = 16, .whole_documents = true});
-  std::map<Row, int> times;
-  for (const Row& row : documents_of(many.next_step(16, 40))) ++times[row];
+  SequenceStream many({tokens}, {.context = kContext, .batch = 40, .seed = 3, .shuffle_buffer = 16, .rows = RowKind::whole});
+  std::map<Document, int> times;
+  for (const Document& row : documents_of(batches_of(many, 16))) ++times[row];
   CHECK(times.size() == 40);
   CHECK(std::all_of(times.begin(), times.end(), [](const auto& each) { return each.second == 16; }));
 }
 
 TEST_CASE("documents without labels") {
   const ScratchFolder folder;
-  const Tokens plain = ShardedTokens::open(prepared(folder, "plain", "a\nb\n"), ByteTokenizer());
+  const Tokens plain = Tokens::open(prepared(folder, "plain", "a\nb\n"), ByteTokenizer());
   CHECK(error_of([&] { DocumentBatches(plain, 1, 4); }) == "plain: has no labels");
-  CHECK(error_of([&] { SequenceStream({plain}, {.context = 4, .whole_documents = true}); }) == "plain: has no labels");
+  CHECK(error_of([&] { SequenceStream({plain}, {.context = 4, .rows = RowKind::whole}); }) == "plain: has no labels");
   const Tokens tokens = labelled(folder, "a", 3);
   CHECK(error_of([&] { DocumentBatches(tokens, 0, 4); }) == "batches of documents: batch 0 and context 4, expected 1 or more of each");
   CHECK(error_of([&] { DocumentBatches(tokens, 2, 4).at(2); }) == "batches of documents: no batch 2 among 2");

@@ -1,5 +1,5 @@
-// Batches of texts and of the sorter against their definitions, on texts whose ids are their own positions, over odd sizes; and the token
-// that starts every document (Marks::first): the shards have it before each document, and no batch asks for it.
+// Batches of texts against their definitions, on texts whose ids are their own positions, over odd sizes; and the token that starts every
+// document (Marks::first): the shards have it before each document, and no batch asks for it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,11 +11,9 @@
 #include "core/random.h"
 #include "data/feeds/feed.h"
 #include "data/feeds/sequence_stream.h"
-#include "data/feeds/sorter.h"
-#include "data/shards/store.h"
+#include "tests/data/feeds/corpora.h"
 #include "tests/data/files.h"
 #include "tests/data/ids.h"
-#include "tests/data/shards/shard_files.h"
 
 using namespace ricci;
 using namespace test_data;
@@ -23,10 +21,10 @@ using namespace test_data;
 namespace {
 
 // The text 0, 1, 2, ... size - 1.
-Ids positions(int64_t size) {
+Tokens positions(int64_t size) {
   std::vector<int64_t> ids(static_cast<size_t>(size));
   std::iota(ids.begin(), ids.end(), 0);
-  return Ids(ids, size);
+  return tokens_of(ids, size);
 }
 
 int64_t at(const std::vector<int64_t>& values_bc, const Batch& batch, int64_t b, int64_t c) {
@@ -55,29 +53,6 @@ template <class Batches> void check_micro_batches(const Batches& whole, const Ba
   CHECK(ids == all.ids_bc);
   CHECK(targets == all.targets_bc);
   CHECK(scored == all.scored);
-}
-
-constexpr int64_t kSymbols = 3, kLength = 11, kRow = 2 * kLength;
-using Subset = SortingRows::Subset;
-
-std::vector<int64_t> read(const SortingRows& rows, int64_t first, int64_t count) {
-  std::vector<int64_t> ids(static_cast<size_t>(count));
-  rows.read(first, ids);
-  return ids;
-}
-
-std::set<std::vector<int64_t>> sequences_of(const SortingRows& rows) {
-  std::set<std::vector<int64_t>> all;
-  for (int64_t first = 0; first < rows.size(); first += kRow) all.insert(read(rows, first, kLength));
-  return all;
-}
-
-// a 0, b 1, | 2, which starts every text.
-std::shared_ptr<const Tokenizer> starting() {
-  return tokenizer_from_json(
-      R"({"added_tokens":[{"id":2,"content":"|"}],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"
-      R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"|"}},{"Sequence":{"id":"A"}}]},)"
-      R"("model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}})");
 }
 
 void check_counts(const Batch& batch) {
@@ -114,7 +89,7 @@ TEST_CASE("random crops: consecutive tokens, targets one ahead, every start equa
 }
 
 TEST_CASE("random crops: a function of seed, step and row alone") {
-  const Ids tokens = positions(100'000);
+  const Tokens tokens = positions(100'000);
   const RandomCrops crops(tokens, 12, 3, 7), resumed(tokens, 12, 3, 7), other_seed(tokens, 12, 3, 8);
   const RandomCrops small(tokens, 4, 3, 7);
   crops.at(3);
@@ -196,11 +171,12 @@ TEST_CASE("column batches: errors with all numbers") {
 }
 
 TEST_CASE("windows: every token but the first is scored once, with the context that the stride allows") {
-  for (const int64_t size : {9, 10, 16, 17, 18, 25, 66})
+  for (const int64_t size : {9, 10, 16, 17, 18, 25, 66}) {
+    const Tokens tokens = positions(size);
     for (const int64_t context : {1, 2, 8})
       for (int64_t stride = 1; stride <= context; ++stride)
         for (const int64_t rows : {1, 3, 100}) {
-          const Windows windows(positions(size), rows, context, stride);
+          const Windows windows(tokens, rows, context, stride);
           std::vector<int64_t> times(static_cast<size_t>(size));
           int64_t wrong = 0, seen = 0, scored = 0;
           for (int64_t index = 0; index < windows.batches(); ++index) {
@@ -210,7 +186,7 @@ TEST_CASE("windows: every token but the first is scored once, with the context t
             for (int64_t b = 0; b < batch.batch; ++b, ++seen)
               for (int64_t c = 0; c < context; ++c) {
                 const int64_t place = seen * stride + c, target = at(batch.targets_bc, batch, b, c);
-                wrong += at(batch.ids_bc, batch, b, c) != (place < size ? place : 0);
+                wrong += at(batch.ids_bc, batch, b, c) != (place < size - 1 ? place : 0);  // the last token is only a target
                 if (target == kNoTarget) continue;
                 wrong += target != place + 1;
                 wrong += c + 1 < std::min(target, context - stride + 1);  // tokens in front of the target
@@ -221,14 +197,16 @@ TEST_CASE("windows: every token but the first is scored once, with the context t
           wrong += times[0] != 0 || std::count(times.begin(), times.end(), 1) != size - 1;
           if (wrong) FAIL("size " << size << " context " << context << " stride " << stride << " rows " << rows);
         }
+  }
 }
 
 TEST_CASE("windows: positions in front of the first that is scored have no target") {
-  for (const int64_t size : {9, 10, 18})
+  for (const int64_t size : {9, 10, 18}) {
+    const Tokens tokens = positions(size);
     for (const int64_t context : {1, 7})
       for (int64_t stride = 1; stride <= context; ++stride)
         for (int64_t from = 0; from < context; ++from) {
-          const Windows all(positions(size), 3, context, stride), later(positions(size), 3, context, stride, from);
+          const Windows all(tokens, 3, context, stride), later(tokens, 3, context, stride, from);
           int64_t wrong = all.batches() != later.batches();
           for (int64_t index = 0; index < all.batches(); ++index) {
             const Batch whole = all.at(index), part = later.at(index);
@@ -243,9 +221,10 @@ TEST_CASE("windows: positions in front of the first that is scored have no targe
           }
           if (wrong) FAIL("size " << size << " context " << context << " stride " << stride << " from " << from);
         }
+  }
   // The last window has one target, at its position 0, and scores none.
   const Batch last = Windows(positions(10), 1, 4, 4, 2).at(2);
-  CHECK(last.ids_bc == std::vector<int64_t>{8, 9, 0, 0});
+  CHECK(last.ids_bc == std::vector<int64_t>{8, 0, 0, 0});
   CHECK(last.targets_bc == std::vector<int64_t>{-1, -1, -1, -1});
   CHECK(last.scored == 0);
 }
@@ -262,7 +241,7 @@ TEST_CASE("windows: errors with both numbers") {
 
 TEST_CASE("batches: sizes at the end of the range of 64 bits are errors or as many as there are") {
   std::vector<int64_t> ids(40, 1);
-  const Ids tokens(ids, 5);
+  const Tokens tokens = tokens_of(ids, 5);
   const Windows all(tokens, INT64_MAX, 4, 4);
   CHECK(all.batches() == 1);
   CHECK(all.batch() == all.count());
@@ -275,99 +254,18 @@ TEST_CASE("batches: sizes at the end of the range of 64 bits are errors or as ma
   CHECK(contains(error_of([&] { crops.at(0); }), "more tokens than 64 bits can count"));
 }
 
-TEST_CASE("sorter: a row is a sequence and its symbols in order") {
-  const SortingRows rows(kSymbols, kLength, Subset::training, 50);
-  CHECK(rows.size() == 50 * kRow);
-  CHECK(rows.vocab_size() == kSymbols);
-  const std::vector<int64_t> all = read(rows, 0, rows.size());
-  for (int64_t first = 0; first < rows.size(); first += kRow) {
-    std::vector<int64_t> row(all.begin() + first, all.begin() + first + kLength);
-    CHECK(std::all_of(row.begin(), row.end(), [](int64_t symbol) { return symbol >= 0 && symbol < kSymbols; }));
-    std::sort(row.begin(), row.end());
-    CHECK(std::equal(row.begin(), row.end(), all.begin() + first + kLength));
-  }
-  for (const auto& [first, count] : {std::pair{0, 5}, {7, 40}, {21, 2}, {500, 1}, {1099, 1}})
-    CHECK(read(rows, first, count) == std::vector<int64_t>(all.begin() + first, all.begin() + first + count));
-}
-
-TEST_CASE("sorter: training never sees what is held out") {
-  const auto training = sequences_of({kSymbols, kLength, Subset::training, 3000}),
-             held_out = sequences_of({kSymbols, kLength, Subset::held_out, 1000});
-  CHECK(training.size() > 2900);
-  CHECK(held_out.size() > 950);
-  CHECK(std::none_of(held_out.begin(), held_out.end(), [&](const auto& sequence) { return training.contains(sequence); }));
-  // With few sequences, training sees about seven eighths of them all.
-  const auto few = sequences_of({2, kLength, Subset::training, 40'000}), others = sequences_of({2, kLength, Subset::held_out, 20'000});
-  CHECK(few.size() + others.size() == 2048);
-  CHECK(others.size() > 192);
-  CHECK(others.size() < 320);
-  CHECK(SortingRows(kSymbols, kLength, Subset::training, 9).hash() != SortingRows(kSymbols, kLength, Subset::held_out, 9).hash());
-}
-
-TEST_CASE("sorter: batches predict the sorted symbols alone") {
-  const SortingRows rows(kSymbols, kLength, Subset::held_out, 7);
-  const SortingBatches batches(rows, kLength, 3, 1);
-  CHECK(batches.batches() == 3);
-  CHECK(batches.context() == 21);
-  int64_t row = 0;
-  for (int64_t i = 0; i < 3; ++i) {
-    const Batch batch = batches.at(i);
-    CHECK(batch.batch == (i < 2 ? 3 : 1));
-    CHECK(batch.scored == batch.batch * kLength);
-    for (int64_t b = 0; b < batch.batch; ++b, ++row) {
-      const std::vector<int64_t> ids = read(rows, row * kRow, kRow);
-      const auto begin = b * batch.context;
-      CHECK(std::equal(ids.begin(), ids.end() - 1, batch.ids_bc.begin() + begin));
-      CHECK(std::count(batch.targets_bc.begin() + begin, batch.targets_bc.begin() + begin + kLength - 1, kNoTarget) == kLength - 1);
-      CHECK(std::equal(ids.begin() + kLength, ids.end(), batch.targets_bc.begin() + begin + kLength - 1));
-    }
-  }
-}
-
-TEST_CASE("sorter: micro-batches of a step are the rows of the whole step, and seeds and steps differ") {
-  for (const int64_t count : {1000, 4}) {  // rows; a step may have more than there are
-    const SortingRows rows(kSymbols, kLength, Subset::training, count);
-    const SortingBatches halves(rows, kLength, 5, 7), whole(rows, kLength, 10, 7), other(rows, kLength, 5, 8);
-    CHECK(halves.at(3, 1).batch == 5);
-    check_micro_batches(whole, halves, 3, 2);
-    CHECK(halves.at(3, 0).ids_bc != halves.at(4, 0).ids_bc);
-    CHECK(halves.at(3, 0).ids_bc != other.at(3, 0).ids_bc);
-    CHECK(whole.batch() == std::min<int64_t>(10, count));
-    CHECK(whole.at(0).batch == whole.batch());
-  }
-}
-
-TEST_CASE("sorter: what cannot be is said") {
-  const auto complaint = [](int64_t symbols, int64_t length, int64_t rows) {
-    return error_of([&] { SortingRows(symbols, length, Subset::training, rows); });
-  };
-  CHECK(complaint(1, 11, 5) == "sorter: 1 symbols, expected 2 to 26");
-  CHECK(complaint(27, 11, 5) == "sorter: 27 symbols, expected 2 to 26");
-  CHECK(complaint(3, 2, 5) == "sorter: sequences of 2 symbols, expected 3 to 4096");
-  CHECK(complaint(3, 6, 5) == "sorter: 3 symbols make 729 sequences of 6, expected 1024 or more");
-  CHECK(complaint(3, 11, 0) == "sorter: 0 rows, expected 1 or more");
-  const SortingRows rows(3, 11, Subset::training, 5);
-  CHECK(error_of([&] { SortingBatches(rows, 10, 1, 1); }) == "sorter: sorter (training) has 110 tokens, which are no rows of two times 10");
-  CHECK(error_of([&] { SortingBatches(rows, INT64_MAX, 1, 1); }).starts_with("sorter: sorter (training) has 110 tokens"));
-  CHECK(error_of([&] { SortingBatches(rows, 11, 0, 1); }) == "sorter: sequences of 11 symbols and batch 0, expected 1 or more of each");
-  CHECK(error_of([&] { SortingBatches(rows, 0, 1, 1); }) == "sorter: sequences of 0 symbols and batch 1, expected 1 or more of each");
-  CHECK(error_of([&] { SortingBatches(rows, 11, 2, 1).at(3); }) == "sorter: batch 3, expected 0 to 2");
-  CHECK(error_of([&] { SortingBatches(rows, 11, 2, 1).at(-1, 0); }) == "sorter: step -1 and micro-batch 0, expected 0 or more of each");
-}
-
 TEST_CASE("first token: it starts every document, and is no target of crops, columns, windows and streams") {
   const ScratchFolder folder;
-  const std::string path = folder.write("a.jsonl", "{\"text\":\"ab\"}\n{\"text\":\"b\"}\n{\"text\":\"aab\"}\n");
   const Tokens tokens =
-      open_source({.files = TextSource(path), .documents = {.format = format_of(kJsonl)}}, starting(), folder / "cache").train;
+      records(folder, "a", "{\"text\":\"ab\"}\n{\"text\":\"b\"}\n{\"text\":\"aab\"}\n", {.format = format_of(kJsonl)}, starting());
   CHECK(read_all(tokens) == std::vector<int64_t>{2, 0, 1, 2, 1, 2, 0, 0, 1});
   CHECK(tokens.first_id() == 2);
 
   check_counts(Windows(tokens, 2, 4, 4).at(0));
   check_counts(ColumnBatches(tokens, 2, 2, 4).at(0));
   check_counts(RandomCrops(tokens, 3, 6, 1).at(0));
-  SequenceStream stream({tokens}, {.context = 6, .seed = 1, .shuffle_buffer = 1});
-  check_counts(stream.next_step(1, 2)[0]);
+  for (const RowKind rows : {RowKind::cut, RowKind::packed})
+    check_counts(SequenceStream({tokens}, {.context = 6, .batch = 2, .seed = 1, .shuffle_buffer = 1, .rows = rows}).next());
   // The windows ask for all others but the first token of the text.
   const Windows windows(tokens, 1, 4, 4);
   CHECK(windows.at(0).targets_bc == std::vector<int64_t>{0, 1, kNoTarget, 1});
@@ -378,9 +276,9 @@ TEST_CASE("first token: one text is one document, of however many pieces") {
   const ScratchFolder folder;
   std::string text;
   for (int i = 0; i < 270'000; ++i) text += "ab"[i % 2];
-  const Tokens tokens = open_source({.files = TextSource(folder.write("a.txt", text))}, starting(), folder / "cache").train;
-  const std::vector<int64_t> ids = read_all(tokens);
-  CHECK(tokens.size() == 270'001);
+  const std::string path = prepare(folder, "a", {.files = TextSource(folder.write("a.txt", text)), .joined = true}, starting());
+  const std::vector<int64_t> ids = read_all(Tokens::open(path, *starting()));
+  CHECK(ids.size() == 270'001);
   CHECK(ids[0] == 2);
   CHECK(std::count(ids.begin(), ids.end(), 2) == 1);
 }

@@ -3,7 +3,6 @@
 
 #include "core/json/value.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
-#include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/words/word_tokenizer.h"
@@ -107,12 +106,8 @@ TEST_CASE("tokenizer.json: a model does not know a token that was only added, al
   CHECK(outside->hash() == inside->hash());
   CHECK(outside->to_json() != inside->to_json());
   const auto ended = [](const auto& tokenizer) { return with_eos(tokenizer, Eos::document, "ab"); };
-  const auto talking = [](const auto& tokenizer) {
-    return ChatTokenizer(tokenizer, chat_template({"", "{content}", "{content}", "{content}ab", "ab", ""}));
-  };
   CHECK(ended(outside)->hash() == ended(inside)->hash());
   CHECK(ended(outside)->hash() != outside->hash());
-  CHECK(talking(outside).hash() == talking(inside).hash());
 }
 
 TEST_CASE("tokenizer.json: a template gives the first token, added tokens say which mark a text; both are written again") {

@@ -37,11 +37,9 @@ using Words = std::vector<std::string>;
 
 Words bert_words(const std::string& text) {
   Words words;
-  for (size_t at = 0, space_end = 0; at < text.size();) {
-    const size_t end = bert_word_end(text, at, space_end);
-    if (end > at) words.push_back(text.substr(at, end - at));
-    at = end > at ? end : space_end;
-  }
+  size_t position = 0;
+  for (std::string_view word = next_bert_word(text, position); !word.empty(); word = next_bert_word(text, position))
+    words.emplace_back(word);
   return words;
 }
 
@@ -100,7 +98,7 @@ TEST_CASE("utf8: cutting, counting, describing") {
 TEST_CASE("char tokenizer: ids are ranks in the sorted set of characters") {
   const ScratchFolder folder;
   const std::string text = "hé\nworld 語 𝄞😀" + mixed_text(100'000, 6);
-  const auto tokenizer = CharTokenizer::of_text(TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD)));
+  const auto tokenizer = CharTokenizer::of_text({TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD))});
   std::set<char32_t> sorted;
   std::vector<char32_t> codes;
   for (size_t at = 0; at < text.size(); at += decode_utf8(text, at).bytes) codes.push_back(decode_utf8(text, at).code);
@@ -139,10 +137,10 @@ TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middl
   const std::string good = mixed_text(300'000, 7);
   const std::string size = std::to_string(good.size());
   const TextSource middle = TextSource(folder.write("middle", good + "\xe9" + good)).read_as(Encoding::bytes);
-  CHECK(error_of([&] { CharTokenizer::of_text(middle); }) ==
+  CHECK(error_of([&] { CharTokenizer::of_text({middle}); }) ==
         "middle: char tokenizer: byte " + size + " (value 0xe9) is not valid UTF-8; tokenizer: byte reads any bytes");
   const TextSource end = TextSource(folder.write("end", good + "\xf0\x9d\x84")).read_as(Encoding::bytes);
-  CHECK(error_of([&] { CharTokenizer::of_text(end); }) ==
+  CHECK(error_of([&] { CharTokenizer::of_text({end}); }) ==
         "end: char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8; tokenizer: byte reads any bytes");
 }
 
@@ -174,7 +172,7 @@ TEST_CASE("tokenizer: the tokens that two vocabularies write alike, each once") 
 TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {
   const std::string path = corpus("tinyshakespeare/input.txt");
   if (path.empty()) return test::skip("needs tinyshakespeare/input.txt under $RICCI_DATA");
-  const CharTokenizer tokenizer = CharTokenizer::of_text(TextSource(path));
+  const CharTokenizer tokenizer = CharTokenizer::of_text({TextSource(path)});
   CHECK(tokenizer.vocab_size() == 65);
   std::vector<int64_t> ids(65);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i);

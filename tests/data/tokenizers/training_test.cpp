@@ -7,13 +7,11 @@
 #include <map>
 
 #include "core/cpu/parallel.h"
-#include "data/shards/document_reader.h"
-#include "data/shards/pieces.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/training/pair_merging.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
+#include "tests/data/encoded.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -80,9 +78,9 @@ std::shared_ptr<const Tokenizer> wordpiece() {
 }
 
 // Of a kind that is made from a text, or WordPiece.
-std::shared_ptr<const Tokenizer> tokenizer_of(const std::string& kind, const Texts& texts, int64_t vocab, Eos after = Eos::none) {
+std::shared_ptr<const Tokenizer> tokenizer_of(const std::string& kind, const Documents& documents, int64_t vocab, Eos after = Eos::none) {
   if (kind == "wordpiece") return with_eos(wordpiece(), after, "<eos>");
-  return train_tokenizer(*find_tokenizer_kind(kind), texts, {.vocab = vocab}, {.after = after});
+  return train_tokenizer(*find_tokenizer_kind(kind), documents, {.vocab = vocab}, {.after = after});
 }
 
 std::string random_parts(std::span<const char* const> kinds, size_t parts, uint64_t seed) {
@@ -120,7 +118,7 @@ std::shared_ptr<const Tokenizer> altered(const Tokenizer& tokenizer, const BpeOp
 // One of each kind, some with <eos>, made from a text of the kind that is encoded.
 std::vector<std::shared_ptr<const Tokenizer>> make_tokenizers() {
   const ScratchFolder folder;
-  const TextSource text = TextSource(folder.write("text", random_text(5'000, 1))).read_as(Encoding::bytes);
+  const Documents text{TextSource(folder.write("text", random_text(5'000, 1))).read_as(Encoding::bytes)};
   std::vector<std::shared_ptr<const Tokenizer>> made;
   for (const TokenizerKind& kind : tokenizer_kinds()) {
     const TrainingOptions options{.vocab = kind.needs_size ? 400 : 0, .special = {"<s>"}};
@@ -166,7 +164,7 @@ TEST_CASE("learning merges: against the definition") {
 
 TEST_CASE("training: the same vocabulary on any number of threads") {
   const ScratchFolder folder;
-  const TextSource text(folder.write("text", random_words(120'000, 5)));  // more than one part of 256 KiB
+  const Documents text{TextSource(folder.write("text", random_words(120'000, 5)))};  // more than one part of 256 KiB
   for (const TokenizerKind& kind : tokenizer_kinds()) {
     const TrainingOptions options{.vocab = kind.needs_size ? 400 : 0};
     std::string json;
@@ -183,7 +181,7 @@ TEST_CASE("training: the same vocabulary on any number of threads") {
 TEST_CASE("training: byte pair encoding") {
   const ScratchFolder folder;
   const std::string words = "low low low low low lower lower newest newest newest newest newest newest widest widest widest\n";
-  const TextSource text(folder.write("text", words));
+  const Documents text{TextSource(folder.write("text", words))};
   const auto tokenizer = train_bpe(text, {.vocab = 262, .special = {"<eos>"}});
   CHECK(tokenizer->vocab_size() == 262);
   CHECK(tokenizer->find("<eos>") == 0);
@@ -198,7 +196,7 @@ TEST_CASE("training: byte pair encoding") {
 
 TEST_CASE("training: words, the most frequent first") {
   const ScratchFolder folder;
-  const TextSource text(folder.write("text", "b a c b\nb a <unk> d\n"));
+  const Documents text{TextSource(folder.write("text", "b a c b\nb a <unk> d\n"))};
   const auto all = train_tokenizer(*find_tokenizer_kind("word"), text, {.min_count = 1}, {.after = Eos::line});
   CHECK(all->vocab_size() == 6);
   CHECK(all->encode("b a c d\n") == Ids{2, 3, 4, 5, 1});
@@ -209,7 +207,7 @@ TEST_CASE("training: words, the most frequent first") {
 
 TEST_CASE("training: errors") {
   const ScratchFolder folder;
-  const TextSource text(folder.write("text", "a b"));
+  const Documents text{TextSource(folder.write("text", "a b"))};
   CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("bpe"), text, {}, {}); }) ==
         "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
   CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("byte"), text, {}, {.after = Eos::line}); }) ==
@@ -222,7 +220,8 @@ TEST_CASE("training: errors") {
 
 TEST_CASE("restricting: special pieces stay, found as they are written") {
   const ScratchFolder folder;
-  const TextSource large(folder.write("large", random_words(20'000, 1))), small(folder.write("small", "ab cd <unk> ab"));
+  const Documents large{TextSource(folder.write("large", random_words(20'000, 1)))},
+      small{TextSource(folder.write("small", "ab cd <unk> ab"))};
   for (const char* name : {"bpe", "wordpiece"}) {
     const auto full = tokenizer_of(name, large, 300);
     const auto fewer = restrict_to(small, *with_additions(*full, {.pieces = {"<unk>", "<end>"}}));
@@ -243,7 +242,8 @@ TEST_CASE("restricting: special pieces stay, found as they are written") {
 
 TEST_CASE("restricting: fewer pieces, the same text; a piece behind every line or document stays, also where the text has none") {
   const ScratchFolder folder;
-  const TextSource large(folder.write("large", random_words(20'000, 1))), small(folder.write("small", random_words(300, 2) + "a"));
+  const Documents large{TextSource(folder.write("large", random_words(20'000, 1)))},
+      small{TextSource(folder.write("small", random_words(300, 2) + "a"))};
   const std::string text = read_file(folder / "small");
   for (const char* name : {"bpe", "wordpiece", "word"})
     for (const Eos after : {Eos::none, Eos::line, Eos::document}) {
@@ -266,15 +266,15 @@ TEST_CASE("training: no piece reaches from a document into the next") {
   const ScratchFolder folder;
   std::string lines;
   for (int i = 0; i < 4; ++i) lines += "{\"text\":\"ab\"}\n{\"text\":\"\\n\\n\"}\n";
-  const TextSource files(folder.write("a.jsonl", lines)), joined(folder.write("a.txt", "ab\n\nab\n\nab\n\nab\n\n"));
-  const Texts documents = documents_of(files, {.format = format_of(kJsonl)});
+  const Documents documents{TextSource(folder.write("a.jsonl", lines)), {.format = format_of(kJsonl)}},
+      joined{.files = TextSource(folder.write("a.txt", "ab\n\nab\n\nab\n\nab\n\n")), .joined = true};
   const auto of_documents = train_bpe(documents, {.vocab = 300}), of_text = train_bpe(joined, {.vocab = 300});
   CHECK(of_documents->vocab_size() == 258);  // the bytes, "ab" and "\n\n"
   CHECK(of_documents->encode("abab\n\n\n\n") == Ids{256, 256, 257, 257});
   CHECK(of_text->vocab_size() == 257);  // the split pattern parts the line ends before a word
-  const Texts pairs = documents_of(TextSource(folder.write("b.tsv", "ab\nab\nab\nab")), {.format = format_of(kTsv)});
+  const Documents pairs{TextSource(folder.write("b.tsv", "ab\nab\nab\nab")), {.format = format_of(kTsv)}};
   CHECK(train_bpe(pairs, {.vocab = 300})->vocab_size() == 257);
-  CHECK(train_bpe(TextSource(folder.write("b.txt", "abababab")), {.vocab = 300})->vocab_size() == 258);  // "ab" and "abab"
+  CHECK(train_bpe({TextSource(folder.write("b.txt", "abababab"))}, {.vocab = 300})->vocab_size() == 258);  // "ab" and "abab"
   CHECK(train_words(pairs, {})->encode("ab abab") == Ids{1, 0});
   CHECK(restrict_to(pairs, *of_documents)->vocab_size() == 257);
 }
@@ -309,8 +309,7 @@ TEST_CASE("streams: ids and errors do not depend on the number of threads") {
       CHECK(tokenizer->encode(text) == whole);
       Ids streamed;
       int64_t bytes = 0;
-      TextReader reader(source, 0, [&](std::string_view known) { return tokenizer->complete_prefix(known); });
-      for_each_encoded(reader, *tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
+      for_each_encoded({source}, *tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
         streamed.insert(streamed.end(), ids.begin(), ids.end());
         bytes += is_first ? std::ssize(piece.text) : 0;
       });
@@ -321,9 +320,8 @@ TEST_CASE("streams: ids and errors do not depend on the number of threads") {
     }
   }
   const TextSource invalid = TextSource(folder.write("invalid", text + " \xe9 " + text + " \xe8 ")).read_as(Encoding::bytes);
-  const auto words = train_words(source, {});
-  TextReader reader(invalid, 0, [&](std::string_view known) { return words->complete_prefix(known); });
-  CHECK(error_of([&] { for_each_encoded(reader, *words, [](const DocumentPiece&, bool, std::span<const int64_t>) {}); }) ==
+  const auto words = train_words({source}, {});
+  CHECK(error_of([&] { for_each_encoded({invalid}, *words, [](const DocumentPiece&, bool, std::span<const int64_t>) {}); }) ==
         "invalid: word tokenizer: byte " + std::to_string(text.size() + 1) + " (value 0xe9) is not valid UTF-8");
 }
 

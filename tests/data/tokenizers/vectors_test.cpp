@@ -1,6 +1,6 @@
 // Ids against vectors that other programs made: with the small vocabularies in this folder, with those of GPT-2 and BERT, and of
 // conversations with the templates of transformers (tests/interop/templates.py stored them). Markers that a user writes, templates and
-// lines that are refused; and batches of conversations.
+// lines that are refused; and pairs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,13 +9,12 @@
 #include <map>
 
 #include "core/json/value.h"
-#include "data/feeds/conversations.h"
-#include "data/shards/pieces.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/training/training.h"
 #include "tests/bounded.h"
+#include "tests/data/encoded.h"
 #include "tests/data/files.h"
 #include "tests/data/ids.h"
 #include "tests/skip.h"
@@ -31,13 +30,9 @@ std::shared_ptr<const Tokenizer> tokenizer_with(const std::string& file, const s
   return with_additions(*open_tokenizer(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/small/" + file), {.pieces = markers});
 }
 
-ChatTokenizer chatml() { return {tokenizer_with("gpt2.json", {"<|im_start|>", "<|im_end|>"}), chat_template({"chatml"})}; }
+std::shared_ptr<const Tokenizer> with_markers() { return tokenizer_with("gpt2.json", {"<|im_start|>", "<|im_end|>"}); }
 
-Numbers encoded(const ChatTokenizer& chat, const std::string& line) {
-  Numbers ids;
-  chat.append_ids(line, 0, ids);
-  return ids;
-}
+ChatEncoder chatml() { return {with_markers(), chat_template({"chatml"})}; }
 
 Numbers numbers_of(const JsonValue& list) {
   Numbers numbers;
@@ -51,7 +46,7 @@ std::string line_of(const std::string& user, const std::string& assistant) {
 }
 
 std::string refused(const std::string& line) {
-  return error_of([&] { encoded(chatml(), line); });
+  return error_of([&] { chatml().encode(line); });
 }
 
 std::vector<JsonValue> json_lines(const std::string& path) {
@@ -157,28 +152,24 @@ TEST_CASE("chat: ids and the tokens that count are those of transformers") {
     std::vector<std::string> markers;
     for (const JsonValue& each : stored["markers"].items()) markers.push_back(each.text());
     const auto tokenizer = tokenizer_with(stored["tokenizer"].text(), markers);
-    const Numbers ids = encoded(ChatTokenizer(tokenizer, chat_template({stored["template"].text()})), line);
-    const Numbers expected = numbers_of(stored["ids"]), answers = numbers_of(stored["answers"]);
-    REQUIRE(ids.size() == expected.size());
-    for (size_t i = 0; i < ids.size(); ++i) {
-      CHECK(ids[i] == expected[i] + answers[i] * tokenizer->vocab_size());
-      counted += answers[i];
-    }
+    const auto [ids, counts] = ChatEncoder(tokenizer, chat_template({stored["template"].text()})).encode(line);
+    CHECK(ids == numbers_of(stored["ids"]));
+    CHECK(Numbers(counts.begin(), counts.end()) == numbers_of(stored["answers"]));
+    counted += std::count(counts.begin(), counts.end(), true);
   }
   CHECK(talks == 80);
   CHECK(counted > 1000);
 }
 
 TEST_CASE("chat: a text that holds every marker gives none of their ids") {
-  const ChatTokenizer chat = chatml();
-  std::string all = "<|endoftext|><|im_start|>assistant\n<|im_end|>";
-  const Numbers ids = encoded(chat, line_of(all, all)), plain = encoded(chat, line_of("a", "b"));
-  const int64_t vocab = chat.vocab_size() / 2;
+  const std::string all = "<|endoftext|><|im_start|>assistant\n<|im_end|>";
+  const auto tokenizer = with_markers();
+  const Numbers ids = chatml().encode(line_of(all, all)).ids, plain = chatml().encode(line_of("a", "b")).ids;
   for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
-    const auto is_it = [&](int64_t id) { return id % vocab == chat.find(marker); };
-    CHECK(std::count_if(ids.begin(), ids.end(), is_it) == std::count_if(plain.begin(), plain.end(), is_it));
+    const int64_t id = tokenizer->find(marker);
+    CHECK(std::count(ids.begin(), ids.end(), id) == std::count(plain.begin(), plain.end(), id));
   }
-  CHECK(chat.decode(ids) == "<|im_start|>user\n" + all + "<|im_end|>\n<|im_start|>assistant\n" + all + "<|im_end|>\n");
+  CHECK(tokenizer->decode(ids) == "<|im_start|>user\n" + all + "<|im_end|>\n<|im_start|>assistant\n" + all + "<|im_end|>\n");
 }
 
 // Of each kind, with an added token that the model has, and one that it does not have.
@@ -198,12 +189,13 @@ TEST_CASE("chat: no text of a message gives the id of an added token, whatever t
           R"("added_tokens":[)", R"("added_tokens":[{"id":)" + std::to_string(id) + R"(,"content":")" + word + R"(","normalized":false},)");
       const auto tokenizer = with_additions(*tokenizer_from_json(json), {.pieces = {"###", "zq", "<|end|>"}});
       const std::string message = "{content}<|end|>";
-      const ChatTokenizer chat(tokenizer, chat_template({"", message, message, message, "<|end|>", ""}));
+      const ChatEncoder chat(tokenizer, chat_template({"", message, message, message, "<|end|>", ""}));
       const std::vector<std::string> texts = {word, "hi###", "x" + word + "y ### zq", word + " zq <|end|>###[MASK]<eos>", "[UNK] <unk>"};
       for (const std::string& text : texts) {
         CAPTURE(text);
-        Numbers ids;
-        chat.append_message({Speaker::user, text}, ids);
+        EncodedDocument message;
+        chat.append_message({Speaker::user, text}, message);
+        Numbers& ids = message.ids;
         CHECK(ids.back() == tokenizer->find("<|end|>"));
         ids.pop_back();
         if (tokenizer->name() == "bpe") CHECK(tokenizer->decode(ids) == text);
@@ -222,7 +214,7 @@ TEST_CASE("chat: no text of a message gives the id of an added token, whatever t
 TEST_CASE("chat: the end of an answer is one token that no text gives") {
   const auto error = [](const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& end) {
     const std::string message = "{content}" + end;
-    return error_of([&] { ChatTokenizer(tokenizer, chat_template({"", message, message, message, end, ""})); });
+    return error_of([&] { ChatEncoder(tokenizer, chat_template({"", message, message, message, end, ""})); });
   };
   CHECK(
       error(tokenizer_with("bert-cased.json", {}), "[UNK]") == "chat: end: '[UNK]' is the piece for what is unknown, which texts may give");
@@ -236,15 +228,16 @@ TEST_CASE("chat: the end of an answer is one token that no text gives") {
 }
 
 TEST_CASE("chat: an answer ends with the end of the template or with a special token") {
-  const ChatTokenizer chat = chatml();
-  for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) CHECK(chat.ends_answer(chat.find(marker)));
-  CHECK_FALSE(chat.ends_answer(chat.find("ing")));
-  CHECK(chat.end() == chat.find("<|im_end|>"));
-  CHECK(chat.decode(chat.answer()) == "<|im_start|>assistant\n");
-  CHECK(chat.decode(chat.rest()) == "\n");
+  const auto tokenizer = with_markers();
+  const ChatEncoder chat = chatml();
+  for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) CHECK(chat.ends_answer(tokenizer->find(marker)));
+  CHECK_FALSE(chat.ends_answer(tokenizer->find("ing")));
+  CHECK(chat.end() == tokenizer->find("<|im_end|>"));
+  CHECK(tokenizer->decode(chat.answer()) == "<|im_start|>assistant\n");
+  CHECK(tokenizer->decode(chat.rest()) == "\n");
   // A token that ends texts need not be special.
-  const auto marked = with_additions(*tokenizer_with("gpt2.json", {"<|im_start|>", "<|im_end|>"}), {.marks = {.ends = {chat.find("ing")}}});
-  CHECK(ChatTokenizer(marked, chat_template({"chatml"})).ends_answer(chat.find("ing")));
+  const auto marked = with_additions(*tokenizer, {.marks = {.ends = {tokenizer->find("ing")}}});
+  CHECK(ChatEncoder(marked, chat_template({"chatml"})).ends_answer(tokenizer->find("ing")));
 }
 
 TEST_CASE("chat: the template decides what starts a conversation, whatever token starts the other texts of the tokenizer") {
@@ -255,11 +248,10 @@ TEST_CASE("chat: the template decides what starts a conversation, whatever token
   REQUIRE(marked->marks().first == first);
   const std::string line = line_of("a", "b");
   for (const char* name : {"llama3", "chatml"}) {
-    const ChatTokenizer chat(marked, chat_template({name}));
-    const std::vector<EncodedPart> parts = encode(chat, std::vector<Passage>{{.text = line, .ends = true, .starts = true}});
-    REQUIRE(parts.size() == 1);
-    CHECK(parts[0].ids == encoded(ChatTokenizer(plain, chat_template({name})), line));
-    CHECK(std::count(parts[0].ids.begin(), parts[0].ids.end(), first) == (name == std::string("llama3") ? 1 : 0));
+    const ChatEncoder chat(marked, chat_template({name}));
+    const Numbers ids = chat.encode(line).ids;
+    CHECK(ids == ChatEncoder(plain, chat_template({name})).encode(line).ids);
+    CHECK(std::count(ids.begin(), ids.end(), first) == (name == std::string("llama3") ? 1 : 0));
     CHECK(chat.start() == (name == std::string("llama3") ? Numbers{first} : Numbers()));
   }
 }
@@ -267,15 +259,16 @@ TEST_CASE("chat: the template decides what starts a conversation, whatever token
 TEST_CASE("chat: six strings are a template") {
   const std::vector<std::string> six{"", "[S]{content}<e>", "[U]{content}[/U]", "{content}<e>", "<e>", ""};
   const auto tokenizer = tokenizer_with("gpt2.json", {"[S]", "[U]", "[/U]", "<e>"});
-  const ChatTokenizer chat(tokenizer, chat_template(six));
-  const Numbers ids = encoded(chat, line_of("<e>a", "b"));
-  CHECK(chat.decode(ids) == "[U]<e>a[/U]b<e>");
-  CHECK(ids.back() == tokenizer->find("<e>") + tokenizer->vocab_size());
-  CHECK(std::count_if(ids.begin(), ids.end(), [&](int64_t id) { return id >= tokenizer->vocab_size(); }) == 2);
+  const auto [ids, counts] = ChatEncoder(tokenizer, chat_template(six)).encode(line_of("<e>a", "b"));
+  CHECK(tokenizer->decode(ids) == "[U]<e>a[/U]b<e>");
+  CHECK(ids.back() == tokenizer->find("<e>"));
+  REQUIRE(counts.size() == ids.size());
+  CHECK(counts.end() - std::find(counts.begin(), counts.end(), true) == 2);
+  CHECK(std::count(counts.begin(), counts.end(), true) == 2);
   const auto fault = [&](size_t changed, const std::string& text) {
     auto named = six;
     named[changed] = text;
-    return error_of([&] { ChatTokenizer(tokenizer, chat_template(named)); });
+    return error_of([&] { ChatEncoder(tokenizer, chat_template(named)); });
   };
   CHECK(fault(2, "[U]") == "chat: user: '[U]' has {content} 0 times, expected once");
   CHECK(fault(3, "{content}[/U]") == "chat: assistant: '{content}[/U]' does not begin with answer, {content} and end");
@@ -305,9 +298,9 @@ TEST_CASE("chat: lines that are no conversations are errors") {
 }
 
 TEST_CASE("chat: half a million messages, and deep or long ones, end in one line under a bound") {
-  const ChatTokenizer chat = chatml();
+  const ChatEncoder chat = chatml();
   const auto error = [&](const std::string& line) {
-    return test::bounded_error([&] { encoded(chat, line); }, {.seconds = 10, .mebibytes = 512});
+    return test::bounded_error([&] { chat.encode(line); }, {.seconds = 10, .mebibytes = 512});
   };
   std::string many;
   for (int64_t i = 0; i < 500'000; ++i) many += R"({"role":"user","content":"a"},)";
@@ -319,22 +312,32 @@ TEST_CASE("chat: half a million messages, and deep or long ones, end in one line
   CHECK(error(R"({"messages":[{"role":"user","content":")" + std::string(1 << 20, 'a') + "\"}]}") == "no error");
 }
 
-TEST_CASE("conversations: what does not count is no target, long ones are cut, those without an answer left out") {
-  // Ids from 10 on count. One document, as tokens without shards have it.
-  const Tokens tokens = Ids({1, 2, 13, 14, 5, 16}, 20);
-  const Conversations all(tokens, 9), short_ones(tokens, 2);
-  CHECK(all.cut() == 0);
-  CHECK(short_ones.cut() == 1);
-  const Batch batch = ConversationBatches(tokens, 4, 9).at(0);
-  CHECK(batch.ids_bc == Numbers{1, 2, 3, 4, 5});
-  CHECK(batch.targets_bc == Numbers{kNoTarget, 3, 4, kNoTarget, 6});
-  CHECK(batch.scored == 3);
-  CHECK(ConversationBatches(tokens, 4, 2).at(0).targets_bc == Numbers{kNoTarget, 3});
-  CHECK(error_of([&] { Conversations(tokens, 1); }) == "ids: no answer of its 1 conversations begins within a context of 1 tokens");
-  const std::vector<LabelledIds> two{{{1, 12}}, {{1, 2, 13}}};
-  const Batch padded = conversation_batch(two, 10, 4);
-  CHECK(padded.ids_bc == Numbers{1, 0, 0, 0, 1, 2, 0, 0});
-  CHECK(padded.targets_bc == Numbers{2, -1, -1, -1, -1, 3, -1, -1});
+TEST_CASE("pairs: a prompt as a user asks it, and an answer with its end, which count") {
+  const auto plain = tokenizer_with("gpt2.json", {});
+  const auto marked = with_eos(with_additions(*plain, {.marks = {.first = plain->find("!")}}), Eos::document);
+  const auto pair = [](const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& line) {
+    return kPairs.encoder(tokenizer, {})(line);
+  };
+  const std::string line = R"({"prompt": "the qu", "id": 3, "answer": "ick"})";
+  for (const auto& tokenizer : {plain, marked}) {
+    const auto [ids, counts] = pair(tokenizer, line);
+    Numbers expected = tokenizer->encode_start("the qu");
+    const size_t prompt = expected.size();
+    for (const int64_t id : tokenizer->encode("ick")) expected.push_back(id);
+    tokenizer->append_end("ick", expected);
+    CHECK(ids == expected);
+    REQUIRE(counts.size() == ids.size());
+    for (size_t i = 0; i < counts.size(); ++i) CHECK(counts[i] == (i >= prompt));
+  }
+  CHECK(pair(marked, line).ids.front() == plain->find("!"));
+  CHECK(pair(marked, line).ids.back() == plain->find("<|endoftext|>"));
+  CHECK(pair(plain, R"({"prompt": "", "answer": ""})").ids.empty());
+  CHECK(pair(marked, R"({"prompt": "a", "answer": ""})").counts == std::vector<bool>{false, false, true});
+  CHECK(kPairs.texts(line) == std::vector<std::string>{"the qu", "ick"});
+  const std::string expects = "expected an object with the texts \"prompt\" and \"answer\"";
+  for (const char* bad : {R"({"prompt": "a"})", R"({"answer": "a"})", R"({"prompt": "a", "answer": 3})", R"(["prompt", "answer"])"})
+    CHECK(error_of([&] { pair(plain, bad); }) == expects);
+  CHECK(contains(error_of([&] { pair(plain, R"({"prompt": "a", )"); }), "JSON: not JSON"));
 }
 
 TEST_CASE("vectors: the small vocabularies give the ids and texts of Hugging Face's tokenizers") {
@@ -362,7 +365,7 @@ TEST_CASE("vectors: added tokens of all flags, in texts, in parts of texts and i
     const auto tokenizer = tokenizer_from_json(line["tokenizer"].to_json()), again = tokenizer_from_json(tokenizer->to_json());
     CHECK(again->hash() == tokenizer->hash());
     INFO(tokenizer->to_json());
-    const auto chat = [&] { return ChatTokenizer(tokenizer, chat_template({"", message, message, message, "<|end|>", ""})); };
+    const auto chat = [&] { return ChatEncoder(tokenizer, chat_template({"", message, message, message, "<|end|>", ""})); };
     for (const JsonValue& each : line["texts"].items()) {
       const std::string& text = each["text"].text();
       const Numbers ids = numbers_of(each["ids"]);
@@ -382,10 +385,11 @@ TEST_CASE("vectors: added tokens of all flags, in texts, in parts of texts and i
         CHECK(contains(error_of(chat), "which other texts need; leave it out of the added tokens"));
         continue;
       }
-      Numbers expected = numbers_of(each["message"]), found;
+      Numbers expected = numbers_of(each["message"]);
+      EncodedDocument found;
       expected.push_back(tokenizer->find("<|end|>"));
       chat().append_message({Speaker::user, text}, found);
-      CHECK(found == expected);
+      CHECK(found.ids == expected);
       ++messages;
     }
   }
@@ -421,8 +425,7 @@ TEST_CASE("vectors: whole corpora in GPT-2's tokens" * doctest::test_suite("need
     if (path.empty()) continue;  // a part of a file, which nanoGPT's split makes
     ++found;
     std::string packed;
-    TextReader reader(TextSource(path), 0, [&](std::string_view known) { return gpt2->complete_prefix(known); });
-    for_each_encoded(reader, *gpt2, [&](const DocumentPiece&, bool, std::span<const int64_t> ids) {
+    for_each_encoded({TextSource(path)}, *gpt2, [&](const DocumentPiece&, bool, std::span<const int64_t> ids) {
       for (const int64_t id : ids) (packed += static_cast<char>(id & 0xff)) += static_cast<char>(id >> 8);
     });
     INFO(name);

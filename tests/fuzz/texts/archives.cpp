@@ -3,7 +3,10 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "data/text/file_stream.h"
+#include <algorithm>
+#include <filesystem>
+
+#include "data/text/text.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;
@@ -13,7 +16,24 @@ namespace {
 constexpr size_t kMost = 4 << 20;    // bytes that are read of one file: a small one may hold gigabytes
 constexpr size_t kBlock = 1 << 20;   // the most bytes in a block
 constexpr size_t kRecognised = 262;  // a tar archive of fewer bytes looks like a text
-constexpr size_t kMark = 2;          // a compressed file of fewer bytes does so, too
+constexpr size_t kMark = 4;          // a compressed file of fewer bytes can do so, too
+
+// Texts are looked up by the names of their files, which a file in memory does not have. A file lives only as long as it is read, because
+// libFuzzer ends without the destructors of static values.
+class NamedFile {
+ public:
+  explicit NamedFile(std::string_view bytes) {
+    const int descriptor = ::mkstemp(path_.data());
+    const bool is_written = ::write(descriptor, bytes.data(), bytes.size()) == std::ssize(bytes);
+    if (::close(descriptor) != 0 || !is_written) std::abort();
+  }
+  ~NamedFile() { ::unlink(path_.c_str()); }
+  NamedFile(const NamedFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = std::filesystem::temp_directory_path() / "ricci-fuzz-XXXXXX";
+};
 
 struct Reading {
   std::vector<std::string> names, texts;  // one of each member
@@ -27,13 +47,14 @@ struct Reading {
 };
 
 Reading read(std::string_view bytes) {
-  static fuzz::InputFile input;
+  const NamedFile input(bytes);
+  const size_t file_name = std::filesystem::path(input.path()).filename().native().size();  // which is another one each time
   Reading reading;
   fuzz::attempt([&] {
-    MemberStream members({.path = input.write(bytes), .bytes = static_cast<int64_t>(bytes.size()), .stamp = 0}, Encoding::bytes);
+    TextStream members(TextSource::of_paths({input.path()}).read_as(Encoding::bytes));
     size_t left = kMost;
     while (members.next_member()) {
-      reading.names.push_back(members.name());
+      reading.names.push_back(members.name().substr(file_name));
       std::string& text = reading.texts.emplace_back();
       for (std::string_view block; !(block = members.next()).empty();) {
         fuzz::require(block.size() <= kBlock, "a block is bounded");
@@ -50,7 +71,7 @@ Reading read(std::string_view bytes) {
 // ---- Packed texts
 struct Way {
   int filter;
-  bool is_tar, is_several;  // is_several: each text is compressed alone, and the files are joined
+  bool is_tar, is_several;  // is_several: each text is compressed by itself, and the files are joined
 };
 constexpr Way kWays[] = {{ARCHIVE_FILTER_GZIP, false, false}, {ARCHIVE_FILTER_GZIP, false, true}, {ARCHIVE_FILTER_ZSTD, false, false},
     {ARCHIVE_FILTER_NONE, true, false}, {ARCHIVE_FILTER_GZIP, true, false}, {ARCHIVE_FILTER_ZSTD, true, false},

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/shards/document_reader.h"
+#include "data/formats/documents.h"
 #include "data/text/utf8.h"
 #include "tests/fuzz/input.h"
 
@@ -12,14 +12,14 @@ using namespace ricci;
 
 namespace {
 
-using Documents = std::vector<std::pair<std::string, int32_t>>;
+using Found = std::vector<std::pair<std::string, int32_t>>;
 
 // The documents before the first error, and whether there was one.
-std::pair<Documents, bool> read(std::string_view text, const DocumentOptions& options) {
-  Documents documents;
+std::pair<Found, bool> read(std::string_view text, const DocumentOptions& options) {
+  Found documents;
   bool is_whole = false;
   fuzz::attempt([&] {
-    DocumentReader reader(TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}), options, complete_utf8_prefix);
+    DocumentReader reader({TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}), options}, complete_utf8_prefix);
     for (DocumentPiece piece; reader.next(piece);) documents.emplace_back(piece.text, piece.label);
     is_whole = true;
   });
@@ -58,9 +58,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::require(is_text == is_text_in_blocks, "blocks give the same error");
   if (!is_text || clean.find("\r\n") != clean.npos || clean.starts_with("\xef\xbb\xbf")) return 0;
   const bool has_end = clean.size() > 1 && clean.ends_with('\n') && !clean.ends_with("\n\n");
-  for (const DocumentOptions& options : {DocumentOptions{}, {.documents = "line"}, {.documents = "line", .keep_line_ends = false},
-           {.documents = "blank_line"}, {.documents = "<end>"}, {.format = format_of(kJsonl), .label_field = "l", .classes = 5},
-           {.format = format_of(kTsv), .label_field = "1", .classes = 5}, {.format = format_of(kMessages)}}) {
+  for (const DocumentOptions& options :
+      {DocumentOptions{}, {.documents = "line"}, {.documents = "line", .keep_line_ends = false}, {.documents = "blank_line"},
+          {.documents = "<end>"}, {.format = format_of(kJsonl), .label_field = "l", .classes = 5},
+          {.format = format_of(kTsv), .label_field = "1", .classes = 5}, {.format = format_of(kMessages)}, {.format = format_of(kPairs)}}) {
     std::string dirty = clean;
     const bool is_records = options.format != format_of(kPlainText), is_paragraphs = options.documents == "blank_line";
     if ((data[0] & 1) && has_end && (is_records || is_paragraphs || options.documents == "line")) dirty.pop_back();

@@ -1,5 +1,5 @@
-// Fuzzes conversations: a template, the name of one or its six strings, and a line of messages, with a zero byte before each string but
-// the first.
+// Fuzzes the formats whose answers count: a template, the name of one or its six strings, and a line of messages or a pair, with a zero
+// byte before each string but the first.
 #include <algorithm>
 #include <vector>
 
@@ -26,24 +26,32 @@ std::shared_ptr<const Tokenizer> with_markers() {
 }
 
 // No text of a message makes a marker: each named template writes `per_message` of them around every text, and `start` before the first.
-void check_markers(const std::vector<int64_t>& ids, int64_t vocab, int64_t start, int64_t per_message, const std::string& line) {
-  const int64_t markers = std::count_if(ids.begin(), ids.end(), [&](int64_t id) { return id % vocab < 6; });
+void check_markers(const std::vector<int64_t>& ids, int64_t start, int64_t per_message, const std::string& line) {
+  const int64_t markers = std::count_if(ids.begin(), ids.end(), [](int64_t id) { return id < 6; });
   fuzz::require(markers == start + per_message * static_cast<int64_t>(messages_of(line).size()), "markers come from the template alone");
+}
+
+EncodedDocument encoded(const DocumentOptions& options, const std::string& line) {
+  static const std::shared_ptr<const Tokenizer> tokenizer = with_markers();
+  const EncodedDocument document = traits_of(options.format).encoder(tokenizer, options)(line);
+  for (const int64_t id : document.ids) fuzz::require(id >= 0 && id < tokenizer->vocab_size(), "ids are in the vocabulary");
+  fuzz::require(document.counts.size() == document.ids.size(), "each token counts or does not");
+  return document;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::shared_ptr<const Tokenizer> tokenizer = with_markers();
   std::vector<std::string> form = fuzz::parts_of({reinterpret_cast<const char*>(data), size});
   const std::string line = form.back();
   form.pop_back();
   fuzz::attempt([&] {
-    const ChatTokenizer chat(tokenizer, chat_template(form));
-    std::vector<int64_t> ids;
-    chat.append_ids(line, 0, ids);
-    for (const int64_t id : ids) fuzz::require(id >= 0 && id < chat.vocab_size(), "ids are in the vocabulary, or count");
-    if (form.size() == 1) check_markers(ids, tokenizer->vocab_size(), form[0] == "llama3", form[0] == "llama3" ? 3 : 2, line);
+    const EncodedDocument document = encoded({.format = format_of(kMessages), .chat = form}, line);
+    if (form.size() == 1) check_markers(document.ids, form[0] == "llama3", form[0] == "llama3" ? 3 : 2, line);
+  });
+  fuzz::attempt([&] {
+    const EncodedDocument pair = encoded({.format = format_of(kPairs)}, line);
+    fuzz::require(std::is_sorted(pair.counts.begin(), pair.counts.end()), "an answer counts from its first token to its last");
   });
   return 0;
 }

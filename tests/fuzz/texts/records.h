@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/shards/document_reader.h"
+#include "data/formats/documents.h"
 #include "data/text/utf8.h"
 #include "tests/fuzz/input.h"
 
@@ -11,10 +11,10 @@ namespace fuzz {
 
 inline void read_documents(std::string_view text, ricci::Encoding encoding, const ricci::DocumentOptions& options) {
   using namespace ricci;
-  const TextSource source = TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}).read_as(encoding);
+  const Documents documents{TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}).read_as(encoding), options};
   std::vector<DocumentPiece> pieces;
   attempt([&] {
-    DocumentReader reader(source, options, complete_utf8_prefix);
+    DocumentReader reader(documents, complete_utf8_prefix);
     for (DocumentPiece piece; reader.next(piece);) {
       require(piece.text.size() <= DocumentReader::kPiece, "a piece is bounded");
       require(piece.label == -1 || (piece.label >= 0 && piece.label < options.classes), "a label is in its range");
@@ -24,11 +24,11 @@ inline void read_documents(std::string_view text, ricci::Encoding encoding, cons
   if (pieces.empty()) return;
   attempt([&] {
     const size_t middle = pieces.size() / 2;
-    DocumentReader rest(source, options, complete_utf8_prefix, pieces[middle].end);
+    DocumentReader rest(documents, complete_utf8_prefix, pieces[middle].end);
     DocumentPiece piece;
     if (middle + 1 < pieces.size())
       require(rest.next(piece) && piece.text == pieces[middle + 1].text && piece.end == pieces[middle + 1].end,
-          "reading goes on where it ended");
+          "reading continues where it ended");
   });
 }
 

@@ -74,11 +74,12 @@ TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride 
   const Model model = built(0);
   std::vector<int64_t> text(45);
   small_text().read(3, text);
+  const Tokens tokens_of_text = test_data::tokens_of(text, kVocabulary);
   for (int64_t stride : {7, 3, 1})
     for (int64_t batch : {1, 4, 100}) {
       CAPTURE(stride);
       CAPTURE(batch);
-      const Windows windows(test_data::Ids(text, kVocabulary), batch, 7, stride);
+      const Windows windows(tokens_of_text, batch, 7, stride);
       int64_t calls = 0;
       const Evaluation got = evaluate(model, windows, Device::cpu, [&](int64_t done) { CHECK(done == ++calls); });
       const auto [sum, tokens] = nats(model, text, stride, 0, windows.count() - 1);
@@ -89,7 +90,7 @@ TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride 
       CHECK(got.perplexity() == std::exp(got.nats_per_token));
     }
   const auto [sum, tokens] = nats(model, text, 7, 0, 3);  // those of the first two batches
-  EvaluationBatches first = Windows(test_data::Ids(text, kVocabulary), 2, 7, 7);
+  EvaluationBatches first = Windows(tokens_of_text, 2, 7, 7);
   first.count = 2;
   const Evaluation two = evaluate(model, first, Device::cpu);
   CHECK(two.tokens == tokens);

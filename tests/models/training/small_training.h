@@ -33,8 +33,13 @@ inline std::vector<MicroBatch> on_device(const std::vector<Batch>& batches, Devi
 }
 
 // The crops of a step, each of layout_of(config).sequences rows.
+inline std::vector<Batch> batches_of(const RandomCrops& crops, const apps::TrainConfig& config, int64_t step) {
+  std::vector<Batch> all;
+  for (int64_t i = 0; i < apps::layout_of(config).micro_batches; ++i) all.push_back(crops.at(step, i));
+  return all;
+}
 inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const apps::TrainConfig& config, int64_t step, Device device) {
-  return on_device(step_of(crops, step, {0, apps::layout_of(config).micro_batches}), device);
+  return on_device(batches_of(crops, config, step), device);
 }
 
 // Steps on the emulator take minutes under a sanitizer. Their kernels run under it in ops/gradients, and a step in step_graph.
@@ -46,9 +51,12 @@ inline void on_training_devices(const std::function<void(Device)>& f) {
 
 // Ids that repeat after 33 tokens.
 inline Tokens small_text() {
-  std::vector<int64_t> ids;
-  for (int64_t i = 0; i < 500; ++i) ids.push_back((i * i / 3 + i * 7) % kVocabulary);
-  return test_data::Ids(ids, kVocabulary);
+  static const Tokens text = [] {
+    std::vector<int64_t> ids;
+    for (int64_t i = 0; i < 500; ++i) ids.push_back((i * i / 3 + i * 7) % kVocabulary);
+    return test_data::tokens_of(ids, kVocabulary);
+  }();
+  return text;
 }
 
 }  // namespace ricci

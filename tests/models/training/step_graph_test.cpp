@@ -47,7 +47,7 @@ TrainConfig with_graph(bool graph = true) {
 
 // The micro-batches of a step; in some of them targets are missing, so that they weigh differently.
 std::vector<MicroBatch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  std::vector<Batch> all = step_of(crops, step, {0, layout_of(config).micro_batches});
+  std::vector<Batch> all = batches_of(crops, config, step);
   for (int64_t i = 0; i < step % 4; ++i) all[0].targets_bc[static_cast<size_t>(i)] = kNoTarget, --all[0].scored;
   return on_device(all, device);
 }

@@ -1,5 +1,5 @@
 // Documents out of text, JSONL and TSV, out of archives and in their encodings; and what is wrong with others, by text.
-#include "data/shards/document_reader.h"
+#include "data/formats/documents.h"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 std::vector<DocumentPiece> pieces_of(
     const std::string& paths, const DocumentOptions& options, const InputPlace& from = {}, Encoding encoding = Encoding::utf8) {
-  DocumentReader reader(TextSource(paths).read_as(encoding), options, complete_utf8_prefix, from);
+  DocumentReader reader({.files = TextSource(paths).read_as(encoding), .options = options}, complete_utf8_prefix, from);
   std::vector<DocumentPiece> pieces;
   for (DocumentPiece piece; reader.next(piece);) pieces.push_back(piece);
   return pieces;
@@ -59,6 +59,13 @@ std::string write_tar(
 }
 
 using Strings = std::vector<std::string>;
+
+std::string joined_text(const std::string& paths) {
+  std::string text;
+  DocumentReader reader({.files = TextSource(paths), .joined = true}, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) text += piece.text;
+  return text;
+}
 
 }  // namespace
 
@@ -118,14 +125,11 @@ TEST_CASE("members of tar archives, compressed or not, but no folders and hidden
     const std::string path = write_tar(folder, name, files, filter);
     CHECK(documents_of(path, {}) == Strings{"one", large});
     CHECK(pieces_of(path, {})[0].place == std::string(name) + ": a/one.txt");
-    std::string joined;
-    TextStream stream(TextSource(path + "," + folder.write("b.txt", "end")));
-    for (std::string_view block; !(block = stream.next()).empty();) joined += block;
-    CHECK((joined == "one" + large + "end"));
+    CHECK((joined_text(path + "," + folder.write("b.txt", "end")) == "one" + large + "end"));
   }
   const std::string whole = read_file(folder / "x.tar");
   const std::string cut = folder.write("cut.tar", whole.substr(0, whole.size() / 2));
-  CHECK(contains(error_of([&] { documents_of(cut, {}); }), "data: cannot read cut.tar: "));
+  CHECK(contains(error_of([&] { documents_of(cut, {}); }), "data: cannot read " + folder / "cut.tar" + ": "));
   const std::string damaged = folder.write("cut.tar.gz", read_file(folder / "x.tar.gz").substr(0, 1000));
   CHECK(contains(error_of([&] { documents_of(damaged, {}); }), "cut.tar.gz: cut short"));
 }
@@ -135,13 +139,12 @@ TEST_CASE("what is packed in another way is not taken for a text") {
   const auto error = [&](const std::string& name, std::string_view bytes) {
     return error_of([&] { documents_of(folder.write(name, bytes), {}); });
   };
-  CHECK(error("a.lz4", "\x04\x22\x4d\x18 text") ==
-        "data: " + folder / "a.lz4" + " is compressed as lz4, which is not read (.gz .zst .xz .bz2 are); unpack it first");
-  CHECK(contains(error("a.zip", "PK\x03\x04 text"), "a.zip is compressed as zip"));
-  const std::string empty(10'240, '\0');
-  CHECK(error("a.tar", empty) == "data: " + folder / "a.tar" + " is a tar archive without members");
-  CHECK(error("zeros", empty + "x") ==
-        "zeros: byte 0 (value 0x00) is not text; it looks like UTF-16 or no text at all; encoding bytes reads any file");
+  const std::string zeros(10'240, '\0');  // also the end of an archive
+  for (const std::string& bytes : {zeros, zeros + "x"}) {
+    CHECK(error("zeros", bytes) ==
+          "zeros: byte 0 (value 0x00) is not text; it looks like UTF-16 or no text at all; encoding bytes reads any file");
+    CHECK(documents_of(folder / "zeros", {}, Encoding::bytes) == Strings{bytes});
+  }
   const std::string gzip = read_file(write_compressed(folder, "a.gz", "text", ARCHIVE_FILTER_GZIP));
   const std::string tar = write_tar(folder, "x.tar", {{"a.txt", "text"}, {"b.txt.gz", gzip}}, ARCHIVE_FILTER_NONE);
   CHECK(error_of([&] { documents_of(tar, {}); }) == "data: x.tar: b.txt.gz is compressed as gzip; members of an archive are not unpacked");
@@ -173,13 +176,13 @@ TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
   const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // where the last member ends
   const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
   for (const size_t bytes : {262, 300, 511})  // in its first header
-    CHECK(contains(error_of([&] { documents_of(cut_at(bytes), {}, Encoding::bytes); }), "data: cannot read cut.tar: "));
+    CHECK(contains(error_of([&] { documents_of(cut_at(bytes), {}, Encoding::bytes); }), "data: cannot read " + folder / "cut.tar" + ": "));
   int after_members = 0;
   for (size_t bytes = 512; bytes <= end; bytes += 512) {
     const std::string error = error_of([&] { documents_of(cut_at(bytes), {}, Encoding::bytes); });
     CAPTURE(bytes);
-    CHECK(contains(error, "data: cannot read cut.tar: "));
-    after_members += error == "data: cannot read cut.tar: it has no end, and was cut short after a member";
+    CHECK(contains(error, "data: cannot read " + folder / "cut.tar" + ": "));
+    after_members += error == "data: cannot read " + folder / "cut.tar" + ": it has no end, and was cut short after a member";
   }
   CHECK(after_members >= 3);
   for (const size_t blocks : {1, 2, 3}) CHECK(documents_of(cut_at(end + 512 * blocks), {}, Encoding::bytes).size() == 3);
@@ -273,10 +276,7 @@ TEST_CASE("dirt makes no other documents, labels or text: every reader") {
   for (const auto& dirt : kDirt) {
     const std::string dirty = folder.write("dirty", dirt.make(text, "")),
                       tar = write_tar(folder, "a.tar", {{"a", read_file(dirty)}}, ARCHIVE_FILTER_NONE);
-    std::string joined;
-    TextStream stream(TextSource(dirty + "," + tar));
-    for (std::string_view block; !(block = stream.next()).empty();) joined += block;
-    CHECK(joined == text + text);
+    CHECK(joined_text(dirty + "," + tar) == text + text);
     CHECK(documents_of(dirty, {}, Encoding::bytes) == Strings{read_file(dirty)});
   }
 }
@@ -407,23 +407,23 @@ TEST_CASE("the names of files ask for a format") {
 
 TEST_CASE("documents as texts: each of its own, the first of them, and the messages of conversations") {
   const ScratchFolder folder;
-  const auto texts_of = [](const Texts& texts) {
+  const auto texts_of = [](const Documents& documents) {
     std::vector<std::string> all;
-    texts.for_each_piece(complete_utf8_prefix, [&](std::string_view piece, int64_t offset, const std::string& place) {
-      CHECK(offset == 0);
-      all.push_back(place + " " + std::string(piece));
+    for_each_text(documents, complete_utf8_prefix, [&](const DocumentPiece& piece) {
+      CHECK(piece.first_byte == 0);
+      CHECK((piece.starts && piece.ends));
+      all.push_back(piece.place + " " + piece.text);
     });
     return all;
   };
-  const TextSource lines(folder.write("a.jsonl", "{\"text\":\"ab\"}\n\n{\"text\":\"ab\\ncd\"}\n{\"text\":\"x\"}"));
-  CHECK(texts_of(documents_of(lines, {.format = format_of(kJsonl)})) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd", "a.jsonl:4 x"});
-  CHECK(texts_of(documents_of(lines, {.format = format_of(kJsonl)}, 2)) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd"});
+  const TextSource lines(folder.write("a.jsonl", "{\"text\":\"ab\"}\n\n{\"text\":\"ab\\ncd\"}\n{\"text\":\"\"}\n{\"text\":\"x\"}"));
+  const DocumentOptions jsonl{.format = format_of(kJsonl)}, messages{.format = format_of(kMessages)};
+  CHECK(texts_of({.files = lines, .options = jsonl}) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd", "a.jsonl:5 x"});
+  CHECK(texts_of({.files = lines, .options = jsonl, .most = 2}) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd"});
   const std::string talk = R"({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]})";
-  const TextSource talks(folder.write("t.jsonl", talk + "\n" + talk));
-  CHECK(texts_of(documents_of(talks, {.format = format_of(kMessages)})) == Strings{"t.jsonl:1 user", "t.jsonl:1 hi", "t.jsonl:1 assistant",
-                                                                               "t.jsonl:1 yo", "t.jsonl:2 user", "t.jsonl:2 hi",
-                                                                               "t.jsonl:2 assistant", "t.jsonl:2 yo"});
+  CHECK(texts_of({.files = TextSource(folder.write("t.jsonl", talk + "\n" + talk)), .options = messages}) ==
+        Strings{"t.jsonl:1 user", "t.jsonl:1 hi", "t.jsonl:1 assistant", "t.jsonl:1 yo", "t.jsonl:2 user", "t.jsonl:2 hi",
+            "t.jsonl:2 assistant", "t.jsonl:2 yo"});
   const TextSource bad(folder.write("bad.jsonl", talk + "\n{}"));
-  CHECK(error_of([&] { texts_of(documents_of(bad, {.format = format_of(kMessages)})); }) ==
-        "bad.jsonl:2: expected an object with a list \"messages\"");
+  CHECK(error_of([&] { texts_of({.files = bad, .options = messages}); }) == "bad.jsonl:2: expected an object with a list \"messages\"");
 }

@@ -26,7 +26,7 @@ std::string numbered_lines(int count) {
 
 std::string error_of_folder(const std::string& folder) {
   return error_of([&] {
-    const Tokens tokens = ShardedTokens::open(folder, ByteTokenizer());
+    const Tokens tokens = Tokens::open(folder, ByteTokenizer());
     text_of(tokens, 0, tokens.size());
   });
 }
@@ -53,14 +53,15 @@ std::string long_lines(int count) {
 
 struct Corpus {
   ScratchFolder folder;
-  TextSource files{folder.write("a.txt", long_lines(400)) + "," + folder.write("b.txt", "the end")};
-  PrepareOptions options{.documents = {.documents = "<end>"}, .shard_tokens = 15'000};
-  std::shared_ptr<const Tokenizer> tokenizer =
-      std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents_of(files, options.documents)));
+  Documents documents{.files = TextSource(folder.write("a.txt", long_lines(400)) + "," + folder.write("b.txt", "the end")),
+      .options = {.documents = "<end>"}};
+  int64_t shard_tokens = 15'000;
+  std::shared_ptr<const Tokenizer> tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents));
 
   Prepared prepare(const std::string& name) const {
     make_folders(folder / name);
-    return prepare_shards(files, *tokenizer, Folder(folder / name), options);
+    return prepare_shards(documents, tokenizer, Folder(folder / name),
+        {.shard_tokens = shard_tokens, .source_hash = identity_of(documents, *tokenizer, shard_tokens)});
   }
 };
 
@@ -69,7 +70,7 @@ struct Corpus {
 TEST_CASE("the tokens of all shards are those of the text, and the documents its lines") {
   const ScratchFolder folder;
   const std::string text = numbered_lines(500), path = prepared(folder, "lines", text, 1000);
-  const Tokens tokens = ShardedTokens::open(path, ByteTokenizer());
+  const Tokens tokens = Tokens::open(path, ByteTokenizer());
   CHECK(tokens.size() == static_cast<int64_t>(text.size()));
   CHECK(tokens.vocab_size() == 256);
   CHECK(tokens.tokenizer_hash() == ByteTokenizer().hash());
@@ -93,11 +94,11 @@ TEST_CASE("the tokens of all shards are those of the text, and the documents its
 TEST_CASE("shards are in the order of their numbers, also where their names have more digits") {
   const ScratchFolder folder;
   const std::string text = numbered_lines(500), path = prepared(folder, "lines", text, 1000);
-  const uint64_t hash = ShardedTokens::open(path, ByteTokenizer()).hash();
+  const uint64_t hash = Tokens::open(path, ByteTokenizer()).hash();
   CHECK(shard_name(99'999) > shard_name(100'000));
   std::filesystem::rename(path + "/" + shard_name(0), path + "/" + shard_name(99'999));
   std::filesystem::rename(path + "/" + shard_name(1), path + "/" + shard_name(100'000));
-  const Tokens tokens = ShardedTokens::open(path, ByteTokenizer());
+  const Tokens tokens = Tokens::open(path, ByteTokenizer());
   CHECK(text_of(tokens, 0, tokens.size()) == text);
   CHECK(tokens.hash() == hash);
 }
@@ -105,7 +106,7 @@ TEST_CASE("shards are in the order of their numbers, also where their names have
 TEST_CASE("a corpus is divided between two documents") {
   const ScratchFolder folder;
   const std::string text = numbered_lines(500);
-  const ShardedTokens whole = ShardedTokens::open(prepared(folder, "lines", text, 1000), ByteTokenizer());
+  const Tokens whole = Tokens::open(prepared(folder, "lines", text, 1000), ByteTokenizer());
   for (const double fraction : {0.002, 0.3, 0.5, 0.9, 0.998}) {
     const auto [train, validation] = whole.split(fraction);
     CHECK(text_of(train, 0, train.size()) + text_of(validation, 0, validation.size()) == text);
@@ -135,7 +136,7 @@ TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks in the pla
   CHECK(names_shards(llama));
   CHECK(!names_shards(folder.write("a.txt", "text")));
   for (const auto& [path, expected] : {std::pair{folder / "gpt2", int64_t{5002}}, {llama, int64_t{5000}}}) {
-    const Tokens tokens = ShardedTokens::open(path, tokenizer);
+    const Tokens tokens = Tokens::open(path, tokenizer);
     CHECK(tokens.size() == expected);
     CHECK(tokens.tokenizer_hash() == 0);
     std::vector<int64_t> read(5000);
@@ -145,12 +146,12 @@ TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks in the pla
     CHECK(tokens.document(0, 1).first == 4096);
     CHECK(tokens.document(0, 1).end == 5000);
   }
-  CHECK(error_of([&] { text_of(ShardedTokens::open(llama, CharTokenizer("abc")), 0, 5); }) ==
+  CHECK(error_of([&] { text_of(Tokens::open(llama, CharTokenizer("abc")), 0, 5); }) ==
         llama + ": id 4 of token 2 is outside the vocabulary of 3");
   const std::string cut = folder.write("cut.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2, 5));
-  CHECK(error_of([&] { ShardedTokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes instead of 1034: it was cut short");
+  CHECK(error_of([&] { Tokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes instead of 1034: it was cut short");
   const std::string version = folder.write("version.bin", llmc_shard(20240520, 2, {1, 2, 3}, 2));
-  CHECK(error_of([&] { ShardedTokens::open(version, tokenizer); }) == version + ": a shard of llm.c of version 2, expected 1");
+  CHECK(error_of([&] { Tokens::open(version, tokenizer); }) == version + ": a shard of llm.c of version 2, expected 1");
 }
 
 TEST_CASE("a shard of llm.c beside a text is neither a corpus of shards nor one of texts") {
@@ -159,14 +160,14 @@ TEST_CASE("a shard of llm.c beside a text is neither a corpus of shards nor one 
   folder.write("mixed/b.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2));
   folder.write("mixed/.hidden", "text");
   CHECK(names_shards(folder / "mixed"));
-  CHECK(ShardedTokens::open(folder / "mixed", tokenizer).size() == 3);
+  CHECK(Tokens::open(folder / "mixed", tokenizer).size() == 3);
   folder.write("mixed/more/c.txt", "text");
   CHECK(error_of([&] { names_shards(folder / "mixed"); }) ==
         folder / "mixed" + ": b.bin is a shard and more is none; give shards a folder of their own");
   const std::string text = folder.write("mixed/a.txt", "text");
   CHECK(error_of([&] { names_shards(folder / "mixed"); }) ==
         folder / "mixed" + ": b.bin is a shard and a.txt is none; give shards a folder of their own");
-  CHECK(error_of([&] { ShardedTokens::open(folder / "mixed", tokenizer); }) == text + ": is not a shard");
+  CHECK(error_of([&] { Tokens::open(folder / "mixed", tokenizer); }) == text + ": is not a shard");
   CHECK(!names_shards(folder / "mixed/more"));
 }
 
@@ -203,7 +204,7 @@ TEST_CASE("shards that were cut, continued or altered are named") {
 TEST_CASE("a shard that is cut while it is in use is an error, not the end") {
   const ScratchFolder folder;
   const std::string path = prepared(folder, "lines", numbered_lines(2000));
-  const Tokens tokens = ShardedTokens::open(path, ByteTokenizer());
+  const Tokens tokens = Tokens::open(path, ByteTokenizer());
   text_of(tokens, 0, 100);
   std::filesystem::resize_file(path + "/" + shard_name(0), 1000);
   CHECK(error_of([&] { text_of(tokens, 0, tokens.size()); }) == path + "/shard-00000.tokens: the shard was cut short while it was in use");
@@ -213,15 +214,13 @@ TEST_CASE("shards that do not make one corpus") {
   const ScratchFolder folder;
   const std::string a = prepared(folder, "a", numbered_lines(200), 1000), b = prepared(folder, "b", numbered_lines(300), 1000);
   const auto place = [](const std::string& path, int64_t number) { return path + "/" + shard_name(number); };
-  CHECK(error_of([&] { ShardedTokens::open(a, CharTokenizer("abc")); }) ==
+  CHECK(error_of([&] { Tokens::open(a, CharTokenizer("abc")); }) ==
         a + ": the shards were made by another tokenizer, of 256 tokens, than the char tokenizer of 3 tokens");
   std::filesystem::copy_file(place(b, 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
   CHECK(error_of_folder(a) == place(a, 1) + ": a shard of another corpus than " + place(a, 0));
 
-  make_folders(folder / "chars");
-  const TextSource files = TextSource(folder / "a.txt");
-  const auto chars = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents_of(files, {})));
-  prepare_shards(files, *chars, Folder(folder / "chars"), {.documents = {.documents = "line"}, .shard_tokens = 1000});
+  const Documents lines{.files = TextSource(folder / "a.txt"), .options = {.documents = "line"}};
+  prepare(folder, "chars", lines, std::make_shared<CharTokenizer>(CharTokenizer::of_text(lines)), 1000);
   std::filesystem::copy_file(place(folder / "chars", 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
   CHECK(error_of_folder(a) == place(a, 1) + ": the shard was made by another tokenizer than " + place(a, 0));
   std::filesystem::remove(place(a, 1));
@@ -231,7 +230,7 @@ TEST_CASE("shards that do not make one corpus") {
   while (std::filesystem::exists(place(b, last + 1))) ++last;
   std::filesystem::remove(place(b, last));
   CHECK(error_of_folder(b) == b + ": the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again");
-  CHECK(error_of([&] { ShardedTokens::open(folder / "none", ByteTokenizer()); }) ==
+  CHECK(error_of([&] { Tokens::open(folder / "none", ByteTokenizer()); }) ==
         "cannot read " + (folder / "none") + ": No such file or directory");
 }
 
@@ -240,7 +239,7 @@ TEST_CASE("reading a large corpus does not fill the memory") {
   std::string text;
   Sequence sequence(5);
   while (text.size() < 24'000'000) text += std::string(100 + sequence.below(5000), static_cast<char>('a' + sequence.below(26))) + "\n";
-  const Tokens tokens = ShardedTokens::open(prepared(folder, "large", text, 2 << 20), ByteTokenizer());  // 48 MB of ids
+  const Tokens tokens = Tokens::open(prepared(folder, "large", text, 2 << 20), ByteTokenizer());  // 48 MB of ids
   text = {};
   std::vector<int64_t> ids(1000);
   tokens.read(0, ids);
@@ -273,16 +272,15 @@ TEST_CASE("the error of the first document is told, whatever the number of threa
   std::string text;
   for (int i = 0; i < 2000; ++i) text += i % 100 == 99 ? "?\n" : "a\n";
   const TextSource source(folder.write("a.txt", text));
-  const DocumentOptions lines{.documents = "line", .keep_line_ends = false};
-  const CharTokenizer tokenizer("a");
+  const Documents lines{.files = source, .options = {.documents = "line", .keep_line_ends = false}};
+  const auto tokenizer = std::make_shared<CharTokenizer>("a");
   for (const int threads : {1, 2, 5})
     for (int round = 0; round < 5; ++round) {
       const Threads count(threads);
       const std::string name = std::to_string(threads) + "-" + std::to_string(round);
-      make_folders(folder / name);
       const std::string expected =
           "a.txt: document 100: char tokenizer: '?' (U+003F) at byte 0 is not among the 1 characters of the vocabulary";
-      CHECK(error_of([&] { prepare_shards(source, tokenizer, Folder(folder / name), {.documents = lines}); }) == expected);
+      CHECK(error_of([&] { prepare(folder, name, lines, tokenizer); }) == expected);
     }
 }
 
@@ -310,10 +308,10 @@ TEST_CASE("a folder with shards of something else is left alone") {
   corpus.prepare("whole");
   const std::string whole = corpus.folder / "whole", bytes = bytes_of(whole);
   const std::string message = whole + ": holds shards of other inputs, settings or tokenizer; name another folder, or remove it";
-  corpus.options.shard_tokens = 30'000;
+  corpus.shard_tokens = 30'000;
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
-  corpus.options.shard_tokens = 15'000;
-  corpus.files = TextSource(corpus.folder / "a.txt");
+  corpus.shard_tokens = 15'000;
+  corpus.documents.files = TextSource(corpus.folder / "a.txt");
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == bytes);
   std::filesystem::remove(whole + "/" + shard_name(0));  // the other shards are still made of all files
@@ -324,7 +322,7 @@ TEST_CASE("a folder with shards of something else is left alone") {
   CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: another tokenizer is there"));
   const std::string ends = corpus.folder.write("ends.txt", "<end><end>"), end = corpus.folder.write("end.txt", "<end>");
   const auto without_tokens = [&](const std::vector<std::string>& paths) {
-    return error_of([&] { prepare_shards(TextSource::of_paths(paths), ByteTokenizer(), Folder(corpus.folder.path()), corpus.options); });
+    return error_of([&] { prepare(corpus.folder, "none", {.files = TextSource::of_paths(paths), .options = {.documents = "<end>"}}); });
   };
   CHECK(without_tokens({ends}) == "ends.txt: the inputs hold no tokens");
   CHECK(without_tokens({ends, end, end}) == "ends.txt and 2 more: the inputs hold no tokens");
@@ -346,11 +344,9 @@ TEST_CASE("<eos> behind every document, and behind every line") {
   const ScratchFolder folder;
   const TextSource text(folder.write("a.txt", "b a b\na a\n\nb"));
   const auto ids_with = [&](Eos after, const DocumentOptions& options) {
-    const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), text, {}, {.after = after});
+    const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), {.files = text}, {}, {.after = after});
     const std::string name = std::string(name_of(after)) + options.documents;
-    make_folders(folder / name);
-    prepare_shards(text, *tokenizer, Folder(folder / name), {.documents = options});
-    const Tokens tokens = ShardedTokens::open(folder / name, *tokenizer);
+    const Tokens tokens = Tokens::open(prepare(folder, name, {.files = text, .options = options}, tokenizer), *tokenizer);
     const int64_t eos = tokenizer->find("<eos>");
     std::string shape;
     for (const int64_t id : read_all(tokens)) shape += id == eos ? '.' : 'w';
@@ -359,4 +355,134 @@ TEST_CASE("<eos> behind every document, and behind every line") {
   CHECK(ids_with(Eos::line, {}) == "www.ww..w.");
   CHECK(ids_with(Eos::document, {}) == "wwwwww.");
   CHECK(ids_with(Eos::document, {.documents = "line", .keep_line_ends = false}) == "www.ww..w.");
+}
+
+namespace {
+
+constexpr int kLines = 300;
+std::string prompt(int i) { return std::string(static_cast<size_t>(i % 23 + 1), 'p'); }
+std::string answer(int i) { return std::string(static_cast<size_t>(i % 17), static_cast<char>('a' + i % 5)); }
+
+struct Pairs {
+  ScratchFolder folder;
+  std::shared_ptr<const Tokenizer> tokenizer = with_eos(std::make_shared<CharTokenizer>("abcdep"), Eos::document);
+  Documents documents;
+  explicit Pairs(const std::string& more = "") : documents{.files = write(more), .options = {.format = format_of(kPairs)}} {}
+
+ private:
+  TextSource write(const std::string& more) const {
+    std::string lines;
+    for (int i = 0; i < kLines; ++i) lines += R"({"prompt": ")" + prompt(i) + R"(", "answer": ")" + answer(i) + "\"}\n";
+    return TextSource(folder.write("pairs.jsonl", lines + more));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("shards of documents with a mask: the tokens of answers count, read anywhere") {
+  const Pairs pairs;
+  std::string expected;
+  for (const int threads : {1, 3}) {
+    const Threads count(threads);
+    const std::string name = std::to_string(threads), path = prepare(pairs.folder, name, pairs.documents, pairs.tokenizer, 500);
+    if (expected.empty()) expected = bytes_of(path);
+    CHECK(bytes_of(path) == expected);
+  }
+  const Tokens tokens = Tokens::open(pairs.folder / "1", *pairs.tokenizer);
+  CHECK(tokens.has_mask());
+  CHECK(tokens.shards() > 5);
+  const std::vector<uint8_t> all = all_counts(tokens);
+  int i = 0;
+  for (int64_t shard = 0; shard < tokens.shards(); ++shard) {
+    for (int64_t d = 0; d < tokens.documents(shard); ++d, ++i) {
+      const TokenSpan span = tokens.document(shard, d);
+      std::vector<int64_t> ids(static_cast<size_t>(span.size())), right = pairs.tokenizer->encode(prompt(i) + answer(i));
+      std::vector<uint8_t> counts(ids.size()), counted(prompt(i).size(), 0);
+      right.push_back(6);  // <eos>
+      counted.resize(right.size(), 1);
+      tokens.read(span.first, ids);
+      tokens.read_counts(span.first, counts);
+      CHECK(ids == right);
+      CHECK(counts == counted);
+      CHECK(std::equal(counts.begin(), counts.end(), all.begin() + span.first));
+    }
+  }
+  CHECK(i == kLines);
+  std::vector<uint8_t> none, three(3);
+  tokens.read_counts(7, none);
+  CHECK(contains(error_of([&] { tokens.read_counts(tokens.size() - 2, three); }), " are not in a text of "));
+}
+
+TEST_CASE("a mask is a bit per token, in a shard of version 2 that is checked like others") {
+  const Pairs pairs;
+  const std::string path = prepare(pairs.folder, "one", pairs.documents, pairs.tokenizer), shard = path + "/" + shard_name(0);
+  const ShardHeader header = ShardFile(shard).header();
+  CHECK(header.version == 2);
+  CHECK(header.index_offset() - header.mask_offset() == (header.tokens + 63) / 64 * 8);
+  const std::string bytes = read_file(shard);
+  const std::vector<uint8_t> counts = all_counts(Tokens::open(path, *pairs.tokenizer));
+  for (size_t i = 0; i < counts.size(); ++i)
+    CHECK((static_cast<unsigned char>(bytes[static_cast<size_t>(header.mask_offset()) + i / 8]) >> i % 8 & 1) == counts[i]);
+  alter(shard, static_cast<size_t>(header.mask_offset()), "x");
+  CHECK(contains(error_of([&] { all_counts(Tokens::open(path, *pairs.tokenizer)); }), "the shard was altered or damaged"));
+  const Tokens plain = Tokens::open(prepared(pairs.folder, "plain", "a\nb\n"), ByteTokenizer());
+  CHECK(!plain.has_mask());
+  CHECK(all_counts(plain) == std::vector<uint8_t>{1, 1, 1, 1});
+}
+
+TEST_CASE("an interrupted preparation of documents with a mask continues to the same bytes") {
+  const Pairs pairs;
+  const std::string whole = prepare(pairs.folder, "whole", pairs.documents, pairs.tokenizer, 500), bytes = bytes_of(whole);
+  for (int64_t kept = 0; kept < 6; ++kept) {
+    for (int64_t shard = kept; std::filesystem::remove(whole + "/" + shard_name(shard)); ++shard) {
+    }
+    prepare(pairs.folder, "whole", pairs.documents, pairs.tokenizer, 500);
+    CHECK(bytes_of(whole) == bytes);
+  }
+}
+
+TEST_CASE("a line that cannot be encoded is named") {
+  const Pairs pairs("{\"prompt\": \"p\", \"answer\": \"?\"}\n");
+  for (const int threads : {1, 4}) {
+    const Threads count(threads);
+    CHECK(contains(error_of([&] { prepare(pairs.folder, "none", pairs.documents, pairs.tokenizer); }),
+        format_message("pairs.jsonl:{}: char tokenizer: '?' (U+003F) at byte 0 ", {kLines + 1})));
+  }
+}
+
+TEST_CASE("chosen documents: in one shard, with their places in the tokens") {
+  const Pairs pairs;
+  const Tokens tokens = Tokens::open(prepare(pairs.folder, "whole", pairs.documents, pairs.tokenizer, 500), *pairs.tokenizer);
+  const TokenSpan a{3, 7}, b = tokens.document(tokens.shards() - 1, 0);
+  const Tokens few = tokens.only({a, b});
+  CHECK((few.shards() == 1 && few.documents(0) == 2 && few.size() == tokens.size() && few.hash() == tokens.hash() && few.has_mask()));
+  const Tokens both = join({few, few});
+  CHECK((both.shards() == 2 && both.documents(1) == 2 && both.size() == 2 * tokens.size()));
+  CHECK((both.document(1, 0).first == tokens.size() + 3 && both.document(1, 1).end == tokens.size() + b.end));
+  std::vector<int64_t> ids(4), again(4);
+  few.read(few.document(0, 0).first, ids);
+  both.read(both.document(1, 0).first, again);
+  CHECK(ids == again);
+}
+
+TEST_CASE("joined corpora and parts have the documents, labels and masks of each") {
+  const Pairs pairs;
+  const Tokens tokens = Tokens::open(prepare(pairs.folder, "whole", pairs.documents, pairs.tokenizer, 500), *pairs.tokenizer);
+  const auto [train, validation] = tokens.split(0.37);
+  const Tokens both = join({train, validation});
+  CHECK(read_all(both) == read_all(tokens));
+  CHECK(all_counts(both) == all_counts(tokens));
+  CHECK(both.name() == "whole (train) and 1 more");
+  CHECK((both.hash() != tokens.hash() && both.former_hash() == both.hash()));
+  int64_t next = 0;
+  for (int64_t shard = 0; shard < both.shards(); ++shard)
+    for (int64_t i = 0; i < both.documents(shard); ++i) {
+      CHECK(both.document(shard, i).first == next);
+      next = both.document(shard, i).end;
+    }
+  CHECK(next == both.size());
+  CHECK(error_of([&] { join({}); }) == "data: no tokens were given");
+  CHECK(error_of([&] {
+    join({tokens, tokens_of({1, 2}, 3)});
+  }) == "data: whole and ids were made by different tokenizers, of 7 and 3 tokens");
 }

@@ -1,13 +1,11 @@
-#include "data/shards/document_reader.h"
+#include "data/formats/documents.h"
 
 #include <algorithm>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "core/error.h"
 #include "data/text/utf8.h"
-#include "data/tokenizers/chat.h"
 
 namespace ricci {
 namespace {
@@ -20,24 +18,18 @@ std::string separator_of(const DocumentOptions& options) {
 
 }  // namespace
 
-DocumentReader::DocumentReader(
-    const TextSource& files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from)
-    : files_(files),
-      options_(options),
+DocumentReader::DocumentReader(const Documents& documents, CompletePrefix complete_prefix, const InputPlace& from)
+    : documents_(documents),
       complete_prefix_(std::move(complete_prefix)),
       from_(from),
-      at_{.input = from.input},
-      separator_(separator_of(options)),
-      keeps_separator_(options.documents == "line" && options.keep_line_ends),
-      is_paragraphs_(options.documents == "blank_line") {
-  check(options);
-  for (size_t i = 0; i < std::min(static_cast<size_t>(from.input), files.files().size()); ++i) closed_ += files.files()[i].bytes;
+      stream_(documents.files, from.input),
+      separator_(separator_of(documents.options)) {
+  check(documents.options);
 }
-
-int64_t DocumentReader::bytes_of_files() const { return closed_ + (members_ ? members_->bytes_of_file() : 0); }
 
 bool DocumentReader::next(DocumentPiece& piece) {
   while (next_anywhere(piece)) {
+    if (piece.starts && ++started_ > documents_.most) return false;
     const InputPlace& end = piece.end;
     if (end.input > from_.input || std::tie(end.document, end.byte) > std::tie(from_.document, from_.byte)) return true;
   }
@@ -47,32 +39,25 @@ bool DocumentReader::next(DocumentPiece& piece) {
 // A piece of the member that is open, or else of the next that has one.
 bool DocumentReader::next_anywhere(DocumentPiece& piece) {
   for (;;) {
-    const auto input = static_cast<size_t>(at_.input);
-    if (!members_) {
-      if (input >= files_.files().size()) return false;
-      members_ = std::make_unique<MemberStream>(files_.files()[input], files_.encoding());
-    }
-    if (!in_member_ && !members_->next_member()) {
-      closed_ += files_.files()[input].bytes;
-      members_.reset();
-      at_ = {.input = at_.input + 1};
-      continue;
-    }
     if (!in_member_) {
+      if (!stream_.next_member()) return false;
+      if (stream_.file() != at_.input) at_ = {.input = stream_.file()};
       in_member_ = true;
       member_ended_ = false;
       line_ = 0;
       text_.clear();
       used_ = searched_ = 0;
     }
-    if (traits_of(options_.format).is_text() ? next_text(piece) : next_record(piece)) return true;
+    if (traits_of(documents_.options.format).is_text() ? next_text(piece) : next_record(piece)) return true;
     in_member_ = false;
   }
 }
 
 void DocumentReader::read_more() {
   text_.erase(0, std::exchange(used_, 0));
-  const std::string_view block = members_->next();
+  std::string_view block = stream_.next();
+  while (block.empty() && documents_.joined && stream_.next_member()) block = stream_.next();
+  if (documents_.cut > 0 && !second_byte_) find_cut(block);
   member_ended_ = block.empty();
   text_ += block;
   // The last line and the last paragraph are as those before them, whether the file ends with a line end or not.
@@ -80,12 +65,25 @@ void DocumentReader::read_more() {
   if (member_ended_ && keeps_separator_ && !text_.empty() && !text_.ends_with('\n')) text_ += '\n';
 }
 
-// Takes a piece from the front of what is known of the document; `whole`: that is all of it. A unit of the tokenizer that is longer
-// than a piece is divided between two characters.
+// The block follows the text that is known. A character starts with a byte that does not continue one, so any text can be cut.
+void DocumentReader::find_cut(std::string_view block) {
+  if (block.empty() && characters_left_ > 0)
+    fail("data: {} ends at character {}, but it is cut at character {}",
+        {documents_.files.name(), documents_.cut - characters_left_, documents_.cut});
+  const int64_t here = count_characters(block);
+  if (here > characters_left_) {
+    size_t bytes = 0;
+    for (int64_t seen = -1; seen < characters_left_; ++bytes) seen += count_characters(block.substr(bytes, 1));
+    second_byte_ = joined_byte_ + std::ssize(text_) + static_cast<int64_t>(bytes) - 1;
+  }
+  characters_left_ -= std::min(here, characters_left_);
+}
+
+// Takes a piece from the front of what is known of the document; `whole`: that is all of it.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
-  piece.ends = whole && (document.size() <= kPiece || traits_of(options_.format).is_conversations);
-  piece.first_byte = at_.byte;
+  piece.ends = whole && (document.size() <= kPiece || traits_of(documents_.options.format).has_mask());
+  piece.first_byte = documents_.joined ? joined_byte_ : at_.byte;
   size_t taken = document.size();
   if (!piece.ends) {
     const std::string_view front = document.substr(0, kPiece);
@@ -94,17 +92,20 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   }
   piece.text = document.substr(0, taken);
   at_.byte += static_cast<int64_t>(taken);
+  joined_byte_ += static_cast<int64_t>(taken);
   if (piece.ends) at_ = {.input = at_.input, .document = at_.document + 1};
   piece.end = at_;
   return taken;
 }
 
-// The text up to the next separator, and whether it is there; else all that is left of the member, or more than `most` bytes.
+// The text up to the next separator or to the cut, and whether this is there; else all that is left of the member, or more than `most`
+// bytes.
 std::pair<std::string_view, bool> DocumentReader::next_part(std::string_view separator, size_t most) {
   for (;;) {
     if (is_paragraphs_ && at_.byte == 0) used_ = std::min(text_.find_first_not_of('\n', used_), text_.size());
     const std::string_view rest = std::string_view(text_).substr(used_);
-    const size_t found = separator.empty() ? rest.npos : rest.find(separator, searched_);
+    size_t found = separator.empty() ? rest.npos : rest.find(separator, searched_);
+    if (second_byte_ && at_.document == 0) found = static_cast<size_t>(*second_byte_ - joined_byte_);
     if (found != rest.npos || member_ended_ || rest.size() > most) {
       searched_ = 0;
       return {rest.substr(0, found), found != rest.npos};
@@ -114,12 +115,18 @@ std::pair<std::string_view, bool> DocumentReader::next_part(std::string_view sep
   }
 }
 
+std::string DocumentReader::place_of_text() const {
+  if (!documents_.joined) return stream_.name() + (separator_.empty() ? "" : format_message(": document {}", {at_.document + 1}));
+  const char* const part = at_.document == 0 ? " (train)" : " (validation)";
+  return documents_.files.name() + (documents_.cut > 0 ? part : "");
+}
+
 bool DocumentReader::next_text(DocumentPiece& piece) {
   for (;;) {
     const auto [part, ends_here] = next_part(separator_, kPiece + separator_.size());
     if (part.empty() && !ends_here) return false;
     const size_t kept = keeps_separator_ && ends_here ? separator_.size() : 0;
-    piece.place = separator_.empty() ? members_->name() : members_->name() + format_message(": document {}", {at_.document + 1});
+    piece.place = place_of_text();
     piece.label = -1;
     used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), ends_here || member_ended_);
     if (piece.ends && ends_here && !keeps_separator_) used_ += separator_.size();
@@ -132,11 +139,12 @@ bool DocumentReader::next_line() {
     const auto [line, has_end] = next_part("\n", kMaxLine);
     if (line.empty() && !has_end) return false;
     ++line_;
-    if (line.size() > kMaxLine) fail("{}:{}: a line of more than {} bytes", {members_->name(), line_, kMaxLine});
+    if (line.size() > kMaxLine) fail("{}:{}: a line of more than {} bytes", {stream_.name(), line_, kMaxLine});
     used_ += line.size() + (has_end ? 1 : 0);
     if (line.find_first_not_of(" \t") == line.npos) continue;
-    record_place_ = format_message("{}:{}", {members_->name(), line_});
-    record_ = traits_of(options_.format).read(line, options_, record_place_);
+    record_place_ = format_message("{}:{}", {stream_.name(), line_});
+    const auto read = traits_of(documents_.options.format).read;
+    record_ = read ? read(line, documents_.options, record_place_) : Record{std::string(line)};
     return true;
   }
 }
@@ -149,37 +157,23 @@ bool DocumentReader::next_record(DocumentPiece& piece) {
   return true;
 }
 
-namespace {
-
-void use_messages(const DocumentPiece& line, const Texts::Use& use) {
-  try {
-    for (const Message& message : messages_of(line.text)) {
-      use(name_of(message.role), 0, line.place);  // templates write it
-      use(message.content, 0, line.place);
-    }
-  } catch (const Error& error) {
-    fail("{}: {}", {line.place, error.what()});
+void for_each_text(
+    const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use) {
+  const FormatTraits& format = traits_of(documents.options.format);
+  DocumentReader reader(documents, complete_prefix);
+  for (DocumentPiece piece; reader.next(piece);) {
+    if (!format.texts && !piece.text.empty()) use(piece);
+    if (!format.texts) continue;
+    for (const std::string& text : about(piece.place, [&] { return format.texts(piece.text); }))
+      if (!text.empty()) use({.text = text, .starts = true, .ends = true, .place = piece.place});
   }
 }
 
-}  // namespace
-
-Texts documents_of(const TextSource& files, const DocumentOptions& options, int64_t most) {
-  return Texts([=](const TextPieces::CompletePrefix& complete_prefix, const Texts::Use& use) {
-    DocumentReader reader(files, options, complete_prefix);
-    int64_t left = most;
-    for (DocumentPiece piece; reader.next(piece);) {
-      if (piece.starts && left-- == 0) return;
-      if (traits_of(options.format).is_conversations) use_messages(piece, use);
-      else use(piece.text, piece.first_byte, piece.place);
-    }
-  });
-}
-
 // A label is read as the text of its document.
-std::vector<std::string> word_labels(const TextSource& files, const DocumentOptions& options) {
-  const DocumentOptions labels{.format = options.format, .text_field = options.label_field};
-  DocumentReader reader(files, labels, complete_utf8_prefix);
+std::vector<std::string> word_labels(const Documents& documents) {
+  const DocumentOptions& options = documents.options;
+  DocumentReader reader(
+      {.files = documents.files, .options = {.format = options.format, .text_field = options.label_field}}, complete_utf8_prefix);
   std::set<std::string> found;
   int64_t number = 0;
   try {

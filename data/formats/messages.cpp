@@ -1,0 +1,28 @@
+// A conversation per line, written by a chat template. A model learns the answers.
+#include "core/choice.h"
+#include "data/formats/formats.h"
+#include "data/tokenizers/chat.h"
+
+namespace ricci {
+namespace {
+
+DocumentEncoder chat_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions& options) {
+  return [chat = ChatEncoder(tokenizer, chat_template(options.chat))](std::string_view line) { return chat.encode(line); };
+}
+
+// Names of roles are among the texts, because templates write them.
+std::vector<std::string> texts_of_messages(std::string_view line) {
+  std::vector<std::string> texts;
+  for (const Message& message : messages_of(line)) {
+    texts.emplace_back(name_of(message.role));
+    texts.push_back(message.content);
+  }
+  return texts;
+}
+
+}  // namespace
+
+const FormatTraits kMessages{
+    .name = "messages", .lines = "a conversation per line", .encoder = chat_encoder, .texts = texts_of_messages, .has_template = true};
+
+}  // namespace ricci

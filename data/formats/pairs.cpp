@@ -1,0 +1,38 @@
+// A prompt and its answer per line: {"prompt": "cab", "answer": "abc"}. A model learns the answer, and where it ends. Both texts are
+// encoded on their own, because a prompt must have the same ids before its answer is known.
+#include "core/error.h"
+#include "core/json/value.h"
+#include "data/formats/formats.h"
+#include "data/tokenizers/tokenizer.h"
+
+namespace ricci {
+namespace {
+
+constexpr JsonLimits kPairLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
+
+// The prompt and the answer; other members of the line are ignored.
+std::vector<std::string> texts_of_pair(std::string_view line) {
+  const JsonValue object = parse_json(line, "JSON", kPairLimits);
+  const JsonValue &prompt = object["prompt"], &answer = object["answer"];
+  if (!prompt.is_text() || !answer.is_text()) fail("expected an object with the texts \"prompt\" and \"answer\"");
+  return {prompt.text(), answer.text()};
+}
+
+DocumentEncoder pair_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions&) {
+  return [tokenizer](std::string_view line) {
+    const std::vector<std::string> texts = texts_of_pair(line);
+    const std::string &prompt = texts[0], &answer = texts[1];
+    EncodedDocument pair{tokenizer->encode_start(prompt)};
+    pair.counts.resize(pair.ids.size(), false);
+    tokenizer->append_ids(answer, 0, pair.ids);
+    tokenizer->append_end(answer, pair.ids);
+    pair.counts.resize(pair.ids.size(), true);
+    return pair;
+  };
+}
+
+}  // namespace
+
+const FormatTraits kPairs{.name = "pairs", .lines = "a prompt and its answer per line", .encoder = pair_encoder, .texts = texts_of_pair};
+
+}  // namespace ricci

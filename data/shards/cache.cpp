@@ -1,0 +1,305 @@
+// A folder in the cache is named shards-PLACE-STAMP. PLACE is a hash of what was asked for, and STAMP of the system's records of the files:
+// a folder replaces the ones with the same PLACE. A program that makes shards in a folder holds its lock.
+#include "data/shards/cache.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "core/choice.h"
+#include "core/error.h"
+#include "core/files/checksum.h"
+#include "core/files/file.h"
+#include "core/json/value.h"
+#include "data/shards/prepare.h"
+#include "data/tokenizers/char_tokenizer.h"
+
+namespace ricci {
+
+std::string default_cache_folder() {
+  if (const char* chosen = std::getenv("RICCI_CACHE"); chosen && *chosen) return chosen;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache == '/') return std::string(cache) + "/ricci";  // the XDG standard ignores relative paths
+  const char* home = std::getenv("HOME");
+  return home && *home == '/' ? std::string(home) + "/.cache/ricci" : "";
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kMinShard = 4 << 20;  // tokens
+constexpr int64_t kMaxShards = 64;      // about; all of them stay open
+
+// ---- Names
+struct Name {
+  std::string place, stamp;
+  std::string text() const { return place + stamp; }
+  uint64_t source_hash() const { return hash_bytes(text()); }
+};
+
+std::string text_of(const DocumentOptions& o, double train_fraction) {
+  std::string text = format_message("{} {} {} {}:{}{}:{}",
+      {name_of(o.format), train_fraction, o.classes, o.text_field.size(), o.text_field, o.label_field.size(), o.label_field});
+  for (const std::vector<std::string>& list : {o.labels, o.chat})
+    for (const std::string& each : list) text += format_message(" {}:{}", {each.size(), each});
+  return text;
+}
+
+// tokenizer: the key of a request, if it is made from the sources in made_of; else what tells a given one from others.
+Name name_of(const char* kind, const Documents& source, double train_fraction, const std::string& tokenizer = "",
+    const std::vector<Documents>& made_of = {}) {
+  uint64_t place = hash_bytes(text_of(source.options, train_fraction), hash_bytes(tokenizer, source.files.place_hash()));
+  uint64_t stamp = source.files.stamp_hash();
+  for (const Documents& each : made_of) {
+    place = hash_bytes(format_message("{}", {each.files.place_hash()}), hash_bytes(text_of(each.options, train_fraction), place));
+    stamp = hash_bytes(format_message("{}", {each.files.stamp_hash()}), stamp);
+  }
+  return {format_message("{}-{:016x}-", {kind, place}), format_message("{:016x}", {stamp})};
+}
+
+// ---- Folders
+// A folder that the user names has the usual rights, so that others can use it as well; the others are for this user only.
+Folder open_cache(const std::string& path) {
+  const char* const named = std::getenv("RICCI_CACHE");
+  make_folders(path, named && path == named ? 0777 : 0700);
+  return Folder(path);
+}
+
+// Waits for another program that makes shards there.
+Folder lock_folder(const Folder& cache, const std::string& name) {
+  for (;;) {
+    const Folder folder = cache.make(name);
+    folder.wait_for_lock();
+    if (folder.removed()) continue;
+    if (::faccessat(folder.descriptor(), ".", W_OK | X_OK, AT_EACCESS) != 0)
+      fail("{}: cannot be written: {}", {folder.path(), system_reason()});
+    return folder;
+  }
+}
+
+// For this user only.
+Folder make_temporary_folder() {
+  std::error_code error;
+  const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, if that is a folder
+  std::string path = (error ? "/tmp" : asked.string()) + "/ricci-XXXXXX";
+  if (!::mkdtemp(path.data())) fail("{}: cannot be made: {}", {path, system_reason()});
+  return Folder(path);
+}
+
+void remove_all(const std::string& path) {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+// Removes all that the folder or file of this name replaces, unless another program makes shards there. Returns whether version 0.1.0 made
+// some of it, which described its folders in a file.
+bool remove_replaced(const Folder& cache, const Name& name) {
+  bool was_former = false;
+  for (const std::string& other : cache.names()) {
+    if (!other.starts_with(name.place) || other == name.text()) continue;
+    const std::string path = cache.path() + "/" + other;
+    try {
+      was_former |= is_there(path + "/description");
+      if (!is_folder(path) || Folder(path).lock()) remove_all(path);
+    } catch (const Error&) {  // another program has removed it
+    }
+  }
+  return was_former;
+}
+
+// Removed at the end with all that is in it, unless it is kept.
+struct Draft {
+  Folder folder;
+  bool is_kept = false;
+  ~Draft() {
+    if (!is_kept) remove_all(folder.path());
+  }
+};
+
+// The tokenizer that an interrupted start has made; nothing if it is damaged, or the shards there are of another one.
+std::shared_ptr<const Tokenizer> find_tokenizer(const Folder& folder) {
+  try {
+    const auto tokenizer = tokenizer_of_shards(folder.path());
+    const FilePlace first(folder, shard_name(0));
+    if (!is_there(first.path) || ShardFile(first).header().tokenizer_hash == tokenizer->hash()) return tokenizer;
+  } catch (const Error&) {
+  }
+  return nullptr;
+}
+
+// The characters of a text, or the number of records.
+int64_t count_units(const Documents& source) {
+  int64_t units = 0;
+  if (source.joined) {
+    TextStream stream(source.files);
+    while (stream.next_member())
+      for (std::string_view block; !(block = stream.next()).empty();) units += count_characters(block);
+    return units;
+  }
+  DocumentReader reader(source, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) units += piece.starts;
+  return units;
+}
+
+// ---- One call of open_cached
+struct Opening {
+  const std::vector<Documents>& sources;
+  double train_fraction;
+  const TokenizerRequest& request;
+  const std::string& cache_folder;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null until it is found or made
+  std::map<size_t, int64_t> units = {};        // the characters or documents of the sources that were counted
+
+  std::vector<CachedText> open() {
+    const char* const start = tokenizer && tokenizer->marks().first >= 0 ? " with its first token" : "";
+    const std::string given = tokenizer ? format_message("given {}{}", {tokenizer->hash(), start}) : "";
+    std::vector<Name> names;
+    std::vector<std::optional<CachedText>> found(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) {
+      std::vector<Name> tried;
+      if (!request.key.empty()) tried.push_back(name_of("shards", sources[i], train_fraction, request.key, sources));
+      if (!given.empty()) tried.push_back(name_of("shards", sources[i], train_fraction, given));
+      for (size_t n = 0; n < tried.size() && !found[i]; ++n) found[i] = find(i, tried[n]);
+      if (found[i]) tokenizer = found[i]->tokenizer;
+      names.push_back(tried.back());
+    }
+    std::vector<CachedText> all;
+    for (size_t i = 0; i < sources.size(); ++i) all.push_back(found[i] ? *found[i] : make(i, names[i]));
+    return all;
+  }
+
+  bool is_cut(size_t i) const { return sources[i].joined && train_fraction > 0; }
+
+  // Error: the folder does not hold all shards of this source, sound and of this tokenizer, or of any while there is none.
+  CachedText open_folder(const std::string& folder, size_t i, const Name& name) const {
+    const TextSource& files = sources[i].files;
+    const auto its = tokenizer ? tokenizer : tokenizer_of_shards(folder);
+    const std::string first = folder + "/" + shard_name(0);
+    if (ShardFile(first).header().source_hash != name.source_hash()) fail("{}: a shard of another text", {first});
+    const Tokens tokens = Tokens::hold(folder, *its, files.name(), sources[i].joined ? Tokens::Unit::blocks : Tokens::Unit::documents);
+    return {its, tokens, is_cut(i) ? tokens.first_bytes() : 0};
+  }
+
+  std::optional<CachedText> find(size_t i, const Name& name) const {
+    if (cache_folder.empty()) return {};
+    try {
+      return open_folder(cache_folder + "/" + name.text(), i, name);
+    } catch (const Error&) {  // it is made
+      return {};
+    }
+  }
+
+  CachedText make(size_t i, const Name& name) {
+    std::string fault;
+    if (const std::optional<Folder> folder = lock(name, fault)) {
+      if (const std::optional<CachedText> made = find(i, name)) {  // by another program that this one waited for
+        tokenizer = made->tokenizer;
+        return *made;
+      }
+      Draft draft{*folder};
+      try {
+        CachedText made = make_in(draft.folder, i, name);
+        draft.is_kept = true;
+        if (remove_replaced(Folder(cache_folder), name))
+          made.note = format_message(
+              "{}: its tokens in the cache are of an earlier version, so they are made again\n", {one_line(sources[i].files.name())});
+        return made;
+      } catch (const DiskFull& full) {  // the folder for temporary files may have room
+        fault = full.what();
+      }
+    }
+    const Draft draft{make_temporary_folder()};
+    CachedText made = make_in(draft.folder, i, name);
+    made.fault = fault;
+    return made;
+  }
+
+  std::optional<Folder> lock(const Name& name, std::string& fault) const {
+    try {
+      if (!cache_folder.empty()) return lock_folder(open_cache(cache_folder), name.text());
+    } catch (const Error& error) {
+      fault = error.what();
+    }
+    return {};
+  }
+
+  CachedText make_in(const Folder& folder, size_t i, const Name& name) {
+    if (!tokenizer) tokenizer = find_tokenizer(folder);
+    if (!tokenizer) tokenizer = make_tokenizer();
+    Documents source = sources[i];
+    if (is_cut(i)) source.cut = cut_of(i);
+    const Prepared made = prepare_shards(source, tokenizer, folder,
+        {.shard_tokens = std::max(kMinShard, source.files.bytes_on_disk() / kMaxShards),
+            .source_hash = name.source_hash(),
+            .replaces = true});
+    CachedText text = open_folder(folder.path(), i, name);
+    text.empty_documents = made.empty_documents;
+    return text;
+  }
+
+  std::shared_ptr<const Tokenizer> make_tokenizer() {
+    CharacterSet characters;
+    int64_t all = 0;
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (request.reads_characters) {
+        characters.add(sources[i]);
+        units[i] = characters.count() - all;
+      } else if (train_fraction > 0) units[i] = count_units(sources[i]);
+      all += units[i];
+    }
+    const FormatTraits& format = traits_of(sources[0].options.format);
+    if (!format.is_text() && !format.has_mask()) characters.add("\n", 0);
+    return request.make(characters.sorted(), part_of(all));
+  }
+
+  int64_t part_of(int64_t all) const { return static_cast<int64_t>(std::floor(static_cast<double>(all) * train_fraction)); }
+
+  // The character before which a text is cut.
+  int64_t cut_of(size_t i) {
+    if (!units.contains(i)) units[i] = count_units(sources[i]);
+    const int64_t train = part_of(units[i]);
+    if (train < 1 || train >= units[i])
+      fail("split: {} has {} characters, too few for a training fraction of {}", {sources[i].files.name(), units[i], train_fraction});
+    return train;
+  }
+};
+
+}  // namespace
+
+std::vector<CachedText> open_cached(const std::vector<Documents>& sources, double train_fraction,
+    const std::shared_ptr<const Tokenizer>& given, const TokenizerRequest& request, const std::string& cache_folder) {
+  return Opening{sources, train_fraction, request, cache_folder, given}.open();
+}
+
+std::vector<std::string> cached_word_labels(const Documents& documents, const std::string& cache_folder) {
+  if (cache_folder.empty()) return word_labels(documents);
+  const Name name = name_of("labels", documents, 0);
+  try {
+    const std::string text = read_text(cache_folder + "/" + name.text()), list = text.substr(std::min<size_t>(text.size(), 17));
+    if (text != format_message("{:016x} {}", {hash_bytes(list), list})) fail("{}: was altered", {name.text()});
+    std::vector<std::string> labels;
+    const JsonValue json = parse_json(list, "labels");
+    for (const JsonValue& label : json.items()) labels.push_back(label.text());
+    return labels;
+  } catch (const Error&) {  // it is made
+  }
+  const std::vector<std::string> labels = word_labels(documents);
+  std::string list;
+  for (const std::string& label : labels) list += (list.empty() ? "[" : ", ") + quoted_json(label);
+  list += list.empty() ? "[]" : "]";
+  try {
+    const Folder cache = open_cache(cache_folder);
+    write_file_atomically(FilePlace(cache, name.text()), format_message("{:016x} {}", {hash_bytes(list), list}));
+    remove_replaced(cache, name);
+  } catch (const Error&) {  // open_cached() tells about a cache that cannot be used
+  }
+  return labels;
+}
+
+}  // namespace ricci

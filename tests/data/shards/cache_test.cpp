@@ -1,0 +1,403 @@
+// The cache of tokens: found again unread, replaced when it is stale, continued when it is not complete, shared with other programs, and
+// never trusted blindly.
+#include "data/shards/cache.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <thread>
+
+#include "core/files/checksum.h"
+#include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/kinds.h"
+#include "tests/data/files.h"
+#include "tests/data/ids.h"
+#include "tests/data/shards/shard_files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Counts the bytes it encodes and the most memory seen on the way; `meanwhile` is called once.
+class Observer final : public Tokenizer {
+ public:
+  explicit Observer(std::function<void()> meanwhile = {}) : meanwhile(std::move(meanwhile)) {}
+  std::string name() const override { return "byte"; }
+  int64_t vocab_size() const override { return 256; }
+  std::string model_json() const override { return ByteTokenizer().to_json(); }
+  size_t model_prefix(std::string_view text) const override { return text.size(); }
+  void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
+    ByteTokenizer().append_ids(piece, offset, ids);
+    const std::lock_guard lock(mutex);
+    bytes += static_cast<int64_t>(piece.size());
+    peak = std::max(peak, resident_bytes());
+    if (meanwhile) std::exchange(meanwhile, {})();
+  }
+  mutable std::function<void()> meanwhile;
+  mutable std::mutex mutex;  // several threads encode
+  mutable int64_t bytes = 0, peak = 0;
+
+ protected:
+  void append_text(int64_t, DecodeState&, std::string&) const override {}
+};
+
+Tokens open(const TextSource& text, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache) {
+  return open_one(joined(text), tokenizer, cache).tokens;
+}
+
+// The folders of a cache.
+std::vector<std::string> folders(const std::string& folder) {
+  std::vector<std::string> all;
+  for (const auto& entry : fs::directory_iterator(folder)) all.push_back(entry.path().string());
+  return all;
+}
+
+std::string file_of(const std::string& folder, const std::string& name) { return folders(folder).at(0) + "/" + name; }
+
+// Bytes that this process has asked files for so far.
+int64_t bytes_read() {
+  std::ifstream io("/proc/self/io");
+  std::string key;
+  int64_t value = 0;
+  io >> key >> value;
+  return value;
+}
+
+// The hash that an earlier version of this program kept in checkpoints of runs on texts.
+uint64_t hash_of_ids(const std::vector<int64_t>& ids) {
+  std::string packed;
+  for (const int64_t id : ids) {
+    packed += static_cast<char>(id & 0xff);
+    packed += static_cast<char>(id >> 8);
+  }
+  return hash_bytes(packed);
+}
+
+}  // namespace
+
+TEST_CASE("cache: the ids of a text, read anywhere, under the hash that runs of earlier versions hold") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(70'007, 11);
+  const TextSource source(write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP));
+  const auto tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(joined(source)));
+  const Tokens tokens = open(source, tokenizer, folder / "cache");
+  const std::vector<int64_t> expected = tokenizer->encode(text);
+  CHECK(read_all(tokens) == expected);
+  CHECK(tokens.former_hash() == hash_of_ids(expected));
+  CHECK(tokens.hash() != tokens.former_hash());
+  CHECK(!tokens.has_mask());
+  CHECK(tokens.documents(0) == (70'007 + Tokens::kBlock - 1) / Tokens::kBlock);
+  std::vector<int64_t> some(7);
+  CHECK(error_of([&] { tokens.read(70'001, some); }) == "a.gz: tokens 70001 to 70008 are not in a text of 70007 tokens");
+}
+
+TEST_CASE("cache: a second opening reads the first one's shards, and not the text") {
+  const ScratchFolder folder;
+  const std::string path = RICCI_TESTS_FOLDER "/../README.md";
+  while (!TextSource(path).files()[0].settled) ::usleep(100'000);  // somebody has just written to it
+  const TextSource text(path);
+  const std::string cache = folder / "deep/cache";
+  const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), joined(built_in("words other")), {}, {});
+  for (const double fraction : {0.0, 0.9}) {
+    const uint64_t hash = open_one(joined(text), tokenizer, cache, fraction).tokens.hash();
+    const int64_t before = bytes_read();
+    const CachedText opened = open_one(joined(text), tokenizer, cache, fraction);
+    CHECK(bytes_read() - before < text.bytes_on_disk() / 2);
+    CHECK(opened.tokens.size() > 1000);
+    CHECK(opened.tokens.hash() == hash);
+  }
+  CHECK(folders(cache).size() == 2);
+}
+
+TEST_CASE("cache: a changed text or tokenizer has its own tokens, and who has the old ones open keeps them") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.txt", "abcabc"), cache = folder / "cache";
+  const Tokens old = open(TextSource(path), characters("abc"), cache);
+  CHECK(read_all(open(TextSource(path), characters("cba"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
+  folder.write("a.txt", "cbacba");  // as many bytes, at once
+  CHECK(read_all(open(TextSource(path), characters("abc"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
+  CHECK(folders(cache).size() == 2);
+  CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});
+  fs::remove_all(cache);
+  CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});
+}
+
+TEST_CASE("cache: what is damaged, cut or exchanged is noticed and made again") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(5000, 13), cache = folder / "cache";
+  const auto reopened = [&] { return read_all(open(built_in(text), bytes(), cache)) == ByteTokenizer().encode(text); };
+  CHECK(reopened());
+  const std::string shard = file_of(cache, "shard-00000.tokens");
+  for (const std::string& path : {shard, file_of(cache, "tokenizer.json")}) {
+    const std::string good = read_file(path);
+    for (const size_t at : {size_t{0}, std::min(size_t{24}, good.size() - 1), good.size() - 1}) {
+      std::string other = good;
+      other[at] = static_cast<char>(other[at] == 0 ? 1 : 0);
+      for (const std::string& bad : {other, good.substr(0, at), good + "x"}) {
+        fs::copy_file(folder.write("bad", bad), path, fs::copy_options::overwrite_existing);
+        CHECK(reopened());
+        CHECK(folders(cache).size() == 1);
+      }
+    }
+  }
+  open(built_in(text + "more"), bytes(), folder / "other");
+  fs::copy_file(file_of(folder / "other", "shard-00000.tokens"), shard, fs::copy_options::overwrite_existing);
+  CHECK(reopened());
+  for (const char* more : {"shard-00001.tokens", "shard-00002.tokens"}) {  // which no shard before them leads to
+    fs::copy_file(shard, file_of(cache, more));
+    CHECK(reopened());
+  }
+  for (const char* gone : {"shard-00000.tokens", "tokenizer.json"}) {
+    fs::remove(file_of(cache, gone));
+    CHECK(reopened());
+    CHECK(fs::exists(shard));
+  }
+}
+
+TEST_CASE("cache: an interrupted start continues to the same bytes, and its tokenizer is not made again") {
+  const ScratchFolder folder;
+  const std::string cache = folder / "cache", text(10'000'000, 'a');
+  int made = 0;
+  const TokenizerRequest request{{"char"}, true, [&](const std::string& all, int64_t) {
+                                   ++made;
+                                   return std::make_shared<CharTokenizer>(all);
+                                 }};
+  const auto open_again = [&] { return open_cached({joined(built_in(text))}, 0.75, nullptr, request, cache)[0]; };
+  const CachedText whole = open_again();
+  const auto [train, validation] = whole.tokens.split_first();
+  CHECK((train.size() == 7'500'000 && validation.size() == 2'500'000 && whole.cut_byte == 7'500'000));
+  CHECK(made == 1);
+  std::vector<std::string> shards;
+  while (fs::exists(file_of(cache, shard_name(std::ssize(shards)))))
+    shards.push_back(read_file(file_of(cache, shard_name(std::ssize(shards)))));
+  REQUIRE(shards.size() >= 3);
+  for (size_t kept = 0; kept <= shards.size(); ++kept) {
+    for (size_t i = kept; i < shards.size(); ++i) fs::remove(file_of(cache, shard_name(static_cast<int64_t>(i))));
+    CHECK(open_again().tokens.hash() == whole.tokens.hash());
+    for (size_t i = 0; i < shards.size(); ++i) CHECK((read_file(file_of(cache, shard_name(static_cast<int64_t>(i)))) == shards[i]));
+  }
+  CHECK(made == 1);
+  const auto observer = std::make_shared<Observer>();
+  const Documents plain = joined(built_in(text));
+  open_one(plain, observer, folder / "plain");
+  CHECK(observer->bytes == 10'000'000);
+  fs::remove(file_of(folder / "plain", shard_name(2)));
+  open_one(plain, observer, folder / "plain");
+  CHECK((observer->bytes > 10'000'000 && observer->bytes < 13'000'000));
+}
+
+TEST_CASE("cache: a folder of version 0.1.0 is replaced, with one line") {
+  const ScratchFolder folder;
+  const std::string cache = folder / "cache";
+  const Documents source = joined(built_in("text"));
+  CHECK(open_one(source, bytes(), cache).note.empty());
+  const std::string name = fs::path(folders(cache).at(0)).filename(), former = name.substr(0, name.rfind('-')) + "-0123456789abcdef";
+  fs::remove_all(cache);
+  folder.write("cache/" + former + "/description", "5 1 2 3 4 5 6 7\n");
+  CHECK(open_one(source, bytes(), cache).note == "a: its tokens in the cache are of an earlier version, so they are made again\n");
+  CHECK(folders(cache) == std::vector{cache + "/" + name});
+  CHECK(open_one(source, bytes(), cache).note.empty());
+}
+
+TEST_CASE("cache: two programs at once make the tokens once") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(3000, 15), cache = folder / "cache";
+  std::optional<Tokens> inner;
+  std::thread other;
+  const auto second = std::make_shared<Observer>();
+  const auto first = std::make_shared<Observer>([&] {
+    other = std::thread([&] { inner = open(built_in(text), second, cache); });
+    ::usleep(100'000);
+  });
+  CHECK(read_all(open(built_in(text), first, cache)) == ByteTokenizer().encode(text));
+  other.join();
+  CHECK(read_all(*inner) == ByteTokenizer().encode(text));
+  CHECK(second->bytes == 0);
+  CHECK(folders(cache).size() == 1);
+}
+
+TEST_CASE("cache: one who waits for a program that fails makes the tokens") {
+  const ScratchFolder folder;
+  const std::string cache = folder / "cache";
+  std::optional<Tokens> inner;
+  std::thread other;
+  const auto failing = std::make_shared<Observer>([&] {
+    other = std::thread([&] { inner = open(built_in("text"), bytes(), cache); });
+    ::usleep(100'000);
+    fail("no");
+  });
+  CHECK(contains(error_of([&] { open(built_in("text"), failing, cache); }), "no"));
+  other.join();
+  CHECK(read_all(*inner) == ByteTokenizer().encode("text"));
+  CHECK(folders(cache).size() == 1);
+}
+
+TEST_CASE("cache: damage while it is in use is an error, not a crash") {
+  const ScratchFolder folder;
+  const Tokens tokens = open(built_in(std::string(100, 'a')), characters("a"), folder / "cache");
+  const std::string path = file_of(folder / "cache", "shard-00000.tokens");
+  read_all(tokens);
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(128 + 2 * 30).write("\x09", 1);
+  CHECK(error_of([&] { read_all(tokens); }) == path + ": id 9 of token 30 is outside the vocabulary of 1");
+  fs::resize_file(path, 128 + 2 * 99);
+  CHECK(error_of([&] { read_all(tokens); }) == path + ": the shard was cut short while it was in use");
+}
+
+TEST_CASE("cache: an error on the way names the text and leaves nothing behind") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", "abc-abc"));
+  CHECK(error_of([&] { open(source, characters("abc"), folder / "cache"); }) ==
+        "a.txt: char tokenizer: '-' (U+002D) at byte 3 is not among the 3 characters of the vocabulary");
+  CHECK(fs::is_empty(folder / "cache"));
+  CHECK(contains(error_of([&] { open_one(joined(source), characters("abc"), "", 0.4); }),
+      "a.txt (validation): char tokenizer: '-' (U+002D) at byte 3 "));
+  const TextSource grown(folder.write("b.txt", "abc"));
+  folder.write("b.txt", "abcd");
+  CHECK(error_of([&] { open(grown, bytes(), folder / "cache"); }) ==
+        "data: " + folder / "b.txt" + " changed while it was in use: it had 3 bytes and now has 4, or others");
+  CHECK(fs::is_empty(folder / "cache"));
+}
+
+TEST_CASE("cache: without a cache folder the shards are in files that nobody sees") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", "abc"));
+  const std::string temporary = folder / "tmp", file = folder.write("file", "not a folder");
+  fs::create_directory(temporary);
+  const ScopedVariable place("TMPDIR", temporary.c_str());
+  for (const std::string& cache : {file + "/cache", std::string("/proc"), std::string()}) {
+    CHECK(read_all(open(source, bytes(), cache)) == std::vector<int64_t>{97, 98, 99});
+    CHECK(fs::is_empty(temporary));
+  }
+  const ScopedVariable elsewhere("TMPDIR", "/nonexistent");  // there is /tmp
+  CHECK(read_all(open(source, bytes(), "")) == std::vector<int64_t>{97, 98, 99});
+}
+
+TEST_CASE("cache: the rights of a cache folder that the user names stay as they are") {
+  const ScratchFolder folder;
+  const std::string cache = folder / "cache";
+  const ScopedVariable named("RICCI_CACHE", cache.c_str());
+  const auto rights = [](const std::string& path) {
+    struct stat status = {};
+    REQUIRE(::stat(path.c_str(), &status) == 0);
+    return status.st_mode & 07777;
+  };
+  for (const mode_t before : {02775, 01777, 0777, 0755, 0700}) {
+    fs::create_directory(cache);
+    REQUIRE(::chmod(cache.c_str(), before) == 0);
+    const mode_t mask = ::umask(002);  // as in groups that share files
+    open(built_in("abc"), bytes(), cache);
+    ::umask(mask);
+    CHECK(rights(cache) == before);
+    REQUIRE(folders(cache).size() == 1);
+    CHECK(rights(folders(cache)[0]) == (before == 02775 ? 02775 : 0775));
+    for (const auto& file : fs::directory_iterator(folders(cache)[0])) CHECK(rights(file.path()) == 0664);
+    fs::remove_all(cache);
+  }
+  open(built_in("abc"), bytes(), folder / "other/place");  // one that the user does not name
+  CHECK((rights(folder / "other") == 0700 && rights(folder / "other/place") == 0700));
+}
+
+TEST_CASE("cache: a cache folder that cannot be used is told, and the tokens are right") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("file", "x");
+  const auto fault_of = [](const std::string& cache) {
+    const CachedText text = open_one(joined(built_in("abc")), bytes(), cache);
+    CHECK(read_all(text.tokens) == std::vector<int64_t>{97, 98, 99});
+    return text.fault;
+  };
+  CHECK(fault_of(folder / "cache") == "");
+  CHECK(fault_of("") == "");
+  CHECK(fault_of(file) == file + ": cannot be made: a file is in its place");
+  CHECK(fault_of(file + "/below") == file + ": cannot be made: a file is in its place");
+  CHECK(contains(fault_of("/proc/self/cache"), "/proc/self/cache: cannot be made: "));
+}
+
+TEST_CASE("cache: the default cache folder") {
+  const ScopedVariable chosen("RICCI_CACHE", nullptr);
+  {
+    const ScopedVariable cache("XDG_CACHE_HOME", "/some/cache");
+    CHECK(default_cache_folder() == "/some/cache/ricci");
+  }
+  const ScopedVariable home("HOME", "/home/someone");
+  for (const char* unused : {static_cast<const char*>(nullptr), "", "relative"}) {
+    const ScopedVariable cache("XDG_CACHE_HOME", unused);
+    CHECK(default_cache_folder() == "/home/someone/.cache/ricci");
+  }
+  const ScopedVariable cache("XDG_CACHE_HOME", nullptr);
+  for (const char* none : {static_cast<const char*>(nullptr), "", "relative"}) {
+    const ScopedVariable no_home("HOME", none);
+    CHECK(default_cache_folder() == "");
+  }
+}
+
+TEST_CASE("cache: a tokenizer is made once for all sources, and found with them") {
+  const ScratchFolder folder;
+  int made = 0;
+  const TokenizerRequest request{{"char"}, true, [&](const std::string& all, int64_t) {
+                                   ++made;
+                                   return std::make_shared<CharTokenizer>(all);
+                                 }};
+  const std::vector<Documents> sources{joined(built_in("bca", "a")), joined(built_in("xéy", "b"))};
+  for (int opening = 0; opening < 2; ++opening) {
+    const auto opened = open_cached(sources, 0, nullptr, request, folder / "cache");
+    CHECK(read_all(opened[0].tokens) == std::vector<int64_t>{1, 2, 0});
+    CHECK(read_all(opened[1].tokens) == std::vector<int64_t>{3, 5, 4});
+    CHECK(made == 1);
+    const auto observer = std::make_shared<CharTokenizer>("abcxyé");
+    CHECK(read_all(open_cached(sources, 0, observer, request, folder / "cache")[1].tokens) == std::vector<int64_t>{3, 5, 4});
+    CHECK(folders(folder / "cache").size() == 2);  // the tokenizer that is given is the one that was made
+  }
+  for (size_t i = 0; i < 2; ++i) {  // the other one has the tokenizer
+    fs::remove_all(folders(folder / "cache")[i]);
+    CHECK(read_all(open_cached(sources, 0, nullptr, request, folder / "cache")[1].tokens) == std::vector<int64_t>{3, 5, 4});
+    CHECK(made == 1);
+  }
+}
+
+TEST_CASE("cache: 40 MB are tokenised and read in little memory") {
+  const ScratchFolder folder;
+  const Threads two(2);
+  {
+    std::ofstream out(folder / "large", std::ios::binary);
+    for (int i = 0; i < 40; ++i) out << std::string(1'000'000, static_cast<char>('a' + i % 26));
+  }
+  const auto observer = std::make_shared<Observer>();
+  const int64_t before = resident_bytes();
+  const Tokens tokens = open(TextSource(folder / "large"), observer, folder / "cache");
+  std::vector<int64_t> ids(62'500);
+  int64_t peak = observer->peak, wrong = 0;
+  for (int64_t first = 0; first < tokens.size(); first += static_cast<int64_t>(ids.size())) {
+    tokens.read(first, ids);
+    wrong += std::count(ids.begin(), ids.end(), 'a' + first / 1'000'000 % 26) != 62'500;
+  }
+  CHECK(tokens.size() == 40'000'000);
+  CHECK(wrong == 0);
+  constexpr int64_t bound = 36'000'000;
+  CHECK(peak - before < bound * kSanitizerFactor + kSanitizerBytes);
+}
+
+TEST_CASE("cache: the words that are labels are read once") {
+  const ScratchFolder folder;
+  const auto source = [](const TextSource& files) {
+    return Documents{.files = files, .options = {.format = format_of(kTsv), .label_field = "1", .classes = 2}};
+  };
+  const std::string cache = folder / "cache";
+  const std::vector<std::string> expected{"no \"x\"", "yes"};
+  const Documents words = source(built_in("yes\ta\nno \"x\"\tb\n"));
+  for (int opening = 0; opening < 2; ++opening) CHECK(cached_word_labels(words, cache) == expected);
+  REQUIRE(folders(cache).size() == 1);
+  const std::string file = folders(cache)[0], text = read_file(file);
+  folder.write("cache/" + fs::path(file).filename().string(), text.substr(0, 17) + "[\"other\"]");  // the checksum is of another list
+  CHECK(cached_word_labels(words, cache) == expected);
+  CHECK(read_file(file) == text);
+  CHECK(cached_word_labels(source(built_in("yes\ta\n")), cache) == std::vector<std::string>{"yes"});  // other files of the same names
+  CHECK(folders(cache).size() == 1);
+  CHECK(cached_word_labels(source(built_in("1\ta\n")), cache).empty());
+  CHECK(cached_word_labels(words, "/proc/none") == expected);
+  CHECK(cached_word_labels(words, "") == expected);
+}
