@@ -44,6 +44,7 @@ void count_pieces(std::vector<DocumentPiece>& pieces, const CountPiece& count_pi
 Words count_words(const Documents& documents, const Tokenizer& tokenizer, const CountPiece& count_piece) {
   constexpr size_t bytes_at_once = 16 << 20, pieces_at_once = 1 << 16;
   std::vector<WordCounts> counts(static_cast<size_t>(thread_count()));
+  for (WordCounts& each : counts) each.max_load_factor(0.25F);  // a bucket is searched from its latest word, and frequent words come early
   std::vector<DocumentPiece> pieces;
   size_t bytes = 0;
   const auto complete_prefix = [&](std::string_view text) { return tokenizer.complete_prefix(text); };
