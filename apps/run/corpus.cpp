@@ -270,8 +270,8 @@ uint64_t Corpus::former_hash() const { return hash_of_both(train.former_hash(), 
 Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> tokenizer) {
   if (asked.data.empty()) fail("data: nothing given");
   if (asked.data == std::vector<std::string>{"sorter"} && !look_for_data("sorter"))
-    fail("data: sorter is no longer generated; ricci-sorter writes such sequences, and apps/configs/metaformer/sorter_metric.yaml reads "
-         "them");
+    fail("data: sorter was removed; ricci-sorter FOLDER writes its sequences to files, and apps/configs/metaformer/sorter_metric.yaml "
+         "trains on them");
   TrainConfig config = asked;
   if (!are_shards(asked.data)) config.labels = labels_of(asked);
   Parts parts = open_data(config, tokenizer);

@@ -19,8 +19,8 @@ std::string_view embedded_corpus();
 
 struct Validation {
   Tokens tokens;
-  std::optional<TextSource> text = {};  // only of plain text that is one source: the tokens are those of its end, from this byte on
-  int64_t from_byte = 0;
+  std::optional<TextSource> text = {};  // if it is plain and one source
+  int64_t from_byte = 0;                // the byte of the text that the tokens begin with
 };
 
 struct Corpus {

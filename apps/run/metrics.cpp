@@ -30,7 +30,7 @@ double unix_time() {
   return static_cast<double>(now.time_since_epoch().count()) / 1000;
 }
 
-// Null if the line is no record.
+// Null if the line is not a record.
 nlohmann::json parse_record(std::string_view line) {
   nlohmann::json record = json_depth(line) > 1 ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
   if (!record.contains("step") || !record["step"].is_number_integer()) return {};

@@ -40,7 +40,8 @@ class StepFeed {
   StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine);
   StepFeed(const StepFeed&) = delete;
 
-  // Starts with the step of this number; place: the one after the step before it, in a run that is resumed. Error: there is no such place.
+  // Starts with the step of this number. A run that is resumed gives the place in the data that the step before it left. Error: the data do
+  // not have this place.
   void start(int64_t step, const std::string& place);
   // The next step, in the order of their numbers. Errors: the data cannot be read.
   StepInput next();

@@ -49,7 +49,7 @@ void lock(const Folder& folder) {
 // The metadata about the training of a file. An old file has none; then the config and the tokenizer next to it count, with a warning.
 Metadata origin_of(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
   if (file.metadata().contains("config") && file.metadata().contains("tokenizer")) return file.metadata();
-  warn(format_message("{}: it does not name what it was trained with; the config and the tokenizer beside it are believed", {file.path()}));
+  warn(format_message("{}: it does not name its config and tokenizer; the config and the tokenizer next to it are used", {file.path()}));
   return provenance(config, tokenizer, what);
 }
 
@@ -131,7 +131,7 @@ std::string difference(const Metadata& was, const TrainConfig& config, const Tok
   for (const auto& [key, value] : values_of(resolved(config), tokenizer, what))
     if (const auto found = before.find(key); found != before.end() && found->second != value)
       return format_message("{}: {}, not {}", {key, found->second, value});
-  return !tokenizer || fits_tokenizer(was, *tokenizer) ? "" : "another tokenizer than the one beside it";
+  return !tokenizer || fits_tokenizer(was, *tokenizer) ? "" : "another tokenizer than the one next to it";
 }
 
 // ---- The folder
@@ -313,7 +313,7 @@ void RunFolder::prune() const {
   if (const auto newest = all.newest_sound(warn)) all.prune(read_train_state(*newest), config_.keep_checkpoints);
 }
 
-// Nothing if there are no weights, or none of this step.
+// Empty if the run has no weights, or no weights of this step.
 std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
   const Checkpoints all = checkpoints();
   const std::vector<int64_t> steps = all.steps();

@@ -27,10 +27,10 @@
 namespace ricci::apps {
 
 // ---- Places (places.cpp)
-// The folder in which the folders of runs are made: the key `runs`, else $RICCI_RUNS, else runs.
+// The folder that holds the folders of runs: the key `runs`, else $RICCI_RUNS, else runs.
 std::string folder_of_runs(const TrainConfig& config = {});
 // A run by its folder or file, or by its name: NAME is the run of that name in folder_of_runs(), unless NAME itself is a file or
-// the folder of a run. A path under which there is nothing comes back as it is.
+// the folder of a run. A path where nothing is comes back as it is.
 std::string find_run(const std::string& path_or_name);
 // "; runs has a, b, c": the runs that a user may have meant by a name, after the nearest; empty if there are none, or for a path.
 std::string runs_note(const std::string& name);

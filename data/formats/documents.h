@@ -21,7 +21,7 @@ struct InputPlace {
   bool operator==(const InputPlace&) const = default;
 };
 
-// A document, or a part of a long one. Where a document is divided depends on its text alone. A line of a format with a mask is one piece,
+// A document, or a part of a long one. The places of division depend only on its text. A line of a format with a mask is one piece,
 // which the format's encoder encodes.
 struct DocumentPiece {
   std::string text;

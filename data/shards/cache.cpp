@@ -64,7 +64,7 @@ Name name_of(const char* kind, const Documents& source, double train_fraction, c
 }
 
 // ---- Folders
-// A folder that the user names has the usual rights, so that others can use it as well; the others are for this user only.
+// A folder that the user names has the usual rights, because others may use it as well. Other folders are for this user only.
 Folder open_cache(const std::string& path) {
   const char* const named = std::getenv("RICCI_CACHE");
   make_folders(path, named && path == named ? 0777 : 0700);

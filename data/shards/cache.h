@@ -1,4 +1,4 @@
-// Texts and documents as shards in the cache, so that only the first start of a training reads and encodes them. The cache holds folders as
+// Texts and documents as shards in the cache, because later starts of a training then read and encode no text. The cache holds folders as
 // ricci-prepare makes them, and a first start that was interrupted continues in its folder. A text is read twice at first: once for its
 // characters or its length, once to be encoded; three times where a vocabulary is trained on a part of it; later not at all while the
 // system's records of its files are as they were.

@@ -37,7 +37,7 @@ struct ShardHeader {
   int64_t tokens = 0;
   int64_t documents = 0;
   int64_t text_bytes = 0;
-  InputPlace end;          // where the next shard goes on
+  InputPlace end;          // where the next shard starts
   uint32_t is_last = 0;    // in its corpus
   uint32_t goes_on = 0;    // the first document here is the rest of the last one of the shard before
   int64_t classes = 0;     // labels are 0 ... classes - 1; 0 if there are none
@@ -54,8 +54,8 @@ struct ShardHeader {
 };
 static_assert(sizeof(ShardHeader) == 128);
 
-// A shard that stays open. It is read at any place by one system call, so that memory does not grow with what was read. Safe from several
-// threads.
+// A shard that stays open. Each read is one system call at any place, and nothing is kept, because a corpus can be larger than memory.
+// Multiple threads can read at the same time.
 class ShardFile {
  public:
   // Reads the header, and checks it and the length of the file. A shard of llm.c has no checksum; it is read whole for body_hash.

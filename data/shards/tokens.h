@@ -1,4 +1,4 @@
-// Tokens: the ids of a corpus in files of shards, which are read where they are needed, so that a corpus can be larger than memory.
+// Tokens: the ids of a corpus in files of shards. They are read when a batch needs them, because a corpus can be larger than memory.
 // Reading order of this folder: tokens.h; shard.h: the format of a shard; prepare.h: the one writer of shards; cache.h: texts as shards in
 // the cache.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace ricci {
 
-// A value: a corpus, a part of one, or several joined. Copies and parts share the files. Safe from several threads.
+// A value: a corpus, a part of one, or multiple joined. Copies and parts share the files. Multiple threads can read at the same time.
 class Tokens {
  public:
   // The order in which documents are shuffled is a permutation of the shards, and of the documents of each. Files of shards are such
@@ -102,7 +102,7 @@ class Tokens {
 // Error: two of them were made by different tokenizers.
 void check_same_tokenizer(std::span<const Tokens> sources);
 
-// Several one after another, as one, which has labels where all of them have. One stays as it is.
+// The sources one after another, as one. It has labels if all of them have. One source stays as it is.
 // Errors: none; different tokenizers, or vocabularies of different sizes.
 Tokens join(std::vector<Tokens> sources);
 

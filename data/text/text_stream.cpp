@@ -1,5 +1,5 @@
 // libarchive reads every file: plain, compressed, an archive. Only .gz is unpacked by zlib in front of it, because libarchive 3.6 accepts
-// any CRC-32 and length of a member (RFC 1952), so that most damage would go unseen, and ignores whatever follows a member.
+// any CRC-32 and length of a member (RFC 1952), and most damage would go unseen; it also ignores all bytes after a member.
 #include <archive.h>
 #include <archive_entry.h>
 #include <zlib.h>

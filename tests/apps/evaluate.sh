@@ -63,7 +63,7 @@ printf 'metric: [tiny.yaml, model.mixer=metric]\nidentity: [tiny.yaml, model.mix
 sed -i '/^name:/d' tiny.yaml
 run compare mixers.yaml "${pairs[@]}" sample.tokens=0 steps=60 batch=16 lr=1e-2
 is 'a comparison of mixers has the exact answers of both' $'accuracy\nmetric\nidentity' awk 'NR == 2 && /accuracy/ { print "accuracy" } NR > 2 && NR < 5 { print $1 }' out
-refuse 'a former run file' 1 'data: sorter is no longer generated; ricci-sorter ' train tiny.yaml name=bad data=sorter
+refuse 'a former run file' 1 'data: sorter was removed; ricci-sorter FOLDER writes ' train tiny.yaml name=bad data=sorter
 
 # ---- Models whose loss leaves positions out
 accept 'train one that scores where every scale is heard' train tiny.yaml name=full steps=2 model.family=topdown 'model.scales=[1, 4]' model.layers=1 model.loss_from=first_full

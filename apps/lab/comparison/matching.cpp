@@ -113,8 +113,9 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
   return first_scored(model, config.sequence_length());
 }
 
-// The first position that evaluations are to score: the losses of all models are then of the same tokens. Errors: a model whose loss
-// counts no token of a window; models that count other positions of documents with a mask, of which evaluations leave none out.
+// The first position that evaluations score. It is the same for all models, because losses of different tokens cannot be compared. Errors:
+// a model that counts no token of a window in its loss; models that count from different positions, if the documents have a mask, because
+// evaluations of such documents score every token that counts.
 int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs, int64_t vocab) {
   int64_t last = 0, first = 0;
   for (size_t i = 0; i < configs.size(); ++i) {

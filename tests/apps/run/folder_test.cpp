@@ -136,7 +136,7 @@ TEST_CASE("a run folder: a continued run is compared with the keys of its newest
   CHECK(error_of([&] { RunFolder::to_train(request_run(scratch / "a", {})); }) ==
         scratch / "a" + ": holds a run with lr: 0.001, not 0.5" + advice);
   write_file_atomically(FilePlace(scratch / "a/tokenizer.json"), CharTokenizer("acb").to_json());
-  CHECK(continued(scratch, {}) == "RUN: holds a run with another tokenizer than the one beside it" + advice);
+  CHECK(continued(scratch, {}) == "RUN: holds a run with another tokenizer than the one next to it" + advice);
   const ScratchFolder former;  // such vocabularies were trained by version 0.1.0
   train_two_steps(former, {"tokenizer=wordpiece"});
   CHECK(continued(former, {"tokenizer=wordpiece"}) == "no error");
@@ -162,7 +162,7 @@ TEST_CASE("provenance: the keys that shape the model, and the tokenizer") {
   CHECK(compare({"context=8"}) == "context: 64, not 8");
   CHECK(compare({"model.vocab=3"}).empty());  // 0: the tokenizer's
   const CharTokenizer swapped("acb");
-  CHECK(compare({}, &swapped) == "another tokenizer than the one beside it");
+  CHECK(compare({}, &swapped) == "another tokenizer than the one next to it");
   const ByteTokenizer bytes;
   CHECK(compare({}, &bytes) == "model.vocab: 3, not 256");
 }

@@ -180,7 +180,7 @@ rm -rf runs/edited
 # ---- A folder that was made before config.yaml told the version: it lists keys that nothing reads
 for number in {1..20}; do echo "abba cab $number"; done >old.txt
 cp -r "$old_run" runs/old
-untold='^warning: runs/old/[^:]*: it does not name what it was trained with; the config and the tokenizer beside it are believed$'
+untold='^warning: runs/old/[^:]*: it does not name its config and tokenizer; the config and the tokenizer next to it are used$'
 # told NAME CODE: exit code 0, the line about what the file does not tell, and nothing else on stderr.
 told() { verdict "$1" "$([ "$2" = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "$untold" err || echo "exit code $2")"; }
 run eval runs/old
