@@ -13,7 +13,6 @@
 
 #include "apps/terminal/cli.h"
 #include "core/error.h"
-#include "core/nearest.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -24,24 +23,21 @@ const std::vector<std::string> kPrograms{RICCI_PROGRAM_NAMES};
 
 std::filesystem::path folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
 
-// The first line of a program's help. The programs are in the current folder.
+// The summary of a program: its help up to the usage. The programs are in the current folder.
 std::string summary_of(const std::string& name) {
   std::FILE* const help = ::popen(("./ricci-" + name + " --help 2>/dev/null").c_str(), "r");
   if (!help) fail("cannot start ricci-{}: {}", {name, std::strerror(errno)});
   std::string text;
   for (int c = std::fgetc(help); c != EOF; c = std::fgetc(help)) text += static_cast<char>(c);
   ::pclose(help);
-  return text.substr(0, text.find('\n'));
+  return text.substr(0, text.find("\nUsage:"));
 }
 
 std::string list() {
   std::filesystem::current_path(folder());
-  size_t width = 0;
-  for (const std::string& name : kPrograms) width = std::max(width, name.size());
   std::string text;
   for (const std::string& name : kPrograms)
-    if (::access(("ricci-" + name).c_str(), X_OK) == 0)
-      text += "  " + name + std::string(width + 2 - name.size(), ' ') + summary_of(name) + "\n";
+    if (::access(("ricci-" + name).c_str(), X_OK) == 0) text += two_columns(name, summary_of(name));
   return text;
 }
 
@@ -65,7 +61,9 @@ void check_known(const std::string& name) {
 int main(int argc, char** argv) {
   std::vector<std::string> words;
   return run_app(
-      argc, argv, {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM explains one; ricci runs lists runs.", true, true},
+      argc, argv,
+      {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM explains one; ricci runs lists runs.", true, true,
+          "ricci train data=my.txt name=mine\nricci generate mine"},
       [&](CLI::App& app) {
         app.prefix_command();
         app.footer([] { return "Programs:\n" + list(); });

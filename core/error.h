@@ -2,11 +2,14 @@
 // The pattern is formatted in error.cpp, so that no header a kernel file sees includes a formatting library.
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 namespace ricci {
 
@@ -17,23 +20,14 @@ class Error : public std::runtime_error {
 };
 
 // One value of a message. Only lives as long as the call it is made for.
-class ErrorValue {
- public:
-  ErrorValue(std::string_view text) : kind_(Kind::text), text_(text) {}
-  ErrorValue(const char* text) : kind_(Kind::text), text_(text) {}
-  ErrorValue(const std::string& text) : kind_(Kind::text), text_(text) {}
-  ErrorValue(char letter) : kind_(Kind::letter), integer_(letter) {}
-  ErrorValue(std::signed_integral auto number) : kind_(Kind::integer), integer_(number) {}
-  ErrorValue(std::unsigned_integral auto number) : kind_(Kind::natural), natural_(number) {}
-  ErrorValue(std::floating_point auto number) : kind_(Kind::real), real_(static_cast<double>(number)) {}
+struct ErrorValue {
+  ErrorValue(const std::convertible_to<std::string_view> auto& text) : value(std::string_view(text)) {}
+  ErrorValue(char letter) : value(letter) {}
+  ErrorValue(std::signed_integral auto number) : value(int64_t{number}) {}
+  ErrorValue(std::unsigned_integral auto number) : value(uint64_t{number}) {}
+  ErrorValue(std::floating_point auto number) : value(double{number}) {}
 
- private:
-  friend std::string format_message(const char* pattern, std::initializer_list<ErrorValue> values);
-  enum class Kind : uint8_t { text, letter, integer, natural, real } kind_;
-  std::string_view text_;
-  int64_t integer_ = 0;
-  uint64_t natural_ = 0;
-  double real_ = 0;
+  std::variant<std::string_view, char, int64_t, uint64_t, double> value;
 };
 
 // The pattern with each {} replaced by the next value; {:.3g} and the like work as in fmt.
@@ -45,5 +39,17 @@ std::string one_line(std::string_view text, size_t most = 60);
 [[noreturn]] void fail(const char* pattern, std::initializer_list<ErrorValue> values = {});
 
 std::string system_reason();  // the system's words for errno
+
+// ---- The word that a user may have meant
+// The least number of slips that turns a into b, in bytes: a letter inserted, removed or replaced, or two neighbours swapped (the
+// optimal string alignment distance).
+size_t edit_distance(std::string_view a, std::string_view b);
+// True if a word of this length may be a slip of the pen for another at this distance: one letter in four may be wrong.
+bool is_near(size_t distance, size_t letters);
+
+// The known word with the least distance, the first of several. Empty where none is near.
+std::string nearest_of(std::string_view word, const std::vector<std::string>& known);
+// ", the nearest is 'heads'": that word. Nothing where none is near.
+std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace ricci

@@ -30,29 +30,6 @@ template <class Number> void check_number(const Field& field, Number value) {
 
 }  // namespace
 
-Fields Fields::when(bool is_read, const std::string& by) const {
-  Fields some = *this;
-  some.is_read_ = is_read_ && is_read;
-  some.by_ = by;
-  return some;
-}
-
-Fields Fields::section(const char* name) const {
-  Fields inside = *this;
-  inside.prefix_ += std::string(name) + ".";
-  return inside;
-}
-
-Fields Fields::free_to_change() const {
-  Fields some = *this;
-  some.is_free_ = true;
-  return some;
-}
-
-Field& Fields::add(const char* key, FieldValue value, const char* description) const {
-  return all_->emplace_back(Field{prefix_ + key, std::move(value), description, by_, is_read_, false, is_free_});
-}
-
 void check_bounds(const std::vector<Field>& fields) {
   for (const Field& field : fields)
     std::visit(

@@ -15,9 +15,14 @@
 #include <vector>
 
 #include "core/choice.h"
-#include "core/range.h"
 
 namespace ricci {
+
+// Integers from lo to hi, hi not among them; in run files "lo:hi".
+struct Range {
+  int64_t lo = 0, hi = 0;
+  bool operator==(const Range&) const = default;
+};
 
 // A member that is an enum with names (core/choice.h), as the number of the name.
 struct ChoiceMember {
@@ -46,9 +51,10 @@ struct Bounds {
 };
 
 struct Field {
-  std::string key;  // dotted
-  FieldValue value;
-  const char* description;
+  std::string key = {};  // dotted
+  FieldValue value = {};
+  const char* description = "";
+  const char* group = "";                            // the task that it belongs to, under which --help-config prints it
   std::string by = {};                               // the choice that reads it: "mixer: sdp"; empty if every choice does
   bool is_read = true;                               // the present config reads the key
   bool is_deciding = false;                          // other keys and their defaults depend on this one, so that it is stored first
@@ -69,31 +75,38 @@ struct Field {
   Field& at_least(int64_t low) { return within({.low = static_cast<double>(low)}); }
   Field& in(int64_t low, int64_t high) { return within({static_cast<double>(low), static_cast<double>(high)}); }
   Field& positive() { return within({.low = 0, .has_low = false}); }
-  Field& not_negative() { return within({.low = 0}); }
   Field& below_one() { return within({.low = 0, .high = 1, .has_high = false}); }
 };
 
-// Appends keys to a list. The members must outlive it.
+// Appends keys to a list. The members must outlive it. Keys of one kind begin with the same properties, so a list that is changed below is
+// a copy for them.
 class Fields {
  public:
   explicit Fields(std::vector<Field>& all) : all_(&all) {}
 
   template <class Member> Field& operator()(const char* key, Member& member, const char* description) const {
-    return add(key, field_value(member), description);
+    Field& field = all_->emplace_back(first_);
+    field.key += key;
+    return field.with(&Field::value, field_value(member)).with(&Field::description, description);
   }
-  // The same list for keys that only some choices read; `by` names them.
-  Fields when(bool is_read, const std::string& by) const;
-  // The same list for the keys of a section, whose names start with "NAME.".
-  Fields section(const char* name) const;
-  // The same list for keys with which a run may go on when they change.
-  Fields free_to_change() const;
+  // For keys that only some choices read; `by` names them.
+  Fields when(bool is_read, const std::string& by) const { return with(&Field::is_read, first_.is_read && is_read).with(&Field::by, by); }
+  // For the keys of a section, whose names start with "NAME.".
+  Fields section(const char* name) const { return with(&Field::key, first_.key + name + "."); }
+  // For the keys of a task, such as "optimizer".
+  Fields group(const char* name) const { return with(&Field::group, name); }
+  // For keys with which a run may go on when they change.
+  Fields free_to_change() const { return with(&Field::is_free, true); }
 
  private:
-  Field& add(const char* key, FieldValue value, const char* description) const;
+  template <class T> Fields with(T Field::*member, const T& value) const {
+    Fields changed = *this;
+    changed.first_.with(member, value);
+    return changed;
+  }
 
   std::vector<Field>* all_;
-  std::string prefix_ = {}, by_ = {};
-  bool is_read_ = true, is_free_ = false;
+  Field first_ = {};  // the properties that a key begins with; its key is the prefix
 };
 
 // Every key of a config struct, read or not, in the order of its visit_fields.

@@ -1,7 +1,5 @@
 #include "core/tensor.h"
 
-#include <string_view>
-
 #include "core/choice.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -12,12 +10,6 @@ namespace ricci {
 const char* name_of(Dtype dtype) { return choices(dtype)[static_cast<size_t>(dtype)]; }
 
 const char* name_of(Device device) { return choices(device)[static_cast<size_t>(device)]; }
-
-Dtype parse_dtype(const char* name) {
-  for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
-    if (std::string_view(name) == name_of(dtype)) return dtype;
-  fail("dtype: expected {}, got '{}'", {kFloatingDtypes, name});
-}
 
 int64_t size_of(Dtype dtype) {
   constexpr int64_t bytes[] = {4, 8, 2, 8};
@@ -30,23 +22,12 @@ void Shape::push_back(int64_t extent) {
   extent_[rank_++] = extent;
 }
 
-// Error: more than 63 bits hold.
-static void check_countable(const Shape& shape, Dtype dtype) {
+Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite asker) : shape_(shape), dtype_(dtype), device_(device) {
   int64_t bytes = size_of(dtype);
   for (int i = 0; i < shape.rank(); ++i)
     if (__builtin_mul_overflow(bytes, shape[i], &bytes)) fail("tensor: {} {} is larger than any memory", {show(shape), name_of(dtype)});
+  storage_ = StorageOwner(allocate_storage(bytes, device, asker));
 }
-
-Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite asker) : shape_(shape), dtype_(dtype), device_(device) {
-  check_countable(shape, dtype);
-  storage_ = StorageOwner(allocate_storage(bytes(), device, asker));
-}
-
-Tensor::Tensor(const Tensor&) = default;
-Tensor::Tensor(Tensor&&) noexcept = default;
-Tensor& Tensor::operator=(const Tensor&) = default;
-Tensor& Tensor::operator=(Tensor&&) noexcept = default;
-Tensor::~Tensor() = default;
 
 void Tensor::require_unrecorded(const char* view, const char* op) const {
   if (tape_ == 0) return;

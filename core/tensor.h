@@ -15,8 +15,7 @@ enum class Device : uint8_t { cpu, cuda, cuda_emulated };
 const char* name_of(Dtype dtype);
 const char* name_of(Device device);
 inline constexpr const char* kFloatingDtypes = "f32, f64 or bf16";
-Dtype parse_dtype(const char* name);  // one of kFloatingDtypes; error: another name
-int64_t size_of(Dtype dtype);         // bytes per element
+int64_t size_of(Dtype dtype);  // bytes per element
 // The dtype in which sums of such numbers are held, and what must not lose small changes: f64 for f64, else f32.
 inline Dtype sums_of(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
@@ -43,12 +42,7 @@ class Shape {
     for (int i = 0; i < rank_; ++i) n *= extent_[i];
     return n;
   }
-  bool operator==(const Shape& other) const {
-    if (rank_ != other.rank_) return false;
-    for (int i = 0; i < rank_; ++i)
-      if (extent_[i] != other.extent_[i]) return false;
-    return true;
-  }
+  bool operator==(const Shape&) const = default;  // extents beyond the rank are 0
 
  private:
   int rank_ = 0;
@@ -71,6 +65,7 @@ struct Storage {
   uint64_t version;         // how many writes there were since it was made; the tape checks it
   const char* writer_file;  // where the last of them was made
   int writer_line;
+  int64_t counted;  // in a dry run: see dry_run.h; else -1
 };
 
 void release_storage(Storage* storage);  // core/memory/memory.h
@@ -104,11 +99,6 @@ class Tensor {
   Tensor() = default;
   // Uninitialised memory. Errors: no such device; out of memory (core/memory/memory.h), which names the caller.
   explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu, CallSite asker = {});
-  Tensor(const Tensor& other);
-  Tensor(Tensor&& other) noexcept;
-  Tensor& operator=(const Tensor& other);
-  Tensor& operator=(Tensor&& other) noexcept;
-  ~Tensor();
 
   explicit operator bool() const { return storage() != nullptr; }
   const Shape& shape() const { return shape_; }

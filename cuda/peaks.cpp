@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/vectors.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"

@@ -29,7 +29,7 @@ template <class M> void check_rope(const EmbeddingConfig& c) {
 }  // namespace
 
 void visit_fields(ModelConfig& c, const Fields& field) {
-  field("family", c.family, "what is built").decides();
+  field("family", c.family, "kind of model").decides();
   field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights").decides();
   field("mixer", c.mixer, "how positions exchange information").decides();
   field("vocab", c.vocab, "size of the vocabulary; 0: as the tokenizer has it").in(1, kLargestSize).follows();

@@ -37,9 +37,9 @@ constexpr const char *kEncoder = "encoder.weight", *kAttention = "self_attn.in_p
 std::string of_layer(int64_t layer, const char* name) { return "transformer_encoder.layers." + std::to_string(layer) + "." + name; }
 
 Shape matrix_shape(const WeightFiles& files, const std::string& name) {
-  if (!files.contains(name)) fail("{}: tensor {} is missing", {files.path(), name});
+  if (!files.contains(name)) fail("{}: tensor {} is missing", {files.path, name});
   const Shape shape = files.file_of(name).shape(name);
-  if (shape.rank() != 2) fail("{}: tensor {} is {}, expected a matrix", {files.path(), name, show(shape)});
+  if (shape.rank() != 2) fail("{}: tensor {} is {}, expected a matrix", {files.path, name, show(shape)});
   return shape;
 }
 
@@ -48,18 +48,18 @@ void set_mixer(ModelConfig& config, const WeightFiles& files, const DispatcherIm
   config.ctx = options.context;
   if (files.contains(attention)) {
     config.settings<Sdp>().heads = options.heads;
-    if (config.ctx == 0) fail("{}: attention does not record its context; choose it with --context", {files.path()});
+    if (config.ctx == 0) fail("{}: attention does not record its context; choose it with --context", {files.path});
     return;
   }
   if (!files.contains(coefficients))
-    fail("{}: has neither {} nor {}; it is no model of the Dispatcher repository", {files.path(), attention, coefficients});
+    fail("{}: has neither {} nor {}; it is no model of the Dispatcher repository", {files.path, attention, coefficients});
   if (options.heads != 1)
     fail("{}: a dispatcher of {} heads; with more than one the models of that repository mix heads and positions up",
-        {files.path(), options.heads});
+        {files.path, options.heads});
   config.mixer = choice_of<MixerKind>("model.mixer", "dispatcher");
   const int64_t levels = matrix_shape(files, coefficients)[0];
   constexpr int64_t most = 30;
-  if (levels < 1 || levels > most) fail("{}: {} levels, expected 1 to {}", {files.path(), levels, most});
+  if (levels < 1 || levels > most) fail("{}: {} levels, expected 1 to {}", {files.path, levels, most});
   if (config.ctx == 0) config.ctx = int64_t{1} << levels;
 }
 
@@ -73,13 +73,13 @@ ModelConfig config_of(const WeightFiles& files, const DispatcherImport& options)
   config.d = table[1];
   config.layers = 0;
   while (files.contains(of_layer(config.layers, kFeedForward))) ++config.layers;
-  if (config.layers == 0) fail("{}: tensor {} is missing", {files.path(), of_layer(0, kFeedForward)});
+  if (config.layers == 0) fail("{}: tensor {} is missing", {files.path, of_layer(0, kFeedForward)});
   config.block.ff = matrix_shape(files, of_layer(0, kFeedForward))[0];
   config.block.dropout = options.dropout;
   try {
     check(config);
   } catch (const Error& error) {
-    fail("{}: {}", {files.path(), error.what()});
+    fail("{}: {}", {files.path, error.what()});
   }
   return config;
 }
@@ -87,7 +87,7 @@ ModelConfig config_of(const WeightFiles& files, const DispatcherImport& options)
 }  // namespace
 
 std::string import_dispatcher(const std::string& file, const std::string& run, const DispatcherImport& options) {
-  const WeightFiles files(file);
+  const WeightFiles files = open_weights(file);
   Model model(config_of(files, options));
   load_theirs(model, {"Dispatcher repository", kDispatcherRows, kConstants}, files);
   return write_imported_run(run, model, nullptr, file);

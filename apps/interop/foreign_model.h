@@ -1,6 +1,7 @@
 // Models that other programs trained: their files of weights, the names of their parameters, and a run folder around them.
 #pragma once
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,27 +14,17 @@
 
 namespace ricci::apps {
 
-// The weights in a folder that another program wrote: model.safetensors, or several files that model.safetensors.index.json lists.
-class WeightFiles {
- public:
-  // Errors: neither is there; an index that is damaged, or that names a file outside the folder or a tensor that is not in its file.
-  static WeightFiles in_folder(const std::string& folder);
-  explicit WeightFiles(const std::string& file);
+// The files of weights that another program wrote, by the names of their tensors.
+struct WeightFiles {
+  std::string path;  // the folder or the file, for messages
+  std::map<std::string, std::shared_ptr<const SafetensorsFile>> files = {};
 
-  const std::string& path() const { return path_; }  // the folder or the file, for messages
-  const std::vector<std::string>& names() const { return names_; }
-  bool contains(const std::string& name) const { return where_.contains(name); }
-  const SafetensorsFile& file_of(const std::string& name) const;  // error: there is no such tensor
-
- private:
-  WeightFiles() = default;
-  void add(const std::string& file);
-
-  std::string path_;
-  std::vector<SafetensorsFile> files_;
-  std::vector<std::string> names_;
-  std::map<std::string, size_t> where_;
+  bool contains(const std::string& name) const { return files.contains(name); }
+  const SafetensorsFile& file_of(const std::string& name) const { return *files.at(name); }
 };
+// A file; or a folder with model.safetensors, or with the files that model.safetensors.index.json lists. Our checksum is verified if it is
+// there. Errors: neither is there; an index that is damaged, or that names a file outside the folder or a tensor that is not in its file.
+WeightFiles open_weights(const std::string& path);
 
 // A parameter as it is called there and here, in a table of an architecture:
 //   {"h.{i}.attn.c_attn.weight", "blocks.{i}.mixer.qkv.weight", true}
@@ -58,20 +49,20 @@ struct Architecture {
 void load_theirs(Model& model, const Architecture& architecture, const WeightFiles& files);
 
 // Every parameter of the model, on the CPU and in f32, as the other side calls and stores it. Error: a parameter that no row has.
-std::vector<std::pair<std::string, Tensor>> as_theirs(Model& model, const Architecture& architecture);
+NamedTensors as_theirs(Model& model, const Architecture& architecture);
 
 // The template of conversations of a folder (apps/interop/their_tokenizer.h).
-struct TheirTalks {
+struct TheirChat {
   ImportedTemplate kept = {};
-  std::vector<std::string> chat = {};  // as in a run file, by the markers in the template: chatml, llama3, or an empty list
-  std::string note = {};               // a line about them, which begins with a line end; empty without a template
+  std::vector<std::string> named = {};  // the key `chat` of a run file, by the markers in the template: chatml, llama3, or an empty list
+  std::string note = {};                // a line about them, which begins with a line end; empty without a template
 };
 
 // Makes the folder, which is named after its last part: config.yaml with the keys of the model, no data, as the text of its training
-// is elsewhere, and defaults for the rest; tokenizer.json unless null; the template of conversations; model.safetensors. Returns a line
-// about it, and the note about the template. `origin`: where the weights came from, for that line.
+// is elsewhere, and defaults for the rest; tokenizer.json unless null; the template of conversations; model.safetensors. Returns lines
+// about it, and the note about the template. `origin`: where the weights came from, for these lines.
 // Error: the folder holds a model or checkpoints already, or cannot be written.
 std::string write_imported_run(
-    const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin, const TheirTalks& talks = {});
+    const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin, const TheirChat& chat = {});
 
 }  // namespace ricci::apps

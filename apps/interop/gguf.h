@@ -7,17 +7,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "core/choice.h"
-#include "models/model.h"
 
 namespace ricci::apps {
 
 // The numbers of matrices; vectors, gains and position_embd are f32. q8_0: blocks of 32 numbers of a row, each an f16 scale
-// D = max |x| / 127 and 32 integers of 8 bits, x / D rounded, halves away from zero. A row that is no multiple of 32 is f16 then.
+// D = max |x| / 127 and 32 integers of 8 bits, x / D rounded, halves away from zero. A row that is not a multiple of 32 is f16 then.
 enum class GgufNumbers : uint8_t { f32, f16, bf16, q8_0 };
 constexpr auto choices(GgufNumbers) { return std::array{"f32", "f16", "bf16", "q8_0"}; }
 
@@ -27,23 +23,11 @@ uint16_t f16_bits(float x);
 // The bytes of the numbers in the file. For q8_0 the numbers are whole blocks.
 std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers);
 
-// Writes the model of a run, `which` as in RunFolder::load_model, with its tokenizer, as one file that llama.cpp loads. Returns a line
+// Writes the model of a run, `which` as in RunFolder::load_model, with its tokenizer, as one file that llama.cpp loads. Returns lines
 // about it.
-// Errors: as for gguf_model; a tokenizer other than byte-level BPE without <eos> after lines, unless
-// without_tokenizer; a file that is there already; the system's. No new file is left then.
+// Errors: a model that none of gpt2, llama, qwen2 and qwen3 can be, with its key; a tokenizer other than byte-level BPE without <eos> after
+// lines, unless without_tokenizer; a file that is there already; the system's. No new file is left then.
 std::string export_gguf(
     const std::string& run, const std::string& which, const std::string& file, GgufNumbers numbers, bool without_tokenizer);
-
-// ---- The models of llama.cpp that runs can be, as GGUF names them: gpt2, llama, qwen2 and qwen3 (gguf_models.cpp)
-struct GgufModel {
-  std::string type;
-  std::string note = {};  // a difference in the arithmetic of llama.cpp
-  // After the type and a dot.
-  std::vector<std::pair<std::string, std::variant<uint32_t, float, std::string>>> keys = {};
-  std::vector<std::pair<std::string, Tensor>> tensors = {};  // on the CPU, in f32
-};
-
-// Error: names the key of a model that none of them can be.
-GgufModel gguf_model(Model& model);
 
 }  // namespace ricci::apps

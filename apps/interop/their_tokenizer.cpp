@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/json/file.h"
-#include "core/json/value.h"
+#include "core/files/file.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/piece_tokenizer.h"
@@ -40,28 +39,33 @@ bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& 
   }
 }
 
-// The ids that a config has for a key, one, several or none; ids without a piece are left out.
-std::vector<int64_t> ids_of(const JsonValue& value, const Tokenizer& tokenizer) {
+// A file that is not there has no members.
+Json find_json(const std::string& path) { return is_there(path) ? read_json(path) : Json(); }
+
+// The ids that a config has for a key, one, a list or none; ids without a piece are left out.
+std::vector<int64_t> ids_of(const Json& value, const Tokenizer& tokenizer) {
   std::vector<int64_t> ids;
-  for (const JsonValue& each : value.is_list() ? value.items() : JsonValue::List{value})
-    if (each.is_integer() && each.integer() >= 0 && each.integer() < tokenizer.vocab_size()) ids.push_back(each.integer());
+  for (const Json& each : value.is_array() ? value : Json::array({value}))
+    if (const auto id = as<int64_t>(each); id && *id >= 0 && *id < tokenizer.vocab_size()) ids.push_back(*id);
   return ids;
 }
 
 // Reads the tokens that mark a text from config.json, generation_config.json and tokenizer_config.json of the folder.
-Marks marks_in(const std::string& folder, const JsonFile& config, const Tokenizer& tokenizer) {
-  Marks marks{.ends = ids_of(config.value("eos_token_id"), tokenizer)};
-  if (const auto begin = ids_of(config.value("bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];
-  const JsonFile generation = JsonFile::if_there(folder + "/generation_config.json"), said = JsonFile::if_there(folder + kTokenizerConfig);
-  if (const auto ends = ids_of(generation.value("eos_token_id"), tokenizer); !ends.empty()) marks.ends = ends;
-  const JsonValue &token = said.value("bos_token"), &content = token.is_text() ? token : token["content"];
-  if (said.flag("add_bos_token").value_or(false) && content.is_text()) marks.first = tokenizer.find(content.text());
+Marks marks_in(const std::string& folder, const Json& config, const Tokenizer& tokenizer) {
+  Marks marks{.ends = ids_of(member(config, "eos_token_id"), tokenizer)};
+  if (const auto begin = ids_of(member(config, "bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];
+  const std::string path = folder + kTokenizerConfig;
+  const Json generation = find_json(folder + "/generation_config.json"), settings = find_json(path);
+  if (const auto ends = ids_of(member(generation, "eos_token_id"), tokenizer); !ends.empty()) marks.ends = ends;
+  const Json &token = member(settings, "bos_token"), &content = token.is_string() ? token : member(token, "content");
+  if (read_member<bool>(settings, "add_bos_token", path).value_or(false) && content.is_string())
+    marks.first = tokenizer.find(content.get<std::string>());
   return marks;
 }
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder, const JsonFile& config) {
+std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder, const Json& config) {
   if (tokenizer_file_in(folder).empty()) return nullptr;
   try {
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(folder);
@@ -73,77 +77,79 @@ std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder,
 
 std::string their_tokenizer(const Tokenizer* tokenizer) {
   if (!dynamic_cast<const PieceTokenizer*>(tokenizer) || tokenizer->eos() == Eos::line) return "";
-  std::string json = tokenizer->model_json();
-  for (const std::string mark : {R"(,"bos":true)", R"(,"eos":true)"})  // config.json has them; transformers complains of them here
-    for (size_t place = json.find(mark); place != json.npos; place = json.find(mark, place)) json.erase(place, mark.size());
-  return json;
+  Json json = tokenizer->model_json();
+  for (Json& token : json["added_tokens"])  // config.json has these marks, and transformers complains about them here
+    for (const char* mark : {"bos", "eos"}) token.erase(mark);
+  return json.dump();
 }
 
-std::string text_of(const ImportedTemplate& talks, const std::string& origin) {
-  if (!talks.file.empty() || talks.member.empty()) return talks.file;
-  const JsonValue value = parse_json(talks.member, kTemplateMember);
-  if (value.is_text()) return value.text();
+std::string chosen_template(const ImportedTemplate& kept, const std::string& origin) {
+  if (!kept.file.empty() || kept.member.empty()) return kept.file;
+  const Json value = parse_json(kept.member, kTemplateMember);
+  if (value.is_string()) return value.get<std::string>();
   const auto reject = [&] {
     fail("{}: {}: expected a text, or a list of objects with a \"name\" and a \"template\"", {origin, kTemplateMember});
   };
-  if (!value.is_list()) reject();
+  if (!value.is_array()) reject();
   std::string chosen;
-  for (const JsonValue& each : value.items()) {
-    if (!each["name"].is_text() || !each["template"].is_text()) reject();
-    if (&each == &value.items().front() || each["name"].text() == "default") chosen = each["template"].text();
+  for (const Json& each : value) {
+    const Json &name = member(each, "name"), &text = member(each, "template");
+    if (!name.is_string() || !text.is_string()) reject();
+    if (&each == &value[0] || name == "default") chosen = text.get<std::string>();
   }
   return chosen;
 }
 
-std::string tokenizer_config(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& talks) {
-  Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
+std::string tokenizer_config(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& member) {
+  Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
   const auto text = [&](int64_t id) { return tokenizer.decode({&id, 1}); };
-  if (marks.begin >= 0) config.emplace_back("bos_token", text(marks.begin));
-  if (!marks.ends.empty()) config.emplace_back("eos_token", text(marks.ends[0]));
-  std::string json = json_text(config, 2) + "\n";
-  if (!talks.empty()) json.replace(json.rfind("\n}"), 1, ",\n  " + quoted_json(kTemplateMember) + ": " + talks + "\n");
-  return json;
+  if (marks.begin >= 0) config["bos_token"] = text(marks.begin);
+  if (!marks.ends.empty()) config["eos_token"] = text(marks.ends[0]);
+  if (!member.empty()) config[kTemplateMember] = parse_json(member, kTemplateMember);
+  return to_text(config, 2) + "\n";
 }
 
-TheirTalks read_their_talks(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer) {
+TheirChat read_their_chat(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer) {
   const std::string file = folder + "/" + kTemplateFile, config = folder + kTokenizerConfig;
-  TheirTalks talks;
+  TheirChat chat;
   try {
-    if (is_there(file)) check_utf8(file, talks.kept.file = read_text(file, kMaxTemplate), 0);
-    if (const JsonValue member = JsonFile::if_there(config).value(kTemplateMember); !member.is_null()) talks.kept.member = member.to_json();
-    if (talks.kept.empty()) return talks;
-    const std::string from = talks.kept.file.empty() ? config : file;
+    if (const auto text = find_text(file, kMaxTemplate)) check_utf8(file, chat.kept.file = *text, 0);
+    if (const Json found = find_json(config); !member(found, kTemplateMember).is_null())
+      chat.kept.member = member(found, kTemplateMember).dump();
+    if (chat.kept.empty()) return chat;
+    const std::string from = chat.kept.file.empty() ? config : file;
     if (!tokenizer) return {.note = format_message("\n{}: its template is left out, as the folder has no tokenizer", {from})};
-    const std::string ours = ours_by_markers(text_of(talks.kept, config));
+    const std::string ours = ours_by_markers(chosen_template(chat.kept, config));
     const bool has_markers = !ours.empty() && can_write(ours, tokenizer);
-    if (has_markers) talks.chat = {ours};
+    if (has_markers) chat.named = {ours};
     std::string why = ours.empty() ? "neither chatml nor llama3" : ours;
     if (!ours.empty() && !has_markers) why += ", which its tokenizer lacks";
-    talks.note = format_message("\nchat: {}: {} has the markers of {}; the run keeps this template for exports{}",
+    chat.note = format_message("\nchat: {}: {} has the markers of {}\nthe run keeps this template for exports{}",
         {has_markers ? ours : "none", from, why, is_there(folder + "/" + kOthers) ? std::string(", and not ") + kOthers : ""});
   } catch (const Error& error) {
     fail("{}; --without-tokenizer leaves it out", {error.what()});
   }
-  return talks;
+  return chat;
 }
 
-ImportedTemplate talks_of(const RunFolder& run) {
-  ImportedTemplate talks = read_template(run.folder());
-  if (talks.empty() && has_chat(run.config())) talks.file = chat_jinja(chat_template(run.config().chat));
-  return talks;
+ImportedTemplate template_of(const RunFolder& run) {
+  ImportedTemplate kept = read_template(run.path());
+  if (kept.empty() && has_chat(run.config())) kept.file = chat_jinja(chat_template(run.config().chat));
+  return kept;
 }
 
 std::string chat_jinja(const ChatTemplate& form) {
+  const auto quoted = [](const std::string& text) { return Json(text).dump(); };
   const auto message = [&](const std::string& text) {
     const size_t place = text.find(kContent);
-    return "{{ " + quoted_json(text.substr(0, place)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
-           quoted_json(text.substr(place + kContent.size())) + " }}";
+    return "{{ " + quoted(text.substr(0, place)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
+           quoted(text.substr(place + kContent.size())) + " }}";
   };
-  return "{{ " + quoted_json(form.start) + R"( }}{% for message in messages %}{% if message["role"] == "system" %})" +
-         message(form.system) + R"({% elif message["role"] == "user" %})" + message(form.user) +
-         R"({% elif message["role"] == "assistant" %})" + message(form.assistant) +
+  return "{{ " + quoted(form.start) + R"( }}{% for message in messages %}{% if message["role"] == "system" %})" + message(form.system) +
+         R"({% elif message["role"] == "user" %})" + message(form.user) + R"({% elif message["role"] == "assistant" %})" +
+         message(form.assistant) +
          R"({% else %}{{ raise_exception("a role other than system, user and assistant") }}{% endif %}{% endfor %})" +
-         "{% if add_generation_prompt %}{{ " + quoted_json(form.answer) + " }}{% endif %}";
+         "{% if add_generation_prompt %}{{ " + quoted(form.answer) + " }}{% endif %}";
 }
 
 Marks marks_of(const RunFolder& run) {
@@ -158,11 +164,11 @@ Marks marks_of(const RunFolder& run) {
   return marks;
 }
 
-void add_marks(Object& config, const Marks& marks) {
-  config.emplace_back("bos_token_id", marks.begin < 0 ? Value(nullptr) : Value(marks.begin));
-  const Value::List ends(marks.ends.begin(), marks.ends.end());
-  if (ends.size() > 1) config.emplace_back("eos_token_id", ends);
-  else config.emplace_back("eos_token_id", ends.empty() ? Value(nullptr) : ends[0]);
+void add_marks(Json& config, const Marks& marks) {
+  config["bos_token_id"] = marks.begin < 0 ? Json() : Json(marks.begin);
+  Json& ends = config["eos_token_id"] = marks.ends;
+  if (marks.ends.size() == 1) ends = marks.ends[0];
+  if (marks.ends.empty()) ends = nullptr;
 }
 
 }  // namespace ricci::apps

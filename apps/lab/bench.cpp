@@ -13,7 +13,6 @@
 #include "apps/run/options.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "core/nearest.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -68,7 +67,7 @@ int run_ladders(const Options& options) {
     Progress progress({.steps = steps_of(ladders), .unit = "round", .out = stderr});
     return measure(ladders, progress);
   }();
-  if (!options.report.json.empty()) print(json_text(json_of(times)));
+  if (!options.report.json.empty()) print(to_text(json_of(times), 1));
   else
     for (const char* between = ""; const Report& report : reports_of(times)) {
       print(between + text_of(report));
@@ -108,27 +107,26 @@ int run(Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("mixers", options.names, "Names as in model.mixer, or of ladders; all if none is given");
+  app.add_option("mixers", options.names, "Names of mixers, or of ladders; all if none is given");
   add_field_options(app, options.bench);
   app.get_option("--sequences")->excludes(app.get_option("--tokens"));
   CLI::Option* const layer = app.add_flag("--layer", options.layer,
-      "In place of mixers: one pre-norm layer of sdp, its forward time and what it keeps for the backward, at several scales; "
-      "--ff is then 4 times the width and --sequences 1 if not given");
+      "Measure one pre-norm layer of sdp at multiple scales: the time of its forward, and the bytes that it keeps for the backward. "
+      "--ff is then 4 times the width, and --sequences 1, if not given");
   for (const char* const unread : {"--tokens", "--layers", "--alone", "mixers", "--roofline"}) layer->excludes(app.get_option(unread));
-  app.add_option("--scales", options.scales, "With --layer: tokens for each position")
+  app.add_option("--scales", options.scales, "With --layer: tokens of a position")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(at_least_one)
       ->capture_default_str()
       ->needs(layer);
-  add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html; the roofline next to it as NAME_roofline");
+  add_output_options(app, options.report, "Draw it into this file, .svg or .html; the roofline into NAME_roofline");
   add_json_flag(app, options.report);
   add_compute_options(app, options.compute);
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
   CLI::Option* const rungs = app.add_flag("--rungs", options.rungs,
-      "In place of mixers: ladders of ops, " + list_of<LadderKind>() +
-          ", from the definition to the fast kernel; each rung's shortest time of a forward at --tokens, --width and --heads, "
-          "its gain over the rung before, and the least time at the measured peaks of the device");
+      "Measure ladders of ops, from the definition to the fast kernel: " + list_of<LadderKind>() +
+          ". A rung has the time of its forward at --tokens, --width and --heads, and the least time at the peaks of the device");
   for (const char* const unread :
       {"--lengths", "--sequences", "--layers", "--ff", "--alone", "--roofline", "--layer", "--output", "--precision"})
     rungs->excludes(app.get_option(unread));
@@ -140,6 +138,9 @@ int main(int argc, char** argv) {
   Options options;
   return run_app(
       argc, argv,
-      {"ricci-bench", "Time, memory and FLOPs of a step, forward and backward, against the length of sequences, for every mixer."},
+      {.name = "ricci-bench",
+          .summary = "Measures time, memory and FLOPs of a training step.",
+          .examples = "ricci-bench sdp metric dispatcher --lengths 128,512,2048 -o bench.html\n"
+                      "ricci-bench --rungs attention"},
       [&](CLI::App& app) { add_options(app, options); }, [&] { return run(options); });
 }

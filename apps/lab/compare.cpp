@@ -1,8 +1,8 @@
-// ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and prints their
+// ricci-compare: trains multiple models on one data order, multiple seeds each, at equal parameters, FLOPs or memory, and prints their
 // results: one table, one drawing.
 //   ricci-compare apps/configs/multiscale/families_wikitext2.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
 //   ricci-compare apps/configs/multiscale/families_wikitext2.yaml 'lr=[1e-3, 3e-4]' --only vanilla
-// Each training is a ricci-train of its own in runs/NAME_MODEL_SEED. Called again after an interruption, it goes on where it was.
+// Each training is a ricci-train in runs/NAME_MODEL_SEED. Called again after an interruption, it continues.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,6 @@
 #include "apps/run/options.h"
 #include "apps/run/run.h"
 #include "apps/terminal/cli.h"
-#include "apps/terminal/signals.h"
 #include "apps/terminal/streams.h"
 #include "core/error.h"
 
@@ -66,7 +65,7 @@ std::vector<Job> jobs_of(const Options& options, const std::string& name, const 
 
 // Trains what is not trained yet. Returns false if interrupted.
 bool train_all(const std::vector<Job>& jobs) {
-  const Interrupt interrupt;
+  const Interrupt interrupt(false);
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i].is_finished()) continue;
     const bool starts = !Interrupt::requested();
@@ -78,7 +77,7 @@ bool train_all(const std::vector<Job>& jobs) {
       if (code && !Interrupt::requested()) fail("{}: the run is not finished; the same command continues it", {jobs[i].request.folder});
     }
     tell(STDERR_FILENO,
-        format_message("interrupted {} run {} of {}; the same command goes on\n", {starts ? "in" : "before", i + 1, jobs.size()}));
+        format_message("interrupted {} run {} of {}; the same command continues\n", {starts ? "in" : "before", i + 1, jobs.size()}));
     return false;
   }
   return true;
@@ -121,28 +120,30 @@ int main(int argc, char** argv) {
   options.command = "ricci-compare";
   for (int i = 1; i < argc; ++i) options.command += std::string(" ") + argv[i];
   return run_app(
-      argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and prints their results."},
+      argc, argv,
+      {.name = "ricci-compare",
+          .summary = "Trains multiple models and prints a table of results.",
+          .examples = "ricci-compare apps/configs/multiscale/families_wikitext2.yaml --plan\n"
+                      "ricci-compare models.yaml 'lr=[1e-3,3e-4]' --seeds 1,2,3 -o models.html"},
       [&](CLI::App& app) {
         add_run_arguments(app, options.comparison,
-            "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500; a list makes a "
-            "model for each value: "
-            "lr=[1e-3,3e-4]");
-        app.add_option("--equal", options.equal, "The amount that is made equal to that of the file's first model: " + list_of<Equal>())
+            "Comparison file (YAML) with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500. A list makes a "
+            "model for each value: lr=[1e-3,3e-4]");
+        app.add_option("--equal", options.equal, "Make this equal to the first model of the file: " + list_of<Equal>())
             ->capture_default_str();
-        app.add_option("--change", options.change, "The key of the other models that is changed to make it so: " + list_of<Change>())
+        app.add_option("--change", options.change, "Change this key of the other models for it: " + list_of<Change>())
             ->capture_default_str();
-        app.add_option("--seeds", options.seeds, "Seeds of weights and data, a training of every model for each: 1,2,3")
+        app.add_option("--seeds", options.seeds, "Train each model once for each of these seeds: 1,2,3")
             ->delimiter(',')
             ->allow_extra_args(false)
             ->check(at_least_zero)
             ->capture_default_str();
-        app.add_option("--only", options.only,
-               "Train these models of the file alone; the others still decide what is equal and which tokens are scored: vanilla,top-down")
+        app.add_option("--only", options.only, "Train only these models of the file: vanilla,top-down")
             ->delimiter(',')
             ->allow_extra_args(false);
         app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
-        app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
-        add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html");
+        app.add_flag("--plan", options.only_plans, "Print the table of the models without training");
+        add_output_options(app, options.report, "Draw it into this file, .svg or .html");
         add_json_flag(app, options.report);
       },
       [&] { return compare(options); });

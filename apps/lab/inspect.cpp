@@ -44,12 +44,10 @@ int run(const Options& options) {
   const Theme theme = parse_theme(options.theme);
   const OpenModel open = open_model(options.run, options.model);
   const Found found = inspect(open, ids_of_text(options, open), options.look);
-  for (const std::string& line : found.missing) std::puts(line.c_str());
+  for (const std::string& line : found.missing) std::fputs(wrapped(line, 2).c_str(), stdout);
   const int64_t files = write_report(options.out, found, theme);
-  std::puts(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}; {} files: {}/index.html, {}/inspect.json, drawings",
-      {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text_ids.size(), files, options.out,
-          options.out})
-                .c_str());
+  print(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}\n{}/index.html, inspect.json: {} files",
+      {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text_ids.size(), options.out, files}));
   return 0;
 }
 
@@ -59,18 +57,21 @@ int main(int argc, char** argv) {
   Options options;
   return run_app(
       argc, argv,
-      {"ricci-inspect", "Shows how the mixers of a trained model read a text, and their parameters: drawings, a page, numbers."},
+      {.name = "ricci-inspect",
+          .summary = "Draws how the mixers of a trained model read a text.",
+          .examples = "ricci-inspect runs/quickstart -o inspection\n"
+                      "ricci-inspect runs/quickstart --text 'to be or not to be' --token e"},
       [&](CLI::App& app) {
         const auto given = [&](const std::string&) { options.text_given = true; };
         app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
         CLI::Option* const text =
             app.add_option("--text", options.text,
-                   "Text to look at, with escapes such as \\n; -: all of stdin; the start of the run's validation text if not given")
+                   "Text to look at, with escapes such as \\n; -: stdin; the start of the validation text if not given")
                 ->each(given);
-        app.add_option("--text-file", options.text_file, "The text is in this file; -: stdin")->each(given)->excludes(text);
+        app.add_option("--text-file", options.text_file, "File with the text; -: stdin")->each(given)->excludes(text);
         app.add_option("--length", options.length, "Tokens of the text to look at, at most")->check(at_least_one)->capture_default_str();
         app.add_option("--token", options.look.tokens,
-               "A token whose distances to others are listed; may be given several times; the most frequent of the text if not given")
+               "Token whose nearest tokens are listed; can be given again; the most frequent ones if not given")
             ->allow_extra_args(false);
         add_field_options(app, options.look);
         app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();

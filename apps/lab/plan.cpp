@@ -37,7 +37,7 @@ struct Level {
 };
 
 // The largest batch. batch_invariant takes one sequence at a time: where one fits, any number does.
-Value largest_batch(const TrainConfig& config, const Level& level) {
+Json largest_batch(const TrainConfig& config, const Level& level) {
   if (config.batch_invariant && level.sequences > 0) return "any";
   return level.sequences;
 }
@@ -69,13 +69,12 @@ double sum_ms(const Plan& plan, const Options& options) {
   return 1e3 * sent_of(plan, options.ranks) / static_cast<double>(options.bandwidth);
 }
 
-// The cost of data parallelism; empty for one rank.
-std::string sum_line(const Plan& plan, const TrainConfig& config, const Options& options) {
-  if (options.ranks == 1) return "";
-  const std::string time = options.bandwidth ? format_message(", which takes {:.1f} ms at {:.1f} GB/s",
+// The cost of data parallelism.
+std::string sum_lines(const Plan& plan, const TrainConfig& config, const Options& options) {
+  const std::string time = options.bandwidth ? format_message("It takes {:.1f} ms at {:.1f} GB/s.",
                                                    {sum_ms(plan, options), static_cast<double>(options.bandwidth) * 1e-9})
-                                             : "; --bandwidth gives the time";
-  return format_message("The ranks add up {} of gradients in {}: in a ring each of them sends {}{}.\n",
+                                             : "--bandwidth gives the time.";
+  return format_message("The ranks add up {} of gradients in {}; in a ring each sends {}.\n{}\n",
       {show_bytes(plan.summed), name_of(config.reduce_dtype), show_bytes(static_cast<int64_t>(sent_of(plan, options.ranks))), time});
 }
 
@@ -94,7 +93,7 @@ ResultTable memory_of(const Plan& plan) {
 }
 
 ResultTable kept_of(const Plan& plan) {
-  ResultTable table{{{.heading = "kept from the forward of a micro-batch for its backward", .key = "op", .left = true}, {.key = "place"},
+  ResultTable table{{{.heading = "kept for the backward", .key = "op", .left = true}, {.key = "place"},
       {.heading = "times", .key = "count"}, {.heading = "memory", .key = "bytes", .format = "bytes"}, {.heading = "by", .left = true}}};
   for (const Plan::Kept& kept : plan.kept)
     if (kept.bytes) table.add_row({kept.op, kept.place, kept.count, kept.bytes, kept.place});
@@ -135,12 +134,12 @@ void print_all(const TrainConfig& config, const std::vector<Level>& levels, cons
   const int64_t most = (shape.micro_batches + options.ranks - 1) / options.ranks;
   const std::string shared =
       options.ranks == 1 ? "" : format_message("; one of {} ranks, with {} x {} of them", {options.ranks, most, shape.sequences});
-  print(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}{}\n",
+  print(wrapped(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}{}",
       {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
-          name_of(chosen.recompute), shared}));
+          name_of(chosen.recompute), shared})));
   print(text_of(memory_of(chosen.plan)));
-  print("Gradients are made in backward and freed after the update, so few or none of them are held at a peak in the forward.\n");
-  print(sum_line(chosen.plan, config, options));
+  print(wrapped("Gradients are made in backward and freed after the update. Few of them are held at a peak in the forward."));
+  if (options.ranks > 1) print(sum_lines(chosen.plan, config, options));
   print(text_of(kept_of(chosen.plan)) + "\n");
   print(text_of(table_of(config, levels, options)));
 }
@@ -159,7 +158,7 @@ int plan(const Options& options) {
     return 0;
   }
   const std::vector<Level> levels = levels_of(config, options);
-  if (options.as_json) print(json_text(json_of(table_of(config, levels, options))));
+  if (options.as_json) print(to_text(json_of(table_of(config, levels, options)), 1));
   else print_all(config, levels, options);
   return 0;
 }
@@ -171,24 +170,20 @@ int main(int argc, char** argv) {
   return run_app(
       argc, argv,
       {.name = "ricci-plan",
-          .summary = "Predicts the memory, by its use, and the work of a training step of a run file. Nothing is computed.",
-          .more_words = assigned_keys<TrainConfig>},
+          .summary = "Predicts the memory and the work of a training step.",
+          .examples = "ricci-plan apps/configs/quickstart.yaml model.layers=24 --memory 80GB\n"
+                      "ricci-plan apps/configs/quickstart.yaml --tape"},
       [&](CLI::App& app) {
         add_run_options<TrainConfig>(app, options.run);
-        CLI::Option* const memory = app.add_option(
-            "--memory", options.memory, "Prints the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
+        CLI::Option* const memory = app.add_option("--memory", options.memory, "Print the largest batch that fits into it: 8GiB, 80GB");
         memory->transform(CLI::AsSizeValue(true));
-        app.add_option(
-               "--ranks", options.ranks, "Prints the memory and work of one of this number of processes, and the bytes that it sends")
-            ->check(at_least_one);
-        app.add_option("--bandwidth", options.bandwidth,
-               "Prints the time of the sum of gradients if each rank sends this number of bytes a second: 10GB/s are 80 Gbit/s")
+        app.add_option("--ranks", options.ranks, "Plan for one of this number of processes")->check(at_least_one);
+        app.add_option("--bandwidth", options.bandwidth, "Print the time of the sum of gradients at this speed of the network: 10GB/s")
             ->transform(CLI::AsSizeValue(true))
             ->transform([](std::string text) { return text.ends_with("/s") ? text.substr(0, text.size() - 2) : text; }, "")
             ->needs("--ranks");
         CLI::Option* const as_json = app.add_flag("--json", options.as_json, "Print JSON");
-        CLI::Option* const tape = app.add_flag("--tape", options.tape,
-            "Print the tape of one micro-batch instead: a line per op, its output, its inputs, and the bytes that it keeps");
+        CLI::Option* const tape = app.add_flag("--tape", options.tape, "Print the tape of one micro-batch instead: a line for each op");
         for (CLI::Option* unread : {memory, as_json}) tape->excludes(unread);
       },
       [&] { return plan(options); });

@@ -1,4 +1,4 @@
-// ricci-plot: curves of one or several runs, as an SVG drawing or a page with values under the pointer; or the list of runs.
+// ricci-plot: curves of runs, as an SVG drawing or a page with values under the pointer; or the list of runs.
 //   ricci-plot runs/a runs/b -o plot.html
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -50,7 +50,7 @@ Report watched_report(const Options& options) {
   return report;
 }
 
-// Until SIGINT, SIGTERM or SIGHUP comes, which is blocked elsewhere, the page is written anew; the last page does not load itself again.
+// Until SIGINT, SIGTERM or SIGHUP comes, which is blocked elsewhere, the page is written again; the last page does not load itself again.
 int watch(const Options& options) {
   sigset_t ending = {};
   ::sigemptyset(&ending);
@@ -60,11 +60,11 @@ int watch(const Options& options) {
   const timespec pause{.tv_sec = kWatchSeconds, .tv_nsec = 0};
   for (bool first = true;; first = false) {
     const Report report = watched_report(options);
-    write_file_atomically(options.watched, page_of(report, theme, kWatchSeconds));
-    if (first) std::printf("%s: written anew every %d s, and loads itself again; Ctrl-C ends\n", options.watched.c_str(), kWatchSeconds);
+    write_atomically(options.watched, page_of(report, theme, kWatchSeconds));
+    if (first) std::printf("%s: written every %d s, and loads itself again; Ctrl-C ends\n", options.watched.c_str(), kWatchSeconds);
     std::fflush(stdout);
     if (::sigtimedwait(&ending, nullptr, &pause) < 0) continue;
-    write_file_atomically(options.watched, page_of(report, theme));
+    write_atomically(options.watched, page_of(report, theme));
     return 0;
   }
 }
@@ -92,14 +92,14 @@ int plot(Options options) {
   draw({.title = chart.title, .table = summary(runs), .chart = chart}, options.report.out, options.report.theme);
   int64_t records = 0;
   for (const RunRecords& run : runs) records += run.records;
-  std::printf("%s: runs %zu, records %lld, panels %zu", options.report.out.c_str(), runs.size(), static_cast<long long>(records),
-      chart.panels.size());
+  std::string line =
+      format_message("{}: runs {}, records {}, panels {}", {printable(options.report.out), runs.size(), records, chart.panels.size()});
   if (chart.left_out)
-    std::printf("; %lld values left out: not finite, too large or too small to draw, or not above 0 on a logarithmic axis",
-        static_cast<long long>(chart.left_out));
+    line += format_message(
+        "; {} values left out: not finite, too large or too small to draw, or not above 0 on a logarithmic axis", {chart.left_out});
   if (const int64_t outside = count_outside(chart))
-    std::printf("; values far from all others, outside of their panels: %lld (--full-range shows them)", static_cast<long long>(outside));
-  std::puts("");
+    line += format_message("; values far from all others, outside of their panels: {} (--full-range shows them)", {outside});
+  std::fputs(wrapped(line, 2).c_str(), stdout);
   return 0;
 }
 
@@ -109,35 +109,30 @@ int main(int argc, char** argv) {
   Options options;
   ChartOptions& chart = options.chart;
   return run_app(
-      argc, argv, {"ricci-plot", "Curves of one or several runs, as an SVG drawing or a page with values under the pointer."},
+      argc, argv,
+      {.name = "ricci-plot",
+          .summary = "Draws curves of runs, as SVG or as an HTML page.",
+          .examples = "ricci-plot runs/quickstart -o plot.html\n"
+                      "ricci-plot --list"},
       [&](CLI::App& app) {
-        CLI::Option* const runs = app.add_option(
-            "runs", options.runs, "Folders or names of runs, such as runs/quickstart; --list and --watch take all by default");
-        add_output_options(app, options.report, "The file to write, .svg or .html; plot.svg if not given");
-        CLI::Option* const list = app.add_flag("--list", options.list,
-            "Print a table of the runs: state, step, best loss, age of the last record, and values that most runs do not have");
+        CLI::Option* const runs = app.add_option("runs", options.runs, "Folders or names of runs; --list and --watch take all by default");
+        add_output_options(app, options.report, "File to write, .svg or .html; plot.svg if not given");
+        CLI::Option* const list = app.add_flag("--list", options.list, "Print a table of the runs, as ricci runs does");
         add_json_flag(app, options.report);
         app.get_option("--json")->needs(list);
-        CLI::Option* const watched =
-            app.add_option("--watch", options.watched, "Write this page (.html) anew every 5 seconds until Ctrl-C; it loads itself again")
-                ->excludes(list)
-                ->excludes("--output");
+        CLI::Option* const watched = app.add_option("--watch", options.watched, "Write this page (.html) every 5 seconds until Ctrl-C")
+                                         ->excludes(list)
+                                         ->excludes("--output");
         app.parse_complete_callback([=] {
           if (!*runs && !*list && !*watched) throw CLI::RequiredError("runs");
         });
-        app.add_option("--keys", chart.keys, "Metrics to draw, such as train_loss; the usual ones if not given")->delimiter(',');
-        app.add_option("--x", chart.x,
-               "step, tokens or time: the time of training, without evaluations and without pauses between two sessions of a run")
-            ->capture_default_str();
-        app.add_option("--smooth", chart.smooth,
-               "Steps of the window over which noisy curves are averaged, half before and half after each record, however often a run "
-               "wrote "
-               "one; 0 draws what was measured")
-            ->capture_default_str();
+        app.add_option("--keys", chart.keys, "Metrics to draw: train_loss,lr; the usual ones if not given")->delimiter(',');
+        app.add_option("--x", chart.x, "step, tokens or time (of training, without evaluations and pauses)")->capture_default_str();
+        app.add_option("--smooth", chart.smooth, "Steps over which noisy curves are averaged; 0: not averaged")->capture_default_str();
         app.add_flag("--log-x", chart.log_x, "Logarithmic x axis");
         app.add_flag("--log-y", chart.log_y, "Logarithmic y axes");
-        app.add_flag("--full-range", chart.full_range, "Let y axes reach to outliers, which are otherwise marks at the border");
-        app.add_option("--title", chart.title, "The title; the name of the run if not given");
+        app.add_flag("--full-range", chart.full_range, "Let y axes reach to outliers, otherwise marks at the border");
+        app.add_option("--title", chart.title, "Title; the name of the run if not given");
       },
       [&] { return plot(options); });
 }

@@ -102,7 +102,7 @@ int probe(const Options& options) {
 
   const Inputs inputs = load_inputs(input, config.traits().objective, device);
   const auto batch = [&](int64_t) { return micro_batch_from(inputs); };
-  if (options.scores) apps::print(json_text(apps::scores_of(evaluate_classes(model, 1, batch)), -1));
+  if (options.scores) apps::print(to_text(apps::scores_of(evaluate_classes(model, 1, batch))));
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
   check_embedding_ids(device);
   Tape tape;
@@ -120,17 +120,20 @@ int probe(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   return apps::run_app(
-      argc, argv, {"ricci-probe", "Runs a model on given weights and inputs, and writes logits, loss and gradients."},
+      argc, argv,
+      {.name = "ricci-probe",
+          .summary = "Logits, loss and gradients of a model and its inputs.",
+          .examples = "ricci-probe --config m.yaml --weights w.st --input i.st -o out.st\n"
+                      "ricci-probe --config m.yaml --weights w.st --input i.st -o out.st --scores"},
       [&](CLI::App& app) {
         app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
         app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
         app.add_option("--input", options.input,
-               "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch], of a coarse model none; "
-               "lengths, i64 [batch], where sequences are padded")
+               "safetensors: ids and targets, i64 [batch position]. The targets of a classifier are [batch], a coarse model has none. "
+               "lengths, i64 [batch], if sequences are padded")
             ->required();
         app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
-        app.add_flag("--scores", options.scores,
-            "Print loss, accuracy, macro precision, recall and F1, and the confusion matrix of a classifier as JSON");
+        app.add_flag("--scores", options.scores, "Print the scores of a classifier as JSON, such as accuracy and F1");
         apps::add_compute_options(app, options.compute);
       },
       [&] { return probe(options); });

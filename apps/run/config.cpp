@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <sstream>
 
+#include "apps/terminal/cli.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/nearest.h"
 
 namespace ricci::apps {
 namespace {
@@ -339,6 +339,15 @@ std::string comment_of(const Field& field) {
   return field.by.empty() ? text : text + "; only " + field.by;
 }
 
+// The comment after the start of a line. Lines that a terminal has no room for are comments below it.
+std::string with_comment(const std::string& start, const std::string& comment) {
+  constexpr size_t kColumn = 27;
+  std::string text = wrapped(comment, kColumn + 2, kColumn + 2);
+  text.pop_back();
+  for (size_t end = text.find('\n'); end != text.npos; end = text.find('\n', end + 1)) text.replace(end + 1 + kColumn, 2, "# ");
+  return fmt::format("{:<{}}# {}", start, kColumn, text);
+}
+
 // The keys line by line, with their sections; keys that nothing reads are comments. value(field, start) is the line that begins with the
 // key.
 template <class Value> std::string lines(const std::vector<Field>& fields, const Value& value) {
@@ -415,15 +424,31 @@ std::string to_yaml(std::vector<Field> fields, const std::set<std::string>* keys
   return lines(fields, [](const Field& field, const std::string& start) { return start + value_yaml(field); });
 }
 
-std::string describe(const std::vector<Field>& fields) {
-  static constexpr size_t kCommentColumn = 34;
-  const auto line = [](const std::string& start, const std::string& comment) {
-    return fmt::format("{:<{}} # {}", start, kCommentColumn, comment);
+std::string describe(const std::vector<Field>& fields, const std::string& group) {
+  std::string text;
+  std::vector<std::string> groups;
+  std::vector<Field> shown;
+  const auto close_group = [&] {
+    text += lines(shown, [&](const Field& field, const std::string& start) {
+      return with_comment(start + (field.follows_choices ? "null" : value_text(field)), comment_of(field));
+    });
+    shown.clear();
   };
-  return line("# base: other.yaml", "a run file; its keys come first") + "\n" +
-         lines(fields, [&](const Field& field, const std::string& start) {
-           return line(start + (field.follows_choices ? "null" : value_text(field)), comment_of(field));
-         });
+  for (const Field& field : fields) {
+    if (groups.empty() || groups.back() != field.group) {
+      close_group();
+      groups.emplace_back(field.group);
+      if (!group.empty() && group != field.group) continue;
+      text += (text.empty() ? "# ---- " : "\n# ---- ") + groups.back() + "\n";
+      if (groups.size() == 1) text += with_comment("# base: other.yaml", "a run file; its keys come first") + "\n";
+    }
+    if (group.empty() || group == field.group) shown.push_back(field);
+  }
+  close_group();
+  if (text.empty())
+    fail("no group of keys '{}'{}; there are {}",
+        {one_line(group), nearest_note(group, groups), fmt::format("{}", fmt::join(groups, ", "))});
+  return text;
 }
 
 }  // namespace ricci::apps

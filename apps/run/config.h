@@ -99,10 +99,10 @@ template <class Config> std::string to_yaml(Config config) {
   else return to_yaml(fields_of(config), nullptr);
 }
 
-// Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
-// read as the config is, is a comment as a whole; one that follows the choices is null.
-std::string describe(const std::vector<Field>& fields);
-template <class Config> std::string describe(Config config) { return describe(fields_of(config)); }
+// The keys of a group, or all, with their descriptions as comments: the output of --help-config, and a run file to start from. A key that
+// this config does not read is a comment as a whole; one that follows the choices is null. Error: no such group.
+std::string describe(const std::vector<Field>& fields, const std::string& group = "");
+template <class Config> std::string describe(Config config, const std::string& group = "") { return describe(fields_of(config), group); }
 
 // ---- Values (values.cpp)
 // True if the node is a value of the field, which is stored then. The text about it completes "expected ...".

@@ -119,10 +119,10 @@ bool trains_vocabulary(const TrainConfig& config) {
 std::string notes_on_tokenizer(const TrainConfig& config, const Tokenizer& tokenizer) {
   std::string notes;
   if (trains_vocabulary(config) && config.model.vocab > tokenizer.vocab_size())
-    notes += format_message("model.vocab: {} instead of {}; tokenizer: {} finds no more tokens in this text\n",
+    notes += format_message("model.vocab: {} instead of {}: this text has no more tokens for {}\n",
         {with_commas(tokenizer.vocab_size()), with_commas(config.model.vocab), config.tokenizer});
   if (ends_documents(config) && config.eos == Eos::document && tokenizer.eos() == Eos::none)
-    notes += format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}\n",
+    notes += format_message("nothing separates the documents: the {} tokenizer has no end-of-text token;\n{}\n",
         {tokenizer.name(), config.tokenizer != "byte" ? "eos=document adds <eos>" : "tokenizer=char gets one"});
   return notes;
 }
@@ -258,7 +258,7 @@ std::string keep_answers(const TrainConfig& config, std::vector<Tokens>& train, 
   keep(validation);
   std::string line = counted(counts.all, is_chat(config) ? "conversation" : "document");
   if (counts.cut) line += format_message(", {} cut at {} tokens", {with_commas(counts.cut), context});
-  if (counts.left_out) line += format_message(", {} left out (no answer in the first {} tokens)", {with_commas(counts.left_out), context});
+  if (counts.left_out) line += format_message(",\n{} left out (no answer in the first {} tokens)", {with_commas(counts.left_out), context});
   return line + "\n";
 }
 

@@ -1,6 +1,4 @@
 // ricci-eval: how well trained models predict a text.
-//   ricci-eval runs/NAME --stride 256
-//   ricci-eval runs/A runs/B --data wiki.test.tokens --json
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
@@ -70,13 +68,11 @@ int evaluate_runs(const Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("run", options.runs, "Runs by their folders or names, such as runs/quickstart or quickstart")->required();
-  app.add_option("--data", options.data, "Files or folders to score; each run's validation text if not given");
-  app.add_option("--stride", options.stride,
-         "Tokens between windows: fewer than the context give each token more context; the context if not given")
+  app.add_option("run", options.runs, "Runs by their folders or names: runs/quickstart or quickstart")->required();
+  app.add_option("--data", options.data, "Files or folders to score; by default each run's validation text");
+  app.add_option("--stride", options.stride, "Tokens between windows; fewer than the context, the default, give each token more context")
       ->check(at_least_one);
-  app.add_option(
-         "--from", options.from, "First position of a window that is scored, counted from 0; the eval_from of each run if not given")
+  app.add_option("--from", options.from, "First position of a window that is scored; by default eval_from of the run")
       ->check(at_least_zero);
   app.add_option("--batch", options.batch, "Windows at a time")->check(at_least_one)->capture_default_str();
   app.add_flag("--json", options.as_json, "Print JSON");
@@ -87,6 +83,9 @@ void add_options(CLI::App& app, Options& options) {
 
 int main(int argc, char** argv) {
   return run_app<Options>(argc, argv,
-      {"ricci-eval", "Measures how well trained models predict a text: mean negative log likelihood, perplexity, bits per byte."},
+      {.name = "ricci-eval",
+          .summary = "Measures how well trained models predict a text: nats per token, perplexity, bits per byte.",
+          .examples = "ricci-eval quickstart\n"
+                      "ricci-eval quickstart other --data book.txt --stride 64 --json"},
       add_options, evaluate_runs);
 }

@@ -9,6 +9,7 @@
 
 #include "apps/run/train_config.h"
 #include "apps/terminal/table.h"
+#include "core/json.h"
 #include "data/feeds/feed.h"
 #include "data/shards/tokens.h"
 #include "data/text/text.h"
@@ -59,16 +60,18 @@ struct ScoredRun {
   std::vector<std::string> classes = {};  // names, of a classifier that has some
 };
 
+// The text, and the numbers in a second line.
 std::string line_of(const ScoredRun& scored);
-// The part of such a line about predictions: an answer is exact if every token that counts in its document is predicted right from the
+// A line about predictions: an answer is exact if every token that counts in its document is predicted right from the
 // true tokens before it. Trainings print it, too.
 std::string predictions_note(const Predictions& predictions);
-// One run as its line; of several a table with a row per run, and then a line for each classifier. Ends without a line end.
+// One run as its lines; of several a table for each text with a row per run, and then the lines of each classifier. Ends without a line
+// end.
 std::string text_of(std::span<const ScoredRun> scored);
 // A list with an object per run, classifiers last. What is not finite is null.
 std::string json_of(std::span<const ScoredRun> scored);
 // The mean loss of a classifier, accuracy, macro precision, recall and F1, and the counts: for each class a list that counts its
 // predictions.
-Object scores_of(const Evaluation& classes);
+Json scores_of(const Evaluation& classes);
 
 }  // namespace ricci::apps

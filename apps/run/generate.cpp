@@ -1,8 +1,4 @@
 // ricci-generate: continues prompts with a trained model.
-//   ricci-generate runs/NAME --prompt 'ROMEO:\n' --stop '\n\n'
-//   ricci-generate runs/NAME --prompt - --samples 4 <prompt.txt
-//   ricci-generate runs/NAME --jsonl <prompts.jsonl >texts.jsonl
-//   ricci-generate runs/NAME --chat
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,9 +7,8 @@
 #include "apps/run/options.h"
 #include "apps/run/writer.h"
 #include "apps/terminal/streams.h"
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 #include "core/error.h"
-#include "core/json/value.h"
 #include "data/tokenizers/chat.h"
 
 using namespace ricci;
@@ -34,7 +29,8 @@ struct Options {
 using Show = std::function<void(const std::string& piece)>;
 
 void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  const std::string shown = for_stdout(text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
   std::fflush(stdout);
 }
 
@@ -90,12 +86,13 @@ struct Generator {
 
   // A line of JSON for each text.
   std::string json_of(const std::string& prompt) {
-    const std::string quoted = quoted_json(replace_invalid_utf8(prompt), true);
     const auto texts = write(prompt, [](const std::string&) {});
     std::string lines;
-    for (size_t i = 0; i < texts.size(); ++i)
-      lines += format_message(
-          "{}{{\"prompt\": {}, \"sample\": {}, {}}}", {i ? "\n" : "", quoted, i, json_members("text", texts[i], *open.run.tokenizer())});
+    for (size_t i = 0; i < texts.size(); ++i) {
+      Json line = {{"prompt", prompt}, {"sample", i}};
+      add_members(line, "text", texts[i], *open.run.tokenizer());
+      lines += (i ? "\n" : "") + to_text(line, -1, true);
+    }
     return lines;
   }
 };
@@ -136,7 +133,9 @@ void talk(const Options& options, const OpenModel& open) {
   const ChatEncoder chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
   const auto answer = [&](const std::string& line) {
     const Written written = Talk(open, chat, options.writing).answer(messages_of(line), [](const std::string&) {});
-    return "{" + json_members("answer", written, tokenizer) + "}";
+    Json answer;
+    add_members(answer, "answer", written, tokenizer);
+    return to_text(answer, -1, true);
   };
   if (options.json_lines) return answer_lines(answer, 1);
   Talk talk(open, chat, options.writing);
@@ -166,9 +165,9 @@ void continue_prompts(const Options& options, const OpenModel& open) {
     });
   } else if (options.json_lines && !options.prompt_given) {
     const auto answer = [&](const std::string& line) {
-      const JsonValue value = parse_json(line, "JSON");
-      if (!value["prompt"].is_text()) fail("expected an object with a text \"prompt\"");
-      return generator.json_of(value["prompt"].text());
+      const auto prompt = as<std::string>(member(parse_json(line, "JSON"), "prompt"));
+      if (!prompt) fail("expected an object with a text \"prompt\"");
+      return generator.json_of(*prompt);
     };
     answer_lines(answer, 1);
   } else {
@@ -195,34 +194,30 @@ int generate_text(Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
+  app.add_option("run", options.run, "A run by its folder or name: runs/quickstart or quickstart")->required();
   const auto given = [&](const std::string&) { options.prompt_given = true; };
   CLI::Option* const text =
-      app.add_option("--prompt", options.prompt, "Text to continue, with escapes such as \\n, \\t and \\u00e9; -: all of stdin")
-          ->each(given);
-  app.add_option("--prompt-file", options.prompt_file, "The text is in this file; -: stdin")->each(given)->excludes(text);
+      app.add_option("--prompt", options.prompt, "Text to continue, with escapes: \\n, \\t, \\u00e9; -: all of stdin")->each(given);
+  app.add_option("--prompt-file", options.prompt_file, "File with the text to continue; -: stdin")->each(given)->excludes(text);
   app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
-  app.add_option("--samples", options.writing.samples, "Texts to write at once, each with draws of its own")
+  app.add_option("--samples", options.writing.samples, "Texts to write at once, each with its own draws")
       ->check(at_least_one)
       ->capture_default_str();
-  app.add_option("--stop", options.writing.stops, "A text ends before this one, with escapes; may be given several times")
+  app.add_option("--stop", options.writing.stops, "A text ends before this one, with escapes; may be given multiple times")
       ->allow_extra_args(false);
-  app.add_flag("--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or the one --prompt, to a line of JSON for each text");
+  app.add_flag("--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or --prompt, to a line of JSON for each text");
   app.add_flag("--log-probabilities", options.writing.log_probabilities,
-      "Print the log-probability of each token that was written, by the model alone: before temperature, top-k, top-p and min-p");
+      "Print the log-probability of each token, before temperature, top-k, top-p and min-p");
   app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
-  app.add_flag(
-      "--speed", options.speed, "Print at the end how many tokens a second were written, on stderr; on a terminal it is printed anyway");
-  CLI::Option* const chat = app.add_flag("--chat", options.chat,
-      "A conversation: each line of stdin is a message of the user, and the model answers. With --jsonl: lines {\"messages\": [...]} on "
-      "stdin "
-      "to lines {\"answer\": ...}");
+  app.add_flag("--speed", options.speed, "Print the tokens per second on stderr, as on a terminal");
+  CLI::Option* const chat = app.add_flag(
+      "--chat", options.chat, "The model answers each line of stdin; with --jsonl: lines {\"messages\": [...]} to lines {\"answer\": ...}");
   for (const char* other : {"--prompt", "--prompt-file", "--interactive", "--samples", "--speed"}) chat->excludes(app.get_option(other));
-  app.add_option("--system", options.system, "With --chat: a system message before the conversation")->needs(chat);
-  app.add_option("--template", options.form,
-         "With --chat: how a conversation is written, in place of the run's own: chatml, llama3, or six strings, as the key chat has "
-         "them")
-      ->needs(chat);
+  app.add_option("--system", options.system, "A system message before the conversation")->needs(chat);
+  keep_brackets(
+      app.add_option("--template", options.form,
+             "How a conversation is written: chatml, llama3, or six strings, as in the key chat; by default as the run learned it")
+          ->needs(chat));
   add_field_options(app, options.writing.sampling);
   add_model_options(app, options.model, "Tokens that the next one is drawn from");
 }
@@ -230,5 +225,10 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv, {"ricci-generate", "Continues prompts with a trained model."}, add_options, generate_text);
+  return run_app<Options>(argc, argv,
+      {.name = "ricci-generate",
+          .summary = "Continues prompts with a trained model.",
+          .examples = "ricci-generate quickstart --prompt 'struct Config {\\n' --temperature 0.8\n"
+                      "ricci-generate quickstart --jsonl <prompts.jsonl >texts.jsonl"},
+      add_options, generate_text);
 }

@@ -109,7 +109,7 @@ InitSource::InitSource(const TrainConfig& config) {
   if (config.eos == Eos::document) kept_tokenizer_ = with_own_eos(kept_tokenizer_);
   if (const Eos eos = kept_tokenizer_->eos(); !follows_tokenizer_eos(config) && eos != config.eos)
     fail("init: {} has eos: {}, not {}; tokenizer=FILE names one with that end", {config.init, name_of(eos), name_of(config.eos)});
-  if (config.chat == run.config().chat) template_ = read_template(run.folder());
+  if (config.chat == run.config().chat) template_ = read_template(run.path());
 }
 
 std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
@@ -147,17 +147,17 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
     for (int64_t row = 0; by_position && row < std::min(old.shape()[0], shape[0]); ++row) rows.emplace_back(row, row);
     const int64_t width = value.size() / std::max<int64_t>(shape[0], 1);  // a scale can have no cell
     for (const auto& [now, before] : rows) std::copy_n(old.data<float>() + before * width, width, value.data<float>() + now * width);
-    notes += format_message("; {}: {} of {} rows", {path, with_commas(std::ssize(rows)), with_commas(shape[0])});
+    notes += format_message("\n  {}: {} of {} rows", {path, with_commas(std::ssize(rows)), with_commas(shape[0])});
     return value;
   });
   constexpr size_t most_names = 4;
-  if (as_drawn.size() > most_names) notes += format_message("; drawn: {} tensors", {as_drawn.size()});
+  if (as_drawn.size() > most_names) notes += format_message("\n  drawn: {} tensors", {as_drawn.size()});
   else
-    for (const std::string& path : as_drawn) notes += "; " + path + ": drawn";
+    for (const std::string& path : as_drawn) notes += "\n  " + path + ": drawn";
   if (not_there == drawn.size()) fail("{}: holds no parameter of this model", {file.path()});
   int64_t unused = 0;
   for (const std::string& name : file.names()) unused += !drawn.contains(name) && !name.starts_with(kOptimizerPrefix);
-  if (unused) notes += "; not used: " + counted(unused, "tensor");
+  if (unused) notes += "\n  not used: " + counted(unused, "tensor");
   return format_message("starts from {}{}", {file.path(), notes});
 }
 

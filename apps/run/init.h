@@ -28,7 +28,7 @@ class InitSource {
 
   // Gives each parameter the tensor of its name: of a table of positions the rows up to the shorter length; of a table of tokens, if the
   // tokenizers differ, the rows that same_tokens names; no head of another family or of other classes. The rest stays as it was drawn.
-  // Returns a line about that. Errors name the file: another shape; nothing fits; another tokenizer, and the old one is not there.
+  // Returns lines about that. Errors name the file: another shape; nothing fits; another tokenizer, and the old one is not there.
   std::string load(Model& model, const Tokenizer& tokenizer) const;
 
  private:

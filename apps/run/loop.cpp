@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "apps/run/micro_batches.h"
+#include "apps/run/writer.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/streams.h"
 #include "autograd/random.h"
 #include "core/cpu/available.h"
-#include "core/cpu/clock.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -33,7 +33,6 @@ namespace {
 
 constexpr double kPatience = 1;     // seconds that a step may take after a request to end
 constexpr int64_t kFirstSteps = 2;  // they touch memory for the first time, which costs many times what it costs later
-constexpr int64_t kMeasured = 3;    // steps after those; their speed gives an estimate of the remaining time
 double give_up_at = 0;              // a step; not a member, because StopWhen asks a function without state
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
@@ -65,8 +64,8 @@ void Trainer::begin() {
   const bool awaits = state.awaits_evaluation;
   Metrics interrupted{.step = state.step};
   if (run) {
-    if (awaits) interrupted = read_record(run->folder(), state.step);  // the record of the step before its evaluation
-    metrics.emplace(run->folder(), awaits ? state.step - 1 : state.step);
+    if (awaits) interrupted = read_record(run->path(), state.step);  // the record of the step before its evaluation
+    metrics.emplace(run->path(), awaits ? state.step - 1 : state.step);
     progress.emplace(ProgressOptions{.steps = config.steps, .first_step = state.step});
   }
   interrupted.tokens = state.step * tokens_per_step();
@@ -91,12 +90,7 @@ std::optional<StepResult> Trainer::run_step(const std::function<StepResult()>& s
 Metrics Trainer::report(const StepResult& result, double lr, double step_seconds) {
   seconds += step_seconds;
   seconds_since_record += step_seconds;
-  const int64_t done = state.step - first_step;
-  if (progress) progress->update(state.step, done * tokens_per_step(), format_message("loss {:.3f}", {result.loss}));
-  if (done == kFirstSteps) seconds_of_first_steps = seconds;
-  if (done == kFirstSteps + kMeasured)
-    print(expected_line(config, state.step, (seconds - seconds_of_first_steps) / kMeasured,
-        validation.count * validation.sequences * config.sequence_length()));
+  if (progress) progress->update(state.step, (state.step - first_step) * tokens_per_step(), format_message("loss {:.3f}", {result.loss}));
   return {.step = state.step,
       .tokens = state.step * tokens_per_step(),
       .train_loss = result.loss,
@@ -236,35 +230,21 @@ std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& mod
   const TrainConfig& config = run.config();
   std::string lines;
   if (const int64_t end = state.schedule_steps; config.schedule.ends() && state.step > 0 && config.steps > end)
-    lines = format_message("the schedule ends at step {}: after it the learning rate is {:.4g}; schedule_steps={} would end it later\n",
+    lines = format_message("the schedule ends at step {}: after it the learning rate is {:.4g};\nschedule_steps={} would end it later\n",
         {with_commas(end), config.schedule.rate(config.steps, end), config.steps});
   if (config.device == Device::cpu && config.precision == Precision::bf16 && cpu_isa() < Isa::avx512_bf16)
-    lines += "precision: f32 is faster than bf16 on this CPU, which has no instruction for bf16; bf16 halves the memory of activations\n";
+    lines += "precision: f32 is faster on this CPU, because it has no instruction for bf16;\nbf16 halves the memory of activations\n";
   int64_t frozen = 0;
   model.each_parameter([&](const std::string&, const Parameter& p) { frozen += p.frozen ? p.value.size() : 0; });
   lines += format_message("{}: {} parameters{}, vocabulary {}, {} on {}\n{} tokens to train, {} to validate",
       {run.path(), with_commas(model.parameter_count()), frozen ? " (" + with_commas(frozen) + " frozen)" : "",
           with_commas(corpus.tokenizer->vocab_size()), name_of(config.device), counted(thread_count(), "thread"),
           with_commas(corpus.train.size()), with_commas(corpus.validation.tokens.size())});
-  if (state.step > 0) lines += format_message("; continues after step {} of {}", {with_commas(state.step), with_commas(config.steps)});
+  if (state.step > 0) lines += format_message("\ncontinues after step {} of {}", {with_commas(state.step), with_commas(config.steps)});
   if (ranks.count() > 1)
     lines += format_message("\n{} ranks on {}, {} by {}",
         {ranks.count(), counted(ranks.machine_count(), "machine"), name_of(config.device), ranks.carrier(config.device)});
   return lines + "\n";
-}
-
-std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens) {
-  constexpr double worth_telling = 60, share_of_forward = 1.0 / 3;
-  const int64_t left = config.steps - done, every = config.eval_every > 0 ? config.eval_every : config.steps;
-  const int64_t to_next = std::min(every - done % every, left),
-                evaluations = config.steps / every - done / every + (config.steps % every != 0);
-  const double step_tokens = static_cast<double>(config.accumulation * config.batch * config.sequence_length());
-  const double evaluating =
-      static_cast<double>(evaluations) * seconds_per_step * static_cast<double>(evaluation_tokens) / step_tokens * share_of_forward;
-  const double all = static_cast<double>(left) * seconds_per_step + evaluating;
-  if (all < worth_telling) return "";
-  return "about " + clock_time(all) + ", including " + clock_time(evaluating) + " for " + counted(evaluations, "evaluation") + "; " +
-         clock_time(static_cast<double>(to_next) * seconds_per_step) + " to the next one";
 }
 
 std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
@@ -280,15 +260,14 @@ std::optional<int64_t> reserved_bytes(Device device) {
 
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
   const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
-  std::string what = all_done ? "saved" : "interrupted, saved";
-  if (early) what = format_message("no better validation loss since step {}, saved", {state.best_step});
+  std::string line = all_done ? "saved" : "interrupted, saved";
+  if (early) line = format_message("no better validation loss since step {}, saved", {state.best_step});
+  line += format_message(" after {} steps, {:.1f} s of training", {state.step, seconds});
   const Device device = run.config().device;
-  const std::optional<int64_t> reserved = reserved_bytes(device);
-  std::string memory;
-  if (reserved)
-    memory = format_message(", at most {} of tensors, {} reserved", {show_bytes(memory_use(device).peak), show_bytes(*reserved)});
-  return format_message(
-      "{} after {} steps, {:.1f} s of training{}: {}", {what, state.step, seconds, memory, run.place("model.safetensors").path});
+  if (const std::optional<int64_t> reserved = reserved_bytes(device))
+    line += format_message(",\nat most {} of tensors, {} reserved", {show_bytes(memory_use(device).peak), show_bytes(*reserved)});
+  const std::string path = run.path_of(kModelFile);
+  return line + (line.size() + path.size() > 78 ? ":\n" : ": ") + path;
 }
 
 SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus) {
@@ -313,7 +292,7 @@ SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus) {
       std::string note;
       if (!fault.empty())
         note = format_message(
-            "sample.prompt: {}; samples continue from '{}', the first token of the validation text\n", {fault, one_line(text)});
+            "sample.prompt: {};\nsamples continue from '{}', the first token of the validation text\n", {fault, one_line(text)});
       return {ids, text, tokenizer.state_after(ids), note};
     } catch (const Error& error) {
       if (fault.empty()) fault = error.what();
@@ -338,7 +317,7 @@ std::string sample_block(const TrainConfig& config, const Corpus& corpus, const 
         return !Interrupt::requested();
       },
       config.sequence_length());
-  return text + tokenizer.decode_end(start.decoded) + "\n";
+  return for_stdout(text + tokenizer.decode_end(start.decoded)) + "\n";
 }
 
 }  // namespace ricci::apps

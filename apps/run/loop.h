@@ -13,7 +13,7 @@
 #include "apps/run/metrics.h"
 #include "apps/run/run.h"
 #include "apps/terminal/progress.h"
-#include "apps/terminal/signals.h"
+#include "apps/terminal/streams.h"
 #include "cuda/ranks/ranks.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/training/optimizer.h"
@@ -37,8 +37,8 @@ struct Trainer {
   const EvaluationBatches& validation;
 
   int64_t first_step = state.step, recorded = state.step, saved = state.step;
-  double seconds = 0, seconds_since_record = 0, seconds_of_first_steps = 0;  // steps only: no evaluations, saves and pauses
-  std::optional<MetricsFile> metrics = {};                                   // this and the progress are rank 0's
+  double seconds = 0, seconds_since_record = 0;  // steps only: no evaluations, saves and pauses
+  std::optional<MetricsFile> metrics = {};       // this and the progress are rank 0's
   std::optional<Progress> progress = {};
 
   // Opens the records. If an interruption left a step without its evaluation, this is made up for.
@@ -100,19 +100,16 @@ SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus);
 std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step);
 
 // runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
-// 844,515 tokens to train, 93,836 to validate; continues after step 250 of 2,000
+// 844,515 tokens to train, 93,836 to validate
+// continues after step 250 of 2,000
 // 4 ranks on 2 machines, cpu by Open MPI 4.1.4
 // Before them the end of the learning rate's schedule, if the run continues past it, and bf16 on a CPU that is faster in f32.
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
-// about 17:03:10, including 1:20:00 for 8 evaluations; 50:12 to the next one
-// The time that is left after `done` steps at this speed of a step. An evaluation computes only the forward: a token of it is taken to cost
-// a third of a token of a step. Empty if less than a minute is left.
-std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);
 // step 20: train 4.5581, validation 4.5873, perplexity 98.23 (93,835 tokens)
 // A classifier: step 20: train 0.6931, validation 0.6870, accuracy 0.5420 (500 documents)
 std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation);
-// saved after 20 steps, 0.3 s of training, at most 12.1 GiB of tensors, 14.0 GiB reserved: runs/a/model.safetensors
-// The memory is a part of it on a GPU only.
+// saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
+// On a GPU there is a second line about the memory. A long path has a line of its own.
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 // The bytes that the GPU's memory pool holds; nothing on other devices.
 std::optional<int64_t> reserved_bytes(Device device);

@@ -9,9 +9,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
-#include "core/json/value.h"
+#include "core/json.h"
 
 namespace ricci::apps {
 namespace {
@@ -30,28 +29,29 @@ double unix_time() {
   return static_cast<double>(now.time_since_epoch().count()) / 1000;
 }
 
-// Null if the line is not a record.
-nlohmann::json parse_record(std::string_view line) {
-  nlohmann::json record = json_depth(line) > 1 ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
-  if (!record.contains("step") || !record["step"].is_number_integer()) return {};
-  return record["step"].get<int64_t>() < 0 ? nlohmann::json() : record;  // negative if the number has more than 63 bits
+// Calls f(record, step, line) for every record in the text. A line that a crash cut off is not one.
+template <class F> void each_record(std::string_view text, const F& f) {
+  each_line(text, [&](std::string_view line) {
+    try {
+      const Json record = parse_json(line, "record", {.depth = 1});
+      if (const auto step = as<int64_t>(member(record, "step")); step && *step >= 0) f(record, *step, line);
+    } catch (const Error&) {
+    }
+  });
 }
 
-// The place of the records, without those beyond the step.
-FilePlace rewind(const Folder& folder, int64_t step) {
-  const FilePlace place(folder, "metrics.jsonl");
-  if (!OpenFile::find(place)) {
-    if (step > 0) std::fprintf(stderr, "warning: %s is missing: the records of %lld steps are lost\n", place.path.c_str(), (long long)step);
-    return place;
-  }
-  const std::string text = read_text(place);
+// The path of the records, without those beyond the step.
+std::string rewind(const std::string& folder, int64_t step) {
+  const std::string path = folder + "/metrics.jsonl";
+  const std::optional<std::string> text = find_text(path);
+  if (!text && step > 0)
+    std::fprintf(stderr, "warning: %s is missing: the records of %lld steps are lost\n", path.c_str(), (long long)step);
   std::string kept;
-  each_line(text, [&](std::string_view line) {
-    const nlohmann::json record = parse_record(line);
-    if (!record.is_null() && record["step"].get<int64_t>() <= step) kept += line;
+  each_record(text.value_or(""), [&](const Json&, int64_t record_step, std::string_view line) {
+    if (record_step <= step) kept += line;
   });
-  if (kept != text) write_file_atomically(place, kept);
-  return place;
+  if (text && kept != *text) write_atomically(path, kept);
+  return path;
 }
 
 // ---- Event files
@@ -84,32 +84,27 @@ std::string field(uint32_t number, float value) { return field(number, kFixed32)
 std::string field(uint32_t number, std::string_view value) { return field(number, kBytes) + varint(value.size()).append(value); }
 
 // After the other event files by name, whatever the clock shows. A number of more digits than times have is not the time of a file.
-FilePlace next_events(const Folder& folder, double time) {
+std::string next_events(const std::string& folder, double time) {
   constexpr std::string_view prefix = "events.out.tfevents.";
   constexpr int64_t latest = 9'999'999'999;  // seconds since 1970 in 10 digits
   auto second = static_cast<int64_t>(time);
-  for (const std::string& name : folder.names()) {
+  for (const std::string& name : names_in(folder)) {
     int64_t other = 0;
     if (name.starts_with(prefix)) std::from_chars(name.data() + prefix.size(), name.data() + name.size(), other);
     if (other < latest) second = std::max(second, other + 1);
   }
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  return {folder, fmt::format("{}{:010}.{}", prefix, second, host)};
+  return fmt::format("{}/{}{:010}.{}", folder, prefix, second, host);
 }
 
 }  // namespace
 
-Metrics read_record(const Folder& folder, int64_t step) {
+Metrics read_record(const std::string& folder, int64_t step) {
   Metrics metrics{.step = step};
-  const FilePlace place(folder, "metrics.jsonl");
-  if (!OpenFile::find(place)) return metrics;
-  each_line(read_text(place), [&](std::string_view line) {
-    const nlohmann::json record = parse_record(line);
-    if (record.is_null() || record["step"].get<int64_t>() != step) return;
-    each_value(metrics, [&]<class Number>(const char* key, std::optional<Number>& value) {
-      if (const auto found = record.find(key); found != record.end() && found->is_number()) value = found->get<Number>();
-    });
+  each_record(find_text(folder + "/metrics.jsonl").value_or(""), [&](const Json& record, int64_t record_step, std::string_view) {
+    if (record_step != step) return;
+    each_value(metrics, [&]<class Number>(const char* key, std::optional<Number>& value) { value = as<Number>(member(record, key)); });
   });
   metrics.time.reset();
   return metrics;
@@ -147,7 +142,8 @@ std::string record_event(const Metrics& metrics) {
   return tfrecord(field(1, metrics.time.value_or(0)) + field(2, metrics.step) + field(5, summary));
 }
 
-MetricsFile::MetricsFile(const Folder& folder, int64_t step) : lines_(rewind(folder, step)), events_(next_events(folder, unix_time())) {
+MetricsFile::MetricsFile(const std::string& folder, int64_t step)
+    : lines_(rewind(folder, step)), events_(next_events(folder, unix_time())) {
   events_.append(start_events(unix_time(), step + 1));
 }
 

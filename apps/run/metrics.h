@@ -37,7 +37,7 @@ template <class F> void each_line(std::string_view text, const F& f) {
 }
 
 // The record of that step in metrics.jsonl of the folder, without its time. A record without values if there is none.
-Metrics read_record(const Folder& folder, int64_t step);
+Metrics read_record(const std::string& folder, int64_t step);
 
 // Event files of TensorBoard, version brain.Event:2 (tensorflow/core/lib/io/record_writer.cc, core/util/event.proto,
 // framework/summary.proto). The first events of a file: the version, and that the files before it end before first_step. Then one for each
@@ -52,7 +52,7 @@ class MetricsFile {
   // steps, which a run wrote after its last checkpoint, are dropped from metrics.jsonl, as a whole or not at all, and so is
   // a line that a crash broke. A new event file begins, which makes TensorBoard forget the later steps: events.out.tfevents.TIME.HOST,
   // after the others by name, because TensorBoard reads all of a folder in the order of the names. Errors: name the path and the reason.
-  MetricsFile(const Folder& folder, int64_t step);
+  MetricsFile(const std::string& folder, int64_t step);
 
   // One record, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
   void append(Metrics metrics);

@@ -68,7 +68,6 @@ StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine)
     : config_(config), mine_(mine), feed_(feed_of(corpus, config)) {}
 
 void StepFeed::start(int64_t step, const std::string& place) {
-  constexpr size_t kStepsAhead = 2;
   feed_->go_to(step, place);
   const auto make = [this, left = config_.steps - step]() mutable -> std::optional<StepData> {
     if (left-- <= 0) return {};
@@ -79,7 +78,7 @@ void StepFeed::start(int64_t step, const std::string& place) {
     step.place = feed_->place();
     return step;
   };
-  thread_ = std::make_unique<Prefetch<StepData>>(make, kStepsAhead);
+  thread_ = std::make_unique<Prefetch<StepData>>(make);
 }
 
 void StepFeed::read_ahead() {

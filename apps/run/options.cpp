@@ -1,6 +1,7 @@
 #include "apps/run/options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 
 #include "core/choice.h"
@@ -29,16 +30,17 @@ std::string hint_for(const CLI::App& app, const std::string& word) {
 }  // namespace
 
 // CLI11 keeps the words of an option apart from words that no option knows, and then it is not known which was typed last. The
-// option here is only shown by --help and takes no word: remaining_words() has all of them in their order.
+// option here is only shown by --help and takes no word: app.remaining() has all of them in their order.
 void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several) {
   auto words = std::make_shared<std::vector<std::string>>();
   app.add_option("run", *words, help)
       ->type_name(several ? "[FILE ...] [KEY=VALUE ...]" : "[FILE] [KEY=VALUE ...]")
-      ->check([words](const std::string&) { return "is read by remaining_words()"; });
+      ->check([words](const std::string&) { return "is read by app.remaining()"; });
   app.validate_positionals();
   app.allow_extras();
   app.parse_complete_callback([&app, &options, several] {
-    for (const std::string& word : remaining_words(app)) {
+    for (const std::string& word : app.remaining()) {
+      if (word == "--") continue;
       const bool has_dash = word.size() > 1 && word[0] == '-';
       if (has_dash && !(word.starts_with("--") && word.find('=') != word.npos))
         throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
@@ -51,6 +53,17 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, boo
       else throw CLI::ValidationError("two run files: " + options.file() + " and " + word);
     }
   });
+}
+
+void add_config_help(CLI::App& app, const std::function<std::string(const std::string& group)>& keys) {
+  const auto print = [keys](const std::string& group) {
+    std::fputs(keys(group).c_str(), stdout);
+    throw CLI::Success();
+  };
+  app.add_option_function<std::string>(
+         "--help-config", print, "Print the keys of a run file with their defaults, as YAML, and exit: all, or a group such as optimizer")
+      ->expected(0, 1)
+      ->type_name("[GROUP]");
 }
 
 void add_text_options(CLI::App& app, TextOptions& options) {

@@ -4,6 +4,7 @@
 //         [](const RunOptions& options) { return train(load_config<TrainConfig>(options.file(), options.overrides)); });
 //   }
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,19 +26,13 @@ void add_run_arguments(CLI::App& app, RunOptions& options,
     const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
     bool several = false);
 
-// The arguments, and --help-config: every key of Config with default and description.
+// --help-config: the keys of a group, or all if its name is empty, with default and description.
+void add_config_help(CLI::App& app, const std::function<std::string(const std::string& group)>& keys);
+
+// The arguments, and --help-config.
 template <class Config> void add_run_options(CLI::App& app, RunOptions& options) {
   add_run_arguments(app, options);
-  add_text_flag(
-      app, "--help-config", "Print every key of a run file with its default, as YAML, and exit", [] { return describe(Config()); });
-}
-
-// For AppText::more_words: "model.layers=" for each key of Config.
-template <class Config> std::string assigned_keys() {
-  Config config;
-  std::string text;
-  for (const Field& field : fields_of(config)) text += field.key + "=\n";
-  return text;
+  add_config_help(app, [](const std::string& group) { return describe(Config(), group); });
 }
 
 // --threads, which takes effect at once, because every program wants that.

@@ -7,7 +7,6 @@
 #include "apps/run/run.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/nearest.h"
 #include "data/text/text.h"
 
 namespace ricci::apps {

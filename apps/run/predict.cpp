@@ -1,7 +1,4 @@
 // ricci-predict: the class of each document by a trained classifier, and the probabilities of all classes.
-//   ricci-predict runs/NAME 'a touching film' 'a dull one'
-//   ricci-predict runs/NAME --file reviews.txt
-//   ricci-predict runs/NAME --jsonl <reviews.jsonl >classes.jsonl
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
@@ -12,6 +9,7 @@
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "data/feeds/documents.h"
 #include "data/formats/documents.h"
 #include "models/inference/evaluation.h"
@@ -96,25 +94,25 @@ class Predictor {
 
   // p_k: the probabilities of the classes; empty if the document has no tokens.
   void print(const DocumentPiece& document, std::span<const double> p_k) const {
-    Value best = nullptr, label = nullptr;
-    Object probabilities;
+    constexpr size_t kColumns = 80, kLeastText = 20;
+    Json object = {{"text", document.text}, {"class", nullptr}, {"label", nullptr}, {"probabilities", Json::object()}};
     std::string line;
     if (p_k.empty()) {
       std::fprintf(stderr, "ricci-predict: %s: has no tokens, and no class\n", one_line(document.place).c_str());
     } else {
       const auto k = static_cast<size_t>(std::max_element(p_k.begin(), p_k.end()) - p_k.begin());
-      best = k;
-      label = classes_[k];
+      object["class"] = k;
+      object["label"] = classes_[k];
       line = one_line(classes_[k]);
       line.resize(width_, ' ');
     }
     for (size_t k = 0; k < p_k.size(); ++k) {
-      probabilities.emplace_back(classes_[k], p_k[k]);
+      object["probabilities"][classes_[k]] = p_k[k];
       line += format_message("  {} {:.4f}", {one_line(classes_[k]), p_k[k]});
     }
-    if (options_.json_lines)
-      apps::print(json_text(Object{{"text", document.text}, {"class", best}, {"label", label}, {"probabilities", probabilities}}, -1));
-    else if (!line.empty()) apps::print(line + "  " + one_line(document.text));
+    if (options_.json_lines) apps::print(to_text(object));
+    else if (!line.empty())
+      apps::print(line + "  " + one_line(document.text, std::max(kLeastText, kColumns - std::min(kColumns, line.size() + 2))));
   }
 
   const Options& options_;
@@ -134,11 +132,10 @@ int predict(const Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("run", options.run, "A trained classifier by its folder or name, such as runs/reviews or reviews")->required();
-  app.add_option("texts", options.texts, "Documents; the lines of stdin where none is given");
+  app.add_option("run", options.run, "A classifier by its folder or name: runs/reviews or reviews")->required();
+  keep_brackets(app.add_option("texts", options.texts, "Documents; the lines of stdin if none is given"));
   app.add_option("--file", options.file, "Each line of this file is a document; -: stdin");
-  app.add_flag(
-      "--jsonl", options.json_lines, "The lines are objects with the run's text_field, or \"text\"; prints an object for each document");
+  app.add_flag("--jsonl", options.json_lines, "Lines of JSON in and out; the run's text_field, or \"text\", is the document");
   app.add_option("--batch", options.batch, "Documents at a time; 1 answers each line at once")->check(at_least_one)->capture_default_str();
   add_model_options(app, options.model, "Tokens of a document that are read");
 }
@@ -146,6 +143,10 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_app<Options>(
-      argc, argv, {"ricci-predict", "The classes of documents by a trained classifier, with their probabilities."}, add_options, predict);
+  return run_app<Options>(argc, argv,
+      {.name = "ricci-predict",
+          .summary = "Predicts the classes of documents with a trained classifier.",
+          .examples = "ricci-predict reviews 'a touching film' 'a dull one'\n"
+                      "ricci-predict reviews --file reviews.txt"},
+      add_options, predict);
 }

@@ -1,7 +1,4 @@
 // ricci-prepare: a corpus as shards of tokens, which ricci-train reads without loading them.
-//   ricci-prepare corpus/ more.tar.gz --output prepared --tokenizer byte
-//   ricci-prepare reviews.tsv.zst --output reviews --format tsv --label-field 1 --classes 2 --text-field 4
-//   ricci-prepare talks.jsonl --output talks --format messages --chat llama3 --tokenizer tokenizer.json
 #include "data/shards/prepare.h"
 
 #include <CLI/CLI.hpp>
@@ -38,7 +35,7 @@ Eos eos_for(const Options& options, const DocumentOptions& documents, const std:
     return Eos::none;
   const Eos eos = tokenizer ? with_own_eos(tokenizer)->eos() : Eos::document;
   if (eos == Eos::none)
-    print(format_message("nothing separates the documents, because the {} tokenizer has no end-of-text token; {}",
+    print(format_message("nothing separates the documents: the {} tokenizer has no end-of-text token;\n{}",
         {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"}));
   return eos;
 }
@@ -81,11 +78,11 @@ int prepare(Options options) {
     Progress progress({.steps = documents.files.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
     const auto update = [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); };
     const uint64_t source_hash = identity_of(documents, *tokenizer, options.shard_tokens);
-    made = prepare_shards(documents, tokenizer, Folder(options.output),
-        {.shard_tokens = options.shard_tokens, .source_hash = source_hash, .progress = update});
+    made = prepare_shards(
+        documents, tokenizer, options.output, {.shard_tokens = options.shard_tokens, .source_hash = source_hash, .progress = update});
   }
   const std::string found = made.found ? "; found " + counted(made.found, "shard") : "";
-  print(format_message("{}: {} of {} in {}, vocabulary {}, {:.3f} bytes per token{}",
+  print(format_message("{}: {} of {} in {}\nvocabulary {}, {:.3f} bytes per token{}",
       {options.output, counted(made.tokens, "token"), counted(made.documents, "document"), counted(made.shards, "shard"),
           tokenizer->vocab_size(), static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found}));
   return 0;
@@ -93,25 +90,23 @@ int prepare(Options options) {
 
 void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.text.documents;
-  app.add_option("inputs", options.text.paths, "Files or folders of one format, plain or compressed, or tar archives of them")->required();
-  app.add_option("-o,--output", options.output, "Folder for the shards; called again after an interruption, the program continues there")
+  app.add_option("inputs", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
+  app.add_option("-o,--output", options.output, "Folder for the shards; the same command continues there after an interruption")
       ->required();
-  app.add_option("--tokenizer", options.tokenizer,
-         "char (the characters of the documents), byte, or the path of a tokenizer (ricci-tokenize makes others)")
+  app.add_option("--tokenizer", options.tokenizer, "char, byte, or the file of a tokenizer, as ricci-tokenize makes it")
       ->capture_default_str();
   CLI::Option* const eos = app.add_option("--eos", options.eos,
-      "Put a piece after every line or document: " + list_of<Eos>() +
-          "; document by default for documents that are not whole files and have no labels");
-  app.add_option("--eos-piece", options.eos_piece, "This piece; by default the tokenizer's own end of text, or <eos>")->needs(eos);
+      "Put an end token after every line or document: " + list_of<Eos>() +
+          "; by default document, but none for whole files and for labels");
+  app.add_option("--eos-piece", options.eos_piece, "The end token; by default the tokenizer's own, or <eos>")->needs(eos);
   add_text_options(app, options.text);
-  app.add_option("--chat", documents.chat,
-      "The template of messages: chatml, which is the default, llama3, or six strings, as the key chat of a run file has them");
+  app.add_option("--chat", documents.chat, "Template of messages: chatml, the default, llama3, or six strings, as in the key chat");
   CLI::Option* const format = app.get_option("--format");
-  format->description(format->get_description() + "; u16: ids of two bytes without a header, as nanoGPT's train.bin, for --tokenizer FILE");
-  app.add_option("--label-field", documents.label_field, "As --text-field, of the field or column with the label of a document");
+  format->description(format->get_description() + "; u16: ids of two bytes, such as nanoGPT's train.bin");
+  app.add_option("--label-field", documents.label_field, "Field or column with the label of a document");
   CLI::Option* const classes =
-      app.add_option("--classes", documents.classes, "Labels are integers from 0 to one less")->check(at_least_one);
-  app.add_option("--labels", documents.labels, "Labels are these words, the classes 0, 1, ...: negative,positive")
+      app.add_option("--classes", documents.classes, "Number of classes, if labels are integers from 0")->check(at_least_one);
+  app.add_option("--labels", documents.labels, "The classes, if labels are words: negative,positive")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->excludes(classes);
@@ -122,5 +117,10 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."}, add_options, prepare);
+  return run_app<Options>(argc, argv,
+      {.name = "ricci-prepare",
+          .summary = "Turns a corpus into shards of tokens for ricci-train.",
+          .examples = "ricci-prepare corpus/ more.tar.gz --output prepared --tokenizer byte\n"
+                      "ricci-prepare reviews.tsv -o reviews --format tsv --label-field 1 --classes 2"},
+      add_options, prepare);
 }

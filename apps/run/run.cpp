@@ -16,7 +16,7 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/json/value.h"
+#include "core/json.h"
 #include "cuda/device/device.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
@@ -39,11 +39,12 @@ int64_t step_of(const SafetensorsFile& file) {
 }
 
 // A list of runs has the lock of each for a moment, and so one try is not enough.
-void lock(const Folder& folder) {
-  for (int tries = 0; !folder.lock(); ++tries) {
-    if (tries == 10) fail("{}: another ricci-train is at work in it", {folder.path()});
+FolderLock lock(const std::string& folder) {
+  for (int tries = 0; tries < 10; ++tries) {
+    if (auto lock = FolderLock::take(folder)) return std::move(*lock);
     ::usleep(10'000);
   }
+  fail("{}: another ricci-train is at work in it", {folder});
 }
 
 // The metadata about the training of a file. An old file has none; then the config and the tokenizer next to it count, with a warning.
@@ -57,9 +58,7 @@ Metadata origin_of(const SafetensorsFile& file, const TrainConfig& config, const
 void take_labels(TrainConfig& config, const SafetensorsFile& file) {
   const auto names = file.metadata().find("labels");
   if (!config.labels.empty() || names == file.metadata().end()) return;
-  const JsonValue list = parse_json(names->second, file.path().c_str());
-  for (const JsonValue& name : list.items())
-    if (name.is_text()) config.labels.push_back(name.text());
+  if (const auto labels = as<std::vector<std::string>>(parse_json(names->second, file.path()))) config.labels = *labels;
 }
 
 // ---- The record
@@ -159,29 +158,28 @@ std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfi
   return ends;
 }
 
-ImportedTemplate read_template(const Folder& run) {
-  const FilePlace file(run, kTemplateFile), member(run, kMemberFile);
-  ImportedTemplate kept;
-  if (OpenFile::find(file)) kept.file = read_text(file);
-  if (OpenFile::find(member)) kept.member = parse_json(read_text(member), member.path.c_str())[kTemplateMember].to_json();
+ImportedTemplate read_template(const std::string& run_folder) {
+  const std::string path = run_folder + "/" + kMemberFile;
+  ImportedTemplate kept = {.file = find_text(run_folder + "/" + kTemplateFile).value_or("")};
+  if (const auto text = find_text(path)) kept.member = to_text(member(parse_json(*text, path), kTemplateMember));
   return kept;
 }
 
 RunFolder RunFolder::to_train(const RunRequest& request) {
   const std::vector<std::string> made = make_folders(request.folder);
-  RunFolder run{Folder(request.folder)};
-  lock(run.folder_);
+  RunFolder run(request.folder);
+  run.lock_ = lock(run.path_);
   run.made_ = {nullptr, [made](void*) {
                  for (auto path = made.rbegin(); path != made.rend(); ++path) ::rmdir(path->c_str());
                }};
-  // Only a file or a link to one is replaced: an error now, and not after the training.
-  for (const char* name : {kModelFile, "metrics.jsonl"}) OpenFile::find(run.place(name));
+  // Only files are replaced: an error now, and not after the training.
+  for (const char* name : {kModelFile, "metrics.jsonl"}) File::find(run.path_of(name));
   if (run.checkpoints().steps().empty()) run.config_ = request.config;
   else run.continue_with(request.config);
   if (run.newest_) return run;
-  if (const std::string link = run.path() + "/checkpoints"; std::filesystem::is_symlink(link) && !is_there(link))
+  if (const std::string link = run.path_of("checkpoints"); std::filesystem::is_symlink(link) && !is_there(link))
     fail("{}: is a link to {}, which is not there", {link, one_line(std::filesystem::read_symlink(link).string())});
-  if (OpenFile::find(run.place(kModelFile)))
+  if (is_there(run.path_of(kModelFile)))
     fail("{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in another folder",
         {run.path()});
   return run;
@@ -190,7 +188,7 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
 // Takes the config for a run that continues; error: the run is another one.
 void RunFolder::continue_with(TrainConfig asked) {
   read();
-  if (!tokenizer_) tokenizer_ = open_tokenizer(place(kTokenizerFile).path);  // an error: it is missing
+  if (!tokenizer_) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));  // an error: it is missing
   newest_ = checkpoints().newest_sound(warn);
   take_labels(config_, *newest_);
   before_ = with_found_files(config_);
@@ -210,9 +208,9 @@ void RunFolder::continue_with(TrainConfig asked) {
 
 // Reads the config and, if there is one, the tokenizer.
 void RunFolder::read() {
-  config_ = load_config<TrainConfig>(place(kConfigFile).path);
-  if (!OpenFile::find(place(kTokenizerFile))) return;
-  tokenizer_ = open_tokenizer(place(kTokenizerFile).path);
+  config_ = load_config<TrainConfig>(path_of(kConfigFile));
+  if (!is_there(path_of(kTokenizerFile))) return;
+  tokenizer_ = open_tokenizer(path_of(kTokenizerFile));
   resolve_vocab(config_, tokenizer_->vocab_size());
   resolve_eos(config_, *tokenizer_);
 }
@@ -220,17 +218,17 @@ void RunFolder::read() {
 RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {
   const std::string path = find_run(path_or_name);
   if (!is_folder(path)) fail("{}: no such run folder{}", {path, runs_note(path)});
-  RunFolder run{Folder(without_slashes(path))};
+  RunFolder run(without_slashes(path));
   run.read();
   if (is_classifier(run.config_))
     if (const auto file = run.find_weights("last")) take_labels(run.config_, *file);
-  const std::string tokenizer = run.place(kTokenizerFile).path;
+  const std::string tokenizer = run.path_of(kTokenizerFile);
   const int64_t vocab = run.config_.model.vocab;
   if (!run.tokenizer_ && vocab == 0) fail("{}: is missing; the size of the vocabulary follows from it", {tokenizer});
   if (!run.tokenizer_ && vocabulary == Vocabulary::needed)
     fail("{}: there is none; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
   if (run.tokenizer_ && run.tokenizer_->vocab_size() > vocab)
-    fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer, run.tokenizer_->vocab_size(), run.place(kConfigFile).path, vocab});
+    fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer, run.tokenizer_->vocab_size(), run.path_of(kConfigFile), vocab});
   return run;
 }
 
@@ -250,7 +248,7 @@ std::optional<int64_t> RunFolder::finished() const {
   const TrainState state = read_train_state(*newest_);
   if (state.awaits_evaluation || !(state.step == config_.steps || ended_early(config_, state))) return {};
   try {
-    const std::optional<SafetensorsFile> model = SafetensorsFile::find(place(kModelFile));
+    const std::optional<SafetensorsFile> model = SafetensorsFile::find(path_of(kModelFile));
     if (!model) return {};
     model->verify();
     return step_of(*model) == state.step ? std::optional<int64_t>(state.step) : std::nullopt;
@@ -275,14 +273,27 @@ TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_h
   return state;
 }
 
+void RunFolder::in_place(const std::function<void()>& write) const {
+  const auto check = [&] {
+    if (!lock_->holds(path_)) fail("{}: the folder was removed or replaced since the training began", {path_});
+  };
+  check();
+  try {
+    write();
+  } catch (const Error&) {
+    check();  // it may have been removed while it was written to
+    throw;
+  }
+}
+
 void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept) {
-  remove_abandoned_files(folder_);
-  remove_abandoned_files(folder_.make("checkpoints"));
+  in_place([&] { make_folders(checkpoints().folder); });
+  for (const std::string& folder : {path_, checkpoints().folder}) remove_temporaries(folder);
   config_ = config;
   // An import that was killed here before it wrote its config may have left one of these files.
   const auto write = [&](const char* name, const std::string& text) {
-    if (text.empty()) remove_file(place(name));
-    else write_file_atomically(place(name), text);
+    if (text.empty()) remove_file(path_of(name));
+    else write_atomically(path_of(name), text);
   };
   if (!tokenizer_) {
     write(kTemplateFile, kept.file);
@@ -290,21 +301,23 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, con
     write(kTokenizerFile, tokenizer ? tokenizer->to_json() : "");
   }
   if (!tokenizer_ && tokenizer) tokenizer_ = tokenizer_from_json(tokenizer->to_json());
-  const std::string old_text = before_ ? read_text(place(kConfigFile)) : "", old_keys = before_ ? to_yaml(*before_) : "";
-  if (const std::string text = config_file_text(config, old_text, old_keys); text != old_text)
-    write_file_atomically(place(kConfigFile), text);
+  const std::string old_text = before_ ? read_text(path_of(kConfigFile)) : "", old_keys = before_ ? to_yaml(*before_) : "";
+  if (const std::string text = config_file_text(config, old_text, old_keys); text != old_text) write_atomically(path_of(kConfigFile), text);
 }
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
-  const Checkpoints all{folder_.make("checkpoints")};
-  save_checkpoint(all.place(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
-  all.prune(state, config_.keep_checkpoints);
+  in_place([&] {
+    const Checkpoints all = checkpoints();
+    make_folders(all.folder);
+    save_checkpoint(all.path(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
+    all.prune(state, config_.keep_checkpoints);
+  });
 }
 
 void RunFolder::save_model(Model& model, int64_t step) const {
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  save_checked_safetensors(place(kModelFile), weights_of(model), metadata, to_host);
+  in_place([&] { save_safetensors(path_of(kModelFile), weights_of(model), metadata, to_host); });
 }
 
 void RunFolder::prune() const {
@@ -318,7 +331,7 @@ std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which)
   const Checkpoints all = checkpoints();
   const std::vector<int64_t> steps = all.steps();
   if (which == "last") {
-    std::optional<SafetensorsFile> model = SafetensorsFile::find(place(kModelFile));
+    std::optional<SafetensorsFile> model = SafetensorsFile::find(path_of(kModelFile));
     return model && (steps.empty() || step_of(*model) >= steps.back()) ? std::move(model) : all.newest_sound(warn);
   }
   std::string wanted = which;
@@ -330,14 +343,14 @@ std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which)
   }
   for (const int64_t step : steps)
     if (std::to_string(step) == wanted)
-      if (auto found = SafetensorsFile::find(all.place(step))) return found;
+      if (auto found = SafetensorsFile::find(all.path(step))) return found;
   if (all.steps() != steps) return find_weights(which);  // a training at work has removed it since the folder was listed
   return {};
 }
 
 SafetensorsFile RunFolder::open_weights(const std::string& which) const {
   std::optional<SafetensorsFile> file = find_weights(which);
-  if (!file && which == "last") fail("cannot read {}: No such file or directory", {place(kModelFile).path});
+  if (!file && which == "last") fail("cannot read {}: No such file or directory", {path_of(kModelFile)});
   if (!file) {
     std::string kept;
     for (const int64_t step : checkpoints().steps()) kept += (kept.empty() ? "" : ", ") + std::to_string(step);

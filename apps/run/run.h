@@ -8,9 +8,10 @@
 //                       bits depend on, because a run that continues is compared with the keys it was trained with, and not with a file
 //                       that may have been edited
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of ricci-probe
-// A link in the place of one of them, or of checkpoints/, is followed, as to a disk with more room or into a store. A file that is written
-// again takes the place of its link; the target of the link stays as it was. Records are appended to the file that a link leads to.
+// A link in the place of one of them, or of checkpoints/, is followed, because a disk with more room or a store may have the file. A file
+// that is written again takes the place of its link.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@
 
 #include "apps/run/config.h"
 #include "apps/run/train_config.h"
-#include "core/files/folder.h"
+#include "core/files/file.h"
 #include "core/files/safetensors.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/model.h"
@@ -80,7 +81,7 @@ struct ImportedTemplate {
   bool empty() const { return file.empty() && member.empty(); }
 };
 inline constexpr const char *kTemplateFile = "chat_template.jinja", *kTemplateMember = "chat_template";
-ImportedTemplate read_template(const Folder& run);  // errors: unreadable, or other JSON
+ImportedTemplate read_template(const std::string& run_folder);  // errors: unreadable, or other JSON
 
 // True after an evaluation with which patience ran out, because training ends then.
 bool ended_early(const TrainConfig& config, const TrainState& state);
@@ -100,12 +101,11 @@ class RunFolder {
   enum class Vocabulary { needed, optional };
   static RunFolder open(const std::string& path_or_name, Vocabulary vocabulary = Vocabulary::needed);
 
-  FilePlace place(const std::string& name) const { return {folder_, name}; }
-  const Folder& folder() const { return folder_; }
-  const std::string& path() const { return folder_.path(); }
+  const std::string& path() const { return path_; }
+  std::string path_of(const std::string& name) const { return path_ + "/" + name; }
   const TrainConfig& config() const { return config_; }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // null in a new run before begin()
-  Checkpoints checkpoints() const { return {folder_.find("checkpoints")}; }
+  Checkpoints checkpoints() const { return {path_of("checkpoints")}; }
   // Tokens of a window: the number that is asked for, or with 0 the number of the training. Error: more than the model can take.
   int64_t context(int64_t asked = 0) const;
   // " (trained with 64)", to be printed after a context other than the training's; empty after the same.
@@ -123,7 +123,8 @@ class RunFolder {
   // stderr: it was trained with max_ranks. Errors: tensors of another shape; another text.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash, const std::function<uint64_t()>& former_hash = {}) const;
   // Writes the files of a new run, or the changed files of one that continues, and removes the rests of an interrupted write.
-  // `tokenizer`: null if there is none; `kept`: a new run's. Error: names the path and the reason.
+  // `tokenizer`: null if there is none; `kept`: a new run's. Errors of this and of both that save: the path and the reason; the folder was
+  // removed or replaced since to_train(), because a new run in its place must not get the files of this one.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept = {});
   // Writes a checkpoint of this step, and removes the ones that are not kept.
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
@@ -140,12 +141,15 @@ class RunFolder {
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
 
  private:
-  explicit RunFolder(const Folder& folder) : folder_(folder) {}
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
   void read();
+  // Calls write(), which saves into the folder. Error: it is not the locked one.
+  void in_place(const std::function<void()>& write) const;
   void continue_with(TrainConfig asked);
   std::optional<SafetensorsFile> find_weights(const std::string& which) const;
 
-  Folder folder_;
+  std::string path_;
+  std::optional<FolderLock> lock_ = {};  // if it trains
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<TrainConfig> before_ = {};      // config.yaml of a run that continues

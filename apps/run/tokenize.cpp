@@ -51,7 +51,7 @@ void train(Options& options) {
   const auto kept = !given || options.keep_all ? given : restrict_to(texts, *given);
   const auto tokenizer =
       kept ? with_eos(kept, options.end.after, options.end.piece) : train_tokenizer(kind, texts, options.training, options.end);
-  write_file_atomically(options.out, tokenizer->to_json());
+  write_atomically(options.out, tokenizer->to_json());
   print(format_message("{}: {}, {} tokens", {options.out, tokenizer->name(), tokenizer->vocab_size()}));
 }
 
@@ -75,6 +75,45 @@ void for_each_ids(const Documents& documents, const Options& options, const Toke
   }
 }
 
+// ---- Lines of JSON. Other members of a line are passed over.
+constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
+
+// The ids of a text with the end of a document; with_first: they begin with Marks::first.
+std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text, bool with_first) {
+  std::vector<int64_t> ids;
+  if (const int64_t first = tokenizer.marks().first; with_first && first >= 0) ids.push_back(first);
+  tokenizer.append_ids(text, 0, ids);
+  tokenizer.append_end(text, ids);
+  return ids;
+}
+
+// {"text": "..."} to {"ids": [1, 2, 3]}
+std::string encode_line(const Tokenizer& tokenizer, const std::string& line, bool with_first) {
+  const auto text = as<std::string>(member(parse_json(line, "JSON", kLineLimits), "text"));
+  if (!text) fail("expected an object with a text \"text\"");
+  return to_text({{"ids", ids_of(tokenizer, *text, with_first)}});
+}
+
+// And back. Text that is not UTF-8 once decoded has U+FFFD where it is not.
+std::string decode_line(const Tokenizer& tokenizer, const std::string& line) {
+  const Json object = parse_json(line, "JSON", kLineLimits);
+  const Json& list = member(object, "ids");
+  if (!list.is_array()) fail("expected an object with a list \"ids\"");
+  std::vector<int64_t> ids;
+  for (const Json& id : list) {
+    if (!id.is_number_integer()) fail("\"ids\" holds what is no integer, at index {}", {ids.size()});
+    ids.push_back(id.get<int64_t>());
+  }
+  return to_text({{"text", tokenizer.decode(ids)}}, -1, true);  // in ASCII, because some programs take U+2028 for the end of a line
+}
+
+// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 where a model learns the token.
+std::string chat_line(const ChatEncoder& chat, const std::string& line) {
+  const auto [ids, counts] = chat.encode(line);
+  return to_text({{"ids", ids}, {"answers", std::vector<int>(counts.begin(), counts.end())}});
+}
+
+// ---- Commands
 // Ids with a blank after each, or as two bytes each.
 void print_ids(std::span<const int64_t> ids, bool u16) {
   std::string text;
@@ -89,7 +128,7 @@ void encode(Options& options) {
   const auto tokenizer = open(options);
   if (options.u16 && tokenizer->vocab_size() > 65536)
     fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
-  if (options.json_lines) return answer_lines([&](const std::string& line) { return encode_json(*tokenizer, line, options.special); });
+  if (options.json_lines) return answer_lines([&](const std::string& line) { return encode_line(*tokenizer, line, options.special); });
   if (options.text.paths.empty()) {
     print_ids(
         ids_of(*tokenizer, read_decoded("-", choice_of<Encoding>("--encoding", options.text.encoding)), options.special), options.u16);
@@ -117,14 +156,14 @@ std::vector<int64_t> parse_ids(const std::string& text) {
 
 void decode(Options& options) {
   const auto tokenizer = open(options);
-  if (options.json_lines) return answer_lines([&](const std::string& line) { return decode_json(*tokenizer, line); });
-  const std::string text = tokenizer->decode(parse_ids(read_stdin()));
+  if (options.json_lines) return answer_lines([&](const std::string& line) { return decode_line(*tokenizer, line); });
+  const std::string text = for_stdout(tokenizer->decode(parse_ids(read_stdin())));
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 void chat(Options& options) {
   const ChatEncoder encoder(open(options), chat_template(options.form));
-  answer_lines([&](const std::string& line) { return chat_json(encoder, line); });
+  answer_lines([&](const std::string& line) { return chat_line(encoder, line); });
 }
 
 void count(Options& options) {
@@ -140,16 +179,16 @@ void count(Options& options) {
 }
 
 void add_common(CLI::App& app, Options& options) {
-  app.add_flag("--lowercase", options.open.lowercase, "For a vocab.txt: lower case without accents, as uncased models want it");
+  app.add_flag("--lowercase", options.open.lowercase, "For a vocab.txt of an uncased model: lower case without accents");
   CLI::Option* const eos =
-      app.add_option("--eos", options.eos, "Put <eos> after every line, or every document: none, line, document")->capture_default_str();
-  app.add_option("--eos-piece", options.end.piece, "Its text; by default the tokenizer's own end of text after documents, else <eos>")
+      app.add_option("--eos", options.eos, "Put <eos> after every line or document: none, line, document")->capture_default_str();
+  app.add_option("--eos-piece", options.end.piece, "The text of <eos>; by default the tokenizer's own end of text after documents")
       ->needs(eos);
   add_threads_option(app);
 }
 
 void add_train(CLI::App& app, Options& options) {
-  app.add_option("texts", options.text.paths, "Files or folders of one format, plain or compressed, or tar archives of them")->required();
+  app.add_option("texts", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
   add_text_options(app, options.text);
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
@@ -160,13 +199,13 @@ void add_train(CLI::App& app, Options& options) {
       ->check(at_least_one)
       ->capture_default_str();
   // allow_extra_args(false): one token each time.
-  app.add_option("--special", options.training.special,
-         "A token with one of the first ids, or after the ids of --from, found in texts as it is written; may be given multiple times")
+  app.add_option("--special", options.training.special, "A token that is found in texts as it is written; may be given multiple times")
       ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
-  CLI::Option* const from = app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
+  CLI::Option* const from =
+      app.add_option("--from", options.from, "Keep the pieces of this tokenizer that the texts need, and train nothing");
   for (const char* option : {"--kind", "--vocab", "--min-count", "--split"}) from->excludes(app.get_option(option));
-  app.add_flag("--keep-all", options.keep_all, "With --from: keep the pieces that the texts do not need, too")->needs(from);
+  app.add_flag("--keep-all", options.keep_all, "Keep the other pieces, too")->needs(from);
   add_common(app, options);
   app.get_option("--lowercase")->needs(from);
 }
@@ -195,24 +234,21 @@ void add_options(CLI::App& app, Options& options) {
   };
   CLI::App* const encoding = add("encode", "Texts, or stdin, to ids on stdout", encode);
   CLI::Option* const texts =
-      encoding->add_option("texts", options.text.paths, "Files or folders, as train reads them; a text on stdin if not given");
+      encoding->add_option("texts", options.text.paths, "Files or folders, as for train; by default a text on stdin");
   CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
-  encoding->add_flag("--special", options.special, "With the first token that the tokenizer puts before every text, if it has one");
+  encoding->add_flag("--special", options.special, "With the token that the tokenizer puts before every text");
   encoding->add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
       ->excludes(u16)
       ->excludes(texts);
   CLI::App* const decoding = add("decode", "Ids on stdin to text on stdout", decode);
   decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
-  CLI::App* const talking =
-      add("chat", "Lines {\"messages\": [...]} on stdin to lines {\"ids\": [...], \"answers\": [0, 1, ...]}; 1: counts", chat);
-  talking->add_option("--template", options.form, "chatml, llama3, or six strings, as the key chat of a run file has them")
-      ->capture_default_str();
+  CLI::App* const talking = add("chat", "Lines {\"messages\": [...]} on stdin to ids, and 1 for each id that a model learns", chat);
+  keep_brackets(talking->add_option("--template", options.form, "chatml (if not given), llama3, or six strings, as in the key chat"));
   CLI::App* const counting = add("count", "The number of tokens of texts", count);
-  counting->add_option("texts", options.text.paths, "Files or folders, as train reads them")->required();
+  counting->add_option("texts", options.text.paths, "Files or folders, as for train")->required();
   for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text);
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
-    each->add_option("--tokenizer", options.tokenizer,
-            "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, a folder with one of them, or byte")
+    each->add_option("--tokenizer", options.tokenizer, "byte, or a tokenizer.json, vocab.bpe, merges.txt or vocab.txt, or its folder")
         ->required();
     add_common(*each, options);
   }
@@ -228,6 +264,10 @@ int run(Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_app<Options>(
-      argc, argv, {"ricci-tokenize", "Makes vocabularies, turns texts into token ids and back, counts tokens."}, add_options, run);
+  return run_app<Options>(argc, argv,
+      {.name = "ricci-tokenize",
+          .summary = "Makes vocabularies, turns texts into token ids and back, counts tokens.",
+          .examples = "ricci-tokenize train book.txt --kind bpe --vocab 4000 -o tokenizer.json\n"
+                      "ricci-tokenize count book.txt --tokenizer tokenizer.json"},
+      add_options, run);
 }

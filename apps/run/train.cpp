@@ -20,7 +20,8 @@
 #include "apps/run/options.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/streams.h"
-#include "core/cpu/clock.h"
+#include "apps/terminal/table.h"
+#include "core/cpu/available.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -37,7 +38,7 @@ constexpr const char* kFinished = "finished";  // sent to the other ranks instea
 int print_finished(const RunFolder& run, int64_t step) {
   run.prune();
   const std::string key = step == run.config().steps ? "steps" : "patience";
-  std::puts(format_message("{}: finished after {} steps already; a larger {}=... goes on", {run.path(), step, key}).c_str());
+  print(format_message("{}: finished after {} steps already; a larger {}=... goes on", {run.path(), step, key}));
   return 0;
 }
 
@@ -91,7 +92,7 @@ int train(Ranks& all_ranks, const RunOptions& options) {
   share_training(ranks, model, optimizer, state);
   feed.start(state.step, state.data_place);
   if (run) run->begin(config, corpus.tokenizer.get(), init ? init->kept_template() : ImportedTemplate());
-  if (config.tune_products) tune_products(TunedProducts(run->place("products.txt")));
+  if (config.tune_products) tune_products(TunedProducts(run->path_of("products.txt")));
   if (finished) return print_finished(*run, *finished);
   if (run) tell(STDOUT_FILENO, corpus.note + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
 
@@ -128,14 +129,18 @@ int main(int argc, char** argv) {
   RunOptions options;
   return run_app(
       argc, argv,
-      {"ricci-train",
-          "Trains a language model on a text, or a classifier on labelled documents, from a run file, or goes on with the run of a folder.",
-          false, true, assigned_keys<TrainConfig>},
+      {.name = "ricci-train",
+          .summary = "Trains a language model or a classifier, or continues a run.",
+          .prints_result = false,
+          .may_be_several = true,
+          .examples = "ricci-train data=my.txt name=mine model.layers=6\n"
+                      "ricci-train runs/mine steps=4000"},
       [&](CLI::App& app) {
         add_run_options<TrainConfig>(app, options);
         app.final_callback([&] {
-          if (options.file().empty() && options.overrides.empty())
-            throw CLI::ValidationError("nothing to train; give a text (data=my.txt name=mine) or a run file (run.yaml)");
+          if (!options.file().empty() || !options.overrides.empty()) return;
+          std::fputs(app.help().c_str(), stdout);
+          throw CLI::ValidationError("nothing to train; give a text (data=my.txt name=mine) or a run file (run.yaml)");
         });
       },
       [&] { return train(Ranks::join(), options); });

@@ -26,7 +26,7 @@ void visit_fields(SampleConfig& c, const Fields& all) {
   field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
   field("every", c.every, "steps between samples; 0: only after the last step").at_least(0);
   field("prompt", c.prompt,
-      "text to continue; if not given, the first question of data with answers, or the start of a document (eos: document)");
+      "text to continue; default: a newline, the first question of data with answers, or the start of a document (eos: document)");
   visit_fields(c.sampling, field);
 }
 
@@ -36,7 +36,7 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       .decides()
       .may_change()
       .file(names_data_file);
-  field("validation", c.validation, "files or folders; [] for the end of data").decides().may_change().file(names_data_file);
+  field("validation", c.validation, "files or folders; []: the end of data").decides().may_change().file(names_data_file);
   const Fields splitting = field.when(c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
   static const std::string format_help = "of both; " + describe_formats(&FormatTraits::lines) + " (" +
@@ -52,16 +52,15 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   const Fields fields = field.when(traits_of(c.format).has_fields(), "format: " + list_of_formats(&FormatTraits::has_fields, " or "));
   fields("text_field", c.text_field, field_help.c_str());
   const Fields labels = field.when(is_classifier(c), "family: classifier");
-  labels("label_field", c.label_field, "the same of the label, a word or an integer from 0 to model.classes - 1; shards have theirs");
-  labels("labels", c.labels, "names of the classes 0, 1, ..., which labels may be; []: the words that are labels in data, sorted")
-      .may_change();
+  labels("label_field", c.label_field, "field with the label, a word or an integer from 0 to model.classes - 1; shards know theirs");
+  labels("labels", c.labels, "names of the classes 0, 1, ..., if labels are words; []: the label words in data, sorted").may_change();
   field("tokenizer", c.tokenizer,
       "char or byte; word or bpe: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()
       .file(names_vocabulary_file);
   const Fields ending = field.when(!is_chat(c), "a format without a template: text, jsonl, tsv or pairs");
   ending("eos", c.eos,
-      "put <eos> after every line or document, or the end of text that the tokenizer has; none: as in a tokenizer file (default: document "
+      "put <eos>, or the tokenizer's own end of text, after every line or document; none: as the tokenizer file says (default: document "
       "for jsonl, tsv and pairs without labels)")
       .follows();
 }
@@ -71,61 +70,68 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
   const Fields packing = field.when(!has_mask(c) && c.model.traits().is_language_model(),
       "a format without answers (" + without_mask() + "), and a family other than classifier");
   packing("order", c.order,
-      "crops: from anywhere in the data, drawn each time; columns: the data in columns, one per sequence of a step, read in "
-      "consecutive windows; shuffled: the documents in a random order, each once per epoch")
+      "crops: random places in the data; columns: each sequence of a step reads its own part of the data, window after window; "
+      "shuffled: the documents in random order, each once per epoch")
       .decides();
   const Fields streaming = field.when(is_shuffled(c), "order: shuffled");
-  streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens").positive();
+  streaming("weights", c.weights, "for each entry of data, its share of the sequences; []: in proportion to its tokens").positive();
   streaming("shuffle_buffer", c.shuffle_buffer,
-      "sequences that are mixed with each other; 1: they stay in the order of their documents; with pack: best the documents that a "
-      "sequence chooses from")
+      "sequences that are shuffled among each other; 1: they stay in the order of their documents; with pack: best, the documents "
+      "that compete for a place in a sequence")
       .in(1, 1 << 24);
   const Fields sharing = field.when(is_shuffled(c) && !is_classifier(c), "order: shuffled, or format: " + with_mask());
   static const std::string pack_help = "how documents become sequences; stream: one after the other, cut where a sequence ends; none: each "
-                                       "is one; best: those that fit best share one, and see each other (default: none for " +
+                                       "is one; best: documents that fit well share one and see each other (default: none for " +
                                        with_mask() + ")";
   sharing("pack", c.pack, pack_help.c_str()).follows();
 }
 
-// A training step, and where it is computed.
-void visit_step_fields(TrainConfig& c, const Fields& field) {
-  field("batch", c.batch, "sequences that are computed together").at_least(1);
-  field("accumulation", c.accumulation, "batches per step, whose gradients are added up").at_least(1);
-  field("reduce_dtype", c.reduce_dtype, "the dtype of the gradients that processes send each other; bf16 halves the bytes");
-  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it ends them all and names the missing ones")
-      .at_least(1)
+// A training step.
+void visit_step_fields(TrainConfig& c, const Fields& all) {
+  const Fields batch = all.group("batch");
+  batch("batch", c.batch, "sequences that are computed together").at_least(1);
+  batch("accumulation", c.accumulation, "batches per step; their gradients are added up").at_least(1);
+  batch("recompute", c.recompute, "activations that the backward computes again instead of keeping them: less memory, more time")
       .may_change();
-  field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time")
-      .may_change();
-  field("batch_invariant", c.batch_invariant, "the same bits however a step is divided into batches: one sequence at a time");
-  field("context", c.context, "tokens per sequence; null: model.ctx").at_least(1);
-  field("steps", c.steps, "optimizer steps").at_least(1).may_change();
-  visit_fields(c.schedule, field);
-  visit_fields(c.optimizer, field);
-  field("clip", c.clip, "largest norm of the gradient; 0: any").not_negative();
-  field("seed", c.seed, "of weights, batches and dropout");
-  field("device", c.device, "where tensors live");
-  field("precision", c.precision, "of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
+  batch("batch_invariant", c.batch_invariant, "same bits for any division of a step into batches: computes one sequence at a time");
+  batch("context", c.context, "tokens per sequence; null: model.ctx").at_least(1);
+  const Fields schedule = all.group("schedule");
+  schedule("steps", c.steps, "optimizer steps").at_least(1).may_change();
+  visit_fields(c.schedule, schedule);
+  const Fields optimizer = all.group("optimizer");
+  visit_fields(c.optimizer, optimizer);
+  optimizer("clip", c.clip, "largest norm of the gradient; 0: any").at_least(0);
+}
+
+// The place of the computation, its numbers and its processes.
+void visit_device_fields(TrainConfig& c, const Fields& all) {
+  const Fields field = all.group("device");
+  field("seed", c.seed, "seed of weights, batches and dropout");
+  field("device", c.device, "device of the tensors");
+  field("precision", c.precision, "type of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
   field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches").may_change();
   field("tune_products", c.tune_products,
       "on the GPU, time several algorithms for the products of each shape and keep the fastest in products.txt of the run");
   field("threads", c.threads, "CPU threads; 0: all").in(0, 1024).may_change();
+  field("reduce_dtype", c.reduce_dtype, "the dtype of the gradients that processes send each other; bf16 halves the bytes");
+  field(
+      "rank_timeout", c.rank_timeout, "seconds that a process waits for the others, before it ends all of them and names the missing ones")
+      .at_least(1)
+      .may_change();
 }
 
 // The keys of measuring and keeping: evaluations, records, checkpoints.
-void visit_watch_fields(TrainConfig& c, const Fields& all) {
-  const Fields field = all.free_to_change();
+void visit_watch_fields(TrainConfig& c, const Fields& of_run) {
+  const Fields all = of_run.group("evaluation"), field = all.free_to_change();
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
-  field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text").at_least(0);
+  field("eval_batches", c.eval_batches, "batches per evaluation, always the same ones; 0: the whole validation text").at_least(0);
   const Fields scoring = all.when(
       !has_mask(c) && c.model.traits().writes_text(), "a format without answers (" + without_mask() + "), and a family that writes text");
-  scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts")
-      .at_least(0);
-  field("patience", c.patience, "training ends at the first evaluation that is at least this many steps after the best one; 0: never")
-      .at_least(0);
+  scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: all that the loss counts").at_least(0);
+  field("patience", c.patience, "training ends at an evaluation that is this many steps or more after the best one; 0: never").at_least(0);
   field("log_every", c.log_every, "steps between records of metrics").at_least(1);
   field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only").at_least(0);
-  field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best").at_least(1);
+  field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints to keep, in addition to the best").at_least(1);
 }
 
 void check_data(const TrainConfig& c) {
@@ -175,21 +181,23 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
-void visit_fields(TrainConfig& c, const Fields& field) {
-  field("name", c.name, "of the run; its folder is NAME in `runs`").may_change();
-  field("runs", c.runs, "folder of the runs' folders; empty: $RICCI_RUNS, or runs where that is not set").may_change();
-  visit_fields(c.model, field.section("model"));
-  visit_text_fields(c, field);
-  field("init", c.init,
-      "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their "
-      "defaults, and keys that differ are taken as they are given")
+void visit_fields(TrainConfig& c, const Fields& all) {
+  const Fields run = all.group("run"), data = all.group("data");
+  run("name", c.name, "name of the run; its folder is NAME in `runs`").may_change();
+  run("runs", c.runs, "folder that holds the runs; empty: $RICCI_RUNS, or runs if that is not set").may_change();
+  run("init", c.init,
+      "a run folder, one of its checkpoints or another file of weights to start from; it sets the defaults of the keys of model and "
+      "tokenizer, and keys that are given here override them")
       .decides()
       .file(names_any_file);
-  field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
-  visit_order_fields(c, field);
-  visit_step_fields(c, field);
-  visit_watch_fields(c, field);
-  visit_fields(c.sample, field.section("sample"));
+  run("freeze", c.freeze, "parameters that are not trained: paths or beginnings of paths, * for one part, as in tok or blocks.*.mixer");
+  visit_fields(c.model, all.group("model").section("model"));
+  visit_text_fields(c, data);
+  visit_order_fields(c, data);
+  visit_step_fields(c, all);
+  visit_device_fields(c, all);
+  visit_watch_fields(c, all);
+  visit_fields(c.sample, all.group("sample").section("sample"));
 }
 
 void apply_preset(TrainConfig& config) {

@@ -1,8 +1,5 @@
 #include "apps/run/writer.h"
 
-#include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
-
 #include <cstdio>
 #include <iostream>
 
@@ -10,44 +7,29 @@
 #include "apps/terminal/table.h"
 #include "core/cpu/parallel.h"
 #include "core/files/file.h"
-#include "core/json/value.h"
 
 namespace ricci::apps {
 namespace {
 
-constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
-
-// Number of hexadecimal digits after \x, \u and \U; 0 for another letter.
-size_t digits_after(char letter) {
-  if (letter == 'x') return 2;
-  if (letter == 'u') return 4;
-  return letter == 'U' ? 8 : 0;
-}
-
 // The character of the escape whose backslash is at byte `position`, which moves past it.
 std::string read_escape(std::string_view text, size_t& position, const char* option) {
+  constexpr std::string_view letters = "0abtnvfre \"/\\", meant("\0\a\b\t\n\v\f\r\x1b \"/\\", 13);
   const size_t begin = position;
   if (begin + 1 == text.size()) fail("{}: a backslash at the end; two of them mean one", {option});
   const char letter = text[begin + 1];
-  const size_t digits = digits_after(letter);
+  const size_t kind = std::string_view("xuU").find(letter), digits = kind < 3 ? size_t{2} << kind : 0;
   const std::string escape(text.substr(begin, 2 + digits));
+  position += escape.size();
+  if (const size_t known = letters.find(letter); known != letters.npos) return {meant[known]};
+  if (digits == 0) fail("{}: unknown escape '\\{}' at byte {}; two backslashes mean one", {option, one_line(escape.substr(1)), begin});
   if (escape.size() < 2 + digits || escape.find_first_not_of("0123456789abcdefABCDEF", 2) != escape.npos)
     fail("{}: \\{} at byte {} needs {} hexadecimal digits", {option, std::string(1, letter), begin, digits});
-  position += escape.size();
-  try {
-    // yaml-cpp makes bytes of these two that are not UTF-8.
-    if (letter == 'N') return "\xc2\x85";
-    if (letter == '_') return "\xc2\xa0";
-    if (letter != '\'' && letter != '\n') return YAML::Load('"' + escape + '"').Scalar();  // these two are not escapes of characters
-  } catch (const YAML::Exception&) {
-    if (digits) fail("{}: {} at byte {} is no character", {option, escape, begin});
-  }
-  fail("{}: unknown escape '\\{}' at byte {}; two backslashes mean one", {option, one_line(escape.substr(1)), begin});
+  const auto code = static_cast<char32_t>(std::stoul(escape.substr(2), nullptr, 16));
+  if (code > kLargestCodePoint || (code >= 0xd800 && code < 0xe000)) fail("{}: {} at byte {} is no character", {option, escape, begin});
+  std::string character;
+  append_utf8(code, character);
+  return character;
 }
-
-std::string quoted(const std::string& text) { return quoted_json(replace_invalid_utf8(text), true); }
-
-std::string list_json(const std::vector<int64_t>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ", ")); }
 
 // One text while it is made.
 struct Writing {
@@ -82,6 +64,18 @@ std::string read_decoded(const std::string& file, Encoding encoding) {
   decoder.append(file == "-" ? read_stdin() : read_text(file), name, decoded);
   decoder.finish(name, decoded);
   return decoded;
+}
+
+std::string for_stdout(const std::string& text) {
+  if (!::isatty(STDOUT_FILENO)) return text;
+  std::string safe;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find_first_of("\n\t", begin), text.size());
+    safe += one_line(text.substr(begin, end - begin), text.size());
+    if (end < text.size()) safe += text[end];
+    begin = end + 1;
+  }
+  return safe;
 }
 
 std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding) {
@@ -128,37 +122,6 @@ void answer_lines(const std::function<std::string(const std::string& line)>& ans
   if (std::cin.bad()) fail("cannot read from stdin: {}", {system_reason()});
 }
 
-std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text, bool with_first) {
-  std::vector<int64_t> ids;
-  if (const int64_t first = tokenizer.marks().first; with_first && first >= 0) ids.push_back(first);
-  tokenizer.append_ids(text, 0, ids);
-  tokenizer.append_end(text, ids);
-  return ids;
-}
-
-std::string encode_json(const Tokenizer& tokenizer, const std::string& line, bool with_first) {
-  const JsonValue value = parse_json(line, "JSON", kLineLimits);
-  if (!value["text"].is_text()) fail("expected an object with a text \"text\"");
-  return R"({"ids": )" + list_json(ids_of(tokenizer, value["text"].text(), with_first)) + "}";
-}
-
-std::string decode_json(const Tokenizer& tokenizer, const std::string& line) {
-  const JsonValue value = parse_json(line, "JSON", kLineLimits);
-  if (!value["ids"].is_list()) fail("expected an object with a list \"ids\"");
-  std::vector<int64_t> ids;
-  for (const JsonValue& id : value["ids"].items()) {
-    if (!id.is_integer()) fail("\"ids\" holds what is no integer, at index {}", {ids.size()});
-    ids.push_back(id.integer());
-  }
-  // In ASCII, because some programs take U+2028 and the like for the end of a line.
-  return R"({"text": )" + quoted(tokenizer.decode(ids)) + "}";
-}
-
-std::string chat_json(const ChatEncoder& chat, const std::string& line) {
-  const auto [ids, counts] = chat.encode(line);
-  return R"({"ids": )" + list_json(ids) + R"(, "answers": )" + list_json({counts.begin(), counts.end()}) + "}";
-}
-
 std::vector<Written> continue_texts(Continuation& texts, const DecodeState& state, const Tokenizer& tokenizer,
     const WritingOptions& options, const std::function<bool(int64_t token)>& ends,
     const std::function<void(const std::string& piece)>& show) {
@@ -182,14 +145,11 @@ std::vector<Written> continue_texts(Continuation& texts, const DecodeState& stat
   return all;
 }
 
-std::string json_members(const char* name, const Written& written, const Tokenizer& tokenizer) {
-  std::string tokens;
+void add_members(Json& line, const char* name, const Written& written, const Tokenizer& tokenizer) {
+  line.update({{name, written.text}, {"tokens", written.ids.size()}, {"end", written.stopped ? "stop" : "length"}});
   for (size_t i = 0; i < written.log_probabilities.size(); ++i)
-    tokens += format_message("{}{{\"token\": {}, \"id\": {}, \"log_probability\": {}}}",
-        {i ? ", " : "", quoted(tokenizer.decode({&written.ids[i], 1})), written.ids[i], json_text(written.log_probabilities[i])});
-  return format_message(
-      "\"{}\": {}, \"tokens\": {}, \"end\": \"{}\"{}", {name, quoted(written.text), written.ids.size(), written.stopped ? "stop" : "length",
-                                                           tokens.empty() ? "" : ", \"log_probabilities\": [" + tokens + "]"});
+    line["log_probabilities"].push_back(
+        {{"token", tokenizer.decode({&written.ids[i], 1})}, {"id", written.ids[i]}, {"log_probability", written.log_probabilities[i]}});
 }
 
 std::string log_probability_lines(const Written& written, const Tokenizer& tokenizer) {
@@ -198,7 +158,7 @@ std::string log_probability_lines(const Written& written, const Tokenizer& token
   double sum = 0;
   for (size_t i = 0; i < written.log_probabilities.size(); ++i) {
     sum += written.log_probabilities[i];
-    table.add_row({quoted(tokenizer.decode({&written.ids[i], 1})), written.log_probabilities[i], sum});
+    table.add_row({quoted_json(tokenizer.decode({&written.ids[i], 1}), true), written.log_probabilities[i], sum});
   }
   return text_of(table) + "\n";
 }

@@ -10,18 +10,23 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/chat.h"
 #include "models/inference/sampling.h"
 
 namespace ricci::apps {
 
-// The text with each escape of YAML's double quotes as its character, because some are hard to type: \n, \t, \", \\, \x41, \u00e9,
-// \U0001f600. `option` is named in errors: an unknown escape, one that is cut off, a number that is not a character; each with its byte.
+// The text with each escape as its character, because some are hard to type: \n, \t, \", \\, \x41, \u00e9, \U0001f600. `option` is named in
+// errors: an unknown escape, one that is cut off, a number that is not a character; each with its byte.
 std::string unescape(std::string_view text, const char* option);
 
 // All of a file, or of stdin for "-", as UTF-8 with the line ends that texts of runs have; bytes are read as they are.
 std::string read_decoded(const std::string& file, Encoding encoding);
+
+// A text that a model wrote, as it is printed: on a terminal its control characters other than line ends and tabs are blanks, because they
+// could move the cursor.
+std::string for_stdout(const std::string& text);
 
 // The text that a user gives: the contents of the file, or the value of the option, with escapes; "-" for either: all of stdin. Files and
 // stdin are UTF-8, unless the run reads its texts as bytes.
@@ -34,15 +39,6 @@ void for_each_typed_line(const std::function<void(const std::string& line)>& use
 // all threads. Answers are written before more is read, because a program may wait for one before it asks again. Errors: the first line
 // without an answer, with its number, after the answers before it; stdin or stdout fails.
 void answer_lines(const std::function<std::string(const std::string& line)>& answer, int64_t most = 4096);
-
-// The ids of a text with the end of a document; with_first: they begin with Marks::first.
-std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text, bool with_first);
-
-// {"text": "..."} to {"ids": [1, 2, 3]} and back; {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 where a model learns
-// the token. Other members of a line are passed over. Text that is not UTF-8 once decoded has U+FFFD where it is not.
-std::string encode_json(const Tokenizer& tokenizer, const std::string& line, bool with_first);
-std::string decode_json(const Tokenizer& tokenizer, const std::string& line);
-std::string chat_json(const ChatEncoder& chat, const std::string& line);
 
 // The end of a generated text: before the stop string that is complete first. The text comes in pieces, and a stop string may be spread
 // over several. Text that might be the beginning of one is held back.
@@ -106,9 +102,9 @@ std::vector<Written> continue_texts(Continuation& texts, const DecodeState& stat
     const WritingOptions& options, const std::function<bool(int64_t token)>& ends,
     const std::function<void(const std::string& piece)>& show);
 
-// "text": " be", "tokens": 1, "end": "length"; the end is "length" or "stop". With log-probabilities also
+// Adds "text": " be", "tokens": 1, "end": "length"; the end is "length" or "stop". With log-probabilities also
 // "log_probabilities": [{"token": " be", "id": 7, "log_probability": -0.4}]. The text has another name in answers of a conversation.
-std::string json_members(const char* name, const Written& written, const Tokenizer& tokenizer);
+void add_members(Json& line, const char* name, const Written& written, const Tokenizer& tokenizer);
 
 // The tokens of a text, a line each: their log-probabilities and the sum of them so far.
 std::string log_probability_lines(const Written& written, const Tokenizer& tokenizer);

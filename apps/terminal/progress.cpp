@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "apps/terminal/streams.h"
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 
 namespace ricci::apps {
 namespace {
@@ -19,28 +19,6 @@ constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, 
 // A terminal that becomes narrower breaks the drawn bar into several rows. The cursor waits on its first character, so that it stays
 // there on every terminal; what is erased is all from there on, however many rows that is by then.
 constexpr const char* kErase = "\r\x1b[J";
-
-// A stream of a test's own has no descriptor.
-void write(std::FILE* file, const std::string& text) {
-  if (const int descriptor = ::fileno(file); descriptor >= 0) return tell(descriptor, text);
-  std::fputs(text.c_str(), file);
-}
-
-// The text with the note, where it is whole, in bold.
-std::string with_bold(std::string text, const std::string& note, int descriptor) {
-  const size_t begin = note.empty() || !has_colours(descriptor) ? text.npos : text.find(note);
-  return begin == text.npos ? text : text.insert(begin + note.size(), "\x1b[0m").insert(begin, "\x1b[1m");
-}
-
-// The first `columns` characters of UTF-8 text.
-std::string cut(const std::string& text, int columns) {
-  size_t end = 0;
-  for (int seen = 0; end < text.size(); ++end) {
-    const bool starts_character = (static_cast<unsigned char>(text[end]) & 0xc0) != 0x80;
-    if (starts_character && seen++ == columns) break;
-  }
-  return text.substr(0, end);
-}
 
 }  // namespace
 
@@ -88,30 +66,26 @@ void Progress::update(int64_t step, int64_t tokens, const std::string& note) {
   last_output_ = now;
   if (terminal_) {
     const int columns = std::max(width() - 1, 1);  // a full line would make some terminals scroll
-    write(options_.out,
-        kErase + (options_.terminal ? text(note, columns) : with_bold(text(note, columns), note, ::fileno(options_.out))) + "\r");
+    write(kErase + text(note, columns) + "\r");
     drawn_ = true;
   } else {
-    write(options_.out, text(note, 0) + "\n");
+    write(text(note, 0) + "\n");
   }
 }
 
 void Progress::line(const std::string& text) {
   erase();
-  write(options_.out, text + "\n");
+  write(text + "\n");
   if (terminal_) last_output_ -= kBarInterval;  // the bar may come back at once
 }
 
 void Progress::erase() {
   if (!drawn_) return;
-  write(options_.out, kErase);
+  write(kErase);
   drawn_ = false;
 }
 
-double Progress::tokens_per_second() const {
-  const double seconds = samples_.back().seconds - samples_.front().seconds;
-  return seconds > 0 ? static_cast<double>(samples_.back().tokens - samples_.front().tokens) / seconds : 0;
-}
+void Progress::write(const std::string& text) const { tell(::fileno(options_.out), text); }
 
 int Progress::width() const {
   if (options_.width) return *options_.width;
@@ -130,12 +104,13 @@ std::string Progress::text(const std::string& note, int width) const {
   const double seconds = newest.seconds - oldest.seconds;
   if (seconds > 0 && newest.step > oldest.step) {
     const double seconds_per_step = seconds / static_cast<double>(newest.step - oldest.step);
-    if (newest.tokens > oldest.tokens) tail += fmt::format("  {} tokens/s", short_number(tokens_per_second()));
+    const auto tokens = static_cast<double>(newest.tokens - oldest.tokens);
+    if (tokens > 0) tail += fmt::format("  {} tokens/s", short_number(tokens / seconds));
     tail += fmt::format("  {} left", clock_time(seconds_per_step * (1 - done) * all));
   }
   if (width == 0) return head + tail;
   const int room = std::min(width - static_cast<int>(head.size() + tail.size()) - 3, 40);  // 3: brackets and a blank
-  if (room < 5) return cut(head + tail, width);
+  if (room < 5) return (head + tail).substr(0, static_cast<size_t>(width));
   const int filled = static_cast<int>(done * room);
   const std::string arrow = filled < room ? ">" : "";
   const std::string bar = std::string(static_cast<size_t>(filled), '=') + arrow;

@@ -21,24 +21,18 @@ struct ProgressOptions {
   std::function<double()> seconds = {};  // a clock
 };
 
-// Output that cannot be written is dropped: apps/terminal/streams.h.
 class Progress {
  public:
   explicit Progress(const ProgressOptions& options);
   ~Progress();  // erases the bar
   Progress(const Progress&) = delete;
 
-  // `step` steps are done, `tokens` tokens were read since construction; the note, such as "loss 1.672", comes after
-  // the bar. On a terminal the bar is drawn anew, at most 10 times a second, as wide as the terminal is then; otherwise a line is written
-  // every 10 seconds. Speed and time left come from about the last 30 seconds, pauses for evaluation included.
+  // `step` steps are done, and `tokens` tokens were read since construction; the note, such as "loss 1.672", follows the bar. On a terminal
+  // the bar is drawn at most 10 times a second, as wide as the terminal is then; otherwise a line is written every 10 seconds. Speed and
+  // time left come from about the last 30 seconds, pauses for evaluation included.
   void update(int64_t step, int64_t tokens, const std::string& note = "");
   // A whole line of output; the bar moves below it.
   void line(const std::string& text);
-  // Erases the bar; a later update draws it again.
-  void erase();
-
-  // Tokens per second as the bar shows it; 0 before there is a measure.
-  double tokens_per_second() const;
 
  private:
   struct Sample {
@@ -47,6 +41,8 @@ class Progress {
   };
   std::string text(const std::string& note, int width) const;
   int width() const;
+  void write(const std::string& text) const;
+  void erase();
 
   ProgressOptions options_;
   bool terminal_;

@@ -1,8 +1,6 @@
 // Programs as processes: their parts before and after main, and ranks.
 #include <cxxabi.h>
-#include <malloc.h>
 #include <ricci_commit.h>  // made by apps/commit.cmake
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -30,19 +28,15 @@ constexpr const char* kCompiler = "clang++ " __clang_version__;
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
 
-std::terminate_handler otherwise = nullptr;
-
-// A program may run out of memory where no exception may leave: in a destructor, and before run_app. Only the type of the exception is
-// read, because throwing it again would need memory.
-[[noreturn]] void end_without_memory() {
+// Memory can run out where no exception may leave: in a destructor, before main, or while the line about it is made. Only the type of the
+// exception is read, because throwing it again would need memory.
+const std::terminate_handler otherwise = std::set_terminate([] {
   if (const std::type_info* const thrown = abi::__cxa_current_exception_type(); thrown && *thrown == typeid(std::bad_alloc)) {
     std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
     std::_Exit(1);
   }
   otherwise();
-  std::abort();
-}
-const bool handler_is_set = (otherwise = std::set_terminate(end_without_memory)) != nullptr;
+});
 
 int report_exception(const AppText& text, const std::string& message) {
   Ranks& ranks = Ranks::joined();
@@ -66,46 +60,25 @@ std::string version_of(const AppText& text) {
   return lines;
 }
 
-// Each thread reserves an arena of 64 MiB for its small objects. Under a limit, such as ulimit -v, all threads share one.
-void spare_address_space() {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
-}
-
-// Does the work of run_app. Throws std::bad_alloc where there is not even memory for a message.
-int parse_and_run(
-    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
-  CLI::App app(text.summary, text.name);
-  app.set_version_flag(
-      "--version", [&] { return version_of(text); }, "Print the version and exit");
-  try {
-    if (const auto ended = parse_arguments(app, argc, argv, text, setup)) return *ended;
-    if (!text.may_be_several) run_as_one_process();
-    const int exit_code = main();
-    Ranks::leave();
-    return text.prints_result ? after_output(text, exit_code) : exit_code;
-  } catch (const std::bad_alloc&) {
-    return report_exception(text, "out of memory");
-  } catch (const std::length_error&) {  // more elements than any memory holds
-    return report_exception(text, "out of memory");
-  } catch (const std::exception& error) {
-    return report_exception(text, error.what());
-  }
-}
-
 }  // namespace
 
 std::string build_info() { return std::string("ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", ") + kCompiler; }
 
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
-  spare_address_space();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
   try {
-    return parse_and_run(argc, argv, text, setup, main);
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: out of memory\n", text.name);
-    return 1;
+    CLI::App app(text.summary, text.name);
+    app.set_version_flag(
+        "--version", [&] { return version_of(text); }, "Print the version and exit");
+    if (const auto ended = parse_arguments(app, argc, argv, text, setup)) return *ended;
+    if (!text.may_be_several) run_as_one_process();
+    const int exit_code = main();
+    Ranks::leave();
+    return text.prints_result ? after_output(text, exit_code) : exit_code;
+  } catch (const std::exception& error) {
+    const bool asks_too_much = dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const std::length_error*>(&error);
+    return report_exception(text, asks_too_much ? "out of memory" : error.what());
   }
 }
 

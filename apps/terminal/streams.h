@@ -1,23 +1,77 @@
-// Standard streams: all of stdin, and output to a terminal, a pipe or a file whose reader may have stopped.
+// Signals that ask a program to end, and its standard streams: what has a terminal, stdin, and output that may stay unread.
 #pragma once
-#include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <istream>
 #include <string>
 #include <string_view>
 
-#include "apps/terminal/signals.h"
 #include "core/error.h"
 #include "cuda/ranks/launcher.h"
 
 namespace ricci::apps {
 
+// The signals that ask a program to end. mpirun passes SIGUSR1 on to all ranks and waits for them; after the others it kills them a second
+// later.
+inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+// While alive, the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 sets the flag: a training finishes its step, saves, and leaves. The next one of
+// the first three ends the program at once; SIGUSR1 only asks, as launchers may send it twice. SIGHUP stays ignored if it was ignored
+// before, as under nohup. A call that waits in the system, such as a write to a full pipe, ends with EINTR.
+class Interrupt {
+ public:
+  // `answers`: Ctrl-C on a terminal gets a line, because a step may take long. A program leaves it to its child, which has had Ctrl-C too.
+  explicit Interrupt(bool answers = true) {
+    flag() = 0;
+    has_answer() = answers;
+    struct sigaction action = {};
+    action.sa_handler = answer;
+    for (const int signal : kEndingSignals) ::sigaddset(&action.sa_mask, signal);  // one that comes meanwhile waits, and is the second one
+    for (size_t i = 0; i < kEndingSignals.size(); ++i) {
+      ::sigaction(kEndingSignals[i], nullptr, &old_[i]);
+      if (kEndingSignals[i] != SIGHUP || old_[i].sa_handler != SIG_IGN) ::sigaction(kEndingSignals[i], &action, nullptr);
+    }
+  }
+  ~Interrupt() {
+    for (size_t i = 0; i < kEndingSignals.size(); ++i) ::sigaction(kEndingSignals[i], &old_[i], nullptr);
+  }
+  Interrupt(const Interrupt&) = delete;
+
+  static bool requested() { return flag() != 0; }
+
+ private:
+  static void answer(int signal) {
+    const int before = errno;
+    static constexpr char kAnswer[] = "\nsaving after this step; Ctrl-C again ends at once\n";
+    if (flag() && signal != SIGUSR1) {
+      std::signal(signal, SIG_DFL);
+      ::raise(signal);  // ends the program when this function returns
+    } else if (signal == SIGINT && has_answer() && ::isatty(STDERR_FILENO)) {
+      [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
+    }
+    flag() = 1;
+    errno = before;
+  }
+
+  static volatile std::sig_atomic_t& flag() {
+    static volatile std::sig_atomic_t value = 0;
+    return value;
+  }
+  static volatile std::sig_atomic_t& has_answer() {
+    static volatile std::sig_atomic_t value = 0;
+    return value;
+  }
+  std::array<struct sigaction, kEndingSignals.size()> old_ = {};
+};
+
 // A terminal that understands control sequences; and one on which colours are wanted (no-color.org). mpirun gives its processes a terminal
-// also where it writes their output to a file.
+// also if it writes their output to a file.
 inline bool is_terminal(int descriptor) {
   const char* const kind = std::getenv("TERM");
   const Launcher launcher = find_launcher();
@@ -47,18 +101,15 @@ inline std::string read_stdin() {
   return text;
 }
 
-// Writes to an open file, and waits for its reader as long as it takes. After a request to end (Interrupt) the text is dropped where the
-// reader does not take it at once, as is output that cannot be written: no run ends or hangs because its output is not read.
+// Writes to an open file. Output that cannot be written is dropped, and so is all output once a request to end has met a write that waits
+// for its reader: no run ends or hangs because its output is not read.
 inline void tell(int descriptor, std::string_view text) {
-  constexpr int kWait = 100;  // milliseconds between looks at the request to end
-  while (descriptor >= 0 && !text.empty()) {
-    pollfd ready{descriptor, POLLOUT, 0};
-    const bool is_ready = ::poll(&ready, 1, kWait) > 0;
-    if (!is_ready && Interrupt::requested()) return;
-    if (!is_ready) continue;
-    const ssize_t written = ::write(descriptor, text.data(), text.size());  // ends with EINTR at a request
-    if (written < 0 && errno != EINTR && errno != EAGAIN) return;
+  static bool is_read = true;
+  while (is_read && !text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return;
     if (written > 0) text.remove_prefix(static_cast<size_t>(written));
+    is_read = text.empty() || !Interrupt::requested();
   }
 }
 

@@ -19,53 +19,44 @@ constexpr const char *kGroups = "/proc/self/cgroup", *kMount = "/sys/fs/cgroup";
 // The lesser of two limits; 0 means no limit.
 double stricter(double a, double b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
-// `quota` of the microseconds of every period; less than 1, or no number: no quota.
-double processors_for(double quota, double period) {
-  constexpr double kMaxProcessors = 1 << 20;
-  return quota >= 1 && period >= 1 ? std::min(kMaxProcessors, std::ceil(quota / period)) : 0;
-}
-
-// 0 for "max" and the like.
+// 0 for "max" and the like, and if there is no such file.
 double number_in(const std::filesystem::path& file) {
   double number = 0;
   std::ifstream(file) >> number;
   return number;
 }
 
-using LimitOfFolder = double(const std::filesystem::path& folder, bool version_2);
+using LimitOfFolder = double(const std::filesystem::path& folder);
 
-// Version 2 writes "max 100000" or "150000 100000".
-double processors_of_folder(const std::filesystem::path& folder, bool version_2) {
-  if (!version_2) return processors_for(number_in(folder / "cpu.cfs_quota_us"), number_in(folder / "cpu.cfs_period_us"));
-  double quota = 0, period = 0;
-  std::ifstream(folder / "cpu.max") >> quota >> period;
-  return processors_for(quota, period);
+// Version 2 of control groups has one file with "150000 100000", the microseconds in every period, or "max 100000".
+double processors_of_folder(const std::filesystem::path& folder) {
+  constexpr double kMaxProcessors = 1 << 20;
+  double quota = number_in(folder / "cpu.cfs_quota_us"), period = number_in(folder / "cpu.cfs_period_us");
+  std::ifstream version_2(folder / "cpu.max");
+  if (version_2) version_2 >> quota >> period;
+  return quota >= 1 && period >= 1 ? std::min(kMaxProcessors, std::ceil(quota / period)) : 0;
 }
 
-double memory_of_folder(const std::filesystem::path& folder, bool version_2) {
-  return number_in(folder / (version_2 ? "memory.max" : "memory.limit_in_bytes"));
+double memory_of_folder(const std::filesystem::path& folder) {
+  return std::max(number_in(folder / "memory.limit_in_bytes"), number_in(folder / "memory.max"));  // one of them is there
 }
 
-// Inside a container the path may be the host's, whose folders are not there; the mount itself then is the container's group.
-double limit_of_group(LimitOfFolder* limit_of, const std::filesystem::path& mount, std::filesystem::path group, bool version_2) {
-  double limit = limit_of(mount, version_2);
-  for (group = group.relative_path(); !group.empty(); group = group.parent_path())
-    limit = stricter(limit, limit_of(mount / group, version_2));
-  return limit;
-}
-
-// A line is "0::/group" in version 2 and "4:cpu,cpuacct:/group" in version 1, whose folder is called after its controllers.
+// A line is "0::/group" in version 2 and "4:cpu,cpuacct:/group" in version 1, whose folder is called after its controllers. Inside a
+// container the path may be the host's, whose folders are not there; the mount itself then is the container's group.
 double limit_of_groups(LimitOfFolder* limit_of, const std::string& controller, const std::string& list, const std::string& mount) {
   double limit = 0;
   std::ifstream lines(list);
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
-    if (controllers.empty()) limit = stricter(limit, limit_of_group(limit_of, mount, group, true));
-    if (("," + controllers + ",").find("," + controller + ",") == std::string::npos) continue;
-    for (const std::string& folder : {controllers, controller})
-      limit = stricter(limit, limit_of_group(limit_of, std::filesystem::path(mount) / folder, group, false));
+    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    if (!controllers.empty() && ("," + controllers + ",").find("," + controller + ",") == std::string::npos) continue;
+    for (const std::string& name : {controllers, controllers.empty() ? "" : controller}) {
+      const std::filesystem::path folder = std::filesystem::path(mount) / name;
+      limit = stricter(limit, limit_of(folder));
+      for (auto group = std::filesystem::path(path).relative_path(); !group.empty(); group = group.parent_path())
+        limit = stricter(limit, limit_of(folder / group));
+    }
   }
   return limit;
 }

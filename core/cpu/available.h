@@ -1,5 +1,6 @@
-// The processors and the memory that this process may use.
+// The processors and the memory that this process may use, and the time that passes.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -16,5 +17,8 @@ int64_t available_memory();
 // (/sys/fs/cgroup) and the groups that contain them, in versions 1 and 2 of control groups.
 int quota_of_processors(const std::string& list, const std::string& mount);
 int64_t limit_of_memory(const std::string& list, const std::string& mount);
+
+// The seconds since some moment in the past, the same for the whole program.
+inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace ricci

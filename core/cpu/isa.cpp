@@ -6,10 +6,8 @@
 #include <unistd.h>
 #endif
 
+#include <algorithm>
 #include <cstdlib>
-#include <string_view>
-
-#include "core/error.h"
 
 namespace ricci {
 namespace {
@@ -42,10 +40,7 @@ Isa widest() {
 
 Isa chosen() {
   const char* asked = std::getenv("RICCI_ISA");
-  if (!asked || !*asked) return widest();
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
-    if (std::string_view(asked) == name_of(isa)) return isa < widest() ? isa : widest();
-  fail("RICCI_ISA: expected baseline, avx2, avx512, avx512_bf16 or amx, got '{}'", {asked});
+  return asked && *asked ? std::min(choice_of<Isa>("RICCI_ISA", asked), widest()) : widest();
 }
 
 }  // namespace
@@ -53,11 +48,6 @@ Isa chosen() {
 Isa cpu_isa() {
   static const Isa isa = chosen();
   return isa;
-}
-
-const char* name_of(Isa isa) {
-  constexpr const char* names[] = {"baseline", "avx2", "avx512", "avx512_bf16", "amx"};
-  return names[static_cast<int>(isa)];
 }
 
 }  // namespace ricci

@@ -1,16 +1,19 @@
 // Runs a loop in the widest instruction set this CPU has: the body is inlined into one function per instruction set, so
 // that the same source is vectorised for SSE2, AVX2 and AVX-512 and chosen at run time.
 #pragma once
+#include <array>
 #include <cstdint>
+
+#include "core/choice.h"
 
 namespace ricci {
 
 // avx512_bf16 is avx512 with products of pairs of bf16, amx has tiles of them, too. Only cuda/gemm/pairs.h uses these; loops are the same.
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16, amx };
 
-// The widest that this CPU has, at most RICCI_ISA=baseline|avx2|avx512|avx512_bf16|amx.
+// The widest that this CPU has, at most RICCI_ISA.
 Isa cpu_isa();
-const char* name_of(Isa isa);
+constexpr auto choices(Isa) { return std::array{"baseline", "avx2", "avx512", "avx512_bf16", "amx"}; }
 
 // Builds with a sanitizer have these loops in the narrowest instruction set alone: the source is the same, and three sets take three times
 // as long to compile.

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "core/cpu/available.h"
-#include "core/cpu/worker_thread.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 
@@ -59,7 +58,8 @@ struct Work {
   int shares;
   std::array<Share, kMaxShares> share{};
   std::mutex mutex{};
-  std::exception_ptr error{};
+  std::exception_ptr error{};           // the first chunk's that threw one
+  std::atomic<int64_t> error_begin{n};  // where that chunk begins
 
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
       : n(n_), grain(grain_), call(call_), body(body_), shares(std::min(threads, kMaxShares)) {
@@ -78,27 +78,18 @@ struct Work {
 
  private:
   void finish(Share& part) {
-    for (int64_t begin; (begin = part.next.fetch_add(grain, std::memory_order_relaxed)) < part.end;) {
+    for (int64_t begin; (begin = part.next.fetch_add(grain, std::memory_order_relaxed)) < part.end && begin < error_begin;) {
       try {
         call(body, begin, std::min(n, begin + grain));
       } catch (...) {
         std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-        for (int i = 0; i < shares; ++i) share[i].next = n;
+        if (begin > error_begin) return;
+        error = std::current_exception();
+        error_begin = begin;
       }
     }
   }
 };
-
-// Returns false if the system has no thread left for this process.
-template <class Body> bool start_thread(const Body& body) {
-  try {
-    start_worker(body).detach();
-  } catch (const std::exception&) {  // no thread left, or no memory for it
-    return false;
-  }
-  return true;
-}
 
 class Pool {
  public:
@@ -107,8 +98,12 @@ class Pool {
     const std::unique_lock lock(busy_, std::try_to_lock);
     if (!lock) return false;
     while (started_ < helpers && !exhausted_) {
-      if (start_thread([this, thread = started_ + 1] { serve(thread); })) ++started_;
-      else exhausted_ = true;  // under a limit on processes; the results do not depend on how many threads there are
+      try {
+        std::thread([this, thread = started_ + 1] { serve(thread); }).detach();
+        ++started_;
+      } catch (const std::exception&) {  // no thread or memory left; the results do not depend on how many threads there are
+        exhausted_ = true;
+      }
     }
     work_ = &work;
     const uint32_t number = number_.load(std::memory_order_relaxed) + 1;

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <exception>
-#include <vector>
 
 namespace ricci {
 
@@ -11,7 +10,7 @@ namespace ricci {
 int thread_count();
 void set_thread_count(int threads);  // error: less than 1
 
-// Thrown in place of work that is not wanted any more.
+// Thrown in place of work that is no longer wanted.
 class Stopped : public std::exception {
  public:
   const char* what() const noexcept override { return "stopped"; }
@@ -29,28 +28,14 @@ class StopWhen {
   bool (*before_)();  // what this thread asked until now
 };
 
-// Called with [begin, end) on one of the threads. Exceptions reach the caller of parallel_for.
+// Called with [begin, end) on one of the threads. If chunks throw, the caller of parallel_for gets the exception of the first of them, and
+// the chunks after it may not run. Thus the exception does not depend on the threads.
 using ChunkFunction = void (*)(const void* body, int64_t begin, int64_t end);
 void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body);
 
 template <class Body> void parallel_for(int64_t n, int64_t grain, const Body& body) {
   parallel_chunks(
       n, grain, [](const void* b, int64_t begin, int64_t end) { (*static_cast<const Body*>(b))(begin, end); }, &body);
-}
-
-// The same, but every chunk runs whatever the others throw. Of several errors the caller gets the one of the first chunk, so that the
-// error does not depend on the threads.
-template <class Body> void parallel_for_first_error(int64_t n, int64_t grain, const Body& body) {
-  std::vector<std::exception_ptr> errors(static_cast<size_t>((n + grain - 1) / grain));
-  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
-    try {
-      body(begin, end);
-    } catch (...) {
-      errors[static_cast<size_t>(begin / grain)] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
 }
 
 }  // namespace ricci

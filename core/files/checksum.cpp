@@ -4,6 +4,8 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "core/cpu/parallel.h"
 #include "core/files/file.h"
@@ -11,51 +13,33 @@
 namespace ricci {
 namespace {
 
-constexpr size_t kBlock = 1 << 18;
+constexpr int64_t kBlock = 1 << 18;
 
-uint64_t hash_of_hashes(const std::vector<uint64_t>& hashes) {
-  return xxh64({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof(uint64_t)});
+// hash(from, bytes): the hash of a block.
+template <class Hash> uint64_t hash_of_hashes(int64_t bytes, const Hash& hash) {
+  const int64_t blocks = (std::max<int64_t>(bytes, 0) + kBlock - 1) / kBlock;
+  std::vector<uint64_t> hashes(static_cast<size_t>(blocks));
+  parallel_for(blocks, 1, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i)
+      hashes[static_cast<size_t>(i)] = hash(i * kBlock, static_cast<size_t>(std::min(kBlock, bytes - i * kBlock)));
+  });
+  return xxh64(bytes_of(hashes));
 }
 
 }  // namespace
 
 uint64_t xxh64(std::string_view bytes, uint64_t seed) { return XXH64(bytes.data(), bytes.size(), seed); }
 
-struct StreamHash::State : XXH64_state_t {};
-
-StreamHash::StreamHash(uint64_t seed) : state_(std::make_unique<State>()) { XXH64_reset(state_.get(), seed); }
-StreamHash::~StreamHash() = default;
-void StreamHash::add(std::string_view bytes) { XXH64_update(state_.get(), bytes.data(), bytes.size()); }
-uint64_t StreamHash::finish() const { return XXH64_digest(state_.get()); }
-
-void BlockHash::add(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t step = std::min(bytes.size(), kBlock - block_.size());
-    block_.append(bytes.substr(0, step));
-    bytes.remove_prefix(step);
-    if (block_.size() < kBlock) return;
-    hashes_.push_back(xxh64(block_));
-    block_.clear();
-  }
+uint64_t hash_of_blocks(std::string_view bytes) {
+  return hash_of_hashes(
+      std::ssize(bytes), [&](int64_t from, size_t count) { return xxh64(bytes.substr(static_cast<size_t>(from), count)); });
 }
 
-uint64_t BlockHash::finish() {
-  if (!block_.empty()) hashes_.push_back(xxh64(block_));
-  return hash_of_hashes(hashes_);
-}
-
-uint64_t hash_of_file(const OpenFile& file, int64_t first, int64_t end) {
-  const int64_t block = kBlock, blocks = (std::max<int64_t>(end - first, 0) + block - 1) / block;
-  std::vector<uint64_t> hashes(static_cast<size_t>(blocks));
-  parallel_for(blocks, 1, [&](int64_t first_block, int64_t end_block) {
-    std::string bytes(kBlock, '\0');
-    for (int64_t i = first_block; i < end_block; ++i) {
-      const int64_t from = first + i * block;
-      const auto wanted = static_cast<size_t>(std::min(block, end - from));
-      hashes[static_cast<size_t>(i)] = xxh64(std::string_view(bytes).substr(0, file.read(bytes.data(), wanted, from)));
-    }
+uint64_t hash_of_file(const File& file, int64_t first, int64_t end) {
+  return hash_of_hashes(end - first, [&](int64_t from, size_t count) {
+    std::string block(count, '\0');
+    return xxh64(std::string_view(block).substr(0, file.read(block.data(), count, first + from)));
   });
-  return hash_of_hashes(hashes);
 }
 
 }  // namespace ricci

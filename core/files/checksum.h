@@ -1,16 +1,13 @@
-// Hashes, none of them for secrets. XXH64 (libxxhash), several GB/s, finds out whether the bytes of a file are the ones that were written.
+// Hashes, none of them for secrets. The checksum of everything that ricci writes is XXH64 (libxxhash), several GB/s.
 #pragma once
 #include <cstdint>
 #include <iterator>
-#include <memory>
-#include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace ricci {
 
-class OpenFile;
+class File;
 
 // The bytes of the values in memory.
 template <class Values> std::string_view bytes_of(const Values& values) {
@@ -18,41 +15,18 @@ template <class Values> std::string_view bytes_of(const Values& values) {
   return {reinterpret_cast<const char*>(std::data(values)), std::size(values) * sizeof *std::data(values)};
 }
 
-// FNV-1a, 64 bits: names cache files, recognises changed inputs, gives a random stream to a name.
+// A text in pieces: the hash of one piece is the seed of the next.
+uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
+
+// The XXH64 of the hashes of blocks of 256 KiB, because all threads compute it: of bytes in memory, or of the bytes [first, end) of a file.
+// Bytes beyond the end of the file do not count.
+uint64_t hash_of_blocks(std::string_view bytes);
+uint64_t hash_of_file(const File& file, int64_t first, int64_t end);
+
+// FNV-1a, 64 bits, because the names of caches, the streams of random numbers and the tokenizers of runs have always been known by it.
 inline uint64_t hash_bytes(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325u) {
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
   return hash;
 }
-
-// The hash of the bytes. A text in pieces: the hash of one piece is the seed of the next.
-uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
-
-// xxh64 of bytes that come in pieces of any length.
-class StreamHash {
- public:
-  explicit StreamHash(uint64_t seed = 0);
-  ~StreamHash();
-  void add(std::string_view bytes);
-  uint64_t finish() const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-// The hash of bytes that come in pieces of any length. It is a hash of the hashes of blocks of 256 KiB, so that several threads can
-// compute it for a file.
-class BlockHash {
- public:
-  void add(std::string_view bytes);
-  uint64_t finish();
-
- private:
-  std::string block_;  // the last one, which is not full yet
-  std::vector<uint64_t> hashes_;
-};
-
-// The same of the bytes [first, end) of a file, on all threads of parallel_for. Bytes beyond the end of the file count as none.
-uint64_t hash_of_file(const OpenFile& file, int64_t first, int64_t end);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// Files through the system's own calls, so that every failure keeps its reason.
+// Files through the system's own calls, because these give the reason of every failure.
 #include "core/files/file.h"
 
 #include <fcntl.h>
@@ -6,85 +6,248 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <random>
+#include <regex>
 #include <system_error>
-#include <utility>
-
-#include "core/error.h"
 
 namespace ricci {
 namespace {
 
-int base(const FilePlace& place) { return place.folder ? place.folder->descriptor() : AT_FDCWD; }
+namespace fs = std::filesystem;
 
-// Negative, with errno, where there is no file of this name. Errors: all others.
-Descriptor open_regular(const FilePlace& place) {
-  // O_NONBLOCK: a pipe's writer is not waited for.
-  int opened;
-  do opened = ::openat(base(place), place.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  while (opened < 0 && errno == EINTR);
-  Descriptor file(opened);
+// The result of a call of the system that signals may interrupt.
+template <class Call> auto retry(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+Descriptor open_descriptor(const std::string& path, int flags) {
+  const int opened = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+  const auto close = [](const int* descriptor) {
+    ::close(*descriptor);
+    delete descriptor;
+  };
+  return opened < 0 ? nullptr : Descriptor(new int(opened), close);
+}
+
+bool sync_descriptor(const Descriptor& descriptor) {
+  return retry([&] { return ::fsync(*descriptor); }) == 0 || errno == EINVAL;  // some file systems cannot sync
+}
+
+[[noreturn]] void fail_writing(const std::string& path, const std::string& detail = "") {
+  const bool is_full = errno == ENOSPC || errno == EDQUOT;
+  const std::string message = format_message("cannot write {}: {}{}", {path, system_reason(), detail});
+  if (is_full) throw DiskFull(message);
+  throw Error(message);
+}
+
+// Null, with errno, if there is no file of this name. Errors: all others.
+Descriptor open_regular(const std::string& path) {
+  Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);  // the writer of a pipe is not waited for
   struct stat status = {};
   if (!file && errno == ENOENT) return file;
-  if (!file || ::fstat(file.get(), &status) != 0) fail("cannot read {}: {}", {place.path, system_reason()});
-  if (S_ISDIR(status.st_mode)) fail("cannot read {}: {}", {place.path, std::generic_category().message(EISDIR)});
-  if (!S_ISREG(status.st_mode)) fail("cannot read {}: not a regular file", {place.path});
+  if (!file || ::fstat(*file, &status) != 0) fail("cannot read {}: {}", {path, system_reason()});
+  if (S_ISDIR(status.st_mode)) fail("cannot read {}: {}", {path, std::generic_category().message(EISDIR)});
+  if (!S_ISREG(status.st_mode)) fail("cannot read {}: not a regular file", {path});
   return file;
 }
 
-struct stat status_of(const OpenFile& file) {
-  struct stat status = {};
-  if (::fstat(file.descriptor(), &status) != 0) fail("cannot read {}: {}", {file.path(), system_reason()});
-  return status;
+std::string text_of(const File& file, int64_t most) {
+  const int64_t size = file.size();
+  if (size > most) fail("cannot read {}: it has more than {} bytes", {file.path(), most});
+  std::string text(static_cast<size_t>(size), '\0');
+  text.resize(file.read(text.data(), text.size(), 0));
+  return text;
 }
+
+std::string folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+Descriptor open_folder(const std::string& folder, const std::string& task = "") {
+  Descriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
+  if (!opened) fail("{}folder {}: {}", {task, folder, system_reason()});
+  return opened;
+}
+
+// Waits until the disk has the names in the folder.
+void sync_folder(const std::string& folder, const Descriptor& opened) {
+  if (!sync_descriptor(opened)) fail("cannot sync folder {}: {}", {folder, system_reason()});
+}
+
+// Removes .NAME.tmp-RANDOM; if `name` is given, only those of the file of this name.
+void remove_temporaries_of(const std::string& folder, const std::string& name) {
+  static const std::regex temporary(R"(\.(.+)\.tmp-[0-9a-f]{16})");
+  std::smatch parts;
+  for (const std::string& found : names_in(folder))
+    if (std::regex_match(found, parts, temporary) && (name.empty() || parts[1] == name)) ::unlink((folder + "/" + found).c_str());
+}
+
+// Removes the file at this path when an error leaves the block.
+struct FileGuard {
+  std::string path;
+  ~FileGuard() {
+    if (!path.empty()) ::unlink(path.c_str());
+  }
+};
 
 }  // namespace
 
 // ---- Reading
-OpenFile::OpenFile(const FilePlace& place) : path_(place.path), descriptor_(open_regular(place)) {
-  if (!descriptor_) fail("cannot read {}: {}", {path_, system_reason()});
+PathKind look_at(const std::string& path) {
+  struct stat status = {};
+  if (retry([&] { return ::stat(path.c_str(), &status); }) != 0) {
+    // No file has a name that is too long.
+    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return PathKind::nothing;
+    fail("cannot read {}: {}", {path, system_reason()});
+  }
+  if (S_ISREG(status.st_mode)) return PathKind::file;
+  return S_ISDIR(status.st_mode) ? PathKind::folder : PathKind::other;
 }
 
-std::optional<OpenFile> OpenFile::find(const FilePlace& place) {
-  Descriptor file = open_regular(place);
+File::File(const std::string& path) : path_(path), descriptor_(open_regular(path)) {
+  if (!descriptor_) fail("cannot read {}: {}", {path, system_reason()});
+}
+
+std::optional<File> File::find(const std::string& path) {
+  Descriptor file = open_regular(path);
   if (!file) return {};
-  return OpenFile(place.path, std::move(file));
+  return File(path, std::move(file));
 }
 
-int64_t OpenFile::size() const { return status_of(*this).st_size; }
-
-int64_t OpenFile::changed() const {
-  const timespec time = status_of(*this).st_mtim;
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+int64_t File::size() const {
+  struct stat status = {};
+  if (::fstat(*descriptor_, &status) != 0) fail("cannot read {}: {}", {path_, system_reason()});
+  return status.st_size;
 }
 
-size_t OpenFile::read(void* target, size_t bytes, int64_t position) const {
+size_t File::read(void* target, size_t bytes, int64_t position) const {
   size_t done = 0;
   while (done < bytes) {
     char* const next = static_cast<char*>(target) + done;
-    const ssize_t step = ::pread(descriptor(), next, bytes - done, position + static_cast<off_t>(done));
-    if (step < 0 && errno == EINTR) continue;
-    if (step < 0) fail("cannot read {} at byte {}: {}", {path_, position + static_cast<int64_t>(done), system_reason()});
+    const int64_t from = position + static_cast<int64_t>(done);
+    const ssize_t step = retry([&] { return ::pread(*descriptor_, next, bytes - done, from); });
+    if (step < 0) fail("cannot read {} at byte {}: {}", {path_, from, system_reason()});
     if (step == 0) break;
     done += static_cast<size_t>(step);
   }
   return done;
 }
 
-std::string read_text(const FilePlace& place, int64_t most) {
-  const OpenFile file(place);
-  const auto refuse = [&] { fail("cannot read {}: it has more than {} bytes", {place.path, most}); };
-  std::string text;
-  // The size is a hint only: the file may grow, and the system's own files have a size of 0 bytes.
-  if (file.size() > most) refuse();
-  for (int64_t expected = file.size() + 1;; expected = 1 << 16) {
-    const size_t before = text.size();
-    text.resize(before + static_cast<size_t>(expected));
-    text.resize(before + file.read(text.data() + before, static_cast<size_t>(expected), static_cast<int64_t>(before)));
-    if (static_cast<int64_t>(text.size()) > most) refuse();
-    if (text.size() < before + static_cast<size_t>(expected)) return text;
+std::string read_text(const std::string& path, int64_t most) { return text_of(File(path), most); }
+
+std::optional<std::string> find_text(const std::string& path, int64_t most) {
+  const std::optional<File> file = File::find(path);
+  return file ? std::optional(text_of(*file, most)) : std::nullopt;
+}
+
+// ---- Writing
+void FileWriter::write(std::string_view bytes) {
+  overwrite(written_, bytes);
+  written_ += std::ssize(bytes);
+}
+
+void FileWriter::overwrite(int64_t position, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t step = retry([&] { return ::pwrite(*descriptor_, bytes.data(), bytes.size(), position); });
+    if (step < 0) fail_writing(path_, format_message(" (after {} bytes)", {position}));
+    bytes.remove_prefix(static_cast<size_t>(step));
+    position += step;
   }
+}
+
+void write_atomically(const std::string& path, const std::function<void(FileWriter&)>& write) {
+  const std::string name = fs::path(path).filename(), folder = folder_of(path);
+  if (name.empty()) fail("cannot write '{}': it names no file", {path});
+  const PathKind before = look_at(path);
+  if (before != PathKind::nothing && before != PathKind::file) fail("cannot write {}: it exists and is not a regular file", {path});
+  const Descriptor opened = open_folder(folder, "cannot write " + path + ": ");
+  remove_temporaries_of(folder, name);
+  std::random_device random;
+  const std::string temporary = format_message("{}/.{}.tmp-{:08x}{:08x}", {folder, name, random(), random()});
+  FileWriter writer(path, open_descriptor(temporary, O_RDWR | O_CREAT | O_EXCL));
+  if (!writer.descriptor_) fail_writing(path);
+  FileGuard guard{temporary};
+  write(writer);
+  // A disk may turn out to be full as late as here.
+  const bool is_synced = sync_descriptor(writer.descriptor_);
+  if (!is_synced || retry([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0) fail_writing(path);
+  guard.path = before == PathKind::nothing ? path : "";  // a caller that tries again would find a file in its way
+  sync_folder(folder, opened);
+  guard.path.clear();
+}
+
+void write_atomically(const std::string& path, std::string_view bytes) {
+  write_atomically(path, [&](FileWriter& writer) { writer.write(bytes); });
+}
+
+void remove_temporaries(const std::string& folder) { remove_temporaries_of(folder, ""); }
+
+AppendFile::AppendFile(const std::string& path)
+    : path_(path), descriptor_(open_descriptor(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK)) {
+  struct stat status = {};
+  if (!descriptor_ || ::fstat(*descriptor_, &status) != 0) fail_writing(path);
+  if (!S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {path});
+  sync_folder(folder_of(path), open_folder(folder_of(path)));  // otherwise a new file could lose its name when the power fails
+}
+
+void AppendFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t step = retry([&] { return ::write(*descriptor_, bytes.data(), bytes.size()); });
+    if (step < 0) fail_writing(path_);
+    bytes.remove_prefix(static_cast<size_t>(step));
+  }
+}
+
+void AppendFile::sync() {
+  if (!sync_descriptor(descriptor_)) fail_writing(path_);
+}
+
+// ---- Folders
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  try {
+    for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  } catch (const fs::filesystem_error& error) {
+    fail("folder {}: cannot be listed: {}", {folder, error.code().message()});
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> make_folders(const std::string& path, unsigned rights) {
+  const std::string above = folder_of(path);
+  if (path.empty() || is_folder(path)) return {};
+  std::vector<std::string> made;
+  if (above != path) made = make_folders(above, rights);
+  if (fs::path(path).filename().empty()) return made;  // a slash at the end
+  if (::mkdir(path.c_str(), rights) == 0) made.push_back(path);
+  else if (errno != EEXIST) fail("{}: cannot be made: {}", {path, system_reason()});
+  if (!is_folder(path)) fail("{}: cannot be made: a file is in its place", {path});
+  sync_folder(above, open_folder(above));
+  return made;
+}
+
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("cannot remove {}: {}", {path, system_reason()});
+}
+
+std::optional<FolderLock> FolderLock::take(const std::string& folder, bool waits) {
+  Descriptor opened = open_folder(folder);
+  const bool is_taken = retry([&] { return ::flock(*opened, LOCK_EX | (waits ? 0 : LOCK_NB)); }) == 0 || errno != EWOULDBLOCK;
+  return is_taken ? std::optional(FolderLock(std::move(opened))) : std::nullopt;
+}
+
+bool FolderLock::holds(const std::string& folder) const {
+  struct stat held = {}, found = {};
+  if (::fstat(*descriptor_, &held) != 0) fail("cannot read {}: {}", {folder, system_reason()});
+  if (look_at(folder) == PathKind::nothing || ::stat(folder.c_str(), &found) != 0) return false;
+  return held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 
 }  // namespace ricci

@@ -1,15 +1,11 @@
 // Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes). A released block waits in the
 // list of its class, last in first out. Small blocks are carved from slabs, large ones get a mapping of their own.
-#include "core/memory/arena.h"
-
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
-#include <type_traits>
 #include <vector>
 
 #include "core/cpu/available.h"
@@ -17,9 +13,9 @@
 #include "core/memory/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define RICCI_PLAIN_ALLOCATION 1  // every tensor its own allocation, so that an overrun is seen
+#define RICCI_PLAIN_ALLOCATION true  // every tensor its own allocation, so that an overrun is seen
 #else
-#define RICCI_PLAIN_ALLOCATION 0
+#define RICCI_PLAIN_ALLOCATION false
 #endif
 
 namespace ricci {
@@ -53,6 +49,7 @@ char* map_huge(int64_t bytes) {
 class Arena final : public Allocator {
  public:
   void* allocate(int64_t bytes) override {
+    if (RICCI_PLAIN_ALLOCATION) return std::aligned_alloc(64, static_cast<size_t>((bytes + 64) / 64 * 64));
     const SizeClass c = class_of(bytes);
     std::lock_guard lock(mutex_);
     auto& list = free_[c.index];
@@ -61,17 +58,16 @@ class Arena final : public Allocator {
       list.pop_back();
       return block;
     }
-    ++system_allocations_;
     return c.bytes > kLargest ? map(bytes, c.bytes) : carve(c.bytes);
   }
 
   void release(void* data, int64_t bytes) override {
+    if (RICCI_PLAIN_ALLOCATION) return std::free(data);
     if (!data) return;
     std::lock_guard lock(mutex_);
     free_[class_of(bytes).index].push_back(data);
   }
 
-  int64_t system_allocations() const override { return system_allocations_; }
   std::string room() const override { return format_message("this machine has {}", {show_bytes(available_)}); }
 
  private:
@@ -98,24 +94,10 @@ class Arena final : public Allocator {
 
   std::mutex mutex_;
   std::vector<void*> free_[256];
-  std::atomic<int64_t> system_allocations_{0};
   const int64_t available_ = available_memory();  // Linux overcommits and kills the process later; we refuse early, with a message
   int64_t mapped_ = 0;
   char* at_ = nullptr;
   int64_t left_ = 0;
-};
-
-class PlainAllocator final : public Allocator {
- public:
-  void* allocate(int64_t bytes) override {
-    ++system_allocations_;
-    return std::aligned_alloc(64, static_cast<size_t>((bytes + 64) / 64 * 64));
-  }
-  void release(void* data, int64_t) override { std::free(data); }
-  int64_t system_allocations() const override { return system_allocations_; }
-
- private:
-  std::atomic<int64_t> system_allocations_{0};
 };
 
 }  // namespace
@@ -145,8 +127,7 @@ void ArenaCounter::release(int64_t bytes, int64_t allocated) { free_[class_of(by
 
 Allocator& cpu_arena() {
   // Never destroyed: tensors of static lifetime may be released after it would have been.
-  using Kind = std::conditional_t<RICCI_PLAIN_ALLOCATION, PlainAllocator, Arena>;
-  static Kind& arena = *new Kind;
+  static Arena& arena = *new Arena;
   return arena;
 }
 

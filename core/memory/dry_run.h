@@ -5,7 +5,6 @@
 // A reader of a tensor finds zeros. A kernel is not launched, a loop over chunks not begun, bytes are not copied.
 #pragma once
 #include <cstdint>
-#include <functional>
 
 #include "core/tensor.h"
 
@@ -14,9 +13,7 @@ namespace ricci {
 // One at a time, on one thread. Tensors that were made before, or outlive it, are what they are.
 class DryRun {
  public:
-  // `on_request` is called with the bytes of each tensor on the device before they are counted; it may be empty.
-  using OnRequest = std::function<void(int64_t bytes)>;
-  explicit DryRun(Device device, OnRequest on_request = {});
+  explicit DryRun(Device device);
   ~DryRun();
   // The bytes of the system's memory that the CPU's arena would hold by now.
   int64_t arena_bytes() const;
@@ -24,9 +21,15 @@ class DryRun {
   DryRun& operator=(const DryRun&) = delete;
 };
 
+// For core/memory/memory.cpp and scratch.h. A block is counted as the arena would take it (ArenaCounter); release() gets that number back.
 namespace dry_run_state {
 extern bool alive;
-}
+extern thread_local int64_t threads;  // that would be at work in the present loop
+bool takes(Device device);
+int64_t count(int64_t bytes);
+void* addresses(int64_t bytes);  // null if there are none left
+void release(void* addresses, int64_t bytes, int64_t counted);
+}  // namespace dry_run_state
 
 // True while one is alive: the verbs ask this before they begin.
 inline bool is_dry_run() { return dry_run_state::alive; }

@@ -1,15 +1,18 @@
 #include "core/memory/memory.h"
 
+#include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
-#include "core/memory/arena.h"
+#include "core/memory/dry_run.h"
 
 namespace ricci {
 namespace {
-
-constexpr int kDevices = 3;
 
 struct Account {
   std::atomic<int64_t> current{0}, peak{0};
@@ -17,39 +20,70 @@ struct Account {
 };
 
 Account& account_of(Device device) {
-  static Account accounts[kDevices];
+  static Account accounts[choices(Device()).size()];
   return accounts[static_cast<int>(device)];
 }
 
-struct MemoryWatch {
-  Device device = Device::cpu;
-  RequestWatch::OnRequest on_request;  // empty if the requests are not watched
-  RequestWatch::OnBlock on_block;
-};
-thread_local MemoryWatch watch;
+thread_local const RequestWatch* watch = nullptr;
+
+// ---- The line that is shown when there is no memory left, with the holders of the memory in use
+std::mutex lock;  // for the list
+std::vector<std::pair<const MemoryHolder*, std::thread::id>>& registered() {
+  static auto& all = *new std::vector<std::pair<const MemoryHolder*, std::thread::id>>;  // outlives every holder
+  return all;
+}
+
+// The holders of this thread, the youngest last.
+std::vector<const MemoryHolder*> holders() {
+  const std::lock_guard locked(lock);
+  std::vector<const MemoryHolder*> mine;
+  for (const auto& [holder, thread] : registered())
+    if (thread == std::this_thread::get_id()) mine.push_back(holder);
+  return mine;
+}
+
+// The largest first.
+std::string list_of(const HeldBytes& bytes) {
+  std::vector<std::pair<int64_t, const char*>> uses;
+  int64_t all = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    uses.emplace_back(bytes[i], name_of(static_cast<HeldFor>(i)));
+    all += bytes[i];
+  }
+  std::stable_sort(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& [n, name] : uses)
+    if (n > 0) text += std::string(name) + " " + show_bytes(n) + ", ";
+  return text + "together " + show_bytes(all);
+}
+
+// "gelu (ops/elements/gelu.cu:49)" and, from a function of another name, "gelu: forward (ops/elements/gelu.cu:49)": a file is called as its
+// op.
+std::string name_of(const CallSite& asker) {
+  const std::string_view file = asker.file, base = file.substr(file.rfind('/') + 1), signature = asker.function;
+  const std::string_view function = signature.substr(0, signature.find('<'));  // without template arguments
+  std::string name(base.substr(0, base.find('.')));
+  if (function != name && function != "operator()") name += ": " + std::string(function);
+  return format_message("{} ({}:{})", {name, file, asker.line});
+}
 
 }  // namespace
 
-RequestWatch::RequestWatch(Device device, OnRequest on_request, OnBlock on_block) {
-  if (watch.on_request) fail("request watch: one is alive");
-  watch = {device, std::move(on_request), std::move(on_block)};
+RequestWatch::RequestWatch(Device on, OnBlock call) : device(on), on_block(std::move(call)) {
+  if (watch) fail("request watch: one is alive");
+  watch = this;
 }
-RequestWatch::~RequestWatch() { watch = {}; }
+RequestWatch::~RequestWatch() { watch = nullptr; }
 
 Allocator& allocator_of(Device device) {
-  Account& account = account_of(device);
-  Allocator* allocator = account.allocator.load(std::memory_order_acquire);
-  if (allocator) return *allocator;
+  if (Allocator* const allocator = account_of(device).allocator.load(std::memory_order_acquire)) return *allocator;
   if (device != Device::cpu) fail("device {}: not available", {name_of(device)});
   return cpu_arena();
 }
 
-std::string room_on(Device device) { return allocator_of(device).room(); }
-
 MemoryUse memory_use(Device device) {
   const Account& account = account_of(device);
-  Allocator* allocator = device == Device::cpu ? &allocator_of(device) : account.allocator.load();
-  return {account.current, account.peak, allocator ? allocator->system_allocations() : 0};
+  return {account.current, account.peak};
 }
 
 void reset_peak(Device device) { account_of(device).peak = account_of(device).current.load(); }
@@ -57,23 +91,75 @@ void reset_peak(Device device) { account_of(device).peak = account_of(device).cu
 void set_allocator(Device device, Allocator* allocator) { account_of(device).allocator.store(allocator, std::memory_order_release); }
 
 Storage* allocate_storage(int64_t bytes, Device device, CallSite asker) {
-  if (watch.on_request && watch.device == device) watch.on_request(bytes);
-  void* data = allocator_of(device).allocate(bytes);
+  const bool is_dry = dry_run_state::takes(device);
+  void* data = is_dry ? dry_run_state::addresses(bytes) : allocator_of(device).allocate(bytes);
   Account& account = account_of(device);
   if (!data && bytes > 0) fail("{}", {out_of_memory(bytes, device, asker)});
-  if (watch.on_block && watch.device == device) watch.on_block(data, bytes);
+  if (watch && watch->device == device) watch->on_block(data, bytes);
   const int64_t now = account.current += bytes;
   int64_t peak = account.peak.load();
   while (now > peak && !account.peak.compare_exchange_weak(peak, now)) {
   }
-  return new Storage{data, bytes, 1, device, 0, "", 0};
+  return new Storage{data, bytes, 1, device, 0, "", 0, is_dry ? dry_run_state::count(bytes) : -1};
 }
 
 void release_storage(Storage* storage) {
-  if (watch.on_block && watch.device == storage->device) watch.on_block(storage->data, -1);
-  allocator_of(storage->device).release(storage->data, storage->bytes);
+  if (watch && watch->device == storage->device) watch->on_block(storage->data, -1);
+  if (storage->counted >= 0) dry_run_state::release(storage->data, storage->bytes, storage->counted);
+  else allocator_of(storage->device).release(storage->data, storage->bytes);
   account_of(storage->device).current -= storage->bytes;
   delete storage;
+}
+
+HeldBytes held_on(Device device) {
+  std::vector<std::pair<const Storage*, HeldFor>>
+      held;  // sorting is faster than a map, and ricci-plan calls this for each tensor of a step
+  for (const MemoryHolder* holder : holders()) {
+    holder->each_held([&](const Tensor& t, HeldFor use) {
+      if (t && t.device() == device) held.emplace_back(t.storage(), use);
+    });
+  }
+  std::sort(held.begin(), held.end());
+  HeldBytes bytes{};
+  int64_t known = 0;
+  const Storage* last = nullptr;
+  for (const auto& [storage, use] : held) {
+    if (storage == std::exchange(last, storage)) continue;  // held for several uses: the first counts
+    bytes[static_cast<size_t>(use)] += storage->bytes;
+    known += storage->bytes;
+  }
+  bytes[static_cast<size_t>(HeldFor::other)] += memory_use(device).current - known;
+  return bytes;
+}
+
+MemoryHolder::MemoryHolder() {
+  const std::lock_guard locked(lock);
+  registered().emplace_back(this, std::this_thread::get_id());
+}
+
+MemoryHolder::~MemoryHolder() {
+  const std::lock_guard locked(lock);
+  std::erase_if(registered(), [this](const auto& r) { return r.first == this; });
+}
+
+std::string show_bytes(int64_t bytes) {
+  if (bytes < 1024) return format_message("{} bytes", {bytes});
+  const char* units[] = {"KiB", "MiB", "GiB", "TiB"};
+  double size = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; size >= 1023.95 && unit < 3; ++unit) size /= 1024;
+  return format_message("{:.1f} {}", {size, units[unit]});
+}
+
+std::string out_of_memory(int64_t bytes, Device device, const CallSite& asker) {
+  std::string doing;
+  for (const MemoryHolder* holder : holders())
+    if (const std::string now = holder->doing(); !now.empty()) doing = ", " + now + ",";
+  std::string room = allocator_of(device).room();
+  if (!room.empty()) room = "; " + room;
+  const std::string exactly = bytes < 1024 ? "" : format_message(" ({} bytes)", {bytes});
+  return format_message("out of memory on {}: {}{} asked for {}{}{}; held: {}",
+      {name_of(device), name_of(asker), doing, show_bytes(bytes), exactly, room, list_of(held_on(device))});
 }
 
 }  // namespace ricci

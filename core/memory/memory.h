@@ -3,33 +3,33 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "core/choice.h"
 #include "core/tensor.h"
 
 namespace ricci {
 
 struct MemoryUse {
-  int64_t current;      // bytes held by live tensors
-  int64_t peak;         // the most there ever were, or since reset_peak
-  int64_t allocations;  // requests that reached the system (not those answered from the cache)
+  int64_t current;  // bytes held by live tensors
+  int64_t peak;     // the most there ever were, or since reset_peak
 };
 
 MemoryUse memory_use(Device device);
 void reset_peak(Device device);
-std::string room_on(Device device);  // Allocator::room
 
 class Allocator {
  public:
   virtual ~Allocator() = default;
   virtual void* allocate(int64_t bytes) = 0;  // null when there is no memory left
   virtual void release(void* data, int64_t bytes) = 0;
-  virtual int64_t system_allocations() const = 0;
   // The room that the device has, for the message when there is none: "1.0 MiB of 80.0 GiB free". Empty if it is not known.
   virtual std::string room() const { return {}; }
 };
 
 // The purpose that memory is held for. Memory that several hold counts for the first of these.
 enum class HeldFor : uint8_t { parameters, gradients, optimizer_state, activations, other };
+constexpr auto choices(HeldFor) { return std::array{"parameters", "gradients", "optimizer state", "activations", "other"}; }
 
 // Something that holds tensors and knows for what: a model, an optimizer, a tape. When memory runs out on the thread that
 // made it, it is asked.
@@ -37,7 +37,7 @@ class MemoryHolder {
  public:
   using Visit = std::function<void(const Tensor&, HeldFor)>;  // takes empty tensors too
   MemoryHolder();
-  MemoryHolder(const MemoryHolder&);
+  MemoryHolder(const MemoryHolder&) : MemoryHolder() {}
   MemoryHolder& operator=(const MemoryHolder&) { return *this; }
   virtual ~MemoryHolder();
   virtual void each_held(const Visit& visit) const = 0;
@@ -48,6 +48,24 @@ class MemoryHolder {
 // The toolbox gives core the allocators of devices that core knows nothing about; they live to the end of the program.
 void set_allocator(Device device, Allocator* allocator);
 Allocator& allocator_of(Device device);  // error: the device is not available
+
+// CPU memory for tensors: blocks are cut from huge-page slabs and kept for reuse, so that a training step after the first touches no fresh
+// page. (A fresh GiB costs seven times more in page faults on small pages than on huge ones.)
+Allocator& cpu_arena();
+
+// Counts the memory that the arena would touch for the same requests: freed blocks wait for a request of their size, and small ones are
+// cut from slabs, which are touched in whole huge pages.
+class ArenaCounter {
+ public:
+  int64_t allocate(int64_t bytes);                 // returns the number that release() takes as `allocated`
+  void release(int64_t bytes, int64_t allocated);  // both as at the request
+  int64_t touched() const { return touched_; }
+
+ private:
+  std::vector<int64_t> free_[256];  // by size class: of each block the bytes that were touched
+  int64_t touched_ = 0;
+  int64_t left_ = 0;  // bytes of the newest slab that no block has
+};
 
 // Error: no memory left. The line names the caller, the bytes that it asked for, the work in progress, and the holders of the memory in
 // use:
@@ -65,21 +83,21 @@ HeldBytes held_on(Device device);
 inline int64_t working_bytes(const HeldBytes& held) {
   return held[static_cast<size_t>(HeldFor::activations)] + held[static_cast<size_t>(HeldFor::other)];
 }
-const char* name_of(HeldFor use);
 
 // 512 bytes, 1.5 KiB, 768.0 MiB
 std::string show_bytes(int64_t bytes);
 
-// While alive, `on_request` is called with the bytes of each tensor that this thread asks for on the device, before they are counted, and
-// `on_block` with the memory that it got, or with -1 bytes when a tensor has released it. One at a time on a thread. (A dry run has its
-// own: core/memory/dry_run.h.)
+// While alive, `on_block` is called with the memory of each tensor that this thread makes on the device, before it is counted, and with -1
+// bytes when a tensor releases its memory. One at a time on a thread.
 class RequestWatch {
  public:
-  using OnRequest = std::function<void(int64_t bytes)>;
   using OnBlock = std::function<void(const void* block, int64_t bytes)>;
-  RequestWatch(Device device, OnRequest on_request, OnBlock on_block = {});
+  RequestWatch(Device device, OnBlock on_block);
   ~RequestWatch();
   RequestWatch(const RequestWatch&) = delete;
+
+  const Device device;
+  const OnBlock on_block;
 };
 
 }  // namespace ricci

@@ -7,7 +7,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "core/cpu/parallel.h"
@@ -17,23 +16,10 @@
 
 namespace ricci {
 
-// In a dry run: what the arena would hold, a block for each thread that would be at work.
-class DryScratch {
- public:
-  explicit DryScratch(int64_t bytes);
-  ~DryScratch();
-  DryScratch(const DryScratch&) = delete;
-  static thread_local int64_t threads;
-
- private:
-  int64_t bytes_;
-  std::vector<int64_t> blocks_;  // what the arena gave for each
-};
-
 // parallel_for of chunks that make Scratch at their beginning. A dry run calls the body for no element, so that this is counted.
 template <class Body> void parallel_for_with_scratch(int64_t n, int64_t grain, const Body& body) {
   if (!is_dry_run()) return parallel_for(n, grain, body);
-  DryScratch::threads = std::min<int64_t>(thread_count(), (n + grain - 1) / grain);
+  dry_run_state::threads = std::min<int64_t>(thread_count(), (n + grain - 1) / grain);
   if (n > 0) body(0, 0);
 }
 
@@ -41,15 +27,15 @@ template <class T> class Scratch {
  public:
   // Error: no memory left. The values are not set. In a dry run there are none.
   explicit Scratch(int64_t size) : bytes_(size * static_cast<int64_t>(sizeof(T))) {
-    if (is_dry_run()) {
-      counted_ = std::make_unique<DryScratch>(bytes_);
-      return;
-    }
+    const int64_t counted = is_dry_run() ? dry_run_state::threads : 0;
+    for (int64_t i = 0; i < counted; ++i) counted_.push_back(dry_run_state::count(bytes_));
+    if (counted > 0) return;
     data_ = allocator_of(Device::cpu).allocate(bytes_);
     if (!data_ && bytes_ > 0) fail("{}", {out_of_memory(bytes_, Device::cpu, {})});
   }
   ~Scratch() {
-    if (!counted_) allocator_of(Device::cpu).release(data_, bytes_);
+    for (const int64_t counted : counted_) dry_run_state::release(nullptr, bytes_, counted);
+    if (counted_.empty()) allocator_of(Device::cpu).release(data_, bytes_);
   }
   Scratch(const Scratch&) = delete;
 
@@ -58,7 +44,7 @@ template <class T> class Scratch {
  private:
   int64_t bytes_;
   void* data_ = nullptr;
-  std::unique_ptr<DryScratch> counted_ = {};
+  std::vector<int64_t> counted_ = {};  // in a dry run: a block for each thread that would be at work
 };
 
 }  // namespace ricci

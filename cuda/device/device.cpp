@@ -76,6 +76,12 @@ void refuse_threads(const char* name, int threads, int most) {
   fail("{}: {} threads a block, but the kernel is compiled for at most {}", {name, threads, most});
 }
 
+Dtype parse_dtype(const char* name) {
+  for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
+    if (std::string_view(name) == name_of(dtype)) return dtype;
+  fail("dtype: expected {}, got '{}'", {kFloatingDtypes, name});
+}
+
 Device parse_device(const char* name) {
   const Device device = choice_of<Device>("device", name);
   require(device);

@@ -13,6 +13,7 @@ bool available(Device device);
 const char* why_not(Device device);
 void require(Device device);            // error: why_not's text
 Device parse_device(const char* name);  // error: unknown name, device not available
+Dtype parse_dtype(const char* name);    // one of kFloatingDtypes; error: another name
 
 void synchronize(Device device);  // waits until everything launched on it has run
 

@@ -10,11 +10,9 @@ class EmulatedMemory final : public DeviceMemory {
  public:
   void* allocate(int64_t bytes) override {
     emu::check_options();
-    ++allocations_;
     return emu::allocate(static_cast<size_t>(bytes));
   }
   void release(void* data, int64_t) override { emu::release_in_order(data); }
-  int64_t system_allocations() const override { return allocations_; }
   void copy_in(void* device, const void* host, int64_t bytes) override {
     emu::synchronize(emu::current_stream());
     emu::copy_in(device, host, static_cast<size_t>(bytes));
@@ -62,7 +60,6 @@ class EmulatedMemory final : public DeviceMemory {
 
  private:
   static emu::Stream& stream_of(void* stream) { return stream ? *static_cast<emu::Stream*>(stream) : emu::main_stream(); }
-  int64_t allocations_ = 0;
 };
 
 }  // namespace

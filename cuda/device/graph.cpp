@@ -64,7 +64,6 @@ class GraphMemory final : public Allocator {
     }
     base_.release(data, bytes);
   }
-  int64_t system_allocations() const override { return base_.system_allocations(); }
   std::string room() const override { return base_.room(); }
 
   // Returns null without memory.

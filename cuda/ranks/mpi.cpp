@@ -11,9 +11,7 @@
 #include <regex>
 
 #include "core/bf16.h"
-#include "core/cpu/clock.h"
-#include "core/cpu/ending_signals.h"
-#include "core/cpu/worker_thread.h"
+#include "core/cpu/available.h"
 #include "cuda/ranks/ranks.h"
 
 namespace ricci {
@@ -40,7 +38,6 @@ constexpr int64_t kPiece = int64_t{4} << 20;  // bytes
 class MpiRanks final : public Ranks {
  public:
   MpiRanks() {
-    const SignalsHeld inherited;  // by the threads that MPI starts
     int given = 0, length = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given);
     MPI_Op_create(add_bf16, 1, &add_bf16_);
@@ -58,7 +55,7 @@ class MpiRanks final : public Ranks {
   // An error that all ranks meet is printed by rank 0: the launcher ends the others while they sleep, which takes a busy machine over a
   // second.
   [[noreturn]] void end_all(const std::string& line) override {
-    for (const int signal : kEndingSignals) std::signal(signal, SIG_DFL);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
     ::sleep(2 * static_cast<unsigned>(std::min(rank_, 5)));
     std::fflush(stdout);
     std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, line.c_str());

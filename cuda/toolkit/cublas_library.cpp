@@ -30,9 +30,9 @@ Library::Library() {
 }
 
 std::string Library::load(const std::string& name) {
-  void* const file = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!file) return dlerror();
   std::string missing;
+  void* const file = cuda_build::open_library(name, missing);
+  if (!file) return missing;
   auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name));
     if (!function) missing = std::string("lacks ") + name;

@@ -101,11 +101,10 @@ class CudaMemory final : public DeviceMemory {
     }
     uint64_t reserved = 0;
     check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved), "cudaMemPoolGetAttribute");
-    if (reserved_.exchange(reserved) < reserved) ++growths_;
+    reserved_ = reserved;
     return data;
   }
   void release(void* data, int64_t) override { report(cudaFreeAsync(data, the_stream()), "release of GPU memory"); }
-  int64_t system_allocations() const override { return growths_; }
   void trim() override {
     synchronize();
     check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
@@ -211,7 +210,6 @@ class CudaMemory final : public DeviceMemory {
   int shared_bytes_ = 0;
   size_t total_bytes_ = 0;
   std::atomic<uint64_t> reserved_{0};
-  std::atomic<int64_t> growths_{0};
 };
 
 // Empty when the GPU can be used.

@@ -1,5 +1,6 @@
 // The functions that cuda/launch.h declares for the nvcc build: the checks around every launch, and its name for profilers (NVTX, which
 // costs a call through a pointer when no profiler is there).
+#include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>
@@ -32,6 +33,12 @@ void report(cudaError_t status, const char* what) {
   if (status == cudaSuccess || status == cudaErrorCudartUnloading) return;
   cudaGetLastError();
   std::fprintf(stderr, "%s\n", gpu_failure(what, status, cudaGetErrorString(status), waits()).c_str());
+}
+
+void* open_library(const std::string& file, std::string& reason) {
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) reason = dlerror();
+  return library;
 }
 
 void begin_launch(const char* name) { nvtxRangePushA(name); }

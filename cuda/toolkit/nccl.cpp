@@ -14,8 +14,9 @@ namespace {
 void* load() {
   std::string tried;
   for (const char* file : {"libnccl.so.2", RICCI_CUDA_LIBRARIES "/libnccl.so.2"}) {
-    if (void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return library;
-    tried += (tried.empty() ? "" : ", ") + std::string(dlerror());
+    std::string reason;
+    if (void* const library = cuda_build::open_library(file, reason)) return library;
+    tried += (tried.empty() ? "" : ", ") + reason;
   }
   fail("NCCL cannot be loaded; tried {}; set LD_LIBRARY_PATH to its folder", {tried});
 }

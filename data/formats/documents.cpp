@@ -183,6 +183,7 @@ std::vector<std::string> word_labels(const Documents& documents) {
     }
   } catch (const Error&) {
   }
+  for (const std::string& label : found) check_utf8("labels", label, 0);  // others could not be written into a run file
   return {found.begin(), found.end()};
 }
 

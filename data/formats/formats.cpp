@@ -5,7 +5,7 @@
 
 #include "core/choice.h"
 #include "core/error.h"
-#include "core/files/folder.h"
+#include "core/files/file.h"
 #include "data/text/text.h"
 #include "data/text/utf8.h"
 
@@ -43,7 +43,7 @@ DocumentFormat format_of_names(const std::vector<std::string>& paths) {
   std::vector<std::string> names;
   for (const std::string& path : paths) {
     const auto found = look_for_data(path);
-    const std::vector<std::string> below = found && is_folder(*found) ? Folder(found->string()).names() : std::vector{path};
+    const std::vector<std::string> below = found && is_folder(*found) ? names_in(*found) : std::vector{path};
     names.insert(names.end(), below.begin(), below.end());
   }
   for (std::string& name : names) {

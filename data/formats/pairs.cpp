@@ -1,7 +1,7 @@
 // A prompt and its answer per line: {"prompt": "cab", "answer": "abc"}. A model learns the answer, and where it ends. Both texts are
 // encoded on their own, because a prompt must have the same ids before its answer is known.
 #include "core/error.h"
-#include "core/json/value.h"
+#include "core/json.h"
 #include "data/formats/formats.h"
 #include "data/tokenizers/tokenizer.h"
 
@@ -12,10 +12,10 @@ constexpr JsonLimits kPairLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 
 
 // The prompt and the answer; other members of the line are ignored.
 std::vector<std::string> texts_of_pair(std::string_view line) {
-  const JsonValue object = parse_json(line, "JSON", kPairLimits);
-  const JsonValue &prompt = object["prompt"], &answer = object["answer"];
-  if (!prompt.is_text() || !answer.is_text()) fail("expected an object with the texts \"prompt\" and \"answer\"");
-  return {prompt.text(), answer.text()};
+  const Json object = parse_json(line, "JSON", kPairLimits);
+  const Json &prompt = member(object, "prompt"), &answer = member(object, "answer");
+  if (!prompt.is_string() || !answer.is_string()) fail("expected an object with the texts \"prompt\" and \"answer\"");
+  return {prompt.get<std::string>(), answer.get<std::string>()};
 }
 
 DocumentEncoder pair_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions&) {

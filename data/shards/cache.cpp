@@ -2,7 +2,6 @@
 // a folder replaces the ones with the same PLACE. A program that makes shards in a folder holds its lock.
 #include "data/shards/cache.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "core/files/file.h"
-#include "core/json/value.h"
+#include "core/json.h"
 #include "data/shards/prepare.h"
 #include "data/tokenizers/char_tokenizer.h"
 
@@ -65,31 +64,29 @@ Name name_of(const char* kind, const Documents& source, double train_fraction, c
 
 // ---- Folders
 // A folder that the user names has the usual rights, because others may use it as well. Other folders are for this user only.
-Folder open_cache(const std::string& path) {
+void make_cache(const std::string& path) {
   const char* const named = std::getenv("RICCI_CACHE");
   make_folders(path, named && path == named ? 0777 : 0700);
-  return Folder(path);
 }
 
-// Waits for another program that makes shards there.
-Folder lock_folder(const Folder& cache, const std::string& name) {
+// Waits for another program that makes shards there, and can remove the folder when it fails.
+FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
-    const Folder folder = cache.make(name);
-    folder.wait_for_lock();
-    if (folder.removed()) continue;
-    if (::faccessat(folder.descriptor(), ".", W_OK | X_OK, AT_EACCESS) != 0)
-      fail("{}: cannot be written: {}", {folder.path(), system_reason()});
-    return folder;
+    make_folders(folder);
+    FolderLock lock = *FolderLock::take(folder, true);
+    if (!lock.holds(folder)) continue;
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) fail("{}: cannot be written: {}", {folder, system_reason()});
+    return lock;
   }
 }
 
 // For this user only.
-Folder make_temporary_folder() {
+std::string make_temporary_folder() {
   std::error_code error;
   const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, if that is a folder
   std::string path = (error ? "/tmp" : asked.string()) + "/ricci-XXXXXX";
   if (!::mkdtemp(path.data())) fail("{}: cannot be made: {}", {path, system_reason()});
-  return Folder(path);
+  return path;
 }
 
 void remove_all(const std::string& path) {
@@ -99,14 +96,15 @@ void remove_all(const std::string& path) {
 
 // Removes all that the folder or file of this name replaces, unless another program makes shards there. Returns whether version 0.1.0 made
 // some of it, which described its folders in a file.
-bool remove_replaced(const Folder& cache, const Name& name) {
+bool remove_replaced(const std::string& cache, const Name& name) {
   bool was_former = false;
-  for (const std::string& other : cache.names()) {
+  for (const std::string& other : names_in(cache)) {
     if (!other.starts_with(name.place) || other == name.text()) continue;
-    const std::string path = cache.path() + "/" + other;
+    const std::string path = cache + "/" + other;
     try {
       was_former |= is_there(path + "/description");
-      if (!is_folder(path) || Folder(path).lock()) remove_all(path);
+      const std::optional<FolderLock> lock = is_folder(path) ? FolderLock::take(path) : std::nullopt;
+      if (lock || !is_folder(path)) remove_all(path);
     } catch (const Error&) {  // another program has removed it
     }
   }
@@ -115,19 +113,19 @@ bool remove_replaced(const Folder& cache, const Name& name) {
 
 // Removed at the end with all that is in it, unless it is kept.
 struct Draft {
-  Folder folder;
+  std::string folder;
   bool is_kept = false;
   ~Draft() {
-    if (!is_kept) remove_all(folder.path());
+    if (!is_kept) remove_all(folder);
   }
 };
 
 // The tokenizer that an interrupted start has made; nothing if it is damaged, or the shards there are of another one.
-std::shared_ptr<const Tokenizer> find_tokenizer(const Folder& folder) {
+std::shared_ptr<const Tokenizer> find_tokenizer(const std::string& folder) {
   try {
-    const auto tokenizer = tokenizer_of_shards(folder.path());
-    const FilePlace first(folder, shard_name(0));
-    if (!is_there(first.path) || ShardFile(first).header().tokenizer_hash == tokenizer->hash()) return tokenizer;
+    const auto tokenizer = tokenizer_of_shards(folder);
+    const std::string first = folder + "/" + shard_name(0);
+    if (!is_there(first) || ShardFile(first).header().tokenizer_hash == tokenizer->hash()) return tokenizer;
   } catch (const Error&) {
   }
   return nullptr;
@@ -186,10 +184,12 @@ struct Opening {
     return {its, tokens, is_cut(i) ? tokens.first_bytes() : 0};
   }
 
+  std::string folder_of(const Name& name) const { return cache_folder + "/" + name.text(); }
+
   std::optional<CachedText> find(size_t i, const Name& name) const {
     if (cache_folder.empty()) return {};
     try {
-      return open_folder(cache_folder + "/" + name.text(), i, name);
+      return open_folder(folder_of(name), i, name);
     } catch (const Error&) {  // it is made
       return {};
     }
@@ -197,16 +197,16 @@ struct Opening {
 
   CachedText make(size_t i, const Name& name) {
     std::string fault;
-    if (const std::optional<Folder> folder = lock(name, fault)) {
+    if (const std::optional<FolderLock> held = lock(name, fault)) {
       if (const std::optional<CachedText> made = find(i, name)) {  // by another program that this one waited for
         tokenizer = made->tokenizer;
         return *made;
       }
-      Draft draft{*folder};
+      Draft draft{folder_of(name)};
       try {
         CachedText made = make_in(draft.folder, i, name);
         draft.is_kept = true;
-        if (remove_replaced(Folder(cache_folder), name))
+        if (remove_replaced(cache_folder, name))
           made.note = format_message(
               "{}: its tokens in the cache are of an earlier version, so they are made again\n", {one_line(sources[i].files.name())});
         return made;
@@ -220,16 +220,18 @@ struct Opening {
     return made;
   }
 
-  std::optional<Folder> lock(const Name& name, std::string& fault) const {
+  std::optional<FolderLock> lock(const Name& name, std::string& fault) const {
+    if (cache_folder.empty()) return {};
     try {
-      if (!cache_folder.empty()) return lock_folder(open_cache(cache_folder), name.text());
+      make_cache(cache_folder);
+      return make_and_lock(folder_of(name));
     } catch (const Error& error) {
       fault = error.what();
+      return {};
     }
-    return {};
   }
 
-  CachedText make_in(const Folder& folder, size_t i, const Name& name) {
+  CachedText make_in(const std::string& folder, size_t i, const Name& name) {
     if (!tokenizer) tokenizer = find_tokenizer(folder);
     if (!tokenizer) tokenizer = make_tokenizer();
     Documents source = sources[i];
@@ -238,7 +240,7 @@ struct Opening {
         {.shard_tokens = std::max(kMinShard, source.files.bytes_on_disk() / kMaxShards),
             .source_hash = name.source_hash(),
             .replaces = true});
-    CachedText text = open_folder(folder.path(), i, name);
+    CachedText text = open_folder(folder, i, name);
     text.empty_documents = made.empty_documents;
     return text;
   }
@@ -283,20 +285,15 @@ std::vector<std::string> cached_word_labels(const Documents& documents, const st
   try {
     const std::string text = read_text(cache_folder + "/" + name.text()), list = text.substr(std::min<size_t>(text.size(), 17));
     if (text != format_message("{:016x} {}", {hash_bytes(list), list})) fail("{}: was altered", {name.text()});
-    std::vector<std::string> labels;
-    const JsonValue json = parse_json(list, "labels");
-    for (const JsonValue& label : json.items()) labels.push_back(label.text());
-    return labels;
+    return as<std::vector<std::string>>(parse_json(list, "labels")).value();
   } catch (const Error&) {  // it is made
   }
   const std::vector<std::string> labels = word_labels(documents);
-  std::string list;
-  for (const std::string& label : labels) list += (list.empty() ? "[" : ", ") + quoted_json(label);
-  list += list.empty() ? "[]" : "]";
+  const std::string list = Json(labels).dump();
   try {
-    const Folder cache = open_cache(cache_folder);
-    write_file_atomically(FilePlace(cache, name.text()), format_message("{:016x} {}", {hash_bytes(list), list}));
-    remove_replaced(cache, name);
+    make_cache(cache_folder);
+    write_atomically(cache_folder + "/" + name.text(), format_message("{:016x} {}", {hash_bytes(list), list}));
+    remove_replaced(cache_folder, name);
   } catch (const Error&) {  // open_cached() tells about a cache that cannot be used
   }
   return labels;

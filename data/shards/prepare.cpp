@@ -33,7 +33,7 @@ template <class Id> void pack(std::span<const int64_t> ids, std::string& packed)
 class ShardWriter {
  public:
   // `first`: the header of the next shard, without its numbers of tokens and documents.
-  ShardWriter(const Folder& folder, const ShardHeader& first, const Documents& documents, int64_t shard_tokens, Prepared& all)
+  ShardWriter(const std::string& folder, const ShardHeader& first, const Documents& documents, int64_t shard_tokens, Prepared& all)
       : folder_(folder),
         next_(first),
         shard_tokens_(shard_tokens),
@@ -87,15 +87,13 @@ class ShardWriter {
     next_.documents = static_cast<int64_t>(starts_.size());
     next_.is_last = is_last;
     ids_.resize(static_cast<size_t>(next_.mask_offset()) - sizeof next_, '\0');
-    const std::string_view labels = next_.classes > 0 ? bytes_of(labels_) : std::string_view();
-    const auto body = {std::string_view(ids_), bytes_of(mask_), bytes_of(starts_), labels};
-    BlockHash hash;
-    for (const std::string_view part : body) hash.add(part);
-    next_.body_hash = hash.finish();
+    ids_.append(bytes_of(mask_)).append(bytes_of(starts_));
+    if (next_.classes > 0) ids_.append(bytes_of(labels_));
+    next_.body_hash = hash_of_blocks(ids_);
     next_.own_hash = next_.hash();
-    write_file_atomically(FilePlace(folder_, shard_name(next_.number)), [&](FileWriter& file) {
+    write_atomically(folder_ + "/" + shard_name(next_.number), [&](FileWriter& file) {
       file.write(bytes_of(std::span(&next_, 1)));
-      for (const std::string_view part : body) file.write(part);
+      file.write(ids_);
     });
     all_.add(next_);
     ids_.clear();
@@ -108,7 +106,7 @@ class ShardWriter {
     is_pending_ = false;
   }
 
-  const Folder& folder_;
+  const std::string& folder_;
   ShardHeader next_;
   int64_t shard_tokens_;
   bool divides_documents_;  // two shards can have parts of one document; else split() would count it twice
@@ -124,7 +122,6 @@ class ShardWriter {
 // ---- Encoding
 // A batch ends with whichever is reached first. Its ids need eight bytes each, up to one id for a byte.
 constexpr size_t kMinBatchBytes = 512 << 10, kBytesPerThread = 64 << 10, kBatchPieces = 16384;
-constexpr size_t kBatchesAhead = 2;
 
 struct Batch {
   std::vector<DocumentPiece> pieces;
@@ -145,7 +142,7 @@ std::optional<Batch> read_batch(DocumentReader& reader, size_t batch_bytes) {
 void append_encoded(const std::vector<DocumentPiece>& pieces, const DocumentEncoder& encoder, ShardWriter& writer) {
   constexpr int64_t kLines = 16;  // for a thread at a time
   std::vector<EncodedDocument> encoded(pieces.size());
-  parallel_for_first_error(std::ssize(pieces), kLines, [&](int64_t begin, int64_t end) {
+  parallel_for(std::ssize(pieces), kLines, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       encoded[i] = about(pieces[i].place, [&] { return encoder(pieces[i].text); });
   });
@@ -158,7 +155,7 @@ void append_all(DocumentReader& reader, const Documents& documents, const std::s
   const FormatTraits& format = traits_of(documents.options.format);
   const DocumentEncoder encoder = format.encoder ? format.encoder(tokenizer, documents.options) : nullptr;
   const size_t batch_bytes = std::max(kMinBatchBytes, kBytesPerThread * static_cast<size_t>(thread_count()));
-  Prefetch<Batch> batches([&] { return read_batch(reader, batch_bytes); }, kBatchesAhead);
+  Prefetch<Batch> batches([&] { return read_batch(reader, batch_bytes); });
   while (const std::optional<Batch> batch = batches.next()) {
     if (encoder) append_encoded(batch->pieces, encoder, writer);
     else
@@ -169,9 +166,9 @@ void append_all(DocumentReader& reader, const Documents& documents, const std::s
 
 // ---- A folder that has some of the shards
 // The header of a shard; nothing if it is not there or not sound.
-std::optional<ShardHeader> find_header(const FilePlace& place, bool checks_body) {
+std::optional<ShardHeader> find_header(const std::string& path, bool checks_body) {
   try {
-    const ShardFile file(place);
+    const ShardFile file(path);
     if (checks_body) file.check_body();
     return file.header();
   } catch (const Error&) {  // it is made again
@@ -179,23 +176,21 @@ std::optional<ShardHeader> find_header(const FilePlace& place, bool checks_body)
   }
 }
 
-// Locks the folder and counts the shards that are kept; returns the header of the last of them. Errors: another program has the lock; a
-// shard there is of something else, and could be overwritten.
-std::optional<ShardHeader> take(const Folder& folder, const ShardHeader& ours, bool replaces, Prepared& all) {
-  if (!folder.lock()) fail("{}: another program is preparing shards in it", {folder.path()});
-  remove_abandoned_files(folder);
-  for (const std::string& name : folder.names()) {
+// Counts the shards that are kept; returns the header of the last of them. Error: a shard there is of something else, and could be
+// overwritten.
+std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHeader& ours, bool replaces, Prepared& all) {
+  for (const std::string& name : names_in(folder)) {
     if (!is_shard_name(name)) continue;
-    const FilePlace place(folder, name);
-    const std::optional<ShardHeader> header = find_header(place, false);
+    const std::string path = folder + "/" + name;
+    const std::optional<ShardHeader> header = find_header(path, false);
     const bool is_ours = header && header->source_hash == ours.source_hash && header->tokenizer_hash == ours.tokenizer_hash;
-    if (replaces && !(is_ours && name == shard_name(header->number))) remove_file(place);
+    if (replaces && !(is_ours && name == shard_name(header->number))) remove_file(path);
     else if (header && !is_ours)
-      fail("{}: holds shards of other inputs, settings or tokenizer; name another folder, or remove it", {folder.path()});
+      fail("{}: holds shards of other inputs, settings or tokenizer; name another folder, or remove it", {folder});
   }
   std::optional<ShardHeader> last;
   while (!last || !last->is_last) {
-    const std::optional<ShardHeader> header = find_header(FilePlace(folder, shard_name(all.found)), true);
+    const std::optional<ShardHeader> header = find_header(folder + "/" + shard_name(all.found), true);
     if (!header) break;
     all.add(*header);
     ++all.found;
@@ -204,13 +199,12 @@ std::optional<ShardHeader> take(const Folder& folder, const ShardHeader& ours, b
   return last;
 }
 
-void write_tokenizer(const Folder& folder, const Tokenizer& tokenizer, bool replaces) {
-  const FilePlace place(folder, "tokenizer.json");
-  const std::string json = tokenizer.to_json();
-  const std::optional<OpenFile> file = OpenFile::find(place);
-  if (file && file->size() <= kMaxTokenizer && read_text(place, kMaxTokenizer) == json) return;
-  if (file && !replaces) fail("{}: another tokenizer is there; name another folder, or remove it", {place.path});
-  write_file_atomically(place, json);
+void write_tokenizer(const std::string& folder, const Tokenizer& tokenizer, bool replaces) {
+  const std::string path = folder + "/tokenizer.json", json = tokenizer.to_json();
+  const std::optional<File> file = File::find(path);
+  if (file && file->size() <= kMaxTokenizer && read_text(path, kMaxTokenizer) == json) return;
+  if (file && !replaces) fail("{}: another tokenizer is there; name another folder, or remove it", {path});
+  write_atomically(path, json);
 }
 
 class PackedIds final : public Tokenizer {
@@ -218,10 +212,10 @@ class PackedIds final : public Tokenizer {
   explicit PackedIds(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
   std::string name() const override { return tokenizer_->name(); }
   int64_t vocab_size() const override { return tokenizer_->vocab_size(); }
-  std::string model_json() const override { return tokenizer_->to_json(); }
+  Json model_json() const override { return tokenizer_->json(); }
 
  protected:
-  std::string hashed_model_json() const override { return tokenizer_->hashed_json(); }
+  Json hashed_model_json() const override { return tokenizer_->hashed_json(); }
   size_t model_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
   void append_model_ids(std::string_view bytes, int64_t offset, std::vector<int64_t>& ids) const override {
     if (bytes.size() % 2) fail("ids of two bytes each, but there are {} bytes", {offset + std::ssize(bytes)});
@@ -263,8 +257,8 @@ uint64_t identity_of(const Documents& documents, const Tokenizer& tokenizer, int
   return hash_bytes(all);
 }
 
-Prepared prepare_shards(
-    const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const Folder& folder, const PrepareOptions& options) {
+Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& folder,
+    const PrepareOptions& options) {
   if (options.shard_tokens < 1) fail("shard_tokens: {}, expected 1 or more", {options.shard_tokens});
   ShardHeader next;
   next.version = traits_of(documents.options.format).has_mask() ? 2 : 1;
@@ -274,7 +268,10 @@ Prepared prepare_shards(
   next.source_hash = options.source_hash;
   next.classes = documents.options.classes;
   Prepared all;
-  const std::optional<ShardHeader> last = take(folder, next, options.replaces, all);
+  const std::optional<FolderLock> lock = options.replaces ? std::nullopt : FolderLock::take(folder);
+  if (!lock && !options.replaces) fail("{}: another program is preparing shards in it", {folder});
+  remove_temporaries(folder);
+  const std::optional<ShardHeader> last = find_shards(folder, next, options.replaces, all);
   write_tokenizer(folder, *tokenizer, options.replaces);
   if (last && last->is_last) return all;
   next.number = all.found;

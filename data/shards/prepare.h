@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "core/files/folder.h"
 #include "data/formats/documents.h"
 #include "data/shards/shard.h"
 #include "data/tokenizers/tokenizer.h"
@@ -21,7 +20,7 @@ struct PrepareOptions {
   // A shard ends with the piece of a document that fills it; a record is in one shard.
   int64_t shard_tokens = 16 << 20;
   uint64_t source_hash = 0;  // identity_of(), or another number that changes with the inputs and settings
-  bool replaces = false;     // what the folder holds of other inputs is replaced; else it is an error
+  bool replaces = false;     // the caller has the folder's lock, and what it holds of other inputs is replaced; else that is an error
   std::function<void(const PrepareProgress&)> progress = {};
 };
 
@@ -39,8 +38,8 @@ uint64_t identity_of(const Documents& documents, const Tokenizer& tokenizer, int
 // made again. Each shard is written under a temporary name, synced and renamed.
 // Errors: in reading, encoding and writing; the folder holds a tokenizer or shards of other inputs or settings, or another program is
 // preparing shards in it; files that changed meanwhile; no tokens.
-Prepared prepare_shards(
-    const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const Folder& folder, const PrepareOptions& options);
+Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& folder,
+    const PrepareOptions& options);
 
 // Reads files of ids, two bytes each, the lower one first, in the place of texts, as nanoGPT's train.bin has them; they are ids of the
 // tokenizer. Errors, in reading: an id outside its vocabulary, half an id.

@@ -61,7 +61,7 @@ template <class Id> int64_t widen(const char* packed, std::span<int64_t> ids, in
 
 uint64_t ShardHeader::hash() const { return xxh64({reinterpret_cast<const char*>(this), offsetof(ShardHeader, own_hash)}); }
 
-bool is_shard(const OpenFile& file) {
+bool is_shard(const File& file) {
   std::array<char, sizeof ShardHeader::magic> start{};
   const std::string_view read(start.data(), file.read(start.data(), start.size(), 0));
   return has_own_magic(read) || find_kind(read);
@@ -71,17 +71,17 @@ std::string shard_name(int64_t number) { return format_message("shard-{:05}.toke
 
 bool is_shard_name(std::string_view name) { return name.starts_with("shard-") && name.ends_with(".tokens"); }
 
-ShardFile::ShardFile(const FilePlace& place) : file_(place) {
+ShardFile::ShardFile(const std::string& path) : file_(path) {
   const size_t bytes = file_.read(&header_, sizeof header_, 0);
   const std::string_view start(reinterpret_cast<const char*>(&header_), bytes);
   if (const LlmcKind* const kind = find_kind(start)) {
     read_llmc_header(kind->version, kind->bytes_per_token);
     return;
   }
-  if (!has_own_magic(start)) fail("{}: is not a shard", {path()});
-  if (bytes < sizeof header_) fail("{}: the shard is cut short inside its header", {path()});
-  if (header_.version != 1 && !header_.has_mask()) fail("{}: a shard of version {}, expected 1 or 2", {path(), header_.version});
-  if (header_.own_hash != header_.hash() || !is_possible(header_)) fail("{}: the header of the shard is damaged", {path()});
+  if (!has_own_magic(start)) fail("{}: is not a shard", {path});
+  if (bytes < sizeof header_) fail("{}: the shard is cut short inside its header", {path});
+  if (header_.version != 1 && !header_.has_mask()) fail("{}: a shard of version {}, expected 1 or 2", {path, header_.version});
+  if (header_.own_hash != header_.hash() || !is_possible(header_)) fail("{}: the header of the shard is damaged", {path});
   check_size(header_.file_bytes());
 }
 

@@ -60,7 +60,7 @@ class ShardFile {
  public:
   // Reads the header, and checks it and the length of the file. A shard of llm.c has no checksum; it is read whole for body_hash.
   // Errors name the file: not a shard, of another version, a damaged header, cut short or continued.
-  explicit ShardFile(const FilePlace& place);
+  explicit ShardFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   const ShardHeader& header() const { return header_; }
@@ -81,13 +81,13 @@ class ShardFile {
   void check_size(int64_t expected) const;
   void read_at(int64_t place, void* target, size_t bytes) const;
 
-  OpenFile file_;
+  File file_;
   ShardHeader header_;
   mutable std::atomic<bool> is_checked_ = false;
 };
 
 // True where a file starts with the magic number of either format.
-bool is_shard(const OpenFile& file);
+bool is_shard(const File& file);
 
 // shard-00042.tokens
 std::string shard_name(int64_t number);

@@ -20,12 +20,12 @@ int64_t blocks_in(int64_t tokens) { return (tokens + Tokens::kBlock - 1) / Token
 
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
-bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(OpenFile(path)); }
+bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(File(path)); }
 
 // The prepared shards of a folder, or if it has none all files but hidden ones, or one file.
 std::vector<std::string> shard_paths(const std::string& path) {
   if (!is_folder(path)) return {path};
-  const std::vector<std::string> names = Folder(path).names();
+  const std::vector<std::string> names = names_in(path);
   const bool prepared = std::any_of(names.begin(), names.end(), is_shard_name);
   std::vector<std::string> paths;
   for (const std::string& name : names)
@@ -266,7 +266,7 @@ Tokens Tokens::only(std::vector<TokenSpan> documents) const {
 uint64_t Tokens::former_hash(const Shard& shard) const {
   const bool is_text = shard.unit == Unit::blocks;
   uint64_t text = hash_bytes("");
-  StreamHash documents;
+  std::string documents;
   std::vector<int64_t> ids;
   std::vector<uint8_t> counts;
   for (int64_t first = shard.tokens.first; first < shard.tokens.end; first += std::ssize(ids)) {
@@ -280,7 +280,7 @@ uint64_t Tokens::former_hash(const Shard& shard) const {
       packed.append(reinterpret_cast<const char*>(&id), is_text && vocab_size_ <= 65536 ? 2 : 4);
     }
     if (is_text) text = hash_bytes(packed, text);
-    else documents.add(packed);
+    else documents += packed;
   }
   if (is_text) return text;
   std::vector<int64_t> starts{0};
@@ -292,7 +292,7 @@ uint64_t Tokens::former_hash(const Shard& shard) const {
       labels.push_back(static_cast<int32_t>(part.file->label(d)));
     }
   }
-  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), documents.finish()));
+  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), xxh64(documents)));
 }
 
 uint64_t Tokens::former_hash() const {

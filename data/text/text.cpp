@@ -92,10 +92,9 @@ std::vector<std::string> split_at_commas(const std::string& paths) {
 
 // Appends the files below a folder. Links are followed, but no folder is entered twice: links may lead back to where they are.
 void append_files(const fs::path& path, std::set<std::pair<dev_t, ino_t>>& visited, std::vector<fs::path>& files) {
-  const Folder folder(path.string());
   struct stat status = {};
-  if (::fstat(folder.descriptor(), &status) != 0 || !visited.insert({status.st_dev, status.st_ino}).second) return;
-  for (const std::string& name : folder.names()) {
+  if (::stat(path.c_str(), &status) == 0 && !visited.insert({status.st_dev, status.st_ino}).second) return;
+  for (const std::string& name : names_in(path)) {
     if (name.starts_with('.')) continue;
     std::error_code ignored;  // what cannot be looked at is no folder, and a later error when it is read
     if (fs::is_directory(path / name, ignored)) append_files(path / name, visited, files);
@@ -179,7 +178,7 @@ namespace {
 
 uint64_t hash_of_bytes(const TextFile& file) {
   if (file.built_in) return file.stamp;
-  return about("data", [&] { return hash_of_file(OpenFile(file.path.string()), 0, file.bytes); });
+  return about("data", [&] { return hash_of_file(File(file.path), 0, file.bytes); });
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string_view compression_of(std::string_view start) {
   if (start.starts_with("\x1f\x8b")) return "gzip";
   if (start.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
   if (start.starts_with("\xfd\x37zXZ")) return "xz";
-  return start.starts_with("BZh") && start.substr(4).starts_with("1AY&SY") ? "bzip2" : "";
+  return start.starts_with("BZh") && start.find("1AY&SY") == 4 ? "bzip2" : "";
 }
 
 bool is_hidden(const std::filesystem::path& path) {  // or in a hidden folder
@@ -58,7 +58,7 @@ class TextStream::File : z_stream {
 
   const TextFile& file_;
   const bool is_tar_;
-  std::optional<OpenFile> open_;  // not of a built-in text
+  std::optional<ricci::File> open_;  // not of a built-in text
   std::string block_ = std::string(kBlock, '\0'), unpacked_ = {};
   int64_t position_ = 0;
   bool is_gzip_ = false, in_gzip_ = true;  // in_gzip_: between the two ends of a member of .gz

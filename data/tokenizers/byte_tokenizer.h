@@ -8,7 +8,7 @@ class ByteTokenizer final : public Tokenizer {
  public:
   std::string name() const override { return "byte"; }
   int64_t vocab_size() const override { return 256; }
-  std::string model_json() const override { return R"({"name":"byte"})"; }
+  Json model_json() const override { return {{"name", "byte"}}; }
 
  protected:
   void append_model_ids(std::string_view piece, int64_t, std::vector<int64_t>& ids) const override {

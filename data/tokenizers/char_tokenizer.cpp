@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/json/value.h"
 #include "data/formats/documents.h"
 
 namespace ricci {
@@ -56,10 +55,13 @@ CharTokenizer::CharTokenizer(std::string_view characters, std::string end) : end
   if (characters_.empty()) fail("char tokenizer: the vocabulary is empty");
 }
 
-std::string CharTokenizer::model_json() const {
+Json CharTokenizer::model_json() const {
   std::string characters;
   for (const char32_t code : characters_) append_utf8(code, characters);
-  return R"({"characters":)" + quoted_json(characters) + (end_.empty() ? "" : R"(,"end":)" + quoted_json(end_)) + R"(,"name":"char"})";
+  Json json = {{"characters", characters}};
+  if (!end_.empty()) json["end"] = end_;
+  json["name"] = "char";
+  return json;
 }
 
 void CharTokenizer::append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {

@@ -34,7 +34,7 @@ class CharTokenizer final : public Tokenizer {
 
   std::string name() const override { return "char"; }
   int64_t vocab_size() const override { return std::ssize(characters_) + (end_.empty() ? 0 : 1); }
-  std::string model_json() const override;
+  Json model_json() const override;
   int64_t find(std::string_view piece) const override { return !end_.empty() && piece == end_ ? std::ssize(characters_) : -1; }
 
  protected:

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/json/value.h"
+#include "core/json.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/unicode.h"
 
@@ -35,6 +35,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+bool has_items(const Json& value) { return value.is_structured() && !value.empty(); }
+
 }  // namespace
 
 ChatTemplate chat_template(const std::vector<std::string>& named) {
@@ -54,20 +56,20 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
 }
 
 std::vector<Message> messages_of(std::string_view line) {
-  const JsonValue object = parse_json(line, "JSON", kLineLimits);
-  if (!object["messages"].is_list()) fail("expected an object with a list \"messages\"");
-  if (!object["tools"].items().empty()) fail("\"tools\": conversations with tools are not read");
+  const Json object = parse_json(line, "JSON", kLineLimits);
+  if (!member(object, "messages").is_array()) fail("expected an object with a list \"messages\"");
+  if (has_items(member(object, "tools"))) fail("\"tools\": conversations with tools are not read");
   std::vector<Message> messages;
-  for (const JsonValue& each : object["messages"].items()) {
+  for (const Json& each : member(object, "messages")) {
     const auto reject = [&](const std::string& why) { fail("message {}: {}", {messages.size() + 1, why}); };
-    const JsonValue &role = each["role"], &content = each["content"];
-    if (!role.is_text()) reject("expected an object with a text \"role\"");
+    std::optional<std::string> role = as<std::string>(member(each, "role")), content = as<std::string>(member(each, "content"));
+    if (!role) reject("expected an object with a text \"role\"");
     const auto names = choices(Speaker());
-    const auto* const known = std::find(names.begin(), names.end(), role.text());
-    if (known == names.end()) reject("role '" + one_line(role.text()) + "', expected " + list_of<Speaker>());
-    if (!each["tool_calls"].items().empty()) reject("\"tool_calls\": conversations with tools are not read");
-    if (!content.is_text()) reject("\"content\" must be a text");
-    messages.push_back({static_cast<Speaker>(known - names.begin()), content.text()});
+    const auto* const known = std::find(names.begin(), names.end(), *role);
+    if (known == names.end()) reject("role '" + one_line(*role) + "', expected " + list_of<Speaker>());
+    if (has_items(member(each, "tool_calls"))) reject("\"tool_calls\": conversations with tools are not read");
+    if (!content) reject("\"content\" must be a text");
+    messages.push_back({static_cast<Speaker>(known - names.begin()), std::move(*content)});
   }
   if (messages.empty()) fail("\"messages\" is empty");
   return messages;

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/json/file.h"
+#include "core/json.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/byte_tokenizer.h"
@@ -97,16 +97,21 @@ std::vector<BpeTokenizer::Pair> read_merges(std::string_view text) {
 }
 
 Vocabulary read_vocabulary(std::string_view text) {
-  const JsonValue root = parse_json(text, "vocabulary");
-  if (!root.is_object() || root.keys().empty()) fail("vocabulary: expected an object of pieces and their ids");
+  const Json root = parse_json(text, "vocabulary");
+  if (!root.is_object() || root.empty()) fail("vocabulary: expected an object of pieces and their ids");
   return Vocabulary::of_json(root);
 }
 
-// A file of transformers next to vocab.json or vocab.txt. Next to gpt2-vocab.json, which can be one of several, no file counts.
-JsonFile file_next_to(const fs::path& vocabulary, const char* name) {
+// A file of transformers next to vocab.json or vocab.txt; empty if it does not exist. Next to gpt2-vocab.json, which can be one of several,
+// no file counts.
+std::string file_next_to(const fs::path& vocabulary, const char* name) {
   const bool has_prefix = vocabulary.stem() != "vocab" && vocabulary.stem() != "encoder";
-  return JsonFile::if_there(has_prefix ? "" : vocabulary.parent_path() / name);
+  const std::string path = vocabulary.parent_path() / name;
+  return !has_prefix && is_there(path) ? path : "";
 }
+
+// The object in a file; null without a file.
+Json read_if_there(const std::string& path) { return path.empty() ? Json() : read_json(path); }
 
 // Error: files of transformers next to a pair may give it another class than GPT-2's, or more tokens. Then its ids would be wrong.
 void check_is_gpt2(const std::string& vocabulary) {
@@ -115,12 +120,14 @@ void check_is_gpt2(const std::string& vocabulary) {
          "tokenizer.json",
         {said});
   };
-  const JsonFile config = file_next_to(vocabulary, "config.json");
+  const std::string path = file_next_to(vocabulary, "config.json");
+  const Json config = read_if_there(path);
   for (const auto& [key, gpt2] : {std::pair{"model_type", "gpt2"}, {"tokenizer_class", "GPT2Tokenizer"}})
-    if (const std::string name = config.text(key).value_or(gpt2); name != gpt2 && name != gpt2 + std::string("Fast"))
-      refuse(config.path() + ": " + key + ": " + one_line(name));
+    if (const std::string name = read_member<std::string>(config, key, path).value_or(gpt2);
+        name != gpt2 && name != gpt2 + std::string("Fast"))
+      refuse(path + ": " + key + ": " + one_line(name));
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"})
-    if (const JsonFile file = file_next_to(vocabulary, name); file.is_there()) refuse(file.path());
+    if (const std::string file = file_next_to(vocabulary, name); !file.empty()) refuse(file);
 }
 
 std::shared_ptr<const Tokenizer> open_pair(const std::string& merges, const std::string& vocabulary) {
@@ -136,11 +143,13 @@ std::shared_ptr<const Tokenizer> read_vocab_txt(const std::string& path, std::st
   std::vector<std::string> pieces;
   for (const std::string_view line : lines_of(text)) pieces.emplace_back(line);
   Vocabulary vocabulary(pieces);
-  const JsonFile config = file_next_to(path, "tokenizer_config.json");
+  const std::string config_path = file_next_to(path, "tokenizer_config.json");
+  const Json config = read_if_there(config_path);
+  const auto flag = [&](const char* key, bool otherwise) { return read_member<bool>(config, key, config_path).value_or(otherwise); };
   WordPieceOptions wordpiece;
-  wordpiece.text.lowercase = options.lowercase || config.flag("do_lower_case").value_or(config.is_there());
-  wordpiece.text.strip_accents = config.flag("strip_accents").value_or(wordpiece.text.lowercase);
-  wordpiece.text.ideographs = config.flag("tokenize_chinese_chars").value_or(true);
+  wordpiece.text.lowercase = options.lowercase || flag("do_lower_case", config.is_object());
+  wordpiece.text.strip_accents = flag("strip_accents", wordpiece.text.lowercase);
+  wordpiece.text.ideographs = flag("tokenize_chinese_chars", true);
   std::vector<AddedToken> special = bert_special_tokens(vocabulary);
   return std::make_shared<WordPieceTokenizer>(std::move(vocabulary), std::move(special), std::move(wordpiece));
 }

@@ -21,7 +21,7 @@ class PieceTokenizer : public Tokenizer {
   const Vocabulary& vocabulary() const { return vocabulary_; }
   // The ids from here on are of added tokens that the model does not know.
   int64_t model_size() const { return model_size_; }
-  std::string model_json() const final;
+  Json model_json() const final;
   // The piece for what is unknown; empty if the model has none.
   virtual const std::string& unknown() const = 0;
 
@@ -36,7 +36,7 @@ class PieceTokenizer : public Tokenizer {
   void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const final;
   size_t model_prefix(std::string_view text) const final;
   Marks model_marks() const override;
-  std::string hashed_model_json() const final;
+  Json hashed_model_json() const final;
 
   // The text in its normal form; the offset is for messages.
   using NormalForm = std::function<std::string(std::string_view text, int64_t offset)>;
@@ -49,8 +49,8 @@ class PieceTokenizer : public Tokenizer {
   virtual void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const = 0;
   // True where the text may be cut before byte `position`, so that both sides encode to the ids of the whole.
   virtual bool may_cut(std::string_view text, size_t position) const = 0;
-  // The JSON that has this text as the vocabulary of the model.
-  virtual std::string json_with(const std::string& vocabulary) const = 0;
+  // The JSON that has this as the vocabulary of the model.
+  virtual Json json_with(Json vocabulary) const = 0;
 
   // The id of a piece of the model, or -1.
   int32_t find_in_model(std::string_view piece) const;

@@ -6,7 +6,6 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "core/json/value.h"
 #include "data/formats/documents.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/piece_tokenizer.h"
@@ -62,7 +61,7 @@ DecodeState Tokenizer::state_after(std::span<const int64_t> ids) const {
 
 std::string Tokenizer::decode_end(DecodeState& state) const { return std::exchange(state.held, ""); }
 
-uint64_t Tokenizer::hash() const { return hash_bytes(hashed_json()); }
+uint64_t Tokenizer::hash() const { return hash_bytes(hashed_json().dump()); }
 
 // ---- <eos>
 
@@ -83,10 +82,9 @@ Marks Tokenizer::marks() const {
   return marks;
 }
 
-std::string Tokenizer::json_with_eos(const std::string& model) const {
+Json Tokenizer::with_eos(Json model) const {
   if (eos_ == Eos::none) return model;
-  return R"({"name":"eos","behind":")" + std::string(name_of(eos_)) + R"(","piece":)" + quoted_json(eos_piece_) + R"(,"tokenizer":)" +
-         model + "}";
+  return {{"name", "eos"}, {"behind", name_of(eos_)}, {"piece", eos_piece_}, {"tokenizer", std::move(model)}};
 }
 
 void Tokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
@@ -193,7 +191,7 @@ std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const Docu
   std::vector<EncodedPart> encoded;
   for (const Part& part : parts) encoded.push_back({static_cast<size_t>(part.piece - pieces.data()), part.is_first, {}});
   const int64_t first = tokenizer.marks().first, count = std::ssize(parts);
-  parallel_for_first_error(count, count > kFewParts ? kGrainOfMany : 1, [&](int64_t begin, int64_t end) {
+  parallel_for(count, count > kFewParts ? kGrainOfMany : 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) append_ids(tokenizer, parts[i], first, encoded[i].ids);
   });
   return encoded;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/choice.h"
+#include "core/json.h"
 
 namespace ricci {
 
@@ -66,12 +67,13 @@ class Tokenizer {
   // The text held back when no more tokens come: the bytes of a character that was never completed.
   std::string decode_end(DecodeState& state) const;
 
-  // Everything needed to build the same tokenizer again, as one JSON object.
-  std::string to_json() const { return json_with_eos(model_json()); }
+  // Everything needed to build the same tokenizer again, as one object; and as its text.
+  Json json() const { return with_eos(model_json()); }
+  std::string to_json() const { return json().dump(); }
   // The same without eos(), for programs that get its id from a config.
-  virtual std::string model_json() const = 0;
+  virtual Json model_json() const = 0;
   // The JSON as version 0.1.0 wrote it: its shards and checkpoints hold hashes of that text.
-  std::string hashed_json() const { return json_with_eos(hashed_model_json()); }
+  Json hashed_json() const { return with_eos(hashed_model_json()); }
   // Equal for equal tokenizers; kept with token files.
   uint64_t hash() const;
 
@@ -89,10 +91,10 @@ class Tokenizer {
   virtual Marks model_marks() const { return {}; }
   // Appends the bytes of an id inside the vocabulary. Of the state it may read and write at_start.
   virtual void append_text(int64_t id, DecodeState& state, std::string& text) const = 0;
-  virtual std::string hashed_model_json() const { return model_json(); }
+  virtual Json hashed_model_json() const { return model_json(); }
 
  private:
-  std::string json_with_eos(const std::string& model) const;
+  Json with_eos(Json model) const;
   void append_text_or_line_end(int64_t id, DecodeState& state, std::string& text) const;
   Eos eos_ = Eos::none;
   std::string eos_piece_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/json/value.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/unicode.h"
 
@@ -15,17 +14,16 @@ Vocabulary::Vocabulary(const std::vector<std::string>& pieces) {
   for (const std::string& piece : pieces) add(piece, size());
 }
 
-Vocabulary Vocabulary::of_json(const JsonValue& object) {
-  const int64_t most = std::min(kMaxPieces, 2 * static_cast<int64_t>(object.keys().size()) + kSpareIds);
+Vocabulary Vocabulary::of_json(const Json& object) {
+  const int64_t most = std::min(kMaxPieces, 2 * static_cast<int64_t>(object.size()) + kSpareIds);
   Vocabulary vocabulary;
-  vocabulary.ids_.reserve(object.keys().size());
-  for (size_t i = 0; i < object.keys().size(); ++i) {
-    const std::string& piece = object.keys()[i];
-    if (!object.items()[i].is_integer()) fail("vocabulary: the id of '{}' is not an integer", {one_line(piece)});
-    const int64_t id = object.items()[i].integer();
-    if (id < 0 || id >= most)
-      fail("vocabulary: the id {} of '{}', one of {} pieces, is not in 0 ... {}", {id, one_line(piece), object.keys().size(), most - 1});
-    vocabulary.add(piece, id);
+  vocabulary.ids_.reserve(object.size());
+  for (const auto& [piece, value] : object.get_ref<const Json::object_t&>()) {
+    const std::optional<int64_t> id = as<int64_t>(value);
+    if (!id) fail("vocabulary: the id of '{}' is not an integer", {one_line(piece)});
+    if (*id < 0 || *id >= most)
+      fail("vocabulary: the id {} of '{}', one of {} pieces, is not in 0 ... {}", {*id, one_line(piece), object.size(), most - 1});
+    vocabulary.add(piece, *id);
   }
   return vocabulary;
 }
@@ -37,12 +35,13 @@ int32_t Vocabulary::find(std::string_view piece) const {
 
 void Vocabulary::add(std::string_view piece, int64_t id) {
   if (id >= kMaxPieces) fail("vocabulary: more than {} pieces", {kMaxPieces});
-  if (const int32_t before = find(piece); before >= 0) fail("vocabulary: '{}' has the ids {} and {}", {one_line(piece), before, id});
+  const std::string& text = texts_.emplace_back(piece);
+  const auto [known, is_new] = ids_.emplace(text, static_cast<int32_t>(id));
+  if (!is_new) fail("vocabulary: '{}' has the ids {} and {}", {one_line(piece), known->second, id});
   if (id >= size()) pieces_.resize(static_cast<size_t>(id) + 1, nullptr);
   const std::string*& place = pieces_[static_cast<size_t>(id)];
   if (place) fail("vocabulary: '{}' and '{}' have the same id {}", {one_line(*place), one_line(piece), id});
-  place = &texts_.emplace_back(piece);
-  ids_.emplace(*place, static_cast<int32_t>(id));
+  place = &text;
 }
 
 namespace {

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace ricci {
+#include "core/json.h"
 
-class JsonValue;
+namespace ricci {
 
 inline constexpr int64_t kMaxPieces = int64_t{1} << 24;
 inline constexpr int64_t kSpareIds = 1024;  // ids that a file may leave out
@@ -24,7 +24,7 @@ class Vocabulary {
   explicit Vocabulary(const std::vector<std::string>& pieces);
   // An object of pieces and their ids. Some ids may be missing. Errors: an id that is no integer, negative, or so large that more than half
   // of the ids and kSpareIds would have no piece; an id or a piece twice.
-  static Vocabulary of_json(const JsonValue& object);
+  static Vocabulary of_json(const Json& object);
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }  // the largest id and one
   int64_t count() const { return static_cast<int64_t>(texts_.size()); }  // less, if ids are missing

@@ -146,7 +146,7 @@ struct BottomUp {
 };
 
 inline void visit_fields(BottomUpConfig& c, const Fields& field) {
-  field("chain", c.chain, "a scale reads what the next finer one made of its cells; false: the token embeddings");
+  field("chain", c.chain, "a scale reads the output of the next finer scale; false: the token embeddings");
 }
 
 }  // namespace ricci

@@ -157,12 +157,12 @@ constexpr auto choices(LossFrom) { return std::array{"0", "first_full"}; }
 
 inline void visit_fields(TopDownConfig& c, const Fields& field) {
   field("shift", c.shift, "when a finer scale reads a coarse cell: tight, as soon as it is complete; block, one finer cell later");
-  field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first that reads every scale");
+  field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first one that reads every scale");
   field("bag_weights", c.bag_weights,
       "for each coarse scale the weight, in the loss of training, of how well its cells predict which tokens are in the next one, a mean "
       "over "
       "the cells of a micro-batch; one number: the same for each; null: 0")
-      .not_negative();
+      .at_least(0);
 }
 
 }  // namespace ricci

@@ -27,11 +27,11 @@ struct Sampling {
 };
 
 inline void visit_fields(Sampling& c, const Fields& field) {
-  field("temperature", c.temperature, "logits are divided by it; 0: always the most probable token");
+  field("temperature", c.temperature, "divisor of the logits; 0: always the most probable token");
   field("top_k", c.top_k, "draw from the k most probable tokens; 0: from all");
   field("top_p", c.top_p, "draw from the most probable tokens that together have this probability");
   field("min_p", c.min_p, "draw from tokens with at least this share of the largest probability");
-  field("seed", c.seed, "of the draws");
+  field("seed", c.seed, "seed of the random draws");
 }
 
 // Errors: temperature below 0, top_k below 0, top_p outside (0, 1], min_p outside [0, 1].

@@ -47,7 +47,7 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("norm_kind", c.norm_kind, "layer norm, or RMS norm, which has no mean and no bias (preset)").decides().follows();
   field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases (preset)").follows();
   field("norm_eps", c.norm_eps, "added to the variance or the mean square of every norm").positive();
-  field("gated", c.gated, "fc makes a gate, whose activation multiplies an equal number of other columns (with silu: SwiGLU) (preset)")
+  field("gated", c.gated, "half of the columns of fc are a gate: their activation multiplies the other half (with silu: SwiGLU) (preset)")
       .follows();
   field(
       "fused_gelu", c.fused_gelu, "on GPUs, the products of the feed-forward layer compute gelu_tanh and its slope, too; it needs biases");

@@ -49,16 +49,16 @@ struct EmbeddingConfig {
 };
 
 inline void visit_fields(EmbeddingConfig& c, const Fields& field) {
-  field("positions", c.positions, "what marks a position (preset)").decides().follows();
+  field("positions", c.positions, "encoding of positions (preset)").decides().follows();
   field("scale_embedding", c.scale_embedding, "token embeddings times sqrt(d) (preset)").follows();
   const bool turns = c.positions == PositionKind::rope, scaled = turns && c.rope.scaling != RopeScaling::none;
   const Fields rope = field.when(turns, "positions: rope"), scaling = field.when(scaled, "rope_scaling: linear, llama3"),
                llama3 = field.when(turns && c.rope.scaling == RopeScaling::llama3, "rope_scaling: llama3");
-  rope("rope_theta", c.rope.theta, "pair i of r columns turns by theta^(-2i/r) a position").positive();
-  rope("rope_fraction", c.rope_fraction, "the part of a head's columns that turns, the first ones").within({0, 1, false});
-  rope("rope_scaling", c.rope.scaling, "how angles are made smaller for contexts longer than the trained one").decides();
-  scaling("rope_factor", c.rope.factor, "what angles are divided by; for llama3 the angles of long wavelengths").positive();
-  llama3("rope_low", c.rope.low, "wavelengths above rope_trained_ctx / rope_low are scaled by the whole factor").positive();
+  rope("rope_theta", c.rope.theta, "theta: pair i of r columns is rotated by theta^(-2i/r) per position").positive();
+  rope("rope_fraction", c.rope_fraction, "the part of a head's columns that is rotated, from the first one").within({0, 1, false});
+  rope("rope_scaling", c.rope.scaling, "how angles shrink for contexts longer than the trained one").decides();
+  scaling("rope_factor", c.rope.factor, "divisor of the angles; for llama3, of the angles of long wavelengths").positive();
+  llama3("rope_low", c.rope.low, "wavelengths above rope_trained_ctx / rope_low are scaled by the full factor").positive();
   llama3("rope_high", c.rope.high, "wavelengths below rope_trained_ctx / rope_high are not scaled").positive();
   llama3("rope_trained_ctx", c.rope.trained_ctx, "the context before the scaling").in(1, kLargestSize);
 }

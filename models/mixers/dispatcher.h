@@ -95,10 +95,10 @@ struct Dispatcher {
 };
 
 inline void visit_fields(DispatcherConfig& c, const Fields& field) {
-  field("heads", c.heads, "slices of the width with coefficients of their own; they divide d").in(1, kLargestSize);
-  field("share_heads", c.share_heads, "all heads have the same weights, and each reads its own slice alone");
-  field("coef_act", c.coef_act, "what makes coefficients of the map's results");
-  field("levels", c.levels, "a layer reads 2^levels positions; null: what ctx needs").in(1, 30);
+  field("heads", c.heads, "parts of the width that have their own coefficients; they divide d").in(1, kLargestSize);
+  field("share_heads", c.share_heads, "all heads have the same weights, and each reads only its part of the width");
+  field("coef_act", c.coef_act, "the function that turns the map's outputs into coefficients");
+  field("levels", c.levels, "a layer reads 2^levels positions; null: enough for ctx").in(1, 30);
   field("drop_level0", c.drop_level0, "dropout may skip the level that reads the position before");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }

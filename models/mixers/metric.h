@@ -109,7 +109,7 @@ struct IdentityForm {
 
 inline void visit_fields(FormConfig& c, const Fields& field) {
   visit_fields(static_cast<AttentionConfig&>(c), field);
-  field("value_proj", c.value_proj, "the values are a projection of their own, not the keys' one");
+  field("value_proj", c.value_proj, "the values have their own projection; false: they share that of the keys");
 }
 
 inline void check(const FormConfig& c, const MixerShape& shape) { check(static_cast<const AttentionConfig&>(c), shape); }

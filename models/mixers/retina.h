@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/range.h"
+#include "core/fields.h"
 #include "models/mixers/attention.h"
 #include "models/scales/attention.h"
 #include "models/scales/resample.h"
@@ -92,9 +92,11 @@ struct RetinaAttention {
 constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
 
 inline void visit_fields(RetinaConfig& c, const Fields& field) {
-  field("windows", c.windows, "per scale how many tokens back its heads look, from lo to hi, the token itself being 0; null: everything");
+  field(
+      "windows", c.windows, "for each scale, how many tokens back its heads look, from lo to hi; 0 is the token itself; null: all tokens");
   field("cell_rule", c.cell_rule, "a window holds the cells that are inside it, or all that end in it");
-  field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: the same number for each, in their order");
+  field("head_groups", c.head_groups,
+      "for each head, the index of its scale, from 0; null: the scales share the heads equally, in their order");
 }
 
 static_assert(Mixer<RetinaAttention>);

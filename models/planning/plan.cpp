@@ -84,8 +84,9 @@ class PeakNotes {
       : device_(device), before_(memory_use(device).current), by_use_(by_use), memory_(memory) {}
   void begin_steps() { steps_ = true; }
 
-  // Called with the bytes of each tensor before they are counted.
-  void operator()(int64_t bytes) {
+  // Called with the bytes of each tensor before they are counted, and with -1 when it is released.
+  void operator()(const void*, int64_t bytes) {
+    if (bytes < 0) return;
     const int64_t now = memory_use(device_).current + bytes - before_;
     if (!by_use_) memory_.peak = std::max(memory_.peak, now);
     if (!by_use_ || (now <= memory_.peak && !steps_)) return;
@@ -195,18 +196,21 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   const Device device = dry_device(shape);
   Plan plan;
   PeakNotes notes(device, plan, by_use);
-  const DryRun dry(device, std::ref(notes));
+  const DryRun dry(device);
+  RecordedBlock recorded;
+  bool is_recording = false;
+  const RequestWatch watch(device, [&](const void* block, int64_t bytes) {
+    notes(block, bytes);
+    if (is_recording) recorded(block, bytes);
+  });
   Setup training(config, optimizer, shape, device);
   plan.parameters = training.trained_numbers();
   notes.begin_steps();
   training.step(0);  // makes what later steps find
   const trace::Counter counter;
-  RecordedBlock recorded;
-  {
-    const RequestWatch watch(
-        device, [](int64_t) {}, std::ref(recorded));
-    training.step(1);
-  }
+  is_recording = true;
+  training.step(1);
+  is_recording = false;
   plan.work = counter.work();
   if (const auto sum = plan.work.find("sum of gradients"); sum != plan.work.end()) plan.summed = static_cast<int64_t>(sum->second.bytes);
   plan.recorded = shape.cuda_graph ? recorded.bytes() : 0;
@@ -235,7 +239,7 @@ StepMemory measure_step(const ModelConfig& config, const OptimizerConfig& optimi
 std::string tape_of_step(const ModelConfig& config, const StepShape& shape) {
   check_shape(config, shape);
   const Device device = dry_device(shape);
-  const DryRun dry(device, [](int64_t) {});
+  const DryRun dry(device);
   const Setup training(config, {}, shape, device);
   const Training on;
   const Tape tape;

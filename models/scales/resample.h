@@ -25,9 +25,9 @@ struct DownConfig {
 };
 
 inline void visit_fields(DownConfig& c, const Fields& field) {
-  field("down", c.down, "what a coarser scale reads of the positions of a cell").decides();
+  field("down", c.down, "how the positions of a cell become one input of a coarser scale").decides();
   const Fields of_conv = field.when(c.down == Down::conv, "down: conv");
-  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers, the last one the cell itself").in(1, 1024);
+  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers, the cell itself last").in(1, 1024);
 }
 
 struct Downsample {

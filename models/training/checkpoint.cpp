@@ -35,6 +35,17 @@ Metadata metadata_of(const TrainState& state, const Optimizer& optimizer) {
   return metadata;
 }
 
+template <class Number> Number number_in(const Metadata& metadata, const std::string& path, const char* key) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) fail("{}: its metadata has no {}", {path, key});
+  const std::string& text = found->second;
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    fail("{}: its metadata has {} = '{}', expected a number", {path, key, text});
+  return value;
+}
+
 // From these numbers. If there is an optimizer, it gets its own, and this thread its random state.
 TrainState state_of(const Metadata& metadata, const std::string& path, Optimizer* optimizer) {
   const auto number = [&](const char* key) { return number_in<uint64_t>(metadata, path, key); };
@@ -72,10 +83,10 @@ void check_tensors(const SafetensorsFile& file, const NamedTensors& expected, Ho
 
 }  // namespace
 
-void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more) {
+void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more) {
   Metadata metadata = metadata_of(state, optimizer);
   metadata.insert(more.begin(), more.end());
-  save_checked_safetensors(place, tensors_of(model, optimizer), metadata, to_host);
+  save_safetensors(path, tensors_of(model, optimizer), metadata, to_host);
 }
 
 TrainState read_train_state(const SafetensorsFile& file) { return state_of(file.metadata(), file.path(), nullptr); }
@@ -120,7 +131,7 @@ std::string Checkpoints::name_of(int64_t step) { return fmt::format("step-{:08}.
 
 std::vector<int64_t> Checkpoints::steps() const {
   std::set<int64_t> found;
-  for (const std::string& name : folder ? folder->names() : std::vector<std::string>()) {
+  for (const std::string& name : is_there(folder) ? names_in(folder) : std::vector<std::string>()) {
     int64_t step = -1;
     if (name.starts_with("step-")) std::from_chars(name.data() + 5, name.data() + name.size(), step);
     if (step >= 0 && name == name_of(step)) found.insert(step);
@@ -135,7 +146,7 @@ std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<voi
     const int64_t step = all.back();
     all.pop_back();
     try {
-      std::optional<SafetensorsFile> found = SafetensorsFile::find(place(step));
+      std::optional<SafetensorsFile> found = SafetensorsFile::find(path(step));
       if (found) found->verify();
       else if (steps() != listed) all = listed = steps();  // a training at work has removed it since the folder was listed
       if (found && !fault.empty()) warn(fault + "; the checkpoint of step " + std::to_string(step) + " is used");
@@ -153,7 +164,7 @@ void Checkpoints::prune(const TrainState& state, int64_t count) const {
   for (auto step = all.rbegin(); step != all.rend(); ++step) {
     const bool is_recent = *step <= state.step && count-- > 0;
     try {
-      if (!is_recent && *step != state.best_step) remove_file(place(*step));
+      if (!is_recent && *step != state.best_step) remove_file(path(*step));
     } catch (const Error&) {  // it is tried again after the next save
     }
   }

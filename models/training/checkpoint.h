@@ -36,8 +36,8 @@ struct TrainState {
 inline constexpr int64_t kMaxSteps = int64_t{1} << 31;         // more than any training takes; numbers of tokens fit into 64 bits
 inline constexpr const char* kOptimizerPrefix = "optimizer.";  // names in a checkpoint that begin with it are not parameters
 
-// Writes all of it, with the random state of this thread and the metadata in `more`. Errors: as for save_checked_safetensors.
-void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
+// Writes all of it, with the random state of this thread and the metadata in `more`. Errors: as for save_safetensors.
+void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
 
 // Fills the model and the optimizer in place, and sets the random state of this thread. Errors name the file and the tensor that does not
 // fit.
@@ -54,11 +54,11 @@ void load_weights(Model& model, const SafetensorsFile& file);
 
 // The checkpoints of a run. A training at work can add and remove some at any time; a file that has been opened stays readable.
 struct Checkpoints {
-  std::optional<Folder> folder;  // nothing if it does not exist
+  std::string folder;
 
   static std::string name_of(int64_t step);
-  FilePlace place(int64_t step) const { return {folder.value(), name_of(step)}; }
-  std::vector<int64_t> steps() const;  // rising
+  std::string path(int64_t step) const { return folder + "/" + name_of(step); }
+  std::vector<int64_t> steps() const;  // rising; none if there is no folder
   // The newest that is as it was written, or nothing if none was. `warn` gets a line if newer ones are damaged. Error: all are.
   std::optional<SafetensorsFile> newest_sound(const std::function<void(const std::string& line)>& warn) const;
   // Keeps the last `count` up to step, and the best; removes the others, those beyond step included.

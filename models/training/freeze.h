@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/nearest.h"
 #include "models/model.h"
 
 namespace ricci {

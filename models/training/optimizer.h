@@ -32,14 +32,14 @@ constexpr auto choices(OptimizerConfig::Kind) { return std::array{"adamw", "adam
 
 inline void visit_fields(OptimizerConfig& c, const Fields& field) {
   const bool sgd = c.kind == OptimizerConfig::Kind::sgd;
-  field("optimizer", c.kind, "adamw decays weights apart from the gradient, adam and sgd as a part of it").decides();
+  field("optimizer", c.kind, "adamw decays weights separately from the gradient, adam and sgd as a part of it").decides();
   const Fields of_adam = field.when(!sgd, "optimizer: adamw, adam"), of_sgd = field.when(sgd, "optimizer: sgd");
   of_adam("beta1", c.beta1, "decay of the mean gradient").below_one();
   of_adam("beta2", c.beta2, "decay of the mean squared gradient").below_one();
   of_adam("eps", c.eps, "added to the root of the mean squared gradient").positive();
   of_sgd("momentum", c.momentum, "decay of the sum of gradients; 0: none").below_one();
   of_sgd("nesterov", c.nesterov, "Nesterov's momentum");
-  field("weight_decay", c.weight_decay, "of matrices and embeddings; biases and the gains of norms never decay").not_negative();
+  field("weight_decay", c.weight_decay, "of matrices and embeddings; biases and the gains of norms never decay").at_least(0);
   field("decay_embeddings", c.decay_embeddings, "the tables of tokens and positions decay too");
 }
 

@@ -57,14 +57,14 @@ inline void visit_fields(Schedule& c, const Fields& field) {
   field("schedule", c.kind, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls at the end only").decides();
   field("lr", c.lr, "highest learning rate").positive();
   const Fields falling = field.when(c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
-  falling("min_lr", c.min_lr, "learning rate where the schedule ends").not_negative();
+  falling("min_lr", c.min_lr, "learning rate where the schedule ends").at_least(0);
   const Fields ending = field.when(c.ends(), "schedule: cosine, linear, wsd");
-  ending("schedule_steps", c.steps, "step at which the schedule ends, whatever `steps` becomes; null: steps of the first start")
+  ending("schedule_steps", c.steps, "step at which the schedule ends, also if `steps` is raised later; null: `steps` of the first start")
       .at_least(1)
       .may_change();
-  field("warmup", c.warmup, "steps of linear growth up to lr").at_least(0);
+  field("warmup", c.warmup, "steps over which the learning rate grows linearly to lr").at_least(0);
   const Fields wsd = field.when(c.kind == Schedule::Kind::wsd, "schedule: wsd");
-  wsd("decay_fraction", c.decay_fraction, "part of all steps in which the learning rate falls").within({0, 1});
+  wsd("decay_fraction", c.decay_fraction, "part of the steps, at the end, over which the learning rate falls").within({0, 1});
 }
 
 }  // namespace ricci

@@ -6,7 +6,7 @@
 
 #include "autograd/random.h"
 #include "autograd/tape.h"
-#include "core/range.h"
+#include "core/fields.h"
 #include "cuda/ranks/ranks.h"
 #include "models/layers/inputs.h"
 #include "models/model.h"

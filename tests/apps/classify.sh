@@ -45,23 +45,26 @@ accept 'a vocabulary made from the documents' train "${small[@]}" "${tsv[@]}" na
 accept 'a mixture' train "${small[@]}" "${tsv[@]/#data=*/data=[reviews.tsv, reviews.tsv]}" name=mixed weights='[1, 2]' steps=2
 
 # ---- Evaluation
-prints 'evaluation on the documents that were left out' '^reviews\.tsv \(validation\): 20 documents, context 32: [0-9.]* nats per document, accuracy [01]\.[0-9]*, macro F1 [01]\.[0-9]*$' eval words
+prints 'evaluation on the documents that were left out' '^reviews\.tsv \(validation\): 20 documents, context 32$' eval words
+shows 'by its numbers' '^[0-9.]* nats per document, accuracy [01]\.[0-9]*, macro F1 [01]\.[0-9]*$'
 told=$(grep '"val_accuracy":[01]' runs/words/metrics.jsonl | tail -1 | sed -E 's/.*"val_accuracy":([0-9.]*).*/\1/')
 shows 'with the accuracy that the training told' "accuracy $(printf '%.4f' "$told"), macro"
 prints 'evaluation on a file, of all documents' '^reviews\.tsv: 200 documents' eval words --data reviews.tsv
 cp out expected
-sed -n '2,$p' out >matrix
+sed -n '3,$p' out >matrix
 accept 'smaller shards' "${labelled[@]}" --shard-tokens 500 --output smaller
 accept 'evaluation on shards' eval words --data smaller
 is 'is the same' "$(sed 's/^[^:]*:/smaller:/' expected)" cat out
-prints 'two classifiers have a line each' '^runs/words, reviews\.tsv: 200 documents' eval words numbers --data reviews.tsv
+prints 'two classifiers have their lines' '^runs/words, reviews\.tsv: 200 documents' eval words numbers --data reviews.tsv
 shows 'the second' '^runs/numbers, reviews\.tsv: 200 documents'
+verdict 'which fit on a terminal' "$(awk 'length > 80' out)"
 prints 'as JSON, with the names of the labels' '"negative"' eval words numbers --data reviews.tsv --json
 refuse 'windows of documents' 1 '--stride: runs/tsv reads whole documents, not windows' eval runs/tsv --stride 3
 
 # ---- Prediction
 accept 'texts' predict words 'good great film' 'awful film'
 is 'a line each' $'positive  negative P  positive P  good great film\nnegative  negative P  positive P  awful film' sed -E 's/[01]\.[0-9]{4}/P/g' out
+verdict 'that fits on a terminal' "$(awk 'length > 80' out)"
 verdict 'probabilities' "$(awk '{ if ($3 + $5 < 0.9998 || $3 + $5 > 1.0002) print }' out)"
 cp out expected
 printf 'good great film\r\nawful film\n' >lines.txt

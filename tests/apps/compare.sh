@@ -13,7 +13,8 @@ small=(pair.yaml steps=4 eval_every=2 checkpoint_every=2)
 equal=(compare "${small[@]}" --equal parameters --change ff)
 
 accept 'plans' "${equal[@]}" --plan
-is 'a row for each model' $'9\nvanilla\ntop-down' awk 'NR == 2 { print NF } NR > 2 { print $1 }' out
+is 'a row for each model' $'8\nvanilla\ntop-down' awk 'NR == 2 { print NF } NR > 2 { print $1 }' out
+narrow 'plans'
 holds 'nothing trained' [ ! -e runs ]
 accept 'before training' compare "${small[@]}" --plan --json
 holds 'there is no loss' eval "! grep -E 'nats|perplexity|interval|runs' out"
@@ -35,55 +36,88 @@ is 'the report tells the build that made it' "$(grep '^ "build": "ricci' first.j
 run "${equal[@]}" --seeds 1,2,3
 is 'one seed more: two trainings more' 2 grep -c '^run [56] of 6' err
 is 'without samples of text' 0 grep -c '^sample after' err
+narrow 'three seeds'
 shows 'and the difference seed by seed' '^top-down minus vanilla: [+-][0-9.]+ \+-[0-9.]+ nats/token \(95%, seed by seed\)$'
 
 run compare "${small[@]}" --name sampled --only vanilla sample.tokens=5 -o sampled.html
 is 'samples can be asked for' 1 grep -c '^sample after' err
 shows 'the page is told' '^saved sampled\.html$'
 
-# ---- Stopped and interrupted: the child saves, and the same command goes on to the same bits
-# ignores PROCESS SIGNAL, is_in PROCESS STATE (R, S, T: stopped). train_in NAME: the process that trains the first model, after its first step.
-ignores() { (( 0x$(awk '/^SigIgn/ { print $2 }' "/proc/$1/status") >> ($2 - 1) & 1 )); }
+# ---- Stopped and interrupted: the child saves, and the same command continues to the same bits
+# ignores PROCESS SIGNAL, awaits PROCESS SIGNAL: it was sent, and has not come. is_in PROCESS STATE (R, S, T: stopped).
+has_signal() { (( 0x$(awk "/^$1/ { print \$2 }" "/proc/$2/status") >> ($3 - 1) & 1 )); }
+ignores() { has_signal SigIgn "$@"; }
+awaits() { has_signal ShdPnd "$@"; }
 is_in() { grep -q "^State:	$2" "/proc/$1/status"; }
-train_in() {
+# begin NAME ARGUMENT ...: a comparison in a process group of its own, as a shell starts it; $child trains its first model, which has had a step.
+begin() {
+  set -m
+  start compare "${slow[@]}" --name "$@"
+  set +m
   await "[ -s runs/$1_slow_1/metrics.jsonl ]"
   child=$(tr -d ' ' <"/proc/$background/task/$background/children")
 }
-interrupted() { verdict "$1" "$([ "$2" = 0 ] && tail -1 background.err | grep -qx "interrupted $3; the same command goes on" || shown background.err)"; }
+interrupted() { verdict "$1" "$([ "$2" = 0 ] && tail -1 background.err | grep -qx "interrupted $3; the same command continues" || shown background.err)"; }
+saved() { holds "$1: the child has saved and ended" eval "ls runs/$1_slow_1/checkpoints | grep safetensors && ! kill -0 $child"; }
 printf 'slow: [tiny.yaml, model.d=64, model.layers=6]\nfast: tiny.yaml\n' >slow.yaml
 slow=(slow.yaml steps=400 batch=4 log_every=1 checkpoint_every=0)
-set -m  # a process group of its own, which a shell could continue: others are not stopped by SIGTSTP
-start compare "${slow[@]}" --name long
-set +m
-train_in long
-kill -TSTP "$background"
+begin long
+kill -TSTP -- -"$background"
 await "is_in $background T && is_in $child T"
 holds 'Ctrl-Z stops the comparison and its training' eval "is_in $background T && is_in $child T"
-kill -CONT "$background"
+kill -CONT -- -"$background"
 await "! is_in $background T && ! is_in $child T"
-holds 'both go on' eval "! is_in $background T && ! is_in $child T"
-kill -INT "$background"
+kill -INT -- -"$background"
 ended
-interrupted 'an interrupted comparison ends well' $? 'in run 1 of 2'
-holds 'the child has saved and ended' eval 'ls runs/long_slow_1/checkpoints | grep safetensors'
+interrupted 'Ctrl-C ends it well' $? 'in run 1 of 2'
+saved long
 for name in long whole; do
-  run compare "${slow[@]}" --name $name
-  verdict "$name runs to the end" "$([ $? = 0 ] && grep -q '^fast ' out || echo no)"
+  run compare "${slow[@]}" --name $name --json
+  verdict "$name runs to the end" "$([ $? = 0 ] && grep -q '"name": "fast"' out || echo no)"
+  grep -E '^ *"(name|least_nats|perplexity|nats)":' out >$name.numbers
 done
 verdict 'to the bits of one that was not interrupted' "$(cmp <(tensors runs/long_slow_1/model.safetensors) <(tensors runs/whole_slow_1/model.safetensors) 2>&1)"
+same 'and to the same table' long.numbers whole.numbers
+
+# Whoever sends it, and to the comparison only or to both.
+for signal in INT TERM; do
+  begin only_$signal steps=1000000
+  kill -$signal "$background"
+  ended
+  interrupted "$signal to the comparison only" $? 'in run 1 of 2'
+  saved only_$signal
+done
+begin both steps=1000000
+kill -TERM -- -"$background"
+ended
+interrupted 'TERM to both' $? 'in run 1 of 2'
+saved both
+begin twice steps=1000000
+kill -STOP "$child" # it cannot save before the second one
+kill -INT -- -"$background"
+await '! awaits "$background" 2'
+kill -INT -- -"$background"
+ended
+is 'the second Ctrl-C ends it' 130 echo $?
+await '! kill -0 "$child" 2>/dev/null'
+holds 'and the child' eval '! kill -0 "$child"'
+begin killed steps=1000000
+kill -KILL "$background"
+ended
+await '! kill -0 "$child" 2>/dev/null'
+holds 'the child of a killed comparison ends' eval '! kill -0 "$child"'
 
 (trap '' HUP; exec "$build/ricci-compare" "${slow[@]}" steps=1000000 --name ignoring >background.out 2>background.err </dev/null) & background=$!
-train_in ignoring
+await '[ -s runs/ignoring_slow_1/metrics.jsonl ]'
+child=$(tr -d ' ' <"/proc/$background/task/$background/children")
 for process in "$background" "$child"; do holds 'SIGHUP that was ignored stays ignored' ignores "$process" 1; done
-holds 'SIGTTOU does not stop the child' ignores "$child" 22
-holds 'SIGINT and SIGTERM end it' eval '! ignores "$child" 2 && ! ignores "$child" 15'
 kill -HUP "$background"
 records=$(grep -c '' runs/ignoring_slow_1/metrics.jsonl)
 await '[ "$(grep -c "" runs/ignoring_slow_1/metrics.jsonl)" -gt $((records + 1)) ]'
 holds 'SIGHUP is ignored' kill -0 "$background" "$child"
-kill -INT "$background"
+kill -TERM "$background"
 ended
-interrupted 'SIGINT is not' $? 'in run 1 of 2'
+interrupted 'SIGTERM is not' $? 'in run 1 of 2'
 
 # ---- Interrupted when the child cannot save yet: nothing is lost, and it is no error
 # It reads a text and makes a vocabulary before its first step, for seconds.
@@ -93,22 +127,15 @@ await 'grep -q "^run 1 of 2: " background.err'
 kill -INT "$background"
 ended
 interrupted 'an interruption at once ends well' $? 'in run 1 of 2'
-# The request comes while the child is still a copy of this program.
-RICCI_SIGNAL_FORKED=15 LD_PRELOAD=$build/libricci-signal-at.so start compare "${small[@]}" --name forked
-ended
-interrupted 'so does one before the child is another program' $? 'in run 1 of 2'
-for name in early forked; do holds "$name: before the first step" [ ! -e runs/${name}_vanilla_1/metrics.jsonl ]; done
-RICCI_SIGNAL_ENDING=2 LD_PRELOAD=$build/libricci-signal-at.so start compare "${small[@]}" --name between
-ended
-interrupted 'and one between two trainings' $? 'before run 2 of 2'
-holds 'does not begin the next' [ -e runs/between_vanilla_1/model.safetensors -a ! -e runs/between_top-down_1 ]
+holds 'before the first step' [ ! -e runs/early_vanilla_1/metrics.jsonl ]
 
 # ---- A training that ends without a model is an error, whatever the end; nobody interrupted
 mkdir ends
 cp "$build"/{ricci-compare,libricci_programs.so} ends
+# trains_as SCRIPT: in the place of ricci-train.
+trains_as() { printf '#!/bin/sh\n%s\n' "$1" >ends/ricci-train && chmod +x ends/ricci-train; }
 for end in 'exit 0' 'exit 3' 'kill -KILL $$' 'kill -TERM $$'; do
-  printf '#!/bin/sh\n%s\n' "$end" >ends/ricci-train
-  chmod +x ends/ricci-train
+  trains_as "$end"
   case $end in
     'exit 0') line='runs/end_vanilla_1: the run is not finished; the same command continues it' ;;
     'exit 3') line='runs/end_vanilla_1: ricci-train ended with exit code 3' ;;
@@ -118,6 +145,10 @@ for end in 'exit 0' 'exit 3' 'kill -KILL $$' 'kill -TERM $$'; do
   ends/ricci-compare "${small[@]}" --name end -o end.svg >out 2>err
   verdict "$end" "$([ $? = 1 ] && tail -1 err | grep -qx "ricci-compare: $line" && [ ! -s out ] && [ ! -e end.svg ] || shown err)"
 done
+trains_as "'$build/ricci-train' \"\$@\"; kill -TERM \$PPID"
+ends/ricci-compare "${small[@]}" --name between >out 2>err
+verdict 'a request between two trainings' "$([ $? = 0 ] && tail -1 err | grep -qx 'interrupted before run 2 of 2; the same command continues' || shown err)"
+holds 'does not begin the next' [ -e runs/between_vanilla_1/model.safetensors -a ! -e runs/between_top-down_1 ]
 
 # ---- The same tokens for all, whatever their losses leave out
 cat >scored.yaml <<'END'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ricci lists the programs as they describe themselves, and starts them: with their words, their exit codes and what they print. Manual
-# pages and completion ask the programs for their words. What a user types by mistake is answered with what was meant.
+# ricci lists the programs as they describe themselves, and starts them: with their words, their exit codes and what they print. --help of
+# each program and command fits a terminal and ends with examples. What a user types by mistake is answered with what was meant.
 #   front_door.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
@@ -18,11 +18,12 @@ door() {
 
 names=$(cd "$root/apps" && grep -l '^int main(' {run,lab,interop}/*.cpp | sed -E 's|.*/(.*)\.cpp|\1|' | sort)
 door 'the list' 0 ''
-is 'every program, and no other' "$names" eval "awk '{ print \$1 }' out | sort"
+is 'every program, and no other' "$names" eval "sed -nE 's/^  ([a-z]+) .*/\\1/p' out | sort"
 cp out list
-while read -r name summary; do
-  [ "$summary" = "$("$build/ricci-$name" --help | head -n 1)" ] && [ -n "$summary" ] || verdict "$name in its own words" "$summary"
-done <list
+for name in $names; do
+  summary=$("$build/ricci-$name" --help | sed '/^Usage:/,$d' | xargs -d '\n')
+  holds "$name in its own words" grep -qF " $name $summary " <(tr -s ' \n' '  ' <list | tr -s ' ')
+done
 for word in help --help; do
   door "ricci $word" 0 '' $word
   verdict 'tells the usage and the programs' "$(grep -q '^ricci PROGRAM' out || echo no usage; grep -vxF -f out list)"
@@ -51,60 +52,54 @@ mkdir alone && cp "$build/ricci" alone
 LD_LIBRARY_PATH=$build alone/ricci train >out 2>err </dev/null
 verdict 'a program that does not stand beside it' "$([ $? = 1 ] && grep -qE '^ricci: .*/alone/ricci-train: No such file or directory$' err || echo 'another end')"
 
-# ---- Manual pages
-for name in ricci $(sed 's/^/ricci-/' <<<"$names"); do
-  "$build/$name" --man >"$name.1" 2>err </dev/null || echo "exit code $?" >>err
-  "$build/$name" --help >out
-  sed 's/\\-/-/g' "$name.1" >plain
-  missing=$(grep -oE '^ +(-[a-z],)?--[a-z-]+' out | tr -d ' ' | while read -r option; do grep -q "^.fB$option" plain || echo "no $option"; done)
-  grep -q "^\.TH ${name^^} 1 " plain || missing+=' no title'
-  ! command -v groff >/dev/null || missing+=$(groff -man -Tutf8 -ww -z "$name.1" 2>&1)
-  ! command -v mandoc >/dev/null || missing+=$(mandoc -T lint -W error "$name.1" 2>&1)
-  verdict "$name.1 has each option, and is troff without warnings" "$missing$(cat err)"
-done
-
-# ---- Completion
-# offers NAME EXPECTED WORD ...: what bash offers for the last word, sorted.
-offers() {
-  verdict "$1" "$(diff <(printf '%s\n' $2) <(PATH=$build:$PATH bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ricci; printf "%s\n" "${COMPREPLY[@]}" | sort -u' \
-    "$root/apps/terminal/completion.bash" "${@:3}" 2>&1))"
+# ---- --help of every program, and of every command of a program
+# described NAME [COMMAND]: the lines are short, and the last two are examples, whose options --help knows.
+described() {
+  local fault=
+  "$build/$1" "${@:2}" --help >out 2>err </dev/null || fault="exit code $?"
+  fault+=$(awk 'length > 80' out)
+  tail -n 2 out >examples
+  [ "$(grep -cE "^  $1( |$)" examples)" = 2 ] || fault+=' there are no two examples at the end'
+  for option in $(grep -oE -e ' --?[a-z][a-z-]*' examples); do
+    grep -qE -e "^ +([-a-z,]*,)?$option(,| |$)" out known || fault+=" no option $option"
+  done
+  verdict "$* --help" "$fault"
 }
-offers 'a key of a run file' 'model.layers=' ricci-train model.la
-offers 'keys of a section' 'sample.every= sample.min_p= sample.prompt= sample.seed= sample.temperature= sample.tokens= sample.top_k= sample.top_p=' ricci-train run.yaml sample.p sample.
-offers 'an option' '--watch' ricci-plot --wa
-offers 'a command' 'encode' ricci-tokenize enc
-offers 'a program' 'runs' ricci run
-offers 'a word of a program' '--log-x --log-y' ricci plot --log
-offers 'values are left to bash' '' ricci-train data = te
-offers 'nothing of an unknown program' '' ricci nosuch --x
+for name in ricci $(sed 's/^/ricci-/' <<<"$names"); do
+  commands=$("$build/$name" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+  for command in $commands; do "$build/$name" "$command" --help; done >known
+  described "$name"
+  for command in $commands; do described "$name" "$command"; done
+  "$build/$name" --man >out 2>err </dev/null
+  verdict "$name --man" "$([ $? = 2 ] && grep -q -e "^$name: .*--man" err || echo 'another end')"
+done
 
 # ---- Words as they are given
 # 256 tokens for bytes follow </s>, those of !, ", ... from 1 upwards: [ is 59, I is 41.
 accept 'a tokenizer without merges' tokenize train text.txt --kind bpe --vocab 257 --special '</s>' -o bytes.json
 talk='{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yo"}]}'
-ids='59, 41, 46, 51, 52, 61, 72, 73, 59, 15, 41, 46, 51, 52, 61, 89, 79, 0'
+ids='59,41,46,51,52,61,72,73,59,15,41,46,51,52,61,89,79,0'
 template=('' '[SYS]{content}[/SYS]' '[INST]{content}[/INST]' '{content}</s>' '</s>' '')
-is 'a template in brackets' "$ids" eval 'echo "$talk" | "$build/ricci-tokenize" chat --tokenizer bytes.json --template "${template[@]}" | sed -E "s/.*\"ids\": \[//; s/\].*//"'
-is 'each string with the option' "$ids" eval 'echo "$talk" | "$build/ricci-tokenize" chat --tokenizer bytes.json "${template[@]/#/--template=}" | sed -E "s/.*\"ids\": \[//; s/\].*//"'
-for file in '[x].txt' '[a,b].txt' '{}' '[c]' -d.txt 'e f'; do printf 'abc' >"./$file"; done
+is 'a template in brackets' "$ids" eval 'echo "$talk" | "$build/ricci-tokenize" chat --tokenizer bytes.json --template "${template[@]}" | sed -E "s/.*\"ids\":\[//; s/\].*//"'
+for file in '[x].txt' '[a,b].txt' -d.txt 'e f'; do printf 'abc' >"./$file"; done
 prints 'a file in brackets' '^\[a,b\]\.txt: 3 tokens' tokenize count '[a,b].txt' --tokenizer byte
-prints 'files as they are named' '^\[c\] and 3 more: 12 tokens' tokenize count '[c]' --tokenizer byte -- -d.txt '{}' 'e f'
+prints 'files as they are named' '^\[x\]\.txt and 2 more: 9 tokens' tokenize count '[x].txt' 'e f' ./-d.txt --tokenizer byte
+refuse 'a file that looks like an option' 2 'no option -d\.txt ' tokenize count 'e f' --tokenizer byte -- -d.txt
 accept 'a run of bytes' train tiny.yaml name=bytes tokenizer=byte
 prints 'a text in brackets' '^\[a, b\]' generate bytes --prompt '[a, b]' --tokens 0
+prints 'a text with a dash' '^-x' generate bytes --prompt -x --tokens 0
+prints 'and after an equals sign' '^--jsonl' generate bytes --prompt=--jsonl --tokens 0
+refuse 'a value that is not there' 2 '--prompt=: there is no value ' generate bytes --prompt= --tokens 0
 accept 'a stop in brackets' generate bytes --prompt the --stop '[x]' --stop '[]' --tokens 1
-accept 'the name of a run in brackets' train tiny.yaml 'name="[n]"'
-prints 'is found' 'nats per token' eval '[n]'
-prints 'and trained on' 'continues after step 2 of 3' train 'runs/[n]' steps=3
 prints 'a list stays a list' 'saved after 2 steps' train tiny.yaml name=two 'data=["[x].txt", text.txt]'
-rm -r runs/{\[n\],bytes,two}
+rm -r runs/{bytes,two}
 
 # ---- Mistyped options and words
 refuse 'the start of an option' 2 "no option --temperat, the nearest is '--temperature' " generate mine --prompt x --temperat 0.5
-refuse 'the start of two options' 2 "no option --temp, the nearest is '--template' or '--temperature' " generate mine --prompt x --temp 0.5
 refuse 'with an equals sign' 2 "no option --stride-, the nearest is '--stride' " eval mine --stride-=5
 refuse 'an option of an analysis' 2 "no option --bin, the nearest is '--bins' " analyze frequency mine --bin 5
 refuse 'an option beside keys' 2 "not expected: --memry, the nearest is '--memory' " plan tiny.yaml --memry 8GiB
-refuse 'a text without its option' 2 "not expected: 'The licence'; a text to continue is given as --prompt 'The licence' " generate mine 'The licence'
+refuse 'a text without its option' 2 "not expected: 'The licence' " generate mine 'The licence'
 refuse 'a list does not take the next word' 1 "pair\.yaml: No such file" compare --seeds 1,2 pair.yaml threads=1
 refuse 'an unknown mixer' 1 "no mixer is called 'attention'; there are sdp, .*dispatcher.*metric" bench attention
 refuse 'an unknown command' 2 "no command 'frequncy', the nearest is 'frequency'; there are memory, frequency, .*, masks " analyze frequncy mine

@@ -64,7 +64,8 @@ effect() {
     cat tokenizer.json model.safetensors; } | sha256sum
 }
 
-known=$("$build/ricci-train" --help-config | awk '{ line = $0; sub(/^# /, "", line); sub(/^  # /, "  ", line) }
+known=$("$build/ricci-train" --help-config | awk '/^# ----/ || /^          +#/ || !NF { next }
+  { line = $0; sub(/^# /, "", line); sub(/^  # /, "  ", line) }
   line ~ /^[a-z_]+:$/ { section = line; sub(/:$/, ".", section); next }
   line !~ /^  / { section = "" }
   line !~ /^base:/ { key = line; sub(/:.*/, "", key); sub(/^ +/, "", key); print section key }' | sort -u)

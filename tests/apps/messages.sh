@@ -6,6 +6,7 @@
 
 # ---- A small trained run
 accept 'train a small model' train tiny.yaml name=tiny
+verdict 'what is printed fits on a terminal' "$(awk 'length > 80' out)"
 trained=runs/tiny/model.safetensors
 [ -s "$trained" ] || exit 1
 
@@ -20,7 +21,7 @@ prints 'run that is trained already' '^runs/tiny: finished after 2 steps already
 same 'the trained model is as it was' "$trained" before.safetensors
 
 # ---- bf16 on a CPU without an instruction for it
-slower='precision: f32 is faster than bf16 on this CPU, which has no instruction for bf16; bf16 halves the memory of activations'
+slower='precision: f32 is faster on this CPU, because it has no instruction for bf16;'
 tells() { verdict "$1" "$([ "$(grep -cxF "$slower" out)" = "$2" ] || shown out)"; }  # NAME TIMES
 RICCI_ISA=avx2 accept 'a run in bf16' train tiny.yaml name=slower precision=bf16
 tells 'which f32 would make faster' 1
@@ -46,7 +47,7 @@ refuse 'a prompt outside the vocabulary' 1 "sample\.prompt: .*'#' \(U\+0023\).* 
 refuse 'an empty prompt' 1 'sample\.prompt: is empty' train tiny.yaml sample.tokens=5 sample.prompt='""'
 holds 'they are told before the training' [ ! -e runs/bad ]
 prints 'the first token of the validation text takes the place of the default prompt' \
-  "^sample\.prompt: .*U\+000A.* is not among .*; samples continue from '(.)', the first token of the validation text$" train tiny.yaml name=one_line data=one_line.txt sample.tokens=5
+  "^samples continue from '(.)', the first token of the validation text$" train tiny.yaml name=one_line data=one_line.txt sample.tokens=5
 
 # ---- A GPU that is not there: hidden, should the machine have one
 CUDA_VISIBLE_DEVICES= refuse 'training on no GPU' 1 'device cuda: ' train tiny.yaml device=cuda
@@ -69,6 +70,7 @@ refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny 
 
 # ---- Plans
 prints 'a plan tells peak' '^held at the peak' plan tiny.yaml --memory 64MiB
+narrow 'a plan'
 shows 'largest batch' 'largest batch$'
 accept 'the same as JSON' plan tiny.yaml --memory 64MiB --json
 is 'and both ways to recompute' 2 grep -cE '"recompute": "(none|blocks)"' out
@@ -88,15 +90,14 @@ is 'a plan warns of the model' 'warning: model.levels: with 2 levels a layer rea
 same 'as the training does' train.err err
 prints 'a plan explains the gradients' '^Gradients are made in backward and freed after the update' plan tiny.yaml
 # A step that cannot fit is refused before it starts, and a batch that fits is named.
-started=$SECONDS
 refuse 'a step that cannot fit' 1 'batch: 100,000,000 sequences of 16 tokens need more than the .* of memory here; the largest batch that leaves a tenth of it free is [0-9]+$' train tiny.yaml name=large batch=100000000
-holds 'at once' [ $((SECONDS - started)) -lt 20 ]
 holds 'nothing was begun' [ ! -e runs/large/metrics.jsonl ]
 (ulimit -v 400000; refuse 'a step that ulimit -v has no room for' 1 'need more than the [23][0-9.]+ MiB of memory here; the largest batch' train tiny.yaml name=large batch=1000000)
 ranks=(plan tiny.yaml accumulation=5 --ranks 4)
-prints 'a plan of 4 ranks' ', recompute: none; one of 4 ranks, with 2 x 2 of them$' "${ranks[@]}"
-shows 'the bytes of the sum' '^The ranks add up [0-9.]+ KiB of gradients in f32: in a ring each of them sends [0-9.]+ KiB; --bandwidth gives the time\.$'
-prints 'the time of the sum' ', which takes [0-9.]+ ms at 2\.0 GB/s\.$' "${ranks[@]}" --bandwidth 2GB/s
+prints 'a plan of 4 ranks' 'recompute: none; one of 4 ranks, with 2 x 2 of them$' "${ranks[@]}"
+narrow 'a plan of 4 ranks'
+shows 'the bytes of the sum' '^The ranks add up [0-9.]+ KiB of gradients in f32; in a ring each sends [0-9.]+ KiB\.$'
+prints 'the time of the sum' '^It takes [0-9.]+ ms at 2\.0 GB/s\.$' "${ranks[@]}" --bandwidth 2GB/s
 # sum_of KEY ARGUMENT ...: the number of this key for one way to recompute.
 sum_of() { run "${@:2}" --json; sed -nE "s/^ *\"$1\": ([0-9.]+),?$/\1/p" out | head -1; }
 bytes=$(sum_of sum_bytes "${ranks[@]}")
@@ -107,10 +108,10 @@ refuse 'a bandwidth for one process' 2 '--bandwidth requires --ranks' plan tiny.
 
 # ---- A run whose context was shorter than what the model takes
 accept 'a run with a shorter context' train tiny.yaml name=shorter context=8
-prints 'its evaluation has the context of the training' ', context 8, stride 8: ' eval runs/shorter
+prints 'its evaluation has the context of the training' ', context 8, stride 8$' eval runs/shorter
 mv out trained.out
-prints 'all that the model takes is told beside it' ', context 16 \(trained with 8\), stride 16: ' eval runs/shorter --context 16
-holds 'and is another evaluation' [ "$(grep -o ': .*' out)" != "$(grep -o ': .*' trained.out)" ]
+prints 'all that the model takes is told beside it' ', context 16 \(trained with 8\), stride 16$' eval runs/shorter --context 16
+holds 'and is another evaluation' [ "$(tail -n 1 out)" != "$(tail -n 1 trained.out)" ]
 continue_text=(generate runs/shorter --prompt 'the quick brown fox' --tokens 40)
 accept 'a text with the context of the training' "${continue_text[@]}"
 mv out trained.out

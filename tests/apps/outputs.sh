@@ -13,6 +13,8 @@ prints() {
 }
 # shows NAME PATTERN [FILE]: a line of the file, or of the last stdout, matches the extended regular expression.
 shows() { verdict "$1" "$(grep -qE -e "$2" "${3:-out}" || instead grep -nE -e "${2:0:12}" "${3:-out}")"; }
+# narrow NAME: no line of the last stdout is wider than a terminal.
+narrow() { verdict "$1: 80 columns" "$(LC_ALL=C.UTF-8 grep -nE '.{81}' out)"; }
 # same NAME FILE FILE: equal bytes.
 same() { verdict "$1" "$(cmp "$2" "$3" 2>&1)"; }
 # is NAME EXPECTED COMMAND ...: what the command prints.

@@ -23,7 +23,7 @@ package() {
 package || { verdict 'package' "exit code $?" && exit 1; }
 made=$(sed -nE 's|^(.*/ricci-[0-9.]+-linux-x86_64)\.tar\.gz: [0-9]+ MB$|\1|p' out)
 verdict 'it says where the archive is' "$([ -s "$made.tar.gz" ] || shown out)"
-programs() { echo ricci && (cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp) | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort; }
+programs() { echo ricci && (cd "$root/apps" && grep -l '^int main' {run,lab}/*.cpp interop/convert.cpp) | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort; }
 verdict 'it has all programs' "$(diff <(programs) <(ls "$made/bin"))"
 verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" -e "$folder/" "$made")"
 verdict 'and the licences of what it carries' "$(for name in LICENSE libfmt9 libarchive-dev libicu72 nlohmann-json3-dev; do

@@ -13,9 +13,6 @@
 //   RICCI_FAULT_MET=path         a file that is made when the fault occurs
 //   RICCI_PLANTED=no_sync        the program behaves as one with a bug: files are not synced; no_folder_sync: folders are not;
 //                                late_sync: files are synced after the next renaming
-//   RICCI_SIGNAL_FORKED=15       a child that has just been forked, and gives itself a process group, sends the signal to its parent, and
-//                                goes on when the parent has passed it on, as SIGTERM, which is blocked until then
-//   RICCI_SIGNAL_ENDING=2        a process that leads a group of its own sends the signal to its parent when it ends
 // What is on the disk changes at these calls only, so that a kill at any time leaves what a kill at one of them leaves.
 #include <dirent.h>
 #include <dlfcn.h>
@@ -60,11 +57,10 @@ enum Kind {
   kArena,
   kLock,
   kClose,
-  kRights,
   kMalloc
 };
 constexpr const char* kKinds[] = {"open", "enter", "create", "read", "write", "fsync", "ftruncate", "rename", "unlink", "mkdir", "stat",
-    "list", "map", "arena", "flock", "close", "chmod", "malloc"};
+    "list", "map", "arena", "flock", "close", "malloc"};
 
 constexpr int kDie = -1, kShort = -2, kIgnored = -3;
 constexpr struct {
@@ -169,8 +165,6 @@ __attribute__((constructor)) void make_calls() { calls(); }
 
 __attribute__((destructor)) void write_calls() {
   is_in_main = false;
-  if (const char* const signal = std::getenv("RICCI_SIGNAL_ENDING"); signal && ::getpgrp() == ::getpid())
-    ::kill(::getppid(), std::atoi(signal));
   std::FILE* const file = calls().path ? std::fopen(calls().path, "w") : nullptr;
   if (!file) return;
   for (const std::string& line : calls().lines) std::fprintf(file, "%s\n", line.c_str());
@@ -309,16 +303,6 @@ int close(int file) {
   const bool failed = fails(kClose);
   const int error = errno, result = real<int(int)>("close")(file);
   return failed ? errno = error, -1 : result;
-}
-int fchmod(int file, mode_t mode) noexcept { return fails(kRights) ? -1 : real<int(int, mode_t)>("fchmod")(file, mode); }
-int setpgid(pid_t process, pid_t group) noexcept {
-  const char* const signal = std::getenv("RICCI_SIGNAL_FORKED");
-  if (signal && process == 0) {
-    ::kill(::getppid(), std::atoi(signal));
-    sigset_t waiting;
-    for (int looks = 0; looks < 60'000 && ::sigpending(&waiting) == 0 && !::sigismember(&waiting, SIGTERM); ++looks) ::usleep(1000);
-  }
-  return real<int(pid_t, pid_t)>("setpgid")(process, group);
 }
 int open(const char* path, int flags, ...) {
   std::va_list rest;

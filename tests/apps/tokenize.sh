@@ -57,6 +57,9 @@ done
 printf '{"messages": [{"role": "user", "content": "ab ab"}, {"role": "assistant", "content": "ab"}]}\n' >talk.jsonl
 prints 'train on conversations' 'talks\.json: bpe, 257 tokens' tokenize train talk.jsonl --format messages --min-count 2 --vocab 300 -o talks.json
 prints 'count their roles and contents' '^talk\.jsonl: 20 tokens, 20 bytes, 1\.000 bytes per token$' tokenize count talk.jsonl --format messages --tokenizer byte
+accept 'a tokenizer with markers' tokenize train talk.jsonl --format messages --vocab 300 --special '<|im_start|>' --special '<|im_end|>' -o marked.json
+"$build/ricci-tokenize" chat --tokenizer marked.json <talk.jsonl >out 2>err
+verdict 'a conversation is ids, and 0 or 1 for each' "$(grep -qxE '\{"ids":\[[0-9,]+\],"answers":\[0,[01,]+,0\]\}' out || shown out err)"
 refuse 'encode them' 1 '--format: the command chat encodes messages' tokenize encode talk.jsonl --format messages --tokenizer byte
 refuse 'conversations as texts' 1 'talk\.jsonl:1: has no text "text"; format messages reads conversations' tokenize train talk.jsonl --vocab 300
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' tokenize count <(cat text.txt) --tokenizer byte
@@ -83,8 +86,8 @@ refuse 'lines of JSON and two bytes per id' 2 '--(jsonl|u16) excludes --(jsonl|u
 refuse 'lines of JSON and a text' 2 '(--jsonl|texts) excludes (--jsonl|texts)' tokenize encode text.txt --tokenizer bpe.json --jsonl
 
 # ---- Texts to ids and back
-given 'lines of JSON' '\xef\xbb\xbf{"text": "a\\u00e9"}\r\n\n \r\n{"x": [1], "text": ""}\n\n' '{"ids": [65, 128, 103]}\n{"ids": []}\n' encode --tokenizer "$small/gpt2.json" --jsonl
-given 'lines of ids' '{"ids": [65, 128, 103]}\n{"ids": [128]}' '{"text": "a\\u00e9"}\n{"text": "\\ufffd"}\n' decode --tokenizer "$small/gpt2.json" --jsonl
+given 'lines of JSON' '\xef\xbb\xbf{"text": "a\\u00e9"}\r\n\n \r\n{"x": [1], "text": ""}\n\n' '{"ids":[65,128,103]}\n{"ids":[]}\n' encode --tokenizer "$small/gpt2.json" --jsonl
+given 'lines of ids' '{"ids": [65, 128, 103]}\n{"ids": [128]}' '{"text":"a\\u00e9"}\n{"text":"\\ufffd"}\n' decode --tokenizer "$small/gpt2.json" --jsonl
 given 'plain text' 'dog\n' '68 79 71 199 \n' encode --tokenizer "$small/gpt2.json"
 given 'as another program saves it' '\xef\xbb\xbfdog\r\n' '68 79 71 199 \n' encode --tokenizer "$small/gpt2.json"
 given 'or byte by byte' '\xef\xbb\xbf\r\n\0' '239 187 191 13 10 0 \n' encode --tokenizer byte --encoding bytes
@@ -99,7 +102,7 @@ template='"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken
 sed "s/\"post_processor\":null/$template/" "$small/llama3.json" >first.json
 given 'a first token is not shown' 'dog\n' '70 81 73 201 \n' encode --tokenizer first.json
 given 'unless it is asked for' 'dog\n' '0 70 81 73 201 \n' encode --tokenizer first.json --special
-given 'in lines of JSON, too' '{"text": ""}\n' '{"ids": [0]}\n' encode --tokenizer first.json --special --jsonl
+given 'in lines of JSON, too' '{"text": ""}\n' '{"ids":[0]}\n' encode --tokenizer first.json --special --jsonl
 accept 'and in files' tokenize encode text.txt --tokenizer first.json --special
 is 'once' 1 eval "tr ' ' '\n' <out | grep -cx 0"
 accept 'it is not counted' tokenize count text.txt --tokenizer first.json
@@ -110,13 +113,13 @@ background=$!
 exec 7>ask
 echo '{"text": "a"}' >&7
 await '[ -s answers ]'
-is 'a line is answered before the next is there' '{"ids": [65]}' cat answers
+is 'a line is answered before the next is there' '{"ids":[65]}' cat answers
 exec 7>&-
 ended
 
 # ---- Input that cannot be
 refuse_input 'no JSON' '{"text": "a"}\n{"text": \n' 'line 2: JSON: not JSON: fault at byte [0-9]+ of 9' encode --tokenizer "$small/gpt2.json" --jsonl
-is 'the lines before it are answered' '{"ids": [65]}' cat out
+is 'the lines before it are answered' '{"ids":[65]}' cat out
 refuse_input 'a value of Python' '{"text": NaN}\n' "line 1: JSON: not JSON: fault at byte 10 of 13; JSON has no NaN" encode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'no text' '{"words": "a"}\n' 'line 1: expected an object with a text "text"' encode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'an id that is none' '{"ids": [1, 600]}\n' 'line 1: bpe tokenizer: id 600 at index 1 is outside the vocabulary of 600' decode --tokenizer "$small/gpt2.json" --jsonl
@@ -125,18 +128,18 @@ refuse_input 'ids that are none' '1 two' "expected ids with blanks between them,
 # ---- Runs
 for kind in char byte word 'word eos=line' 'bpe model.vocab=290' "$folder/wordpiece.json" "$folder/vocab.txt" "$small/llama3.json"; do
   accept "train with tokenizer=$kind" train tiny.yaml name=run tokenizer=$kind sample.tokens=5
-  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | */wordpiece.json | */vocab.txt) grep -qE "^sample\.prompt: has no tokens for the word(piece)? tokenizer; samples continue from '[a-z0-9]+', the first token of the validation text$" out || shown out ;;
+  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | */wordpiece.json | */vocab.txt) grep -qE '^sample\.prompt: has no tokens for the word(piece)? tokenizer;$' out && grep -qE "^samples continue from '[a-z0-9]+', the first token of the validation text$" out || shown out ;;
     char | byte | bpe* | *llama3.json) grep sample.prompt out ;; esac)"
   prints 'the prompt stands first' '^the quick' generate runs/run --prompt 'the quick' --tokens 12
   rm -rf runs/run
 done
 refuse 'a run cannot make pieces of WordPiece' 1 'tokenizer: wordpiece vocabularies are no longer trained; name a vocab\.txt or a tokenizer\.json, or train tokenizer: bpe' train tiny.yaml tokenizer=wordpiece model.vocab=90
 accept 'train with a first token, and with more rows than pieces' train tiny.yaml name=run tokenizer=first.json model.vocab=700 sample.tokens=5
-prints 'rows without a piece are not drawn' '"tokens": 60, "end": "length"' generate runs/run --prompt '' --tokens 60 --temperature 9 --jsonl
+prints 'rows without a piece are not drawn' '"tokens":60,"end":"length"' generate runs/run --prompt '' --tokens 60 --temperature 9 --jsonl
 prints 'a text is scored from the first token on' "^text.txt: $("$build/ricci-tokenize" encode text.txt --tokenizer first.json | wc -w) tokens, " eval runs/run --data text.txt
 sed 's/"special":true}/"special":true,"eos":true}/g' first.json >ends.json
 accept 'a tokenizer with end tokens' train tiny.yaml name=ends tokenizer=ends.json model.vocab=700 sample.tokens=5
-prints 'texts end where one is drawn' '"end": "stop"' generate runs/ends --prompt 'the' --tokens 400 --temperature 9 --samples 8 --jsonl
+prints 'texts end where one is drawn' '"end":"stop"' generate runs/ends --prompt 'the' --tokens 400 --temperature 9 --samples 8 --jsonl
 holds 'and do not show it' eval "! grep -qE '<\|(begin_of|end_of|endof)' out"
 refuse 'no such tokenizer' 1 "tokenizer: expected one of char, byte, word, bpe or a file, got 'chars'" train tiny.yaml tokenizer=chars
 refuse 'a prompt without tokens' 1 'sample\.prompt: has no tokens for the word tokenizer' train tiny.yaml tokenizer=word sample.tokens=5 sample.prompt='" "'

@@ -11,7 +11,7 @@
 
 #include "apps/terminal/cli.h"
 #include "core/choice.h"
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
 #include "core/random.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 #include "core/cpu/parallel.h"
 #include "core/view.h"
 #include "cuda/math.h"

@@ -1,10 +1,10 @@
-// Fuzzes the config.json of Llama, Qwen2 and Qwen3; and vocabularies with merges and the files next to them: texts with zero bytes between
-// them, then a text to encode.
+// Fuzzes the config.json of GPT-2, Llama, Qwen2 and Qwen3; and vocabularies with merges and the files next to them: texts with zero bytes
+// between them, then a text to encode.
 #include <filesystem>
 #include <fstream>
 
-#include "apps/interop/llama.h"
-#include "apps/run/config.h"
+#include "apps/interop/their_models.h"
+#include "core/json.h"
 #include "data/tokenizers/kinds.h"
 #include "tests/fuzz/input.h"
 
@@ -13,18 +13,14 @@ using namespace ricci::apps;
 
 namespace {
 
-ModelConfig read(const std::string& path) {
-  const JsonFile json(path);
-  if (!is_llama(json.text("model_type").value_or(""))) fail("another architecture");
-  return config_of_llama(json, -1);
-}
+ModelConfig read(const std::string& path) { return config_of_theirs(read_json(path), path, -1); }
 
 void read_config(const std::string& text) {
   static fuzz::InputFile input, written;
   const ModelConfig config = read(input.write(text));
   fuzz::attempt([&] {
-    const std::string json = llama_config_json(config, {});
-    fuzz::require(llama_config_json(read(written.write(json)), {}) == json, "what is written reads back to the same config");
+    const std::string json = their_config(config, {});
+    fuzz::require(their_config(read(written.write(json)), {}) == json, "what is written reads back to the same config");
   });
 }
 

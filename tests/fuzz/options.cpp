@@ -85,7 +85,6 @@ Words words_of(const CLI::App& app) {
   Words words, positional;
   for (const CLI::Option* option : app.get_options()) {
     const bool is_flag = option->get_items_expected_max() == 0;
-    if (option->get_group().empty()) continue;  // one that --help hides
     for (const std::string& value : option->results()) {
       if (!option->nonpositional()) {
         positional.push_back(value);
@@ -107,12 +106,12 @@ Words words_of(const CLI::App& app) {
   return words;
 }
 
-// Words that are no options come out as they were given; only a list divides them, at commas.
+// Words that are no options come out as they were given; only a list divides them, at commas, and CLI11 opens one in brackets.
 void check_given(const CLI::App& app, const Words& words) {
   std::set<std::string> taken{"--", "++"};  // the end of the options, and of a command's words
   const auto add = [&](const auto& self, const CLI::App& each) -> void {
     for (const CLI::Option* option : each.get_options()) taken.insert(option->results().begin(), option->results().end());
-    for (const std::string& word : remaining_words(each)) taken.insert(word);
+    for (const std::string& word : each.remaining()) taken.insert(word);
     for (const CLI::App* command : each.get_subcommands()) {
       taken.insert(command->get_name());
       self(self, *command);
@@ -120,7 +119,7 @@ void check_given(const CLI::App& app, const Words& words) {
   };
   add(add, app);
   for (const std::string& word : words) {
-    if (word.starts_with('-') || taken.contains(word)) continue;
+    if (word.starts_with('-') || taken.contains(word) || (word.starts_with('[') && word.ends_with(']'))) continue;
     std::istringstream parts(word);
     fuzz::require(word.find(',') != word.npos, "a word is the text as it is given");
     for (std::string part; std::getline(parts, part, ',');)

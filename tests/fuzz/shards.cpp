@@ -58,9 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string body = bytes.substr(sizeof header);
   if (header.file_bytes() >= static_cast<int64_t>(sizeof header))
     body.resize(static_cast<size_t>(header.file_bytes()) - sizeof header, '\0');
-  BlockHash hash;
-  hash.add(body);
-  header.body_hash = hash.finish();
+  header.body_hash = hash_of_blocks(body);
   header.own_hash = header.hash();
   fuzz::attempt([&] { read(input.write(std::string(reinterpret_cast<const char*>(&header), sizeof header) + body)); });
   return 0;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A file includes its own floor and lower ones only: core -> cuda -> autograd -> ops -> {models, data} -> apps, and inside apps/
-# terminal -> run -> {lab, interop}. fmt, yaml-cpp and JSON stay out of every header; only launch() launches kernels.
+# terminal -> run -> {lab, interop}. fmt and yaml-cpp stay out of every header, and JSON out of those of kernels; only launch() launches
+# kernels. Each mechanism of the system is used in one file.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 bad=0
@@ -25,13 +26,29 @@ apps/lab       $below|apps/terminal|apps/run
 apps/interop   $below|apps/terminal|apps/run
 END
 
-heavy=$(grep -rnE '#include <(fmt|yaml-cpp|nlohmann)/' core cuda autograd ops models data apps --include='*.h')
+code=(core cuda autograd ops models data apps --include='*.h' --include='*.cpp' --include='*.cu')
+heavy=$(grep -rnE '#include <(fmt|yaml-cpp)/' "${code[@]}" | grep '\.h:'; grep -rn '#include "core/json.h"' core cuda autograd ops --include='*.h')
 [ -z "$heavy" ] || complain "a formatting or parsing library in a header:"$'\n'"$heavy"
+
+# A word and the one file that may have it; "none" if no file may.
+while read -r file word; do
+  grep -qF -- "$word" "$file" 2>/dev/null || [ "$file" = none ] || complain "$file does not have '$word'"
+  elsewhere=$(grep -rnF -e "$word" "${code[@]}" | grep -v "^$file:")
+  [ -z "$elsewhere" ] || complain "'$word' elsewhere than in $file:"$'\n'"$elsewhere"
+done <<END
+core/json.h              nlohmann
+cuda/toolkit/launch.cpp  dlopen(
+none                     openat
+core/files/file.cpp      fsync
+none                     fdatasync
+core/files/file.cpp      rename(
+none                     getline(std::cin
+END
 
 foreign=$(grep -rnE '#include <(yaml-cpp|CLI|archive)' core cuda autograd ops models --include='*.h' --include='*.cpp' --include='*.cu')
 [ -z "$foreign" ] || complain "the engine needs a library of the apps:"$'\n'"$foreign"
 
-raw=$(grep -rn '<<<' core cuda autograd ops models data apps --include='*.h' --include='*.cpp' --include='*.cu' | grep -v '^cuda/launch.h:')
+raw=$(grep -rn '<<<' "${code[@]}" | grep -v '^cuda/launch.h:')
 [ -z "$raw" ] || complain "a kernel launched past launch():"$'\n'"$raw"
 
 ifdefs=$(grep -rnE '^#\s*(if|ifdef|ifndef)' ops --include='*.h' --include='*.cu')

@@ -38,7 +38,7 @@ void check_step(const std::string& name, const ModelConfig& config) {
   model.place_for_training(Dtype::bf16, device);
   Optimizer optimizer(model.trained_parameters(), {});
   int64_t largest = 0;
-  const RequestWatch watch(device, [&](int64_t bytes) { largest = std::max(largest, bytes); });
+  const RequestWatch watch(device, [&](const void*, int64_t bytes) { largest = std::max(largest, bytes); });
   const bool classifies = config.family == family_of<Classifier>;
   const Tensor ids_bc = zeros({kSequences, kContext}, Dtype::i64, device);
   const Tensor targets = classifies ? zeros({kSequences}, Dtype::i64, device) : ids_bc;

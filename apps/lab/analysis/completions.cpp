@@ -77,7 +77,7 @@ ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, int
     return "…" + shown(tokenizer, last, last.size() == 1);
   });
   add({.heading = "the next cell", .left = true, .missing = "?"},
-      [&](const Completion& each) { return each.next.empty() ? Value() : Value(joined(each.next, token)); });
+      [&](const Completion& each) { return each.next.empty() ? Json() : Json(joined(each.next, token)); });
   add({.heading = "expected, with probabilities", .left = true}, [&](const Completion& each) {
     return joined(each.expected, [&](const Expected& e) { return fmt::format("{} {:.3f}", token(e.id), e.probability); });
   });
@@ -86,7 +86,7 @@ ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, int
   add({.key = "next_ids"}, &Completion::next);
   add({.key = "expected"}, [&](const Completion& each) {
     return values_of(each.expected, [&](const Expected& e) {
-      return Object{{"id", e.id}, {"token", token(e.id)}, {"probability", e.probability}};
+      return Json{{"id", e.id}, {"token", token(e.id)}, {"probability", e.probability}};
     });
   });
   return table;
@@ -100,9 +100,9 @@ Report next_cells_of(const TextRun& run, const CompletionsOptions& options) {
       .table = table_of(run, all, options.shown * scale)};
   if (options.given.empty())
     report.notes.push_back(
-        fmt::format("{:.1f}% of the tokens of the next cells are among those told; a model that knew them all would give each 1/{}",
+        fmt::format("{:.1f}% of the tokens of the next cells are among those listed; a model that knew them all would give each 1/{}",
             100 * found_share(all), scale));
-  report.json = Object{{"run", run.name}, {"scale", scale}, {"found", found_share(all)}, {"places", json_of(report.table)}};
+  report.json = {{"run", run.name}, {"scale", scale}, {"found", found_share(all)}, {"places", json_of(report.table)}};
   return report;
 }
 

@@ -73,7 +73,7 @@ Chart chart_of(const std::vector<RunBins>& runs, const std::string& title) {
 // A row for each bin, and one for the mean over all of them.
 ResultTable table_of(const std::vector<RunBins>& runs) {
   ResultTable table;
-  const auto add = [&](Column column, const std::vector<FrequencyBin>& bins, const auto& value, Value last) {
+  const auto add = [&](Column column, const std::vector<FrequencyBin>& bins, const auto& value, Json last) {
     table.add(std::move(column), bins, value);
     table.columns.back().values.push_back(std::move(last));
   };
@@ -81,7 +81,7 @@ ResultTable table_of(const std::vector<RunBins>& runs) {
   add(
       {.heading = "bin", .left = true}, bins, [&](const FrequencyBin& bin) { return &bin - bins.data() + 1; }, "all");
   add(
-      {.heading = "times in the training text"}, bins,
+      {.heading = "in training"}, bins,
       [](const FrequencyBin& bin) { return (bin.max == bin.min ? "" : with_commas(bin.max) + " - ") + with_commas(bin.min); }, "");
   add({.heading = "kinds", .format = ","}, bins, &FrequencyBin::kinds, "");
   for (const RunBins& run : runs) {
@@ -92,14 +92,14 @@ ResultTable table_of(const std::vector<RunBins>& runs) {
   return table;
 }
 
-Value bins_json(const RunBins& run) {
+Json bins_json(const RunBins& run) {
   ResultTable bins;
   bins.add({.key = "tokens"}, run.bins, &FrequencyBin::tokens);
   bins.add({.key = "nats_per_token"}, run.bins, &FrequencyBin::nats);
   bins.add({.key = "kinds"}, run.bins, &FrequencyBin::kinds);
   bins.add({.key = "most_in_training"}, run.bins, &FrequencyBin::max);
   bins.add({.key = "least_in_training"}, run.bins, &FrequencyBin::min);
-  return Object{{"run", run.name}, {"scored_tokens", run.scored}, {"training_tokens", run.counted}, {"bins", json_of(bins)}};
+  return {{"run", run.name}, {"scored_tokens", run.scored}, {"training_tokens", run.counted}, {"bins", json_of(bins)}};
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ ResultTable table_of(const std::vector<Mask>& masks) {
   add({.heading = "queries", .left = true}, [](const Mask& mask) { return cell_name(mask.query_tokens); });
   add({.heading = "keys", .left = true}, [](const Mask& mask) { return cell_name(mask.key_tokens); });
   add({.heading = "heads"}, heads_of);
-  add({.heading = "keys seen, mean", .format = "{:.1f}"}, [](const Mask& mask) {
+  add({.heading = "mean keys", .format = "{:.1f}"}, [](const Mask& mask) {
     double keys = 0;
     for (const Mask::Row& row : mask.rows) keys += static_cast<double>(keys_seen(row));
     return mask.rows.empty() ? 0 : keys / static_cast<double>(mask.rows.size());
@@ -71,9 +71,9 @@ ResultTable table_of(const std::vector<Mask>& masks) {
     for (const Mask::Row& row : mask.rows) max = std::max(max, keys_seen(row));
     return max;
   });
-  add({.heading = "first query that sees one"}, [](const Mask& mask) {
+  add({.heading = "first"}, [](const Mask& mask) {
     const auto first = std::find_if(mask.rows.begin(), mask.rows.end(), keys_seen);
-    return first == mask.rows.end() ? Value("none") : Value(first - mask.rows.begin());
+    return first == mask.rows.end() ? Json("none") : Json(first - mask.rows.begin());
   });
   add({.key = "query_tokens"}, &Mask::query_tokens);
   add({.key = "key_tokens"}, &Mask::key_tokens);
@@ -81,7 +81,7 @@ ResultTable table_of(const std::vector<Mask>& masks) {
   add({.key = "heads"}, &Mask::heads);
   add({.key = "keys"}, &Mask::keys);
   add({.key = "rows"}, [](const Mask& mask) {
-    return values_of(mask.rows, [](const Mask::Row& row) { return keys_seen(row) ? Value::List{row.first, row.end} : Value::List(); });
+    return values_of(mask.rows, [](const Mask::Row& row) { return keys_seen(row) ? Json::array({row.first, row.end}) : Json::array(); });
   });
   return table;
 }
@@ -135,8 +135,10 @@ std::pair<Report, MaskedModel> masks_of(const std::string& given, const MasksOpt
   const bool mixes = config.traits().mixes;
   drawn.title = fmt::format(
       "{}: {}{}, {} tokens", file, ricci::name_of(config.family), mixes ? fmt::format(", {}", ricci::name_of(config.mixer)) : "", tokens);
-  Report report{.title = drawn.title, .table = table_of(drawn.masks)};
-  report.json = Object{{"model", file}, {"tokens", tokens}, {"masks", json_of(report.table)}};
+  Report report{.title = drawn.title,
+      .table = table_of(drawn.masks),
+      .notes = {"mean keys, most: of the keys that a query sees; first: the first query that sees one"}};
+  report.json = {{"model", file}, {"tokens", tokens}, {"masks", json_of(report.table)}};
   return {report, drawn};
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "apps/lab/analysis/analyses.h"
 #include "apps/lab/plot/records.h"
@@ -20,8 +19,7 @@ namespace {
 MemoryRow row_of_folder(const std::string& path, const MemoryOptions& options) {
   const RunFolder run = RunFolder::open(path);
   const TrainConfig& config = run.config();
-  MemoryRow row = memory_row(std::filesystem::path(run.path()).lexically_normal().filename().string(), config, options);
-  if (row.name.empty()) row.name = path;
+  MemoryRow row = memory_row(folder_name(run.path()), config, options);
   if (options.evaluate) {
     const Model model = run.load_model(Device::cpu);
     const int64_t context = run.context();
@@ -54,24 +52,18 @@ ResultTable table_of(const std::vector<MemoryRow>& rows) {
     add({.heading = heading, .key = key, .format = "{:.1f}", .factor = 1e-6}, bytes);
   };
   const auto with_loss = [&](Column column, const auto& value) {
-    add(std::move(column), [&](const MemoryRow& row) { return row.loss ? Value(value(row)) : Value(); });
+    add(std::move(column), [&](const MemoryRow& row) { return row.loss ? Json(value(row)) : Json(); });
   };
   add({.heading = "run", .key = "run", .left = true}, &MemoryRow::name);
   add({.heading = "family", .key = "family", .left = true}, &MemoryRow::family);
   add({.heading = "memory", .key = "memory", .left = true}, [](const MemoryRow& row) { return row.is_planned ? "planned" : "measured"; });
-  with_loss({.heading = "loss", .key = "loss_from", .left = true}, [](const MemoryRow& row) { return row.loss_from; });
+  with_loss({.key = "loss_from"}, [](const MemoryRow& row) { return row.loss_from; });
   add({.heading = "parameters", .key = "parameters", .format = ","}, [](const MemoryRow& row) { return row.memory.parameters; });
-  megabytes("activations, workspace MB", "working_bytes", [](const MemoryRow& row) { return row.memory.working; });
-  megabytes("all tensors MB", "peak_bytes", [](const MemoryRow& row) { return row.memory.peak; });
-  for (size_t i = 0; i <= static_cast<size_t>(HeldFor::other); ++i) {
-    const auto use = static_cast<HeldFor>(i);
-    std::string heading;
-    if (use == HeldFor::parameters) heading = "weights";
-    if (use == HeldFor::gradients) heading = "gradients";
-    if (use == HeldFor::optimizer_state) heading = "optimizer";
-    megabytes(heading, std::string("at_peak.") + name_of(use), [i](const MemoryRow& row) { return row.memory.at_peak[i]; });
-  }
-  with_loss({.heading = "nats/token", .key = "nats_per_token", .format = "{:.4f}"}, [](const MemoryRow& row) { return *row.loss; });
+  megabytes("working MB", "working_bytes", [](const MemoryRow& row) { return row.memory.working; });
+  megabytes("peak MB", "peak_bytes", [](const MemoryRow& row) { return row.memory.peak; });
+  for (size_t i = 0; i <= static_cast<size_t>(HeldFor::other); ++i)
+    add({.key = std::string("at_peak.") + name_of(static_cast<HeldFor>(i))}, [i](const MemoryRow& row) { return row.memory.at_peak[i]; });
+  with_loss({.key = "nats_per_token"}, [](const MemoryRow& row) { return *row.loss; });
   with_loss({.heading = "perplexity", .key = "perplexity", .format = "{:.2f}"}, [](const MemoryRow& row) { return std::exp(*row.loss); });
   return table;
 }

@@ -66,7 +66,7 @@ std::vector<Chunks> read_chunks(const TextRun& run, const NeighboursOptions& opt
 
 // Adds a row for each query and each of its neighbours; returns them as JSON. Queries are spread over the windows, each from the second
 // half of its window, where the model has read something.
-Value::List add_rows(
+Json add_rows(
     ResultTable& table, const TextRun& run, const NeighboursOptions& options, const std::vector<int64_t>& starts, const Chunks& chunks) {
   const auto first_token = [&](int64_t chunk) {
     return starts[static_cast<size_t>(chunk / chunks.per_window)] + chunk % chunks.per_window * chunks.tokens;
@@ -75,17 +75,17 @@ Value::List add_rows(
     return shown(run.tokenizer(), ids_at(run.tokens, first_token(chunk), chunks.tokens), chunks.tokens == 1);
   };
   const int64_t windows = std::ssize(starts), count = std::min(options.queries, windows), half = chunks.per_window / 2;
-  Value::List queries;
+  Json queries = Json::array();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t within = half + i * std::max<int64_t>(1, chunks.per_window - half) / count;
     const int64_t query = i * windows / count * chunks.per_window + std::min(within, chunks.per_window - 1);
     table.add_row({chunks.tokens, text(query), {}});
-    Value::List nearest;
+    Json nearest = Json::array();
     for (const auto& [chunk, cosine] : nearest_chunks(chunks, query, options.nearest)) {
       table.add_row({{}, "  " + text(chunk), cosine});
-      nearest.emplace_back(Object{{"first_token", first_token(chunk)}, {"text", text(chunk)}, {"cosine", cosine}});
+      nearest.push_back(Json{{"first_token", first_token(chunk)}, {"text", text(chunk)}, {"cosine", cosine}});
     }
-    queries.emplace_back(Object{{"first_token", first_token(query)}, {"text", text(query)}, {"nearest", nearest}});
+    queries.push_back(Json{{"first_token", first_token(query)}, {"text", text(query)}, {"nearest", nearest}});
   }
   return queries;
 }
@@ -97,9 +97,9 @@ Report nearest_in(const TextRun& run, const NeighboursOptions& options) {
   Report report{.title = run.name + ": nearest neighbours of chunks"};
   report.table.columns = {{.heading = "tokens", .left = true, .missing = ""}, {.heading = "chunk", .left = true},
       {.heading = "cosine", .format = "{:.3f}", .missing = ""}};
-  Value::List scales;
+  Json scales = Json::array();
   for (const Chunks& chunks : read_chunks(run, options, starts)) {
-    scales.emplace_back(Object{{"tokens", chunks.tokens}, {"mean_of_tokens", chunks.is_mean}, {"chunks", chunks.count()},
+    scales.push_back(Json{{"tokens", chunks.tokens}, {"mean_of_tokens", chunks.is_mean}, {"chunks", chunks.count()},
         {"queries", add_rows(report.table, run, options, starts, chunks)}});
     report.notes.push_back(fmt::format("{} tokens: {}, {} chunks of {} windows", chunks.tokens,
         chunks.is_mean ? fmt::format("{} has no blocks at this scale, so a chunk is the mean of what its last blocks make of the tokens",
@@ -109,7 +109,7 @@ Report nearest_in(const TextRun& run, const NeighboursOptions& options) {
   }
   report.notes.push_back("The cosine is computed after the mean over all chunks is subtracted from the vectors. Chunks of the query's own "
                          "window are left out.");
-  report.json = Object{{"run", run.name}, {"scales", scales}};
+  report.json = {{"run", run.name}, {"scales", scales}};
   return report;
 }
 

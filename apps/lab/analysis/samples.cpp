@@ -9,7 +9,7 @@
 #include "apps/lab/analysis/sample_metrics.h"
 #include "apps/lab/report/statistics.h"
 #include "apps/terminal/progress.h"
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 #include "core/error.h"
 #include "data/text/utf8.h"
 #include "models/inference/evaluation.h"
@@ -133,18 +133,18 @@ std::vector<Samples> write_all(const std::vector<TextRun>& runs, const SamplesOp
 // A row for what each run wrote, and one for the text itself: once where its numbers are the same for all runs.
 ResultTable table_of(const std::vector<Samples>& runs) {
   ResultTable table;
-  for (const char* heading :
-      {"run", "4-gram perplexity", "judge's perplexity", "BLEU", "repeated 1-grams", "2-grams", "3-grams", "4-grams", "s/sequence"})
+  for (const char* heading : {"run", "4-gram", "judge", "BLEU", "1-grams", "2-grams", "3-grams", "4-grams", "s/text"})
     table.columns.push_back({.heading = heading, .format = table.columns.size() < 4 ? "{:.2f}" : "{:.3f}", .left = table.columns.empty()});
-  const auto add = [&](const std::string& name, const TextNumbers& m, const Value& bleu, const Value& seconds) {
-    table.add_row({name, m.ngram_perplexity, m.judge_perplexity, bleu, m.repeats[0], m.repeats[1], m.repeats[2], m.repeats[3], seconds});
+  const auto add = [&](const std::string& name, const TextNumbers& m, const Json& bleu, const Json& seconds) {
+    table.add_row(
+        {name, m.ngram_perplexity, cell_of(m.judge_perplexity), bleu, m.repeats[0], m.repeats[1], m.repeats[2], m.repeats[3], seconds});
   };
   for (size_t i = 0; i < runs.size(); ++i) {
     const Samples& run = runs[i];
-    add(run.name, run.written, run.bleu, run.seconds.empty() ? Value() : Value(spread_of(run.seconds).median));
+    add(run.name, run.written, run.bleu, run.seconds.empty() ? Json() : Json(spread_of(run.seconds).median));
     const bool is_last = i + 1 == runs.size();
     if (is_last || !(runs[i + 1].truth == run.truth))
-      add(is_last && runs[0].truth == run.truth ? "the text itself" : "  the text itself", run.truth, {}, {});
+      add(is_last && runs[0].truth == run.truth ? "the text" : "  the text", run.truth, {}, {});
   }
   return table;
 }
@@ -173,18 +173,19 @@ std::vector<Passage> passages_of(const std::vector<Samples>& all, const std::vec
   return passages;
 }
 
-Value as_json(const Samples& run, const Tokenizer& tokenizer) {
+Json as_json(const Samples& run, const Tokenizer& tokenizer) {
   const auto text = [&](const Ids& ids) { return tokenizer.decode(ids); };
   const auto metrics = [](const TextNumbers& m) {
-    return Object{{"repeated", std::vector<double>(m.repeats, m.repeats + kOrder)}, {"ngram_perplexity", m.ngram_perplexity},
-        {"judge_perplexity", m.judge_perplexity ? Value(*m.judge_perplexity) : Value(nullptr)}};
+    Json numbers{{"repeated", m.repeats}, {"ngram_perplexity", m.ngram_perplexity}};
+    if (m.judge_perplexity) numbers["judge_perplexity"] = *m.judge_perplexity;
+    return numbers;
   };
   ResultTable texts;
   texts.add({.key = "prompt"}, run.places, [&](const Place& place) { return text(place.prompt); });
   texts.add({.key = "text"}, run.places, [&](const Place& place) { return text(place.truth); });
   texts.add({.key = "completions"}, run.places, [&](const Place& place) { return values_of(place.completions, text); });
-  return Object{{"run", run.name}, {"samples", metrics(run.written)}, {"text", metrics(run.truth)}, {"bleu", run.bleu},
-      {"seconds", run.seconds}, {"texts", json_of(texts)}};
+  return {{"run", run.name}, {"samples", metrics(run.written)}, {"text", metrics(run.truth)}, {"bleu", run.bleu}, {"seconds", run.seconds},
+      {"texts", json_of(texts)}};
 }
 
 Chart chart_of(const std::vector<Samples>& runs, const std::string& title) {
@@ -202,8 +203,8 @@ Chart chart_of(const std::vector<Samples>& runs, const std::string& title) {
 std::vector<std::string> explanations(const SamplesOptions& options) {
   return {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}, min-p {}", options.prompt, options.sampling.temperature,
               options.sampling.top_k, options.sampling.top_p, options.sampling.min_p),
-      "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",
-      "repeated: in the tokens that were written. s/sequence: one at a time with a cache, the prompt read, median."};
+      "4-gram: perplexity under a Kneser-Ney model of the run's training text. BLEU: of words, the text itself against the completions.",
+      "1-grams to 4-grams: the share of repeated ones in the tokens that were written. s/text: the seconds of one text, median."};
 }
 
 }  // namespace
@@ -221,9 +222,9 @@ Report analyse_samples(const SamplesOptions& options) {
   std::vector<Samples> all = write_all(runs, options);
   std::map<std::pair<uint64_t, uint64_t>, KneserNey> ngrams;  // runs that share tokenizer and training text share the model
   Report report{
-      .title = fmt::format("{} samples of {} tokens behind each of {} prompts", options.completions, options.tokens, options.prompts)};
+      .title = fmt::format("{} samples of {} tokens after each of {} prompts", options.completions, options.tokens, options.prompts)};
   report.notes = explanations(options);
-  Value::List json;
+  Json json = Json::array();
   for (size_t r = 0; r < runs.size(); ++r) {
     const Tokenizer& tokenizer = runs[r].tokenizer();
     const std::pair key(tokenizer.hash(), training[r].hash());
@@ -239,7 +240,8 @@ Report analyse_samples(const SamplesOptions& options) {
               runs[r].name, runs[r].context));
   }
   if (judge)
-    report.notes.push_back("judge: " + options.judge + ", its last checkpoint at its own context, per token of its own tokenizer.");
+    report.notes.push_back(
+        "judge: perplexity under " + options.judge + ", its last checkpoint at its own context, per token of its own tokenizer.");
   report.table = table_of(all);
   report.passages = passages_of(all, runs, options.shown);
   report.json = json;

@@ -62,15 +62,15 @@ ResultTable table_of(const std::vector<RunNats>& runs) {
   });
   for (const RunNats& run : runs) {
     const std::vector<ShuffleRow> rows = run.rows(true);
-    const auto add = [&](const char* name, const char* format, double ShuffleRow::*number) {
-      table.add({.heading = run.name + name, .format = format}, ranges, [&](const ShuffleRow& range) {
+    const auto add = [&](const std::string& heading, const char* format, double ShuffleRow::*number) {
+      table.add({.heading = heading, .format = format}, ranges, [&](const ShuffleRow& range) {
         const auto i = static_cast<size_t>(&range - ranges.data());
-        return i < rows.size() && rows[i].last_distance == range.last_distance ? Value(rows[i].*number) : Value();
+        return i < rows.size() && rows[i].last_distance == range.last_distance ? Json(rows[i].*number) : Json();
       });
     };
-    add(", in order", "{:.4f}", &ShuffleRow::nats);
-    add(", shuffled", "{:+.4f}", &ShuffleRow::increase);
-    add(", +-", "{:.4f}", &ShuffleRow::error);
+    add(run.name, "{:.4f}", &ShuffleRow::nats);
+    add("shuffled", "{:+.4f}", &ShuffleRow::increase);
+    add("+-", "{:.4f}", &ShuffleRow::error);
   }
   return table;
 }
@@ -83,14 +83,14 @@ void draw(Chart& chart, const RunNats& run) {
   add_curves(chart, run.name, {points});
 }
 
-Value nats_json(const RunNats& run) {
+Json nats_json(const RunNats& run) {
   const std::vector<ShuffleRow> rows = run.rows(false);
   ResultTable distances;
   distances.add({.key = "distance"}, rows, &ShuffleRow::distance);
   distances.add({.key = "nats_per_token"}, rows, &ShuffleRow::nats);
   distances.add({.key = "increase"}, rows, &ShuffleRow::increase);
   distances.add({.key = "standard_error"}, rows, &ShuffleRow::error);
-  return Object{
+  return {
       {"run", run.name}, {"context", run.context}, {"shuffled", run.shuffled}, {"windows", run.windows}, {"distances", json_of(distances)}};
 }
 
@@ -140,8 +140,8 @@ Report analyse_shuffle(const ShuffleOptions& options) {
   for (const RunNats& run : runs) {
     draw(*report.chart, run);
     report.notes.push_back(
-        fmt::format("{}: {} windows of {} tokens, the first {} shuffled; nats per token, +- standard error of the increase", run.name,
-            run.windows, run.context, run.shuffled));
+        fmt::format("{}: {} windows of {} tokens, the first {} shuffled; nats per token in order, their increase, and its standard error",
+            run.name, run.windows, run.context, run.shuffled));
   }
   return report;
 }

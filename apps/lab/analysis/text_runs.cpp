@@ -2,9 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
+#include "apps/lab/plot/records.h"
 #include "apps/run/corpus.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -14,12 +14,6 @@
 
 namespace ricci::apps {
 namespace {
-
-std::string folder_name(const std::string& path) {
-  std::error_code ignored;
-  const std::string name = std::filesystem::weakly_canonical(path, ignored).filename().string();
-  return name.empty() ? path : name;
-}
 
 std::string list_of(const std::vector<Family>& families) {
   std::string list;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"

@@ -30,16 +30,16 @@ struct BenchOptions {
   bool is_layer() const { return !scales.empty(); }
 };
 inline void visit_fields(BenchOptions& o, const Fields& field) {
-  field("lengths", o.lengths, "positions of a sequence: 128,512").at_least(1);
+  field("lengths", o.lengths, "lengths of the sequences: 128,512").at_least(1);
   field("tokens", o.tokens, "tokens of a step, the same at every length").at_least(1);
-  field("sequences", o.sequences, "sequences of a step, the same at every length, in place of --tokens").at_least(1);
+  field("sequences", o.sequences, "sequences of a step, in place of --tokens").at_least(1);
   field("width", o.size.width, "width of the blocks").at_least(1);
   field("layers", o.size.layers, "post-norm blocks with a relu").at_least(1);
   field("heads", o.size.heads, "heads of mixers that have some").at_least(1);
   field("ff", o.size.feed_forward, "width of the feed-forward layers; the width if not given").at_least(1);
   field("alone", o.size.alone, "one mixer with its maps, in place of blocks");
-  field("rounds", o.rounds, "steps of each mixer and length, in turn with the other mixers'").at_least(1);
-  field("roofline", o.roofline, "show of every op at the greatest length how close to the measured peaks of the device it is");
+  field("rounds", o.rounds, "steps of each mixer and length").at_least(1);
+  field("roofline", o.roofline, "show how close each op is to the measured peaks of the device");
 }
 
 struct MixerRow {

@@ -24,7 +24,7 @@ std::string described(const BenchOptions& o) {
   return fmt::format("{}, {}, {}", blocks, step, place);
 }
 
-Object settings_of(const BenchOptions& o) {
+Json settings_of(const BenchOptions& o) {
   return {{"device", name_of(o.size.device)}, {"dtype", name_of(o.size.dtype)}, {"width", o.size.width},
       {"layers", o.size.alone ? 1 : o.size.layers}, {"heads", o.size.heads}, {"feed_forward", o.size.feed_forward.value_or(o.size.width)},
       {"alone", o.size.alone}, {"rounds", o.rounds}};
@@ -38,7 +38,7 @@ ResultTable steps_of(const Benchmark& bench) {
   };
   add({.heading = "mixer", .key = "mixer", .left = true}, &MixerRow::mixer);
   add({.heading = "positions", .key = "positions"}, &MixerRow::positions);
-  add({.heading = "sequences", .key = "sequences"}, &MixerRow::sequences);
+  add({.key = "sequences"}, &MixerRow::sequences);
   milliseconds(
       {.heading = "ms/step", .key = "ms.median", .format = "{:.3f}", .panel = "time of a step", .unit = "ms, median"}, &Spread::median);
   milliseconds({.key = "ms.least"}, &Spread::min);
@@ -51,9 +51,8 @@ ResultTable steps_of(const Benchmark& bench) {
   add({.heading = "GFLOP/s", .format = "{:.1f}", .factor = 1e-9}, [](const MixerRow& row) { return row.flops / row.seconds.median; });
   add({.heading = "tensors MB", .key = "tensor_bytes", .format = "{:.1f}", .factor = 1e-6, .panel = "peak memory of tensors", .unit = "MB"},
       &MixerRow::tensor_bytes);
-  add({.heading = "process MB", .key = "process_bytes", .format = "{:.1f}", .factor = 1e-6},
-      [](const MixerRow& row) { return row.process_bytes ? Value(*row.process_bytes) : Value(nullptr); });
-  add({.heading = "parameters", .key = "parameters"}, &MixerRow::parameters);
+  add({.heading = "process MB", .key = "process_bytes", .format = "{:.1f}", .factor = 1e-6}, &MixerRow::process_bytes);
+  add({.key = "parameters"}, &MixerRow::parameters);
   return table;
 }
 
@@ -100,15 +99,14 @@ ResultTable ops_of(const Benchmark& bench, const std::vector<OpRow>& ops) {
   // A column that has no number where the op has no such work.
   const auto where = [&](Column column, const auto& has, const auto& value) {
     column.missing = "";
-    add(std::move(column), [&](const OpRow& op) { return has(op) ? Value(value(op)) : Value(); });
+    add(std::move(column), [&](const OpRow& op) { return has(op) ? Json(value(op)) : Json(); });
   };
   const auto has_flops = [](const OpRow& op) { return op.flops > 0; };
   const auto has_bytes = [](const OpRow& op) { return op.bytes > 0; };
-  const auto has_both = [](const OpRow& op) { return op.flops > 0 && op.bytes > 0; };
   const auto has_floor = [&](const OpRow& op) { return floor_of(op, peaks) > 0; };
   add({.heading = "mixer", .key = "mixer", .left = true}, &OpRow::mixer);
   add({.heading = "op", .key = "op", .left = true}, &OpRow::op);
-  add({.heading = "calls", .key = "calls", .format = "{:g}"}, [&](const OpRow& op) { return static_cast<double>(op.calls) / rounds; });
+  add({.key = "calls"}, [&](const OpRow& op) { return static_cast<double>(op.calls) / rounds; });
   add({.heading = "ms", .key = "ms", .format = "{:.3f}"}, [&](const OpRow& op) { return op.seconds / rounds * 1e3; });
   add({.heading = "share", .format = "{:.1f}%"}, [&](const OpRow& op) { return 100 * op.seconds / seconds_of(bench, op.mixer); });
   add({.key = "flops"}, [&](const OpRow& op) { return op.flops / rounds; });
@@ -116,11 +114,7 @@ ResultTable ops_of(const Benchmark& bench, const std::vector<OpRow>& ops) {
   add({.key = "floor_ms"}, [&](const OpRow& op) { return floor_of(op, peaks) / rounds * 1e3; });
   where({.heading = "GFLOP/s", .format = "{:.1f}"}, has_flops, [](const OpRow& op) { return op.flops / op.seconds * 1e-9; });
   where({.heading = "GB/s", .format = "{:.1f}"}, has_bytes, [](const OpRow& op) { return op.bytes / op.seconds * 1e-9; });
-  where({.heading = "FLOP/byte", .format = "{:.1f}"}, has_both, [](const OpRow& op) { return op.flops / op.bytes; });
-  where({.heading = "bound by"}, has_floor,
-      [&](const OpRow& op) { return op.flops / peaks.flops >= op.bytes / peaks.bytes ? "FLOPs" : "bytes"; });
-  where(
-      {.heading = "of the roof", .format = "{:.0f}%"}, has_floor, [&](const OpRow& op) { return 100 * floor_of(op, peaks) / op.seconds; });
+  where({.heading = "roof", .format = "{:.0f}%"}, has_floor, [&](const OpRow& op) { return 100 * floor_of(op, peaks) / op.seconds; });
   return table;
 }
 
@@ -156,17 +150,16 @@ Chart roofline_chart(const Benchmark& bench) {
 Report report_of(const Benchmark& bench) {
   if (bench.options.is_layer()) {
     Report report{.title = described(bench.options), .table = layer_of(bench)};
-    report.json = Object{{"layer", report.title}, {"rounds", bench.options.rounds}, {"rows", json_of(report.table)}};
+    report.json = {{"layer", report.title}, {"rounds", bench.options.rounds}, {"rows", json_of(report.table)}};
     report.chart = chart_of(report, "scale", "tokens", "tokens of a sequence");
     return report;
   }
   Report report{.title = described(bench.options), .table = steps_of(bench)};
-  Object json{{"settings", settings_of(bench.options)}, {"steps", json_of(report.table)}};
+  report.json = {{"settings", settings_of(bench.options)}, {"steps", json_of(report.table)}};
   if (bench.peaks) {
-    json.emplace_back("peaks", Object{{"flops_per_second", bench.peaks->flops}, {"bytes_per_second", bench.peaks->bytes}});
-    json.emplace_back("ops", json_of(ops_of(bench, bench.ops)));
+    report.json["peaks"] = {{"flops_per_second", bench.peaks->flops}, {"bytes_per_second", bench.peaks->bytes}};
+    report.json["ops"] = json_of(ops_of(bench, bench.ops));
   }
-  report.json = json;
   report.notes = busy_note(bench);
   report.chart = chart_of(report, "mixer", "positions", "positions of a sequence");
   return report;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "autograd/recording.h"
-#include "core/cpu/clock.h"
+#include "core/cpu/available.h"
 #include "core/cpu/parallel.h"
 #include "cuda/device/device.h"
 
@@ -16,14 +16,14 @@ struct RungRow {
   std::string file;
   const char* dtype;
   double seconds, floor;
-  Value gain;  // over the rung before
+  std::optional<double> gain;  // over the rung before
 };
 
 std::vector<RungRow> rows_of(const LadderTimes& times, const Ladder& ladder) {
   std::vector<RungRow> rows;
   for (const Rung& rung : ladder.rungs) {
-    const Value gain = rows.empty() ? Value() : Value(rows.back().seconds / rung.seconds);
-    rows.push_back({rung.file, name_of(rung.dtype), rung.seconds, floor_of(ladder, rung, times.peaks.at(rung.dtype)), gain});
+    rows.push_back({rung.file, name_of(rung.dtype), rung.seconds, floor_of(ladder, rung, times.peaks.at(rung.dtype)), {}});
+    if (rows.size() > 1) rows.back().gain = rows[rows.size() - 2].seconds / rung.seconds;
   }
   return rows;
 }
@@ -36,7 +36,7 @@ ResultTable table_of(const LadderTimes& times, const Ladder& ladder) {
   table.add({.heading = "ms", .key = "ms", .format = "{:.3f}"}, rows, [](const RungRow& row) { return row.seconds * 1e3; });
   table.add({.heading = "gain", .key = "gain", .format = "{:.2f}", .missing = ""}, rows, &RungRow::gain);
   table.add({.heading = "floor ms", .key = "floor_ms", .format = "{:.3f}"}, rows, [](const RungRow& row) { return row.floor * 1e3; });
-  table.add({.heading = "times the floor", .key = "times_the_floor", .format = "{:.2f}"}, rows,
+  table.add({.heading = "x floor", .key = "times_the_floor", .format = "{:.2f}"}, rows,
       [](const RungRow& row) { return row.seconds / row.floor; });
   return table;
 }
@@ -91,14 +91,13 @@ std::vector<Report> reports_of(const LadderTimes& times) {
   return reports;
 }
 
-Value json_of(const LadderTimes& times) {
-  Value::List ladders;
+Json json_of(const LadderTimes& times) {
+  Json ladders = Json::array(), peaks;
   for (const Ladder& ladder : times.ladders)
-    ladders.push_back(Object{{"op", name_of(ladder.kind)}, {"size", ladder.size}, {"rungs", json_of(table_of(times, ladder))}});
-  Object peaks;
+    ladders.push_back(Json{{"op", name_of(ladder.kind)}, {"size", ladder.size}, {"rungs", json_of(table_of(times, ladder))}});
   for (const auto& [dtype, peak] : times.peaks)
-    peaks.emplace_back(name_of(dtype), Object{{"flops_per_second", peak.flops}, {"bytes_per_second", peak.bytes}});
-  return Object{{"threads", thread_count()}, {"peaks", peaks}, {"ladders", ladders}};
+    peaks[name_of(dtype)] = {{"flops_per_second", peak.flops}, {"bytes_per_second", peak.bytes}};
+  return {{"threads", thread_count()}, {"peaks", peaks}, {"ladders", ladders}};
 }
 
 }  // namespace ricci::apps

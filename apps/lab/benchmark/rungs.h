@@ -53,6 +53,6 @@ double floor_of(const Ladder& ladder, const Rung& rung, const Peaks& peaks);
 
 // A table for each ladder, and the JSON of all.
 std::vector<Report> reports_of(const LadderTimes& times);
-Value json_of(const LadderTimes& times);
+Json json_of(const LadderTimes& times);
 
 }  // namespace ricci::apps

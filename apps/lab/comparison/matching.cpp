@@ -10,7 +10,6 @@
 #include "apps/run/micro_batches.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
-#include "core/nearest.h"
 #include "models/inference/evaluation.h"
 
 namespace ricci::apps {

@@ -72,10 +72,10 @@ std::vector<Matched> matched(const std::vector<Contestant>& contestants, const s
 int64_t closest(const std::function<double(int64_t)>& value, double target, int64_t guess, int64_t max);
 
 // ---- Another program of this build as a child process (child.cpp)
-// Runs ricci-NAME, which is next to this program, and returns its exit code. Its output goes to stderr, so that stdout is left to the
-// result. While an Interrupt is alive, a request to end is passed on to the child once, which then saves and ends. Returns nothing if the
-// request came before the child was ready to save: it then ended at once. Ctrl-Z stops the child, too; the child never outlives this
-// process. Errors: the program cannot be started, or another signal ended it.
+// Runs ricci-NAME, which is next to this program, and returns its exit code. Its output goes to stderr, because stdout is for the result.
+// The child is in the process group of its parent: Ctrl-C and Ctrl-Z reach both, and the child saves and ends. While an Interrupt is alive,
+// a request to this process is passed on. Returns nothing if the request came before the child was ready to save: it then ended at once.
+// The child never outlives this process. Errors: the program cannot be started, or another signal ended it.
 std::optional<int> run_program(const std::string& name, const std::vector<std::string>& arguments);
 
 }  // namespace ricci::apps

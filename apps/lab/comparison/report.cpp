@@ -32,11 +32,6 @@ MeanSpread accuracy_of(const Compared& model) {
   return over_seeds(model, [](const Outcome& o) { return o.accuracy.value_or(0); });
 }
 
-std::string amount_name(Equal equal) {
-  if (equal == Equal::flops) return "FLOPs";
-  return equal == Equal::memory ? "planned MB" : "params";
-}
-
 // The unit of the losses: token or document.
 std::string unit_of(const Comparison& comparison) { return is_classifier(comparison.config()) ? "document" : "token"; }
 // True if every run has one; runs of older versions have none.
@@ -66,25 +61,30 @@ template <class Y> MeanCurve mean_curve(const Compared& model, double Measuremen
   return curve;
 }
 
-Value as_json(const Outcome& outcome) {
+Json as_json(const Outcome& outcome) {
   ResultTable curve;
   curve.add({.key = "tokens"}, outcome.measurements, &Measurement::tokens);
   curve.add({.key = "seconds"}, outcome.measurements, &Measurement::seconds);
   curve.add({.key = "nats"}, outcome.measurements, &Measurement::nats);
   curve.add({.key = "accuracy"}, outcome.measurements, &Measurement::accuracy);
-  return Object{{"run", outcome.run}, {"seed", outcome.seed}, {"builds", outcome.builds}, {"least_nats", outcome.min_nats},
-      {"accuracy", outcome.accuracy}, {"seconds", outcome.seconds}, {"tokens_per_second", outcome.tokens_per_second},
-      {"peak_bytes", outcome.peak_bytes}, {"evaluations", json_of(curve)}};
+  Json json = {{"run", outcome.run}, {"seed", outcome.seed}, {"builds", outcome.builds}, {"least_nats", outcome.min_nats}};
+  if (outcome.accuracy) json["accuracy"] = *outcome.accuracy;
+  json.update({{"seconds", outcome.seconds}, {"tokens_per_second", outcome.tokens_per_second}, {"peak_bytes", outcome.peak_bytes},
+      {"evaluations", json_of(curve)}});
+  return json;
 }
 
 // A mean over seeds, and what a single seed leaves unknown: its deviation and the half of its interval.
 template <class Get>
 void add_spread(ResultTable& table, const std::vector<Compared>& models, Column mean, const std::string& prefix, const Get& spread) {
-  const auto known = [](const Compared& model, double value) { return model.outcomes.size() > 1 ? Value(value) : Value(); };
+  const auto known = [](const Compared& model, double value) { return model.outcomes.size() > 1 ? Json(value) : Json(); };
   table.add(std::move(mean), models, [&](const Compared& model) { return spread(model).mean; });
   table.add({.key = prefix + "deviation"}, models, [&](const Compared& model) { return known(model, spread(model).deviation); });
-  table.add({.heading = "95% +-", .key = prefix + "interval_95_half_width", .format = "+-{:.4f}", .missing = ""}, models,
-      [&](const Compared& model) { return known(model, spread(model).half_width); });
+  table.add({.heading = models[0].outcomes.size() > 1 ? "95% +-" : "",
+                .key = prefix + "interval_95_half_width",
+                .format = "+-{:.4f}",
+                .missing = ""},
+      models, [&](const Compared& model) { return known(model, spread(model).half_width); });
 }
 
 // The loss of each seed minus the first model's loss with the same seed. Both read the same data in the same order, so the differences
@@ -106,7 +106,11 @@ ResultTable table_of(const Comparison& comparison) {
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), comparison.models, value); };
   add({.heading = "model", .key = "name", .left = true}, &Compared::name);
   add({.key = "keys"}, &Compared::overrides);
-  add({.key = "grid"}, [](const Compared& m) { return m.grid.empty() ? Value() : Value(Object(m.grid.begin(), m.grid.end())); });
+  add({.key = "grid"}, [](const Compared& m) {
+    Json values;
+    for (const auto& [key, value] : m.grid) values[key] = value;
+    return values;
+  });
   add({.heading = "changed", .key = "changed", .left = true}, &Compared::changed);
   add({.heading = "parameters", .key = "parameters", .format = ","}, [](const Compared& m) { return m.plan.parameters; });
   add({.heading = "GFLOP/step", .key = "flops_per_step", .format = "{:.2f}", .factor = 1e-9},
@@ -114,8 +118,7 @@ ResultTable table_of(const Comparison& comparison) {
   const bool shows_plan = !comparison.is_trained() || comparison.equal == Equal::memory;  // else the measured memory is enough
   add({.heading = shows_plan ? "planned MB" : "", .key = "planned_bytes", .format = "{:.1f}", .factor = 1e-6},
       [](const Compared& m) { return m.plan.peak; });
-  add({.heading = amount_name(comparison.equal) + " vs first", .format = "{:+.1f}%", .factor = 100},
-      [](const Compared& m) { return m.beside_first - 1; });
+  add({.heading = "vs first", .format = "{:+.1f}%", .factor = 100}, [](const Compared& m) { return m.beside_first - 1; });
   if (!comparison.is_trained()) return table;
   const auto add_mean = [&](Column column, double Outcome::*member) {
     add(std::move(column), [&](const Compared& m) { return over_seeds(m, member).mean; });
@@ -123,7 +126,7 @@ ResultTable table_of(const Comparison& comparison) {
   add_mean({.heading = "MB", .format = "{:.1f}", .factor = 1e-6}, &Outcome::peak_bytes);
   add_spread(table, comparison.models, {.heading = "nats/" + unit_of(comparison), .key = "least_nats", .format = "{:.4f}"}, "", nats_of);
   const auto difference = [&](const Compared& m, double MeanSpread::*part) {
-    return paired(comparison).empty() || &m == comparison.models.data() ? Value() : Value(beside_first(comparison, m).*part);
+    return paired(comparison).empty() || &m == comparison.models.data() ? Json() : Json(beside_first(comparison, m).*part);
   };
   add({.key = "difference_from_first"}, [&](const Compared& m) { return difference(m, &MeanSpread::mean); });
   add({.key = "difference_interval_95_half_width"}, [&](const Compared& m) { return difference(m, &MeanSpread::half_width); });
@@ -207,7 +210,7 @@ std::string scored_note(const Comparison& comparison) {
 
 Report report_of(const Comparison& comparison) {
   Report report{.title = comparison.title, .table = table_of(comparison)};
-  report.json = Object{{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command},
+  report.json = {{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command},
       {"equal", name_of(comparison.equal)}, {"eval_from", comparison.config().eval_from}, {"models", json_of(report.table)}};
   for (const Compared& model : paired(comparison)) {
     const MeanSpread difference = beside_first(comparison, model);

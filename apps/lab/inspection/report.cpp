@@ -13,44 +13,41 @@ namespace {
 
 double rounded(double value) { return std::isfinite(value) ? std::strtod(fmt::format("{:.8g}", value).c_str(), nullptr) : value; }
 
-Value rows_of(std::span<const double> values, int64_t columns) {
-  Value::List rows;
+Json rows_of(std::span<const double> values, int64_t columns) {
+  Json rows = Json::array();
   for (; !values.empty(); values = values.subspan(static_cast<size_t>(columns)))
-    rows.emplace_back(values_of(values.first(static_cast<size_t>(columns)), rounded));
+    rows.push_back(values_of(values.first(static_cast<size_t>(columns)), rounded));
   return rows;
 }
-// The rows of a head; nothing where there is no tensor.
-Value rows_of(const Tensor& t_nxy, int64_t head) { return t_nxy ? rows_of(of_head(t_nxy, head), t_nxy.shape()[-1]) : Value(); }
+Json rows_of(const Tensor& t_nxy, int64_t head) { return rows_of(of_head(t_nxy, head), t_nxy.shape()[-1]); }
 
-Value tokens_of(const Found& found, const std::vector<int64_t>& ids) {
-  return values_of(ids, [&](int64_t id) { return Object{{"id", id}, {"token", found.token(id)}}; });
+Json tokens_of(const Found& found, const std::vector<int64_t>& ids) {
+  return values_of(ids, [&](int64_t id) { return Json{{"id", id}, {"token", found.token(id)}}; });
 }
 
-Value as_json(const Found& found, const HeadFound& head, size_t token) {
+Json as_json(const Found& found, const HeadFound& head, size_t token) {
   const int64_t id = found.token_ids[token];
   const auto neighbour = [&](const Neighbour& each) {
-    return Object{{"id", each.id}, {"token", found.token(each.id)}, {"squared_distance", rounded(each.squared_distance)}};
+    return Json{{"id", each.id}, {"token", found.token(each.id)}, {"squared_distance", rounded(each.squared_distance)}};
   };
-  return Object{{"id", id}, {"token", found.token(id)}, {"neighbours", values_of(head.nearest[token], neighbour)}};
+  return {{"id", id}, {"token", found.token(id)}, {"neighbours", values_of(head.nearest[token], neighbour)}};
 }
 
-Value as_json(const Found& found, const LayerFound& layer, const HeadFound& head) {
+Json as_json(const Found& found, const LayerFound& layer, const HeadFound& head) {
   const auto [table_bcC, key_scale] = table_of(layer, head.head);
   const Tensor& m_nkK = layer.forms.m_nkK;
-  Object result{{"head", head.head}};
-  if (table_bcC && layer.tokens * key_scale > 1) result.emplace_back("key_tokens", layer.tokens * key_scale);
-  result.emplace_back("scores", rows_of(table_bcC, 0));
-  result.emplace_back("coefficients", rows_of(layer.seen.coefficients_bncr, head.head));
+  Json result = {{"head", head.head}};
+  if (table_bcC && layer.tokens * key_scale > 1) result["key_tokens"] = layer.tokens * key_scale;
+  if (table_bcC) result["scores"] = rows_of(table_bcC, 0);
+  if (layer.seen.coefficients_bncr) result["coefficients"] = rows_of(layer.seen.coefficients_bncr, head.head);
   if (m_nkK) {
-    if (m_nkK.shape()[1] <= kMaxColumns) result.emplace_back("matrix", rows_of(m_nkK, head.head));
-    result.emplace_back("symmetric", layer.forms.symmetric);
-    result.emplace_back(layer.forms.symmetric ? "eigenvalues" : "singular_values", values_of(head.spectrum, rounded));
+    if (m_nkK.shape()[1] <= kMaxColumns) result["matrix"] = rows_of(m_nkK, head.head);
+    result["symmetric"] = layer.forms.symmetric;
+    result[layer.forms.symmetric ? "eigenvalues" : "singular_values"] = values_of(head.spectrum, rounded);
   }
   if (head.nearest.empty()) return result;
-  result.emplace_back("squared_distances", rows_of(head.squared_distances, std::ssize(found.token_ids)));
-  Value::List nearest;
-  for (size_t i = 0; i < head.nearest.size(); ++i) nearest.push_back(as_json(found, head, i));
-  result.emplace_back("nearest", nearest);
+  result["squared_distances"] = rows_of(head.squared_distances, std::ssize(found.token_ids));
+  for (size_t i = 0; i < head.nearest.size(); ++i) result["nearest"].push_back(as_json(found, head, i));
   return result;
 }
 
@@ -96,28 +93,24 @@ std::string page_of(const Found& found, const std::vector<Picture>& pictures, Th
 std::string json_of(const Found& found) {
   const auto layer_json = [&](const LayerFound& layer) {
     const auto head_json = [&](const HeadFound& head) { return as_json(found, layer, head); };
-    return Object{
-        {"layer", layer.layer}, {"name", layer.name}, {"query_tokens", layer.tokens}, {"heads", values_of(layer.heads, head_json)}};
+    return Json{{"layer", layer.layer}, {"name", layer.name}, {"query_tokens", layer.tokens}, {"heads", values_of(layer.heads, head_json)}};
   };
-  return json_text(Object{{"run", found.run}, {"mixer", found.mixer}, {"text", tokens_of(found, found.text_ids)},
-                       {"tokens", tokens_of(found, found.token_ids)}, {"missing", found.missing},
-                       {"layers", values_of(found.layers, layer_json)}},
-             -1) +
-         "\n";
+  const Json all{{"run", found.run}, {"mixer", found.mixer}, {"text", tokens_of(found, found.text_ids)},
+      {"tokens", tokens_of(found, found.token_ids)}, {"missing", found.missing}, {"layers", values_of(found.layers, layer_json)}};
+  return to_text(all) + "\n";
 }
 
 int64_t write_report(const std::string& folder, const Found& found, Theme theme) {
   make_folders(folder);
-  const Folder open(folder);
   const std::vector<Picture> pictures = pictures_of(found);
   Progress progress({.steps = static_cast<int64_t>(pictures.size()), .unit = "drawing", .out = stderr});
   int64_t files = 0;
   for (const Picture& picture : pictures) {
-    write_file_atomically({open, picture.name + ".svg"}, picture.svg(theme, true));
+    write_atomically(folder + "/" + picture.name + ".svg", picture.svg(theme, true));
     progress.update(++files, 0);
   }
-  write_file_atomically({open, "inspect.json"}, json_of(found));
-  write_file_atomically({open, "index.html"}, page_of(found, pictures, theme));
+  write_atomically(folder + "/inspect.json", json_of(found));
+  write_atomically(folder + "/index.html", page_of(found, pictures, theme));
   return files + 2;
 }
 

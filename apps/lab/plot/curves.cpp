@@ -226,7 +226,7 @@ ResultTable summary(const std::vector<RunRecords>& runs) {
   const auto add = [&](const char* heading, const auto& text, const auto& value) {
     table.add({.heading = heading, .missing = ""}, runs, [&](const RunRecords& run) {
       const double number = value(run);
-      return std::isfinite(number) ? Value(text(number)) : Value();
+      return std::isfinite(number) ? Json(text(number)) : Json();
     });
   };
   const auto last = [](const char* key) {

@@ -49,7 +49,7 @@ ListedRun read_listed(const std::string& path_or_name) {
   run.best = best_evaluation(run.records);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   run.age = std::max(now.count() - last_of(run.records, "time"), 0.0);  // NaN where there is no record
-  if (!Folder(path).lock()) run.state = "running";
+  if (!FolderLock::take(path)) run.state = "running";
   else if (run.records.records == 0) run.state = "new";
   else run.state = is_finished(run) ? "finished" : "interrupted";
   return run;
@@ -68,23 +68,23 @@ void keep_differing(std::vector<ListedRun>& runs) {
   for (ListedRun& run : runs) std::erase_if(run.keys, is_usual);
 }
 
-std::string words_of(const TextsByKey& keys) {
-  constexpr size_t kLongest = 100;  // bytes
+// At most as many bytes.
+std::string words_of(const TextsByKey& keys, size_t most) {
   std::string words;
   for (const auto& [key, value] : keys) words += (words.empty() ? "" : " ") + key + "=" + value;
-  return words.size() > kLongest ? words.substr(0, words.rfind(' ', kLongest)) + " ..." : words;
+  return words.size() > most ? words.substr(0, words.rfind(' ', most - 4)) + " ..." : words;
 }
 
 // "12 s", "5 min", "3 h", "2 days"
-Value age_text(const ListedRun& run) {
+Json age_text(const ListedRun& run) {
   if (!std::isfinite(run.age)) return {};
   if (run.age < 100) return fmt::format("{:.0f} s", run.age);
   if (run.age < 6000) return fmt::format("{:.0f} min", run.age / 60);
   return run.age < 48 * 3600 ? fmt::format("{:.0f} h", run.age / 3600) : fmt::format("{:.0f} days", run.age / 86400);
 }
 
-Value number_or_nothing(double value) { return std::isfinite(value) ? Value(value) : Value(nullptr); }
-Value whole_or_nothing(double value) { return std::isfinite(value) ? Value(std::llround(value)) : Value(nullptr); }
+Json number_or_nothing(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+Json whole_or_nothing(double value) { return std::isfinite(value) ? Json(std::llround(value)) : Json(); }
 
 ResultTable table_of(const std::vector<ListedRun>& runs) {
   ResultTable table;
@@ -95,12 +95,14 @@ ResultTable table_of(const std::vector<ListedRun>& runs) {
   add({.heading = "of", .key = "steps", .format = ","}, [](const ListedRun& r) { return r.config.steps; });
   add({.heading = "best loss", .key = "best.val_loss", .format = "{:.4f}"}, [](const ListedRun& r) { return number_or_nothing(r.best.y); });
   add({.heading = "at step", .key = "best.step", .format = ","}, [](const ListedRun& r) { return whole_or_nothing(r.best.x); });
-  add({.heading = "training loss", .key = "train_loss", .format = "{:.4f}"},
-      [](const ListedRun& r) { return number_or_nothing(last_of(r.records, "train_loss")); });
+  add({.key = "train_loss"}, [](const ListedRun& r) { return number_or_nothing(last_of(r.records, "train_loss")); });
   add({.heading = "age", .left = true}, age_text);
   add({.key = "age_seconds"}, [](const ListedRun& r) { return number_or_nothing(r.age); });
-  add({.heading = "differs in", .left = true, .missing = ""}, [](const ListedRun& r) { return words_of(r.keys); });
-  add({.key = "differs"}, [](const ListedRun& r) { return Object(r.keys.begin(), r.keys.end()); });
+  size_t longest = 0;  // with the name in front, the words have room in a line
+  for (const ListedRun& run : runs) longest = std::max(longest, run.records.name.size());
+  const size_t room = std::max<size_t>(78, longest + 20) - longest;
+  add({.heading = "differs in", .left = true, .missing = ""}, [&](const ListedRun& r) { return words_of(r.keys, room); });
+  add({.key = "differs"}, &ListedRun::keys);
   return table;
 }
 
@@ -110,7 +112,7 @@ std::vector<std::string> all_runs() {
   const std::string folder = folder_of_runs();
   if (!is_folder(folder)) fail("{}: there is no such folder of runs", {folder});
   std::vector<std::string> runs;
-  for (const std::string& name : Folder(folder).names())
+  for (const std::string& name : names_in(folder))
     if (is_file(folder + "/" + name + "/config.yaml")) runs.push_back((folder + "/").append(name));
   if (runs.empty()) fail("{}: there is no run in it", {folder});
   return runs;

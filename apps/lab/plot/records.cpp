@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -13,17 +12,15 @@
 #include "apps/run/run.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/json/value.h"
-#include "core/nearest.h"
+#include "core/json.h"
 
 namespace ricci::apps {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr size_t kMaxKeys = 100;  // every one is a column as long as the run
-constexpr int kDeepest = 8;
+constexpr JsonLimits kRecord{.depth = 8};
 
 // JSON has no NaN, yet some programs write it: NaN, Infinity and -Infinity outside of strings become texts.
 std::string with_quoted_names(std::string_view line) {
@@ -44,15 +41,15 @@ std::string with_quoted_names(std::string_view line) {
   return result;
 }
 
-double number(const json& value, const std::string& key, const std::string& place, RunRecords& run) {
+double number(const Json& value, const std::string& key, const std::string& place, RunRecords& run) {
   if (value.is_number()) return value.get<double>();
   const bool is_nan = value == "NaN";
-  if (!value.is_null() && !is_nan) fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(value.dump(), 40)});
+  if (!value.is_null() && !is_nan) fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(to_text(value), 40)});
   run.not_finite += is_nan;
   return kNotMeasured;
 }
 
-void add(const json& record, const std::string& place, RunRecords& run) {
+void add(const Json& record, const std::string& place, RunRecords& run) {
   const auto size = static_cast<size_t>(run.records++);
   for (const auto& [key, value] : record.items()) {
     if (run.columns.size() == kMaxKeys && !run.columns.contains(key))
@@ -63,23 +60,11 @@ void add(const json& record, const std::string& place, RunRecords& run) {
   }
 }
 
-// A name for the legend: the name of the folder.
-std::string run_name_of(const std::string& file) {
-  std::error_code unresolved;
-  fs::path resolved = fs::weakly_canonical(file, unresolved);
-  if (unresolved) resolved = fs::absolute(file).lexically_normal();
-  const fs::path folder = resolved.parent_path();
-  return folder.filename().empty() ? file : folder.filename().string();
-}
-
-void read_lines(RunRecords& run) {
+void read_lines(const std::string& text, RunRecords& run) {
   int64_t line_number = 0;
-  each_line(read_text(run.path), [&](std::string_view line) {
+  each_line(text, [&](std::string_view line) {
     const std::string place = run.path + ":" + std::to_string(++line_number);
-    if (json_depth(line) > kDeepest)
-      fail("{}: not a record, expected a JSON object of numbers, got one that is nested {} levels deep", {place, json_depth(line)});
-    json record = json::parse(line, nullptr, false);
-    if (record.is_discarded()) record = json::parse(with_quoted_names(line), nullptr, false);
+    const Json record = parse_json(with_quoted_names(line), place, kRecord);
     if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});
     add(record, place, run);
   });
@@ -88,21 +73,22 @@ void read_lines(RunRecords& run) {
 
 }  // namespace
 
+std::string folder_name(const std::string& path) {
+  std::error_code ignored;
+  const std::string name = fs::weakly_canonical(path, ignored).filename().string();
+  return name.empty() ? path : name;
+}
+
 RunRecords read_run(const std::string& path_or_name, std::string& nothing) {
   const std::string path = find_run(path_or_name);
+  if (!is_there(path)) fail("{}: no such run{}", {path, runs_note(path)});
   RunRecords run;
-  std::error_code error;
-  const auto status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) fail("{}: no such run{}", {path, runs_note(path)});
-  if (error) fail("cannot read {}: {}", {path, error.message()});
-  run.path = fs::is_directory(status) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
-  run.name = run_name_of(run.path);
-  if (fs::status(run.path, error).type() == fs::file_type::not_found) {
-    nothing = path + ": holds no metrics.jsonl, so no run has begun in it";
-  } else {
-    read_lines(run);
-    if (run.records == 0) nothing = run.path + ": holds no record yet";
-  }
+  run.path = is_folder(path) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
+  run.name = folder_name(fs::absolute(run.path).parent_path());
+  const std::optional<std::string> text = find_text(run.path);
+  if (text) read_lines(*text, run);
+  if (!text) nothing = path + ": holds no metrics.jsonl, so no run has begun in it";
+  else if (run.records == 0) nothing = run.path + ": holds no record yet";
   return run;
 }
 

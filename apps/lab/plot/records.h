@@ -10,6 +10,9 @@
 
 namespace ricci::apps {
 
+// The name of a run in tables and drawings: that of its folder.
+std::string folder_name(const std::string& path);
+
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 struct RunRecords {

@@ -99,38 +99,38 @@ if (sessionStorage.theme) root.dataset.theme = sessionStorage.theme;
 document.querySelector('button').addEventListener('click', () => root.dataset.theme = sessionStorage.theme = is_dark() ? 'light' : 'dark');
 )";
 
-Value points_of(const Curve& curve, int columns) {
-  Value::List points;
+Json points_of(const Curve& curve, int columns) {
+  Json points = Json::array();
   size_t i = 0;
   for (const Point& p : thinned(curve.points, columns)) {
-    points.emplace_back(Value::List{p.x, p.y});
+    points.push_back(Json::array({p.x, p.y}));
     if (curve.raw.empty()) continue;
     // The smoothed curve decides which points stay; the measured value goes with each.
     while (curve.points[i].x != p.x || curve.points[i].y != p.y) ++i;
-    points.back() = Value::List{p.x, p.y, curve.raw[curve.raw_before + i].y};
+    points.back().push_back(curve.raw[curve.raw_before + i].y);
   }
   return points;
 }
 
-Value json_of(const Axis& axis) { return Object{{"low", axis.low}, {"high", axis.high}, {"log", axis.log}}; }
+Json json_of(const Axis& axis) { return {{"low", axis.low}, {"high", axis.high}, {"log", axis.log}}; }
 
 // The place of a panel in each drawing, and its axes, which are the same in both.
-Value json_of(const Panel& panel, const std::vector<PanelBox>& boxes, const std::string& x_name) {
+Json json_of(const Panel& panel, const std::vector<PanelBox>& boxes, const std::string& x_name) {
   const PanelBox& box = boxes[0];
   const auto as_object = [&](const Curve& curve) {
-    return Object{{"name", curve.name}, {"colour", curve.colour % kColours}, {"points", points_of(curve, static_cast<int>(box.width))}};
+    return Json{{"name", curve.name}, {"colour", curve.colour % kColours}, {"points", points_of(curve, static_cast<int>(box.width))}};
   };
   const auto place = [](const PanelBox& each) {
-    return Object{{"left", each.left}, {"top", each.top}, {"width", each.width}, {"height", each.height}};
+    return Json{{"left", each.left}, {"top", each.top}, {"width", each.width}, {"height", each.height}};
   };
-  return Object{{"boxes", values_of(boxes, place)}, {"x", json_of(box.x)}, {"y", json_of(box.y)}, {"x_name", x_name},
+  return {{"boxes", values_of(boxes, place)}, {"x", json_of(box.x)}, {"y", json_of(box.y)}, {"x_name", x_name},
       {"curves", values_of(panel.curves, as_object)}};
 }
 
 // JSON inside of HTML: no text may end its element.
-std::string embedded(const Value& value) {
+std::string embedded(const Json& value) {
   std::string result;
-  for (const char c : json_text(value, -1)) result += c == '<' ? "\\u003c" : std::string(1, c);
+  for (const char c : to_text(value)) result += c == '<' ? "\\u003c" : std::string(1, c);
   return result;
 }
 
@@ -196,7 +196,7 @@ std::string page_of(const Report& report, Theme theme, int reload) {
     return text_page(report.title, figure + table + notes, theme, reload);
   }
   const Chart& chart = *report.chart;
-  Value::List panels;
+  Json panels = Json::array();
   const Layout on_page = layout_of(chart), on_phone = layout_of(chart, Screen::phone);
   for (size_t i = 0; i < chart.panels.size(); ++i)
     panels.push_back(json_of(chart.panels[i], {on_page.boxes[i], on_phone.boxes[i]}, x_name_of(chart.panels[i], chart)));
@@ -204,7 +204,7 @@ std::string page_of(const Report& report, Theme theme, int reload) {
       "<button>light / dark</button>\n<div class=\"page\">" + to_svg(chart, theme, false) + "</div>\n<div class=\"phone\">" +
           to_svg(chart, theme, false, Screen::phone) + "</div>\n<div class=\"wide\">" + table + "</div>\n" + notes +
           "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
-          embedded(Object{{"theme", name_of(theme)}, {"panels", panels}}) + "</script>\n<script>" + kScript + "</script>\n",
+          embedded({{"theme", name_of(theme)}, {"panels", panels}}) + "</script>\n<script>" + kScript + "</script>\n",
       theme, reload);
 }
 

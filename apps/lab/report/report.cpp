@@ -14,11 +14,7 @@ bool is_page(const std::string& name) { return name.ends_with(".html"); }
 
 void check_folder(const std::string& name) {
   const std::string folder = std::filesystem::path(name).parent_path().string();
-  try {
-    const Folder opened(folder.empty() ? "." : folder);
-  } catch (const Error& error) {
-    fail("cannot write {}: {}", {name, error.what()});
-  }
+  if (!folder.empty() && !is_folder(folder)) fail("cannot write {}: folder {}: No such file or directory", {name, folder});
 }
 
 const Column& column_of(const ResultTable& table, const std::string& heading) {
@@ -30,7 +26,7 @@ const Column& column_of(const ResultTable& table, const std::string& heading) {
 std::vector<Point> points_of(const Column& names, const std::string& name, const Column& x, const Column& y) {
   std::vector<Point> points;
   for (size_t i = 0; i < names.values.size(); ++i) {
-    const Point point{x.values[i].number() * x.factor, y.values[i].number() * y.factor};
+    const Point point{number_of(x.values[i]) * x.factor, number_of(y.values[i]) * y.factor};
     if (text_of(names, i) == name && point.x > 0 && point.y > 0) points.push_back(point);
   }
   std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
@@ -65,8 +61,9 @@ void check(const ReportOptions& options, bool draws) {
 }
 
 std::string text_of(const Report& report) {
-  std::string text = report.title + "\n" + text_of(report.table);
-  for (const std::string& note : report.notes) text += "\n" + note;
+  std::string text = wrapped(report.title, 2) + text_of(report.table) + "\n";
+  for (const std::string& note : report.notes) text += wrapped(note, 2);
+  text.pop_back();
   for (const Passage& passage : report.passages) {
     text += "\n\n" + passage.heading;
     for (const auto& [name, words] : passage.texts) text += "\n--- " + name + "\n" + words;
@@ -77,14 +74,14 @@ std::string text_of(const Report& report) {
 Report stacked(const std::string& title, const std::vector<std::pair<std::string, Report>>& runs) {
   if (runs.size() == 1) return runs[0].second;
   Report all{.title = title};
-  Value::List json;
+  Json json = Json::array();
   for (const auto& [name, report] : runs) {
     ResultTable table = report.table;
-    Column names{.heading = "run", .left = true, .missing = "", .values = std::vector<Value>(table.rows())};
+    Column names{.heading = "run", .left = true, .missing = "", .values = std::vector<Json>(table.rows())};
     if (!names.values.empty()) names.values[0] = name;
     table.columns.insert(table.columns.begin(), names);
     for (size_t i = 0; i < all.table.columns.size(); ++i) {
-      std::vector<Value>& above = all.table.columns[i].values;
+      std::vector<Json>& above = all.table.columns[i].values;
       above.insert(above.end(), table.columns[i].values.begin(), table.columns[i].values.end());
     }
     if (all.table.columns.empty()) all.table = table;
@@ -101,22 +98,22 @@ Report stacked(const std::string& title, const std::vector<std::pair<std::string
   return all;
 }
 
-std::string json_of(const Report& report) { return json_text(report.json.is_missing() ? json_of(report.table) : report.json); }
+std::string json_of(const Report& report) { return to_text(report.json.is_null() ? json_of(report.table) : report.json, 1); }
 
 void tell(const Report& report, const ReportOptions& options) {
   print(options.json == "-" ? json_of(report) : text_of(report));
-  if (!options.json.empty() && options.json != "-") write_file_atomically(options.json, json_of(report) + "\n");
+  if (!options.json.empty() && options.json != "-") write_atomically(options.json, json_of(report) + "\n");
   if (!options.out.empty()) draw(report, options.out, options.theme);
 }
 
 void draw(const Report& report, const std::string& file, const std::string& theme_name) {
   const Theme theme = parse_theme(theme_name);
   if (is_page(file)) {
-    write_file_atomically(file, page_of(report, theme));
+    write_atomically(file, page_of(report, theme));
     return;
   }
   if (!report.chart && !report.drawing) fail("{}: not written, as nothing that was found can be drawn", {file});
-  write_file_atomically(file, report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true));
+  write_atomically(file, report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true));
 }
 
 Chart chart_of(const Report& report, const std::string& curves, const std::string& x, const std::string& x_name) {

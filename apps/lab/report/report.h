@@ -25,14 +25,14 @@ struct Report {
   ResultTable table = {};
   std::vector<std::string> notes = {};  // what a reader should know of the numbers, a line each
   std::vector<Passage> passages = {};
-  Value json = {};  // the rows of the table if it is not set
+  Json json = {};  // the rows of the table if it is null
   // At most one of these two. Without one there is no drawing, and the page has only the table.
   std::optional<Chart> chart = {};
   Drawing drawing = {};
 };
 
 struct ReportOptions {
-  std::string json;  // a file; -: stdout, in place of the table; empty: none
+  std::string json;  // a file; -: stdout, in place of the table; no JSON if it is empty
   std::string out;   // .svg or .html; empty without a picture
   std::string theme = "auto";
 };
@@ -46,7 +46,7 @@ void add_json_file(CLI::App& app, ReportOptions& options);
 // not there, an unknown theme.
 void check(const ReportOptions& options, bool draws = true);
 
-// Title, table and notes, a line each, and the passages. Ends without a line end.
+// Title, table, notes and passages, in lines of at most 80 columns. Ends without a line end.
 std::string text_of(const Report& report);
 // The JSON of the report, or of its rows where it has none.
 std::string json_of(const Report& report);

@@ -8,14 +8,12 @@
 #include <optional>
 #include <string>
 
-#include "core/files/file.h"
-
 namespace ricci {
 
 class TunedProducts {
  public:
   // Reads the file, if there is one. Error: names the path and the first line that is not PRODUCT = ALGORITHM.
-  explicit TunedProducts(const FilePlace& place);
+  explicit TunedProducts(const std::string& path);
 
   // Names the library and the GPU by which products are computed. Algorithms found with another library or GPU are forgotten, with a line
   // on stderr.
@@ -25,10 +23,10 @@ class TunedProducts {
   const std::string* find(const std::string& product) const;
   // Keeps an algorithm, and writes the file. Error: the system's.
   void add(const std::string& product, const std::string& algorithm);
-  const std::string& path() const { return place_.path; }
+  const std::string& path() const { return path_; }
 
  private:
-  FilePlace place_;
+  std::string path_;
   std::string library_;
   std::map<std::string, std::string> algorithms_;
 };

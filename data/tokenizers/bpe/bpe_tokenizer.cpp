@@ -69,7 +69,7 @@ std::shared_ptr<PieceTokenizer> BpeTokenizer::with_vocabulary(Vocabulary pieces,
     if (pieces.find(left) >= 0 && pieces.find(right) >= 0 && pieces.find(left + right) >= 0) merges.emplace_back(left, right);
   }
   BpeOptions options = options_;
-  options.post_processor.clear();  // it holds ids; one for options.first is written again
+  options.post_processor = nullptr;  // it holds ids; one for options.first is written again
   const auto is_first = [&](const AddedToken& token) { return token.content == options_.first; };
   if (pieces.find(options.first) < 0 && std::none_of(added.begin(), added.end(), is_first)) options.first.clear();
   auto other = std::make_shared<BpeTokenizer>(std::move(pieces), merges, std::move(added), std::move(options));

@@ -15,12 +15,12 @@ namespace ricci {
 
 struct BpeOptions {
   const SplitPattern* pattern = &split_patterns()[0];
-  bool add_prefix_space = false;    // a text that does not begin with a space is given one
-  bool ignore_merges = false;       // a word that is a piece is taken whole, whether merges lead to it or not
-  bool compose = false;             // the text is brought into normal form C first, and must be valid UTF-8
-  std::string unknown = {};         // the piece for bytes that have none; if empty, they are an error
-  std::string post_processor = {};  // JSON of a file, kept for programs that read the file again
-  std::string first = {};           // the piece that starts every text (Marks::first), from a template in post_processor; may be empty
+  bool add_prefix_space = false;  // a text that does not begin with a space is given one
+  bool ignore_merges = false;     // a word that is a piece is taken whole, whether merges lead to it or not
+  bool compose = false;           // the text is brought into normal form C first, and must be valid UTF-8
+  std::string unknown = {};       // the piece for bytes that have none; if empty, they are an error
+  Json post_processor = nullptr;  // kept from a file for programs that read the file again; null if there is none
+  std::string first = {};         // the piece that starts every text (Marks::first), from a template in post_processor; may be empty
 };
 
 class BpeTokenizer final : public PieceTokenizer {
@@ -42,7 +42,7 @@ class BpeTokenizer final : public PieceTokenizer {
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
   bool may_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
-  std::string json_with(const std::string& vocabulary) const override;
+  Json json_with(Json vocabulary) const override;
 
  private:
   void append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const;

@@ -32,7 +32,7 @@ using Words = std::vector<std::pair<std::string, int64_t>>;
 // Each thread counts its share of the pieces.
 void count_pieces(std::vector<DocumentPiece>& pieces, const CountPiece& count_piece, std::vector<WordCounts>& counts) {
   const size_t lanes = counts.size();
-  parallel_for_first_error(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
     for (auto lane = static_cast<size_t>(begin); lane < static_cast<size_t>(end); ++lane)
       for (size_t i = pieces.size() * lane / lanes; i < pieces.size() * (lane + 1) / lanes; ++i)
         about(pieces[i].place, [&] { count_piece(pieces[i], counts[lane]); });

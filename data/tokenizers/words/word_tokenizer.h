@@ -17,7 +17,7 @@ class WordTokenizer final : public PieceTokenizer {
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
   bool may_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
-  std::string json_with(const std::string& vocabulary) const override;
+  Json json_with(Json vocabulary) const override;
 
  private:
   std::string unknown_;

@@ -28,7 +28,7 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
 
 std::shared_ptr<PieceTokenizer> WordPieceTokenizer::with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const {
   WordPieceOptions options = options_;
-  options.post_processor.clear();  // it holds ids
+  options.post_processor = nullptr;  // it holds ids
   return std::make_shared<WordPieceTokenizer>(std::move(vocabulary), std::move(added), std::move(options));
 }
 

@@ -27,11 +27,11 @@ std::string_view next_bert_word(std::string_view text, size_t& position);
 
 struct WordPieceOptions {
   BertText text = {};
-  std::string unknown = "[UNK]";    // the piece for a word that no pieces make up
-  std::string prefix = "##";        // pieces that go on with a word have it
-  int64_t longest_word = 100;       // characters; a longer one is unknown
-  bool cleanup = true;              // decoding writes no blank before . ? ! , and the ends of contractions
-  std::string post_processor = {};  // JSON of a file, kept for programs that read the file again; not used here
+  std::string unknown = "[UNK]";  // the piece for a word that no pieces make up
+  std::string prefix = "##";      // pieces that go on with a word have it
+  int64_t longest_word = 100;     // characters; a longer one is unknown
+  bool cleanup = true;            // decoding writes no blank before . ? ! , and the ends of contractions
+  Json post_processor = nullptr;  // kept from a file for programs that read the file again; not used here
 };
 
 class WordPieceTokenizer final : public PieceTokenizer {
@@ -47,7 +47,7 @@ class WordPieceTokenizer final : public PieceTokenizer {
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
   bool may_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
-  std::string json_with(const std::string& vocabulary) const override;
+  Json json_with(Json vocabulary) const override;
 
  private:
   void append_word(std::string_view word, std::vector<int64_t>& ids) const;

@@ -38,9 +38,9 @@ declare -A ways=(
   [open]='EIO EMFILE EINTR' [enter]='EIO' [create]='ENOSPC EIO EMFILE EINTR die' [read]='EIO EINTR short' [write]='ENOSPC EIO EINTR short die'
   [fsync]='ENOSPC EIO EINTR die' [ftruncate]='ENOSPC EIO EINTR die' [rename]='ENOSPC EIO EINTR die' [unlink]='EIO die'
   [mkdir]='ENOSPC EIO die' [stat]='EIO' [list]='EIO' [map]='ENOMEM EIO' [arena]='ENOMEM' [flock]='EINTR ENOLCK die'
-  [close]='EIO EINTR die' [chmod]='EIO EINTR' [malloc]='ENOMEM'
+  [close]='EIO EINTR die' [malloc]='ENOMEM'
 )
-kinds='open enter create read write fsync ftruncate rename unlink mkdir stat list map arena flock close chmod malloc'
+kinds='open enter create read write fsync ftruncate rename unlink mkdir stat list map arena flock close malloc'
 cd work
 cp ../text.txt ../tiny.yaml . && touch -d '1 hour ago' text.txt
 sed '/^name:/d; /^eval_every/d' tiny.yaml >small.yaml

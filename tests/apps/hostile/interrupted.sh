@@ -49,7 +49,7 @@ for number in 1 2 3; do
   verdict "Ctrl-C number $number" "$([ $code = 0 ] && grep -q '^interrupted, saved after [0-9]* steps' out || echo "exit code $code")"
 done
 accept 'the folder alone continues the run' train runs/pieces
-verdict 'it tells from where' "$(grep -q '; continues after step [0-9]* of 40' out || shown out)"
+verdict 'it tells from where' "$(grep -q '^continues after step [0-9]* of 40$' out || shown out)"
 verdict 'the same checkpoints, model and records' "$(diff -r runs/{whole,pieces}/checkpoints 2>&1; cmp runs/{whole,pieces}/model.safetensors 2>&1; diff <(records whole) <(records pieces))"
 accept 'the best checkpoint is kept' eval runs/pieces --checkpoint best
 

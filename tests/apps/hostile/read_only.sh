@@ -31,8 +31,8 @@ chmod -R u+w runs
 # ---- What cannot be listed is not empty
 for rights in 000 300; do
   chmod $rights runs/tiny/checkpoints
-  refuse "a folder of checkpoints that cannot be listed ($rights)" 1 'folder runs/tiny/checkpoints: Permission denied' train tiny.yaml name=tiny steps=16 checkpoint_every=4
-  refuse "nor be evaluated ($rights)" 1 'folder runs/tiny/checkpoints: Permission denied' eval runs/tiny
+  refuse "a folder of checkpoints that cannot be listed ($rights)" 1 'folder runs/tiny/checkpoints: cannot be listed: Permission denied' train tiny.yaml name=tiny steps=16 checkpoint_every=4
+  refuse "nor be evaluated ($rights)" 1 'folder runs/tiny/checkpoints: cannot be listed: Permission denied' eval runs/tiny
   chmod 755 runs/tiny/checkpoints
 done
 verdict 'its records are not lost' "$(diff -r kept runs/tiny 2>&1)"

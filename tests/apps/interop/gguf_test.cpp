@@ -16,7 +16,7 @@
 #include "apps/interop/their_tokenizer.h"
 #include "apps/run/run.h"
 #include "core/files/safetensors.h"
-#include "core/json/file.h"
+#include "core/json.h"
 #include "core/random.h"
 #include "tests/apps/interop/stored_folders.h"
 #include "tests/data/files.h"
@@ -312,7 +312,7 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
       const RunFolder run = RunFolder::open(scratch / "run");
       CHECK(run.config().chat == (one.chat == own ? std::vector<std::string>{} : one.chat));
       Model model = run.load_model(Device::cpu);
-      if (one.chat == own) write_imported_run(scratch / "own", model, run.tokenizer().get(), "nowhere", {.chat = own});
+      if (one.chat == own) write_imported_run(scratch / "own", model, run.tokenizer().get(), "nowhere", {.named = own});
     }
     const std::string run = one.chat == own ? "own" : "run";
     // The run, and what becomes of it after a way through transformers' format.
@@ -321,16 +321,14 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
     export_hugging_face(scratch / "again", "last", scratch / "twice");
     for (const std::string folder : {"back", "twice"}) {
       const auto ids = [&](const char* name) {
-        const JsonValue value = JsonFile(scratch / (folder + "/" + name)).value("eos_token_id");
-        std::vector<uint32_t> found;
-        for (const JsonValue& each : value.is_list() ? value.items() : JsonValue::List{value})
-          found.push_back(static_cast<uint32_t>(each.integer()));
-        return found;
+        const Json config = read_json(scratch / (folder + "/" + name));
+        const Json& ids = member(config, "eos_token_id");
+        return ids.is_array() ? ids.get<std::vector<uint32_t>>() : std::vector{ids.get<uint32_t>()};
       };
       CAPTURE(folder);
       CHECK(ids("config.json") == one.ends);
       CHECK(ids("generation_config.json") == one.ends);
-      CHECK(JsonFile(scratch / (folder + "/tokenizer_config.json")).text("eos_token") == kPieces[one.ends[0]]);
+      CHECK(member(read_json(scratch / (folder + "/tokenizer_config.json")), "eos_token") == kPieces[one.ends[0]]);
     }
     for (const std::string& name : {run, std::string("again")}) {
       export_gguf(scratch / name, "last", scratch / (name + ".gguf"), GgufNumbers::f32, false);
@@ -448,15 +446,12 @@ TEST_CASE("GGUF: scaled rotary positions") {
     c.embedding.rope.scaling = RopeScaling::linear;
     c.embedding.rope.factor = 2.5;
   });
-  const GgufModel linear = gguf_model(model);
-  const auto value = [&](const std::string& key) {
-    for (const auto& [name, each] : linear.keys)
-      if (name == key) return each;
-    return std::variant<uint32_t, float, std::string>("none");
-  };
-  CHECK(std::get<std::string>(value("rope.scaling.type")) == "linear");
-  CHECK(std::get<float>(value("rope.scaling.factor")) == 2.5f);
-  for (const auto& [name, tensor] : linear.tensors) CHECK(name != "rope_freqs.weight");
+  write_imported_run(scratch / "linear", model, nullptr, "nowhere");
+  export_gguf(scratch / "linear", "last", scratch / "linear.gguf", GgufNumbers::f32, false);
+  GgufFile linear = Reader(read_file(scratch / "linear.gguf")).file();
+  CHECK(linear.values["llama.rope.scaling.type"] == "8:linear");
+  CHECK(linear.values["llama.rope.scaling.factor"] == with_type<float>(6, 2.5f));
+  CHECK(!linear.tensors.contains("rope_freqs.weight"));
 }
 
 TEST_CASE("GGUF: models with rotary positions that llama.cpp does not know") {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "apps/interop/interop.h"
-#include "apps/interop/llama.h"
+#include "apps/interop/their_models.h"
 #include "apps/run/config.h"
 #include "apps/run/run.h"
-#include "core/json/file.h"
+#include "core/json.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_folders.h"
 #include "tests/bounded.h"
@@ -45,6 +45,8 @@ std::string refused_dispatcher(const std::function<void(std::vector<std::pair<st
 void remove_ending_in(std::vector<std::pair<std::string, Tensor>>& tensors, const std::string& end) {
   std::erase_if(tensors, [&](const auto& t) { return t.first.ends_with(end); });
 }
+
+ModelConfig read_config(const std::string& path, double dropout) { return config_of_theirs(read_json(path), path, dropout); }
 
 struct Case {
   const char *model, *key, *value, *error;  // the error begins with this, after the path of the file
@@ -83,6 +85,13 @@ void replace_number(const Copy& copy, const std::string& key, const std::string&
   copy.replace(text.substr(at, text.find_first_of(",\n}", begin) - at), quoted + value);
 }
 
+// The same for a member of any type, which the file can also lack.
+void replace_member(const Copy& copy, const std::string& key, const std::string& value) {
+  Json config = read_json(copy.theirs() + "/config.json");
+  config[key] = parse_json(value, value);
+  copy.folder.write("theirs/config.json", to_text(config));
+}
+
 }  // namespace
 
 TEST_CASE("Hugging Face: stored models have the stored logits, and go back as they came") {
@@ -92,12 +101,12 @@ TEST_CASE("Hugging Face: stored models have the stored logits, and go back as th
     CAPTURE(name);
     const ScratchFolder scratch;
     const std::string line = import_hugging_face(kModels + name, scratch / "run", {});
-    CHECK(contains(line, "parameters from " + kModels + name + ", no tokenizer, vocabulary 11, context 9"));
+    CHECK(contains(line, "parameters from " + kModels + name + "\nno tokenizer, vocabulary 11, context 9"));
     const double error = largest_error(load_run(scratch / "run"), name);
     CHECK(error < 1e-5);
 
     const std::string written = export_hugging_face(scratch / "run", "last", scratch / "back");
-    CHECK(contains(written, " " + std::string(type) + ", no tokenizer, vocabulary 11, context 9"));
+    CHECK(contains(written, "\n" + std::string(type) + ", no tokenizer, vocabulary 11, context 9"));
     const SafetensorsFile theirs(kModels + name + "/model.safetensors"), back(scratch / "back/model.safetensors");
     CHECK(back.metadata() == Metadata{{"checksum", back.metadata().at("checksum")}, {"format", "pt"}});
     CHECK_NOTHROW(back.verify());
@@ -132,19 +141,19 @@ TEST_CASE("Hugging Face: each flipped bit of an exported folder is noticed") {
       if (byte >= digits) CHECK(error == path + damaged);
     }
   // Other programs may have a checksum of another kind.
-  std::vector<std::pair<std::string, Tensor>> tensors;
-  scratch.write("theirs/model.safetensors", whole);
-  {
-    const SafetensorsFile file(path);
-    for (const std::string& name : file.names()) tensors.emplace_back(name, file.load(name));
-  }
-  save_safetensors(path, tensors, {{"format", "pt"}, {"checksum", "0123456789abcdef0123456789abcdef"}});
+  std::string foreign = whole;
+  foreign.insert(digits, "0123456789abcdef");
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, foreign.data(), sizeof header_bytes);
+  header_bytes += 16;
+  std::memcpy(foreign.data(), &header_bytes, sizeof header_bytes);
+  scratch.write("theirs/model.safetensors", foreign);
   CHECK_NOTHROW(import_hugging_face(scratch / "theirs", scratch / "again", {}));
 }
 
 TEST_CASE("Llama: the config of an imported run, and config.json again") {
   const ScratchFolder scratch;
-  const ModelConfig c = config_of_llama(JsonFile(kModels + "llama/config.json"), 0.2);
+  const ModelConfig c = read_config(kModels + "llama/config.json", 0.2);
   const RotaryFrequencies& rope = c.embedding.rope;
   CHECK(std::vector<int64_t>{c.vocab, c.ctx, c.d, c.layers, *c.block.ff, c.settings<Sdp>().heads, c.settings<Sdp>().key_heads()} ==
         std::vector<int64_t>{11, 9, 8, 2, 12, 2, 1});
@@ -154,12 +163,12 @@ TEST_CASE("Llama: the config of an imported run, and config.json again") {
   CHECK(c.block.norm_eps == 1e-6);
   CHECK(c.block.dropout == 0.2);
   CHECK(c.output.tie);
-  const std::string json = llama_config_json(c, {.begin = 1, .ends = {2, 3}});
+  const std::string json = their_config(c, {.begin = 1, .ends = {2, 3}});
   for (const char* part : {"\"model_type\": \"llama\"", "\"LlamaForCausalLM\"", "\"rope_theta\": 500", "\"rope_type\": \"llama3\"",
            "\"head_dim\": 4", "\"torch_dtype\": \"float32\"", "\"max_position_embeddings\": 9"})
     CHECK(contains(json, part));
   scratch.write("config.json", json);
-  CHECK(to_yaml(config_of_llama(JsonFile(scratch / "config.json"), -1)) == to_yaml(c));
+  CHECK(to_yaml(read_config(scratch / "config.json", -1)) == to_yaml(c));
 
   Copy long_one("llama");
   long_one.replace("\"max_position_embeddings\": 9", "\"max_position_embeddings\": 131072");
@@ -284,6 +293,9 @@ TEST_CASE("Hugging Face: what ricci has no equivalent of is named, and no run is
   const Copy list("gpt2");
   list.folder.write("theirs/config.json", "[]");
   CHECK(list.refused() == "FOLDER/config.json: expected a JSON object");
+  list.folder.write("theirs/config.json", R"({"n_layer": 2, "n_layer": 3})");
+  CHECK(contains(list.refused(), "FOLDER/config.json: "));
+  CHECK(contains(list.refused(), "n_layer"));
   list.folder.write("theirs/config.json", "[{");
   CHECK(list.refused().starts_with("FOLDER/config.json: not JSON: fault at byte "));
 }
@@ -306,9 +318,7 @@ TEST_CASE("Hugging Face: a refusal names the key of the file and its value") {
     for (const auto& [key, values] : keys)
       for (const char* value : values) {
         const Copy copy(model);
-        const std::string text = read_file(copy.theirs() + "/config.json");
-        // The last of two equal keys counts.
-        copy.folder.write("theirs/config.json", text.substr(0, text.rfind('}')) + ", \"" + key + "\": " + value + "}");
+        replace_member(copy, key, value);
         const std::string error = copy.refused();
         CAPTURE(error);
         CHECK(error.starts_with("FOLDER/config.json: "));
@@ -335,7 +345,7 @@ TEST_CASE("Hugging Face: models of ours that theirs cannot be") {
     ModelConfig config;
     config.vocab = 5;
     change(config);
-    return error_of([&] { gpt2_config_json(config, {}); });
+    return error_of([&] { their_config(config, {}); });
   };
   const auto as_llama = [](Change change) {
     ModelConfig config;
@@ -343,7 +353,7 @@ TEST_CASE("Hugging Face: models of ours that theirs cannot be") {
     apply_preset(config);
     change(config);
     std::string type;
-    const std::string error = error_of([&] { type = llama_type(config); });
+    const std::string error = error_of([&] { type = their_type(config); });
     return error == "no error" ? type : error;
   };
   const auto cannot = [](const char* key, const char* type) { return format_message("model.{} has no equivalent in {}", {key, type}); };
@@ -406,7 +416,7 @@ TEST_CASE("GPT-2: the tokenizer of a folder") {
   CHECK(
       copy.refused() == "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; --without-tokenizer leaves it out");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
-  CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", {.dropout = 0.3}), ", char tokenizer, vocabulary 11"));
+  CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", {.dropout = 0.3}), "\nchar tokenizer, vocabulary 11"));
   const RunFolder run = RunFolder::open(copy.folder / "run");
   CHECK(run.tokenizer()->encode("cab") == std::vector<int64_t>{2, 0, 1});
   CHECK(run.config().model.block.dropout == 0.3);
@@ -418,7 +428,7 @@ TEST_CASE("GPT-2: biases that a model does without are zeros there") {
   config.block.bias = config.block.norm_bias = false;
   Model model(config);
   model.init(1);
-  const auto tensors = gpt2_weights(model);
+  const auto tensors = their_weights(model);
   CHECK(tensors.size() == 16);
   for (const auto& entry : tensors) {
     const std::string& name = entry.first;
@@ -433,7 +443,7 @@ TEST_CASE("GPT-2: biases that a model does without are zeros there") {
 TEST_CASE("Dispatcher repository: the stored attention model has the stored logits") {
   const ScratchFolder folder;
   const std::string line = import_dispatcher(kAttention, folder / "run", {.heads = 2, .context = 16});
-  CHECK(contains(line, ", no tokenizer, vocabulary 11, context 16"));
+  CHECK(contains(line, "\nno tokenizer, vocabulary 11, context 16"));
   const RunFolder run = RunFolder::open(folder / "run", RunFolder::Vocabulary::optional);
   CHECK(run.config().model.layers == 2);
   CHECK(run.config().model.block.ff == 12);

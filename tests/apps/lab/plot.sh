@@ -14,16 +14,20 @@ start train "${quiet[@]}" name=long steps=1000000
 await '[ -s runs/long/metrics.jsonl ]'
 mkdir runs/weights runs/fresh && cp runs/wide/config.yaml runs/fresh/
 accept 'the list' plot --list
+narrow 'the list'
 # Two runs have 6 steps, and the other two one number each. Of the other keys each value is in two runs.
-shows 'short' '^short +interrupted +[0-9,-]+ +60 [^=]* lr=0\.001 model\.d=16 steps=60$'
-shows 'wide' '^wide +finished +[0-9,-]+ +6 [^=]* lr=0\.002 model\.d=32$'
-shows 'long' '^long +running +[0-9,-]+ +1,000,000 [^=]* lr=0\.001 model\.d=16 steps=1000000$'
-shows 'a run without a record has no age' '^fresh +new +- +6 +- +- +- +- +lr=0\.002 model\.d=32$'
+shows 'short' '^short +interrupted +[0-9,-]+ +60 '
+shows 'and its keys below' '^short +lr=0\.001 model\.d=16 steps=60$'
+shows 'wide' '^wide +finished +[0-9,-]+ +6 '
+shows 'and its keys' '^wide +lr=0\.002 model\.d=32$'
+shows 'long' '^long +running +[0-9,-]+ +1,000,000 '
+shows 'and its keys' '^long +lr=0\.001 model\.d=16 steps=1000000$'
+shows 'a run without a record has no age' '^fresh +new +- +6 +- +- +-$'
 shows 'nothing else is a run' '^4 runs$'
-is 'in six lines' 6 grep -c '' out
+is 'each in two lines' 12 grep -c '' out
 accept 'a list without the one of two wide runs' plot --list short wide long
-shows 'short' '^short +interrupted +[0-9,-]+ +60 [^=]* steps=60$'
-shows 'wide' '^wide +finished +[0-9,-]+ +6 [^=]* lr=0\.002 model\.d=32 steps=6$'
+shows 'short' '^short +steps=60$'
+shows 'wide' '^wide +lr=0\.002 model\.d=32 steps=6$'
 "$build/ricci" runs wide --json >out 2>err
 verdict 'ricci runs' "$(python3 -c '
 import json

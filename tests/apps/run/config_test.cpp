@@ -285,11 +285,20 @@ TEST_CASE("config: what is printed reads back to the same config") {
 TEST_CASE("config: the description of all keys is a run file of the defaults") {
   const std::string text = describe(TrainConfig());
   CHECK(keys_of(read(text)) == keys_of(read("")));
-  CHECK(text.starts_with("# base: other.yaml                 # a run file; its keys come first\nname: run "));
+  CHECK(text.starts_with("# ---- run\n# base: other.yaml         # a run file; its keys come first\nname: run "));
   CHECK(to_yaml(read("lr: 3e-4\nmodel: {layers: 2, bias: false}", {"data=[a, b]", "steps=7"})) ==
         "model:\n  layers: 2\n  bias: false\ndata: [a, b]\nsteps: 7\nlr: 0.0003\n");
-  CHECK(contains(text, "\n  heads: 4                         # attention heads; they divide d; only mixer: sdp\n"));
-  CHECK(contains(text, "\ntokenizer: char                    # char or byte; word or bpe: "));
+  CHECK(contains(text, "\n  heads: 4                 # attention heads; they divide d; only mixer: sdp\n"));
+  CHECK(contains(
+      text, "\ntokenizer: char            # char or byte; word or bpe: made from the training\n                           # text, of "));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 80, line);
+  const std::string optimizer = describe(TrainConfig(), "optimizer");
+  CHECK(optimizer.starts_with("# ---- optimizer\noptimizer: adamw "));
+  CHECK(contains(text, "\n\n" + optimizer + "\n# ---- device\n"));
+  CHECK(error_of([] { describe(TrainConfig(), "optimiser"); }) == "no group of keys 'optimiser', the nearest is 'optimizer'; there are "
+                                                                  "run, model, data, batch, schedule, optimizer, device, evaluation, "
+                                                                  "sample");
 }
 
 TEST_CASE("config: the config.yaml of a run, written before it told the version, lists keys that nothing reads") {

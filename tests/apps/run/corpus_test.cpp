@@ -125,7 +125,7 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   const ThreeDocuments documents;
   const auto prepare = [&](const std::string& name, const std::shared_ptr<const Tokenizer>& tokenizer) {
     make_folders(documents.folder / name);
-    prepare_shards({TextSource(documents.jsonl), {.format = format_of(kJsonl)}}, tokenizer, Folder(documents.folder / name), {});
+    prepare_shards({TextSource(documents.jsonl), {.format = format_of(kJsonl)}}, tokenizer, documents.folder / name, {});
     return "data=" + documents.folder / name;
   };
   const auto words = train_words({TextSource(documents.text)}, {});
@@ -155,7 +155,7 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
     const TrainConfig config = documents.config("jsonl", {std::string("tokenizer=") + kind, "model.vocab=" + std::to_string(asked)});
     const Corpus corpus = open_corpus(config);
     CHECK(vocab_of(config, *corpus.tokenizer) == size);
-    const std::string line = format_message("model.vocab: {} instead of {}; tokenizer: {} finds no more tokens in this text\n",
+    const std::string line = format_message("model.vocab: {} instead of {}: this text has no more tokens for {}\n",
         {size, asked == 100'000 ? "100,000" : std::to_string(asked), kind});
     CHECK(corpus.note == (asked == size ? "" : line));
   }

@@ -1,5 +1,5 @@
 // The folder of a run: one training at a time; config.yaml with the user's keys; the metadata of its files, and the comparison with them;
-// reports of the time that is left and of evaluations, computed by hand.
+// reports of evaluations, computed by hand.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -131,11 +131,11 @@ TEST_CASE("a run folder: a continued run is compared with the keys of its newest
   CHECK(RunFolder::to_train(request(scratch, {"data=b.txt"})).names_other_texts());
   CHECK_FALSE(RunFolder::to_train(request(scratch, {})).names_other_texts());
   const std::string edited = read_text(scratch / "a/config.yaml") + "lr: 0.5\n";
-  write_file_atomically(FilePlace(scratch / "a/config.yaml"), edited);
+  write_atomically(scratch / "a/config.yaml", edited);
   CHECK(continued(scratch, {}) == "no error");
   CHECK(error_of([&] { RunFolder::to_train(request_run(scratch / "a", {})); }) ==
         scratch / "a" + ": holds a run with lr: 0.001, not 0.5" + advice);
-  write_file_atomically(FilePlace(scratch / "a/tokenizer.json"), CharTokenizer("acb").to_json());
+  write_atomically(scratch / "a/tokenizer.json", CharTokenizer("acb").to_json());
   CHECK(continued(scratch, {}) == "RUN: holds a run with another tokenizer than the one next to it" + advice);
   const ScratchFolder former;  // such vocabularies were trained by version 0.1.0
   train_two_steps(former, {"tokenizer=wordpiece"});
@@ -191,21 +191,6 @@ TEST_CASE("provenance: what other versions tell, and what is no text") {
   CHECK_NOTHROW(save_safetensors(folder / "a", {}, odd));
 }
 
-// A step has 2 batches of 3 sequences of 5 tokens, 30 in all, and takes 30 s. An evaluation of 90 tokens then takes 30 s too.
-TEST_CASE("run report: the time that is left, with the evaluations") {
-  TrainConfig config;
-  config.steps = 100, config.accumulation = 2, config.batch = 3, config.context = 5, config.eval_every = 40;
-  // 100 steps, and evaluations behind the steps 40, 80 and 100.
-  CHECK(expected_line(config, 0, 30, 90) == "about 51:30, including 1:30 for 3 evaluations; 20:00 to the next one");
-  CHECK(expected_line(config, 5, 30, 90) == "about 49:00, including 1:30 for 3 evaluations; 17:30 to the next one");
-  CHECK(expected_line(config, 40, 30, 90) == "about 31:00, including 1:00 for 2 evaluations; 20:00 to the next one");
-  // The next one is the last, which does not wait for 40 steps more.
-  CHECK(expected_line(config, 85, 30, 90) == "about 8:00, including 0:30 for 1 evaluation; 7:30 to the next one");
-  config.eval_every = 0;
-  CHECK(expected_line(config, 50, 30, 9000) == "about 1:15:00, including 50:00 for 1 evaluation; 25:00 to the next one");
-  CHECK(expected_line(config, 50, 1, 30) == "");
-}
-
 TEST_CASE("run report: an evaluation of a classifier tells its accuracy") {
   Confusion confusion(2);
   for (int64_t i = 0; i < 1500; ++i) confusion.add(0, i < 813 ? 0 : 1);
@@ -251,20 +236,25 @@ TEST_CASE("a step that needs more memory than there is is refused; the batch tha
 TEST_CASE("a run that was scored: a line, a table, JSON") {
   ScoredRun a = scored("runs/a", 3), b = scored("runs/longer", 100);
   a.context_note = " (trained with 8)";
-  CHECK(line_of(a) == "a.txt: 12 tokens, context 16 (trained with 8), stride 4: 0.5000 nats per token, perplexity 1.649, 0.2164 bits per "
-                      "byte, word perplexity 7.39");
-  b.result.tokens = 1200, b.text = "b.txt";
+  CHECK(line_of(a) == "a.txt: 12 tokens, context 16 (trained with 8), stride 4\n"
+                      "0.5000 nats per token, perplexity 1.649, 0.2164 bits per byte\nword perplexity 7.39");
+  b.result.tokens = 1200;
   ScoredRun sorter = a;
   sorter.stride = {};
-  CHECK(line_of(sorter).starts_with("a.txt: 12 tokens, context 16 (trained with 8): 0.5000 nats"));
-  CHECK(text_of(std::vector{sorter, a}).find("       16       -      0.5000") != std::string::npos);
+  CHECK(line_of(sorter).starts_with("a.txt: 12 tokens, context 16 (trained with 8)\n0.5000 nats"));
+  CHECK(text_of(std::vector{sorter, a}).find("       16       -  0.5000") != std::string::npos);
   CHECK(json_of(std::vector{sorter}).find("stride") == std::string::npos);
-  CHECK(text_of(std::vector{a, b}) == "run          tokens  context  stride  nats/token  perplexity  bits/byte  word perplexity  text\n"
-                                      "runs/a           12       16       4      0.5000       1.649     0.2164             7.39  a.txt\n"
-                                      "runs/longer   1,200       16       4      0.5000       1.649    21.6404           403.43  b.txt");
+  const std::string head = "run          tokens  context  stride    nats  perplexity  per word  bits/byte\n",
+                    row_a = "runs/a           12       16       4  0.5000       1.649      7.39     0.2164",
+                    row_b = "runs/longer   1,200       16       4  0.5000       1.649    403.43    21.6404";
+  CHECK(text_of(std::vector{a, b}) == "a.txt:\n" + head + row_a + "\n" + row_b);
+  CHECK(head.size() <= 81);
+  b.text = "b.txt";  // each text has its own table
+  CHECK(text_of(std::vector{b, a, b}).starts_with("a.txt:\nrun "));
+  CHECK(text_of(std::vector{b, a, b}).ends_with("b.txt:\n" + head + row_b + "\n" + row_b));
   b.has_words = false;  // of characters
   CHECK(text_of(std::vector{a, b}).find("403.43") == std::string::npos);
-  CHECK(text_of(std::vector{b, b}).find("word perplexity") == std::string::npos);
+  CHECK(text_of(std::vector{b, b}).find("per word") == std::string::npos);
   CHECK(json_of(std::vector{b}).find("\"word_perplexity\": 403.4") != std::string::npos);
   a.result.nats_per_token = std::numeric_limits<double>::infinity();
   a.text = "bad \xff";
@@ -277,7 +267,7 @@ TEST_CASE("a run that was scored: a line, a table, JSON") {
 TEST_CASE("the scores of a classifier as JSON") {
   Confusion confusion(2);
   for (const auto& [target, predicted] : {std::pair{0, 0}, {0, 0}, {0, 1}, {1, 1}}) confusion.add(target, predicted);
-  CHECK(json_text(scores_of({.nats_per_token = 0.25, .confusion = confusion}), -1) ==
+  CHECK(to_text(scores_of({.nats_per_token = 0.25, .confusion = confusion})) ==
         R"({"sequences":4,"nats_per_sequence":0.25,"accuracy":0.75,"macro_precision":0.75,"macro_recall":0.8333333333333333,)"
         R"("macro_f1":0.7333333333333334,"confusion":[[2,1],[0,1]]})");
 }

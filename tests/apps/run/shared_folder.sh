@@ -49,6 +49,28 @@ done
 rm -rf runs/linked store && cp -r runs/x2 runs/linked && rm -r runs/linked/checkpoints runs/linked/model.safetensors && ln -s /nowhere runs/linked/checkpoints
 refuse 'a disk that is not there' 1 'runs/linked/checkpoints: is a link to /nowhere, which is not there' train tiny.yaml name=linked steps=12 "${saving[@]}"
 
+# ---- The folder of a run is removed, renamed or replaced while it trains: the old training ends with one line, and the new one has its own
+# files only
+accept 'a run to compare with' train tiny.yaml name=expected steps=30
+for what in removed renamed replaced; do
+  rm -rf runs/lost away
+  start train "${endless[@]}" name=lost
+  await 'has_checkpoint lost'
+  mv runs/lost away
+  case $what in
+    removed) rm -r away ;;
+    replaced) accept 'a new run in its place' train tiny.yaml name=lost steps=30 ;;
+  esac
+  ended
+  code=$?
+  verdict "the folder was $what" "$([ $code = 1 ] || echo "exit code $code"; diff background.err - <<<'ricci-train: runs/lost: the folder was removed or replaced since the training began')"
+  if [ $what = replaced ]; then
+    verdict 'the new run is as it would be' "$(diff <(cd runs/expected && find . -name '*.safetensors' -exec md5sum {} +) <(cd runs/lost && find . -name '*.safetensors' -exec md5sum {} +))"
+  else
+    verdict 'no folder takes its place' "$([ ! -e runs/lost ] || ls runs/lost)"
+  fi
+done
+
 # ---- Readers beside a training
 start train "${endless[@]}" name=busy checkpoint_every=1 eval_every=3
 await 'has_checkpoint busy'

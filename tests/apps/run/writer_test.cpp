@@ -1,4 +1,4 @@
-// Escapes of prompts, as in the double quotes of YAML; and texts that end in front of a stop string, however they are divided into pieces.
+// Escapes of prompts; and texts that end in front of a stop string, however they are divided into pieces.
 #include "apps/run/writer.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +35,6 @@ TEST_CASE("escapes: each stands for its character, and other text for itself") {
   CHECK(meant(R"(a\nb\tc\\d\"e\/)") == "a\nb\tc\\d\"e/");
   CHECK(meant(R"(\0\a\b\v\f\r\e\ )") == std::string("\0\a\b\v\f\r\x1b ", 8));
   CHECK(meant(R"(\x41\xe9\u20ac\U0001f600)") == "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
-  CHECK(meant(R"(\N\_\L\P)") == "\xc2\x85\xc2\xa0\xe2\x80\xa8\xe2\x80\xa9");
   CHECK(meant(R"(\\n)") == "\\n");
 }
 

@@ -1,4 +1,4 @@
-// The command line by exit codes and by the texts on stdout and stderr, words that CLI11 takes for others, and messages whatever they hold.
+// The command line by exit codes and by the texts on stdout and stderr, the layout of --help, and messages whatever they hold.
 // One declaration of a column, printed as text and as JSON.
 #include "apps/terminal/cli.h"
 
@@ -12,6 +12,7 @@
 #include <functional>
 #include <new>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 
 #include "apps/run/options.h"
@@ -21,6 +22,8 @@
 #include "tests/data/files.h"
 
 using namespace ricci::apps;
+using ricci::Json;
+using ricci::to_text;
 using namespace test_data;
 
 namespace {
@@ -92,8 +95,7 @@ ResultTable table() {
   table.add({.key = "time.seconds"}, kRows, &Row::seconds);
   table.add({.heading = "ms", .key = "time.ms", .format = "{:g}"}, kRows, [](const Row& row) { return row.seconds * 1e3; });
   table.add({.heading = "loss", .key = "loss", .format = "{:.2f}"}, kRows, &Row::loss);
-  table.add(
-      {.heading = "best", .key = "best", .missing = ""}, kRows, [](const Row& row) { return row.loss ? Value(true) : Value(nullptr); });
+  table.add({.heading = "best", .key = "best", .missing = ""}, kRows, [](const Row& row) { return row.loss ? Json(true) : Json(); });
   return table;
 }
 
@@ -163,8 +165,7 @@ TEST_CASE("cli: mistakes in the usage are one line and exit code 2") {
   CHECK(mistake({"--tokens", "x"}) == "ricci-train: Could not convert: --tokens = x (--help lists the options)\n");
   CHECK(
       mistake({"--tokens", "3", "--tokenz"}) == "ricci-train: no option --tokenz, the nearest is '--tokens' (--help lists the options)\n");
-  CHECK(mistake({"--tokens", "3", "--max-tokens", "5"}) ==
-        "ricci-train: no option --max-tokens, the nearest is '--tokens' (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "3", "--max-tokens", "5"}) == "ricci-train: no option --max-tokens (--help lists the options)\n");
   CHECK(mistake({"--tokens", "3", "--frob"}) == "ricci-train: no option --frob (--help lists the options)\n");
   CHECK(mistake({"--tokens", "3", "a", "b"}) == "ricci-train: not expected: 'a' (--help lists the options)\n");
 }
@@ -246,79 +247,76 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"--model.d=8", "~model.dropout", "lr=1"}) == ": <model.d=8> <~model.dropout> <lr=1>");
 }
 
-TEST_CASE("cli: --name= gives the option an empty value, and does not take the next word") {
-  std::string name = "before";
-  std::vector<std::string> files, labels;
-  bool fast = false;
-  const auto parse = [&](std::vector<const char*> words) {
+TEST_CASE("cli: commands and options that are near are named, and --name= without a value is a mistake") {
+  std::string name;
+  const auto mistake = [&](std::vector<const char*> words) {
     const auto setup = [&](CLI::App& app) {
-      app.add_option("files", files);
-      app.add_flag("--fast", fast);
-      CLI::App* const command = app.add_subcommand("make", "");
-      command->add_option("--name", name);
-      command->add_option("--labels", labels)->delimiter(',')->allow_extra_args(false);
-      command->add_option("files", files);
+      app.require_subcommand(1);
+      app.add_subcommand("make", "")->add_option("--name", name);
+      app.add_subcommand("take", "");
     };
-    return run(words, setup, [] { return 0; }).err;
+    const Outcome outcome = run(words, setup, [] { return 0; });
+    CHECK(outcome.code == 2);
+    return outcome.err.substr(0, outcome.err.find(" (--help lists the options)\n"));
   };
-  CHECK(parse({"make", "--name=", "a.txt", "--labels="}) == "");
-  CHECK((name.empty() && files == std::vector<std::string>{"a.txt"} && labels == std::vector<std::string>{""}));
-  CHECK(parse({"--fast=", "--", "--name=", "b="}) == "");
-  CHECK((fast && files == std::vector<std::string>{"--name=", "b="}));
+  CHECK(mistake({}) == "ricci-train: A subcommand is required");
+  CHECK(mistake({"maek"}) == "ricci-train: no command 'maek', the nearest is 'make'; there are make, take");
+  CHECK(mistake({"frobnicate", "--x"}) == "ricci-train: no command 'frobnicate'; there are make, take");
+  CHECK(mistake({"make", "--nam", "x"}) == "ricci-train: no option --nam, the nearest is '--name'");
+  CHECK(mistake({"make", "--name=", "x"}) == "ricci-train: --name=: there is no value");
+  CHECK(mistake({"make", "x"}) == "ricci-train: not expected: 'x'");
 }
 
-TEST_CASE("cli: a word is the text as it is given, wherever it stands") {
-  const char* const words[] = {"[x]", "[a,b]", "[a, b]", "[]", "[[a],b]", "{}", "[", "]", "[INST]{content}[/INST]", "", " ", "a b", "'q'",
-      "\"q\"", "%%", "a=b", "a,b", "/x", "++", "true", "010", "run", "-", "-x", "--", "--name", "--name=z", "--many", "-[x]", "\\n"};
-  std::string one, name;
-  std::vector<std::string> list, many, single, parts;
+TEST_CASE("cli: texts that begin with a dash or a bracket arrive as they are typed") {
+  std::string prompt;
+  Words texts, forms;
   const auto declare = [&](CLI::App& app) {
-    app.add_option("one", one)->required();
-    app.add_option("list", list);
-    app.add_option("-n,--name", name);
-    app.add_option("--many", many);
-    app.add_option("--single", single)->allow_extra_args(false);
-    app.add_option("--parts", parts)->delimiter(',');
+    app.add_option("--prompt", prompt);
+    keep_brackets(app.add_option("--template", forms));
+    keep_brackets(app.add_option("texts", texts));
   };
-  const auto command = [&](CLI::App& app) {
-    app.require_subcommand(1);
-    declare(*app.add_subcommand("run", ""));
-  };
-  for (const std::string word : words) {
+  for (const char* const word : {"-x", "--prompt", "--", "[a, b]", "[]", "-1", "", "a=b", "[INST]{content}[/INST]", "\\n"}) {
     CAPTURE(word);
-    const Words twice = {word, word};
-    const auto parse = [&](const std::function<void(CLI::App&)>& setup, Words given) {
-      one = name = "before";
-      for (Words* const each : {&list, &many, &single, &parts}) each->clear();
-      std::vector<const char*> pointers;
-      for (const std::string& each : given) pointers.push_back(each.c_str());
-      CHECK(run(pointers, setup, [] { return 0; }).err == "");
-    };
-    const bool is_option = word.size() > 1 && word[0] == '-';
-    parse(declare, {"--name=" + word, "--many=" + word, "--many=" + word, "--single=" + word, "--", word, word, word});
-    CHECK((one == word && list == twice && name == word && many == twice && single == Words{word}));
-    parse(declare, {"first", "second", "--", word, word});
-    CHECK((one == "first" && list == Words{"second", word, word}));
-    Words all = {"run", "--single", word, "--name", word, "first"};
-    if (is_option) all.push_back("--many=" + word);
-    else all.insert(all.end(), {"--many", word});
-    all.insert(all.end(), {"--", word, word});
-    parse(command, all);
-    CHECK((one == "first" && list == twice && name == word && many == Words{word} && single == Words{word}));
-    if (word.find(',') == word.npos) {
-      parse(command, {"run", "-n", word, "first", "--parts", word, "--parts=" + word});
-      CHECK((name == word && parts == twice));
-    }
-    if (is_option) continue;
-    parse(declare, {word, word, word, "--many", word, word, "-n" + word + "n"});
-    CHECK((one == word && list == twice && many == twice && name == word + "n"));
-    if (word == "++") continue;  // it ends the words of a command
-    parse(command, {"run", word, word, word});
-    CHECK((one == word && list == twice));
+    CHECK(run({"--prompt", word}, declare, [] { return 0; }).err == "");
+    CHECK(prompt == word);
+    const std::string joined = std::string("--prompt=") + word;
+    if (*word) CHECK(run({joined.c_str()}, declare, [] { return 0; }).err == "");
+    CHECK(prompt == word);
+    if (word == std::string("--")) continue;
+    texts.clear();
+    CHECK(run({"--", word, word}, declare, [] { return 0; }).err == "");
+    CHECK(texts == Words{word, word});
   }
-  parts.clear();
-  CHECK(run({"a", "--parts", "[a,b]"}, declare, [] { return 0; }).err == "");
-  CHECK(parts == Words{"[a", "b]"});
+  CHECK(run({"[a, b]", "[c]", "--template", "", "[SYS]{content}[/SYS]", "{content}"}, declare, [] { return 0; }).err == "");
+  CHECK(texts == Words{"[a, b]", "[c]"});
+  CHECK(forms == Words{"", "[SYS]{content}[/SYS]", "{content}"});
+}
+
+TEST_CASE("cli: --help fits 80 columns and ends with the examples") {
+  std::string name, other;
+  const std::string many = "a text of many words, which a terminal of 80 columns does not hold in a line";
+  const auto setup = [&](CLI::App& app) {
+    app.add_option("--a-very-long-name,--another-very-long-name", name, many)->type_name("A TYPE OF MANY WORDS");
+    CLI::App* const command = app.add_subcommand("make", many + "; " + many);
+    CLI::Option* const first = command->add_option("--first", name, many + "; " + many);
+    command->add_option("--second", other, many)->excludes(first);
+  };
+  const auto help = [&](std::vector<const char*> words) {
+    words.insert(words.begin(), "ricci-train");
+    return captured(STDOUT_FILENO, stdout, [&] {
+      const AppText text{.name = "ricci-train", .summary = many.c_str(), .examples = "ricci-train one\nricci-train two"};
+      run_app(static_cast<int>(words.size()), words.data(), text, setup, [] { return 1; });
+    });
+  };
+  for (const std::string& text : {help({"--help"}), help({"make", "--help"})}) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
+    CHECK(text.ends_with("\nExamples:\n  ricci-train one\n  ricci-train two\n"));
+  }
+  CHECK(contains(help({"make", "--help"}), "  --second TEXT           a text of many words, which a terminal of 80 columns\n"
+                                           "                          does not hold in a line. Excludes: --first\n"));
+  CHECK(wrapped("one two", 4, 78) == "one\n    two\n");
+  CHECK(two_columns("a", "b") == "  a" + std::string(23, ' ') + "b\n");
 }
 
 TEST_CASE("cli: a message has no control characters, also none of those that UTF-8 writes in two bytes") {
@@ -339,10 +337,21 @@ TEST_CASE("table: text has the columns with a heading, as wide as their widest c
   CHECK(cells_of(table())[2] == Cells{"zwölf", "0.0", "12", "12 bytes", "inf", "-", ""});
 }
 
-TEST_CASE("table: JSON has the columns with a key, unscaled; nothing is left out, what is not known is null") {
-  CHECK(json_text(json_of(table()), -1) == R"([{"run":"one","bytes":1500000,"time":{"seconds":0.25,"ms":250.0},"loss":2.5,"best":true},)"
-                                           R"({"run":"zwölf","bytes":12,"time":{"seconds":null,"ms":null},"best":null}])");
-  CHECK(json_text(json_of(ResultTable())) == "[]");
+TEST_CASE("table: columns beyond 80 are below the others, after the names of the rows") {
+  const std::vector<std::string> names = {"x", "y"};
+  ResultTable wide;
+  wide.add({.heading = "run", .left = true}, names, [](const std::string& name) { return name; });
+  for (const char letter : {'a', 'b'})
+    wide.add({.heading = std::string(50, letter)}, names, [](const std::string& name) { return name + name; });
+  const std::string blanks(52, ' ');
+  const auto part = [&](char letter) { return "run  " + std::string(50, letter) + "\nx" + blanks + "xx\ny" + blanks + "yy"; };
+  CHECK(text_of(wide) == part('a') + "\n\n" + part('b'));
+}
+
+TEST_CASE("table: JSON has the columns with a key, unscaled; a missing value is left out, an infinite one is null") {
+  CHECK(to_text(json_of(table())) == R"([{"run":"one","bytes":1500000,"time":{"seconds":0.25,"ms":250.0},"loss":2.5,"best":true},)"
+                                     R"({"run":"zwölf","bytes":12,"time":{"seconds":null,"ms":null}}])");
+  CHECK(to_text(json_of(ResultTable())) == "[]");
 }
 
 TEST_CASE("table: no control character comes out as it is, in text and in JSON") {
@@ -353,23 +362,20 @@ TEST_CASE("table: no control character comes out as it is, in text and in JSON")
     names.add({.heading = "h", .key = "k", .left = true}, Words{"a" + text + "b"}, [](const std::string& name) { return name; });
     const std::string escaped =
         ricci::format_message("\\u00{}{}", {std::string(1, "0123456789abcdef"[code / 16]), std::string(1, "0123456789abcdef"[code % 16])});
-    const std::string json = json_text(json_of(names), -1);
+    const std::string json = to_text(json_of(names));
     CAPTURE(code);
     CHECK(contains(text_of(names), "a" + text + "b") != is_control);
     CHECK(std::none_of(json.begin(), json.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7f; }));
     CHECK(json.find("\xc2") == json.npos);
     if (code >= 0x7f) CHECK(json == "[{\"k\":\"a" + escaped + "b\"}]");
   }
-  CHECK(json_text(Value("\u00a0\u00e9\u0020"), -1) == "\"\u00a0\u00e9 \"");  // what follows them is text
 }
 
-TEST_CASE("table: values of JSON") {
-  const Value value =
-      Object{{"b", Value::List{1, "two", 3.5, nullptr}}, {"a", std::vector<int64_t>{}}, {"seed", UINT64_MAX}, {"bad", "\xff"}};
-  CHECK(json_text(value, -1) == "{\"b\":[1,\"two\",3.5,null],\"a\":[],\"seed\":18446744073709551615,\"bad\":\"\xef\xbf\xbd\"}");
-  CHECK(json_text(Object{{"a", 1}}) == "{\n \"a\": 1\n}");
-  CHECK(json_text(Object{{"a", std::optional<double>()}, {"b", nullptr}}, -1) == R"({"b":null})");  // nothing, and not known
-  CHECK(Value(2).number() == 2);
-  CHECK(std::isnan(Value("2").number()));
-  CHECK(Value().is_missing());
+TEST_CASE("table: cells and lists of values") {
+  CHECK(number_of(2) == 2);
+  CHECK(number_of(true) == 1);
+  for (const Json& cell : {Json("2"), Json(), Json::array({2})}) CHECK(std::isnan(number_of(cell)));
+  CHECK(cell_of(std::optional<double>()).is_null());
+  CHECK(values_of(kRows, &Row::loss) == Json{2.5, nullptr});
+  CHECK(values_of(std::vector<Row>(), &Row::loss) == Json::array());
 }

@@ -1,6 +1,4 @@
 // Signals that this process sends to itself, and to a child for the second one. Output to pipes and terminals whose readers have stopped.
-#include "apps/terminal/signals.h"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -17,7 +16,6 @@
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/prefetch.h"
-#include "core/cpu/worker_thread.h"
 #include "core/error.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
@@ -99,27 +97,26 @@ int64_t memory_of(const ScratchFolder& folder, const std::string& list) {
 
 }  // namespace
 
-TEST_CASE("of several errors the first in order reaches the caller, and the other chunks run all the same") {
+TEST_CASE("of multiple errors the first in order reaches the caller, whatever the threads, and the chunks before it have run") {
   for (const int threads : {1, 2, 7}) {
     const Threads count(threads);
     for (int round = 0; round < 50; ++round) {
-      std::atomic<int> ran = 0;
-      std::string told;
+      std::vector<std::atomic<int>> ran(1000);
+      std::string error;
       try {
-        parallel_for_first_error(1000, 8, [&](int64_t begin, int64_t end) {
+        parallel_for(1000, 8, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            ++ran;
-            if (i % 50 == 13) fail("{}", {i});
+            ++ran[static_cast<size_t>(i)];
+            if (i >= 413 && i % 50 == 13) fail("{}", {i});
           }
         });
-      } catch (const Error& error) {
-        told = error.what();
+      } catch (const Error& first) {
+        error = first.what();
       }
-      CHECK(told == "13");
-      CHECK(ran > 800);
+      CHECK(error == "413");
+      for (size_t i = 0; i < 413; ++i) CHECK(ran[i] == 1);
     }
   }
-  CHECK_NOTHROW(parallel_for_first_error(0, 8, [](int64_t, int64_t) { fail("no"); }));
 }
 
 TEST_CASE("every index is visited once, whatever the threads and the grain") {
@@ -179,18 +176,6 @@ TEST_CASE("calls within a call, and from several threads at once") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a worker thread gets no signals but its own, and the thread that started it gets all, as before") {
-  const auto blocks = [](int signal) {
-    sigset_t blocked;
-    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
-    return ::sigismember(&blocked, signal) == 1;
-  };
-  bool worker_blocks = false;
-  start_worker([&] { worker_blocks = blocks(SIGUSR1) && blocks(SIGALRM) && blocks(SIGINT) && !blocks(SIGSEGV); }).join();
-  CHECK(worker_blocks);
-  CHECK_FALSE(blocks(SIGUSR1));
-}
-
 TEST_CASE("less than one thread is an error") { CHECK_THROWS_WITH_AS(set_thread_count(0), "threads: expected at least 1, got 0", Error); }
 
 TEST_CASE("parallel: work that is not wanted any more is given up at its next parallel_for") {
@@ -215,21 +200,19 @@ TEST_CASE("parallel: work that is not wanted any more is given up at its next pa
 
 TEST_CASE("values come in their order, and then nothing") {
   int made = 0;
-  Prefetch<int> values([&]() -> std::optional<int> { return made < 1000 ? std::optional(made++) : std::nullopt; }, 3);
+  Prefetch<int> values([&]() -> std::optional<int> { return made < 1000 ? std::optional(made++) : std::nullopt; });
   for (int i = 0; i < 1000; ++i) CHECK(values.next() == i);
   CHECK(values.next() == std::nullopt);
   CHECK(values.next() == std::nullopt);
 }
 
-TEST_CASE("no more values are made than asked for ahead, and so many are") {
-  constexpr int kAhead = 4;
+TEST_CASE("two values are made before they are asked for, and no more") {
+  constexpr int kAhead = Prefetch<int>::kAhead;
   std::atomic<int> made = 0, asked = 0, most = 0;
-  Prefetch<int> values(
-      [&]() -> std::optional<int> {
-        most = std::max<int>(most, made + 1 - asked);
-        return made++;
-      },
-      kAhead);
+  Prefetch<int> values([&]() -> std::optional<int> {
+    most = std::max<int>(most, made + 1 - asked);
+    return made++;
+  });
   for (int i = 0; i < 300; ++i) {
     while (made < i + kAhead) std::this_thread::yield();
     ++asked;
@@ -238,13 +221,13 @@ TEST_CASE("no more values are made than asked for ahead, and so many are") {
   CHECK(most == kAhead);
 }
 
-TEST_CASE("an error comes after the values before it, every time it is asked for") {
+TEST_CASE("an error comes after the values before it, and then nothing") {
   int made = 0;
-  Prefetch<int> values([&]() -> std::optional<int> { return made == 2 ? (fail("value {}", {made}), 0) : made++; }, 5);
+  Prefetch<int> values([&]() -> std::optional<int> { return made == 2 ? (fail("value {}", {made}), 0) : made++; });
   CHECK(values.next() == 0);
   CHECK(values.next() == 1);
   CHECK_THROWS_WITH_AS(values.next(), "value 2", Error);
-  CHECK_THROWS_WITH_AS(values.next(), "value 2", Error);
+  CHECK(values.next() == std::nullopt);
 }
 
 TEST_CASE("a loop covers its range, and nothing else") {

@@ -1,66 +1,52 @@
-// Reading, mapping and replacing files, and folders held open: contents, and what is left behind after every kind of failure.
+// Reading, replacing and locking: contents, and the files that are left after every kind of failure.
 #include "core/files/file.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 
-#include "core/files/folder.h"
+#include "core/files/checksum.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
 using namespace test_data;
+using Names = std::vector<std::string>;
 
-namespace {
-
-size_t files_in(const std::string& folder) {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
-  return count;
-}
-
-// The temporary files of `name` in a folder.
-std::vector<std::string> temporaries(const std::string& folder, const std::string& name) {
-  std::vector<std::string> found;
-  for (const std::string& each : Folder(folder).names())
-    if (each.starts_with("." + name + ".tmp-")) found.push_back(folder + "/" + each);
-  return found;
-}
-
-}  // namespace
-
-TEST_CASE("file: what is written is what is read") {
+TEST_CASE("file: written bytes are read again") {
   const ScratchFolder folder;
   for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, size_t{70'001}}) {
     CAPTURE(size);
     std::string text(size, 'x');
     for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 7 % 256);
-    write_file_atomically(folder / "a", text);
+    write_atomically(folder / "a", text);
     CHECK(read_text(folder / "a") == text);
-    const OpenFile file(folder / "a");
+    CHECK(find_text(folder / "a") == text);
+    const File file(folder / "a");
     CHECK(file.size() == static_cast<int64_t>(size));
     CHECK(file.path() == folder / "a");
   }
-  CHECK(files_in(folder.path()) == 1);
+  CHECK(names_in(folder.path()) == Names{"a"});
+  CHECK_FALSE(find_text(folder / "none").has_value());
 }
 
-TEST_CASE("file: pipes and devices are no files, and are not waited for") {
+TEST_CASE("file: pipes and devices are not files, and nobody waits for their writers") {
   const ScratchFolder folder;
   const std::string pipe = folder / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   std::filesystem::create_symlink("/dev/zero", folder / "endless");
-  for (const std::string& path : {pipe, folder / "endless", std::string("/dev/zero"), std::string("/dev/stdin"), std::string("/dev/tty")}) {
+  for (const std::string& path : {pipe, folder / "endless", std::string("/dev/zero")}) {
     CAPTURE(path);
-    const std::string error = test::bounded_error([&] { read_text(path); });
-    CHECK(error.starts_with("cannot read " + path + ": "));
-    if (path == pipe || path.ends_with("zero")) CHECK(error.ends_with(": not a regular file"));
-    CHECK(test::bounded_error([&] { OpenFile file(path); }) == error);
+    const std::string error = "cannot read " + path + ": not a regular file";
+    CHECK(test::bounded_error([&] { read_text(path); }) == error);
+    CHECK(test::bounded_error([&] { File file(path); }) == error);
   }
+  CHECK(error_of([] { AppendFile("/dev/null"); }) == "cannot write /dev/null: it exists and is not a regular file");
 }
 
 TEST_CASE("file: a text is read up to a limit") {
@@ -68,15 +54,15 @@ TEST_CASE("file: a text is read up to a limit") {
   const std::string path = folder.write("a", std::string(1000, 'x'));
   CHECK(read_text(path, 1000).size() == 1000);
   CHECK(error_of([&] { read_text(path, 999); }) == "cannot read " + path + ": it has more than 999 bytes");
+  CHECK(error_of([&] { find_text(path, 999); }) == "cannot read " + path + ": it has more than 999 bytes");
   std::filesystem::resize_file(path, int64_t{1} << 40);  // with a hole that takes no room
   CHECK(test::bounded_error([&] { read_text(path); }) == "cannot read " + path + ": it has more than 1073741824 bytes");
-  CHECK(read_text("/proc/self/status").size() > 100);  // which says that it has no bytes
 }
 
 TEST_CASE("file: an open file is read anywhere, also when it has lost its name") {
   const ScratchFolder folder;
-  const OpenFile file(folder.write("a", "0123456789"));
-  CHECK_FALSE(OpenFile::find(folder / "none").has_value());
+  const File file(folder.write("a", "0123456789"));
+  CHECK_FALSE(File::find(folder / "none").has_value());
   std::filesystem::remove(folder / "a");
   char bytes[4] = {};
   CHECK(file.read(bytes, 4, 3) == 4);
@@ -88,29 +74,34 @@ TEST_CASE("file: an open file is read anywhere, also when it has lost its name")
 
 TEST_CASE("file: errors of reading name the path and the reason") {
   const ScratchFolder folder;
-  CHECK(error_of([&] { read_text(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
+  const std::string none = folder / "none";
+  CHECK(error_of([&] { read_text(none); }) == "cannot read " + none + ": No such file or directory");
+  CHECK(error_of([&] { File file(none); }) == "cannot read " + none + ": No such file or directory");
   CHECK(error_of([&] { read_text(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
-  CHECK(error_of([&] { OpenFile file(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
-  CHECK(error_of([&] { OpenFile file(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
+  CHECK(error_of([&] { File::find(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
+  CHECK(error_of([&] { names_in(none); }) == "folder " + none + ": cannot be listed: No such file or directory");
 }
 
-TEST_CASE("file: the pieces of a writer come one after the other, under a hidden name until all are there") {
+TEST_CASE("file: readers see the old file until the new one is complete") {
   const ScratchFolder folder;
   folder.write("a", "old");
-  write_file_atomically(folder / "a", [&](FileWriter& file) {
+  write_atomically(folder / "a", [&](FileWriter& file) {
     file.write("one, ");
     CHECK(file.written() == 5);
     CHECK(read_text(folder / "a") == "old");
-    REQUIRE(temporaries(folder.path(), "a").size() == 1);
-    CHECK(read_text(temporaries(folder.path(), "a")[0]) == "one, ");
+    const Names names = names_in(folder.path());
+    REQUIRE(names.size() == 2);
+    CHECK(names[0].starts_with(".a.tmp-"));
+    CHECK(read_text(folder / names[0]) == "one, ");
     file.write("");
     file.write("two");
+    file.overwrite(1, "N");
   });
-  CHECK(read_text(folder / "a") == "one, two");
-  CHECK(files_in(folder.path()) == 1);
+  CHECK(read_text(folder / "a") == "oNe, two");
+  CHECK(names_in(folder.path()) == Names{"a"});
 }
 
-TEST_CASE("file: an exception of the callback leaves the old file, or none") {
+TEST_CASE("file: a writer that throws leaves the old file, or none") {
   const ScratchFolder folder;
   folder.write("a", "old");
   for (const char* name : {"a", "b"}) {
@@ -118,110 +109,126 @@ TEST_CASE("file: an exception of the callback leaves the old file, or none") {
       file.write("half");
       throw std::runtime_error("mine");
     };
-    CHECK_THROWS_WITH_AS(write_file_atomically(folder / name, interrupted), "mine", std::runtime_error);
+    CHECK_THROWS_WITH_AS(write_atomically(folder / name, interrupted), "mine", std::runtime_error);
   }
   CHECK(read_text(folder / "a") == "old");
-  CHECK(files_in(folder.path()) == 1);
+  CHECK(names_in(folder.path()) == Names{"a"});
 }
 
-TEST_CASE("file: a disk without room leaves the old file and says so in one line") {
+TEST_CASE("file: a limit on files leaves the old file and is one line") {
   const ScratchFolder folder;
   folder.write("a", "old");
   std::string error;
   {
     const SizeLimit limit(10'000);
-    error = error_of([&] { write_file_atomically(folder / "a", std::string(30'000, 'x')); });
+    error = error_of([&] { write_atomically(folder / "a", std::string(30'000, 'x')); });
   }
   CHECK(error == "cannot write " + folder / "a" + ": File too large (after 10000 bytes)");
   CHECK(read_text(folder / "a") == "old");
-  CHECK(files_in(folder.path()) == 1);
+  CHECK(names_in(folder.path()) == Names{"a"});
 }
 
-TEST_CASE("file: two writers of one name do not share a temporary file, whatever their process numbers are") {
+TEST_CASE("file: a full disk is DiskFull, because a cache that does not fit is only a warning") {
   const ScratchFolder folder;
-  write_file_atomically(folder / "a", [&](FileWriter& outer) {
-    outer.write("outer, ");
-    write_file_atomically(folder / "a", [&](FileWriter& inner) {
-      inner.write("inner");
-      CHECK(temporaries(folder.path(), "a").size() == 2);
-    });
-    CHECK(read_text(folder / "a") == "inner");
-    outer.write("to its end");
-  });
-  CHECK(read_text(folder / "a") == "outer, to its end");
-  CHECK(files_in(folder.path()) == 1);
-}
-
-TEST_CASE("file: what killed processes left is removed, what is being written stays") {
-  const ScratchFolder folder;
-  const char* const left[] = {".a.tmp-1", ".b.tmp-23", ".a.tmp-0123456789abcdef"};
-  const char* const kept[] = {".hidden", "c.tmp-4", ".d.tmp-", ".e.tmp-xyz"};
-  const auto write_all = [&] {
-    for (const char* name : left) folder.write(name, "text");
-    for (const char* name : kept) folder.write(name, "text");
+  folder.write("a", "old");
+  // The descriptor of the writer becomes one of a device that has no room for any byte.
+  const auto write = [&](FileWriter& file) {
+    const int device = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+    for (const std::string& number : names_in("/proc/self/fd")) {
+      std::error_code gone;
+      if (contains(std::filesystem::read_symlink("/proc/self/fd/" + number, gone), folder / ".a.tmp-")) ::dup2(device, std::stoi(number));
+    }
+    ::close(device);
+    file.write("text");
   };
-  write_all();
-  write_file_atomically(folder / "d", [&](FileWriter& writer) {
-    writer.write("new");
-    remove_abandoned_files(Folder(folder.path()));
-    for (const char* name : left) CHECK_FALSE(std::filesystem::exists(folder / name));
-    CHECK(temporaries(folder.path(), "d").size() == 2);  // .d.tmp- and the one being written
-  });
-  CHECK(read_text(folder / "d") == "new");
-  CHECK(files_in(folder.path()) == 5);
-
-  write_all();  // a writer takes care of the files of its own name
-  write_file_atomically(folder / "a", "new");
-  CHECK_FALSE(std::filesystem::exists(folder / left[0]));
-  CHECK_FALSE(std::filesystem::exists(folder / left[2]));
-  CHECK(std::filesystem::exists(folder / left[1]));
+  const std::string message = "cannot write " + folder / "a" + ": No space left on device (after 0 bytes)";
+  CHECK_THROWS_WITH_AS(write_atomically(folder / "a", write), message.c_str(), DiskFull);
+  CHECK(read_text(folder / "a") == "old");
+  CHECK(names_in(folder.path()) == Names{"a"});
 }
 
-TEST_CASE("file: what is written stays readable in its own right") {
+TEST_CASE("file: a killed writer leaves the old file, and its temporary file until the next writer comes") {
   const ScratchFolder folder;
-  const OpenFile first = write_file_atomically(folder / "a", "first");
-  write_file_atomically(folder / "a", "second");
-  char bytes[8] = {};
-  CHECK(std::string(bytes, first.read(bytes, 8, 0)) == "first");
-}
-
-TEST_CASE("file: access rights are kept, but no setuid; the link of a path is followed") {
-  const ScratchFolder folder;
-  for (const mode_t before : {04777, 0640, 0664, 0600}) {
-    folder.write("sub/target", "old");
-    REQUIRE(::chmod((folder / "sub/target").c_str(), before) == 0);
-    std::filesystem::remove(folder / "link");
-    std::filesystem::create_symlink("sub/target", folder / "link");
-    write_file_atomically(folder / "link", "new");
-    CHECK(std::filesystem::is_symlink(folder / "link"));
-    CHECK(read_text(folder / "sub/target") == "new");
-    struct stat status = {};
-    REQUIRE(::stat((folder / "sub/target").c_str(), &status) == 0);
-    CHECK((status.st_mode & 07777) == (before & 0777));
+  folder.write("a", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    write_atomically(folder / "a", [](FileWriter& file) {
+      file.write("half");
+      ::raise(SIGKILL);
+    });
+    ::_exit(0);
   }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(read_text(folder / "a") == "old");
+  CHECK(names_in(folder.path()).size() == 2);
+  write_atomically(folder / "a", "new");
+  CHECK(read_text(folder / "a") == "new");
+  CHECK(names_in(folder.path()) == Names{"a"});
 }
 
-TEST_CASE("file: what cannot be replaced, and a name in the working folder, which needs no folder") {
+TEST_CASE("file: only temporary names are removed, and by a writer only those of its own file") {
+  const ScratchFolder folder;
+  const Names kept = {".d.tmp-", ".e.tmp-0123456789abcdeX", ".hidden", "c.tmp-0123456789abcdef"};
+  for (const std::string& name : kept) folder.write(name, "text");
+  for (const char* name : {".a.tmp-0000000000000000", ".b.tmp-0123456789abcdef", ".a.tmp-0123456789abcdef"}) folder.write(name, "text");
+  write_atomically(folder / "a", "new");
+  CHECK(names_in(folder.path()) ==
+        Names{".b.tmp-0123456789abcdef", ".d.tmp-", ".e.tmp-0123456789abcdeX", ".hidden", "a", "c.tmp-0123456789abcdef"});
+  remove_temporaries(folder.path());
+  CHECK(names_in(folder.path()) == Names{".d.tmp-", ".e.tmp-0123456789abcdeX", ".hidden", "a", "c.tmp-0123456789abcdef"});
+}
+
+TEST_CASE("file: a new file has the rights of the process, and takes the place of a link") {
+  const ScratchFolder folder;
+  const std::string store = folder.write("store", "kept for several runs");
+  std::filesystem::create_symlink("store", folder / "link");
+  CHECK(read_text(folder / "link") == "kept for several runs");
+  const mode_t mask = ::umask(027);
+  write_atomically(folder / "link", "new");
+  ::umask(mask);
+  CHECK_FALSE(std::filesystem::is_symlink(folder / "link"));
+  CHECK(read_text(folder / "link") == "new");
+  CHECK(read_text(store) == "kept for several runs");
+  struct stat status = {};
+  REQUIRE(::stat((folder / "link").c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777) == 0640);
+}
+
+TEST_CASE("file: a name in the working folder, and places that no file can take") {
   const ScratchFolder folder;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
-  write_file_atomically("plain", "text");
+  write_atomically("plain", "text");
   std::filesystem::current_path(before);
   CHECK(read_text(folder / "plain") == "text");
-  const std::string missing = folder / "none/a";
-  CHECK(error_of([&] { write_file_atomically(missing, ""); }) ==
-        "cannot write " + missing + ": folder " + folder / "none" + ": No such file or directory");
-  CHECK(error_of([&] { write_file_atomically("/dev/null", ""); }) == "cannot write /dev/null: it exists and is not a regular file");
-  CHECK(error_of([&] { write_file_atomically(folder.path(), ""); }) ==
-        "cannot write " + folder.path() + ": it exists and is not a regular file");
-  CHECK(error_of([&] { write_file_atomically("", ""); }) == "cannot write '': it names no file");
-  CHECK(error_of([&] { write_file_atomically(folder / "new/", ""); }) == "cannot write '" + folder / "new/" + "': it names no file");
-  const std::string long_name(250, 'n');
-  CHECK(error_of([&] { write_file_atomically(folder / long_name, ""); }) == "cannot write " + folder / long_name + ": File name too long");
-  CHECK(files_in(folder.path()) == 1);
+  const auto error = [](const std::string& path) { return error_of([&] { write_atomically(path, "text"); }); };
+  const std::string missing = folder / "none/a", below = folder / "plain/a", long_name = folder / std::string(250, 'n');
+  CHECK(error(missing) == "cannot write " + missing + ": folder " + folder / "none" + ": No such file or directory");
+  CHECK(error(below) == "cannot write " + below + ": folder " + folder / "plain" + ": Not a directory");
+  CHECK(error("/dev/null") == "cannot write /dev/null: it exists and is not a regular file");
+  CHECK(error(folder.path()) == "cannot write " + folder.path() + ": it exists and is not a regular file");
+  CHECK(error("") == "cannot write '': it names no file");
+  CHECK(error(folder / "new/") == "cannot write '" + folder / "new/" + "': it names no file");
+  CHECK(error(long_name) == "cannot write " + long_name + ": File name too long");
+  CHECK(names_in(folder.path()) == Names{"plain"});
 }
 
-TEST_CASE("folder: what cannot be looked at is not missing") {
+TEST_CASE("file: a growing file is read by others, also through a link") {
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("a", folder / "link");
+  AppendFile file(folder / "link");
+  file.append("one");
+  CHECK(read_text(folder / "a") == "one");
+  AppendFile(folder / "a").append(", two");
+  file.append(", three");
+  file.sync();
+  CHECK(read_text(folder / "a") == "one, two, three");
+  CHECK(error_of([&] { AppendFile(folder.path()); }) == "cannot write " + folder.path() + ": Is a directory");
+}
+
+TEST_CASE("folder: a path that cannot be looked at is not missing") {
   const ScratchFolder folder;
   folder.write("sub/file", "text");
   std::filesystem::create_symlink("itself", folder / "itself");
@@ -235,92 +242,52 @@ TEST_CASE("folder: what cannot be looked at is not missing") {
   CHECK(error_of([&] { look_at(folder / "itself"); }) == "cannot read " + folder / "itself" + ": Too many levels of symbolic links");
 }
 
-TEST_CASE("folder: what is written goes into the folder that was opened, not into its successor") {
-  const ScratchFolder scratch;
-  scratch.write("run/a", "old");
-  const Folder folder(scratch / "run");
-  std::filesystem::rename(scratch / "run", scratch / "moved");
-  scratch.write("run/a", "another run's");
-  CHECK_FALSE(folder.removed());
-  write_file_atomically(FilePlace(folder, "a"), "new");
-  CHECK(read_text(FilePlace(folder, "a")) == "new");
-  CHECK(read_file(scratch / "run/a") == "another run's");
-  CHECK(read_file(scratch / "moved/a") == "new");
-  std::filesystem::remove_all(scratch / "moved");
-  CHECK(folder.removed());
-  CHECK(error_of([&] { write_file_atomically(FilePlace(folder, "a"), "x"); }) ==
-        "cannot write " + scratch / "run/a" + ": No such file or directory");
-  CHECK(read_file(scratch / "run/a") == "another run's");
-}
-
-TEST_CASE("folder: links inside are followed; a file that is written takes the place of its link") {
-  const ScratchFolder scratch;
-  const std::string store = scratch.write("store/object", "kept for several runs");
-  scratch.write("outside/file", "on another disk");
-  std::filesystem::create_directory(scratch / "run");
-  std::filesystem::create_symlink(store, scratch / "run/link");
-  std::filesystem::create_symlink(scratch / "outside", scratch / "run/folder");
-  std::filesystem::create_symlink(scratch / "nowhere", scratch / "run/dangling");
-  const Folder folder(scratch / "run");
-  const FilePlace link(folder, "link"), dangling(folder, "dangling");
-  CHECK(read_text(link) == "kept for several runs");
-  CHECK(read_text(FilePlace(*folder.find("folder"), "file")) == "on another disk");
-  write_file_atomically(FilePlace(folder.make("folder"), "new"), "more");
-  CHECK(read_file(scratch / "outside/new") == "more");
-  CHECK_FALSE(OpenFile::find(dangling).has_value());
-  CHECK(error_of([&] { folder.find("link"); }) == "folder " + scratch / "run/link" + ": a file is in its place");
-  CHECK(error_of([&] { folder.make("dangling"); }) == "folder " + scratch / "run/dangling" + ": a link in its place leads nowhere");
-  CHECK(error_of([&] { write_file_atomically(FilePlace(folder, "folder"), "x"); }) ==
-        "cannot write " + scratch / "run/folder" + ": it exists and is not a regular file");
-  for (const FilePlace& place : {link, dangling}) {
-    write_file_atomically(place, "new");
-    CHECK(read_text(place) == "new");
-    CHECK_FALSE(std::filesystem::is_symlink(place.path));
-  }
-  CHECK(read_file(store) == "kept for several runs");
-  CHECK_FALSE(std::filesystem::exists(scratch / "nowhere"));
-  std::filesystem::create_symlink(store, scratch / "run/again");
-  remove_file(FilePlace(folder, "again"));  // the link itself
-  CHECK(read_file(store) == "kept for several runs");
-}
-
-TEST_CASE("folder: what is inside is found, made and listed") {
-  const ScratchFolder scratch;
-  const Folder folder(scratch.path());
-  CHECK_FALSE(folder.find("a").has_value());
-  write_file_atomically(FilePlace(folder.make("a"), "x"), "text");
-  CHECK(read_text(FilePlace(*folder.find("a"), "x")) == "text");
-  CHECK(folder.make("a").path() == scratch / "a");
-  for (const char* name : {"c", ".hidden", "b"}) scratch.write(name, "");
-  CHECK(folder.names() == std::vector<std::string>{".hidden", "a", "b", "c"});
-  CHECK(folder.names().size() == 4);  // once more, from its start
-  CHECK(error_of([&] { folder.find("b"); }) == "folder " + scratch / "b" + ": a file is in its place");
-  CHECK(error_of([&] { folder.make("b"); }) == "folder " + scratch / "b" + ": a file is in its place");
-  CHECK(error_of([&] { Folder none(scratch / "none"); }) == "folder " + scratch / "none" + ": No such file or directory");
-  remove_file(FilePlace(folder, "c"));
-  CHECK_NOTHROW(remove_file(FilePlace(folder, "c")));
-  CHECK(error_of([&] { remove_file(FilePlace(folder, "a")); }) == "cannot remove " + scratch / "a" + ": Is a directory");
+TEST_CASE("folder: names are sorted, and a missing file is removed without an error") {
+  const ScratchFolder folder;
+  for (const char* name : {"c", ".hidden", "b", "a/x"}) folder.write(name, "");
+  CHECK(names_in(folder.path()) == Names{".hidden", "a", "b", "c"});
+  for (int i = 0; i < 2; ++i) CHECK_NOTHROW(remove_file(folder / "c"));
+  CHECK(names_in(folder.path()) == Names{".hidden", "a", "b"});
+  CHECK(error_of([&] { remove_file(folder / "a"); }) == "cannot remove " + folder / "a" + ": Is a directory");
 }
 
 TEST_CASE("folder: one holder at a time has its lock") {
   const ScratchFolder scratch;
-  std::optional<Folder> first(scratch.path());
-  CHECK(first->lock());
-  CHECK(first->lock());
-  std::optional<Folder> copy = first;
-  const Folder second(scratch.path());
-  CHECK_FALSE(second.lock());
+  std::optional<FolderLock> first = FolderLock::take(scratch.path());
+  REQUIRE(first.has_value());
+  CHECK_FALSE(FolderLock::take(scratch.path()).has_value());
+  std::optional<FolderLock> moved = std::move(first);
   first.reset();
-  CHECK_FALSE(second.lock());  // the copy has it still
-  copy.reset();
-  CHECK(second.lock());
+  CHECK_FALSE(FolderLock::take(scratch.path()).has_value());
+  moved.reset();
+  const std::optional<FolderLock> last = FolderLock::take(scratch.path(), true);
+  CHECK(last.has_value());
+  CHECK_FALSE(FolderLock::take(scratch.path()).has_value());
+  CHECK(error_of([&] { FolderLock::take(scratch / "none"); }) == "folder " + scratch / "none" + ": No such file or directory");
 }
 
-TEST_CASE("folder: those that are made are told") {
+TEST_CASE("folder: a lock knows that its folder was removed, renamed or replaced") {
   const ScratchFolder scratch;
-  CHECK(make_folders(scratch / "a/b/c") == std::vector<std::string>{scratch / "a", scratch / "a/b", scratch / "a/b/c"});
+  const std::string run = scratch / "run";
+  make_folders(run);
+  const std::optional<FolderLock> lock = FolderLock::take(run);
+  REQUIRE(lock.has_value());
+  std::filesystem::create_symlink("run", scratch / "link");
+  CHECK(lock->holds(run));
+  CHECK(lock->holds(scratch / "link"));
+  std::filesystem::rename(run, scratch / "moved");
+  CHECK_FALSE(lock->holds(run));
+  CHECK(lock->holds(scratch / "moved"));
+  make_folders(run);
+  CHECK_FALSE(lock->holds(run));
+  CHECK(FolderLock::take(run).has_value());
+}
+
+TEST_CASE("folder: the caller learns which folders were made") {
+  const ScratchFolder scratch;
+  CHECK(make_folders(scratch / "a/b/c") == Names{scratch / "a", scratch / "a/b", scratch / "a/b/c"});
   CHECK(make_folders(scratch / "a/b/c").empty());
-  CHECK(make_folders(scratch / "a/d/") == std::vector<std::string>{scratch / "a/d"});
+  CHECK(make_folders(scratch / "a/d/") == Names{scratch / "a/d"});
   scratch.write("a/file", "x");
   for (const std::string path : {"a/file", "a/file/b"})
     CHECK(error_of([&] { make_folders(scratch / path); }) == scratch / "a/file" + ": cannot be made: a file is in its place");

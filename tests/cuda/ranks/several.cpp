@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "apps/terminal/cli.h"
-#include "apps/terminal/signals.h"
+#include "apps/terminal/streams.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "cuda/device/device.h"

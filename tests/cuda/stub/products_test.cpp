@@ -1,6 +1,8 @@
 // Products by cuBLASLt on the stub: a refused call, a wrong layout and a bias of another product are noticed; epilogues, timed algorithms.
 #include "ops/products/products.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -192,7 +194,7 @@ TEST_CASE("gelu and its slope come with the products, where rows have 8, 16, ...
 namespace {
 
 struct Tuning {
-  std::string file = std::filesystem::temp_directory_path() / ("ricci-products-" + random_digits());
+  std::string file = std::filesystem::temp_directory_path() / ("ricci-products-" + std::to_string(::getpid()));
 
   Tuning() { begin(); }
   ~Tuning() {
@@ -200,7 +202,7 @@ struct Tuning {
     std::filesystem::remove(file);
     stub::set_times({3, 1, 2});
   }
-  void begin() const { tune_products(TunedProducts(FilePlace(file))); }
+  void begin() const { tune_products(TunedProducts(file)); }
   std::vector<std::string> lines() const {
     std::ifstream in(file);
     std::vector<std::string> all;
@@ -265,7 +267,7 @@ TEST_CASE("a file of algorithms: those of another library are forgotten, and wha
   const Tuning tuning;
   const auto write = [&](const std::string& text) { std::ofstream(tuning.file) << text; };
   write("cuBLASLt 120000 on another GPU\n1 2 3 = 4 5 6\n");
-  TunedProducts old{FilePlace(tuning.file)};
+  TunedProducts old{tuning.file};
   CHECK(*old.find("1 2 3") == "4 5 6");
   CHECK(written_by([&] { old.made_by("cuBLASLt 130000 on this GPU"); }) ==
         tuning.file + ": made by cuBLASLt 120000 on another GPU; products are timed again for cuBLASLt 130000 on this GPU\n");

@@ -10,7 +10,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/range.h"
+#include "core/fields.h"
 #include "data/feeds/documents.h"
 #include "data/feeds/feed.h"
 #include "data/shards/tokens.h"

@@ -29,7 +29,7 @@ class Observer final : public Tokenizer {
   explicit Observer(std::function<void()> meanwhile = {}) : meanwhile(std::move(meanwhile)) {}
   std::string name() const override { return "byte"; }
   int64_t vocab_size() const override { return 256; }
-  std::string model_json() const override { return ByteTokenizer().to_json(); }
+  Json model_json() const override { return ByteTokenizer().json(); }
   size_t model_prefix(std::string_view text) const override { return text.size(); }
   void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
     ByteTokenizer().append_ids(piece, offset, ids);
@@ -399,5 +399,7 @@ TEST_CASE("cache: the words that are labels are read once") {
   CHECK(folders(cache).size() == 1);
   CHECK(cached_word_labels(source(built_in("1\ta\n")), cache).empty());
   CHECK(cached_word_labels(words, "/proc/none") == expected);
+  const Documents bytes = source(built_in("no\xe9l\ta\n").read_as(Encoding::bytes));
+  CHECK(contains(error_of([&] { cached_word_labels(bytes, cache); }), "labels: "));
   CHECK(cached_word_labels(words, "") == expected);
 }

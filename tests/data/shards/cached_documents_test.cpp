@@ -86,7 +86,7 @@ TEST_CASE("cache: documents are cut by their number, those without tokens left o
     CHECK((train.name() == "a (train)" && train.hash() != validation.hash()));
     CHECK(opened.empty_documents == 1 - opening);
   }
-  CHECK(Folder(folder / "cache").names().size() == 1);
+  CHECK(names_in(folder / "cache").size() == 1);
   CHECK(error_of([] { open_one(labelled("0\tab\n"), bytes(), "").tokens.split(0.5); }) ==
         "a: has 1 documents, too few for a training fraction of 0.5");
 }

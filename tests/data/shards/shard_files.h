@@ -29,7 +29,7 @@ inline std::string llmc_shard(int32_t magic, int32_t version, const std::vector<
 inline std::string prepare(const ScratchFolder& folder, const std::string& name, const ricci::Documents& documents,
     const std::shared_ptr<const ricci::Tokenizer>& tokenizer = std::make_shared<ricci::ByteTokenizer>(), int64_t shard_tokens = 1 << 20) {
   ricci::make_folders(folder / name);
-  ricci::prepare_shards(documents, tokenizer, ricci::Folder(folder / name),
+  ricci::prepare_shards(documents, tokenizer, folder / name,
       {.shard_tokens = shard_tokens, .source_hash = ricci::identity_of(documents, *tokenizer, shard_tokens)});
   return folder / name;
 }

@@ -40,7 +40,7 @@ void alter(const std::string& path, size_t at, const std::string& bytes) {
 // Everything in a folder but what only its user sees.
 std::string bytes_of(const std::string& folder) {
   std::string all;
-  for (const std::string& name : Folder(folder).names()) all += name + ":" + read_file(folder + "/" + name) + "\n";
+  for (const std::string& name : names_in(folder)) all += name + ":" + read_file(folder + "/" + name) + "\n";
   return all;
 }
 
@@ -60,7 +60,7 @@ struct Corpus {
 
   Prepared prepare(const std::string& name) const {
     make_folders(folder / name);
-    return prepare_shards(documents, tokenizer, Folder(folder / name),
+    return prepare_shards(documents, tokenizer, folder / name,
         {.shard_tokens = shard_tokens, .source_hash = identity_of(documents, *tokenizer, shard_tokens)});
   }
 };
@@ -332,10 +332,10 @@ TEST_CASE("two programs do not prepare shards in one folder") {
   const Corpus corpus;
   make_folders(corpus.folder / "whole");
   {
-    const Folder other(corpus.folder / "whole");
-    REQUIRE(other.lock());
+    const std::optional<FolderLock> other = FolderLock::take(corpus.folder / "whole");
+    REQUIRE(other);
     CHECK(error_of([&] { corpus.prepare("whole"); }) == corpus.folder / "whole" + ": another program is preparing shards in it");
-    CHECK(other.names().empty());
+    CHECK(names_in(corpus.folder / "whole").empty());
   }
   CHECK(corpus.prepare("whole").found == 0);
 }

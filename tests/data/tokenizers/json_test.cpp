@@ -1,7 +1,8 @@
 // tokenizer.json: the written text is read again, and what is not supported is named; tokenizers from the files that they are published in.
+#include "core/json.h"
+
 #include <doctest/doctest.h>
 
-#include "core/json/value.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/tokenizer.h"
@@ -34,12 +35,14 @@ std::string fault(const std::string& json) {
 using Ids = std::vector<int64_t>;
 
 std::string vocabulary_json() {
-  std::string json = "{";
+  Json json;
   for (int byte = 0; byte < 256; ++byte) {
     const char letter = static_cast<char>(byte);
-    json += quoted_json(bytes_to_letters({&letter, 1})) + ": " + std::to_string(byte) + ", ";
+    json[bytes_to_letters({&letter, 1})] = byte;
   }
-  return json + R"("ab": 256, "Ġab": 257})";
+  json["ab"] = 256;
+  json["Ġab"] = 257;
+  return json.dump();
 }
 
 }  // namespace
@@ -181,7 +184,7 @@ TEST_CASE("tokenizer.json: faults of the file") {
         "vocabulary: the id 1000000000000 of 'a', one of 1 pieces, is not in 0 ... 1025");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0},"merges":["ab"]})", kByteLevel)) == "tokenizer.json: merge 0 is not two pieces");
   CHECK(fault(file(R"({"type":"BPE","vocab":{}})", kByteLevel)) == "tokenizer: the vocabulary is empty");
-  CHECK(fault(file(bpe(R"("unk_token":3)"), kByteLevel)) == "tokenizer: 'unk_token' in the JSON is not a text");
+  CHECK(fault(file(bpe(R"("unk_token":3)"), kByteLevel)) == "tokenizer: unk_token: 3, expected a text");
   CHECK(fault(R"({"name":"eos","behind":"page","piece":"x","tokenizer":{"name":"byte"}})") ==
         "tokenizer: behind: expected one of none, line, document, got 'page'");
   CHECK(fault("{\"model\":\"\xff\"}") == "tokenizer: not JSON: fault at byte 11 of 13");

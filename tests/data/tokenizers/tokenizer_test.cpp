@@ -253,7 +253,7 @@ TEST_CASE("eos: a tokenizer's own end of text, by its marks or by its name") {
   const auto once = with_eos(marked, Eos::document);
   CHECK(with_own_eos(once) == once);
   CHECK(with_eos(once, Eos::document) == once);
-  CHECK(once->model_json() == marked->to_json());
+  CHECK(once->model_json() == marked->json());
 }
 
 TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without written pieces cannot") {

@@ -20,9 +20,9 @@ int main(int argc, char** argv) {
       {"tsv", fuzz_tsv}};
   int failed = 0, inputs = 0;
   for (const auto& [name, target] : targets) {
-    const ricci::Folder folder(std::string(argv[1]) + "/" + name);
-    for (const std::string& seed : folder.names()) {
-      const std::string bytes = ricci::read_text(ricci::FilePlace(folder, seed));
+    const std::string folder = std::string(argv[1]) + "/" + name;
+    for (const std::string& seed : ricci::names_in(folder)) {
+      const std::string bytes = ricci::read_text(folder + "/" + seed);
       const std::string fault =
           test::bounded_error([&, run = target] { run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()); });
       if (fault != "no error") std::printf("FAILED  %s/%s: %s\n", name.c_str(), seed.c_str(), fault.c_str()), ++failed;

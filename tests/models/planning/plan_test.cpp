@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "core/cpu/parallel.h"
-#include "core/memory/arena.h"
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
 #include "models/training/train_step.h"
@@ -342,14 +341,14 @@ TEST_CASE("plan: the tape is that of a forward in training") {
   CHECK(tape_of_step(config, {.sequences = 2, .context = 16, .recompute_blocks = true}) != expected);
 }
 
-TEST_CASE("request watch: it is told the bytes on its device, one at a time") {
+TEST_CASE("request watch: it is called with the bytes on its device, one at a time") {
   std::vector<int64_t> requests;
   {
-    const RequestWatch watch(Device::cpu, [&](int64_t bytes) { requests.push_back(bytes); });
+    const RequestWatch watch(Device::cpu, [&](const void*, int64_t bytes) { requests.push_back(bytes); });
     const Tensor a({3}), b({5}, Dtype::f64);
-    CHECK_THROWS_WITH_AS(RequestWatch(Device::cpu, [](int64_t) {}), "request watch: one is alive", Error);
+    CHECK_THROWS_WITH_AS(RequestWatch(Device::cpu, [](const void*, int64_t) {}), "request watch: one is alive", Error);
   }
   const Tensor c({7});
-  CHECK(requests == std::vector<int64_t>{12, 40});
+  CHECK(requests == std::vector<int64_t>{12, 40, -1, -1});
   CHECK_THROWS_WITH_AS(measure_step(small_model(), {}, {1, 49, 1}), "plan: a context of 49, the model's is 48", Error);
 }

@@ -1,8 +1,6 @@
 // The report of ricci-bench: quartiles, floors, tables and charts of known numbers, and the work of a step counted by hand.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "apps/lab/benchmark/measure.h"
 #include "apps/lab/benchmark/rungs.h"
 #include "apps/lab/drawing/svg.h"
@@ -116,14 +114,14 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   const std::string text = text_of(report_of(bench));
   const size_t note = text.find("\nthe spread is above 20% in 1 of 2 rows (load ");
   REQUIRE(note != text.npos);
-  CHECK(text.ends_with(" processors): compare with care"));
+  CHECK(text.ends_with("compare with\n  care"));
   CHECK(text.substr(0, note) == "one mixer of 8, sequences a step: 1, f32 on cpu\n"
-                                "mixer   positions  sequences  ms/step  spread  GFLOP  GFLOP/s  tensors MB  process MB  parameters\n"
-                                "sdp             4          2    2.000   50.0%  6.000   3000.0         5.0         7.0          10\n"
-                                "metric          4          2    1.000    0.0%  0.000      0.0         1.0           -          20");
-  nlohmann::json json = nlohmann::json::parse(json_of(report_of(bench)));
+                                "mixer   positions  ms/step  spread  GFLOP  GFLOP/s  tensors MB  process MB\n"
+                                "sdp             4    2.000   50.0%  6.000   3000.0         5.0         7.0\n"
+                                "metric          4    1.000    0.0%  0.000      0.0         1.0           -");
+  Json json = Json::parse(json_of(report_of(bench)));
   CHECK(json["steps"][0]["ms"]["median"] == 2);
-  CHECK(json["steps"][1]["process_bytes"].is_null());
+  CHECK(!json["steps"][1].contains("process_bytes"));
   CHECK(!json.contains("ops"));
 
   // At 100 FLOP/s and 10 byte/s the first op is bound by FLOPs: 2 s of the 4 it took; the second by bytes.
@@ -133,9 +131,9 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   CHECK(floor_of(bench.ops[0], *bench.peaks) == 2);
   CHECK(floor_of(bench.ops[1], *bench.peaks) == 1);
   CHECK(text_of(roofline_of(bench)) == "measured peaks: 0.0 GFLOP/s f32, memory 0.0 GB/s\n"
-                                       "mixer  op      calls        ms  share  GFLOP/s  GB/s  FLOP/byte  bound by  of the roof\n"
-                                       "sdp    linear      2  4000.000  50.0%      0.0   0.0       20.0     FLOPs          50%\n"
-                                       "sdp    relu        1  4000.000  50.0%            0.0                bytes          25%");
+                                       "mixer  op            ms  share  GFLOP/s  GB/s  roof\n"
+                                       "sdp    linear  4000.000  50.0%      0.0   0.0   50%\n"
+                                       "sdp    relu    4000.000  50.0%            0.0   25%");
   const Chart roofs = *roofline_of(bench).chart;
   REQUIRE(roofs.panels[0].curves.size() == 2);  // an op without FLOPs has no place
   CHECK(roofs.panels[0].curves[0].points[0].x == 20);
@@ -158,11 +156,11 @@ TEST_CASE("bench: a ladder of known times") {
   CHECK(floor_of(ladder, ladder.rungs[1], times.peaks[Dtype::bf16]) == 4);
   const std::string text = text_of(reports_of(times).at(0));
   CHECK(text.substr(0, text.find("\nthreads: ")) == "gemm_row: small\n"
-                                                    "rung      dtype         ms  gain  floor ms  times the floor\n"
-                                                    "slow.cpp  f64    32000.000        8000.000             4.00\n"
-                                                    "fast.cpp  bf16    8000.000  4.00  4000.000             2.00");
-  CHECK(text.ends_with("; measured peaks; f64: 0.0 GFLOP/s, 0.0 GB/s; bf16: 0.0 GFLOP/s, 0.0 GB/s"));
-  const nlohmann::json json = nlohmann::json::parse(json_text(json_of(times)));
+                                                    "rung      dtype         ms  gain  floor ms  x floor\n"
+                                                    "slow.cpp  f64    32000.000        8000.000     4.00\n"
+                                                    "fast.cpp  bf16    8000.000  4.00  4000.000     2.00");
+  CHECK(text.find("; measured peaks; f64: 0.0 GFLOP/s, 0.0 GB/s; bf16:") != text.npos);
+  const Json json = json_of(times);
   CHECK(json["ladders"][0]["rungs"][1]["times_the_floor"] == 2);
   CHECK(!json["ladders"][0]["rungs"][0].contains("gain"));
   CHECK(json["peaks"]["bf16"]["flops_per_second"] == 50);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "apps/lab/comparison/matching.h"
 #include "apps/lab/comparison/report.h"
@@ -261,7 +260,7 @@ TEST_CASE("comparison: the accuracy comes from the evaluation with the least los
   CHECK(chart_of(classifiers).panels[1].title == "validation accuracy");
   CHECK(chart_of(classifiers).panels[1].curves[0].points[1].y == 0.625);
   CHECK(chart_of(classifiers).panels[3].curves[0].marked);
-  const nlohmann::json row = nlohmann::json::parse(json_of(classifiers))["models"][0];
+  const Json row = Json::parse(json_of(classifiers))["models"][0];
   CHECK(row["accuracy"] == 0.625);
   CHECK(row["accuracy_interval_95_half_width"].get<double>() == doctest::Approx(1.5883).epsilon(1e-4));
   classifiers.models[1].outcomes[1].accuracy.reset();  // a run of an older version
@@ -295,19 +294,19 @@ TEST_CASE("comparison: the records of a run") {
 TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   const std::vector<Cells> cells = cells_of(known());
   REQUIRE(cells.size() == 3);
-  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "params vs first", "MB", "nats/token", "95% +-", "perplexity",
+  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "vs first", "MB", "nats/token", "95% +-", "perplexity",
                         "tokens/s", "seconds"});
   CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "+0.0%", "3.0", "3.2500", "+-3.1766", "25.79", "50", "4.0"});
   Comparison planned = known();  // before training there is a table of plans only
   for (Compared& model : planned.models) model.outcomes.clear();
   CHECK(cells_of(planned)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%"});
-  const nlohmann::json plan = nlohmann::json::parse(json_of(planned))["models"][0];
+  const Json plan = Json::parse(json_of(planned))["models"][0];
   CHECK(plan["parameters"] == 1000);
   for (const char* key : {"least_nats", "deviation", "perplexity", "runs"}) CHECK(!plan.contains(key));
   CHECK(cells[2][1] == "model.ff=24");
   CHECK(cells[2][4] == "+1.0%");
   CHECK(text_of(report_of(known())).starts_with("small\nmodel     changed      parameters"));
-  const nlohmann::json json = nlohmann::json::parse(json_of(known()));
+  const Json json = Json::parse(json_of(known()));
   CHECK(json["command"] == "ricci-compare small.yaml");
   CHECK(json["models"][1]["least_nats"] == 2);
   CHECK(text_of(report_of(known())).ends_with(" minus vanilla: -1.2500 +-3.1766 nats/token (95%, seed by seed)"));
@@ -341,7 +340,7 @@ TEST_CASE("comparison: which tokens are scored is told in the table, the JSON an
   const std::string note = "losses of the positions from 15 on of each window of 64";
   CHECK(scored_note(scored) == note);
   CHECK(text_of(report_of(scored)).ends_with("\n" + note));
-  CHECK(nlohmann::json::parse(json_of(scored))["eval_from"] == 15);
+  CHECK(Json::parse(json_of(scored))["eval_from"] == 15);
   CHECK(chart_of(scored).title == "small; " + note);
 }
 
@@ -350,11 +349,11 @@ TEST_CASE("comparison: a loss that is not of the next token has its own unit and
   for (Compared& model : classifiers.models) model.config.model.family = family_of<Classifier>;
   for (Compared& model : coarse.models) model.config.model.family = family_of<Coarse>;
   CHECK(cells_of(classifiers)[0] ==
-        Cells{"model", "changed", "parameters", "GFLOP/step", "params vs first", "MB", "nats/document", "95% +-", "tokens/s", "seconds"});
+        Cells{"model", "changed", "parameters", "GFLOP/step", "vs first", "MB", "nats/document", "95% +-", "tokens/s", "seconds"});
   CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "+0.0%", "3.0", "3.2500", "+-3.1766", "50", "4.0"});
   CHECK(cells_of(coarse)[0][6] == "nats/token");
   CHECK(cells_of(coarse)[0].size() == cells_of(classifiers)[0].size());
-  CHECK(!nlohmann::json::parse(json_of(coarse))["models"][0].contains("perplexity"));
+  CHECK(!Json::parse(json_of(coarse))["models"][0].contains("perplexity"));
   CHECK(chart_of(classifiers).panels[0].unit == "nats per document, mean of 2 seeds, 95% interval");
 }
 

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "cuda/device/device.h"
 #include "data/tokenizers/char_tokenizer.h"
@@ -13,7 +12,6 @@
 using namespace ricci;
 using namespace ricci::apps;
 using namespace test_data;
-using nlohmann::json;
 
 namespace {
 
@@ -43,8 +41,8 @@ struct Run {
   }
 };
 
-json found_in(const Run& run, const std::vector<int64_t>& ids, const InspectionOptions& options = {}) {
-  return json::parse(json_of(inspect(run.open(), ids, options)));
+Json found_in(const Run& run, const std::vector<int64_t>& ids, const InspectionOptions& options = {}) {
+  return Json::parse(json_of(inspect(run.open(), ids, options)));
 }
 
 double weight(Model& model, const std::string& wanted, int64_t i) {
@@ -73,11 +71,11 @@ const std::vector<int64_t> kIds{1, 2, 3, 1, 5, 1, 6, 0};
 TEST_CASE("inspect: a metric is that of the weights, its eigenvalues fit it, scores are weights of earlier positions") {
   const Run run("metric", ", heads: 2");
   OpenModel open = run.open();
-  const json found = found_in(run, kIds);
+  const Json found = found_in(run, kIds);
   CHECK(found["mixer"] == "metric");
   REQUIRE(found["layers"].size() == 2);
   for (int64_t n = 0; n < kHeads; ++n) {
-    const json& head = found["layers"][1]["heads"][static_cast<size_t>(n)];
+    const Json& head = found["layers"][1]["heads"][static_cast<size_t>(n)];
     double trace = 0, sum = 0, squares = 0, of_values = 0;
     for (int64_t i = 0; i < kPart; ++i)
       for (int64_t j = 0; j < kPart; ++j) {
@@ -86,7 +84,7 @@ TEST_CASE("inspect: a metric is that of the weights, its eigenvalues fit it, sco
         CHECK(value == doctest::Approx(weight(open.model, "blocks.1.mixer.m_metric", n * 10 + packed)).epsilon(1e-7));
         trace += i == j ? value : 0, squares += value * value;
       }
-    for (const json& value : head["eigenvalues"]) sum += value.get<double>(), of_values += value.get<double>() * value.get<double>();
+    for (const Json& value : head["eigenvalues"]) sum += value.get<double>(), of_values += value.get<double>() * value.get<double>();
     CHECK(head["eigenvalues"].size() == kPart);
     CHECK(sum == doctest::Approx(trace).epsilon(1e-6));
     CHECK(of_values == doctest::Approx(squares).epsilon(1e-6));
@@ -100,24 +98,24 @@ TEST_CASE("inspect: a metric is that of the weights, its eigenvalues fit it, sco
       CHECK(row == doctest::Approx(1).epsilon(1e-6));
     }
   }
-  CHECK(found["missing"] == json::parse(R"(["metric has no dispatching coefficients: only the dispatcher has."])"));
+  CHECK(found["missing"] == Json::parse(R"(["metric has no dispatching coefficients: only the dispatcher has."])"));
 }
 
 TEST_CASE("inspect: the nearest tokens are those of the least distance, and the same numbers stand in the table") {
   const Run run("metric_psd", ", heads: 2");
   InspectionOptions options;
   options.tokens = {"b", "\n", "&"}, options.nearest = 4, options.layers = {1}, options.heads = {1};
-  const json found = found_in(run, kIds, options);
+  const Json found = found_in(run, kIds, options);
   REQUIRE(found["layers"].size() == 1);
   REQUIRE(found["layers"][0]["heads"].size() == 1);
-  const json& head = found["layers"][0]["heads"][0];
+  const Json& head = found["layers"][0]["heads"][0];
   CHECK(head["head"] == 1);
   CHECK(found["tokens"][1]["token"] == "↵");
   const Tensor ids = Tensor({1}, Dtype::i64);
   ids.data<int64_t>()[0] = found["tokens"][0]["id"];
   const OpenModel open = run.open();
   const Tensor distances = token_distances(open.model, open.model.layers()[1], ids);
-  const json& nearest = head["nearest"][0]["neighbours"];
+  const Json& nearest = head["nearest"][0]["neighbours"];
   REQUIRE(nearest.size() == 4);
   for (size_t i = 0; i < 4; ++i) {
     CHECK(nearest[i]["id"] != found["tokens"][0]["id"]);
@@ -136,7 +134,7 @@ TEST_CASE("inspect: the nearest tokens are those of the least distance, and the 
 TEST_CASE("inspect: Wq Wk^T of scaled dot product is the product of the weights") {
   const Run run("sdp", ", heads: 2");
   OpenModel open = run.open();
-  const json found = found_in(run, kIds), &head = found["layers"][0]["heads"][1];
+  const Json found = found_in(run, kIds), &head = found["layers"][0]["heads"][1];
   double largest = 0;
   for (int64_t i = 0; i < kWidth; ++i)
     for (int64_t j = 0; j < kWidth; ++j) {
@@ -159,11 +157,11 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
   constexpr int64_t kGroup = 2, kPair = 2;  // heads to a head of keys, columns of a head
   const Run run("sdp", ", preset: llama, heads: 4, kv_heads: 2, rope_theta: 10");
   OpenModel open = run.open();
-  const json found = found_in(run, kIds);
+  const Json found = found_in(run, kIds);
   const auto qkv = [&](int64_t row, int64_t i) { return weight(open.model, "blocks.0.mixer.qkv.weight", row * kWidth + i); };
   const auto projected = [&](int64_t row, int64_t token) { return projected_after_norm(open.model, row, token); };
   for (int64_t n = 0; n < 4; ++n) {
-    const json& head = found["layers"][0]["heads"][static_cast<size_t>(n)];
+    const Json& head = found["layers"][0]["heads"][static_cast<size_t>(n)];
     const int64_t query = n * kPair, key = 4 * kPair + n / kGroup * kPair;  // their first rows
     double product = 0;
     for (int64_t k = 0; k < kPair; ++k) product += qkv(query + k, 1) * qkv(key + k, 6);
@@ -196,7 +194,7 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
 }
 
 TEST_CASE("inspect: normalised queries and keys have scores, and no matrix") {
-  const json found = found_in(Run("sdp", ", preset: llama, heads: 4, kv_heads: 2, qk_norm: true"), kIds),
+  const Json found = found_in(Run("sdp", ", preset: llama, heads: 4, kv_heads: 2, qk_norm: true"), kIds),
              &head = found["layers"][1]["heads"][3];
   CHECK(head["scores"].size() == kIds.size());
   CHECK(!head.contains("matrix"));
@@ -204,7 +202,7 @@ TEST_CASE("inspect: normalised queries and keys have scores, and no matrix") {
 }
 
 TEST_CASE("inspect: the table of a Dispatcher holds products of its coefficients") {
-  const json found = found_in(Run("dispatcher", ", heads: 2"), kIds), &head = found["layers"][0]["heads"][0], &c = head["coefficients"],
+  const Json found = found_in(Run("dispatcher", ", heads: 2"), kIds), &head = found["layers"][0]["heads"][0], &c = head["coefficients"],
              &scores = head["scores"];
   REQUIRE(c.size() == kIds.size());
   REQUIRE(c[0].size() == 4);
@@ -216,7 +214,7 @@ TEST_CASE("inspect: the table of a Dispatcher holds products of its coefficients
 
 TEST_CASE("inspect: what mixers do not have") {
   for (const char* mixer : {"avgpool", "identity"}) {
-    const json found = found_in(Run(mixer), kIds);
+    const Json found = found_in(Run(mixer), kIds);
     REQUIRE(found["missing"].size() == 1);
     CHECK(found["missing"][0] ==
           std::string(mixer) + " has neither scores, coefficients nor a metric: what a position reads does not depend on the text.");
