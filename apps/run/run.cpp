@@ -273,17 +273,26 @@ TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_h
   return state;
 }
 
+void RunFolder::check_place() const {
+  if (!lock_->holds(path_)) fail("{}: the folder was removed or replaced since the training began", {path_});
+}
+
 void RunFolder::in_place(const std::function<void()>& write) const {
-  const auto check = [&] {
-    if (!lock_->holds(path_)) fail("{}: the folder was removed or replaced since the training began", {path_});
-  };
-  check();
+  check_place();
   try {
     write();
   } catch (const Error&) {
-    check();  // it may have been removed while it was written to
+    check_place();  // it may have been removed while it was written to
     throw;
   }
+}
+
+// Looks again while the temporary file is open, because the folder may be replaced just before: after that, renaming the file fails.
+ToHost RunFolder::to_host_in_place() const {
+  return [this](const Tensor& tensor) {
+    check_place();
+    return to_host(tensor);
+  };
 }
 
 void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept) {
@@ -309,7 +318,8 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
   in_place([&] {
     const Checkpoints all = checkpoints();
     make_folders(all.folder);
-    save_checkpoint(all.path(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
+    save_checkpoint(
+        all.path(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training), to_host_in_place());
     all.prune(state, config_.keep_checkpoints);
   });
 }
@@ -317,7 +327,7 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
 void RunFolder::save_model(Model& model, int64_t step) const {
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  in_place([&] { save_safetensors(path_of(kModelFile), weights_of(model), metadata, to_host); });
+  in_place([&] { save_safetensors(path_of(kModelFile), weights_of(model), metadata, to_host_in_place()); });
 }
 
 void RunFolder::prune() const {

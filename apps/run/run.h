@@ -145,6 +145,8 @@ class RunFolder {
   void read();
   // Calls write(), which saves into the folder. Error: it is not the locked one.
   void in_place(const std::function<void()>& write) const;
+  void check_place() const;
+  ToHost to_host_in_place() const;
   void continue_with(TrainConfig asked);
   std::optional<SafetensorsFile> find_weights(const std::string& which) const;
 

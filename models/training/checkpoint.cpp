@@ -83,10 +83,11 @@ void check_tensors(const SafetensorsFile& file, const NamedTensors& expected, Ho
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more) {
+void save_checkpoint(
+    const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more, const ToHost& copy) {
   Metadata metadata = metadata_of(state, optimizer);
   metadata.insert(more.begin(), more.end());
-  save_safetensors(path, tensors_of(model, optimizer), metadata, to_host);
+  save_safetensors(path, tensors_of(model, optimizer), metadata, copy);
 }
 
 TrainState read_train_state(const SafetensorsFile& file) { return state_of(file.metadata(), file.path(), nullptr); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/files/safetensors.h"
+#include "cuda/device/device.h"
 #include "cuda/ranks/ranks.h"
 #include "models/model.h"
 #include "models/training/optimizer.h"
@@ -37,7 +38,8 @@ inline constexpr int64_t kMaxSteps = int64_t{1} << 31;         // more than any 
 inline constexpr const char* kOptimizerPrefix = "optimizer.";  // names in a checkpoint that begin with it are not parameters
 
 // Writes all of it, with the random state of this thread and the metadata in `more`. Errors: as for save_safetensors.
-void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
+void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {},
+    const ToHost& copy = to_host);
 
 // Fills the model and the optimizer in place, and sets the random state of this thread. Errors name the file and the tensor that does not
 // fit.
