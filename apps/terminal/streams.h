@@ -1,9 +1,12 @@
 // Signals that ask a program to end, and its standard streams: what has a terminal, stdin, and output that may stay unread.
 #pragma once
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -101,15 +104,21 @@ inline std::string read_stdin() {
   return text;
 }
 
-// Writes to an open file. Output that cannot be written is dropped, and so is all output once a request to end has met a write that waits
-// for its reader: no run ends or hangs because its output is not read.
+// Writes to an open file. Output that cannot be written is dropped, and so is all output once a request to end has met a reader that does
+// not read: no run ends or hangs because its output is not read. The wait for the reader is short, because a request that comes just
+// before a write interrupts nothing; and a pipe that is ready takes PIPE_BUF bytes without a wait.
 inline void tell(int descriptor, std::string_view text) {
   static bool is_read = true;
-  while (is_read && !text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
+  while (is_read && descriptor >= 0 && !text.empty()) {
+    constexpr int kWait = 100;  // milliseconds
+    pollfd reader{.fd = descriptor, .events = POLLOUT, .revents = 0};
+    if (::poll(&reader, 1, kWait) <= 0) {
+      is_read = !Interrupt::requested();
+      continue;
+    }
+    const ssize_t written = ::write(descriptor, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
     if (written < 0 && errno != EINTR) return;
     if (written > 0) text.remove_prefix(static_cast<size_t>(written));
-    is_read = text.empty() || !Interrupt::requested();
   }
 }
 

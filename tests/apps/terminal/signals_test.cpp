@@ -183,6 +183,16 @@ TEST_CASE("output: neither a pipe that nobody reads nor a terminal that has stop
   for (const int descriptor : {ends[0], ends[1], user, terminal}) ::close(descriptor);
 }
 
+TEST_CASE("output: a request to end that comes before a write is not forgotten in it") {
+  CHECK(test::bounded_error([] {
+    int ends[2];
+    if (::pipe(ends) != 0) fail("no pipe");
+    const Interrupt interrupt;
+    std::raise(SIGTERM);
+    tell(ends[1], std::string(1'000'000, 'x'));  // nobody reads, and no other signal comes
+  }) == "no error");
+}
+
 TEST_CASE("output: what cannot be written is dropped") {
   CHECK(test::bounded_error([] { tell(-1, "text"); }) == "no error");
   CHECK(test::bounded_error([] { tell(::open("/dev/full", O_WRONLY), "text"); }) == "no error");
