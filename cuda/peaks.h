@@ -1,4 +1,4 @@
-// The best speeds of a device, measured: the roofs of a roofline.
+// The best speeds of a device, measured: the floor of a step is its work at these.
 #pragma once
 #include "core/tensor.h"
 

@@ -1,9 +1,9 @@
 // ricci-analyze: analyses of trained models on text: a table, JSON, and a drawing or a page each.
 //   ricci-analyze frequency runs/A runs/B -o frequency.svg
-//   ricci-analyze samples runs/A --judge runs/B --json samples.json
+//   ricci-analyze samples runs/A --json samples.json
 #include <CLI/CLI.hpp>
-#include <functional>
-#include <memory>
+#include <string_view>
+#include <utility>
 
 #include "apps/lab/analysis/analyses.h"
 
@@ -12,72 +12,96 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr const char *kDrawing = "Draw it into this file, .svg or .html", *kPage = "Write this page, .html";
-
-struct Chosen {
-  std::function<Report()> analyse;
-  bool draws = false;  // an SVG drawing; else a page only
-  ReportOptions report;
+struct Analysis {
+  const char *name, *help;
+  Report (*analyse)(const AnalysisOptions&);
+  void (*add_runs)(CLI::App&, AnalysisOptions&);
+  bool draws = true;  // pictures; otherwise its page has only tables
 };
 
-// The runs that an analysis reads.
-template <class Options> void add_runs(CLI::App& app, Options& options) {
-  app.add_option("runs", options.text.runs, "Folders of runs, such as runs/quickstart")->required();
-  add_text_options(app, options.text);
+void add_text_runs(CLI::App& app, AnalysisOptions& options) {
+  app.add_option("runs", options.run.files, "Folders of runs, such as runs/quickstart")->required();
+  app.add_option("--data", options.data, "Files or folders to read; each run's validation text if not given");
+  add_model_options(app, options.model, "Tokens that a window holds");
 }
-void add_runs(CLI::App& app, MasksOptions& options) {
+void add_runs_with_keys(CLI::App& app, AnalysisOptions& options) {
   add_run_arguments(app, options.run, "Run folders and run files, then keys for all of them: model.window=8", true);
 }
-void add_runs(CLI::App& app, MemoryOptions& options) {
-  app.add_option("runs", options.runs, "Run folders and run files")->required();
+void add_measured_runs(CLI::App& app, AnalysisOptions& options) {
+  app.add_option("runs", options.run.files, "Run folders and run files")->required();
   app.add_option("--measured", options.measured, "A step that holds more is not taken, but planned")
       ->transform(CLI::AsSizeValue(true))
       ->capture_default_str();
 }
 
-// A subcommand with the options of its analysis.
-template <class Options>
-void add(CLI::App& app, Chosen& chosen, const char* name, const char* help, const char* output, Report (*analyse)(const Options&)) {
-  CLI::App* const command = app.add_subcommand(name, help);
-  const auto options = std::make_shared<Options>();
-  add_runs(*command, *options);
-  add_field_options(*command, *options);
-  add_json_file(*command, chosen.report);
-  add_output_options(*command, chosen.report, output);
-  command->footer(format_message("Examples:\n  ricci-analyze {0} runs/a runs/b --json {0}.json\n"
-                                 "  ricci-analyze {0} runs/quickstart -o {0}.html",
-      {name}));
-  command->callback([&chosen, options, analyse, output] {
-    chosen.analyse = [=] { return analyse(*options); };
-    chosen.draws = output == kDrawing;
-  });
-}
+constexpr Analysis kAnalyses[] = {
+    {"memory", "Perplexity against the memory of a training step", analyse_memory, add_measured_runs},
+    {"frequency", "Nats per token, from the most frequent tokens to the rarest", analyse_frequency, add_text_runs},
+    {"shuffle", "Nats that the order of earlier tokens saves, by their distance", analyse_shuffle, add_text_runs},
+    {"neighbours", "The nearest chunks of a text by the blocks of each scale", analyse_neighbours, add_text_runs, false},
+    {"completions", "The tokens that a coarse model expects in the next cell", analyse_completions, add_text_runs, false},
+    {"samples", "Repeated n-grams and BLEU of generated texts", analyse_samples, add_text_runs},
+    {"masks", "Pictures of the tokens and cells that a query sees", analyse_masks, add_runs_with_keys},
+};
 
-void add_analyses(CLI::App& app, Chosen& chosen) {
-  app.require_subcommand(1);
-  add(app, chosen, "memory", "Perplexity against the memory of a training step", kDrawing, analyse_memory);
-  add(app, chosen, "frequency", "Nats per token, from the most frequent tokens to the rarest", kDrawing, analyse_frequency);
-  add(app, chosen, "shuffle", "Nats that the order of earlier tokens saves, by their distance", kDrawing, analyse_shuffle);
-  add(app, chosen, "neighbours", "The nearest chunks of a text by the blocks of each scale", kPage, analyse_neighbours);
-  add(app, chosen, "completions", "The tokens that a coarse model expects in the next cell", kPage, analyse_completions);
-  add(app, chosen, "samples", "Repeated n-grams, BLEU, perplexity and time of generated texts", kDrawing, analyse_samples);
-  add(app, chosen, "masks", "Pictures of the tokens and cells that a query sees", kDrawing, analyse_masks);
+// The other options; the group is the name of the analysis.
+void visit_options(AnalysisOptions& o, const Fields& field) {
+  const Fields memory = field.group("memory"), frequency = field.group("frequency"), shuffle = field.group("shuffle"),
+               neighbours = field.group("neighbours"), completions = field.group("completions"), samples = field.group("samples"),
+               masks = field.group("masks");
+  memory("batch", o.batch, "sequences of the step; as in each run if not given").at_least(1);
+  frequency("bins", o.bins, "bins of equal token mass").at_least(1);
+  frequency("tokens", o.scored, "tokens of the text to score, at most").at_least(1);
+  frequency("training_tokens", o.counted, "tokens of the training text to count, at most").at_least(1);
+  shuffle("windows", o.windows, "windows to read, at most, spread over the text").at_least(1);
+  shuffle("seed", o.seed, "seed of the shuffling");
+  neighbours("scales", o.scales, "tokens of a chunk: 4,16; the coarse scales of the model if not given, 4 and 16 if it has none")
+      .at_least(1);
+  neighbours("queries", o.queries, "chunks whose neighbours are listed, at each scale").at_least(1);
+  neighbours("nearest", o.nearest, "neighbours of each").at_least(1);
+  neighbours("windows", o.windows, "windows of the text to compare, at most, spread over it").at_least(1);
+  completions("places", o.places, "places of the text").at_least(1);
+  completions("top", o.top, "tokens to list; the tokens of a cell if not given").at_least(1);
+  completions("shown", o.cells, "cells of the text in front to show").at_least(1);
+  samples("prompts", o.prompts, "places of the text to continue").at_least(1);
+  samples("prompt", o.prompt, "tokens of each prompt").at_least(1);
+  samples("tokens", o.tokens, "tokens to write after each").at_least(1);
+  samples("completions", o.completions, "texts after each prompt").at_least(1);
+  visit_fields(o.sampling, samples);
+  masks("tokens", o.mask_tokens, "tokens of the text, up to the context; the context if not given, but at most 256").at_least(1);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Chosen chosen;
-  return run_app(
-      argc, argv,
+  AnalysisOptions options;
+  ReportOptions output;
+  const Analysis* chosen = nullptr;
+  const auto add_analyses = [&](CLI::App& app) {
+    app.require_subcommand(1);
+    for (const Analysis& each : kAnalyses) {
+      CLI::App& command = *app.add_subcommand(each.name, each.help);
+      each.add_runs(command, options);
+      std::vector<Field> fields;
+      visit_options(options, Fields(fields));
+      std::erase_if(fields, [&](const Field& field) { return std::string_view(field.group) != each.name; });
+      add_field_options(command, std::as_const(fields));
+      add_json_file(command, output);
+      add_output_option(command, output, each.draws ? "Draw it into this file, .svg or .html" : "Write this page, .html");
+      command.footer(format_message("Examples:\n  ricci-analyze {0} runs/a runs/b --json {0}.json\n"
+                                    "  ricci-analyze {0} runs/quickstart -o {0}.html",
+          {each.name}));
+      command.callback([&chosen, analysis = &each] { chosen = analysis; });
+    }
+  };
+  return run_app(argc, argv,
       {.name = "ricci-analyze",
           .summary = "Analyses of trained models: tables, JSON and drawings.",
           .examples = "ricci-analyze frequency runs/quickstart -o frequency.svg\n"
                       "ricci-analyze samples runs/quickstart --json samples.json"},
-      [&](CLI::App& app) { add_analyses(app, chosen); },
-      [&] {
-        check(chosen.report, chosen.draws);
-        tell(chosen.analyse(), chosen.report);
+      add_analyses, [&] {
+        check(output, chosen->draws);
+        tell(chosen->analyse(options), output);
         return 0;
       });
 }

@@ -3,14 +3,19 @@
 //   ricci-compare apps/configs/multiscale/families_wikitext2.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
 //   ricci-compare apps/configs/multiscale/families_wikitext2.yaml 'lr=[1e-3, 3e-4]' --only vanilla
 // Each training is a ricci-train in runs/NAME_MODEL_SEED. Called again after an interruption, it continues.
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
-#include "apps/lab/comparison/report.h"
+#include "apps/lab/comparison/comparison.h"
 #include "apps/run/init.h"
 #include "apps/run/options.h"
 #include "apps/run/run.h"
@@ -32,82 +37,80 @@ struct Options {
   bool only_plans = false;
 };
 
-struct Job {
-  size_t model;
-  uint64_t seed;
-  std::vector<std::string> arguments;  // for ricci-train: the run file, then all overrides
-  RunRequest request;
-
-  bool is_finished() const { return RunFolder::to_train(request).finished().has_value(); }
-};
-
-// True if the run file or a key gives another number than the default: samples of all runs would hide the results.
-bool asks_for_samples(const Matched& model) {
-  const auto is_key = [](const std::string& word) { return word.starts_with("sample.tokens="); };
-  return std::any_of(model.overrides.begin(), model.overrides.end(), is_key) ||
-         load_run_file(model.file, model.overrides).sample.tokens != SampleConfig().tokens;
-}
-
-// Seed by seed, so that an interrupted comparison has results for all models.
-std::vector<Job> jobs_of(const Options& options, const std::string& name, const std::vector<Matched>& models) {
-  std::vector<Job> jobs;
-  for (const uint64_t seed : options.seeds)
-    for (size_t i = 0; i < models.size(); ++i) {
-      std::vector<std::string> overrides = models[i].overrides, arguments{models[i].file};
-      if (!asks_for_samples(models[i])) overrides.push_back("sample.tokens=0");
-      overrides.push_back(format_message("seed={}", {seed}));
-      overrides.push_back(format_message("name={}_{}_{}", {name, models[i].name, seed}));
-      arguments.insert(arguments.end(), overrides.begin(), overrides.end());
-      jobs.push_back({i, seed, arguments, request_run(models[i].file, overrides)});
-    }
-  return jobs;
-}
-
-// Trains what is not trained yet. Returns false if interrupted.
-bool train_all(const std::vector<Job>& jobs) {
-  const Interrupt interrupt(false);
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    if (jobs[i].is_finished()) continue;
-    const bool starts = !Interrupt::requested();
-    if (starts) {
-      tell(STDERR_FILENO, format_message("run {} of {}: {}\n", {i + 1, jobs.size(), jobs[i].request.folder}));
-      const std::optional<int> code = run_program("train", jobs[i].arguments);
-      if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {jobs[i].request.folder, *code});
-      if (jobs[i].is_finished()) continue;
-      if (code && !Interrupt::requested()) fail("{}: the run is not finished; the same command continues it", {jobs[i].request.folder});
-    }
-    tell(STDERR_FILENO,
-        format_message("interrupted {} run {} of {}; the same command continues\n", {starts ? "in" : "before", i + 1, jobs.size()}));
-    return false;
+// Runs ricci-train, which is next to this program, and returns its exit code, or nothing if a request to end came before it could save. Its
+// output goes to stderr, because stdout is for the result. It is in the process group of this program: Ctrl-C and Ctrl-Z reach both. Other
+// requests are passed on, as SIGUSR1, which only asks, and at the second look: a SIGTERM in its place, or before one that is sent to both,
+// would be two requests, and end it before it has saved.
+std::optional<int> train(const std::vector<std::string>& arguments) {
+  constexpr useconds_t kWait = 20'000;  // microseconds between looks
+  std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "ricci-train").string();
+  std::vector<std::string> words = arguments;
+  std::vector<char*> argv{program.data()};
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t child = 0;
+  const int error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error) fail("{}: {}", {program, std::strerror(error)});
+  int status = 0;
+  for (pid_t ended = 0, looks = 0; (ended = ::waitpid(child, &status, WNOHANG)) != child; ::usleep(kWait)) {
+    if (ended < 0 && errno != EINTR) fail("cannot wait for {}: {}", {program, std::strerror(errno)});
+    if (Interrupt::requested() && ++looks == 2) ::kill(child, SIGUSR1);
   }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  if (!Interrupt::requested()) fail("{}: ended by signal {}", {program, WTERMSIG(status)});
+  return {};
+}
+
+// Trains the models that are not trained yet, and reads their results. Seed by seed, because then an interrupted comparison has results for
+// all models. Only a key of the comparison asks for samples, because those of all runs would hide the results. False if interrupted.
+bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& seeds, const std::string& name) {
+  const Interrupt interrupt(false);
+  const auto is_finished = [](const RunRequest& request) { return RunFolder::to_train(request).finished().has_value(); };
+  size_t number = 0;
+  for (const uint64_t seed : seeds)
+    for (Contestant& model : models) {
+      std::vector<std::string> words{model.file, "sample.tokens=0"};
+      words.insert(words.end(), model.overrides.begin(), model.overrides.end());
+      words.push_back(format_message("seed={}", {seed}));
+      words.push_back(format_message("name={}_{}_{}", {name, model.name, seed}));
+      const RunRequest request = request_run(model.file, {words.begin() + 1, words.end()});
+      const std::string place = format_message("run {} of {}", {++number, models.size() * seeds.size()});
+      const bool starts = !Interrupt::requested();
+      if (!is_finished(request)) {
+        if (starts) tell(STDERR_FILENO, place + ": " + request.folder + "\n");
+        const std::optional<int> code = starts ? train(words) : std::nullopt;
+        if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {request.folder, *code});
+        if (!starts || !is_finished(request)) {
+          if (!Interrupt::requested()) fail("{}: the run is not finished; the same command continues it", {request.folder});
+          tell(STDERR_FILENO, format_message("interrupted {} {}; the same command continues\n", {starts ? "in" : "before", place}));
+          return false;
+        }
+      }
+      model.outcomes.push_back(read_outcome(request.folder, seed));
+    }
   return true;
 }
 
-void check(const Options& options) {
-  if (options.comparison.file().empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
+int compare(const Options& options) {
+  const std::string file = options.comparison.file(),
+                    name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
+  if (file.empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
   for (auto seed = options.seeds.begin(); seed != options.seeds.end(); ++seed)
     if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} is there twice", {*seed});
   for (const std::string& word : options.comparison.overrides)
     if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: the runs of a comparison have --name and --seeds", {word});
   check(options.report);
-}
-
-int compare(const Options& options) {
-  check(options);
-  const std::string file = options.comparison.file(),
-                    name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
   const Equal equal = choice_of<Equal>("--equal", options.equal);
-  std::vector<std::string> common = options.comparison.overrides;
-  const std::vector<Contestant> contestants = with_grid(read_contestants(file), common);
-  const std::vector<Matched> models = matched(contestants, common, equal, choice_of<Change>("--change", options.change), options.only);
-  const std::vector<Job> jobs = jobs_of(options, name, models);
-  if (!options.only_plans && !train_all(jobs)) return 0;
   Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), options.command, equal, {}};
-  for (const Matched& model : models) comparison.models.push_back({model});
+  comparison.models =
+      matched(read_contestants(file, options.comparison.overrides), equal, choice_of<Change>("--change", options.change), options.only);
   ReportOptions output = options.report;
   if (options.only_plans) output.out.clear();
-  else
-    for (const Job& job : jobs) comparison.models[job.model].outcomes.push_back(read_outcome(job.request.folder, job.seed));
+  else if (!train_all(comparison.models, options.seeds, name)) return 0;
   tell(report_of(comparison), output);
   if (!output.out.empty() && output.json.empty()) print("saved " + output.out);
   return 0;
@@ -143,7 +146,7 @@ int main(int argc, char** argv) {
             ->allow_extra_args(false);
         app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
         app.add_flag("--plan", options.only_plans, "Print the table of the models without training");
-        add_output_options(app, options.report, "Draw it into this file, .svg or .html");
+        add_output_option(app, options.report, "Draw it into this file, .svg or .html");
         add_json_flag(app, options.report);
       },
       [&] { return compare(options); });

@@ -1,4 +1,4 @@
-// A table of results. One declaration of a column gives its values their form in text, in JSON and in a drawing:
+// A table of results. One declaration of a column gives its values their form in text and in JSON:
 //   ResultTable table;
 //   table.add({.heading = "mixer", .key = "mixer", .left = true}, rows, &MixerRow::mixer);
 //   table.add({.heading = "ms/step", .key = "ms.median", .format = "{:.3f}"}, rows, [](const MixerRow& row) { return row.seconds * 1e3; });
@@ -29,15 +29,14 @@ template <class Rows, class Get> Json values_of(const Rows& rows, const Get& val
 // A cell as a number: NaN if it is another value.
 double number_of(const Json& cell);
 
-// A column: its form in text, in JSON and in a drawing, and its values, one for each row.
+// A column: its form in text and in JSON, and its values, one for each row.
 struct Column {
   std::string heading = {};   // if empty, the text leaves the column out
   std::string key = {};       // the member of each row's object; "ms.median" is a member of its member "ms"; if empty, JSON leaves it out
   std::string format = {};    // for numbers in text: "{:.3f}"; "," gives 1,234,567; "bytes" gives 1.21 MiB; if empty, all its digits
-  double factor = 1;          // numbers are multiplied by it for text and drawing: 1e-6 for bytes in JSON and MB in text
+  double factor = 1;          // numbers are multiplied by it for text: 1e-6 for bytes in JSON and MB in text
   bool left = false;          // in text it is aligned to the left, as names are
   const char* missing = "-";  // in text, for a null. JSON leaves the member out
-  std::string panel = {}, unit = {};  // the title and the unit of its panel in a drawing; if empty, it is not drawn
   std::vector<Json> values = {};
 };
 

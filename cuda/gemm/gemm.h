@@ -50,7 +50,7 @@ Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 
 // The ladder. Each rung is tested against a plain loop. The milliseconds are for the products [2048 256] [256 1024] and, in the column "one
 // row", [1 256] [256 1024]; there the second factor is stored as [1024 256], as weights are. They were measured on one core of an AMD EPYC
-// (Zen 5, 2026-11-26, `ricci-bench --rungs gemm gemm_row --threads 1`). The floors are 4.1 and 0.014 ms in f32. A minus is a product that
+// (Zen 5, 2026-11-26, `ricci-bench-rungs gemm gemm_row --threads 1`). The floors are 4.1 and 0.014 ms in f32. A minus is a product that
 // the rung does not compute, or a GPU that was not measured yet.
 //                            lines    ms  one row  gain
 //   ops/first_rungs.cpp         91  1036    0.500  three loops in f64: each sum walks down a column of b

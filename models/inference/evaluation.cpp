@@ -71,12 +71,6 @@ double nats_of(const float* logits, int64_t vocab, int64_t target) {
   return std::log(sum) + static_cast<double>(largest) - static_cast<double>(logits[target]);
 }
 
-Tensor tensor_of(std::span<const int64_t> ids, Device device) {
-  const Tensor ids_bc({1, static_cast<int64_t>(ids.size())}, Dtype::i64);
-  std::copy(ids.begin(), ids.end(), ids_bc.data<int64_t>());
-  return to(ids_bc, device);
-}
-
 }  // namespace
 
 Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks) {
@@ -140,24 +134,6 @@ int64_t first_scored(const Model& model, int64_t context) {
 
 int64_t rows_at_once(const Model& model, int64_t context) {
   return std::clamp<int64_t>(kMaxLogits / (model.config().vocab * context), 1, 32);
-}
-
-std::vector<double> nats_of_text(const Model& model, std::span<const int64_t> ids, int64_t first, int64_t context, Device device) {
-  const auto size = static_cast<int64_t>(ids.size());
-  if (first < 1 || first > size) fail("token nats: from token {} of {} on, expected 1 or more", {first, size});
-  std::vector<double> nats;
-  const int64_t stride = std::max<int64_t>(1, context / 2);
-  for (int64_t next = first, begin = 0; next < size; begin += stride) {
-    // Position p of the window predicts token begin + p + 1.
-    const int64_t inputs = std::min(context, size - 1 - begin), end = begin + inputs;
-    if (end < next) continue;
-    const auto window = ids.subspan(static_cast<size_t>(begin));
-    const std::vector<double> of_window = token_nats(model,
-        {tensor_of(window.first(static_cast<size_t>(inputs)), device), tensor_of(window.subspan(1, static_cast<size_t>(inputs)), device)});
-    nats.insert(nats.end(), of_window.begin() + (next - 1 - begin), of_window.end());
-    next = end + 1;
-  }
-  return nats;
 }
 
 }  // namespace ricci

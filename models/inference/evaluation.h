@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "cuda/ranks/ranks.h"
@@ -68,9 +67,5 @@ int64_t first_scored(const Model& model, int64_t context);
 
 // The number of sequences of `context` tokens to compute at a time, 1 .. 32, so that their logits are at most 2^25 numbers.
 int64_t rows_at_once(const Model& model, int64_t context);
-
-// The nats of the tokens ids[first], ids[first + 1] ... of one text, 0 < first. A text longer than `context` is read in windows that
-// overlap by half: a token has half a context or more before it, or all that there is. Error: first outside of 1 .. the text's length.
-std::vector<double> nats_of_text(const Model& model, std::span<const int64_t> ids, int64_t first, int64_t context, Device device);
 
 }  // namespace ricci

@@ -76,7 +76,7 @@ Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_c
 }  // namespace ricci
 
 // The ladder. Each rung is tested against the definition. The milliseconds are for the forward of 2,048 queries and keys, causal, in 4
-// heads of width 64, on one core of an AMD EPYC (Zen 5, 2026-11-24, `ricci-bench --rungs attention --threads 1`); the floor is 7.9 ms in
+// heads of width 64, on one core of an AMD EPYC (Zen 5, 2026-11-24, `ricci-bench-rungs attention --threads 1`); the floor is 7.9 ms in
 // f32. Rungs with a minus need a GPU: their times have not been measured yet.
 //                                         lines        ms  gain
 //   ops/attention/definition.cpp            139      3162  in f64, with the derivative written out: the tests hold all others to it

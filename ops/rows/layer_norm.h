@@ -16,7 +16,7 @@ std::array<Tensor, 2> residual_layer_norm(const Arg& x_rd, const Arg& branch_rd,
 }  // namespace ricci
 
 // The ladder. The milliseconds are for x + branch and its norm, 32,768 rows of 256, on one core of an AMD EPYC (Zen 5, 2026-11-24,
-// `ricci-bench --rungs layer_norm --threads 1`); the floor is 2.1 ms in f32. The rung with a minus needs a GPU: its time has not been
+// `ricci-bench-rungs layer_norm --threads 1`); the floor is 2.1 ms in f32. The rung with a minus needs a GPU: its time has not been
 // measured yet.
 //                                  lines        ms  gain
 //   ops/first_rungs.cpp               91       8.1  sum, mean, difference, rms_norm and bias as recorded ops: a pass over memory for each

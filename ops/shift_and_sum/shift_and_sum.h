@@ -46,7 +46,7 @@ Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings
 }  // namespace ricci
 
 // The ladder. Each rung is tested against the definition. The milliseconds are for the forward of 16 sequences of 2,048 positions, width
-// 256, 4 heads, 11 levels, on one core of an AMD EPYC (Zen 5, 2026-11-24, `ricci-bench --rungs shift_and_sum --threads 1`); the floor
+// 256, 4 heads, 11 levels, on one core of an AMD EPYC (Zen 5, 2026-11-24, `ricci-bench-rungs shift_and_sum --threads 1`); the floor
 // is 1.1 ms in f32. The rung with a minus needs a GPU: its time has not been measured yet.
 //                                     lines        ms  gain
 //   ops/shift_and_sum/definition.cpp     27      72.7  the formula as recorded ops: every V^r is a tensor in memory

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ricci-bench: tables, JSON, drawings and messages; numbers are held to a calculation by hand in tests/apps/lab/benchmark. And what
-# RICCI_TRACE=1 counts: the steps of training but the first two of a process, which touch memory for the first time.
+# ricci-bench: tables, JSON, drawings and messages; numbers are held to a calculation by hand in tests/apps/lab/benchmark. The ladders of
+# ops. And what RICCI_TRACE=1 counts: the steps of training but the first two of a process, which touch memory for the first time.
 #   bench.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
@@ -9,44 +9,50 @@ small=(--width 8 --heads 2 --layers 1 --rounds 2 --threads 1)
 accept 'all mixers' bench "${small[@]}" --lengths 4,8 --tokens 8
 narrow 'all mixers'
 is 'a row for each length and mixer' $' 9 4 8\n 9 8 8' eval "awk 'NR > 2 && NF == 8 { print \$2, NF }' out | sort | uniq -c | tr -s ' '"
-prints 'a drawing with a roofline, on an emulated GPU' '^measured peaks: [0-9.]+ GFLOP/s bf16, memory [0-9.]+ GB/s$' \
-  bench metric dispatcher "${small[@]}" --lengths 2,4 --tokens 4 --device cuda_emulated --dtype bf16 --roofline -o plot.svg
-narrow 'a roofline'
-shows 'ops beside the measured peaks' '^dispatcher +shift_and_sum +[0-9]'
-shows 'backward, too' '^metric +times_metric backward +[0-9]'
-is 'no memory of the process on a GPU' - eval "awk 'NR > 2 && \$0 == \"\" { exit } NR > 2 && NF == 8 { print \$8 }' out | sort -u"
+accept 'a drawing, on an emulated GPU' bench metric dispatcher "${small[@]}" --lengths 2,4 --tokens 4 --device cuda_emulated --dtype bf16 -o plot.svg
+is 'no memory of the process on a GPU' - eval "awk '/^(metric|dispatcher) / { print \$8 }' out | sort -u"
 accept 'one layer at several scales' bench --layer --width 8 --heads 2 --rounds 2 --threads 1 --lengths 4,16 --scales 1,4,8 -o layer.svg
 narrow 'one layer'
 is 'a row for each scale that has a cell' $'1x 4 4\n4x 4 1\n1x 16 16\n4x 16 4\n8x 16 2' awk 'NR > 2 { print $1, $2, $3 }' out
-verdict 'the drawings are XML' "$(xmllint --noout plot.svg plot_roofline.svg layer.svg 2>&1)"
+verdict 'the drawings are XML' "$(xmllint --noout plot.svg layer.svg 2>&1)"
+refuse 'tokens and sequences' 2 '--sequences' bench --tokens 64 --sequences 2
+refuse 'a layer and mixers' 2 '--layer excludes mixers|mixers' bench sdp --layer
+refuse 'scales without a layer' 2 '--scales requires --layer' bench --scales 1,4
+refuse 'an unknown mixer' 1 "no mixer is called 'spd', the nearest is 'sdp'; there are sdp, .*dispatcher" bench spd
+refuse 'a length beyond 64 bits' 2 '--lengths' bench --lengths 99999999999999999999
+refuse 'a width beyond any memory' 1 'is larger than any memory' bench --width 9000000000000000000 --heads 1
+refuse 'an unknown dtype' 1 'f16' bench --dtype f16
+refuse 'a drawing of an unknown kind' 1 'plot\.pdf: expected a name that ends in \.svg or \.html' bench "${small[@]}" -o plot.pdf
 
+# ---- The ladders of ops
 # unlisted: the rungs in the output that no header's ladder lists with its lines.
 unlisted() {
   grep -oE '^(ops|cuda)/[^ ]+' out | sort -u | while read -r file; do
     cat "$root"/ops/{attention/attention,shift_and_sum/shift_and_sum,rows/layer_norm}.h "$root/cuda/gemm/gemm.h" | grep -qE "^//   $file +[0-9]+ " || echo "$file"
   done
 }
-rungs=(bench --rungs --width 16 --heads 2 --rounds 1 --threads 1)
+rungs=(bench-rungs --width 16 --heads 2 --rounds 1 --threads 1)
 accept 'the ladders of the ops' "${rungs[@]}" --tokens 40
 narrow 'the ladders of the ops'
 verdict 'their rungs are in the headers' "$(unlisted)"
-accept 'one ladder as JSON' bench --rungs shift_and_sum shift_and_sum --width 8 --heads 1 --tokens 4 --rounds 1 --json
-is 'its rungs, from the definition on' 'shift_and_sum ops/shift_and_sum/definition.cpp f32 ops/first_rungs.cpp f64 ops/shift_and_sum/cpu.cpp f32' \
-  eval "sed -nE 's/^ *\"(op|file|dtype)\": \"([^\"]*)\",?$/\2/p' out | xargs"
-is 'the first has no gain, the others have one' 2 grep -c '"gain": [0-9]' out
+# A rung: file, dtype, ms, gain (not of the first one), floor, ms in floors.
+wrong_rungs() {
+  awk 'function differs(a, b) { return a > 1.2 * b || b > 1.2 * a }
+    / times \[/ { before = 0 }
+    /^(ops|cuda)/ && (differs($3, $(NF - 1) * $NF) || (before ? NF != 6 || differs(before, $3 * $4) : NF != 5)) { print }
+    /^(ops|cuda)/ { before = $3 }' out
+}
+accept 'a ladder' bench-rungs gemm --tokens 256 --width 128 --rounds 1 --threads 1
+is 'has two rungs' 2 grep -cE '^(ops|cuda)/' out
+verdict 'whose gains and floors are those of the times' "$(wrong_rungs)"
 accept 'ladders on an emulated GPU' "${rungs[@]}" --tokens 8 --device cuda_emulated
 is 'their rungs are kernels' 'cuda/gemm/tiled.cu ops/attention/gpu/forward.cu ops/rows/layer_norm.cu ops/rows/layer_norm_pieces.cu ops/shift_and_sum/gpu/forward.cu' \
   eval "grep -oE '^(ops|cuda)/[^ ]+\.cu' out | sort -u | xargs"
 verdict 'the headers list them' "$(unlisted)"
-
-refuse 'an unknown ladder' 1 "no ladder is called 'atention', the nearest is 'attention'; there are attention, gemm, gemm_row, " bench --rungs atention
-refuse 'ladders of a given length' 2 '--rungs excludes --lengths|--lengths excludes --rungs' bench --rungs --lengths 4
-refuse 'tokens and sequences' 2 '--sequences' bench --tokens 64 --sequences 2
-refuse 'a layer and mixers' 2 '--layer excludes mixers|mixers' bench sdp --layer
-refuse 'scales without a layer' 2 '--scales requires --layer' bench --scales 1,4
-refuse 'a length beyond 64 bits' 2 '--lengths' bench --lengths 99999999999999999999
-refuse 'an unknown dtype' 1 'f16' bench --dtype f16
-refuse 'a drawing of an unknown kind' 1 'plot\.pdf: expected a name that ends in \.svg or \.html' bench "${small[@]}" -o plot.pdf
+accept 'one ladder' bench-rungs shift_and_sum --width 8 --heads 1 --tokens 4 --rounds 1
+is 'its rungs, from the definition on' 'ops/shift_and_sum/definition.cpp f32 ops/first_rungs.cpp f64 ops/shift_and_sum/cpu.cpp f32' \
+  eval "awk '/^ops/ { print \$1, \$2 }' out | xargs"
+refuse 'an unknown ladder' 1 "ladder: expected one of attention, gemm, .*, got 'atention'" bench-rungs atention
 
 # ---- RICCI_TRACE
 # counted NAME CALLS ARGUMENT ...: the op that ends a step, and one within it, were called as often.

@@ -37,7 +37,7 @@ run "${equal[@]}" --seeds 1,2,3
 is 'one seed more: two trainings more' 2 grep -c '^run [56] of 6' err
 is 'without samples of text' 0 grep -c '^sample after' err
 narrow 'three seeds'
-shows 'and the difference seed by seed' '^top-down minus vanilla: [+-][0-9.]+ \+-[0-9.]+ nats/token \(95%, seed by seed\)$'
+shows 'and the difference seed by seed' '^top-down minus vanilla: [+-][0-9.]+ ±[0-9.]+ nats/token \(95%, seed by seed\)$'
 
 run compare "${small[@]}" --name sampled --only vanilla sample.tokens=5 -o sampled.html
 is 'samples can be asked for' 1 grep -c '^sample after' err
@@ -99,13 +99,9 @@ await '! awaits "$background" 2'
 kill -INT -- -"$background"
 ended
 is 'the second Ctrl-C ends it' 130 echo $?
+kill -CONT "$child"
 await '! kill -0 "$child" 2>/dev/null'
 holds 'and the child' eval '! kill -0 "$child"'
-begin killed steps=1000000
-kill -KILL "$background"
-ended
-await '! kill -0 "$child" 2>/dev/null'
-holds 'the child of a killed comparison ends' eval '! kill -0 "$child"'
 
 (trap '' HUP; exec "$build/ricci-compare" "${slow[@]}" steps=1000000 --name ignoring >background.out 2>background.err </dev/null) & background=$!
 await '[ -s runs/ignoring_slow_1/metrics.jsonl ]'

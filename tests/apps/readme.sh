@@ -28,7 +28,7 @@ small=(model.d=16 model.layers=1 model.heads=2 steps=2 batch=2 eval_batches=2 sa
 accept 'a GPT-2 to import' train data=my.txt name=source tokenizer=bpe model.vocab=300 model.ctx=256 "${small[@]}"
 accept 'in a folder' convert export runs/source path/to/gpt2
 accept 'its ids' tokenize encode my.txt --tokenizer path/to/gpt2 --u16 && cp out train.bin
-for name in vanilla large quickstart; do accept "runs/$name" train data=my.txt name=$name "${small[@]}"; done
+for name in vanilla quickstart; do accept "runs/$name" train data=my.txt name=$name "${small[@]}"; done
 accept 'runs/topdown' train data=my.txt name=topdown model.family=topdown 'model.scales=[1, 4]' "${small[@]}" 'model.layers=[1, 1]'
 
 # ---- Shorter work
@@ -40,7 +40,7 @@ build/ricci-train() {
 build/ricci-compare() { command build/ricci-compare "${@/#1,2,3/1,2}" steps=2 warmup=1 eval_every=0 eval_batches=1 batch=2 model.vocab=300 model.d=16; }
 build/ricci-bench() {
   local words=(--lengths 8,16 --width 16 --layers 1 --rounds 1) tokens=(--tokens 16)
-  [[ $* != *--rungs* ]] || words=(--width 16 --heads 2 --rounds 1)
+  [[ $* != *'--layer '* ]] || words=(--lengths 8,16 --width 24 --rounds 1) tokens=()
   while [ $# -gt 0 ]; do
     case $1 in
       --lengths | --tokens | --width | --layers | --rounds) shift ;;
@@ -54,7 +54,7 @@ build/ricci-bench() {
 }
 build/ricci-analyze() {
   local few=()
-  [ "$1" != samples ] || few=(--prompts 2 --prompt 8 --tokens 16 --timed 1)
+  [ "$1" != samples ] || few=(--prompts 2 --prompt 8 --tokens 16)
   command build/ricci-analyze "$@" "${few[@]}"
 }
 

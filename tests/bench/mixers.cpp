@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/lab/benchmark/mixer_step.h"
+#include "apps/lab/benchmark/benchmark.h"
 #include "autograd/tape.h"
 #include "cuda/peaks.h"
 #include "ops/shift_and_sum/shift_and_sum.h"

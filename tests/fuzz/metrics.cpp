@@ -1,8 +1,7 @@
-// Fuzzes metrics.jsonl and what is drawn of it. The first byte chooses how.
+// Fuzzes metrics.jsonl and the curves of it. The first byte chooses how.
 #include <cmath>
 
-#include "apps/lab/plot/curves.h"
-#include "apps/lab/report/report.h"
+#include "apps/lab/plot/records.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;
@@ -17,9 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::vector<RunRecords> runs(1 + (how & 1), read_records(input.write(text)));
     for (const char* x : {"step", "time"}) {
       fuzz::attempt([&] {
-        const Chart chart = make_chart(
-            runs, {.x = x, .smooth = how & 2 ? 20.0 : 0, .log_x = (how & 4) != 0, .log_y = (how & 8) != 0, .full_range = (how & 16) != 0});
-        const std::string svg = to_svg(chart, Theme::automatic), page = page_of({.table = summary(runs), .chart = chart}, Theme::dark);
+        Report report;
+        report.add(chart_of(runs, {.x = x, .smooth = how & 2 ? 20.0 : 0, .log_y = (how & 4) != 0}));
+        const std::string svg = to_svg("", report.pictures), page = page_of(report);
         fuzz::require(svg.ends_with("</svg>\n") && svg.find("nan") == svg.npos && svg.find("inf") == svg.npos, "a drawing has numbers");
         fuzz::require(page.size() > svg.size() / 2, "a page holds its drawing");
       });

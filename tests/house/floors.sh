@@ -43,6 +43,9 @@ core/files/file.cpp      fsync
 none                     fdatasync
 core/files/file.cpp      rename(
 none                     getline(std::cin
+apps/lab/report/report.cpp  <svg
+apps/lab/chart/chart.cpp    <circle
+none                        <script
 END
 
 foreign=$(grep -rnE '#include <(yaml-cpp|CLI|archive)' core cuda autograd ops models --include='*.h' --include='*.cpp' --include='*.cu')

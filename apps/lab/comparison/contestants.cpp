@@ -1,19 +1,22 @@
-// The models of a comparison, from its file and the lists of the command line.
+// The models of a comparison: read from its file and the command line, and then made equal in size.
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
-#include "apps/lab/comparison/matching.h"
+#include "apps/lab/comparison/comparison.h"
 #include "apps/run/config.h"
 #include "apps/run/init.h"
+#include "apps/run/micro_batches.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/memory/dry_run.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string place_of(const std::string& path, const YAML::Node& value) { return path + ":" + std::to_string(value.Mark().line + 1); }
 
@@ -24,97 +27,209 @@ void check_name(const std::string& name, const std::string& place, const std::ve
     fail("{}: {} is there twice", {place, name});
 }
 
-bool takes_list(const Field& field) {
-  const auto has_elements = []<class Member>(const Member& member) {
-    return requires { member->front(); };
-  };
-  return !std::holds_alternative<std::string*>(field.value) && std::visit(has_elements, field.value);
+// True for the keys that take one value. Keys such as model.layers, which take a list in some families, keep it.
+bool takes_one_value(const std::string& key) {
+  TrainConfig config;
+  bool is_known = false;
+  for (const Field& field : fields_of(config)) {
+    if (field.key != key) continue;
+    is_known = true;
+    if (expected_value(field).find("list of") != std::string::npos || std::holds_alternative<std::vector<Range>*>(field.value))
+      return false;
+  }
+  return is_known;
 }
 
-// The models with one more word each; a list for a key that takes one value makes a model for each of its values. A key such as
-// model.layers, which takes a list in some families, keeps it. `place`: of the word,
-// for errors.
+// The models with one more word each; a list for a key that takes one value makes a model for each of its values. `place`: for errors.
 std::vector<Contestant> with_word(const std::vector<Contestant>& models, const std::string& word, const std::string& place) {
   const std::string key = word.substr(0, word.find('=')), text = word.substr(std::min(word.size(), key.size() + 1));
-  TrainConfig config;
-  const std::vector<Field> fields = fields_of(config);
-  const auto is_it = [&](const Field& field) { return field.key == key; };
-  const bool may_be_grid =
-      text.starts_with('[') && std::any_of(fields.begin(), fields.end(), is_it) &&
-      std::none_of(fields.begin(), fields.end(), [&](const Field& field) { return is_it(field) && takes_list(field); });
-  const YAML::Node value = may_be_grid ? parse_yaml(text, place, false) : YAML::Node();
+  const YAML::Node value = text.starts_with('[') && takes_one_value(key) ? parse_yaml(text, place, false) : YAML::Node();
   std::vector<Contestant> all;
   for (const Contestant& model : models) {
-    if (!value.IsSequence() || value.size() == 0) {
-      all.push_back(model);
-      all.back().overrides.push_back(word);
-      continue;
-    }
+    if (model.grid.contains(key)) fail("{}: {}: a list of values, and then {}", {model.model, key, word});
+    if (!value.IsSequence() || value.size() == 0) all.emplace_back(model).overrides.push_back(word);
     for (const YAML::Node& item : value) {
       if (!item.IsScalar() && !item.IsNull()) fail("{}: {}: expected a list of values", {place, key});
       const std::string one = item.IsNull() ? "null" : yaml_text(item.Scalar());
-      Contestant& row = all.emplace_back(model);
+      Contestant row = model;
       row.overrides.push_back(key + "=" + one);
-      row.grid.emplace_back(key, one);
+      row.grid[key] = one;
       row.name += "_" + key.substr(key.rfind('.') + 1) + "_" + one;
-      check_name(row.name, place, {all.begin(), all.end() - 1});
+      check_name(row.name, place, all);
+      all.push_back(row);
     }
   }
   return all;
 }
 
-std::vector<Contestant> contestants_of(const std::string& name, const YAML::Node& value, const std::string& path) {
-  const std::vector<YAML::Node> words = value.IsSequence() ? std::vector<YAML::Node>(value.begin(), value.end()) : std::vector{value};
-  if (words.empty() || !words[0].IsScalar())
-    fail("{}: {}: expected a run file, or a list of a run file and KEY=VALUE", {place_of(path, value), name});
-  std::vector<Contestant> all{{name, name, (fs::path(path).parent_path() / words[0].Scalar()).string()}};
-  for (size_t i = 1; i < words.size(); ++i) {
-    const std::string word = words[i].IsScalar() ? words[i].Scalar() : "";
-    if (word.find('=') == word.npos && !word.starts_with('~'))
-      fail("{}: {}: '{}', expected KEY=VALUE or ~KEY", {place_of(path, words[i]), name, one_line(word)});
-    all = with_word(all, word, place_of(path, words[i]));
+// ---- Models that can be compared
+// Keys that decide which tokens are read in training and evaluation, and in which order. model.vocab does where the tokenizer is made
+// from the text.
+constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "format", "text_field", "label_field", "order", "weights",
+    "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps", "eval_every", "eval_batches"};
+
+// Losses are comparable only for the same target: coarse models with other cells predict something else.
+bool have_same_target(const TrainConfig& a, const TrainConfig& b) {
+  const Objective objective = a.model.traits().objective;
+  if (objective != b.model.traits().objective) return false;
+  return objective != Objective::next_cell || a.model.settings<Coarse>().scale == b.model.settings<Coarse>().scale;
+}
+
+// Errors: models that do not read the same tokens in the same order, or have another loss.
+void check_comparable(const std::vector<Contestant>& all) {
+  TrainConfig first = resolved(all[0].config);
+  TextsByKey expected = value_texts(fields_of(first));
+  for (const Contestant& each : all) {
+    TrainConfig other = resolved(each.config);
+    TextsByKey found = value_texts(fields_of(other));
+    for (const char* key : kDataKeys) {
+      const bool is_left_open = std::string_view(key) == "model.vocab" && (first.model.vocab == 0 || other.model.vocab == 0);
+      if (found[key] != expected[key] && !is_left_open)
+        fail("{}: {}: {}, but {} has {}: they would not read the same tokens",
+            {each.name, key, one_line(found[key]), all[0].name, one_line(expected[key])});
+    }
+    if (!have_same_target(first, other))
+      fail("{}: model.family: {}, which predicts something else than {}", {each.name, name_of(other.model.family), all[0].name});
   }
-  return all;
+}
+
+// The first position of a sequence that a model's loss counts.
+int64_t first_counted(TrainConfig config, int64_t vocab) {
+  if (!config.model.traits().writes_text()) return 0;
+  config.model.vocab = vocab;
+  const DryRun dry(Device::cpu);  // weights without memory
+  const Model model(config.model);
+  const OutsideDryRun counting;
+  return first_scored(model, config.sequence_length());
+}
+
+// The first position that evaluations score, the same for all models. Evaluations of documents with a mask score every token that counts,
+// so models that count from different positions of them are an error.
+int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
+  const int64_t first = first_counted(all[0].config, vocab);
+  int64_t last = 0;
+  for (const Contestant& each : all) {
+    const TrainConfig& config = each.config;
+    const int64_t counted = first_counted(config, vocab);
+    if (counted >= config.sequence_length())
+      fail("{}: context: {}, too short: its loss counts no token of it", {each.name, config.sequence_length()});
+    if (has_mask(config) && counted != first)
+      fail("{}: its loss counts the positions of a document from {} on, but the loss of {} from {} on",
+          {each.name, counted, all[0].name, first});
+    last = std::max({last, counted, config.eval_from});
+  }
+  return has_mask(all[0].config) ? 0 : last;
+}
+
+// ---- Models of one size
+// `count` layers in all, in the proportion of `layers`, but one at least of each.
+std::string layers_text(const std::vector<int64_t>& layers, int64_t count) {
+  const double all = static_cast<double>(std::accumulate(layers.begin(), layers.end(), int64_t{0}));
+  std::string text;
+  for (const int64_t n : layers)
+    text += (text.empty() ? "" : ", ") + std::to_string(std::max<int64_t>(1, std::llround(static_cast<double>(n * count) / all)));
+  return layers.size() > 1 ? "[" + text + "]" : text;
+}
+
+// The n-th size of a model, as an override.
+std::string size_text(TrainConfig config, Change change, int64_t n) {
+  const ModelConfig& model = config.model;
+  if (change == Change::ff) return "model.ff=" + std::to_string(n);
+  if (change == Change::layers && !model.traits().reads_stacks) return "model.layers=" + std::to_string(n);
+  if (change == Change::layers) return "model.layers=" + layers_text(model.stack_layers.per_scale(model.scales), n);
+  const std::string heads = value_texts(fields_of(config))["model.heads"];  // empty if the model reads none
+  // The columns of a head that turn are pairs.
+  const bool turns = model.embedding.positions == PositionKind::rope;
+  const auto columns = turns ? static_cast<int64_t>(std::ceil(2 / model.embedding.rope_fraction)) : int64_t{1};
+  return "model.d=" + std::to_string(n * columns * (heads.empty() ? 1 : std::stoll(heads)));
+}
+
+// The model with one more key, if it is not empty, and with the plan of a step.
+Contestant planned(Contestant model, const std::string& changed, int64_t vocab) {
+  model.changed = changed;
+  if (!changed.empty()) model.overrides.push_back(changed);
+  model.config = load_run_file(model.file, model.overrides);
+  TrainConfig known = model.config;
+  known.model.vocab = vocab;
+  model.plan = plan_step(known.model, known.optimizer, step_shape_of(known));
+  return model;
+}
+
+Contestant closest_to(const Contestant& first, const Contestant& model, int64_t vocab, Equal equal, Change change) {
+  const auto with = [&](int64_t n) { return planned(model, size_text(model.config, change, n), vocab); };
+  const auto amount = [&](int64_t n) { return amount_of(with(n).plan, equal); };
+  const double target = amount_of(first.plan, equal);
+  if (const double min = amount(1); min > target)
+    fail("{}: {} {} even with {}, more than the {} of {}", {model.name, min, name_of(equal), with(1).changed, target, first.name});
+  return with(closest(amount, target));
 }
 
 }  // namespace
 
-std::vector<std::string> Contestant::overrides_and(const std::vector<std::string>& more) const {
-  std::vector<std::string> all = overrides;
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-TrainConfig Contestant::config(const std::vector<std::string>& more) const { return load_run_file(file, overrides_and(more)); }
-
-std::vector<Contestant> read_contestants(const std::string& path) {
+std::vector<Contestant> read_contestants(const std::string& path, const std::vector<std::string>& common) {
   const YAML::Node document = parse_yaml(read_text(path, kMaxYaml), path, true);
   if (!document.IsMap() || document.size() == 0) fail("{}: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
   std::vector<Contestant> all;
   for (const auto& entry : document) {
+    const YAML::Node value = entry.second;
     const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
     check_name(name, place_of(path, entry.first), all);
-    const std::vector<Contestant> some = contestants_of(name, entry.second, path);
-    all.insert(all.end(), some.begin(), some.end());
+    const std::vector<YAML::Node> words = value.IsSequence() ? std::vector<YAML::Node>(value.begin(), value.end()) : std::vector{value};
+    if (words.empty() || !words[0].IsScalar())
+      fail("{}: {}: expected a run file, or a list of a run file and KEY=VALUE", {place_of(path, value), name});
+    std::vector<Contestant> models{{name, name, (std::filesystem::path(path).parent_path() / words[0].Scalar()).string()}};
+    for (size_t i = 1; i < words.size(); ++i) {
+      const std::string word = words[i].IsScalar() ? words[i].Scalar() : "", place = place_of(path, words[i]);
+      if (word.find('=') == word.npos && !word.starts_with('~'))
+        fail("{}: {}: '{}', expected KEY=VALUE or ~KEY", {place, name, one_line(word)});
+      models = with_word(models, word, place);
+    }
+    all.insert(all.end(), models.begin(), models.end());
   }
+  for (const std::string& word : common) all = with_word(all, word, word);
   return all;
 }
 
-std::vector<Contestant> with_grid(std::vector<Contestant> contestants, std::vector<std::string>& common) {
-  for (const std::string& word : std::exchange(common, {})) {
-    std::vector<Contestant> more = with_word(contestants, word, word);
-    if (more.back().grid.size() > contestants.back().grid.size()) contestants = std::move(more);
-    else common.push_back(word);
+double amount_of(const Plan& plan, Equal equal) {
+  if (equal == Equal::flops) return plan.flops();
+  return static_cast<double>(equal == Equal::memory ? plan.peak : plan.parameters);
+}
+
+int64_t closest(const std::function<double(int64_t)>& value, double target) {
+  int64_t above = 2;
+  while (above < 1 << 16 && value(above) < target) above *= 2;
+  int64_t below = above / 2;
+  while (above - below > 1) {
+    const int64_t middle = (below + above) / 2;
+    (value(middle) < target ? below : above) = middle;
   }
-  for (const Contestant& each : contestants) {
-    const std::vector<std::string> words = each.overrides_and(common);
-    for (const auto& [key, value] : each.grid) {
-      const std::string begin = key + "=";
-      const auto last = std::find_if(words.rbegin(), words.rend(), [&](const std::string& word) { return word.starts_with(begin); });
-      if (*last != begin + value) fail("{}: {}: a list of values, and then {}", {each.model, key, *last});
-    }
+  return std::abs(value(above) - target) < std::abs(target - value(below)) ? above : below;
+}
+
+std::vector<Contestant> matched(std::vector<Contestant> models, Equal equal, Change change, const std::vector<std::string>& only) {
+  std::vector<std::string> names;
+  for (Contestant& model : models) {
+    names.insert(names.end(), {model.model, model.name});
+    model.config = load_run_file(model.file, model.overrides);
   }
-  return contestants;
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  for (const std::string& name : only)
+    if (!is_in(names, name)) fail("--only: no model is called '{}'{}", {one_line(name), nearest_note(name, names)});
+  check_comparable(models);
+  const int64_t vocab = planned_vocab(models[0].config, models[0].file), from = common_eval_from(models, vocab);
+  if (std::any_of(models.begin(), models.end(), [&](const Contestant& model) { return model.config.eval_from != from; }))
+    for (Contestant& model : models) model.overrides.push_back("eval_from=" + std::to_string(from));
+  const Contestant first = planned(models[0], "", vocab);
+  std::vector<Contestant> all;
+  for (const Contestant& model : models) {
+    if (!only.empty() && !is_in(only, model.model) && !is_in(only, model.name)) continue;
+    const bool as_it_is = model.name == first.name || equal == Equal::nothing;
+    all.push_back(as_it_is ? planned(model, "", vocab) : closest_to(first, model, vocab, equal, change));
+    all.back().vs_first = amount_of(all.back().plan, equal) / amount_of(first.plan, equal);
+  }
+  return all;
 }
 
 }  // namespace ricci::apps

@@ -1,132 +1,121 @@
 #include "apps/lab/plot/records.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <set>
-#include <string_view>
-#include <system_error>
+#include <iterator>
 #include <utility>
 
 #include "apps/run/metrics.h"
 #include "apps/run/run.h"
+#include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/json.h"
 
 namespace ricci::apps {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxKeys = 100;  // every one is a column as long as the run
-constexpr JsonLimits kRecord{.depth = 8};
-
-// JSON has no NaN, yet some programs write it: NaN, Infinity and -Infinity outside of strings become texts.
-std::string with_quoted_names(std::string_view line) {
-  std::string result;
-  bool in_string = false;
-  for (size_t i = 0; i < line.size();) {
-    if (line[i] == '"') in_string = !in_string;
-    size_t length = in_string && line[i] == '\\' ? 2 : 1;  // an escaped quote ends no string
-    std::string_view written = line.substr(i, length);
-    for (const std::string_view name : {"NaN", "-Infinity", "Infinity"})
-      if (!in_string && line.substr(i).starts_with(name)) {
-        length = name.size();
-        written = "\"NaN\"";
-      }
-    result += written;
-    i += length;
-  }
-  return result;
-}
-
-double number(const Json& value, const std::string& key, const std::string& place, RunRecords& run) {
-  if (value.is_number()) return value.get<double>();
-  const bool is_nan = value == "NaN";
-  if (!value.is_null() && !is_nan) fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(to_text(value), 40)});
-  run.not_finite += is_nan;
-  return kNotMeasured;
-}
-
 void add(const Json& record, const std::string& place, RunRecords& run) {
+  if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});
   const auto size = static_cast<size_t>(run.records++);
   for (const auto& [key, value] : record.items()) {
-    if (run.columns.size() == kMaxKeys && !run.columns.contains(key))
-      fail("{}: more than {} different metrics in one run", {place, kMaxKeys});
+    if (!value.is_number() && !value.is_null())
+      fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(to_text(value), 40)});
     auto& column = run.columns[key];
     column.resize(size, kNotMeasured);
-    column.push_back(number(value, key, place, run));
+    column.push_back(value.is_null() ? kNotMeasured : value.get<double>());
   }
 }
 
-void read_lines(const std::string& text, RunRecords& run) {
-  int64_t line_number = 0;
-  each_line(text, [&](std::string_view line) {
-    const std::string place = run.path + ":" + std::to_string(++line_number);
-    const Json record = parse_json(with_quoted_names(line), place, kRecord);
-    if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});
-    add(record, place, run);
-  });
-  for (auto& [key, column] : run.columns) column.resize(static_cast<size_t>(run.records), kNotMeasured);
+// ---- The list
+Point best_evaluation(const RunRecords& run) {
+  const std::vector<double> losses = run.column("val_loss"), steps = run.column("step");
+  Point best{kNotMeasured, kNotMeasured};
+  for (size_t i = 0; i < losses.size(); ++i)
+    if (std::isfinite(losses[i]) && std::isfinite(steps[i]) && !(losses[i] >= best.y)) best = {steps[i], losses[i]};
+  return best;
 }
 
-}  // namespace
-
-std::string folder_name(const std::string& path) {
-  std::error_code ignored;
-  const std::string name = fs::weakly_canonical(path, ignored).filename().string();
-  return name.empty() ? path : name;
-}
-
-RunRecords read_run(const std::string& path_or_name, std::string& nothing) {
-  const std::string path = find_run(path_or_name);
-  if (!is_there(path)) fail("{}: no such run{}", {path, runs_note(path)});
-  RunRecords run;
-  run.path = is_folder(path) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
-  run.name = folder_name(fs::absolute(run.path).parent_path());
-  const std::optional<std::string> text = find_text(run.path);
-  if (text) read_lines(*text, run);
-  if (!text) nothing = path + ": holds no metrics.jsonl, so no run has begun in it";
-  else if (run.records == 0) nothing = run.path + ": holds no record yet";
+// Records without a sound config.yaml can be plotted, so a note names the fault.
+ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) {
+  ListedRun run{read_records(path)};
+  const std::string folder = run.path.substr(0, run.path.rfind('/'));
+  try {
+    run.config = load_config<TrainConfig>(folder + "/config.yaml");
+  } catch (const Error& error) {
+    if (run.records == 0) throw;
+    notes.push_back(error.what());
+    return run;
+  }
+  run.keys = value_texts(fields_of(run.config));
+  for (const char* const place : {"name", "runs"}) run.keys.erase(place);
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  run.age = std::max(now.count() - run.last("time"), 0.0);
+  const bool has_model = is_file(folder + "/" + kModelFile);
+  const double patience = static_cast<double>(run.config.patience), step = run.last("step");
+  const bool has_ended = step >= static_cast<double>(run.config.steps) || (patience > 0 && step - best_evaluation(run).x >= patience);
+  if (!FolderLock::take(folder)) run.state = "running";
+  else if (run.records == 0) run.state = has_model ? "imported" : "new";
+  else run.state = has_model && has_ended ? "finished" : "interrupted";
   return run;
 }
 
-std::vector<double> finite(const RunRecords& run, const std::string& key) {
-  std::vector<double> values = run.column(key);
-  std::erase_if(values, [](double value) { return !std::isfinite(value); });
-  return values;
+// Leaves out values that most of the runs with their key have.
+void keep_differing(std::vector<ListedRun>& runs) {
+  std::map<std::string, std::vector<std::string>> values;  // by key
+  for (const ListedRun& run : runs)
+    for (const auto& [key, value] : run.keys) values[key].push_back(value);
+  for (ListedRun& run : runs)
+    std::erase_if(run.keys, [&](const auto& each) {
+      const std::vector<std::string>& all = values.at(each.first);
+      return 2 * std::count(all.begin(), all.end(), each.second) > std::ssize(all);
+    });
 }
 
-std::vector<double> RunRecords::column(const std::string& key) const {
-  const auto found = columns.find(key);
-  return found == columns.end() ? std::vector<double>(static_cast<size_t>(records), kNotMeasured) : found->second;
-}
-
-RunRecords read_records(const std::string& path_or_name) { return std::move(read_all_records({path_or_name})[0]); }
-
-std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, std::vector<std::string>* skipped) {
-  std::vector<RunRecords> runs;
-  std::vector<std::string> given, nothing;  // given: the path of each run
-  std::multiset<std::string> names;
-  for (const std::string& path : paths) {
-    std::string reason;
-    RunRecords run = read_run(path, reason);
-    if (!reason.empty()) {
-      nothing.push_back(std::move(reason));
-      continue;
+// A path is its last part.
+std::string words_of(const TextsByKey& keys) {
+  std::string words;
+  for (const auto& [key, value] : keys) {
+    words += (words.empty() ? "" : " ") + key + "=";
+    for (const char letter : value) {
+      words += letter;
+      if (letter == '/') words.erase(words.find_last_of("=[ ") + 1);
     }
-    names.insert(run.name);
-    given.push_back(path);
-    runs.push_back(std::move(run));
   }
-  if (runs.empty() && nothing.size() == 1) fail("{}", {nothing[0]});
-  if (runs.empty()) fail("none of {} runs has a record yet", {nothing.size()});
-  for (size_t i = 0; i < runs.size(); ++i)
-    if (names.count(runs[i].name) > 1) runs[i].name = given[i];
-  if (skipped) *skipped = std::move(nothing);
-  return runs;
+  return words;
 }
+
+// The largest unit that a time has at least 3 of.
+std::pair<const char*, double> time_unit(double seconds) {
+  constexpr std::pair<const char*, double> kUnits[] = {{"day", 86400}, {"hour", 3600}, {"minute", 60}, {"second", 1}};
+  return *std::find_if(kUnits, kUnits + 3, [&](const auto& unit) { return seconds >= 3 * unit.second; });
+}
+
+Json time_text(double seconds) {
+  const auto [unit, length] = time_unit(seconds);
+  return std::isfinite(seconds) ? Json(counted(std::llround(seconds / length), unit)) : Json();
+}
+
+// The time for the steps that a run has left, at its mean speed.
+Json time_left(const ListedRun& run) {
+  if (run.state != "running" || run.records == 0) return {};
+  return time_text(training_seconds(run).back() * std::max(static_cast<double>(run.config.steps) / run.last("step") - 1, 0.0));
+}
+
+// ---- Curves
+struct Look {
+  std::string key, panel, unit;
+  bool noisy;
+};
+const Look kLooks[] = {{"train_loss", "loss", "nats per token", true}, {"val_loss", "loss", "nats per token", false},
+    {"val_accuracy", "accuracy", "part predicted right", false}, {"lr", "learning rate", "", false},
+    {"grad_norm", "gradient norm", "before clipping", true}, {"tokens_per_s", "speed", "tokens per second", true},
+    {"peak_bytes", "memory", "most bytes of tensors at one time", false}, {"reserved_bytes", "memory of the pool", "bytes", false}};
 
 void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
   std::vector<std::string> known(std::begin(kMetricsKeys), std::end(kMetricsKeys));
@@ -134,9 +123,174 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
     for (const auto& [name, column] : run.columns) known.push_back(name);
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
   const std::string nearest = nearest_note(key, known);
-  std::string list;
-  for (const char* const each : kMetricsKeys) list += std::string(list.empty() ? "; there are " : ", ") + each;
-  fail("no run has '{}' among its metrics{}", {one_line(key), nearest.empty() ? list : nearest});
+  fail("no run has '{}' among its metrics{}",
+      {one_line(key), nearest.empty() ? fmt::format("; there are {}", fmt::join(kMetricsKeys, ", ")) : nearest});
+}
+
+// Gives the runs the values of x: `time` becomes the time of training, in the unit that suits the longest run. Returns the name of x.
+std::string prepare_x(std::vector<RunRecords>& runs, const std::string& key) {
+  check_key(runs, key);
+  double longest = 0;
+  for (RunRecords& run : runs) {
+    if (key == "time") run.columns[key] = training_seconds(run);
+    if (run.finite(key).empty()) fail("{}: no record has its {}", {run.path, key});
+    longest = std::max(longest, run.last(key));
+  }
+  if (key != "time") return key;
+  const auto [unit, length] = time_unit(longest);
+  for (RunRecords& run : runs)
+    for (double& time : run.columns[key]) time /= length;
+  return fmt::format("time of training in {}s", unit);
+}
+
+}  // namespace
+
+std::vector<double> RunRecords::column(const std::string& key) const {
+  const auto found = columns.find(key);
+  return found == columns.end() ? std::vector<double>(static_cast<size_t>(records), kNotMeasured) : found->second;
+}
+
+std::vector<double> RunRecords::finite(const std::string& key) const {
+  std::vector<double> values = column(key);
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return values;
+}
+
+double RunRecords::last(const std::string& key) const {
+  const std::vector<double> values = finite(key);
+  return values.empty() ? kNotMeasured : values.back();
+}
+
+std::string folder_name(const std::string& path) {
+  std::error_code ignored;
+  const std::string name = fs::weakly_canonical(path, ignored).filename().string();
+  return name.empty() ? path : name;
+}
+
+RunRecords read_records(const std::string& path_or_name) {
+  const std::string path = find_run(path_or_name);
+  if (!is_there(path)) fail("{}: no such run{}", {path, runs_note(path)});
+  RunRecords run;
+  run.path = is_folder(path) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
+  run.name = folder_name(fs::absolute(run.path).parent_path());
+  int64_t line_number = 0;
+  each_line(find_text(run.path).value_or(""), [&](std::string_view line) {
+    const std::string place = run.path + ":" + std::to_string(++line_number);
+    add(parse_json(line, place), place, run);
+  });
+  for (auto& [key, column] : run.columns) column.resize(static_cast<size_t>(run.records), kNotMeasured);
+  return run;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.empty() ? kNotMeasured : *middle;
+}
+
+std::vector<double> training_seconds(const RunRecords& run) {
+  const std::vector<double> tokens = run.column("tokens"), speeds = run.column("tokens_per_s");
+  std::vector<double> measured = run.finite("tokens_per_s"), seconds(tokens.size(), kNotMeasured);
+  std::erase_if(measured, [](double speed) { return speed <= 0; });
+  const double usual = median(measured);
+  double sum = 0, before = 0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (!std::isfinite(tokens[i])) continue;
+    sum += std::max(tokens[i] - before, 0.0) / (speeds[i] > 0 ? speeds[i] : usual);
+    before = tokens[i];
+    seconds[i] = sum;
+  }
+  return seconds;
+}
+
+std::vector<ListedRun> read_runs(std::vector<std::string> paths, std::vector<std::string>& notes) {
+  if (paths.empty()) {
+    const std::string folder = folder_of_runs();
+    for (const std::string& name : names_in(folder))
+      if (is_file(folder + "/" + name + "/config.yaml")) paths.push_back((folder + "/").append(name));
+    if (paths.empty()) fail("{}: there is no run in it", {folder});
+  }
+  std::vector<ListedRun> runs;
+  for (const std::string& path : paths) {
+    try {
+      runs.push_back(read_listed(path, notes));
+    } catch (const Error& error) {
+      notes.push_back(error.what());
+    }
+  }
+  if (runs.empty()) fail("{}", {notes.back()});
+  keep_differing(runs);
+  return runs;
+}
+
+ResultTable list_of(std::vector<ListedRun> runs) {
+  const auto place = [](const ListedRun& run) { return std::pair(run.state != "running", run.records ? run.age : 1e300); };
+  std::stable_sort(runs.begin(), runs.end(), [&](const ListedRun& a, const ListedRun& b) { return place(a) < place(b); });
+  size_t room = 78;  // for words next to the names
+  for (const ListedRun& run : runs) room = std::min(room, 78 - std::min<size_t>(run.name.size(), 58));
+  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
+  const auto whole = [](double value) { return std::isfinite(value) ? Json(std::llround(value)) : Json(); };
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), runs, value); };
+  add({.heading = "run", .key = "name", .left = true}, &ListedRun::name);
+  add({.heading = "state", .key = "state", .left = true}, &ListedRun::state);
+  add({.heading = "step", .key = "step", .format = ","}, [&](const ListedRun& r) { return whole(r.last("step")); });
+  add({.heading = "of", .key = "steps", .format = ","},
+      [](const ListedRun& r) { return r.state.empty() || r.state == "imported" ? Json() : Json(r.config.steps); });
+  add({.heading = "best loss", .key = "best.val_loss", .format = "{:.4f}"},
+      [&](const ListedRun& r) { return number(best_evaluation(r).y); });
+  add({.heading = "at step", .key = "best.step", .format = ","}, [&](const ListedRun& r) { return whole(best_evaluation(r).x); });
+  add({.key = "train_loss"}, [&](const ListedRun& r) { return number(r.last("train_loss")); });
+  add({.heading = "age", .left = true}, [](const ListedRun& r) { return time_text(r.age); });
+  add({.key = "age_seconds"}, [&](const ListedRun& r) { return number(r.age); });
+  if (runs[0].state == "running") add({.heading = "left", .left = true, .missing = ""}, time_left);
+  add({.heading = "differs in", .left = true, .missing = ""}, [&](const ListedRun& r) { return one_line(words_of(r.keys), room); });
+  add({.key = "differs"}, &ListedRun::keys);
+  return table;
+}
+
+std::vector<double> smoothed(const std::vector<double>& values, const std::vector<double>& steps, double width) {
+  std::vector<double> means = values;
+  double sum = 0, weights = 0, step = kNotMeasured;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    const double gap = std::max(1.0, steps[i] - step);  // records of one step, or without steps, are one step apart
+    const double kept = std::exp(-2 * gap / width);
+    sum = kept * sum + values[i];
+    weights = kept * weights + 1;
+    means[i] = sum / weights;
+    step = steps[i];
+  }
+  return means;
+}
+
+Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options) {
+  Chart chart{.x_name = prepare_x(runs, options.x), .log_y = options.log_y};
+  const auto add_curve = [&](const Look& look, size_t run, const std::vector<double>& ys, bool is_faint) {
+    const bool is_validation = look.key == "val_loss";
+    const int colour = runs.size() == 1 ? is_validation : static_cast<int>(run);
+    Curve curve{.name = runs[run].name, .colour = colour, .dashed = is_validation, .faint = is_faint};
+    const std::vector<double> xs = runs[run].column(options.x);
+    for (size_t i = 0; i < ys.size(); ++i)
+      if (drawable(xs[i]) && drawable(ys[i], chart.log_y)) curve.points.push_back({xs[i], ys[i]});
+    if (curve.points.empty()) return;
+    std::stable_sort(curve.points.begin(), curve.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
+    if (chart.panels.empty() || chart.panels.back().title != look.panel) chart.panels.push_back({look.panel, look.unit});
+    chart.panels.back().curves.push_back(curve);
+  };
+  for (const std::string& key : options.keys) {
+    check_key(runs, key);
+    const auto* const known = std::find_if(std::begin(kLooks), std::end(kLooks), [&](const Look& each) { return each.key == key; });
+    const Look look = known == std::end(kLooks) ? Look{key, key, "", true} : *known;
+    const bool smooths = options.smooth > 0 && look.noisy;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const std::vector<double> values = runs[i].column(key);
+      add_curve(look, i, values, smooths);
+      if (smooths) add_curve(look, i, smoothed(values, runs[i].column("step"), options.smooth), false);
+    }
+  }
+  if (chart.panels.empty()) fail("{}: it has no value that can be drawn", {runs[0].path});
+  return chart;
 }
 
 }  // namespace ricci::apps

@@ -1,4 +1,4 @@
-// The metrics of a run as columns of numbers.
+// The metrics of runs as columns of numbers, the list of runs, and curves.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -7,48 +7,64 @@
 #include <vector>
 
 #include "apps/lab/report/report.h"
+#include "apps/run/config.h"
+#include "apps/run/train_config.h"
 
 namespace ricci::apps {
-
-// The name of a run in tables and drawings: that of its folder.
-std::string folder_name(const std::string& path);
 
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 struct RunRecords {
-  std::string name;                                    // the folder's
-  std::string path;                                    // leads to metrics.jsonl
-  std::map<std::string, std::vector<double>> columns;  // a value for each record; kNotMeasured where it has none
+  std::string name;                                    // the name of its folder
+  std::string path;                                    // to its metrics.jsonl
+  std::map<std::string, std::vector<double>> columns;  // a value for each record, or kNotMeasured
   int64_t records = 0;
-  int64_t not_finite = 0;  // values NaN or infinite in the file
 
-  // A value for each record.
-  std::vector<double> column(const std::string& key) const;
+  std::vector<double> column(const std::string& key) const;  // the same for a key that no record has
+  std::vector<double> finite(const std::string& key) const;  // only the measured values
+  double last(const std::string& key) const;                 // the last one of them, or kNotMeasured
 };
 
-// The records of runs, given their folders, names or files. A last line without its end, which a run may be writing, is left out. Where
-// several runs have the same name, their paths as given take its place. A run that has no record yet, or no file for them, is left out,
-// and `skipped` gets a line that names it.
-// Errors: no such run, no run has a record, a line that is no JSON object, a value that is no number: FILE:LINE: what is wrong.
-std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, std::vector<std::string>* skipped = nullptr);
-// The records of one run. Where it has none yet, `nothing` gets a line about that.
-RunRecords read_run(const std::string& path_or_name, std::string& nothing);
-// The same. Error: it has none yet.
+std::string folder_name(const std::string& path);  // the name of a run in tables and pictures
+
+// The records of a run, given its folder, name or file; none if it has no file yet. The last line counts only with its end, because a run
+// can be writing it. Errors: no such run; FILE:LINE: not a JSON object, or a value that is not a number.
 RunRecords read_records(const std::string& path_or_name);
 
-// The values of a key that are finite.
-std::vector<double> finite(const RunRecords& run, const std::string& key);
+// Seconds of training up to each record, without evaluations and pauses: the tokens since the record before, divided by the speed in the
+// same steps, or by the median speed if it was not measured.
+std::vector<double> training_seconds(const RunRecords& run);
+double median(std::vector<double> values);  // kNotMeasured without values
 
-// Error: the key is in no run; names the nearest one.
-void check_key(const std::vector<RunRecords>& runs, const std::string& key);
+// ---- The list of runs
+struct ListedRun : RunRecords {
+  TrainConfig config = {};
+  // `running` while a process trains it, `finished` after all steps or when patience has run out, `imported` if it has a model without a
+  // record, `new` before the first record, `interrupted` otherwise; empty without a sound config.yaml.
+  std::string state = {};
+  TextsByKey keys = {};       // values of its config that at most half of the runs have
+  double age = kNotMeasured;  // seconds since the last record
+};
+// Runs by their folders or names, or all runs in the folder of runs. Notes name faults of some of them. Error: all have one.
+std::vector<ListedRun> read_runs(std::vector<std::string> paths, std::vector<std::string>& notes);
 
-// ---- The list of runs: the state of each, how far it is, and what differs between their configs (listing.cpp)
-// The folders of runs in the folder of runs, by their names. Error: there is none.
-std::vector<std::string> all_runs();
+// A row for each run, running ones first, and then the one with the newest record.
+ResultTable list_of(std::vector<ListedRun> runs);
 
-// A row for each run, the run with the newest record first. The state is `running` while a process trains the run, `finished` after all
-// steps or when patience has run out, `new` before the first record, else `interrupted`. Runs are given by folder or name. A folder
-// without a readable config.yaml is left out, and a note names it. Error: none of them is a run.
-Report list_runs(const std::vector<std::string>& runs);
+// ---- Curves
+struct CurveOptions {
+  std::vector<std::string> keys = {"train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s"};
+  std::string x = "step";  // step, tokens or time
+  double smooth = 0;       // steps, for the mean of noisy curves; 0 draws only the measured values
+  bool log_y = false;
+};
+
+// The mean of all values up to each one. Weights fall by e every width / 2 steps, because such a mean varies as much as that of the last
+// `width` values.
+std::vector<double> smoothed(const std::vector<double>& values, const std::vector<double>& steps, double width);
+
+// Colours are runs, or training and validation of a single run; dashes are the validation. Keys that were not measured are left out.
+// Errors: a key or x that no run has, with the nearest one; no value to draw.
+Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options);
 
 }  // namespace ricci::apps

@@ -1,5 +1,7 @@
 #include "apps/lab/report/report.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -17,27 +19,81 @@ void check_folder(const std::string& name) {
   if (!folder.empty() && !is_folder(folder)) fail("cannot write {}: folder {}: No such file or directory", {name, folder});
 }
 
-const Column& column_of(const ResultTable& table, const std::string& heading) {
-  const auto found = std::find_if(table.columns.begin(), table.columns.end(), [&](const Column& c) { return c.heading == heading; });
-  if (found == table.columns.end()) fail("chart: no column has the heading {}", {heading});
-  return *found;
+// ---- Pages
+constexpr const char* kPageStyle = R"(
+*{box-sizing:border-box}
+body{margin:0;font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',Arial,sans-serif}
+main{max-width:1240px;margin:0 auto;padding:16px 20px 40px} main.narrow{max-width:740px}
+h1{font-size:20px;line-height:1.3;margin:8px 0 12px;overflow-wrap:anywhere}
+h2{font-size:16px;margin:24px 0 6px} h3{font-size:14px;margin:8px 0 4px}
+h3,figcaption,.note,th{color:var(--muted)} p{margin:8px 0;overflow-wrap:anywhere}
+.pictures{display:flex;flex-wrap:wrap;justify-content:center;align-items:flex-start;gap:16px 24px}
+figure{margin:0;min-width:0} figure svg{display:block;width:100%;height:auto;overflow:visible} figcaption{font-size:13px}
+.wide{overflow-x:auto;margin:16px 0} table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}
+th,td{padding:5px 0 5px 22px;text-align:right;vertical-align:top;border-bottom:1px solid var(--grid)} th{font-weight:600}
+td{white-space:nowrap} td.left,td:first-child{white-space:normal;min-width:5em}
+.left,th:first-child,td:first-child{text-align:left} th:first-child,td:first-child{padding-left:0}
+.texts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));gap:0 18px}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--grid);padding:10px 14px;border-radius:6px;margin:0}
+@media (max-width:500px){main{padding:8px 12px 24px} th,td{padding-left:14px}}
+)";
+
+// Pictures share a row if they fit at about two thirds of their size. A single one grows.
+std::string pictures_html(const std::vector<Picture>& pictures) {
+  std::string html;
+  const double largest = pictures.size() == 1 ? 1.25 : 1.05;
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const Picture& picture = pictures[i];
+    if (i == 0 || picture.group != pictures[i - 1].group) {
+      html += i ? "</div>\n" : "";
+      html += picture.group.empty() ? "" : "<h2>" + escaped(picture.group) + "</h2>\n";
+      html += "<div class=\"pictures\">\n";
+    }
+    html +=
+        fmt::format("<figure style=\"flex:1 1 {:.0f}px;max-width:{:.0f}px\">\n<svg viewBox=\"0 0 {:.6g} {:.6g}\" role=\"img\">\n{}</svg>\n",
+            0.72 * picture.width, largest * picture.width, picture.width, picture.height, picture.elements);
+    html += (picture.caption.empty() ? "" : "<figcaption>" + escaped(picture.caption) + "</figcaption>\n") + "</figure>\n";
+  }
+  return html.empty() ? "" : html + "</div>\n";
 }
 
-std::vector<Point> points_of(const Column& names, const std::string& name, const Column& x, const Column& y) {
-  std::vector<Point> points;
-  for (size_t i = 0; i < names.values.size(); ++i) {
-    const Point point{number_of(x.values[i]) * x.factor, number_of(y.values[i]) * y.factor};
-    if (text_of(names, i) == name && point.x > 0 && point.y > 0) points.push_back(point);
+// The first column needs no class, because names are always to the left.
+std::string table_html(const ResultTable& table) {
+  std::string html;
+  const std::vector<Cells> rows = cells_of(table);
+  std::vector<const char*> classes;
+  for (const Column& column : table.columns)
+    if (!column.heading.empty()) classes.push_back(column.left && !classes.empty() ? " class=\"left\"" : "");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string name = i ? "td" : "th";
+    html += "<tr>";
+    for (size_t j = 0; j < rows[i].size(); ++j)
+      html.append("<" + name).append(classes[j]).append(">" + escaped(rows[i][j]) + "</" + name + ">");
+    html += "</tr>\n";
   }
-  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
-  return points;
+  return classes.empty() ? "" : "<div class=\"wide\"><table>\n" + html + "</table></div>\n";
+}
+
+std::string words_html(const Report& report) {
+  std::string html;
+  for (const std::string& note : report.notes) html += "<p class=\"note\">" + escaped(note) + "</p>\n";
+  for (const Passage& passage : report.passages) {
+    html += "<h2>" + escaped(passage.heading) + "</h2>\n<div class=\"texts\">\n";
+    for (const auto& [name, words] : passage.texts) html += "<div><h3>" + escaped(name) + "</h3><pre>" + escaped(words) + "</pre></div>\n";
+    html += "</div>\n";
+  }
+  return html;
 }
 
 }  // namespace
 
-void add_output_options(CLI::App& app, ReportOptions& options, const char* help) {
+void Report::add(const Chart& chart) {
+  const std::vector<Picture> added = pictures_of(chart);
+  pictures.insert(pictures.end(), added.begin(), added.end());
+}
+
+void add_output_option(CLI::App& app, ReportOptions& options, const char* help) {
   app.add_option("-o,--output,--out", options.out, help)->capture_default_str();
-  app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
 }
 
 void add_json_flag(CLI::App& app, ReportOptions& options) {
@@ -50,7 +106,6 @@ void add_json_file(CLI::App& app, ReportOptions& options) {
 }
 
 void check(const ReportOptions& options, bool draws) {
-  parse_theme(options.theme);
   if (!options.json.empty() && options.json != "-") check_folder(options.json);
   if (options.out.empty()) return;
   const bool is_png = draws && options.out.ends_with(".png");
@@ -71,70 +126,54 @@ std::string text_of(const Report& report) {
   return text;
 }
 
-Report stacked(const std::string& title, const std::vector<std::pair<std::string, Report>>& runs) {
-  if (runs.size() == 1) return runs[0].second;
-  Report all{.title = title};
-  Json json = Json::array();
-  for (const auto& [name, report] : runs) {
-    ResultTable table = report.table;
-    Column names{.heading = "run", .left = true, .missing = "", .values = std::vector<Json>(table.rows())};
-    if (!names.values.empty()) names.values[0] = name;
-    table.columns.insert(table.columns.begin(), names);
-    for (size_t i = 0; i < all.table.columns.size(); ++i) {
-      std::vector<Json>& above = all.table.columns[i].values;
-      above.insert(above.end(), table.columns[i].values.begin(), table.columns[i].values.end());
+std::string json_of(const Report& report) { return to_text(report.json.is_null() ? json_of(report.table) : report.json, 1); }
+
+std::string to_svg(const std::string& title, const std::vector<Picture>& pictures) {
+  constexpr double kEdge = 20, kGap = 24, kRow = 1144;
+  std::string svg, group;
+  double x = 0, top = 56, bottom = 56, width = 0;
+  for (const Picture& picture : pictures) {
+    if (picture.group != group || x + picture.width > kRow) {
+      x = 0;
+      top = bottom;
     }
-    if (all.table.columns.empty()) all.table = table;
-    for (const std::string& note : report.notes) {
-      const auto has_it = [&](const auto& run) {
-        return std::find(run.second.notes.begin(), run.second.notes.end(), note) != run.second.notes.end();
-      };
-      const std::string line = std::all_of(runs.begin(), runs.end(), has_it) ? note : name + ": " + note;
-      if (std::find(all.notes.begin(), all.notes.end(), line) == all.notes.end()) all.notes.push_back(line);
+    if (picture.group != group) {
+      group = picture.group;
+      top += 34;
+      svg += fmt::format("<text x=\"{}\" y=\"{:.6g}\" class=\"ink strong\">{}</text>\n", kEdge, top - 14, escaped(group));
     }
-    json.push_back(report.json);
+    svg += fmt::format("<g transform=\"translate({:.6g} {:.6g})\">\n{}</g>\n", kEdge + x, top, picture.elements);
+    x += picture.width + kGap;
+    width = std::max(width, x - kGap);
+    bottom = std::max(bottom, top + picture.height + kGap);
   }
-  all.json = json;
-  return all;
+  return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.6g} {1:.6g}\" width=\"{0:.6g}\" height=\"{1:.6g}\" "
+                     "style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n<style>{3}</style>\n"
+                     "<rect width=\"100%\" height=\"100%\" class=\"background\"/>\n"
+                     "<text x=\"{4}\" y=\"36\" class=\"ink strong title\">{5}</text>\n{6}</svg>\n",
+      width + 2 * kEdge, bottom, escaped(title), picture_style(), kEdge, escaped(fitting(title, width / 1.35)), svg);
 }
 
-std::string json_of(const Report& report) { return to_text(report.json.is_null() ? json_of(report.table) : report.json, 1); }
+void draw(const Report& report, const std::string& file) {
+  if (is_page(file)) return write_atomically(file, page_of(report));
+  if (report.pictures.empty()) fail("{}: not written, as nothing that was found can be drawn", {file});
+  write_atomically(file, to_svg(report.title, report.pictures));
+}
 
 void tell(const Report& report, const ReportOptions& options) {
   print(options.json == "-" ? json_of(report) : text_of(report));
   if (!options.json.empty() && options.json != "-") write_atomically(options.json, json_of(report) + "\n");
-  if (!options.out.empty()) draw(report, options.out, options.theme);
+  if (!options.out.empty()) draw(report, options.out);
 }
 
-void draw(const Report& report, const std::string& file, const std::string& theme_name) {
-  const Theme theme = parse_theme(theme_name);
-  if (is_page(file)) {
-    write_atomically(file, page_of(report, theme));
-    return;
-  }
-  if (!report.chart && !report.drawing) fail("{}: not written, as nothing that was found can be drawn", {file});
-  write_atomically(file, report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true));
-}
-
-Chart chart_of(const Report& report, const std::string& curves, const std::string& x, const std::string& x_name) {
-  Chart chart{.title = report.title, .x_name = x_name, .log_x = true, .log_y = true, .given_x = true};
-  const Column& names = column_of(report.table, curves);
-  std::vector<const Column*> drawn;
-  for (const Column& column : report.table.columns) {
-    if (column.panel.empty()) continue;
-    drawn.push_back(&column);
-    chart.panels.push_back({column.panel, column.unit});
-  }
-  std::vector<std::string> known;
-  for (size_t i = 0; i < names.values.size(); ++i) {
-    const std::string name = text_of(names, i);
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    known.push_back(name);
-    std::vector<std::vector<Point>> points;
-    for (const Column* const y : drawn) points.push_back(points_of(names, name, column_of(report.table, x), *y));
-    add_curves(chart, name, points);
-  }
-  return chart;
+std::string page_of(const Report& report, int reload) {
+  const std::string title = escaped(report.title),
+                    refresh = reload ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\"/>\n", reload) : "";
+  return "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta "
+         "name=\"viewport\" content=\"width=device-width\"/>\n" +
+         refresh + "<title>" + title + "</title>\n<style>" + picture_style() + kPageStyle + "</style>\n</head>\n<body>\n<main" +
+         (report.pictures.size() == 1 ? " class=\"narrow\"" : "") + ">\n<h1>" + title + "</h1>\n" + pictures_html(report.pictures) +
+         table_html(report.table) + words_html(report) + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace ricci::apps

@@ -15,14 +15,15 @@ await '[ -s runs/long/metrics.jsonl ]'
 mkdir runs/weights runs/fresh && cp runs/wide/config.yaml runs/fresh/
 accept 'the list' plot --list
 narrow 'the list'
-# Two runs have 6 steps, and the other two one number each. Of the other keys each value is in two runs.
+# No value of these keys is in most of the runs.
 shows 'short' '^short +interrupted +[0-9,-]+ +60 '
 shows 'and its keys below' '^short +lr=0\.001 model\.d=16 steps=60$'
 shows 'wide' '^wide +finished +[0-9,-]+ +6 '
-shows 'and its keys' '^wide +lr=0\.002 model\.d=32$'
-shows 'long' '^long +running +[0-9,-]+ +1,000,000 '
+shows 'and its keys' '^wide +lr=0\.002 model\.d=32 steps=6$'
+is 'the running one is on top' long awk 'NR == 3 { print $1 }' out
+shows 'long, with the time that is left' '^long +running +[0-9,-]+ +1,000,000 .* [0-9,]+ (second|minute|hour|day)s?$'
 shows 'and its keys' '^long +lr=0\.001 model\.d=16 steps=1000000$'
-shows 'a run without a record has no age' '^fresh +new +- +6 +- +- +-$'
+shows 'a run without a record has no age' '^fresh +new +- +6 +- +- +-'
 shows 'nothing else is a run' '^4 runs$'
 is 'each in two lines' 12 grep -c '' out
 accept 'a list without the one of two wide runs' plot --list short wide long
@@ -38,8 +39,8 @@ assert (run["name"], run["state"], run["step"], run["steps"], run["differs"]) ==
 assert run["best"] == {"val_loss": best["val_loss"], "step": best["step"]} and run["train_loss"] == records[-1]["train_loss"], run
 assert run["age_seconds"] >= 0, run' 2>&1)"
 holds 'a run that is trained goes on' kill -0 $background
-prints 'folders that are no runs are named' '^left out: .*none' plot --list wide weights none
-shows 'both' '^left out: .*weights'
+prints 'folders that are no runs are named' '^none: no such run' plot --list wide weights none
+shows 'both' 'runs/weights/config\.yaml: No such file'
 
 # ---- A watched page, which is written again after some seconds
 trainer=$background
@@ -51,13 +52,18 @@ cp page.html first.html
 
 # ---- Drawings
 accept 'a run with a name to be escaped' train tiny.yaml 'name=a<b>&"c"' steps=5
-for options in '' '--log-x --log-y --x tokens' '--theme dark --keys lr,grad_norm --smooth 5'; do
+for options in '' '--log-y --x tokens' '--keys lr,grad_norm --smooth 5'; do
   accept "a drawing $options" plot runs/wide 'runs/a<b>&"c"' -o plot.svg $options
   is 'it is an SVG drawing' svg xmllint --xpath 'name(/*)' plot.svg
+  shows 'and is named' '^saved plot\.svg$'
 done
+shows 'its title names the runs' '>wide, a&lt;b&gt;&amp;&quot;c&quot;</text>' plot.svg
+accept 'a drawing with a title' plot runs/wide --title 'On a plain' -o plot.svg
+shows 'it has it' '>On a plain</text>' plot.svg
 accept 'a page' plot runs/wide --x time --log-y -o plot.html
-run plot runs/wide runs/weights -o some.svg
-is 'a drawing names runs without a record' 'left out: runs/weights: holds no metrics.jsonl, so no run has begun in it' cat err
+verdict 'it is XML' "$(xmllint --noout plot.html 2>&1)"
+shows 'with the list' '<td>wide</td>' plot.html
+prints 'a drawing names paths that are no runs' 'runs/weights/config\.yaml: No such file' plot runs/wide runs/weights -o some.svg
 
 # ---- The watched page, again
 await '! cmp -s page.html first.html'
@@ -65,8 +71,7 @@ kill -INT $watcher
 background=$watcher
 ended
 verdict 'a watched page ends with Ctrl-C' "$([ $? = 0 ] && [ "$(grep -c '' watch.out)" = 1 ] && [ ! -s watch.err ] || shown watch.out watch.err)"
-shows 'words of its table are to the left' '<th>run</th><th class="left">state</th><th>step</th>' first.html
-shows 'in rows, too' '<td>short</td><td class="left">interrupted</td><td>4</td>' first.html
+shows 'its table has the steps in all' '<td>short</td><td class="left">interrupted</td><td>4</td><td>60</td>' first.html
 shows 'it loads itself again' 'http-equiv="refresh" content="5"' first.html
 holds 'and the last one does not' eval "! grep 'http-equiv=\"refresh\"' page.html"
 for page in first page; do shows "$page.html has a curve" 'class="curve' $page.html; done
@@ -77,10 +82,11 @@ ended
 # ---- Messages
 refuse 'JSON without a list' 2 '--json requires --list' plot wide --json
 refuse 'neither runs nor a list' 2 'runs is required' plot
-RICCI_RUNS=nowhere refuse 'no folder of runs' 1 'nowhere: there is no such folder of runs' plot --list
+RICCI_RUNS=nowhere refuse 'no folder of runs' 1 'folder nowhere: cannot be listed: No such file' plot --list
 refuse 'a list as a drawing' 1 'a\.svg: expected a name that ends in \.html' plot --list -o a.svg
 refuse 'a watched drawing' 1 'a\.svg: expected a name that ends in \.html' plot wide --watch a.svg
 refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' plot wide --watch no/page.html
+refuse 'runs without a record' 1 'none of 1 runs has a record yet' plot fresh
 refuse 'a drawing of an unknown kind' 1 'plot.pdf: expected a name that ends in .svg or .html' plot runs/wide -o plot.pdf
 for steps in nan -1 0.6 inf; do
   refuse "smoothing over $steps" 1 "--smooth: expected a number of steps from 1 to 1e9, or 0, got $steps" plot runs/wide --smooth $steps

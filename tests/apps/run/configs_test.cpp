@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/lab/comparison/matching.h"
+#include "apps/lab/comparison/comparison.h"
 #include "apps/run/config.h"
+#include "apps/run/init.h"
 #include "apps/run/train_config.h"
 #include "core/memory/dry_run.h"
 #include "models/model.h"
@@ -91,7 +92,7 @@ TEST_CASE("configs: every model of a comparison can be planned, and has the laye
     CAPTURE(file.string());
     for (const Contestant& one : read_contestants((kConfigs / file).string())) {
       CAPTURE(one.name);
-      TrainConfig config = one.config();
+      TrainConfig config = load_run_file(one.file, one.overrides);
       if (config.model.vocab == 0 && config.given.contains("tokenizer")) config.model.vocab = 100;
       REQUIRE(config.model.vocab > 0);
       CHECK_NOTHROW(check(config.model));
@@ -138,7 +139,8 @@ TEST_CASE("configs: both models of a small pair have the same size") {
     CAPTURE(file);
     const std::vector<Contestant> pair = read_contestants((kConfigs / file).string());
     REQUIRE(pair.size() == 2);
-    const int64_t msa = parameters_of(pair[0].config(), 1000), dispatcher = parameters_of(pair[1].config(), 1000);
+    const int64_t msa = parameters_of(load_run_file(pair[0].file, pair[0].overrides), 1000),
+                  dispatcher = parameters_of(load_run_file(pair[1].file, pair[1].overrides), 1000);
     CHECK(std::abs(msa - dispatcher) < msa / 1000);
   }
 }

@@ -193,22 +193,6 @@ TEST_CASE("token nats: the first position that counts") {
   CHECK(first_scored(model_of(family_of<TopDown>, 8, LossFrom::first_full), 8) == 3);
 }
 
-TEST_CASE("token nats: a text longer than the context is read in windows that overlap by half") {
-  const Model model = model_of(family_of<Decoder>, 8);
-  const std::vector<int64_t> ids = text(23);
-  const std::vector<double> nats = nats_of_text(model, ids, 1, 8, Device::cpu);
-  REQUIRE(nats.size() == 22);
-  // Token 9 + i is the first that the second window tells: positions 4 .. 11 predict the tokens 5 .. 12, of which 5 .. 8 are known already.
-  const auto window = [&](size_t begin) { return token_nats(model, {eight(ids, begin), eight(ids, begin + 1)}); };
-  for (size_t t = 1; t <= 8; ++t) CHECK(nats[t - 1] == doctest::Approx(window(0)[t - 1]));
-  for (size_t t = 9; t <= 12; ++t) CHECK(nats[t - 1] == doctest::Approx(window(4)[t - 5]));
-  for (size_t t = 13; t <= 16; ++t) CHECK(nats[t - 1] == doctest::Approx(window(8)[t - 9]));
-  const std::vector<double> end = nats_of_text(model, ids, 10, 8, Device::cpu);
-  REQUIRE(end.size() == 13);
-  for (size_t i = 0; i < end.size(); ++i) CHECK(end[i] == nats[9 + i]);
-  CHECK(message_of([&] { nats_of_text(model, ids, 0, 8, Device::cpu); }) == "token nats: from token 0 of 23 on, expected 1 or more");
-}
-
 TEST_CASE("token nats: errors") {
   const Model model = model_of(family_of<Decoder>, 8), coarse = model_of(family_of<Coarse>, 8);
   CHECK(message_of([&] {

@@ -1,11 +1,12 @@
 // ricci-compare: its files, models of equal size, and the report of known records; means over seeds and how far they may be off.
+#include "apps/lab/comparison/comparison.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "apps/lab/comparison/matching.h"
-#include "apps/lab/comparison/report.h"
+#include "apps/lab/plot/records.h"
 #include "apps/lab/report/statistics.h"
 #include "tests/data/files.h"
 
@@ -17,8 +18,8 @@ namespace {
 
 constexpr const char* kRun = "model: {vocab: 50, d: 16, layers: 4, heads: 2, ctx: 16}\nbatch: 2\n";
 
-std::vector<Contestant> contestants_of(const ScratchFolder& folder, const std::string& text) {
-  return read_contestants(folder.write("models.yaml", text));
+std::vector<Contestant> contestants_of(const ScratchFolder& folder, const std::string& text, const std::vector<std::string>& common = {}) {
+  return read_contestants(folder.write("models.yaml", text), common);
 }
 
 std::string complaint(const std::string& text) {
@@ -29,21 +30,20 @@ std::string complaint(const std::string& text) {
 
 std::vector<Cells> cells_of(const Comparison& comparison) { return cells_of(report_of(comparison).table); }
 std::string json_of(const Comparison& comparison) { return json_of(report_of(comparison)); }
-Chart chart_of(const Comparison& comparison) { return *report_of(comparison).chart; }
 
 Outcome outcome(uint64_t seed, double nats) {
-  return {"runs/x_" + std::to_string(seed), seed, {{100, 2, nats + 1}, {200, 4, nats}}, nats, {}, 4, 50, 3e6,
+  return {"runs/x_" + std::to_string(seed), seed, {{100, 2, nats + 1, kNotMeasured}, {200, 4, nats, kNotMeasured}}, 4, 50, 3e6,
       {"ricci 0.1.0, commit " + std::to_string(seed)}};
 }
 
 // Two models, two seeds each.
 Comparison known() {
-  Matched first, second;
+  Contestant first, second;
   first.name = "vanilla", second.name = "top<down";
-  first.plan.parameters = 1000, second.plan.parameters = 1010, second.beside_first = 1.01;
+  first.plan.parameters = 1000, second.plan.parameters = 1010, second.vs_first = 1.01;
   first.plan.peak = 2'000'000, second.changed = "model.ff=24";
-  return {"small", "ricci-compare small.yaml", Equal::parameters,
-      {{first, {outcome(1, 3), outcome(2, 3.5)}}, {second, {outcome(1, 2), outcome(2, 2)}}}};
+  first.outcomes = {outcome(1, 3), outcome(2, 3.5)}, second.outcomes = {outcome(1, 2), outcome(2, 2)};
+  return {"small", "ricci-compare small.yaml", Equal::parameters, {first, second}};
 }
 
 }  // namespace
@@ -62,18 +62,18 @@ TEST_CASE("comparison: the file names models, run files beside it and keys") {
 
 TEST_CASE("comparison: a list for a key that takes one value is a grid") {
   const ScratchFolder folder;
-  const auto rows = [&](const std::string& text, std::vector<std::string> common) {
+  const auto rows = [&](const std::string& text, const std::vector<std::string>& common) {
     std::vector<std::string> names;
-    for (const Contestant& each : with_grid(contestants_of(folder, text), common)) {
+    for (const Contestant& each : contestants_of(folder, text, common)) {
       names.push_back(each.name + ":");
-      for (const std::string& word : each.overrides_and(common)) names.back() += " " + word;
+      for (const std::string& word : each.overrides) names.back() += " " + word;
     }
     return names;
   };
   using Names = std::vector<std::string>;
   CHECK(rows("a: run.yaml\nb: [run.yaml, lr=1]\n", {"steps=4", "lr=[1e-3, 3e-4]"}) ==
-        Names{"a_lr_1e-3: lr=1e-3 steps=4", "a_lr_3e-4: lr=3e-4 steps=4", "b_lr_1e-3: lr=1 lr=1e-3 steps=4",
-            "b_lr_3e-4: lr=1 lr=3e-4 steps=4"});
+        Names{"a_lr_1e-3: steps=4 lr=1e-3", "a_lr_3e-4: steps=4 lr=3e-4", "b_lr_1e-3: lr=1 steps=4 lr=1e-3",
+            "b_lr_3e-4: lr=1 steps=4 lr=3e-4"});
   CHECK(rows("a: run.yaml\n", {"model.d=[8, 16]", "model.mixer=[sdp, metric]"}) ==
         Names{"a_d_8_mixer_sdp: model.d=8 model.mixer=sdp", "a_d_8_mixer_metric: model.d=8 model.mixer=metric",
             "a_d_16_mixer_sdp: model.d=16 model.mixer=sdp", "a_d_16_mixer_metric: model.d=16 model.mixer=metric"});
@@ -107,7 +107,7 @@ TEST_CASE("comparison: models that would read other tokens are an error") {
   folder.write("run.yaml", kRun);
   const auto refused = [&](const std::string& keys) {
     return error_of(
-        [&] { matched(contestants_of(folder, "a: run.yaml\nb: [run.yaml, " + keys + "]\n"), {}, Equal::nothing, Change::width); });
+        [&] { matched(contestants_of(folder, "a: run.yaml\nb: [run.yaml, " + keys + "]\n", {}), Equal::nothing, Change::width); });
   };
   CHECK(refused("batch=3") == "b: batch: 3, but a has 2: they would not read the same tokens");
   CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: they would not read the same tokens");
@@ -123,15 +123,13 @@ TEST_CASE("comparison: models whose losses are of different things are an error"
   folder.write("labels.tsv", "0\tno\n1\tyes\n");
   const auto compared = [&](const std::string& first, const std::string& second) {
     return error_of([&] {
-      matched(contestants_of(folder, "a: [run.yaml, " + first + "]\nb: [run.yaml, " + second + "]\n"), {"sample.tokens=0"}, Equal::nothing,
+      matched(contestants_of(folder, "a: [run.yaml, " + first + "]\nb: [run.yaml, " + second + "]\n", {"sample.tokens=0"}), Equal::nothing,
           Change::width);
     });
   };
   const std::string coarse = "model.family=coarse, model.layers=1, model.scale=", scales = ", \"model.scales=[1, 4]\", model.layers=1";
-  CHECK(compared("lr=1e-3", coarse + "4") ==
-        "b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but a has a loss of the next token");
-  CHECK(compared(coarse + "4", coarse + "2") ==
-        "b: model.family: coarse, whose loss is of the tokens of the next cell of 2, but a has a loss of the tokens of the next cell of 4");
+  CHECK(compared("lr=1e-3", coarse + "4") == "b: model.family: coarse, which predicts something else than a");
+  CHECK(compared(coarse + "4", coarse + "2") == "b: model.family: coarse, which predicts something else than a");
   CHECK(compared(coarse + "4", coarse + "4, lr=1e-3") == "no error");
   CHECK(compared("lr=1e-3", "model.family=topdown" + scales) == "no error");
   const std::string labels = "\"data=" + (folder / "labels.tsv") + "\", format=tsv, ";
@@ -145,7 +143,7 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
   const std::string topdown = "[run.yaml, model.family=topdown, model.layers=1, ", full = topdown + "model.loss_from=first_full, ";
   const auto from = [&](const std::string& models, const std::vector<std::string>& common = {}, const std::vector<std::string>& only = {}) {
     std::vector<int64_t> all;
-    for (const Matched& model : matched(contestants_of(folder, models), common, Equal::nothing, Change::width, only)) {
+    for (const Contestant& model : matched(contestants_of(folder, models, common), Equal::nothing, Change::width, only)) {
       all.push_back(model.config.eval_from);
       if (all.back() > 0) CHECK(model.overrides.back() == "eval_from=" + std::to_string(all.back()));
       else
@@ -174,64 +172,67 @@ TEST_CASE("comparison: the file's first model is what others are made equal to, 
   const ScratchFolder folder;
   folder.write("run.yaml", kRun);
   const std::vector<Contestant> all = contestants_of(folder, "a: run.yaml\nb: [run.yaml, model.layers=2]\nc: [run.yaml, model.layers=1]\n");
-  const std::vector<Matched> three = matched(all, {}, Equal::parameters, Change::ff),
-                             two = matched(all, {}, Equal::parameters, Change::ff, {"c", "b"});
+  const std::vector<Contestant> three = matched(all, Equal::parameters, Change::ff),
+                                two = matched(all, Equal::parameters, Change::ff, {"c", "b"});
   REQUIRE(three.size() == 3);
   REQUIRE(two.size() == 2);
   for (size_t i = 0; i < 2; ++i) {
     CHECK(two[i].name == three[i + 1].name);
     CHECK(two[i].changed == three[i + 1].changed);
-    CHECK(two[i].beside_first == three[i + 1].beside_first);
+    CHECK(two[i].vs_first == three[i + 1].vs_first);
   }
-  CHECK(three[0].beside_first == 1);
+  CHECK(three[0].vs_first == 1);
   CHECK(!two[0].changed.empty());
-  CHECK(two[0].beside_first == static_cast<double>(three[1].plan.parameters) / static_cast<double>(three[0].plan.parameters));
-  CHECK(error_of([&] { matched(all, {}, Equal::nothing, Change::ff, {"aa"}); }) == "--only: no model is called 'aa', the nearest is 'a'");
+  CHECK(two[0].vs_first == static_cast<double>(three[1].plan.parameters) / static_cast<double>(three[0].plan.parameters));
+  CHECK(error_of([&] { matched(all, Equal::nothing, Change::ff, {"aa"}); }) == "--only: no model is called 'aa', the nearest is 'a'");
 }
 
 TEST_CASE("comparison: the closest number") {
   const auto square = [](int64_t n) { return static_cast<double>(n * n); };
-  CHECK(closest(square, 100, 3, 1000) == 10);
-  CHECK(closest(square, 100, 500, 1000) == 10);
-  CHECK(closest(square, 109, 1, 1000) == 10);
-  CHECK(closest(square, 111, 1, 1000) == 11);
-  CHECK(closest(square, 1, 7, 1000) == 1);
-  CHECK(closest(square, 1e9, 7, 1000) == 1000);
-  CHECK(closest(square, 0, 7, 1000) == 1);
+  CHECK(closest(square, 100) == 10);
+  CHECK(closest(square, 109) == 10);
+  CHECK(closest(square, 111) == 11);
+  CHECK(closest(square, 1) == 1);
+  CHECK(closest(square, 1e12) == 1 << 16);
+  CHECK(closest(square, 0) == 1);
 }
 
 TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
   const ScratchFolder folder;
   folder.write("run.yaml", kRun);
-  const std::vector<Contestant> all = contestants_of(
-      folder, "a: run.yaml\nb: [run.yaml, model.family=topdown, \"model.scales=[1, 4]\", \"model.layers=[1, 1]\", model.d=20]\n");
-  const std::vector<Matched> as_they_are = matched(all, {"model.heads=1"}, Equal::nothing, Change::width);
+  const auto with_heads = [&](int heads) {
+    return contestants_of(folder,
+        "a: run.yaml\nb: [run.yaml, model.family=topdown, \"model.scales=[1, 4]\", \"model.layers=[1, 1]\", model.d=20]\n",
+        {"model.heads=" + std::to_string(heads)});
+  };
+  const std::vector<Contestant> as_they_are = matched(with_heads(1), Equal::nothing, Change::width);
   CHECK(as_they_are[1].changed.empty());
   for (const Equal equal : {Equal::parameters, Equal::flops, Equal::memory})
     for (const auto& [change, close] : {std::pair{Change::width, 0.1}, {Change::ff, 0.02}, {Change::layers, 0.3}}) {
       CAPTURE(std::string(name_of(equal)));
       const std::string changed(name_of(change));
       CAPTURE(changed);
-      const std::vector<Matched> models = matched(all, {"model.heads=1"}, equal, change);
+      const std::vector<Contestant> models = matched(with_heads(1), equal, change);
       CHECK(models[0].changed.empty());
       CHECK(models[0].overrides == std::vector<std::string>{"model.heads=1"});
       CHECK(!models[1].changed.empty());
       CHECK(models[1].overrides.back() == models[1].changed);
       const double first = amount_of(models[0].plan, equal), second = amount_of(models[1].plan, equal);
       CHECK(std::abs(second / first - 1) < close);
-      CHECK(models[1].beside_first == second / first);
+      CHECK(models[1].vs_first == second / first);
       CHECK(std::abs(second - first) <= std::abs(amount_of(as_they_are[1].plan, equal) - first));
     }
-  CHECK(matched(all, {"model.heads=4"}, Equal::parameters, Change::width)[1].config.model.d % 4 == 0);
+  CHECK(matched(with_heads(4), Equal::parameters, Change::width)[1].config.model.d % 4 == 0);
   for (const char* fraction : {"1", "0.5"}) {
     const std::string keys = "model.preset=llama, model.rope_fraction=" + std::string(fraction) + ", model.d=24";
-    const std::vector<Contestant> turning = contestants_of(folder, "a: [run.yaml, model.d=64]\nb: [run.yaml, " + keys + "]\n");
-    const Matched model = matched(turning, {"model.heads=2"}, Equal::parameters, Change::width)[1];
+    const std::vector<Contestant> turning =
+        contestants_of(folder, "a: [run.yaml, model.d=64]\nb: [run.yaml, " + keys + "]\n", {"model.heads=2"});
+    const Contestant model = matched(turning, Equal::parameters, Change::width)[1];
     CHECK(model.config.model.d % 4 == 0);
-    CHECK(std::abs(model.beside_first - 1) < 0.2);
+    CHECK(std::abs(model.vs_first - 1) < 0.2);
   }
   const auto impossible = contestants_of(folder, "a: run.yaml\nbig: [run.yaml, model.d=256]\n");
-  const std::string error = error_of([&] { matched(impossible, {}, Equal::parameters, Change::ff); });
+  const std::string error = error_of([&] { matched(impossible, Equal::parameters, Change::ff); });
   CHECK(error.find("big: ") == 0);
   CHECK(error.find(" parameters even with model.ff=1, more than the ") != std::string::npos);
 }
@@ -244,26 +245,27 @@ TEST_CASE("comparison: the accuracy comes from the evaluation with the least los
       "{\"step\":3,\"tokens\":300,\"val_loss\":0.625,\"val_accuracy\":0.875,\"tokens_per_s\":50,\"peak_bytes\":10}\n");
   folder.write("run/config.yaml", "steps: 3\n");
   const Outcome run = read_outcome(folder / "run", 7);
-  CHECK(run.accuracy == 0.75);
-  CHECK(run.measurements[2].accuracy == 0.875);
+  CHECK(run.evaluations[2].accuracy == 0.875);
+  CHECK(run.best().accuracy == 0.75);
   Comparison classifiers = known();
-  for (Compared& model : classifiers.models) {
+  for (Contestant& model : classifiers.models) {
     model.config.model.family = family_of<Classifier>;
     for (Outcome& each : model.outcomes)
-      each.accuracy = each.measurements[0].accuracy = each.measurements[1].accuracy = each.seed == 1 ? 0.75 : 0.5;
+      for (Evaluation& evaluation : each.evaluations) evaluation.accuracy = each.seed == 1 ? 0.75 : 0.5;
   }
   const std::vector<Cells> cells = cells_of(classifiers);
   CHECK(cells[0][8] == "accuracy");
-  CHECK(cells[0][9] == "95% +-");
+  CHECK(cells[0][9] == "95% ±");
   CHECK(cells[1][8] == "0.6250");
-  CHECK(cells[1][9] == "+-1.5883");
-  CHECK(chart_of(classifiers).panels[1].title == "validation accuracy");
-  CHECK(chart_of(classifiers).panels[1].curves[0].points[1].y == 0.625);
-  CHECK(chart_of(classifiers).panels[3].curves[0].marked);
+  CHECK(cells[1][9] == "±1.5883");
+  const Panel accuracies = charts_of(classifiers)[0].panels.at(1);
+  CHECK(accuracies.title == "validation accuracy");
+  CHECK(accuracies.curves[0].points[1].y == 0.625);
+  CHECK(accuracies.curves[0].points[1].half_width == doctest::Approx(1.5883).epsilon(1e-4));
   const Json row = Json::parse(json_of(classifiers))["models"][0];
   CHECK(row["accuracy"] == 0.625);
   CHECK(row["accuracy_interval_95_half_width"].get<double>() == doctest::Approx(1.5883).epsilon(1e-4));
-  classifiers.models[1].outcomes[1].accuracy.reset();  // a run of an older version
+  classifiers.models[1].outcomes[1].evaluations[1].accuracy = kNotMeasured;  // a run of an older version
   CHECK(cells_of(classifiers)[0][8] == "tokens/s");
 }
 
@@ -282,10 +284,11 @@ TEST_CASE("comparison: the records of a run") {
   CHECK(run.seconds == doctest::Approx(2 + 1 + 0.5));
   CHECK(run.tokens_per_second == 100);
   CHECK(run.peak_bytes == 30);
-  CHECK(run.min_nats == 2.5);
-  REQUIRE(run.measurements.size() == 2);
-  CHECK(run.measurements[0].tokens == 200);
-  CHECK(run.measurements[0].seconds == doctest::Approx(3));
+  CHECK(run.best().nats == 2.5);
+  REQUIRE(run.evaluations.size() == 2);
+  CHECK(run.evaluations[0].tokens == 200);
+  CHECK(run.evaluations[0].seconds == doctest::Approx(3));
+  CHECK(std::isnan(run.evaluations[0].accuracy));
   folder.write("none/config.yaml", "steps: 1\n");
   folder.write("none/metrics.jsonl", "{\"step\":1,\"tokens\":100,\"val_loss\":null,\"tokens_per_s\":50,\"peak_bytes\":10}\n");
   CHECK(error_of([&] { read_outcome(folder / "none", 1); }) == (folder / "none/metrics.jsonl") + ": the validation loss was not measured");
@@ -294,11 +297,11 @@ TEST_CASE("comparison: the records of a run") {
 TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   const std::vector<Cells> cells = cells_of(known());
   REQUIRE(cells.size() == 3);
-  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "vs first", "MB", "nats/token", "95% +-", "perplexity",
-                        "tokens/s", "seconds"});
-  CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "+0.0%", "3.0", "3.2500", "+-3.1766", "25.79", "50", "4.0"});
+  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "vs first", "MB", "nats/token", "95% ±", "perplexity", "tokens/s",
+                        "seconds"});
+  CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "+0.0%", "3.0", "3.2500", "±3.1766", "25.79", "50", "4.0"});
   Comparison planned = known();  // before training there is a table of plans only
-  for (Compared& model : planned.models) model.outcomes.clear();
+  for (Contestant& model : planned.models) model.outcomes.clear();
   CHECK(cells_of(planned)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%"});
   const Json plan = Json::parse(json_of(planned))["models"][0];
   CHECK(plan["parameters"] == 1000);
@@ -309,7 +312,7 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   const Json json = Json::parse(json_of(known()));
   CHECK(json["command"] == "ricci-compare small.yaml");
   CHECK(json["models"][1]["least_nats"] == 2);
-  CHECK(text_of(report_of(known())).ends_with(" minus vanilla: -1.2500 +-3.1766 nats/token (95%, seed by seed)"));
+  CHECK(text_of(report_of(known())).ends_with(" minus vanilla: -1.2500 ±3.1766 nats/token (95%, seed by seed)"));
   CHECK(json["models"][1]["difference_from_first"] == -1.25);
   CHECK(json["models"][1]["difference_interval_95_half_width"].get<double>() == doctest::Approx(3.1766).epsilon(1e-4));
   CHECK(!json["models"][0].contains("difference_from_first"));
@@ -318,43 +321,37 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   CHECK(json["models"][1]["perplexity"] == std::exp(2.0));
   CHECK(json["eval_from"] == 0);
   CHECK(json["models"][0]["runs"][1]["evaluations"][0]["nats"] == 4.5);
-  const Chart chart = chart_of(known());
-  REQUIRE(chart.panels.size() == 3);
-  CHECK(chart.panels[0].curves[0].points[0].x == 100);
-  CHECK(chart.panels[0].curves[0].points[0].y == 4.25);
-  CHECK(chart.panels[1].curves[0].points[1].x == 4);
-  CHECK(chart.panels[2].curves[1].points[0].x == 3);
-  // Each panel has an x axis of its own.
-  const Layout layout = layout_of(chart);
-  CHECK(layout.boxes[0].x.high >= 200);
-  CHECK(layout.boxes[1].x.high < 10);
-  const std::string page = page_of({.table = report_of(known()).table, .chart = chart}, Theme::light);
+  const std::vector<Chart> charts = charts_of(known());  // each with its own x axis
+  REQUIRE(charts.size() == 3);
+  CHECK(charts[0].panels[0].curves[0].points[0].x == 100);
+  CHECK(charts[0].panels[0].curves[0].points[0].y == 4.25);
+  CHECK(charts[1].panels[0].curves[0].points[1].x == 4);
+  CHECK(charts[2].panels[0].curves[1].points[0].x == 3);
+  CHECK(charts[2].panels[0].curves[0].points[0].half_width == doctest::Approx(3.1766).epsilon(1e-4));
+  const std::string page = page_of(report_of(known()));
   CHECK(page.find("seconds of training") != std::string::npos);
   CHECK(page.find("top<down") == std::string::npos);
 }
 
-TEST_CASE("comparison: which tokens are scored is told in the table, the JSON and the drawing") {
+TEST_CASE("comparison: which tokens are scored is in the title of the table and the pictures, and in the JSON") {
   Comparison scored = known();
-  CHECK(scored_note(scored).empty());
-  for (Compared& model : scored.models) model.config.eval_from = 15, model.config.context = 64;
-  const std::string note = "losses of the positions from 15 on of each window of 64";
-  CHECK(scored_note(scored) == note);
-  CHECK(text_of(report_of(scored)).ends_with("\n" + note));
+  CHECK(report_of(scored).title == "small");
+  for (Contestant& model : scored.models) model.config.eval_from = 15, model.config.context = 64;
+  CHECK(report_of(scored).title == "small; losses of the positions from 15 on of each window of 64");
   CHECK(Json::parse(json_of(scored))["eval_from"] == 15);
-  CHECK(chart_of(scored).title == "small; " + note);
 }
 
 TEST_CASE("comparison: a loss that is not of the next token has its own unit and no perplexity") {
   Comparison classifiers = known(), coarse = known();
-  for (Compared& model : classifiers.models) model.config.model.family = family_of<Classifier>;
-  for (Compared& model : coarse.models) model.config.model.family = family_of<Coarse>;
+  for (Contestant& model : classifiers.models) model.config.model.family = family_of<Classifier>;
+  for (Contestant& model : coarse.models) model.config.model.family = family_of<Coarse>;
   CHECK(cells_of(classifiers)[0] ==
-        Cells{"model", "changed", "parameters", "GFLOP/step", "vs first", "MB", "nats/document", "95% +-", "tokens/s", "seconds"});
-  CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "+0.0%", "3.0", "3.2500", "+-3.1766", "50", "4.0"});
+        Cells{"model", "changed", "parameters", "GFLOP/step", "vs first", "MB", "nats/document", "95% ±", "tokens/s", "seconds"});
+  CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "+0.0%", "3.0", "3.2500", "±3.1766", "50", "4.0"});
   CHECK(cells_of(coarse)[0][6] == "nats/token");
   CHECK(cells_of(coarse)[0].size() == cells_of(classifiers)[0].size());
   CHECK(!Json::parse(json_of(coarse))["models"][0].contains("perplexity"));
-  CHECK(chart_of(classifiers).panels[0].unit == "nats per document, mean of 2 seeds, 95% interval");
+  CHECK(charts_of(classifiers)[0].panels[0].unit == "nats per document, mean of 2 seeds, 95% interval");
 }
 
 TEST_CASE("statistics: means, deviations and intervals") {
