@@ -70,21 +70,21 @@ Report analyse_memory(const AnalysisOptions& options) {
                 "than --measured. The perplexity is that of the least validation loss in metrics.jsonl, per token of the run's tokenizer; "
                 "that of coarse models and classifiers has other targets, and is not drawn."}};
   if (options.batch) report.title += fmt::format(" of {} sequences", *options.batch);
-  Chart chart{
-      .x_name = "MB", .panels = {{"against working memory", "perplexity"}, {"against all tensors", "perplexity"}}, .shares_x = false};
-  for (const Family family : text_writers()) {  // a curve for each family, its runs from left to right
-    std::vector<std::vector<Point>> points(2);
-    for (const MemoryRow& row : rows) {
-      if (row.family != family || !row.loss) continue;
-      const std::string label = row.name + (row.is_planned ? " (planned)" : "");
-      points[0].push_back({.x = static_cast<double>(row.memory.working) * 1e-6, .y = *row.perplexity(), .label = label});
-      points[1].push_back({.x = static_cast<double>(row.memory.peak) * 1e-6, .y = *row.perplexity(), .label = label});
+  for (const auto& [title, bytes] :
+      {std::pair{"against working memory", &StepMemory::working}, {"against all tensors", &StepMemory::peak}}) {
+    Chart chart{.x_name = "MB", .panels = {{title, "perplexity"}}};
+    for (const Family family : text_writers()) {  // a curve for each family, its runs from left to right
+      std::vector<Point> points;
+      for (const MemoryRow& row : rows)
+        if (row.family == family && row.loss)
+          points.push_back({.x = static_cast<double>(row.memory.*bytes) * 1e-6,
+              .y = *row.perplexity(),
+              .label = row.name + (row.is_planned ? " (planned)" : "")});
+      std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
+      add_curves(chart, name_of(family), {points});
     }
-    for (std::vector<Point>& each : points)
-      std::stable_sort(each.begin(), each.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
-    add_curves(chart, name_of(family), points);
+    if (!chart.panels[0].curves.empty()) report.add(chart);
   }
-  if (!chart.panels[0].curves.empty()) report.add(chart);
   return report;
 }
 

@@ -201,13 +201,13 @@ std::string draw_legend(const Chart& chart, const Panel& panel, double& y) {
 }
 
 Picture draw_panel(const Chart& chart, const Panel& panel, double top) {
-  const std::vector<double> values = values_of(chart.shares_x ? chart.panels : std::vector{panel}, &Point::x);
   double last_row = 20;
   const std::string title = fitting(panel.title, 420), unit = with_scale(panel.unit, chart.log_y);
   std::string svg = fmt::format("<text y=\"20\" class=\"ink strong\">{}<tspan class=\"muted\" dx=\"8\">{}</tspan></text>\n", escaped(title),
       escaped(fitting(unit, kWidth - 1.15 * width_of(title))));
   svg += draw_legend(chart, panel, last_row);
-  Frame frame{axis_around(values, chart.log_x, 2), y_axis_of(panel, chart.log_y), 0, top, kWidth - 20, top + kHeight};
+  Frame frame{
+      axis_around(values_of(chart.panels, &Point::x), chart.log_x, 2), y_axis_of(panel, chart.log_y), 0, top, kWidth - 20, top + kHeight};
   frame.x.whole = chart.whole_x;
   for (const Tick& tick : ticks(frame.y, 6)) frame.left = std::max(frame.left, width_of(tick.label) + 12);
   svg += draw_axes(frame, with_scale(chart.x_name, chart.log_x));

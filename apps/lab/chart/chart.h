@@ -90,7 +90,6 @@ struct Chart {
   bool log_x = false, log_y = false;  // an axis that is logarithmic says so
   bool whole_x = false;               // ticks at whole numbers of x only; on a logarithmic axis at powers of two
   std::vector<Panel> panels = {};
-  bool shares_x = true;  // one x axis for all panels; otherwise each has an axis around its points
 };
 
 // A curve for each panel with the next colour: points[i] in panel i, if there are any.
