@@ -147,7 +147,7 @@ Report analyse_shuffle(const AnalysisOptions& options) {
       .notes = {"In the true order, the increase after shuffling, and its standard error over the windows."},
       .json = Json::array()};
   report.table.columns = {{.heading = "run", .left = true, .missing = ""}, {.heading = "distance", .left = true},
-      {.heading = "nats", .format = "{:.4f}"}, {.heading = "shuffled", .format = "{:+.4f}"}, {.heading = "+-", .format = "{:.4f}"}};
+      {.heading = "nats", .format = "{:.4f}"}, {.heading = "shuffled", .format = "{:+.4f}"}, {.heading = "±", .format = "{:.4f}"}};
   Chart chart{.x_name = "distance from the shuffled part, in tokens",
       .log_x = true,
       .whole_x = true,

@@ -153,7 +153,7 @@ double half_spread(const Spread& s) { return s.median > 0 ? (s.upper_quartile - 
 std::string described(const BenchOptions& o) {
   const std::string place = fmt::format("{} on {}", name_of(o.size.dtype), name_of(o.size.device));
   if (o.is_layer()) return fmt::format("one layer of {}, heads: {}, sequences: {}, {}", o.size.width, o.size.heads, *o.sequences, place);
-  const std::string blocks = o.size.alone ? "one mixer" : fmt::format("{} blocks", o.size.layers);
+  const std::string blocks = o.size.alone ? "one mixer" : counted(o.size.layers, "block");
   const std::string step = o.sequences ? fmt::format("sequences a step: {}", *o.sequences) : fmt::format("{} tokens a step", o.tokens);
   return fmt::format("{} of {}, {}, {}", blocks, o.size.width, step, place);
 }
