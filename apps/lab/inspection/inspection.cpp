@@ -221,7 +221,7 @@ Report report_of(const Found& found, const std::vector<Picture>& pictures) {
   if (!found.note.empty()) report.notes.push_back(found.note);
   std::string text;
   for (const int64_t id : found.text_ids) text += found.token(id);
-  report.passages.push_back({fmt::format("The first {} tokens of the text", found.text_ids.size()), {{"", text}}});
+  report.notes.push_back(fmt::format("The first {} tokens of the text: {}", found.text_ids.size(), text));
   ResultTable table{{{.heading = "layer"}, {.heading = "head"}, {.heading = "token", .left = true},
       {.heading = "its nearest tokens in the whole vocabulary, with squared distances", .left = true}}};
   for (const LayerFound& layer : found.layers)

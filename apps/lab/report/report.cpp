@@ -25,16 +25,14 @@ constexpr const char* kPageStyle = R"(
 body{margin:0;font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',Arial,sans-serif}
 main{max-width:1240px;margin:0 auto;padding:16px 20px 40px} main.narrow{max-width:740px}
 h1{font-size:20px;line-height:1.3;margin:8px 0 12px;overflow-wrap:anywhere}
-h2{font-size:16px;margin:24px 0 6px} h3{font-size:14px;margin:8px 0 4px}
-h3,figcaption,.note,th{color:var(--muted)} p{margin:8px 0;overflow-wrap:anywhere}
+h2{font-size:16px;margin:24px 0 6px}
+figcaption,.note,th{color:var(--muted)} p{margin:8px 0;overflow-wrap:anywhere}
 .pictures{display:flex;flex-wrap:wrap;justify-content:center;align-items:flex-start;gap:16px 24px}
 figure{margin:0;min-width:0} figure svg{display:block;width:100%;height:auto;overflow:visible} figcaption{font-size:13px}
 .wide{overflow-x:auto;margin:16px 0} table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}
 th,td{padding:5px 0 5px 22px;text-align:right;vertical-align:top;border-bottom:1px solid var(--grid)} th{font-weight:600}
 td{white-space:nowrap} td.left,td:first-child{white-space:normal;min-width:5em}
 .left,th:first-child,td:first-child{text-align:left} th:first-child,td:first-child{padding-left:0}
-.texts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));gap:0 18px}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--grid);padding:10px 14px;border-radius:6px;margin:0}
 @media (max-width:500px){main{padding:8px 12px 24px} th,td{padding-left:14px}}
 )";
 
@@ -74,14 +72,9 @@ std::string table_html(const ResultTable& table) {
   return classes.empty() ? "" : "<div class=\"wide\"><table>\n" + html + "</table></div>\n";
 }
 
-std::string words_html(const Report& report) {
+std::string notes_html(const std::vector<std::string>& notes) {
   std::string html;
-  for (const std::string& note : report.notes) html += "<p class=\"note\">" + escaped(note) + "</p>\n";
-  for (const Passage& passage : report.passages) {
-    html += "<h2>" + escaped(passage.heading) + "</h2>\n<div class=\"texts\">\n";
-    for (const auto& [name, words] : passage.texts) html += "<div><h3>" + escaped(name) + "</h3><pre>" + escaped(words) + "</pre></div>\n";
-    html += "</div>\n";
-  }
+  for (const std::string& note : notes) html += "<p class=\"note\">" + escaped(note) + "</p>\n";
   return html;
 }
 
@@ -119,10 +112,6 @@ std::string text_of(const Report& report) {
   std::string text = wrapped(report.title, 2) + text_of(report.table) + "\n";
   for (const std::string& note : report.notes) text += wrapped(note, 2);
   text.pop_back();
-  for (const Passage& passage : report.passages) {
-    text += "\n\n" + passage.heading;
-    for (const auto& [name, words] : passage.texts) text += "\n--- " + name + "\n" + words;
-  }
   return text;
 }
 
@@ -173,7 +162,7 @@ std::string page_of(const Report& report, int reload) {
          "name=\"viewport\" content=\"width=device-width\"/>\n" +
          refresh + "<title>" + title + "</title>\n<style>" + picture_style() + kPageStyle + "</style>\n</head>\n<body>\n<main" +
          (report.pictures.size() == 1 ? " class=\"narrow\"" : "") + ">\n<h1>" + title + "</h1>\n" + pictures_html(report.pictures) +
-         table_html(report.table) + words_html(report) + "</main>\n</body>\n</html>\n";
+         table_html(report.table) + notes_html(report.notes) + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace ricci::apps

@@ -1,7 +1,6 @@
 // The result of a program of the lab, and its four writers: text of at most 80 columns, JSON, SVG, and a page that needs no other file.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "apps/lab/chart/chart.h"
@@ -10,19 +9,12 @@
 
 namespace ricci::apps {
 
-// Texts to be read next to each other, each with its name.
-struct Passage {
-  std::string heading;
-  std::vector<std::pair<std::string, std::string>> texts;
-};
-
 struct Report {
   std::string title = {};  // what was looked at, in a line
   ResultTable table = {};
   std::vector<std::string> notes = {};  // what a reader should know of the numbers, a line each
-  std::vector<Passage> passages = {};
-  Json json = {};                      // the rows of the table if it is null
-  std::vector<Picture> pictures = {};  // without one there is no SVG, and the page has only the tables
+  Json json = {};                       // the rows of the table if it is null
+  std::vector<Picture> pictures = {};   // without one there is no SVG, and the page has only the tables
 
   void add(const Chart& chart);  // its pictures
 };
@@ -41,7 +33,7 @@ void add_json_file(CLI::App& app, ReportOptions& options);
 // does not exist.
 void check(const ReportOptions& options, bool draws = true);
 
-// Title, table, notes and passages, in lines of at most 80 columns. Ends without a line end.
+// Title, table and notes, in lines of at most 80 columns. Ends without a line end.
 std::string text_of(const Report& report);
 // The JSON of the report, or of its rows if it has none.
 std::string json_of(const Report& report);
@@ -52,8 +44,8 @@ void tell(const Report& report, const ReportOptions& options);
 
 // A whole SVG file: the title, and the pictures group by group in rows, two charts wide. It is never wider than the window.
 std::string to_svg(const std::string& title, const std::vector<Picture>& pictures);
-// A page that needs no other file, well-formed as XML too: pictures with their captions, group by group; the table; notes and
-// passages. The browser loads a page with `reload` again after that many seconds.
+// A page that needs no other file, well-formed as XML too: pictures with their captions, group by group; the table, and notes. The browser
+// loads a page with `reload` again after that many seconds.
 std::string page_of(const Report& report, int reload = 0);
 
 }  // namespace ricci::apps

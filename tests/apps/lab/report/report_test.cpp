@@ -43,7 +43,6 @@ Report example() {
   report.table.add_row({"a<b", "running", 1.25});
   report.table.add_row({"c", "new", Json()});
   report.notes = {"Losses & more."};
-  report.passages = {{"Samples", {{"a", "Once <upon>\na time"}}}};
   report.add({.x_name = "steps", .panels = {{"loss", "nats", {{.name = "a<b", .points = {{1, 2}, {2, 1}}}}}}});
   return report;
 }
@@ -51,8 +50,7 @@ Report example() {
 }  // namespace
 
 TEST_CASE("report: as text and as JSON") {
-  CHECK(text_of(example()) ==
-        "runs a<b & c\nrun  state    loss\na<b  running  1.25\nc    new         -\nLosses & more.\n\nSamples\n--- a\nOnce <upon>\na time");
+  CHECK(text_of(example()) == "runs a<b & c\nrun  state    loss\na<b  running  1.25\nc    new         -\nLosses & more.");
   CHECK(Json::parse(json_of(example())) == Json::parse(R"([{"run":"a<b","state":"running","loss":1.25},{"run":"c","state":"new"}])"));
   Report other = example();
   other.json = {{"layers", 2}};
@@ -68,7 +66,7 @@ TEST_CASE("report: a page has everything, escaped, and needs no other file") {
   CHECK(fault_of(page) == "");
   for (const char* text : {"<h1>runs a&lt;b &amp; c</h1>", "<h2>layer 0</h2>", "<figcaption>A &amp; B</figcaption>",
            "<td>a&lt;b</td><td class=\"left\">running</td><td>1.25</td>", "<th>run</th><th class=\"left\">state</th><th>loss</th>",
-           "Losses &amp; more.", "<h2>Samples</h2>", "<pre>Once &lt;upon&gt;\na time</pre>", "prefers-color-scheme:dark"})
+           "Losses &amp; more.", "prefers-color-scheme:dark"})
     CHECK(contains(page, text));
   CHECK(count_of(page, "<figure") == 2);
   for (const char* text : {"<script", "src=", "href=", "url(", "refresh"}) CHECK(!contains(page, text));
