@@ -57,7 +57,7 @@ void visit_options(AnalysisOptions& o, const Fields& field) {
   shuffle("seed", o.seed, "seed of the shuffling");
   neighbours("scales", o.scales, "tokens of a chunk: 4,16; the coarse scales of the model if not given, 4 and 16 if it has none")
       .at_least(1);
-  neighbours("queries", o.queries, "chunks whose neighbours are listed, at each scale").at_least(1);
+  neighbours("queries", o.queries, "chunks to list with their neighbours, at each scale").at_least(1);
   neighbours("nearest", o.nearest, "neighbours of each").at_least(1);
   neighbours("windows", o.windows, "windows of the text to compare, at most, spread over it").at_least(1);
   completions("places", o.places, "places of the text").at_least(1);

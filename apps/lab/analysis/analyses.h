@@ -60,7 +60,7 @@ Ids spread_over(const Tokens& tokens, int64_t size, int64_t length, int64_t max,
 void in_batches(const TextRun& run, const Ids& starts, const std::function<void(const Ids& starts)>& use);
 // The `count` tokens from each start on, one stretch after the other; 0 after the end of the text.
 Ids ids_at(const Tokens& tokens, const Ids& starts, int64_t count);
-// The same as sequences of a batch, [b c], on a device.
+// Ids as the sequences of a batch, [b c], on a device.
 Tensor ids_tensor(const Ids& ids, int64_t sequences, Device device);
 // The nats of the token after each token of the windows: [window context]. With a seed the model reads the first half of each window
 // shuffled.

@@ -21,7 +21,7 @@
 namespace ricci::apps {
 namespace {
 
-// The scales asked for; otherwise the coarse scales of the model, as far as the context holds them.
+// The scales asked for; otherwise the coarse scales of the model, if the context holds them.
 Ids scales_of(const TextRun& run, std::vector<int64_t> scales, const std::vector<Representation>& known) {
   if (scales.empty()) {
     for (const Representation& each : known)

@@ -67,7 +67,7 @@ Report analyse_memory(const AnalysisOptions& options) {
   Report report{.title = "perplexity against the memory of a training step",
       .table = table_of(rows),
       .notes = {"working: the peak of activations and workspace; peak: of all tensors; planned: by a dry run, because a step holds more "
-                "than --measured. The perplexity is that of the least validation loss in metrics.jsonl, per token of the run's tokenizer; "
+                "than --measured. The perplexity belongs to the least validation loss in metrics.jsonl, per token of the run's tokenizer; "
                 "that of coarse models and classifiers has other targets, and is not drawn."}};
   if (options.batch) report.title += fmt::format(" of {} sequences", *options.batch);
   for (const auto& [title, bytes] :

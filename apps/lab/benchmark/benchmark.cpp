@@ -68,7 +68,7 @@ void MixerStep::operator()() {
   {
     Tape tape;
     const Tensor y_bcd = forward_(size_.alone ? Arg(tape.watch(x_bcd_)) : Arg(x_bcd_));
-    // A mixer without weights in a stack whose input is given has nothing to differentiate.
+    // A mixer without weights has no gradient to compute, because the stack's input is given.
     if (tape.has(y_bcd)) tape.backward(y_bcd, dy_bcd_);
   }
   for (Parameter* p : parameters_) p->grad = {};

@@ -15,7 +15,7 @@
 
 namespace ricci::apps {
 
-// ---- A step: forward and backward of a stack of blocks around a mixer, or of the mixer alone, without embedding and vocabulary.
+// ---- A step: forward and backward of a stack of blocks around a mixer, or only of the mixer, without embedding and vocabulary.
 
 struct StepSize {
   int64_t width = 256, layers = 2, heads = 4;

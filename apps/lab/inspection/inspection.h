@@ -50,7 +50,7 @@ struct LayerFound {
 };
 
 struct Found {
-  std::string run, mixer;  // mixer: the family's name if that has an attention of its own
+  std::string run, mixer;  // mixer: the family's name if it defines its own attention
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<int64_t> text_ids, token_ids;
   std::string note = {};  // a line about a mixer that has nothing to look at

@@ -8,6 +8,7 @@
 #include "apps/lab/plot/records.h"
 #include "apps/run/metrics.h"
 #include "core/files/file.h"
+#include "tests/apps/lab/xml.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 
@@ -26,31 +27,6 @@ std::string metrics(int64_t steps, double shift = 0) {
             "\n";
   }
   return text;
-}
-
-// Every element ends where it should, attributes are quoted, and texts hold no bare < or &.
-std::string fault_of(const std::string& xml) {
-  std::vector<std::string> open;
-  for (size_t at = 0; at < xml.size(); ++at) {
-    if (xml[at] == '&') {
-      const std::string entity = xml.substr(at, xml.find(';', at) + 1 - at);
-      if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;" && entity != "&#39;")
-        return "entity " + entity.substr(0, 10);
-    }
-    if (xml[at] != '<') continue;
-    const size_t end = xml.find('>', at);
-    if (end == xml.npos) return "no end of tag";
-    const std::string tag = xml.substr(at + 1, end - at - 1), name = tag.substr(0, tag.find_first_of(" /", 1));
-    if (tag.find('<') != tag.npos || count_of(tag, "\"") % 2) return "tag " + tag;
-    if (tag[0] == '/') {
-      if (open.empty() || "/" + open.back() != tag) return "end of " + tag;
-      open.pop_back();
-    } else if (!tag.ends_with('/') && tag[0] != '!') {
-      open.push_back(name);
-    }
-    at = end;
-  }
-  return open.empty() ? "" : "open " + open.back();
 }
 
 std::string picture(const Chart& chart) {
