@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that ricci is built with; does nothing when they are there.
+# Installs the Debian packages that the build needs; does nothing if all are installed.
 #   install_packages.sh [more packages]
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
@@ -10,13 +10,13 @@ for package in "${packages[@]}"; do
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null; then
-  echo "ricci needs these packages, and there is no apt-get to install them with: ${missing[*]}" >&2
+  echo "ricci needs these packages, but apt-get was not found: ${missing[*]}" >&2
   exit 1
 fi
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
-    echo "ricci needs these packages, and there is no sudo; as root: apt-get install ${missing[*]}" >&2
+    echo "ricci needs these packages, but sudo was not found; as root: apt-get install ${missing[*]}" >&2
     exit 1
   fi
   as_root=(sudo)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes an archive of the programs, for the CPU alone, that runs without installing anything on x86-64 with Debian 12, Ubuntu 22.04 or
-# newer. Is run on Debian 12.
+# Makes an archive of the programs, for CPUs only, that runs without an installation on x86-64 with Debian 12, Ubuntu 22.04 or later.
+# Must be run on Debian 12.
 #   package.sh [FOLDER [option of cmake ...]]      builds in FOLDER; in build-package if none is given
-# Writes FOLDER/ricci-VERSION-linux-x86_64.tar.gz. All libraries are in it except those of C and C++, which every such system has. It is
-# an error if a file in it needs a newer one of these than Ubuntu 22.04 has.
+# Writes FOLDER/ricci-VERSION-linux-x86_64.tar.gz with all libraries except those of C and C++, because every such system has these. Error: a
+# file in it needs a later version of them than Ubuntu 22.04 has.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 export LC_ALL=C
@@ -12,9 +12,9 @@ build=$(cd "${1:-$(dirname "$0")/../build-package}" && pwd)
 cd "$(dirname "$0")/.."
 apps/install_packages.sh libbz2-dev liblzma-dev liblz4-dev libzstd-dev binutils
 
-# ---- A static libarchive in the place of the shared one, which needs functions of a newer C library
+# ---- A static libarchive, because the shared one needs functions of a later C library
 # Debian compiles static libraries for programs. In a shared library they can use functions of the C library but none of its variables, so
-# libbz2 gets variables of its own for stderr and the like.
+# libbz2 gets its own variables for stderr and the like.
 found() { g++ -print-file-name="$1"; }
 static=("$(found libarchive.a)" "$(found libbz2.a)" "$(found liblzma.a)" "$(found liblz4.a)" "$(found libzstd.a)" "$(found libz.a)")
 bzip2=$build/static/libbz2.a
@@ -35,11 +35,11 @@ rm -rf "$made" "$made.tar.gz"
 cmake --install "$build" --prefix "$made" --strip >/dev/null
 rm -r "$made"/{include,lib/cmake,lib/libricci.a,share/ricci/examples}  # the library for other projects
 
-# ---- The shared libraries that are left, and the licences of all
+# ---- The remaining shared libraries, and all licences
 mapfile -t carried < <(ldd "$made"/bin/* | awk -v own="$made/" '$2 == "=>" && index($3, own) != 1 { print $3 }' | sort -u |
   grep -vE '/(libc|libm|libstdc\+\+|libgcc_s)\.so')
 cp -L "${carried[@]}" "$made/lib"
-# ricci uses only the properties of characters and their normal forms, which are in libicuuc itself. Zeros replace ICU's 30 MB of data.
+# Zeros replace ICU's 30 MB of data, because ricci uses only properties and normal forms of characters, and libicuuc has those itself.
 data=$(basename "$made"/lib/libicudata.so.*)
 echo "extern \"C\" const char icudt${data##*.}_dat[64] = {};" |
   g++ -shared -fPIC -nostdlib -w -x c++ - -Wl,-soname,"$data" -o "$made/lib/$data"
@@ -53,7 +53,7 @@ done
 too_new='\*UND\*.*\((GLIBC_2\.(3[6-9]|[4-9][0-9])|GLIBCXX_3\.4\.(3[1-9]|[4-9][0-9]))\)'
 for file in "$made"/bin/* "$made"/lib/*; do
   needed=$(objdump -T "$file" | grep -E "$too_new" | awk 'NR == 1 { print $NF, $(NF - 1) }') || true
-  [ -z "$needed" ] || { echo "package.sh: ${file##*/} needs $needed, which Ubuntu 22.04 has not" >&2; exit 1; }
+  [ -z "$needed" ] || { echo "package.sh: ${file##*/} needs $needed, which Ubuntu 22.04 does not have" >&2; exit 1; }
 done
 tar -C "$build" --owner=0 --group=0 --sort=name -czf "$made.tar.gz" "$name"
 echo "$made.tar.gz: $(($(stat -c %s "$made.tar.gz") / 1000000)) MB"

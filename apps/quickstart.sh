@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh clone to a trained model: installs what is missing, builds, trains a small character-level GPT on the text
-# of this project for about two minutes, and prints its validation loss and a sample.
+# From a fresh clone to a trained model: installs the missing packages, builds, trains a small character-level GPT on the text of this
+# project (2 to 7 minutes on two cores), and prints its validation loss and a sample.
 #   apps/quickstart.sh [key=value ...]      overrides for the run, such as steps=200
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac

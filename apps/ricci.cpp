@@ -1,5 +1,6 @@
-// ricci: the programs by one name. Without a word it lists them, `ricci train run.yaml` is `ricci-train run.yaml`, `ricci help train`
-// is `ricci-train --help`, and `ricci runs` is `ricci-plot --list`. The programs are beside it.
+// ricci: one name for all programs, because one name is easier to remember than twelve. Without a word it lists them; `ricci train
+// run.yaml` is `ricci-train run.yaml`, `ricci help train` is `ricci-train --help`, and `ricci runs` is `ricci-plot --list`. It finds the
+// programs in its own folder.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -41,7 +42,7 @@ std::string list() {
   return text;
 }
 
-// Becomes the program; returns only where that fails.
+// Replaces this process with the program. Error: it cannot be started.
 int start(const std::string& name, const std::vector<std::string>& arguments) {
   const std::string program = folder() / ("ricci-" + name);
   std::vector<char*> words{const_cast<char*>(program.c_str())};

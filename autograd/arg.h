@@ -1,5 +1,5 @@
-// The argument of a public op: a tensor, and the place in the source that passed it. Made implicitly, so that every op,
-// operators included, can name its caller when its backward finds something wrong.
+// The argument of a public op: a tensor, and the place in the source that passed it. Tensors and parameters convert to Args implicitly, so
+// every op, operators included, can name its caller; otherwise an error in its backward would only show the call of backward.
 #pragma once
 #include "autograd/parameter.h"
 #include "core/tensor.h"
@@ -8,8 +8,7 @@ namespace ricci {
 
 struct Arg : Tensor {
   Arg(const Tensor& t, CallSite where = {}) : Tensor(t), site(where) {}
-  // While a tape records: a leaf on it, unless the parameter is frozen.
-  Arg(const Parameter& p, CallSite where = {});
+  Arg(const Parameter& p, CallSite where = {});  // while a tape records, it gets a slot there, unless it is frozen
   CallSite site;
 };
 

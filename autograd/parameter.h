@@ -1,4 +1,5 @@
-// A tensor that training changes, with the properties that its module gives it.
+// A tensor that training changes. Its module (models/layers/) also gives it a role and says how its first values are drawn, because then
+// the optimizer and the initialisation need no list of names.
 #pragma once
 #include <string>
 
@@ -6,42 +7,38 @@
 
 namespace ricci {
 
-// The role of a parameter in the formula that reads it.
 enum class Role : uint8_t {
-  matrix,  // a linear map, or any other weights that multiply the input
+  matrix,  // a linear map, or other weights that multiply the input
   bias,    // is added
   gain,    // multiplies element by element: the weight of a norm
-  table,   // rows are picked: embeddings
+  table,   // an op picks rows: embeddings
 };
 
-// Where 1 is added to its first values: the diagonals of matrices [.. k k], or of triangles of such matrices that are
-// packed row by row.
+// Adds 1 to some of the first values, because some matrices start near the identity: on the diagonals of matrices [.. k k], or of upper or
+// lower triangles of such matrices, packed row by row.
 enum class Diagonal : uint8_t { none, of_matrices, of_packed_upper, of_packed_lower };
 
-// The way in which its first values are drawn.
 struct Init {
   enum class Kind : uint8_t { constant, normal, uniform } kind = Kind::constant;
-  double value = 0;  // the constant; the standard deviation, with mean 0; the bound of [-bound, bound)
+  double value = 0;  // the constant; or the standard deviation, with mean 0; or the bound of [-bound, bound)
   Diagonal diagonal = Diagonal::none;
 };
 
-// `path` is its name in a checkpoint: blocks.0.mixer.qkv.weight.
 struct Parameter {
   Tensor value{};
-  mutable Tensor grad{};  // the sum of gradients since it was last cleared, f32 beside a master; empty if none arrived
-  std::string path{};
+  mutable Tensor grad{};  // the sum of the gradients since it was last cleared; empty if none arrived. A forward takes const parameters
+  std::string path{};     // its name in a checkpoint: blocks.0.mixer.qkv.weight
   Role role = Role::matrix;
   Init init{};
-  Tensor master{};  // f32. In training the optimizer updates it, and a bf16 value is its rounding; empty for other values
-
-  bool frozen = false;  // a constant while others are trained: no tape records it, no gradient reaches it
+  // Training in bf16 updates this f32 copy, and value is its rounding, because small updates would be lost in bf16. Empty otherwise.
+  Tensor master{};
+  bool frozen = false;  // not trained: no tape records it, and it gets no gradient
 
   const Tensor& unrounded() const { return master ? master : value; }
-  // In which gradients are added up.
-  Dtype sum_dtype() const { return master ? Dtype::f32 : value.dtype(); }
+  Dtype sum_dtype() const { return master ? Dtype::f32 : value.dtype(); }  // the dtype of grad
 };
 
-// A tensor that belongs to a model as its parameters do, but that is computed and not trained: fixed positions.
+// A tensor that belongs to a model but is computed and not trained: fixed positions.
 struct Constant {
   Tensor value{};
 };

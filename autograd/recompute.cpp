@@ -1,31 +1,15 @@
-// Recomputation: the forward runs without a tape, the backward replays it on an inner one.
+// The forward runs f without a tape. The backward runs f again on an inner tape and walks that, because only then the activations are
+// there.
 #include "autograd/recompute.h"
 
-#include "autograd/random.h"
 #include "autograd/record.h"
+#include "core/philox.h"
 
 namespace ricci {
 namespace {
 
-class RestoreRandomState {
- public:
-  RestoreRandomState() : state_(random_state()) {}
-  ~RestoreRandomState() { set_random_state(state_); }
-  RestoreRandomState(const RestoreRandomState&) = delete;
-  RestoreRandomState& operator=(const RestoreRandomState&) = delete;
-
- private:
-  RandomState state_;
-};
-
-std::vector<Tensor> detached(const std::vector<Arg>& inputs) {
-  std::vector<Tensor> tensors;
-  for (const Arg& input : inputs) tensors.push_back(input.detached());
-  return tensors;
-}
-
-// Adds an input that is on the tape, an integer tensor without elements. Otherwise the op would not be recorded if no other input is on
-// the tape, and the parameters inside f would get no gradients.
+// Adds an input that is on the tape, an integer tensor without elements. Otherwise the op would not be recorded if all other inputs are
+// constants, and the parameters inside f would get no gradients.
 std::vector<Arg> anchored(std::vector<Arg> inputs) {
   if (Tape* const tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));
   return inputs;
@@ -33,8 +17,8 @@ std::vector<Arg> anchored(std::vector<Arg> inputs) {
 
 TapeOptions recording_options() { return Tape::recording() ? Tape::recording()->options() : TapeOptions{}; }
 
-// f(inputs) without a trace on any tape. To find the op that makes a NaN, f is recorded nevertheless, on a tape that ends with the call:
-// an op only looks at its result while it is recorded.
+// f(inputs), not recorded. A tape that looks for NaN is an exception, because results are only checked when they are recorded: it records f
+// on a tape that ends with the call.
 template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, TapeOptions options) {
   if (!options.find_nonfinite) {
     const NoTape unrecorded;
@@ -45,15 +29,15 @@ template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, 
   return f(inputs);
 }
 
-// State that the second run of f needs beside its inputs.
+// The state that the second run of f needs in addition to its inputs.
 struct Replay {
   RandomState random;
   TapeOptions tape;
 };
 
-// Runs f again and returns the gradients of its inputs and an empty one for the anchor.
+// Runs f again and returns the gradients of its inputs, and an empty one for the anchor.
 template <class F> Grads replay(const F& f, const Replay& how, std::vector<Tensor> inputs, const std::vector<Tensor>& dys) {
-  const RestoreRandomState restore;
+  const SavedRandomState now;
   set_random_state(how.random);
   Tape tape(how.tape);
   std::vector<bool> watched;
@@ -61,14 +45,14 @@ template <class F> Grads replay(const F& f, const Replay& how, std::vector<Tenso
     watched.push_back(inputs[i].dtype() != Dtype::i64 && wants_gradient(static_cast<int>(i)));
     if (watched[i]) inputs[i] = tape.watch(inputs[i], gradient_dtype(static_cast<int>(i)));
   }
-  std::vector<Tensor> ys, dys_of_them;
+  std::vector<Tensor> ys, dys_of_ys;
   const std::vector<Tensor> results = f(inputs);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!tape.has(results[i])) continue;
     ys.push_back(results[i]);
-    dys_of_them.push_back(dys[i]);
+    dys_of_ys.push_back(dys[i]);
   }
-  tape.backward(ys, dys_of_them);
+  tape.backward(ys, dys_of_ys);
   Grads gradients;
   for (size_t i = 0; i < inputs.size(); ++i) gradients.push_back(watched[i] ? tape.gradient_of(inputs[i]) : Tensor());
   gradients.emplace_back();
@@ -81,7 +65,7 @@ using One = std::function<Tensor(const std::vector<Tensor>&)>;
 using Two = std::function<std::array<Tensor, 2>(const std::vector<Tensor>&)>;
 
 Tensor recompute(const One& f, const std::vector<Arg>& inputs) {
-  const std::vector<Tensor> kept = detached(inputs);
+  const std::vector<Tensor> kept = as_kept(std::vector<Tensor>(inputs.begin(), inputs.end()));
   const RandomState random = random_state();
   const Tensor y = call_unrecorded(f, kept, recording_options());
   const Replay how{random, recording_options()};
@@ -92,7 +76,7 @@ Tensor recompute(const One& f, const std::vector<Arg>& inputs) {
 }
 
 std::array<Tensor, 2> recompute(const Two& f, const std::vector<Arg>& inputs) {
-  const std::vector<Tensor> kept = detached(inputs);
+  const std::vector<Tensor> kept = as_kept(std::vector<Tensor>(inputs.begin(), inputs.end()));
   const RandomState random = random_state();
   const std::array<Tensor, 2> ys = call_unrecorded(f, kept, recording_options());
   const Replay how{random, recording_options()};

@@ -1,37 +1,35 @@
-// The tape that records on this thread, and the tapes that still wait for their backward.
+// Which tape records on this thread? Tapes and NoTapes form a stack, and the innermost one decides, because one can be needed while another
+// is alive: an evaluation in the middle of training records nothing, and recompute() (autograd/recompute.h) records on a second tape.
 #pragma once
-#include <cstdint>
 
 namespace ricci {
 
 class Tape;
 
-// Tapes and NoTapes form a stack: the youngest one alive decides what happens to the ops of this thread. They may end in any
-// order, each on the thread that made it.
 class RecordingScope {
  public:
-  static Tape* tape();  // the tape of the youngest scope alive on this thread; null if nothing is recorded
+  static Tape* tape() { return innermost_ ? innermost_->tape_ : nullptr; }  // null: nothing is recorded
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
 
  protected:
-  explicit RecordingScope(Tape* tape);  // with a null pointer nothing is recorded as long as it is the youngest
-  ~RecordingScope();
+  explicit RecordingScope(Tape* tape) : tape_(tape), outer_(innermost_) { innermost_ = this; }
+  ~RecordingScope() {  // scopes can end in any order, each on the thread that made it
+    RecordingScope** link = &innermost_;
+    while (*link != this) link = &(*link)->outer_;
+    *link = outer_;
+  }
 
  private:
+  static inline constinit thread_local RecordingScope* innermost_ = nullptr;
   Tape* tape_;
-  RecordingScope* older_;
+  RecordingScope* outer_;
 };
 
-// While it lives, nothing is recorded on this thread: evaluation in the middle of training.
+// While it is alive, nothing is recorded on this thread.
 class NoTape : private RecordingScope {
  public:
   NoTape() : RecordingScope(nullptr) {}
 };
-
-// A tape whose backward has not ended is open, on whatever thread it is: its tensors still expect a gradient.
-uint32_t open_tape();              // the number of a new tape; the first is 1
-void close_tape(uint32_t number);  // again has no effect
-bool is_open(uint32_t number);
 
 }  // namespace ricci

@@ -1,5 +1,10 @@
+// Ops run after the ops they read, so walking the list backwards visits every node after all its users: no sorting is needed.
+// A value that many ops read gets a gradient from each of them. They are added up, because the derivative of a sum is the sum of the
+// derivatives.
 #include "autograd/tape.h"
 
+#include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,190 +17,64 @@
 namespace ricci {
 namespace {
 
-thread_local const Node* differentiating = nullptr;
-thread_local Tape* walking = nullptr;  // the tape that `differentiating` is on
-
 std::string place(const char* op, const CallSite& site) {
   return std::string(op) + " (" + site.file + ":" + std::to_string(site.line) + ")";
 }
 std::string place(const Node& node) { return place(node.op, node.site); }
 
-int64_t bytes_of(const std::vector<Tensor>& tensors) {
+// The node that runs its backward on this thread, and its tape. recompute() runs the backward of an inner tape inside the backward of an
+// op, so the outer ones come back at the end.
+struct Current {
+  Tape* tape = nullptr;
+  const Node* node = nullptr;
+};
+thread_local Current current;
+class Running {
+ public:
+  Running(Tape& tape, const Node& node) : outer_(std::exchange(current, {&tape, &node})) {}
+  ~Running() { current = outer_; }
+  Running(const Running&) = delete;
+
+ private:
+  Current outer_;
+};
+
+void close_tape(uint32_t id);
+// Closes a tape at the end of its backward, also if that fails: from then on its tensors are constants for other tapes.
+struct Closing {
+  uint32_t id;
+  ~Closing() { close_tape(id); }
+};
+
+template <class Tensors> int64_t bytes_of(const Tensors& tensors) {
   int64_t bytes = 0;
   for (const Tensor& t : tensors) bytes += t ? t.bytes() : 0;
   return bytes;
 }
 
-// The op whose backward runs, and its tape. They are saved and restored, because recompute() runs the backward of an inner tape inside
-// the backward of an op.
-class Differentiating {
- public:
-  Differentiating(const Node& node, Tape& tape)
-      : outer_(std::exchange(differentiating, &node)), outer_tape_(std::exchange(walking, &tape)) {}
-  ~Differentiating() {
-    differentiating = outer_;
-    walking = outer_tape_;
-  }
-  Differentiating(const Differentiating&) = delete;
-  Differentiating& operator=(const Differentiating&) = delete;
-
- private:
-  const Node* outer_;
-  Tape* outer_tape_;
-};
-
-// Closes a tape at the end of its backward, whether it succeeds or not.
-struct Closing {
-  uint32_t number;
-  ~Closing() { close_tape(number); }
-};
-
 }  // namespace
 
-Arg::Arg(const Parameter& p, CallSite where)
-    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site(where) {}
+// ---- Backward
 
-void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs) {
-  int64_t bytes = 0;
-  for (const Arg& x : inputs) bytes += x ? x.bytes() : 0;
-  for (size_t i = 0; i < outputs; ++i) bytes += ys[i].bytes();
-  trace::end(op, "", ys[0].device(), bytes);
+void Tape::backward(const Tensor& loss, const Tensor& dloss) {
+  if (!dloss && loss.size() != 1) fail("backward: the loss must be a scalar, got {}", {show(loss.shape())});
+  Tensor start = dloss;
+  if (!dloss) fill(start = like(loss.detached()), 1);
+  backward(std::vector<Tensor>{loss}, {start});
 }
 
-Tape::Tape(TapeOptions options) : RecordingScope(this), id_(open_tape()), options_(options) { trace::end("before the tape"); }
-
-Tape::~Tape() { close_tape(id_); }
-
-bool wants_gradient(int input) { return differentiating->inputs[static_cast<size_t>(input)] >= 0; }
-
-Tensor take_gradient(int input) { return walking->take_gradient(*differentiating, input); }
-
-Dtype gradient_dtype(int input) { return walking->gradient_dtype(*differentiating, input); }
-
-size_t Tape::slot_of(const Node& node, int input) const {
-  const int slot = node.inputs[static_cast<size_t>(input)];
-  if (slot < 0) fail("backward of {}: it asks about the gradient of input {}, which is a constant", {place(node), input});
-  return static_cast<size_t>(slot);
-}
-
-Dtype Tape::gradient_dtype(const Node& node, int input) const { return slots_[slot_of(node, input)].sum_dtype; }
-
-Tensor Tape::take_gradient(const Node& node, int input) {
-  Slot& slot = slots_[slot_of(node, input)];
-  Tensor& total = slot.parameter ? slot.parameter->grad : slot.grad;
-  return total && total.unique() ? std::move(total) : Tensor();
-}
-
-void throw_no_backward(const Node& node) { fail("backward of {}: this op has no backward", {place(node)}); }
-
-Tensor Tape::add_slot(const Tensor& t, Dtype sums, const Parameter* parameter) {
-  Tensor on_tape = t;
-  on_tape.tape_ = id_;
-  on_tape.slot_ = static_cast<int32_t>(slots_.size());
-  slots_.push_back({t.shape(), t.dtype(), sums, t.device(), parameter, false, {}});
-  return on_tape;
-}
-
-Tensor Tape::leaf(const Parameter& p) { return add_slot(p.value, p.sum_dtype(), &p); }
-
-Tensor Tape::watch(const Tensor& t, Dtype sums) {
-  Tensor leaf = add_slot(t, sums);
-  slots_.back().watched = true;
-  return leaf;
-}
-
-Tensor Tape::gradient_of(const Tensor& watched) const {
-  if (!has(watched) || !slots_[static_cast<size_t>(watched.slot_)].watched)
-    fail("gradient_of: {} is not watched by this tape", {show(watched.shape())});
-  const Tensor& grad = slots_[static_cast<size_t>(watched.slot_)].grad;
-  return grad ? grad : zeros(watched.shape(), gradient_dtype(watched), watched.device());
-}
-
-bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
-  bool found = false;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Arg& x = inputs[i];
-    found |= has(x);
-    if (x.tape_ == 0 || has(x) || x.dtype() == Dtype::i64 || !is_open(x.tape_)) continue;
-    fail("{}: input {} {} is recorded on another tape, whose backward has not ended: its gradient would be lost here; detached() gives it "
-         "up",
-        {place(op, x.site), i, show(x.shape())});
+void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
+  if (used_) fail("backward: already called on this tape; the tensors it kept are freed");
+  if (ys.size() != dys.size()) fail("backward: {} outputs, but {} gradients of them", {ys.size(), dys.size()});
+  const NoTape unrecorded;
+  for (size_t i = 0; i < ys.size(); ++i) check_start(ys[i], dys[i]);
+  for (size_t i = 0; i < ys.size(); ++i) add_gradient(slot(ys[i].slot_), dys[i]);
+  used_ = true;
+  const Closing closing{id_};
+  while (!nodes_.empty()) {
+    run_backward(*nodes_.back());
+    nodes_.pop_back();  // frees its kept tensors
   }
-  return found;
-}
-
-void Tape::push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs) {
-  if (used_) fail("{}: recorded on a tape after its backward", {node->op});
-  node->site = begin->site;
-  Dtype sums_of_moved = begin->dtype();
-  for (const Arg* x = begin; x != end; ++x) {
-    node->inputs.push_back(has(*x) ? x->slot_ : -1);
-    if (gradient_dtype(*x) != x->dtype()) sums_of_moved = gradient_dtype(*x);
-  }
-  for (size_t i = 0; i < outputs; ++i) {
-    if (options_.find_nonfinite) check_finite(*node, first_output[i], "its result");
-    first_output[i] = add_slot(first_output[i], node->moves ? sums_of_moved : first_output[i].dtype());
-    node->outputs.push_back(first_output[i].slot_);
-  }
-  nodes_.push_back(std::move(node));
-}
-
-void Tape::check_finite(const Node& node, const Tensor& t, const char* what) const {
-  if (t.dtype() == Dtype::i64 || !t) return;
-  if (const int64_t bad = count_nonfinite(t)) fail("{}: {} of {} elements of {} are NaN or infinite", {place(node), bad, t.size(), what});
-}
-
-void Tape::accept(const Node& node, size_t input, Tensor gradient) {
-  if (node.inputs[input] < 0) return;
-  Slot& slot = slots_[static_cast<size_t>(node.inputs[input])];
-  if (slot.dtype == Dtype::i64) return;
-  if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
-  const bool wide = slot.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;
-  if ((gradient.dtype() != slot.dtype && !wide) || gradient.device() != slot.device)
-    fail("backward of {}: the gradient of input {} is {} on {}, the input {} on {}",
-        {place(node), input, name_of(gradient.dtype()), name_of(gradient.device()), name_of(slot.dtype), name_of(slot.device)});
-  if (!(gradient.shape() == slot.shape)) gradient = sum_to(gradient, slot.shape, wide ? gradient.dtype() : slot.sum_dtype);
-  if (wide) gradient = convert(gradient, slot.sum_dtype);
-  if (options_.find_nonfinite) check_finite(node, gradient, "a gradient it returned");
-  Tensor& total = slot.parameter ? slot.parameter->grad : slot.grad;
-  if (!total) {
-    total = convert(gradient.detached(), slot.sum_dtype);
-  } else {
-    if (!total.unique()) {
-      Tensor own = like(total);
-      copy(own, total);
-      total = own;
-    }
-    add_to(total, gradient);
-  }
-}
-
-void Tape::run_backward(Node& node) {
-  std::vector<Tensor> dys;
-  bool reached = false;
-  for (int output : node.outputs) {
-    dys.push_back(std::move(slots_[static_cast<size_t>(output)].grad));
-    slots_[static_cast<size_t>(output)].grad = {};
-    reached |= static_cast<bool>(dys.back());
-  }
-  if (!reached) return;
-  if (const Tensor* t = node.changed())
-    fail("backward of {}: a tensor {} it kept was changed at {}:{} after the forward",
-        {place(node), show(t->shape()), t->storage()->writer_file, t->storage()->writer_line});
-  const Differentiating now(node, *this);
-  for (size_t i = 0; i < dys.size(); ++i) {
-    const Slot& slot = slots_[static_cast<size_t>(node.outputs[i])];
-    if (!dys[i] && slot.dtype != Dtype::i64) dys[i] = zeros(slot.shape, slot.dtype, slot.device);
-  }
-  int64_t bytes = trace::enabled ? node.kept_bytes() + bytes_of(dys) : 0;
-  Grads gradients = node.backward(dys);
-  if (trace::enabled) bytes += bytes_of(gradients);
-  if (gradients.size() != node.inputs.size())
-    fail("backward of {}: {} gradients for {} inputs", {place(node), gradients.size(), node.inputs.size()});
-  dys.clear();
-  const Device device = slots_[static_cast<size_t>(node.outputs[0])].device;
-  for (size_t i = 0; i < gradients.size(); ++i) accept(node, i, std::move(gradients[i]));
-  trace::end(node.op, "backward", device, bytes);
 }
 
 // Error: dy does not fit y, or y is not on this tape.
@@ -207,82 +86,234 @@ void Tape::check_start(const Tensor& y, const Tensor& dy) const {
       {name_of(dy.dtype()), show(dy.shape()), name_of(dy.device()), name_of(y.dtype()), show(y.shape()), name_of(y.device())});
 }
 
-void Tape::backward(const Tensor& loss, const Tensor& dloss) {
-  if (!dloss && loss.size() != 1) fail("backward: the loss must be a scalar, got {}", {show(loss.shape())});
-  Tensor start = dloss;
-  if (!dloss) fill(start = like(loss.detached()), 1);
-  backward(std::vector<Tensor>{loss}, {start});
+void Tape::run_backward(const Node& node) {
+  const Running running(*this, node);
+  std::vector<Tensor> dys = take_output_gradients(node);
+  if (dys.empty()) return;
+  if (const Tensor* t = node.changed())
+    fail("backward of {}: a tensor {} it kept was changed at {}:{} after the forward",
+        {place(node), show(t->shape()), t->storage()->writer_file, t->storage()->writer_line});
+  int64_t bytes = trace::enabled ? node.kept_bytes() + bytes_of(dys) : 0;
+  Grads gradients = node.backward(dys);
+  if (trace::enabled) bytes += bytes_of(gradients);
+  if (gradients.size() != node.inputs.size())
+    fail("backward of {}: {} gradients for {} inputs", {place(node), gradients.size(), node.inputs.size()});
+  dys.clear();
+  for (size_t i = 0; i < gradients.size(); ++i) accept(node, i, std::move(gradients[i]));
+  trace::end(node.op, "backward", slot(node.outputs[0]).device, bytes);
 }
 
-void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
-  if (used_) fail("backward: already called on this tape; what it kept is freed");
-  if (ys.size() != dys.size()) fail("backward: {} outputs, but {} gradients of them", {ys.size(), dys.size()});
-  const NoTape unrecorded;
-  for (size_t i = 0; i < ys.size(); ++i) check_start(ys[i], dys[i]);
-  for (size_t i = 0; i < ys.size(); ++i) {
-    const Tensor &y = ys[i], &dy = dys[i];
-    Tensor& grad = slots_[static_cast<size_t>(y.slot_)].grad;
-    if (!grad) {
-      grad = convert(dy.detached(), gradient_dtype(y));
-    } else {  // the same value is asked for twice
-      const Tensor sum = like(grad);
-      copy(sum, grad);
-      add_to(sum, dy);
-      grad = sum;
-    }
+// The gradients of the node's outputs, zeros for outputs that the walk did not reach. None if it reached no output.
+std::vector<Tensor> Tape::take_output_gradients(const Node& node) {
+  std::vector<Tensor> dys;
+  for (int output : node.outputs) dys.push_back(std::exchange(slot(output).grad, {}));
+  if (std::none_of(dys.begin(), dys.end(), [](const Tensor& dy) { return bool(dy); })) return {};
+  for (size_t i = 0; i < dys.size(); ++i) {
+    const Slot& y = slot(node.outputs[i]);
+    if (!dys[i] && y.dtype != Dtype::i64) dys[i] = zeros(y.shape, y.dtype, y.device);
   }
-  used_ = true;
-  const Closing closing{id_};
-  while (!nodes_.empty()) {
-    run_backward(*nodes_.back());
-    nodes_.pop_back();
-  }
+  return dys;
 }
 
-int64_t Tape::kept_bytes() const {
+// Takes the gradient of one input that a backward returned.
+void Tape::accept(const Node& node, size_t input, Tensor gradient) {
+  if (node.inputs[input] < 0 || slot(node.inputs[input]).dtype == Dtype::i64) return;
+  Slot& x = slot(node.inputs[input]);
+  check_gradient(node, input, x, gradient);
+  gradient = fit(gradient, x);
+  if (options_.find_nonfinite) check_finite(node, gradient, "a gradient it returned");
+  add_gradient(x, gradient);
+}
+
+// A backward can return f32 for a bf16 input, because its long sum is then rounded only once.
+void Tape::check_gradient(const Node& node, size_t input, const Slot& x, const Tensor& gradient) {
+  if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
+  const bool is_wide = x.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;
+  if ((gradient.dtype() == x.dtype || is_wide) && gradient.device() == x.device) return;
+  fail("backward of {}: the gradient of input {} is {} on {}, the input {} on {}",
+      {place(node), input, name_of(gradient.dtype()), name_of(gradient.device()), name_of(x.dtype), name_of(x.device)});
+}
+
+// The gradient in the shape and dtype of the slot's sum. If the op broadcast its input, every copy of an element has a gradient, and the
+// element gets their sum.
+Tensor Tape::fit(Tensor gradient, const Slot& x) {
+  const bool is_wide = gradient.dtype() != x.dtype;
+  if (!(gradient.shape() == x.shape)) gradient = sum_to(gradient, x.shape, is_wide ? gradient.dtype() : x.sum_dtype);
+  return is_wide ? convert(gradient, x.sum_dtype) : gradient;
+}
+
+void Tape::add_gradient(Slot& x, const Tensor& gradient) {
+  Tensor& total = x.total();
+  if (!total) {
+    total = convert(gradient.detached(), x.sum_dtype);
+    return;
+  }
+  if (total.storage()->is_shared()) {  // with the gradient of another value, for example after y = a + b
+    const Tensor shared = total;
+    copy(total = like(shared), shared);
+  }
+  add_to(total, gradient);
+}
+
+void Tape::check_finite(const Node& node, const Tensor& t, const char* role) const {
+  if (t.dtype() == Dtype::i64 || !t) return;
+  if (const int64_t bad = count_nonfinite(t)) fail("{}: {} of {} elements of {} are NaN or infinite", {place(node), bad, t.size(), role});
+}
+
+// ---- Recording
+
+namespace {
+
+// The ids of the tapes, of all threads, that still wait for the end of their backward: their tensors expect a gradient.
+std::mutex lock;  // guards last_id and open_tapes
+uint32_t last_id = 0;
+std::vector<uint32_t>& open_tapes() {
+  static std::vector<uint32_t>& all = *new std::vector<uint32_t>;  // outlives every tape
+  return all;
+}
+uint32_t open_tape() {
+  const std::lock_guard locked(lock);
+  return open_tapes().emplace_back(++last_id);
+}
+void close_tape(uint32_t id) {
+  const std::lock_guard locked(lock);
+  std::erase(open_tapes(), id);
+}
+bool is_open(uint32_t id) {
+  const std::lock_guard locked(lock);
+  return std::find(open_tapes().begin(), open_tapes().end(), id) != open_tapes().end();
+}
+
+}  // namespace
+
+Tape::Tape(TapeOptions options) : RecordingScope(this), id_(open_tape()), options_(options) { trace::end("before the tape"); }
+
+Tape::~Tape() { close_tape(id_); }
+
+Arg::Arg(const Parameter& p, CallSite where) : Tensor(p.value), site(where) {
+  Tape* const tape = Tape::recording();
+  if (tape && p.value && !p.frozen) Tensor::operator=(tape->add_slot(p.value, p.sum_dtype(), &p));
+}
+
+Tensor Tape::add_slot(const Tensor& t, Dtype sums, const Parameter* parameter) {
+  Tensor on_tape = t;
+  on_tape.tape_ = id_;
+  on_tape.slot_ = static_cast<int32_t>(slots_.size());
+  slots_.push_back({t.shape(), t.dtype(), sums, t.device(), parameter});
+  return on_tape;
+}
+
+bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
+  bool found = false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Arg& x = inputs[i];
+    found |= has(x);
+    if (x.tape_ == 0 || has(x) || x.dtype() == Dtype::i64 || !is_open(x.tape_)) continue;
+    fail("{}: input {} {} is recorded on another tape that still waits for its backward: its gradient would be lost here; "
+         "detached() gives it up",
+        {place(op, x.site), i, show(x.shape())});
+  }
+  return found;
+}
+
+void Tape::push(std::unique_ptr<Node> node, const std::vector<Arg>& inputs, std::span<Tensor> outputs) {
+  if (used_) fail("{}: recorded on a tape after its backward", {node->op});
+  node->site = inputs[0].site;
+  node->each_kept([&](const Tensor& t) { node->versions.push_back(t ? t.storage()->version : 0); });
+  Dtype sums_of_moved = inputs[0].dtype();
+  for (const Arg& x : inputs) {
+    node->inputs.push_back(has(x) ? x.slot_ : -1);
+    if (gradient_dtype(x) != x.dtype()) sums_of_moved = gradient_dtype(x);
+  }
+  for (Tensor& y : outputs) {
+    if (options_.find_nonfinite) check_finite(*node, y, "its result");
+    y = add_slot(y, node->moves ? sums_of_moved : y.dtype());
+    node->outputs.push_back(y.slot_);
+  }
+  nodes_.push_back(std::move(node));
+}
+
+Tensor Tape::watch(const Tensor& t, std::optional<Dtype> sums) {
+  Tensor watched = add_slot(t, sums.value_or(t.dtype()));
+  slots_.back().watched = true;
+  return watched;
+}
+
+Tensor Tape::gradient_of(const Tensor& watched) const {
+  if (!has(watched) || !slot(watched.slot_).watched) fail("gradient_of: {} is not watched by this tape", {show(watched.shape())});
+  const Tensor& grad = slot(watched.slot_).grad;
+  return grad ? grad : zeros(watched.shape(), gradient_dtype(watched), watched.device());
+}
+
+// ---- Questions of a backward that runs (autograd/record.h)
+
+bool wants_gradient(int input) { return current.node->inputs[static_cast<size_t>(input)] >= 0; }
+
+Tape::Slot& Tape::slot_of_input(const Node& node, int input) {
+  const int number = node.inputs[static_cast<size_t>(input)];
+  if (number < 0) fail("backward of {}: asked for the gradient of input {}, but that input is a constant", {place(node), input});
+  return slot(number);
+}
+
+Dtype gradient_dtype(int input) { return current.tape->slot_of_input(*current.node, input).sum_dtype; }
+
+Tensor take_gradient(int input) {
+  Tape::Slot& x = current.tape->slot_of_input(*current.node, input);
+  Tensor& total = x.total();
+  return total && !total.storage()->is_shared() ? std::move(total) : Tensor();
+}
+
+void fail_no_backward(const Node& node) { fail("backward of {}: this op has no backward", {place(node)}); }
+
+// ---- Reports
+
+int64_t Node::kept_bytes() const {
   int64_t bytes = 0;
-  for (const auto& node : nodes_) bytes += node->kept_bytes();
+  each_kept([&](const Tensor& t) { bytes += t ? t.bytes() : 0; });
   return bytes;
 }
 
-std::vector<const char*> Tape::op_names() const {
-  std::vector<const char*> names;
-  for (const auto& node : nodes_) names.push_back(node->op);
-  return names;
+const Tensor* Node::changed() const {
+  const Tensor* found = nullptr;
+  size_t i = 0;
+  each_kept([&](const Tensor& t) {
+    const uint64_t before = versions[i++];
+    if (!found && t && t.storage()->version != before) found = &t;
+  });
+  return found;
 }
 
-void Tape::each_node(const std::function<void(const Node&)>& f) const {
-  for (const auto& node : nodes_) f(*node);
-}
-
-void Tape::each_held(const Visit& visit) const {
-  for (const Slot& slot : slots_) {
-    visit(slot.grad, HeldFor::gradients);
-    if (!slot.parameter) continue;
-    visit(slot.parameter->value, HeldFor::parameters);
-    visit(slot.parameter->grad, HeldFor::gradients);
+void Tape::each_tensor(const Visit& visit) const {
+  for (const Slot& x : slots_) {
+    visit(x.grad, HeldFor::gradients);
+    if (!x.parameter) continue;
+    visit(x.parameter->value, HeldFor::parameters);
+    visit(x.parameter->grad, HeldFor::gradients);
   }
   for (const auto& node : nodes_) node->each_kept([&](const Tensor& t) { visit(t, HeldFor::activations); });
 }
 
-std::string Tape::doing() const {
-  if (differentiating) return "in the backward of " + place(*differentiating);
+std::string Tape::current_work() const {
+  if (current.node) return "in the backward of " + place(*current.node);
   return nodes_.empty() ? "" : "after " + place(*nodes_.back());
 }
 
 void Tape::print(std::FILE* file) const {
   for (const auto& node : nodes_) {
-    std::string line, inputs;
-    for (int output : node->outputs)
-      line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
+    std::string outputs, inputs;
+    for (int output : node->outputs) outputs += (outputs.empty() ? "%" : ", %") + std::to_string(output) + show(slot(output).shape);
     for (int input : node->inputs) {
-      const Parameter* p = input < 0 ? nullptr : slots_[static_cast<size_t>(input)].parameter;
-      const std::string slot = p && !p->path.empty() ? p->path : "%" + std::to_string(input);
-      inputs += " " + (input < 0 ? "constant" : slot);
+      const Parameter* p = input < 0 ? nullptr : slot(input).parameter;
+      const std::string name = p && !p->path.empty() ? p->path : "%" + std::to_string(input);
+      inputs += " " + (input < 0 ? "constant" : name);
     }
-    std::fprintf(
-        file, "%-24s %-22s <-%s   keeps %lld bytes\n", line.c_str(), node->op, inputs.c_str(), static_cast<long long>(node->kept_bytes()));
+    std::fprintf(file, "%-24s %-22s <-%s   keeps %lld bytes\n", outputs.c_str(), node->op, inputs.c_str(),
+        static_cast<long long>(node->kept_bytes()));
   }
+}
+
+void trace_forward(const char* op, const std::vector<Arg>& inputs, std::span<const Tensor> outputs) {
+  trace::end(op, "", outputs[0].device(), bytes_of(inputs) + bytes_of(outputs));
 }
 
 }  // namespace ricci

@@ -1,10 +1,23 @@
-// The tape: one Node per recorded op, in the order they ran. backward() goes from the end to the start (drawing: last lines).
-//   Tape tape;                         records from here on this thread; no tape alive = inference
-//   Tensor loss = model(ids, targets);
-//   tape.backward(loss);               adds into Parameter::grad
+// The tape records every op as it runs. backward() then walks from the last op to the first and turns the gradients of outputs into the
+// gradients of inputs. It is a flat list and not a graph, because execution order is the only order that the walk needs.
+//
+// After y = gelu(linear(x, w)), with a constant x and a Parameter w:
+//
+//   slots_   0: w   ---> Parameter w       1: h [c f]         2: y [c f]
+//              \__________            ________/  \______         /
+//                         \          /                  \       /
+//   nodes_        0: linear (-1, 0) -> 1           1: gelu (1) -> 2
+//                    keeps x and w                    keeps gelu'(h)
+//
+// A slot is one value: its shape, its dtype and, during backward, its gradient. A node is one op. It names slots by number; -1 is a
+// constant. backward(y) starts with the gradient of slot 2. Node 1 turns it into the gradient of slot 1, and node 0 turns that into the
+// gradient of w. That is added to Parameter::grad. Each use of a parameter makes a new slot that points to the one Parameter, so the
+// gradients of tied weights add up.
 #pragma once
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "autograd/arg.h"
@@ -13,22 +26,23 @@
 
 namespace ricci {
 
-// One per input of the op, in order. Empty only where no gradient can exist: integer inputs, inputs on no tape.
+// The gradients of an op's inputs, in order. One is empty only if no gradient can exist: for integers, and for constants.
 using Grads = std::vector<Tensor>;
 
-// All that the tape knows of one recorded op.
+// One recorded op. record() (autograd/record.h) makes it.
 struct Node {
   const char* op;
-  CallSite site;
-  std::vector<int> inputs;   // slots (drawn at the end of this file); -1 is a constant
-  std::vector<int> outputs;  // slots
-  bool moves = false;        // its outputs are elements of its inputs (Moved in autograd/record.h)
+  bool moves;                                  // see Moved in autograd/record.h
+  CallSite site = {};                          // the caller of the op
+  std::vector<int> inputs = {}, outputs = {};  // slots
+  std::vector<uint64_t> versions = {};         // for the kept tensors, when the op was recorded
+
+  Node(const char* name, bool moves_inputs) : op(name), moves(moves_inputs) {}
   virtual ~Node() = default;
   virtual Grads backward(const std::vector<Tensor>& dys) const = 0;
-  virtual int64_t kept_bytes() const = 0;
   virtual void each_kept(const std::function<void(const Tensor&)>& f) const = 0;
-  // The first kept tensor that was changed since, or null.
-  virtual const Tensor* changed() const = 0;
+  int64_t kept_bytes() const;
+  const Tensor* changed() const;  // the first kept tensor that was changed after the op was recorded, or null
 };
 
 struct TapeOptions {
@@ -37,63 +51,71 @@ struct TapeOptions {
 
 class Tape final : public MemoryHolder, private RecordingScope {
  public:
+  // ---- For programs
+  //   Tape tape;                                         records on this thread until it is destroyed
+  //   const Tensor loss = model.loss({ids, targets});
+  //   tape.backward(loss);                               adds to the grad of every parameter that the loss depends on
   explicit Tape(TapeOptions options = {});
-  ~Tape() override;  // frees everything the tape kept; on the thread that made it
+  ~Tape() override;  // on the thread that made it
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  static Tape* recording() { return RecordingScope::tape(); }  // the tape that records on this thread, or null
-  const TapeOptions& options() const { return options_; }
-
-  // Walks the tape from `loss` backwards and adds into the grad of every parameter it reaches. `dloss` is the gradient of
-  // the loss, with which the walk starts: 1 for a scalar, if none is given. Everything kept is freed on the way. Errors: loss not on this
-  // tape or not a scalar (without dloss), a second backward, an op without a backward, a kept tensor that was changed, or a gradient of
-  // wrong number, shape or dtype.
+  // `dloss` is the gradient of the loss, 1 if it is not given. The walk frees each op's kept tensors, so it happens once. Errors: the loss
+  // is not on this tape; it is not a scalar and has no dloss; a second backward; an op without a backward; a kept tensor was changed; a
+  // backward returns a wrong number of gradients, a wrong shape or a wrong dtype.
   void backward(const Tensor& loss, const Tensor& dloss = {});
-  // From several outputs at once, one gradient each.
-  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);
+  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // from many outputs at once, each with its gradient
 
-  // A leaf that is no parameter, and its gradient after backward (zeros when nothing reached it). The gradient is summed and
-  // returned in `sums`, f32 or the dtype of t.
-  Tensor watch(const Tensor& t) { return watch(t, t.dtype()); }
-  Tensor watch(const Tensor& t, Dtype sums);
+  // A value that is not a parameter and gets a gradient. The gradient is summed and returned in `sums`, by default the dtype of t. It is
+  // zero if backward did not reach it.
+  Tensor watch(const Tensor& t, std::optional<Dtype> sums = {});
   Tensor gradient_of(const Tensor& watched) const;
 
-  // One line per op: name, shape, inputs, parameter paths, bytes kept.
+  // One line per op: output, op, inputs, bytes kept.
   void print(std::FILE* file) const;
-  int64_t kept_bytes() const;
-  std::vector<const char*> op_names() const;
-  void each_node(const std::function<void(const Node&)>& f) const;  // in the order they ran
-  void each_held(const Visit& visit) const override;
-  std::string doing() const override;
 
-  // For record() and Arg.
-  Tensor leaf(const Parameter& p);
+  // ---- For ops
+  static Tape* recording() { return RecordingScope::tape(); }  // the tape that records on this thread, or null
   bool has(const Tensor& t) const { return t.tape_ == id_; }
-  // True where one of the inputs is on this tape, so that op is to be recorded. Error: an input on another tape whose backward has
-  // not ended, since its gradient would be lost.
+  // True if an input is on this tape: the op must then be recorded. Error: an input is on another tape that still waits for its
+  // backward; its gradient would be lost.
   bool depends(const char* op, const std::vector<Arg>& inputs) const;
-  Tensor take_gradient(const Node& node, int input);
-  Dtype gradient_dtype(const Tensor& t) const { return has(t) ? slots_[static_cast<size_t>(t.slot_)].sum_dtype : t.dtype(); }
-  Dtype gradient_dtype(const Node& node, int input) const;
-  void push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs);
+  void push(std::unique_ptr<Node> node, const std::vector<Arg>& inputs, std::span<Tensor> outputs);
+  // The dtype that sums the gradient of t.
+  Dtype gradient_dtype(const Tensor& t) const { return has(t) ? slot(t.slot_).sum_dtype : t.dtype(); }
+
+  // ---- For reports
+  const TapeOptions& options() const { return options_; }
+  const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }  // in the order they ran
 
  private:
+  friend struct Arg;
+  friend Tensor take_gradient(int input);
+  friend Dtype gradient_dtype(int input);
   struct Slot {
     Shape shape;
     Dtype dtype;
-    Dtype sum_dtype;  // the gradient's
+    Dtype sum_dtype;  // for the gradient
     Device device;
     const Parameter* parameter = nullptr;
     bool watched = false;
-    Tensor grad;
+    Tensor grad = {};
+    Tensor& total() { return parameter ? parameter->grad : grad; }  // the sum so far
   };
-  size_t slot_of(const Node& node, int input) const;  // error: the input is a constant
-  void check_start(const Tensor& y, const Tensor& dy) const;
+  Slot& slot(int number) { return slots_[static_cast<size_t>(number)]; }
+  const Slot& slot(int number) const { return slots_[static_cast<size_t>(number)]; }
+  Slot& slot_of_input(const Node& node, int input);  // error: the input is a constant
   Tensor add_slot(const Tensor& t, Dtype sums, const Parameter* parameter = nullptr);
-  void run_backward(Node& node);
+  void check_start(const Tensor& y, const Tensor& dy) const;
+  void run_backward(const Node& node);
+  std::vector<Tensor> take_output_gradients(const Node& node);
   void accept(const Node& node, size_t input, Tensor gradient);
-  void check_finite(const Node& node, const Tensor& t, const char* what) const;
+  static void check_gradient(const Node& node, size_t input, const Slot& x, const Tensor& gradient);
+  static Tensor fit(Tensor gradient, const Slot& x);
+  static void add_gradient(Slot& x, const Tensor& gradient);
+  void check_finite(const Node& node, const Tensor& t, const char* role) const;
+  void each_tensor(const Visit& visit) const override;
+  std::string current_work() const override;
 
   uint32_t id_;
   TapeOptions options_;
@@ -102,20 +124,4 @@ class Tape final : public MemoryHolder, private RecordingScope {
   std::vector<Slot> slots_;
 };
 
-// For RICCI_TRACE: the op that made ys has run.
-void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs);
-
 }  // namespace ricci
-
-// Slots and nodes after y = gelu(linear(x, w)), where x is a constant and w a Parameter. A slot is one value on the tape: its shape, its
-// dtype and, during backward, its gradient. A node is one op. It names slots by their numbers; -1 is a constant.
-//
-//   slots_   0: w   ---> Parameter w       1: h [c f]         2: y [c f]
-//              \__________            ________/  \______         /
-//                         \          /                  \       /
-//   nodes_        0: linear (-1, 0) -> 1           1: gelu (1) -> 2
-//                    keeps x and w                    keeps gelu'(h)
-//
-// backward(y) starts with the gradient of slot 2. Node 1 turns it into the gradient of slot 1, node 0 that into the gradient of w. It is
-// added to Parameter::grad, and not to the slot. Each use of a parameter makes a new slot, and all of them point to the one Parameter: so
-// the gradients of tied weights add up.

@@ -1,4 +1,4 @@
-// Enums whose values have names, in run files and on command lines. The names are written once, beside the enum:
+// Enums with names for run files and command lines. The names are written once, after the enum, because a second list would be forgotten:
 //   enum class Norm : uint8_t { pre, post };
 //   constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 #pragma once
@@ -28,11 +28,11 @@ template <Choice E> std::string list_of() {
   return list;
 }
 
-// The value of that name. Error: "optimizer: expected one of adamw, adam, sgd, got 'lion'".
-template <Choice E> E choice_of(const char* what, std::string_view name) {
+// The value with this name. Error: "optimizer: expected one of adamw, adam, sgd, got 'lion'".
+template <Choice E> E choice_of(const char* key, std::string_view name) {
   for (size_t i = 0; i < choices(E{}).size(); ++i)
     if (choices(E{})[i] == name) return static_cast<E>(i);
-  fail("{}: expected one of {}, got '{}'", {what, list_of<E>(), name});
+  fail("{}: expected one of {}, got '{}'", {key, list_of<E>(), name});
 }
 
 constexpr auto choices(Device) { return std::array{"cpu", "cuda", "cuda_emulated"}; }

@@ -1,3 +1,4 @@
+// Reads the letters of DIMS from the text of its arguments and checks every input against those before it.
 #include "core/dims.h"
 
 #include <string_view>
@@ -7,18 +8,7 @@
 namespace ricci {
 namespace {
 
-// An input with its name and the shape that its suffix speaks of.
-struct Named {
-  std::string_view name;
-  const DimsInput* input;
-  Shape shape;
-
-  const Tensor& tensor() const { return *input->tensor; }
-  bool floating() const { return input->elements == DimsInput::Elements::floating; }
-  bool has_suffix() const { return name.find('_') != name.npos; }
-  std::string_view suffix() const { return has_suffix() ? name.substr(name.rfind('_') + 1) : std::string_view(); }
-  std::string show() const { return std::string(name) + ricci::show(shape); }
-};
+constexpr int kMaxInputs = 8;
 
 // One index of a suffix: a letter, or a fixed extent.
 struct Index {
@@ -26,15 +16,14 @@ struct Index {
   int64_t fixed = 0;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Takes the first index off a suffix that is not empty.
 Index take_index(std::string_view& suffix) {
   Index index;
-  size_t used = 0;
-  for (; used < suffix.size() && is_digit(suffix[used]); ++used) index.fixed = index.fixed * 10 + (suffix[used] - '0');
-  if (used == 0) index.letter = suffix[used++];
-  suffix.remove_prefix(used);
+  size_t digits = 0;
+  for (; digits < suffix.size() && suffix[digits] >= '0' && suffix[digits] <= '9'; ++digits)
+    index.fixed = index.fixed * 10 + (suffix[digits] - '0');
+  if (digits == 0) index.letter = suffix[0];
+  suffix.remove_prefix(digits == 0 ? 1 : digits);
   return index;
 }
 
@@ -48,12 +37,6 @@ std::string_view take_name(std::string_view& rest) {
   return name;
 }
 
-int count_indices(std::string_view suffix) {
-  int indices = 0;
-  for (; !suffix.empty(); ++indices) take_index(suffix);
-  return indices;
-}
-
 // The shape with its leading indices merged until `rank` indices are left.
 Shape merged_to(int rank, const Shape& shape) {
   if (shape.rank() + 1 < rank) return shape;  // the rank is too small: check_rank reports it
@@ -63,80 +46,56 @@ Shape merged_to(int rank, const Shape& shape) {
   return merged;
 }
 
-// True where all indices are equal but the innermost ones: own_a of a and own_b of b.
-bool same_leading(const Shape& a, int own_a, const Shape& b, int own_b) {
-  const int leading = a.rank() - own_a;
-  if (leading != b.rank() - own_b) return false;
-  for (int i = 0; i < leading; ++i)
-    if (a[i] != b[i]) return false;
-  return true;
+// One input: its name, the indices of its suffix, and its shape with merged indices.
+struct Named {
+  std::string_view name, suffix;
+  const DimsInput* input = nullptr;
+  Index indices[Shape::kMaxRank + 1] = {};
+  int count = 0;
+  Shape shape;
+
+  Named() = default;
+  Named(std::string_view name_, const DimsInput& input_) : name(name_), input(&input_), shape(input_.tensor->shape()) {
+    if (const size_t line = name.rfind('_'); line != name.npos) suffix = name.substr(line + 1);
+    for (std::string_view rest = suffix; !rest.empty() && count <= Shape::kMaxRank; ++count) indices[count] = take_index(rest);
+    if (input->merges) shape = merged_to(count, shape);
+  }
+  const Tensor& tensor() const { return *input->tensor; }
+  bool floating() const { return input->elements == DimsInput::Elements::floating; }
+  std::string show() const { return std::string(name) + ricci::show(shape); }
+};
+
+void check_elements(const char* op, const Named& next) {
+  const bool i64 = next.tensor().dtype() == Dtype::i64;
+  if (next.floating() && i64) fail("{}: {} is i64, expected f32, f64 or bf16", {op, next.show()});
+  if (next.input->elements == DimsInput::Elements::i64 && !i64)
+    fail("{}: {} is {}, expected i64", {op, next.show(), name_of(next.tensor().dtype())});
 }
 
-// Checks the inputs of one op, one after the other.
-class Binder {
- public:
-  Binder(const char* op, int64_t (&extents)[128]) : op_(op), extent_(extents) {}
+void check_rank(const char* op, const Named& next) {
+  const bool has_suffix = next.name.find('_') != next.name.npos;
+  if (has_suffix && next.count != next.shape.rank()) fail("{}: {} does not have the indices '{}'", {op, next.show(), next.suffix});
+}
 
-  void add(const Named& next) {
-    if (!next.tensor() && next.input->may_be_empty) return;
-    if (!next.tensor()) fail("{}: {} is empty", {op_, next.name});
-    if (count_ == kMax) fail("{}: more than {} inputs", {op_, kMax});
-    check_elements(next);
-    check_rank(next);
-    for (int i = 0; i < count_; ++i) check_together(seen_[i], next);
-    seen_[count_++] = next;
-    std::string_view suffix = next.suffix();
-    for (int i = 0; !suffix.empty(); ++i) bind_index(take_index(suffix), i, next);
-  }
+void check_together(const char* op, const Named& one, const Named& next) {
+  const Tensor &a = one.tensor(), &b = next.tensor();
+  if (a.device() == b.device() && (a.dtype() == b.dtype() || !one.floating() || !next.floating())) return;
+  fail("{}: {} is {} on {}, {} {} on {}",
+      {op, one.name, name_of(a.dtype()), name_of(a.device()), next.name, name_of(b.dtype()), name_of(b.device())});
+}
 
- private:
-  static constexpr int kMax = 8;
-
-  void check_elements(const Named& next) const {
-    const bool i64 = next.tensor().dtype() == Dtype::i64;
-    if (next.floating() && i64) fail("{}: {} is i64, expected f32, f64 or bf16", {op_, next.show()});
-    if (next.input->elements == DimsInput::Elements::i64 && !i64)
-      fail("{}: {} is {}, expected i64", {op_, next.show(), name_of(next.tensor().dtype())});
-  }
-
-  void check_together(const Named& one, const Named& next) const {
-    const Tensor &a = one.tensor(), &b = next.tensor();
-    if (a.device() == b.device() && (a.dtype() == b.dtype() || !one.floating() || !next.floating())) return;
-    fail("{}: {} is {} on {}, {} {} on {}",
-        {op_, one.name, name_of(a.dtype()), name_of(a.device()), next.name, name_of(b.dtype()), name_of(b.device())});
-  }
-
-  void check_rank(const Named& next) const {
-    if (!next.has_suffix()) return;
-    if (count_indices(next.suffix()) != next.shape.rank()) fail("{}: {} does not have the indices '{}'", {op_, next.show(), next.suffix()});
-  }
-
-  void bind_index(const Index& index, int place, const Named& next) {
-    const int64_t extent = next.shape[place];
-    if (!index.letter && extent != index.fixed) fail("{}: index {} of {} must be {}", {op_, place, next.show(), index.fixed});
-    if (!index.letter) return;
-    extent_[static_cast<int>(index.letter)] = extent;
-    for (int i = 0; i < count_; ++i) {
-      std::string_view suffix = seen_[i].suffix();
-      for (int d = 0; !suffix.empty(); ++d)
-        if (take_index(suffix).letter == index.letter) check_index(index.letter, seen_[i], d, next, place);
-    }
-  }
-
-  // Index d of `one` and index e of `next` are called by one letter.
-  void check_index(char letter, const Named& one, int d, const Named& next, int e) const {
-    if (one.shape[d] != next.shape[e])
-      fail("{}: index {} is {} in {} but {} in {}", {op_, letter, one.shape[d], one.show(), next.shape[e], next.show()});
-    const Shape &a = one.tensor().shape(), &b = next.tensor().shape();
-    if (d == 0 && e == 0 && one.input->merges && next.input->merges && !same_leading(a, one.shape.rank() - 1, b, next.shape.rank() - 1))
-      fail("{}: {}{} and {}{} differ in the indices merged into {}", {op_, one.name, ricci::show(a), next.name, ricci::show(b), letter});
-  }
-
-  const char* op_;
-  int64_t (&extent_)[128];
-  Named seen_[kMax];
-  int count_ = 0;
-};
+// Index d of `one` and index e of `next` have the same letter.
+void check_index(const char* op, const Named& one, int d, const Named& next, int e) {
+  const char letter = next.indices[e].letter;
+  if (one.shape[d] != next.shape[e])
+    fail("{}: index {} is {} in {} but {} in {}", {op, letter, one.shape[d], one.show(), next.shape[e], next.show()});
+  if (d > 0 || e > 0 || !one.input->merges || !next.input->merges) return;
+  const Shape &a = one.tensor().shape(), &b = next.tensor().shape();
+  const int leading = a.rank() - one.count + 1;
+  bool are_same = leading == b.rank() - next.count + 1;
+  for (int i = 0; are_same && i < leading; ++i) are_same = a[i] == b[i];
+  if (!are_same) fail("{}: {}{} and {}{} differ in the indices merged into {}", {op, one.name, show(a), next.name, show(b), letter});
+}
 
 }  // namespace
 
@@ -147,12 +106,27 @@ std::string show(const Shape& shape) {
 }
 
 void Dims::bind(const char* op, const char* names, std::initializer_list<DimsInput> inputs) {
-  Binder binder(op, extent_);
+  Named seen[kMaxInputs];
+  int count = 0;
   std::string_view rest = names;
   for (const DimsInput& input : inputs) {
-    Named next{take_name(rest), &input, input.tensor->shape()};
-    if (input.merges) next.shape = merged_to(count_indices(next.suffix()), next.shape);
-    binder.add(next);
+    const Named next(take_name(rest), input);
+    if (!next.tensor() && input.may_be_empty) continue;
+    if (!next.tensor()) fail("{}: {} is empty", {op, next.name});
+    if (count == kMaxInputs) fail("{}: more than {} inputs", {op, kMaxInputs});
+    check_elements(op, next);
+    check_rank(op, next);
+    for (int i = 0; i < count; ++i) check_together(op, seen[i], next);
+    seen[count++] = next;
+    for (int e = 0; e < next.count; ++e) {
+      const Index& index = next.indices[e];
+      if (!index.letter && next.shape[e] != index.fixed) fail("{}: index {} of {} must be {}", {op, e, next.show(), index.fixed});
+      if (!index.letter) continue;
+      extent_[static_cast<int>(index.letter)] = next.shape[e];
+      for (int i = 0; i < count; ++i)
+        for (int d = 0; d < seen[i].count; ++d)
+          if (seen[i].indices[d].letter == index.letter) check_index(op, seen[i], d, next, e);
+    }
   }
 }
 

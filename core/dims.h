@@ -1,13 +1,12 @@
-// The suffix of a tensor's name is its index list: x_bcd has batch, context and width. A public op checks all its inputs in
-// its first line:
+// The suffix of a tensor's name lists its indices: x_bcd has batch, context and width. A public op checks all its inputs in its first line,
+// because a wrong shape would otherwise only show as wrong numbers:
 //   const Dims n = DIMS(merged(x_rd), w_fd, optional(bias_f));
-// DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws when a
-// tensor is empty, when its elements are not floating-point numbers, when two tensors disagree about an index, and when they differ in
-// dtype or device:
+// DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws if a tensor is empty,
+// if its elements are not floating-point numbers, and if two tensors disagree about an index, a dtype or a device:
 //   linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]
 //   linear: x_rd is f32 on cpu, w_fd bf16 on cpu
-// A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix may have any shape.
-// A function around the name gives an input more freedom, as optional() does above.
+// A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix allows any shape.
+// A function around the name allows more, as optional() does above.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -18,7 +17,7 @@ namespace ricci {
 
 std::string show(const Shape& shape);  // "[2 5 3]"
 
-// One input of an op, and what is allowed of it.
+// One input of an op, and the demands on it.
 struct DimsInput {
   DimsInput(const Tensor& t) : tensor(&t) {}
   DimsInput(const Tensor* t) : tensor(t) {}
@@ -29,23 +28,23 @@ struct DimsInput {
   bool may_be_empty = false;
   bool merges = false;
 };
-// May be empty: then nothing of it is checked, and no letter bound.
+// Allows an empty tensor. It is then not checked and binds no letter.
 inline DimsInput optional(DimsInput input) {
   input.may_be_empty = true;
   return input;
 }
-// Its elements are i64.
+// Demands i64 elements.
 inline DimsInput i64(DimsInput input) {
   input.elements = DimsInput::Elements::i64;
   return input;
 }
-// Its elements may be of any dtype.
+// Allows any dtype.
 inline DimsInput any_dtype(DimsInput input) {
   input.elements = DimsInput::Elements::any;
   return input;
 }
-// The first letter is the index of all leading indices together: merged(x_rd) takes x [10 3] and x [2 5 3], and r is 10 for both. Inputs
-// that are merged into the same letter have the same leading indices.
+// Allows more leading indices; they count as one: merged(x_rd) takes x [10 3] and x [2 5 3], and r is 10 for both. Inputs that are merged
+// into the same letter must have the same leading indices.
 inline DimsInput merged(DimsInput input) {
   input.merges = true;
   return input;

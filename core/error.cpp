@@ -1,3 +1,4 @@
+// Messages, and the word that a user probably meant.
 #include "core/error.h"
 
 #include <fmt/args.h>

@@ -1,5 +1,5 @@
 // Errors are exceptions that carry values: fail("matmul: index {} is {} but {}", {'k', 3, 4}).
-// The pattern is formatted in error.cpp, so that no header a kernel file sees includes a formatting library.
+// The pattern is formatted in error.cpp, because a formatting library would slow down the compilation of every kernel file.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace ricci {
 
-// Thrown for everything a user can cause: bad input, bad shapes, bad files. what() is one line.
+// Thrown for everything that a user can cause: bad input, bad shapes, bad files. The text is one line.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// One value of a message. Only lives as long as the call it is made for.
+// One value of a message. It can refer to a temporary, so it lives only for the call.
 struct ErrorValue {
   ErrorValue(const std::convertible_to<std::string_view> auto& text) : value(std::string_view(text)) {}
   ErrorValue(char letter) : value(letter) {}
@@ -30,26 +30,26 @@ struct ErrorValue {
   std::variant<std::string_view, char, int64_t, uint64_t, double> value;
 };
 
-// The pattern with each {} replaced by the next value; {:.3g} and the like work as in fmt.
+// Replaces each {} by the next value. {:.3g} and the like work as in fmt.
 std::string format_message(const char* pattern, std::initializer_list<ErrorValue> values);
 
-// Text from outside for a message: control characters become blanks, and what is too long ends with "...".
+// A text from outside for a message: control characters become blanks, because a terminal would obey them, and a long text ends in "...".
 std::string one_line(std::string_view text, size_t most = 60);
 
 [[noreturn]] void fail(const char* pattern, std::initializer_list<ErrorValue> values = {});
 
-std::string system_reason();  // the system's words for errno
+std::string system_reason();  // the text of errno
 
-// ---- The word that a user may have meant
-// The least number of slips that turns a into b, in bytes: a letter inserted, removed or replaced, or two neighbours swapped (the
-// optimal string alignment distance).
+// ---- The word that a user probably meant
+// The optimal string alignment distance, in bytes: the least number of slips that turn a into b, each a letter inserted, removed or
+// replaced, or two neighbours swapped.
 size_t edit_distance(std::string_view a, std::string_view b);
-// True if a word of this length may be a slip of the pen for another at this distance: one letter in four may be wrong.
+// True if a word of this length is probably a typing error for another at this distance: at most one letter in four is wrong.
 bool is_near(size_t distance, size_t letters);
 
-// The known word with the least distance, the first of several. Empty where none is near.
+// The known word at the least distance, the first of equals. Empty if none is near.
 std::string nearest_of(std::string_view word, const std::vector<std::string>& known);
-// ", the nearest is 'heads'": that word. Nothing where none is near.
+// That word as the end of a message: ", the nearest is 'heads'". Empty if none is near.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace ricci

@@ -1,10 +1,10 @@
-// The list of keys of a config struct: a function that names each member once, with its description, its bounds and its other
-// properties. The defaults are in the struct. Reading, printing, checking, comparing and --help-config all walk over
-// that list, so that a key is declared in one place, beside its struct:
+// The keys of a config struct: one function names each member once, with its description and its bounds. The defaults are in the struct.
+// Reading, printing, checking, comparing and --help-config all use this list, because a key that is declared in two places gets two
+// meanings:
 //   inline void visit_fields(SdpConfig& c, const Fields& field) {
 //     field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
 //   }
-// If a key means something to some choices only, its struct is visited through when():
+// when() is for keys that only some choices read:
 //   visit_fields(c.sdp, field.when(c.mixer == MixerKind::sdp, "mixer: sdp"));
 #pragma once
 #include <cstdint>
@@ -18,20 +18,20 @@
 
 namespace ricci {
 
-// Integers from lo to hi, hi not among them; in run files "lo:hi".
+// Integers from lo to hi - 1; in run files "lo:hi".
 struct Range {
   int64_t lo = 0, hi = 0;
   bool operator==(const Range&) const = default;
 };
 
-// A member that is an enum with names (core/choice.h), as the number of the name.
+// A member that is an enum with names (core/choice.h), as the number of its name.
 struct ChoiceMember {
   uint8_t* number;
   std::vector<const char*> names;
 };
 
-// A member of a config. A single value is read as a list of one, null as an empty list or optional. Ranges are "0:8, 8:256" or [[0, 8],
-// [8, 256]].
+// A member of a config. In a run file a single value counts as a list of one, and null as an empty list or optional. Ranges are "0:8,
+// 8:256" or [[0, 8], [8, 256]].
 using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<bool>*,
     std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
 
@@ -44,7 +44,7 @@ template <class Member> FieldValue field_value(Member& member) {
   }
 }
 
-// The numbers that a key may have; in a list, each of its numbers.
+// The numbers that a key allows; in a list, for each of its numbers.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool has_low = true, has_high = true;  // whether the bound itself is allowed
@@ -54,13 +54,13 @@ struct Field {
   std::string key = {};  // dotted
   FieldValue value = {};
   const char* description = "";
-  const char* group = "";                            // the task that it belongs to, under which --help-config prints it
-  std::string by = {};                               // the choice that reads it: "mixer: sdp"; empty if every choice does
-  bool is_read = true;                               // the present config reads the key
-  bool is_deciding = false;                          // other keys and their defaults depend on this one, so that it is stored first
-  bool is_free = false;                              // a run may go on with another value: what is trained does not depend on it
-  bool follows_choices = false;                      // its default is given by a preset or a family; null in a run file means that default
-  bool (*names_file)(const std::string&) = nullptr;  // true for values that are paths. In a run file they are looked for beside that file
+  const char* group = "";                            // the task that it belongs to; a heading of --help-config
+  std::string by = {};                               // the choice that reads it: "mixer: sdp"; empty if all do
+  bool is_read = true;                               // true if the current config uses this key
+  bool is_deciding = false;                          // stored first, because other keys and their defaults depend on it
+  bool is_free = false;                              // a run can resume with another value, because the training does not depend on it
+  bool follows_choices = false;                      // a preset or a family gives its default; null in a run file means that default
+  bool (*names_file)(const std::string&) = nullptr;  // true for values that are paths; in a run file they start at its folder
   Bounds bounds = {};
 
   template <class T> Field& with(T Field::*member, const T& value) {
@@ -78,8 +78,7 @@ struct Field {
   Field& below_one() { return within({.low = 0, .high = 1, .has_high = false}); }
 };
 
-// Appends keys to a list. The members must outlive it. Keys of one kind begin with the same properties, so a list that is changed below is
-// a copy for them.
+// Appends keys to a list. The members must outlive it. The functions below return a copy that gives each of its keys some properties.
 class Fields {
  public:
   explicit Fields(std::vector<Field>& all) : all_(&all) {}
@@ -89,13 +88,13 @@ class Fields {
     field.key += key;
     return field.with(&Field::value, field_value(member)).with(&Field::description, description);
   }
-  // For keys that only some choices read; `by` names them.
+  // For keys that only some choices read; `by` names these.
   Fields when(bool is_read, const std::string& by) const { return with(&Field::is_read, first_.is_read && is_read).with(&Field::by, by); }
-  // For the keys of a section, whose names start with "NAME.".
+  // For the keys of a section: their names start with "NAME.".
   Fields section(const char* name) const { return with(&Field::key, first_.key + name + "."); }
   // For the keys of a task, such as "optimizer".
   Fields group(const char* name) const { return with(&Field::group, name); }
-  // For keys with which a run may go on when they change.
+  // For keys that can change when a run resumes.
   Fields free_to_change() const { return with(&Field::is_free, true); }
 
  private:
@@ -106,17 +105,17 @@ class Fields {
   }
 
   std::vector<Field>* all_;
-  Field first_ = {};  // the properties that a key begins with; its key is the prefix
+  Field first_ = {};  // the properties that every key starts with; its key is the prefix
 };
 
-// Every key of a config struct, read or not, in the order of its visit_fields.
+// All keys of a config struct, read or not, in the order of its visit_fields.
 template <class Config> std::vector<Field> fields_of(Config& config) {
   std::vector<Field> fields;
   visit_fields(config, Fields(fields));
   return fields;
 }
 
-// f(path) for every text of the field that is a path.
+// Calls f(path) for each path in the field.
 template <class F> void each_path(const Field& field, const F& f) {
   const auto visit = [&](std::string& text) {
     if (field.names_file && field.names_file(text)) f(text);
@@ -126,7 +125,7 @@ template <class F> void each_path(const Field& field, const F& f) {
     for (std::string& text : **texts) visit(text);
 }
 
-// Error: the first number that is outside of its bounds, as "model.heads: 0, expected 1 or more".
+// Error: the first number outside its bounds, as "model.heads: 0, expected 1 or more".
 void check_bounds(const std::vector<Field>& fields);
 
 }  // namespace ricci

@@ -1,3 +1,4 @@
+// The parser of JSON with limits, and JSON that is safe to print.
 #include "core/json.h"
 
 #include <unordered_set>
@@ -8,11 +9,11 @@
 namespace ricci {
 namespace {
 
-// Makes a value of the parser's events, one after the other. The library's own builder looks through all members of an object when it adds
-// one, which takes minutes for a vocabulary.
+// Builds a value from the events of the parser. It is our own, because the library's builder searches all members of an object whenever it
+// adds one: that takes minutes for a vocabulary.
 class JsonBuilder final : public Json::json_sax_t {
  public:
-  JsonBuilder(const std::string& what, std::string_view text, const JsonLimits& limits) : what_(what), text_(text), limits_(limits) {}
+  JsonBuilder(const std::string& name, std::string_view text, const JsonLimits& limits) : name_(name), text_(text), limits_(limits) {}
   Json take() { return std::move(root_); }
 
   bool null() override { return add(nullptr); }
@@ -43,20 +44,20 @@ class JsonBuilder final : public Json::json_sax_t {
     return add(std::move(members));
   }
   bool parse_error(size_t position, const std::string&, const Json::exception&) override {
-    std::string known;  // what Python writes
+    std::string known;  // words of Python
     for (const char* word : {"NaN", "Infinity", "None", "True", "False"})
       if (position <= text_.size() && text_.substr(position - 1).starts_with(word)) known = std::string("; JSON has no ") + word;
-    fail("{}: not JSON: fault at byte {} of {}{}", {what_, position, text_.size(), known});
+    fail("{}: not JSON: fault at byte {} of {}{}", {name_, position, text_.size(), known});
   }
 
  private:
-  struct Open {  // an array or an object whose end has not come
+  struct Open {  // an array or an object before its end
     std::vector<std::string> keys;
     Json::array_t values;
   };
 
   bool open() {
-    if (static_cast<int>(open_.size()) == limits_.depth) fail("{}: the JSON is nested more than {} levels deep", {what_, limits_.depth});
+    if (static_cast<int>(open_.size()) == limits_.depth) fail("{}: the JSON is nested more than {} levels deep", {name_, limits_.depth});
     open_.emplace_back();
     return true;
   }
@@ -66,7 +67,7 @@ class JsonBuilder final : public Json::json_sax_t {
     return last;
   }
   bool add(Json value) {
-    if (++values_ > limits_.values) fail("{}: more than {} values", {what_, limits_.values});
+    if (++values_ > limits_.values) fail("{}: more than {} values", {name_, limits_.values});
     if (open_.empty()) root_ = std::move(value);
     else open_.back().values.push_back(std::move(value));
     return true;
@@ -74,10 +75,10 @@ class JsonBuilder final : public Json::json_sax_t {
   void check_keys(const std::vector<std::string>& keys) const {
     std::unordered_set<std::string_view> seen(keys.size());
     for (const std::string& key : keys)
-      if (!seen.insert(key).second) fail("{}: the key {} is there twice in one object", {what_, one_line(quoted_json(key))});
+      if (!seen.insert(key).second) fail("{}: the key {} occurs twice in one object", {name_, one_line(quoted_json(key))});
   }
 
-  const std::string& what_;
+  const std::string& name_;
   std::string_view text_;
   JsonLimits limits_;
   int64_t values_ = 0;
@@ -87,12 +88,12 @@ class JsonBuilder final : public Json::json_sax_t {
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits) {
-  if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: {} bytes, at most {} are read", {what, text.size(), limits.bytes});
-  if (const size_t zero = text.find('\0'); zero != text.npos)  // to the parser it is the end
-    fail("{}: not JSON: fault at byte {} of {}", {what, zero + 1, text.size()});
-  JsonBuilder builder(what, text, limits);
-  if (!Json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {what, text.size()});
+Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
+  if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: {} bytes, at most {} are read", {name, text.size(), limits.bytes});
+  if (const size_t zero = text.find('\0'); zero != text.npos)  // the parser would take it for the end
+    fail("{}: not JSON: fault at byte {} of {}", {name, zero + 1, text.size()});
+  JsonBuilder builder(name, text, limits);
+  if (!Json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {name, text.size()});
   return builder.take();
 }
 
@@ -113,7 +114,7 @@ const Json& member(const Json& object, std::string_view key) {
 
 std::string to_text(const Json& value, int indent, bool ascii) {
   const std::string text = value.dump(indent, ' ', ascii, Json::error_handler_t::replace);
-  std::string safe;  // the library escapes control characters only up to U+001F, but U+009B starts an escape sequence of a terminal, too
+  std::string safe;  // the library escapes only up to U+001F, but terminals also obey U+007F and U+0080 to U+009F
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]), next = static_cast<unsigned char>(text[i + 1]);  // 0 at the end
     const bool is_c1 = byte == 0xc2 && next < 0xa0;

@@ -1,5 +1,5 @@
-// JSON: the value of nlohmann's library, with limits for texts from outside, because a small text can cost much memory or a deep recursion,
-// and with members that are read by type, because an error must name the file, the member and the value that was found.
+// JSON. The values are nlohmann's. Texts from outside are parsed with limits, because a small text can cost much memory or a deep
+// recursion. Members are read by type, because an error must name the file, the member and the value found.
 //   const Json config = read_json("config.json");
 //   const auto heads = read_member<int64_t>(config, "n_head", "config.json");   // config.json: n_head: "12", expected an integer
 // Only this header includes nlohmann's, and no header that a .cu file sees includes this one.
@@ -19,17 +19,17 @@
 
 namespace ricci {
 
-using Json = nlohmann::ordered_json;  // members in the order of the text, or in the order they were added in
+using Json = nlohmann::ordered_json;  // members stay in the order of the text, or in the order they were added
 
-// A text that goes beyond one of these is refused.
+// A text beyond one of these is an error.
 struct JsonLimits {
   int64_t bytes = 64 << 20;
   int depth = 16;            // levels of arrays and objects
   int64_t values = 1 << 22;  // strings, numbers, arrays, objects
 };
-// Errors, each with `what` in front: too long, nested too deeply, too many values, a key twice in an object, not JSON and at which byte.
-// Integers beyond 64 bits are doubles.
-Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits = {});
+// Integers beyond 64 bits become doubles. Errors, with the name in front: more bytes, levels or values than the limits, a key twice in an
+// object, not JSON, with the byte of the fault.
+Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits = {});
 // A file with one object, at most 16 MiB and 32 levels deep. Errors name the file.
 Json read_json(const std::string& path);
 
@@ -39,12 +39,12 @@ template <class... Keys> const Json& member(const Json& object, std::string_view
   return member(member(object, key), further...);
 }
 
-// JSON on one line if `indent` is negative. It is safe to print: control characters are escapes, and bytes that are not UTF-8 become
-// U+FFFD. Files with a checksum, such as tokenizer.json, are written by value.dump(), which keeps their bytes as they always were.
+// JSON that is safe to print: control characters are escaped, and bytes that are not UTF-8 become U+FFFD. One line if `indent` is negative.
+// Files with a checksum, such as tokenizer.json, use value.dump(), because their bytes must stay as they always were.
 std::string to_text(const Json& value, int indent = -1, bool ascii = false);
 std::string quoted_json(std::string_view text, bool ascii = false);
 
-// True if the value is a T; and the words of errors for a T. T: bool, int64_t, double, std::string, std::vector<std::string>,
+// True if the value is a T, and a T in words for errors. T is bool, int64_t, double, std::string, std::vector<std::string> or
 // std::map<std::string, std::string>.
 template <class T> std::pair<bool, const char*> check_type(const Json& value) {
   const auto are_texts = [&] { return std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); }); };
@@ -59,7 +59,7 @@ template <class T> std::pair<bool, const char*> check_type(const Json& value) {
 template <class T> std::optional<T> as(const Json& value) {
   return check_type<T>(value).first ? std::optional<T>(value.get<T>()) : std::nullopt;
 }
-// The member as T; nothing if it is missing or null. Error: it has another type. `where` is the name of the file.
+// The member as T, or nothing if it is missing or null. Error: it has another type. `where` is the name of the file.
 template <class T> std::optional<T> read_member(const Json& object, const char* key, const std::string& where) {
   const Json& value = member(object, key);
   if (const auto [fits, expected] = check_type<T>(value); !fits && !value.is_null())

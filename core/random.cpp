@@ -54,7 +54,7 @@ template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, 
   const T end = static_cast<T>(high), last = std::nextafter(end, static_cast<T>(low));
   for (int64_t k = 0; k < n; ++k) {
     const T value = static_cast<T>(low + (high - low) * random.uniform_f64(first + static_cast<uint64_t>(k)));
-    x[k] = value < end ? value : last;  // the sum may have been rounded up
+    x[k] = value < end ? value : last;  // the sum was rounded up
   }
 }
 
@@ -63,7 +63,8 @@ template void fill_normal(double*, int64_t, double, double, const Philox&, uint6
 template void fill_uniform(float*, int64_t, double, double, const Philox&, uint64_t);
 template void fill_uniform(double*, int64_t, double, double, const Philox&, uint64_t);
 
-// The high word of bits * n is an index; 2^64 mod n of the 2^64 products are rejected, so that each index has equally many.
+// The high word of bits * n is an index; 2^64 mod n of the 2^64 products are rejected, because otherwise some indices would have one more
+// than others.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i) {
   if (n == 0) fail("index_below: n is 0, expected at least 1");
   const uint64_t rejected = (0 - n) % n;

@@ -1,3 +1,4 @@
+// Tensors: memory, views, and the errors of their use.
 #include "core/tensor.h"
 
 #include "core/choice.h"
@@ -22,11 +23,11 @@ void Shape::push_back(int64_t extent) {
   extent_[rank_++] = extent;
 }
 
-Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite asker) : shape_(shape), dtype_(dtype), device_(device) {
+Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite caller) : shape_(shape), dtype_(dtype), device_(device) {
   int64_t bytes = size_of(dtype);
   for (int i = 0; i < shape.rank(); ++i)
     if (__builtin_mul_overflow(bytes, shape[i], &bytes)) fail("tensor: {} {} is larger than any memory", {show(shape), name_of(dtype)});
-  storage_ = StorageOwner(allocate_storage(bytes, device, asker));
+  storage_ = StorageOwner(allocate_storage(bytes, device, caller));
 }
 
 void Tensor::require_unrecorded(const char* view, const char* op) const {
@@ -52,11 +53,22 @@ Tensor Tensor::rows(int64_t first, int64_t count) const {
   return t;
 }
 
-void Tensor::wrong_dtype(Dtype asked) const {
+Tensor Tensor::detached() const {
+  Tensor t = *this;
+  t.tape_ = 0;
+  t.slot_ = -1;
+  return t;
+}
+
+bool Tensor::same_as(const Tensor& other) const {
+  return raw() == other.raw() && shape_ == other.shape_ && dtype_ == other.dtype_ && tape_ == other.tape_ && slot_ == other.slot_;
+}
+
+void Tensor::fail_dtype(Dtype asked) const {
   fail("tensor {}: its elements are {}, not {}", {show(shape_), name_of(dtype_), name_of(asked)});
 }
 
-void not_floating(const Tensor& t) {
+void fail_not_floating(const Tensor& t) {
   if (!t) fail("expected a floating-point tensor, got an empty one");
   fail("expected a floating-point tensor, got {} {}", {name_of(t.dtype()), show(t.shape())});
 }

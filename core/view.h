@@ -1,4 +1,5 @@
-// A tensor as a kernel sees it: a pointer and extents, indexed like the formula: y_rc(r, c).
+// A kernel's view of a tensor: a pointer and extents, indexed like the formula: y_rc(r, c). It owns nothing, because a kernel on a GPU
+// cannot count the owners of memory.
 #pragma once
 #include <type_traits>
 
@@ -19,9 +20,12 @@ template <class T, int Rank> struct View {
   }
 };
 
-// The tensor's own rank must be Rank, or its leading indices are merged so that it is.
+// The address of the first element; null for an empty tensor.
+template <class T> T* pointer(const Tensor& t) { return t ? t.data<std::remove_const_t<T>>() : nullptr; }
+
+// Extra leading indices are merged into the first; missing ones have extent 1.
 template <class T, int Rank> View<T, Rank> view(const Tensor& t) {
-  View<T, Rank> v{t.data<std::remove_const_t<T>>(), {}};
+  View<T, Rank> v{pointer<T>(t), {}};
   const int merged = t.shape().rank() - Rank;
   for (int d = 0; d < Rank; ++d) v.extent[d] = d + merged >= 0 ? t.shape()[d + merged] : 1;
   for (int d = 0; d < merged; ++d) v.extent[0] *= t.shape()[d];

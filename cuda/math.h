@@ -1,13 +1,13 @@
 // ricci::math: exp, log, erf, tanh, sin, cos, sigmoid for float and double, the same code on every device.
 // Largest errors in ulp, for both types and with or without fused multiply-add:
 //   exp 1.1   log 1.0   erf 1.5   tanh 2.0   sin 1.1   cos 1.1   sigmoid 2.6
-// exp(x) is 0 where e^x is below the smallest normal number. sin and cos hold their bound for |x| <= angle_limit, 5e5
-// for float and 1e14 for double, and are NaN beyond. A NaN stays a NaN; infinities have their limits.
+// exp(x) is 0 if e^x is below the smallest normal number. sin and cos hold their bound for |x| <= angle_limit, 5e5
+// for float and 1e14 for double, and are NaN beyond. A NaN stays a NaN; infinities give the limits of the functions.
 //
-// The functions are free of branches, so that a loop over them vectorises under -fno-math-errno -fno-trapping-math
-// (never -ffast-math, which loses NaN). The compiler fuses a*b + c where the instruction set can; only sin and cos need
-// it fused, and call the C library in a loop compiled without such instructions.
-// The coefficients are minimax fits (Remez exchange) of what each formula leaves open, rounded to the type.
+// The functions are our own because the C library and CUDA round differently, and because a loop only vectorises if its functions have no
+// branches (with -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can.
+// Only sin and cos need the fused form; in a loop compiled without such instructions they call the C library.
+// The coefficients are minimax fits (Remez exchange), rounded to the type.
 #pragma once
 #include "cuda/math_constants.h"
 
@@ -31,18 +31,18 @@ template <class T> HD T max(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
 
 namespace formula {
 
-// yes ? a : b without a branch even in the compiler's mind: given the plain operator, g++ computes what follows twice.
+// yes ? a : b by bits, because for the plain operator g++ computes everything after it twice.
 template <Real T> HD T select(bool yes, T a, T b) {
   using Bits = typename Constants<T>::Bits;
   const Bits mask = to_bits(yes ? from_bits(~Bits{0}) : T(0));
   return from_bits((to_bits(a) & mask) | (to_bits(b) & ~mask));
 }
 
-// The smaller of two numbers >= 0; limit where x is NaN. The bits of floats are ordered like the floats.
+// The smaller of two numbers >= 0; limit if x is NaN. The bits of floats are ordered like the floats.
 HD float clamp(float x, float limit) { return from_bits(min(to_bits(x), to_bits(limit))); }
 HD double clamp(double x, double limit) { return select(x < limit, x, limit); }
 
-// The nearest integer n to x * factor, found in the low bits of the sum with 1.5 * 2^mantissa, where the spacing is 1.
+// The nearest integer n to x * factor, in the low bits of the sum with 1.5 * 2^mantissa, because floats of that size are 1 apart.
 template <class T> struct Rounded {
   T n;
   typename Constants<T>::Bits bits;
@@ -64,7 +64,7 @@ template <Real T> HD Exponent<T> split_exponent(T x) {
   return {r + r * r * C::expm1_tail(r), k.bits << C::mantissa};
 }
 
-// 2^n e^r; n is added to the exponent of e^r. Right wherever the result is a normal number.
+// 2^n e^r; n is added to the exponent of e^r. Correct if the result is a normal number.
 template <Real T> HD T exp_normal(T x) {
   const Exponent<T> e = split_exponent(x);
   return from_bits(to_bits(1 + e.expm1_r) + e.n);
@@ -125,7 +125,7 @@ template <Real T> HD T log(T x) {
   return x > 0 ? positive : other;
 }
 
-// erf(x) = x + x P(x^2) near 0 and 1 - exp(Q(|x|)) beyond, where Q = log erfc.
+// erf(x) = x + x P(x^2) near 0 and 1 - exp(Q(|x|)) beyond, with Q = log erfc.
 template <Real T> HD T erf(T x) {
   using C = Constants<T>;
   const T t = abs(x);
@@ -135,7 +135,7 @@ template <Real T> HD T erf(T x) {
 }
 
 // With g = e^(2t) - 1 = 2^n (e^r - 1) + (2^n - 1) and t = |x|:  tanh(t) = g / (g + 2), computed as
-//   t + (g - 2t - t g) / (g + 2) near 0 and 1 - 2 / (g + 2) beyond, so that the quotient only corrects a larger number.
+//   t + (g - 2t - t g) / (g + 2) near 0 and 1 - 2 / (g + 2) beyond, because the quotient then only corrects a larger number.
 template <Real T> HD T tanh(T x) {
   using C = Constants<T>;
   const T t = abs(x);

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/host_device.h"
+#include "core/dtype.h"
 
 namespace ricci::math {
 

@@ -1,4 +1,4 @@
-// The best speeds of a device, measured: the floor of a step is its work at these.
+// The highest speeds of a device, measured, because the work of a step at these speeds is its least possible time.
 #pragma once
 #include "core/tensor.h"
 
@@ -10,7 +10,7 @@ struct Peaks {
 };
 
 // FLOPs: on the CPU, in f32 and f64, multiply-adds on registers, on all threads; on a GPU, and in bf16, a large square matrix
-// product. Bytes: y += x. The best of several times. On cuda_emulated all sizes are tiny and no measure of a GPU.
+// product. Bytes: y += x. The best of a few runs counts. On cuda_emulated all sizes are tiny, and the result does not describe a GPU.
 Peaks measured_peaks(Device device, Dtype dtype);
 
 }  // namespace ricci

@@ -1,23 +1,17 @@
-// Instructions that C++ has no word for: tensor cores, ldmatrix, asynchronous copies, 2^x, 16-byte accesses. The only way to
-// them: inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later), the emulator's own definition of the same otherwise
-// (cuda/emulator/instructions/ptx.h). Layouts and rules are as in the PTX ISA, "Warp-level Matrix Instructions" and "cp.async".
-// Votes, shuffles, reductions and atomics need no wrapping: CUDA's names are the emulator's (cuda/emulator/instructions/collectives.h).
+// Instructions that C++ cannot express: tensor cores, ldmatrix, asynchronous copies, 2^x, 16-byte accesses. Kernels only use them through
+// these functions, because the emulator can then check them: inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later), a definition in
+// C++ for the emulator (cuda/emulator/instructions/ptx.h). Layouts and rules are as in the PTX ISA, "Warp-level Matrix Instructions" and
+// "cp.async". Votes, shuffles and atomics have CUDA's own names on the emulator (cuda/emulator/instructions/collectives.h).
 //
 // Fragments. With g = lane / 4 and t = lane % 4, a 32-bit register holds of the matrices a [m][k], b [k][n], c [m][n]:
-//   mma_bf16, mma_f16 (m16n8k16; two elements, the lower k in the low half)
+//   mma_bf16 (m16n8k16; two elements, the lower k in the low half)
 //     a[0]: row g,     k 2t, 2t+1      b[0]: k 2t, 2t+1,  column g       c[0], c[1]: row g,     columns 2t, 2t+1
 //     a[1]: row g + 8, k 2t, 2t+1      b[1]: k 2t+8, +9,  column g       c[2], c[3]: row g + 8, columns 2t, 2t+1
 //     a[2]: row g,     k 2t+8, +9
 //     a[3]: row g + 8, k 2t+8, +9
-//   mma_tf32 (m16n8k8; one element, a float that to_tf32 has rounded), c as above
-//     a[0]: row g, k t     a[1]: row g + 8, k t     a[2]: row g, k t + 4     a[3]: row g + 8, k t + 4
-//     b[0]: k t, column g  b[1]: k t + 4, column g
 // All 32 lanes take part in each mma_* and ldmatrix.
 //
 //   void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);    c += a b, sums in f32
-//   void mma_f16 (float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
-//   void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
-//   uint32_t to_tf32(float x);                       10 bits of mantissa, halves away from zero
 //   uint32_t pack_bf16(float low, float high);       rounded to nearest even
 //
 //   void ldmatrix<1|2|4>(uint32_t (&r)[N], const void* row);        r[i] = elements 2t, 2t+1 of row g of 8x8 matrix i
@@ -32,10 +26,10 @@
 //                                 barrier after that
 //   void cp_async_wait_all();     committed or not
 //
-// wgmma, in code for sm_90a that runs on compute capability 9.0 (has_wgmma); in other code these words are a trap. The four warps of a
-// warpgroup, which begins at a multiple of four, execute them together. Each product d [64][n] += a [64][16] b [16][n] runs on its own
-// until wgmma_wait. Warp w of the four holds rows 16 w .. 16 w + 15 of a and d, in the layout of mma_bf16: d[i] has the columns
-// 8 i .. 8 i + 7. b is in shared memory, which the tensor cores read through the asynchronous proxy.
+// wgmma, in code for sm_90a that runs on compute capability 9.0 (has_wgmma); in other code these functions are a trap. A warpgroup is four
+// warps, from a multiple of four on; they execute these functions together. Each product d [64][n] += a [64][16] b [16][n] runs in the
+// background until wgmma_wait. Warp w of the four holds rows 16 w .. 16 w + 15 of a and d, in the layout of mma_bf16: d[i] has the columns
+// 8 i .. 8 i + 7. b is in shared memory; the tensor cores read it through the asynchronous proxy.
 //   Descriptor descriptor(const void* shared, int leading, int stride);
 //     A matrix of bf16 in panels of rows of 128 bytes; panels begin on 1,024. In row r, chunk c of 16 bytes is at c ^ r % 8. Its rows are
 //     the columns of b, or with `transposed` its lines k, or the rows of a. `stride` bytes are between rows r and r + 8, `leading` bytes,
@@ -44,20 +38,18 @@
 //   void wgmma_bf16<transposed, accumulate>(float (&d)[n / 8][4], const uint32_t (&a)[4], Descriptor b);      n = 64 or 128, sums in f32
 //   void wgmma_bf16<transposed, accumulate>(float (&d)[8][4], Descriptor a, Descriptor b);    a is in shared memory, as b is
 //     Without `accumulate` d = a b, and d need not hold anything.
-//   void wgmma_fence(registers, ...);    before the first product, and after a wait: names d, where it is added to, and a in registers
+//   void wgmma_fence(registers, ...);    before the first product, and after a wait: names d, if it is added to, and a in registers
 //   void wgmma_commit();                 closes a group of products
 //   void wgmma_wait<n>(d);               until all but the last n groups are done; names their d. Before it, d, a and b are not touched.
-//   void fence_proxy_async();            by each thread that has written to shared memory, before the barrier after which b is read
+//   void fence_proxy_async();            by each thread that has written to shared memory, before the barrier that precedes reads of b
 //
 //   float exp2_approx(float x);                  2^x with a relative error below 2^-21; 0 below the smallest normal number
-//   float reciprocal_approx(float x);            1 / x with a relative error below 2^-21; subnormal numbers count as 0, as x and as the
-//   result
+//   float reciprocal_approx(float x);            1 / x with a relative error below 2^-21; subnormal numbers count as 0, as x and as
+//                                                the result
 //
-//   uint4 load16(const void* p);                 p is a multiple of 16, as for all that follow
-//   uint4 load16_once(const void* global);       what is never written and never read again: past the L1 cache
+//   uint4 load16(const void* p);                 p is a multiple of 16, here and below
 //   void store16(void* p, uint4 value);
-//   void store16_whole(void* global, uint4 value);   never as four stores of 4 bytes, which nvcc makes of some; takes more registers
-//   void store16_once(void* global, uint4 value);
+//   void store16_whole(void* global, uint4 value);   nvcc splits some store16 in four, but never this; it takes more registers
 #pragma once
 #include "cuda/seam.h"
 
@@ -65,7 +57,7 @@ namespace ricci::ptx {
 
 struct Descriptor {
   uint64_t bits;
-  // The address is in the lower half, so that the upper one stays what it is.
+  // Only the lower half changes, because the address is there.
   HD Descriptor after(int bytes) const { return {bits >> 32 << 32 | (static_cast<uint32_t>(bits) + static_cast<uint32_t>(bytes >> 4))}; }
 };
 // The bits as in the PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", for an address within shared memory.

@@ -2,10 +2,10 @@
 //   g++   compiles the whole file: the public functions, the CPU code, the backward formulas and, against the emulator's
 //         vocabulary, every kernel for cuda_emulated.
 //   nvcc  compiles the same file for its kernels only: HOST turns the public functions into templates that nothing
-//         instantiates, and CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel that is missing
-//         from this list is a link error in a build with nvcc; a build without it notices nothing.
+//         instantiates, and CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel without a
+//         CUDA_KERNEL line is a link error in a build with nvcc; a build without nvcc does not notice it.
 #pragma once
-#include "core/host_device.h"
+#include "core/dtype.h"
 
 #ifdef __CUDACC__
 
@@ -13,12 +13,12 @@
 
 #define HOST template <class HostBuildOnly = void>
 #define SHARED(type, name, ...) __shared__ type name __VA_ARGS__
-// For a loop whose index selects an element of a register array, which would spill: UNROLL(8) unrolls it eight times, UNROLL(1) leaves it
-// a loop.
+// For a loop over an array in registers, because an index that is not a constant moves such an array to memory. UNROLL(8) unrolls the loop
+// eight times; UNROLL(1) keeps it a loop.
 #define RICCI_PRAGMA(text) _Pragma(#text)
 #define UNROLL(times) RICCI_PRAGMA(unroll times)
 
-// The Grid::dynamic_shared_bytes of the launch, on 1,024 bytes, as descriptors of wgmma need it (cuda/ptx.h).
+// The Grid::dynamic_shared_bytes of the launch. They begin at a multiple of 1,024, because descriptors of wgmma need it (cuda/ptx.h).
 template <class T> __device__ inline T* dynamic_shared() {
   extern __shared__ __align__(1024) unsigned char of_launch[];
   return reinterpret_cast<T*>(of_launch);
@@ -36,7 +36,7 @@ using emu::dynamic_shared;
 #endif
 
 // The two compilers, line by line:
-//   in a file.cu                         g++ makes of it                                 nvcc makes of it
+//   in a file.cu                         g++ sees                                        nvcc sees
 //   struct Scale { __device__ ... };     a C++ struct; the emulator calls it             device code
 //   SHARED(float, tile, [32]);           memory of the emulated block, full of NaN       __shared__ float tile[32];
 //   HOST Tensor scale(const Arg& x)      the public function                             a template without an instance

@@ -1,3 +1,5 @@
+// The recorder of RICCI_TRACE. The table must be printed after the last op but before libraries and the emulator are torn down, because its
+// peaks are measured by running ops.
 #include "cuda/trace.h"
 
 #include <algorithm>
@@ -63,14 +65,14 @@ struct Recorder {
   }
 };
 
-Recorder* kept = nullptr;  // while a Counter or Timer lives
+Recorder* active = nullptr;  // while a Counter or Timer exists
 
 Recorder& of_program() {
-  static Recorder& one = *new Recorder;  // outlives what is printed at the end
+  static Recorder& one = *new Recorder;  // outlives the table at the end
   return one;
 }
 
-// Once, whatever calls it first.
+// Prints once, because the end of a thread and the end of libraries both call it.
 void print_at_end() {
   static bool printed = false;
   if (std::exchange(printed, true)) return;
@@ -81,12 +83,11 @@ void print_at_end() {
   }
 }
 
-// The library loaded last ends first: so the table is printed before the end of all that was loaded for ops by now, a GPU's libraries
-// included.
+// The library loaded last ends first. So the table is printed before all libraries loaded for ops so far end, including a GPU's.
 void print_before_end_of_libraries() { std::atexit(print_at_end); }
 
-// A thread's first object ends last, and all of it before any library. So the table is printed while what ops on a device have made for
-// this thread, such as the blocks of the emulator, is still there: its peaks are measured by more ops.
+// A thread's first object ends last, but before any library. So the table is printed while the objects of this thread still exist, such as
+// the blocks of the emulator, because measuring the peaks runs more ops.
 void print_before_end_of_device() {
   static thread_local const struct AtEnd {
     ~AtEnd() { print_at_end(); }
@@ -95,8 +96,8 @@ void print_before_end_of_device() {
 }
 
 Recorder& recorder() {
-  if (kept) return *kept;
-  thread_count();  // what the table needs at the end is made before the table
+  if (active) return *active;
+  thread_count();  // made before the table, because the table needs them at the end
   cpu_isa();
   static const bool first = (print_before_end_of_libraries(), true);
   static_cast<void>(first);
@@ -108,25 +109,25 @@ Recorder& recorder() {
 bool enabled = wanted;
 
 Counter::Counter(bool timed) {
-  if (kept) fail("trace: a {} is alive", {kept->timed ? "Timer" : "Counter"});
-  kept = new Recorder{.timed = timed};
+  if (active) fail("trace: a {} already exists", {active->timed ? "Timer" : "Counter"});
+  active = new Recorder{.timed = timed};
   enabled = true;
 }
 Counter::~Counter() {
-  delete kept;
-  kept = nullptr;
+  delete active;
+  active = nullptr;
   enabled = wanted;
 }
-const std::map<std::string, Work>& Counter::work() const { return kept->lines; }
+const std::map<std::string, Work>& Counter::work() const { return active->lines; }
 
 void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   Recorder& r = recorder();
-  if (is_dry_run() && !kept) {  // a plan before the steps of a program, which is not their work
+  if (is_dry_run() && !active) {  // the plan of a program is not part of its work
     r.flops = 0;
     return;
   }
   if (r.timed && !recording_graph()) synchronize(device);
-  if (device != Device::cpu && std::exchange(r.device, device) != device && !kept) print_before_end_of_device();
+  if (device != Device::cpu && std::exchange(r.device, device) != device && !active) print_before_end_of_device();
   Work& line = r.lines[*part ? std::string(op) + " " + part : op];
   const double now = seconds_now();
   ++line.calls;
@@ -140,7 +141,7 @@ void end_of(const char* op, const char* part, Device device, int64_t bytes) {
 void restart() {
   if (!enabled) return;
   recorder().restart();
-  if (!kept) print_before_end_of_libraries();
+  if (!active) print_before_end_of_libraries();
 }
 
 void count_flops(double flops) { recorder().flops += flops; }

@@ -1,4 +1,4 @@
-// The keys of a model and their relations.
+// The list of all keys of a model, the defaults of presets, and the checks that concern more than one struct.
 #include "models/config.h"
 
 #include <type_traits>
@@ -15,12 +15,10 @@ bool only_causal(MixerKind mixer) {
   return only;
 }
 
-// Error: positions that turn queries and keys, in a mixer that has none to turn, or with numbers that make no angles.
+// Error: rotary positions for a mixer that does not turn queries and keys, or with impossible numbers.
 template <class M> void check_rope(const EmbeddingConfig& c) {
   if (c.positions != PositionKind::rope) return;
-  if constexpr (requires { M::kWhyNotTurns; })
-    fail("model.positions: rope, but mixer {} {}, expected none or learned", {M::kName, M::kWhyNotTurns});
-  else if constexpr (!requires { M::kTurns; })
+  if constexpr (!requires { M::kTurns; })
     fail("model.positions: rope, but mixer {} does not turn its queries and keys, only {} does", {M::kName, Sdp::kName});
   if (c.rope.scaling == RopeScaling::llama3 && c.rope.low >= c.rope.high)
     fail("model.rope_low: {}, expected less than rope_high = {}", {c.rope.low, c.rope.high});
@@ -29,15 +27,15 @@ template <class M> void check_rope(const EmbeddingConfig& c) {
 }  // namespace
 
 void visit_fields(ModelConfig& c, const Fields& field) {
-  field("family", c.family, "kind of model").decides();
-  field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights").decides();
+  field("family", c.family, "structure of the model").decides();
+  field("preset", c.preset, "sets the defaults of the keys marked (preset), and the initial weights").decides();
   field("mixer", c.mixer, "how positions exchange information").decides();
-  field("vocab", c.vocab, "size of the vocabulary; 0: as the tokenizer has it").in(1, kLargestSize).follows();
+  field("vocab", c.vocab, "vocabulary size; 0: take it from the tokenizer").in(1, kLargestSize).follows();
   field("ctx", c.ctx, "longest context, in tokens").in(1, kLargestSize);
   field("d", c.d, "width of the model").in(1, kLargestSize);
   const Fields single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });
   single("layers", c.layers, "blocks").in(1, kMaxLayers);
-  field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)").follows();
+  field("causal", c.causal, "tokens see only earlier ones (family: false for a classifier, unless its mixer is always causal)").follows();
   Mixers::each([&]<class M>() { visit_fields(c.settings<M>(), field.when(c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
   visit_fields(c.embedding, field);
@@ -53,7 +51,7 @@ void apply_preset(ModelConfig& c) {
   Families::call_for(c.family, [&]<class F>() {
     if constexpr (requires { F::kSeesAll; }) c.causal = only_causal(c.mixer);
   });
-  if (c.preset == Preset::gpt) return;  // whose values the structs start with
+  if (c.preset == Preset::gpt) return;  // the defaults of the structs
   if (c.preset == Preset::llama) {
     c.block.activation = Activation::silu;
     c.block.gated = c.block.ff_by_thirds = true;
@@ -81,9 +79,8 @@ void check(const ModelConfig& c) {
     else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check of them");
   });
   if (!family.mixes && c.mixer != kind_of<Sdp>)
-    fail("model.mixer: {}, but family {} has an attention of its own, expected {}", {name_of(c.mixer), family.name, Sdp::kName});
-  if (!family.mixes && !c.causal) fail("model.causal: false, but family {} reads cells only when they are complete", {family.name});
-  check(c.block);
+    fail("model.mixer: {}, but family {} always uses attention, expected {}", {name_of(c.mixer), family.name, Sdp::kName});
+  if (!family.mixes && !c.causal) fail("model.causal: false, but family {} reads only complete cells", {family.name});
   if (family.reads_scales) check(c.scales);
   if (family.reads_stacks) check(c.stack_layers, c.scales);
   Families::call_for(c.family, [&]<class F>() {
@@ -91,28 +88,11 @@ void check(const ModelConfig& c) {
   });
 }
 
-namespace {
-
-// Warnings about keys that go beyond the context; empty if there are none.
-std::string beyond(const AttentionConfig& c, const MixerShape& shape) {
-  if (c.window.value_or(0) <= shape.ctx) return {};
-  return format_message("model.window: {} is more than ctx: {}, so that a token attends to all before it", {*c.window, shape.ctx});
-}
-std::string beyond(const DispatcherConfig& c, const MixerShape& shape) {
-  const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
-  if (c.levels.value_or(0) <= needed) return {};
-  return format_message("model.levels: {} levels, but with ctx: {} all is reached after {}", {*c.levels, shape.ctx, needed});
-}
-
-}  // namespace
-
 std::vector<std::string> warnings(const ModelConfig& c) {
   std::vector<std::string> all;
   Mixers::call_for(c.mixer, [&]<class M>() {
     if constexpr (requires { warning(c.settings<M>(), shape_of(c)); })
       if (const std::string line = warning(c.settings<M>(), shape_of(c)); !line.empty()) all.push_back(line);
-    if constexpr (requires { beyond(c.settings<M>(), shape_of(c)); })
-      if (const std::string line = beyond(c.settings<M>(), shape_of(c)); !line.empty()) all.push_back(line);
   });
   Families::call_for(c.family, [&]<class F>() {
     if constexpr (requires { F::warn(c, c.settings<F>(), all); }) F::warn(c, c.settings<F>(), all);

@@ -1,5 +1,5 @@
-// The keys of `model:` in a run file. A key that a mixer, a block or a family reads is declared beside its code; here is the list of
-// them, each with the condition under which it is read.
+// The keys of `model:` in a run file. Each key is declared next to the mixer, block or family that reads it, because its code, bounds and
+// help change together. This file only collects them, with the condition under which each is read.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,26 +27,24 @@ struct ModelConfig : ModelKeys {
 
 void visit_fields(ModelConfig& config, const Fields& field);
 
-// The list for keys that some families read: those for which reads(traits) is true.
+// Fields for keys that only the families with reads(traits) read.
 template <class Reads> Fields read_by(const Fields& field, const ModelConfig& c, const Reads& reads) {
   std::string names;
   for (const Family family : families_where(reads)) names += (names.empty() ? "family: " : ", ") + std::string(name_of(family));
   return field.when(reads(c.traits()), names);
 }
 
-// Gives the keys marked (preset) or (family) the defaults of the preset and the family. To be called on a config whose other
-// keys still have theirs.
+// Sets the defaults of the keys marked (preset) or (family). Call it before other keys are set, because it overwrites them.
 void apply_preset(ModelConfig& config);
 
-// Error: the first value that cannot be, as "model.heads: 3 does not divide d = 64". vocab must be known by now.
+// Error: the first impossible value, such as "model.heads: 3 does not divide d = 64". vocab must be known.
 void check(const ModelConfig& config);
 
-// Warnings about a config that can be trained, a line each: levels that reach less than the context, scales that have
-// no cells.
+// Lines about a config that can be trained but surprises, such as levels that reach less than the context or scales without cells.
 std::vector<std::string> warnings(const ModelConfig& config);
 
-// A copy with the values that follow from other keys: ff; if scales are read, their blocks, windows and heads. Only for records and for
-// comparisons of configs, because a model computes these values itself.
+// A copy with the values that follow from other keys, such as ff. Only for records and comparisons of configs, because a model computes
+// these values itself.
 ModelConfig resolved(ModelConfig config);
 
 }  // namespace ricci

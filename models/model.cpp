@@ -1,3 +1,4 @@
+// A virtual interface over all families: each virtual function is a line here, because families stay plain structs without one.
 #include "models/model.h"
 
 #include "core/error.h"
@@ -17,7 +18,6 @@ struct Model::Any {
   virtual int64_t counted(const Inputs& inputs, int64_t targets) const = 0;
   virtual std::unique_ptr<DecodingState> init_state(int64_t batch) const = 0;
   virtual Tensor advance(const Tensor& ids_bc, DecodingState& state) const = 0;
-  virtual Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const = 0;
   virtual std::vector<MixingLayer> layers() = 0;
   virtual Tensor hidden(const Inputs& inputs) const = 0;
   virtual Tensor token_embeddings(const Tensor& ids_bc) const = 0;
@@ -26,19 +26,15 @@ struct Model::Any {
   virtual void each_constant(const std::function<void(Constant&)>& f) = 0;
 };
 
-// A family's model, which is compiled here for it.
+// The model of one family.
 template <class Made> struct Model::Known final : Any {
   Made model;
   explicit Known(Made made) : model(std::move(made)) {}
 
-  struct State final : DecodingState {
-    explicit State(typename Made::State s) : value(std::move(s)) {}
-    typename Made::State value;
-  };
-  static typename Made::State& state_of(DecodingState& state) {
-    auto* const known = dynamic_cast<State*>(&state);
-    if (!known) fail("model: the decoding state belongs to a model of another kind");
-    return known->value;
+  static typename Made::State& state_of(DecodingState& decoding) {
+    auto* const known = std::any_cast<typename Made::State>(&decoding.state);
+    if (!known) fail("model: the decoding state belongs to a model of another family or mixer");
+    return *known;
   }
 
   Tensor logits(const Inputs& inputs) const override { return model.logits(inputs); }
@@ -51,9 +47,10 @@ template <class Made> struct Model::Known final : Any {
     if constexpr (requires { model.counted(inputs, targets); }) return model.counted(inputs, targets);
     else return targets;
   }
-  std::unique_ptr<DecodingState> init_state(int64_t batch) const override { return std::make_unique<State>(model.init_state(batch)); }
+  std::unique_ptr<DecodingState> init_state(int64_t batch) const override {
+    return std::make_unique<DecodingState>(model.init_state(batch));
+  }
   Tensor advance(const Tensor& ids_bc, DecodingState& state) const override { return model.advance(ids_bc, state_of(state)); }
-  Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const override { return model.advance_all(ids_bc, state_of(state)); }
   std::vector<MixingLayer> layers() override { return layers_of(model); }
   Tensor hidden(const Inputs& inputs) const override { return model.hidden(inputs); }
   Tensor token_embeddings(const Tensor& ids_bc) const override { return embed(ids_bc, model.tok, Tensor(), model.embedding_config); }
@@ -68,7 +65,7 @@ template <class Made> struct Model::Known final : Any {
   }
 };
 
-// The model is built in the body: when there is no memory for it, each_held is asked, and finds no model rather than no pointer.
+// The model is built in the body, because each_tensor is called if memory runs out, and must find a null pointer then.
 Model::Model(const ModelConfig& config) : config_(config) {
   check(config);
   Families::call_for(config.family, [&]<class F>() {
@@ -87,7 +84,6 @@ int64_t Model::counted(const Inputs& inputs, int64_t targets) const { return any
 
 std::unique_ptr<DecodingState> Model::init_state(int64_t batch) const { return any_->init_state(batch); }
 Tensor Model::advance(const Tensor& ids_bc, DecodingState& state) const { return any_->advance(ids_bc, state); }
-Tensor Model::advance_all(const Tensor& ids_bc, DecodingState& state) const { return any_->advance_all(ids_bc, state); }
 
 std::vector<MixingLayer> Model::layers() const { return any_->layers(); }
 Tensor Model::hidden(const Inputs& inputs) const { return any_->hidden(inputs); }
@@ -134,21 +130,19 @@ std::vector<Parameter*> Model::parameters() {
   return all;
 }
 
-void Model::each_held(const Visit& visit) const {
+std::vector<Parameter*> Model::trained_parameters() {
+  std::vector<Parameter*> all = parameters();
+  std::erase_if(all, [](const Parameter* p) { return p->frozen; });
+  return all;
+}
+
+void Model::each_tensor(const Visit& visit) const {
   if (!any_) return;  // moved from
   any_->each_parameter([&](const std::string&, const Parameter& p) {
     visit(p.value, HeldFor::parameters);
     visit(p.grad, HeldFor::gradients);
     visit(p.master, HeldFor::optimizer_state);
   });
-}
-
-std::vector<Parameter*> Model::trained_parameters() {
-  std::vector<Parameter*> all;
-  each_parameter([&](const std::string&, Parameter& p) {
-    if (!p.frozen) all.push_back(&p);
-  });
-  return all;
 }
 
 int64_t Model::parameter_count() {

@@ -1,5 +1,7 @@
-// A model of any family, as one value. Here alone is the kind of model decided at run time, so each family is compiled once.
+// A model of any family, as one value. This is the only place that chooses a family at run time, because each family is a template and
+// programs would otherwise be compiled once for every family and mixer.
 #pragma once
+#include <any>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,15 +16,14 @@ namespace ricci {
 
 struct MixingLayer;
 
-// The memory of the tokens that a model has read, one sequence per row of the batch.
-class DecodingState {
- public:
-  virtual ~DecodingState() = default;
+// A model's memory of the tokens read so far, one sequence per row of the batch.
+struct DecodingState {
+  std::any state;  // Shell::State of the family's model
 };
 
 class Model final : public MemoryHolder {
  public:
-  // Builds the family of the config with uninitialised f32 parameters on the CPU, each with its path. Error: an impossible config.
+  // Builds the family of the config with f32 parameters on the CPU that have paths but no values yet. Error: an impossible config.
   explicit Model(const ModelConfig& config);
   Model(const ModelConfig& config, uint64_t seed) : Model(config) { init(seed); }
   Model(Model&&) noexcept;
@@ -32,48 +33,47 @@ class Model final : public MemoryHolder {
 
   // [b c v] for a language model: every position.
   Tensor logits(const Inputs& inputs) const;
-  // Mean nats per target other than -1, an f64 scalar. Padding counts unless its targets are -1. `loss` is what training minimises:
-  // where the config gives weights to further losses, it is the weighted sum; text_loss leaves them out.
+  // Mean nats per target other than -1, an f64 scalar. Targets of padding count unless they are -1. Training minimises `loss`, the sum of
+  // text_loss and any further losses that the config gives weights to.
   Tensor loss(const Inputs& inputs) const;
   Tensor text_loss(const Inputs& inputs) const;
-  // Number of tokens the loss is the mean of, given how many targets are not -1; smaller if the family leaves positions out.
+  // The number of tokens that the loss is a mean of. `targets` are those other than -1; some families leave positions out.
   int64_t counted(const Inputs& inputs, int64_t targets) const;
 
   // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits after the last one [b v];
-  // advance_all returns the logits of all of them [b c v]; step reads one position, ids_b -> logits_bv.
-  // Errors: a model that is not causal, more positions than the context holds.
+  // step reads one position, ids_b -> logits_bv.
+  // Errors: a model that is not causal; more positions than its context.
   std::unique_ptr<DecodingState> init_state(int64_t batch) const;
   Tensor advance(const Tensor& ids_bc, DecodingState& state) const;
-  Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const;
   Tensor step(const Tensor& ids_b, DecodingState& state) const { return advance(ids_b.reshaped({ids_b.size(), 1}), state); }
 
-  // For people to look at (models/inspection): the layers in which positions exchange information, what the last map reads, and the
-  // embeddings of tokens without positions.
+  // For models/inspection: the layers that exchange information between positions, the input of the last map, and the embeddings of tokens
+  // without positions.
   std::vector<MixingLayer> layers() const;
   Tensor hidden(const Inputs& inputs) const;
   Tensor token_embeddings(const Tensor& ids_bc) const;
 
-  void init(uint64_t seed);  // draws the weights; before place
-  // Takes the value of every parameter from `source`, which is given each path and shape. Before place(), the values keep the
-  // dtype they come with; after it, they are converted and written into the parameters where these are, masters included.
+  void init(uint64_t seed);  // draws the weights; call it before place()
+  // Takes the value of every parameter from source(path, shape). Before place() the values keep their dtype; after it they are converted
+  // and written into the parameters and masters in place.
   using Source = std::function<Tensor(const std::string& path, const Shape& shape)>;
   void load(const Source& source);
-  // Converts and moves every parameter. For training, the f32 values as they were before rounding to bf16 stay beside
-  // them as Parameter::master.
+  // Converts and moves every parameter. For bf16 training, Parameter::master keeps the f32 values before rounding, because small updates
+  // would be lost in bf16.
   void place(Dtype dtype, Device device);
   void place_for_training(Dtype dtype, Device device);
-  // From now on the tape keeps only what goes into each block, and backward computes the block again: the same bits, less
-  // memory, about a third more time.
+  // If on, the tape keeps only the input of each block and backward computes the block again: the same bits, less memory, about a third
+  // more time.
   void recompute_blocks(bool on);
 
   void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f);
   std::vector<Parameter*> parameters();
-  std::vector<Parameter*> trained_parameters();  // all that are not frozen
+  std::vector<Parameter*> trained_parameters();  // without the frozen ones
   int64_t parameter_count();
-  void each_held(const Visit& visit) const override;
+  void each_tensor(const Visit& visit) const override;
 
  private:
-  struct Any;  // a model of whatever family
+  struct Any;  // a model of any family
   template <class Made> struct Known;
 
   ModelConfig config_;

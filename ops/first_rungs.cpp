@@ -1,3 +1,8 @@
+// Attention, layer norm and the loss of a language model, as their formulas. Each op in them records itself, so none needs a backward here.
+// The plain loops at the end record nothing: only their values are compared: the tape has the backward of each op. The fast ops compute the
+// same in one kernel, because these formulas keep every tensor that they name; attention keeps a score for each pair of positions. A letter
+// of a name is an index: b sequence of the batch, c position of a query, C position of a key, n head, k column of a head, d column, r row,
+// v token of the vocabulary. contract() multiplies two tensors and sums over the letters that its result lacks.
 #include "ops/first_rungs.h"
 
 #include <cmath>
@@ -17,8 +22,39 @@
 namespace ricci::first_rungs {
 namespace {
 
-// 0 where query c sees key C, -infinity elsewhere.
-Tensor mask_like(const Tensor& r_bncC, const Visibility& sees) {
+Tensor in_heads(const Arg& x_bcd, int64_t heads);              // a view of [b c d] as [b c n k]
+Tensor mask_of(const Tensor& r_bncC, const Visibility& sees);  // 0 if query c sees key C, otherwise -infinity
+
+}  // namespace
+
+Tensor attention(const Arg& q_bcd, const Arg& k_bCd, const Arg& v_bCd, const Visibility& sees, int64_t heads) {
+  const Tensor q_bcnk = in_heads(q_bcd, heads), k_bCnk = in_heads(k_bCd, heads), v_bCnk = in_heads(v_bCd, heads);
+  const Tensor r_bncC = contract("bcnk,bCnk->bncC", q_bcnk, k_bCnk) / std::sqrt(static_cast<double>(q_bcnk.shape()[3]));
+  const Tensor p_bncC = softmax(r_bncC + mask_of(r_bncC, sees));  // the weights of the keys: exp(-infinity) is 0
+  return reshape(contract("bncC,bCnk->bcnk", p_bncC, v_bCnk), q_bcd.shape());
+}
+
+// rms_norm(x) = gain x / sqrt(mean of x^2 + eps). After the mean is subtracted, the mean of x^2 is the variance.
+Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d) {
+  const Tensor mean_r = mean(x_rd, -1);
+  Shape column = mean_r.shape();
+  column.push_back(1);
+  return rms_norm(x_rd - reshape(mean_r, column), gain_d) + bias_d;
+}
+
+Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r) {
+  const Tensor logits_rv = linear(x_rd, w_vd, bias_v);
+  return cross_entropy(logits_rv, targets_r);  // the mean over r of -log softmax(logits_r)[target_r]
+}
+
+namespace {
+
+Tensor in_heads(const Arg& x_bcd, int64_t heads) {
+  const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1], d = x_bcd.shape()[2];
+  return reshape(x_bcd, {b, c, heads, d / heads});
+}
+
+Tensor mask_of(const Tensor& r_bncC, const Visibility& sees) {
   const int64_t queries = r_bncC.shape()[2], keys = r_bncC.shape()[3];
   const Tensor mask_cC = zeros({queries, keys}, Dtype::f64, Device::cpu);
   for (int64_t c = 0; c < queries; ++c)
@@ -27,18 +63,14 @@ Tensor mask_like(const Tensor& r_bncC, const Visibility& sees) {
   return convert(to(mask_cC, r_bncC.device()), r_bncC.dtype());
 }
 
-Tensor in_heads(const Arg& x_bcd, int64_t heads) {
-  const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1], d = x_bcd.shape()[2];
-  return reshape(x_bcd, {b, c, heads, d / heads});
-}
-
 }  // namespace
 
-Tensor attention(const Arg& q_bcd, const Arg& k_bCd, const Arg& v_bCd, const Visibility& sees, int64_t heads) {
-  const Tensor q_bcnk = in_heads(q_bcd, heads), k_bCnk = in_heads(k_bCd, heads), v_bCnk = in_heads(v_bCd, heads);
-  const Tensor r_bncC = contract("bcnk,bCnk->bncC", q_bcnk, k_bCnk) / std::sqrt(static_cast<double>(q_bcnk.shape()[3]));
-  const Tensor p_bncC = softmax(r_bncC + mask_like(r_bncC, sees));
-  return reshape(contract("bncC,bCnk->bcnk", p_bncC, v_bCnk), q_bcd.shape());
+// ---- The first rungs of the other ladders
+
+Tensor metric_scores(const Arg& p_bcd, const Arg& M_nkK) {
+  const Tensor p_bcnk = in_heads(p_bcd, M_nkK.shape()[0]);
+  const Tensor q_bcnK = contract("bcnk,nkK->bcnK", p_bcnk, M_nkK);
+  return contract("bcnK,bCnK->bncC", q_bcnK, p_bcnk);
 }
 
 Tensor matrix_product(const Tensor& a_mk, const Tensor& b_kn) {
@@ -52,24 +84,6 @@ Tensor matrix_product(const Tensor& a_mk, const Tensor& b_kn) {
       c_mn.data<double>()[m * e['n'] + n] = sum;
     }
   return c_mn;
-}
-
-Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d) {
-  const Tensor mean_r = mean(x_rd, -1);
-  Shape column = mean_r.shape();
-  column.push_back(1);
-  return rms_norm(x_rd - reshape(mean_r, column), gain_d) + bias_d;
-}
-
-Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r) {
-  const Tensor logits_rv = linear(x_rd, w_vd, bias_v);
-  return cross_entropy(logits_rv, targets_r);
-}
-
-Tensor metric_scores(const Arg& p_bcd, const Arg& M_nkK) {
-  const Tensor p_bcnk = in_heads(p_bcd, M_nkK.shape()[0]);
-  const Tensor q_bcnK = contract("bcnk,nkK->bcnK", p_bcnk, M_nkK);
-  return contract("bcnK,bCnK->bncC", q_bcnK, p_bcnk);
 }
 
 Tensor shift_and_sum(const Tensor& v_bcd, const Tensor& coef_bcx, int64_t heads) {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/bf16.h"
+#include "core/dtype.h"
 #include "core/error.h"
 #include "cuda/ranks/ranks.h"
 

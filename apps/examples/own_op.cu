@@ -1,9 +1,8 @@
-// An op of one's own: unit_rows divides each row of x by its length, in f32 and f64. With <a, b> for the sum of the products:
+// Your own op: unit_rows divides each row of x by its length, in f32 and f64. With <a, b> for the sum of the products:
 //   y_rc = x_rc / |x_r|,   dx_rc = (dy_rc - y_rc <dy_r, y_r>) / |x_r|
 //   bytes   8 N for N numbers in f32, 12 N backward. Each kernel reads its rows twice, the second time from the cache
-//   floor   65,536 rows of 1024 in f32 on an H200: 0.54 GB at 4.8 TB/s 0.11 ms, 0.17 ms backward
-// The C++ compiler reads the whole file, and makes of the kernels what the emulator runs: so they are checked without a GPU. Where
-// there is nvcc, it reads the file again, for the kernels alone.
+// The C++ compiler compiles the whole file, kernels included, for the emulator, so they can be tested without a GPU. If nvcc is available,
+// it compiles the file again, only for the kernels.
 #include <ricci/kernels.h>
 #include <ricci/ricci.h>
 

@@ -1,4 +1,5 @@
-// A small GPT learns a text that is in memory as token ids, and writes on from its beginning.
+// A small GPT learns a text and then writes it. The text is short and in memory, because the loop is all that this file shows;
+// train.cpp reads a file.
 #include <ricci/ricci.h>
 
 using namespace ricci;

@@ -1,17 +1,14 @@
-// ricci-convert: models of other programs as run folders, and run folders as models of other programs.
-//   ricci-convert import FOLDER runs/NAME             a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3
-//   ricci-convert import FILE.safetensors runs/NAME   a model of the Dispatcher paper's repository
+// ricci-convert: converts models of other programs into run folders, and run folders into models of other programs.
+//   ricci-convert import FOLDER runs/NAME             a folder of Hugging Face's transformers with GPT-2, Llama, Qwen2 or Qwen3
 //   ricci-convert export runs/NAME FOLDER
 //   ricci-convert export runs/NAME FILE.gguf --gguf q8_0
 #include <CLI/CLI.hpp>
 #include <optional>
 
-#include "apps/interop/gguf.h"
 #include "apps/interop/interop.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
-#include "core/files/file.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -21,21 +18,12 @@ namespace {
 struct Options {
   std::string source, target, checkpoint = "last";
   std::optional<double> dropout;
-  std::optional<int64_t> heads, context;
   std::optional<std::string> gguf;
   bool without_tokenizer = false;
-  std::string (*command)(const Options&) = nullptr;  // returns lines about the result
+  std::string (*command)(const Options&) = nullptr;  // returns lines to print
 };
 
 std::string import(const Options& options) {
-  if (is_file(options.source)) {
-    if (options.without_tokenizer) fail("--without-tokenizer: {} is a file of weights, which has none", {options.source});
-    const DispatcherImport defaults;
-    return import_dispatcher(options.source, options.target,
-        {options.heads.value_or(defaults.heads), options.context.value_or(defaults.context), options.dropout.value_or(defaults.dropout)});
-  }
-  if (options.heads || options.context)
-    fail("--heads and --context: {} is not a file of weights; the config.json of a folder has both", {options.source});
   return import_hugging_face(
       options.source, options.target, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer});
 }
@@ -44,35 +32,32 @@ std::string export_run(const Options& options) {
   if (options.gguf)
     return export_gguf(
         options.source, options.checkpoint, options.target, choice_of<GgufNumbers>("--gguf", *options.gguf), options.without_tokenizer);
-  if (options.without_tokenizer) fail("--without-tokenizer: of an export, only --gguf reads it");
+  if (options.without_tokenizer) fail("--without-tokenizer: an export without --gguf does not read it");
   if (options.target.ends_with(".gguf")) fail("{}: add --gguf f16 to make a GGUF file", {options.target});
   return export_hugging_face(options.source, options.checkpoint, options.target);
 }
 
 void add_options(CLI::App& app, Options& options) {
   app.require_subcommand(1);
-  CLI::App* const importing =
-      app.add_subcommand("import", "Turn a folder of GPT-2, Llama, Qwen2 or Qwen3, or a file of weights, into a run");
-  importing->add_option("model", options.source, "Folder of Hugging Face, or a file of weights of the Dispatcher repository")->required();
+  CLI::App* const importing = app.add_subcommand("import", "Turn a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3 into a run");
+  importing->add_option("model", options.source, "Folder of Hugging Face")->required();
   importing->add_option("run", options.target, "Run folder to make")->required();
-  importing->add_option("--dropout", options.dropout, "Dropout of further training; as in the other program if not given")
+  importing->add_option("--dropout", options.dropout, "Dropout of further training; by default as in the folder")
       ->check([](const std::string& text) {
         double value = 0;
         const bool is_rate = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 0.999;  // NaN fails both
         return is_rate ? "" : "expected a number from 0 to 0.999, got " + text;
       });
-  importing->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer and its template of conversations");
-  importing->add_option("--heads", options.heads, "Heads of the attention in a file of weights; 1 if not given")->check(at_least_one);
-  importing->add_option("--context", options.context, "Context of the model in a file of weights")->check(at_least_one);
+  importing->add_flag("--without-tokenizer", options.without_tokenizer, "Import neither the tokenizer nor its template of conversations");
   importing->callback([&] { options.command = import; });
   CLI::App* const exporting =
       app.add_subcommand("export", "Turn a run into a folder for Hugging Face's transformers, or into a GGUF file for llama.cpp");
   exporting->add_option("run", options.source, "Run folder")->required();
   exporting->add_option("folder", options.target, "Folder to make; with --gguf a file")->required();
-  exporting->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")
+  exporting->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or the number of a kept step")
       ->capture_default_str();
   exporting->add_option("--gguf", options.gguf, "Write a GGUF file with matrices in f32, f16, bf16 or q8_0 (8 bits)");
-  exporting->add_flag("--without-tokenizer", options.without_tokenizer, "Leave the tokenizer out of a GGUF file");
+  exporting->add_flag("--without-tokenizer", options.without_tokenizer, "Write a GGUF file without the tokenizer");
   exporting->callback([&] { options.command = export_run; });
 }
 
@@ -81,7 +66,7 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   return run_app<Options>(argc, argv,
       {.name = "ricci-convert",
-          .summary = "Models of other programs as run folders, and run folders as models of other programs.",
+          .summary = "Converts models of other programs into runs, and runs into models of other programs.",
           .examples = "ricci-convert import path/to/gpt2 runs/gpt2\nricci-convert export runs/gpt2 gpt2.gguf --gguf q8_0"},
       add_options, [](const Options& options) {
         print(options.command(options));

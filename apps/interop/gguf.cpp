@@ -1,5 +1,4 @@
-#include "apps/interop/gguf.h"
-
+// Writes GGUF files; interop.h describes the format. The header is complete before the data, because it names the place of each tensor.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "apps/interop/their_models.h"
-#include "apps/interop/their_tokenizer.h"
+#include "apps/interop/hugging_face.h"
+#include "apps/interop/interop.h"
 #include "apps/run/run.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -25,12 +24,12 @@ namespace {
 
 constexpr int64_t kAlignment = 32, kRowBlock = 32;  // bytes; numbers of a row
 
-// Their numbers for tensors and whole files, by GgufNumbers; and for kinds of tokens.
+// The codes of GGUF for tensors and for files, by GgufNumbers; and for kinds of tokens.
 constexpr int32_t kTensorTypes[] = {0, 1, 30, 8};
 constexpr uint32_t kFileTypes[] = {0, 1, 32, 7};
 constexpr int32_t kNormal = 1, kControl = 3, kOther = 4, kUnused = 5;
 
-// A key's value, and their number for its type.
+// The values of keys, and the codes of their types.
 using Texts = std::vector<std::string>;
 using Integers = std::vector<int32_t>;
 using GgufValue = std::variant<uint32_t, int32_t, float, bool, std::string, Texts, Integers>;
@@ -55,7 +54,7 @@ template <class T> void put(std::string& bytes, const T& value) {
 constexpr std::pair<const char*, const char*> kSplits[] = {
     {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
 
-// The ends of a text, of an answer, and of a message: llama.cpp stops at each.
+// The ends of a text, of an answer and of a message, because llama.cpp stops at each.
 constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 
 // Error: llama.cpp has no such tokenizer.
@@ -89,8 +88,8 @@ void add_tokenizer(GgufKeys& keys, const Tokenizer* any, const Marks& marks, int
   }
   const BpeTokenizer& tokenizer = byte_level(*any);
   keys.emplace_back("tokenizer.ggml.model", "gpt2");
-  for (const auto& [ours, theirs] : kSplits)
-    if (ours == std::string_view(tokenizer.options().pattern->name)) keys.emplace_back("tokenizer.ggml.pre", theirs);
+  for (const auto& [pattern, name] : kSplits)
+    if (pattern == std::string_view(tokenizer.options().pattern->name)) keys.emplace_back("tokenizer.ggml.pre", name);
   add_tokens(keys, tokenizer, rows);
   Texts merges;
   for (const Merges::Merge& merge : tokenizer.merges().all())
@@ -103,43 +102,8 @@ void add_tokenizer(GgufKeys& keys, const Tokenizer* any, const Marks& marks, int
 }
 
 // ---- The models
-constexpr Row kGpt2GgufRows[] = {
-    {"token_embd.weight", "tok.weight"},
-    {"position_embd.weight", "pos.weight"},
-    {"blk.{i}.attn_norm.weight", "blocks.{i}.ln1.weight"},
-    {"blk.{i}.attn_norm.bias", "blocks.{i}.ln1.bias"},
-    {"blk.{i}.attn_qkv.weight", "blocks.{i}.mixer.qkv.weight"},
-    {"blk.{i}.attn_qkv.bias", "blocks.{i}.mixer.qkv.bias"},
-    {"blk.{i}.attn_output.weight", "blocks.{i}.mixer.proj.weight"},
-    {"blk.{i}.attn_output.bias", "blocks.{i}.mixer.proj.bias"},
-    {"blk.{i}.ffn_norm.weight", "blocks.{i}.ln2.weight"},
-    {"blk.{i}.ffn_norm.bias", "blocks.{i}.ln2.bias"},
-    {"blk.{i}.ffn_up.weight", "blocks.{i}.fc.weight"},
-    {"blk.{i}.ffn_up.bias", "blocks.{i}.fc.bias"},
-    {"blk.{i}.ffn_down.weight", "blocks.{i}.fc_out.weight"},
-    {"blk.{i}.ffn_down.bias", "blocks.{i}.fc_out.bias"},
-    {"output_norm.weight", "ln_f.weight"},
-    {"output_norm.bias", "ln_f.bias"},
-    {"output.weight", "head.weight"},
-};
-constexpr Row kLlamaGgufRows[] = {
-    {"token_embd.weight", "tok.weight"},
-    {"blk.{i}.attn_norm.weight", "blocks.{i}.ln1.weight"},
-    {"blk.{i}.attn_{q,k,v}.weight", "blocks.{i}.mixer.qkv.weight"},
-    {"blk.{i}.attn_{q,k,v}.bias", "blocks.{i}.mixer.qkv.bias"},
-    {"blk.{i}.attn_q_norm.weight", "blocks.{i}.mixer.q_norm.weight"},
-    {"blk.{i}.attn_k_norm.weight", "blocks.{i}.mixer.k_norm.weight"},
-    {"blk.{i}.attn_output.weight", "blocks.{i}.mixer.proj.weight"},
-    {"blk.{i}.ffn_norm.weight", "blocks.{i}.ln2.weight"},
-    {"blk.{i}.ffn_{gate,up}.weight", "blocks.{i}.fc.weight"},
-    {"blk.{i}.ffn_down.weight", "blocks.{i}.fc_out.weight"},
-    {"output_norm.weight", "ln_f.weight"},
-    {"output.weight", "head.weight"},
-};
-
 struct GgufModel {
   std::string type;
-  std::string note = {};  // a difference in the arithmetic of llama.cpp
   GgufKeys keys = {};
   NamedTensors tensors = {};  // on the CPU, in f32
 
@@ -147,27 +111,8 @@ struct GgufModel {
   void add_size(const char* key, int64_t value) { add(key, static_cast<uint32_t>(value)); }
 };
 
-void add_sizes(GgufModel& theirs, const ModelConfig& c) {
-  theirs.add_size("context_length", c.ctx);
-  theirs.add_size("embedding_length", c.d);
-  theirs.add_size("block_count", c.layers);
-  theirs.add_size("feed_forward_length", c.block.feed_forward(c.d));
-  theirs.add_size("attention.head_count", c.settings<Sdp>().heads);
-}
-
-GgufModel as_gpt2(Model& model) {
-  const ModelConfig& c = model.config();
-  if (c.block.activation == Activation::relu) fail("model.activation: relu has no equivalent in GGUF's gpt2");
-  Model full = with_gpt2_biases(model);
-  GgufModel theirs{.type = "gpt2", .note = "llama.cpp computes GELU in its tanh form, from a table in f16"};
-  add_sizes(theirs, c);
-  theirs.add("attention.layer_norm_epsilon", static_cast<float>(c.block.norm_eps));
-  theirs.tensors = as_theirs(full, {"GGUF", kGpt2GgufRows, {}});
-  return theirs;
-}
-
-// In llama, and only there, the columns 2i and 2i + 1 of a head turn together; here i and i + k/2 do. So row 2i of a head becomes our row
-// i, and row 2i + 1 our row i + k/2.
+// Only llama rotates columns 2i and 2i + 1 of a head together; here it is i and i + k/2. So row 2i of a head there is our row i, and row
+// 2i + 1 is our row i + k/2.
 Tensor with_neighbours(const Tensor& w_xd, int64_t width) {
   const int64_t rows = w_xd.shape()[0], columns = w_xd.shape()[1];
   const Tensor y_xd(w_xd.shape(), Dtype::f32);
@@ -178,42 +123,51 @@ Tensor with_neighbours(const Tensor& w_xd, int64_t width) {
   return y_xd;
 }
 
-void add_rope(GgufModel& theirs, const RotaryFrequencies& rope, int64_t width) {
-  theirs.add_size("rope.dimension_count", width);
-  theirs.add("rope.freq_base", static_cast<float>(rope.theta));
+void add_rope(GgufModel& gguf, const RotaryFrequencies& rope, int64_t width) {
+  gguf.add_size("rope.dimension_count", width);
+  gguf.add("rope.freq_base", static_cast<float>(rope.theta));
   if (rope.scaling == RopeScaling::linear) {
-    theirs.add("rope.scaling.type", "linear");
-    theirs.add("rope.scaling.factor", static_cast<float>(rope.factor));
+    gguf.add("rope.scaling.type", "linear");
+    gguf.add("rope.scaling.factor", static_cast<float>(rope.factor));
   }
   if (rope.scaling != RopeScaling::llama3) return;
-  if (theirs.type != "llama") fail("model.rope_scaling: llama3 has no equivalent in GGUF's {}", {theirs.type});
+  if (gguf.type != "llama") fail("model.rope_scaling: llama3 has no equivalent in GGUF's {}", {gguf.type});
   const Tensor divisors({width / 2}, Dtype::f32);  // llama.cpp divides the frequencies by them
   for (int64_t i = 0; i < width / 2; ++i)
     divisors.data<float>()[i] = static_cast<float>(rotary_frequency(i, width, {.theta = rope.theta}) / rotary_frequency(i, width, rope));
-  theirs.tensors.emplace_back("rope_freqs.weight", divisors);
+  gguf.tensors.emplace_back("rope_freqs.weight", divisors);
 }
 
-GgufModel as_llama(Model& model) {
+GgufModel to_gguf(Model& model) {
   const ModelConfig& c = model.config();
   const SdpConfig& attention = c.settings<Sdp>();
   const int64_t width = attention.width(c.d);
-  GgufModel theirs{.type = their_type(c)};
-  add_sizes(theirs, c);
-  theirs.add_size("attention.head_count_kv", attention.key_heads());
-  theirs.add_size("attention.key_length", width);
-  theirs.add_size("attention.value_length", width);
-  theirs.add_size("vocab_size", c.vocab);
-  theirs.add("attention.layer_norm_rms_epsilon", static_cast<float>(c.block.norm_eps));
-  theirs.tensors = as_theirs(model, {"GGUF", kLlamaGgufRows, {}, "", "", their_architecture(c).key_rows});
-  if (theirs.type == "llama")
-    for (auto& [name, value] : theirs.tensors)
+  GgufModel gguf{.type = hf_model_type(c)};
+  const bool gpt2 = gguf.type == "gpt2";
+  if (gpt2 && c.block.activation == Activation::relu) fail("model.activation: relu has no equivalent in GGUF's gpt2");
+  gguf.add_size("context_length", c.ctx);
+  gguf.add_size("embedding_length", c.d);
+  gguf.add_size("block_count", c.layers);
+  gguf.add_size("feed_forward_length", c.block.feed_forward(c.d));
+  gguf.add_size("attention.head_count", attention.heads);
+  if (!gpt2) {
+    gguf.add_size("attention.head_count_kv", attention.key_heads());
+    gguf.add_size("attention.key_length", width);
+    gguf.add_size("attention.value_length", width);
+    gguf.add_size("vocab_size", c.vocab);
+  }
+  gguf.add(gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", static_cast<float>(c.block.norm_eps));
+  gguf.tensors = export_weights(model, WeightFormat::gguf);
+  if (gpt2) return gguf;
+  if (gguf.type == "llama")
+    for (auto& [name, value] : gguf.tensors)
       if (name.ends_with("attn_q.weight") || name.ends_with("attn_k.weight")) value = with_neighbours(value, width);
-  add_rope(theirs, c.embedding.rope, width);
-  return theirs;
+  add_rope(gguf, c.embedding.rope, width);
+  return gguf;
 }
 
 // ---- The file
-// The numbers of a tensor: the requested ones, unless it has to be another kind.
+// The requested numbers, unless the tensor must have others.
 GgufNumbers numbers_of(const std::string& name, const Tensor& tensor, GgufNumbers asked) {
   if (tensor.shape().rank() < 2 || name.ends_with("_norm.weight") || name == "position_embd.weight") return GgufNumbers::f32;
   return asked == GgufNumbers::q8_0 && tensor.shape()[-1] % kRowBlock != 0 ? GgufNumbers::f16 : asked;
@@ -252,17 +206,6 @@ std::string header_of(const GgufKeys& keys, const NamedTensors& tensors, GgufNum
 
 }  // namespace
 
-uint16_t f16_bits(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);  // NaN
-  if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);
-  // Below 2^-14 the last bit is worth 2^-24, so that adding 1/2, whose last bit has the same worth, rounds to it.
-  if (magnitude < 0x38800000u)
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
-  const uint32_t half = 0xfffu + (magnitude >> 13 & 1u);
-  return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + half) >> 13));
-}
-
 std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers) {
   std::string bytes;
   bytes.reserve(static_cast<size_t>(bytes_of(std::ssize(x), numbers)));
@@ -271,14 +214,15 @@ std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers) {
       float largest = 0;
       for (const float value : x.subspan(first, kRowBlock)) largest = std::max(largest, std::abs(value));
       const float scale = largest / 127, inverse = scale > 0 ? 1 / scale : 0;
-      put(bytes, f16_bits(scale));
+      put(bytes, static_cast<_Float16>(scale));
       for (const float value : x.subspan(first, kRowBlock)) put(bytes, static_cast<int8_t>(std::round(value * inverse)));
     }
     return bytes;
   }
   for (const float value : x) {
     if (numbers == GgufNumbers::f32) put(bytes, value);
-    else put(bytes, numbers == GgufNumbers::f16 ? f16_bits(value) : bf16(value).bits);
+    else if (numbers == GgufNumbers::f16) put(bytes, static_cast<_Float16>(value));
+    else put(bytes, bf16(value));
   }
   return bytes;
 }
@@ -288,18 +232,18 @@ std::string export_gguf(
   const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
   Model model = run.load_model(Device::cpu, which);
   const ModelConfig& config = model.config();
-  const GgufModel theirs = config.embedding.positions == PositionKind::rope ? as_llama(model) : as_gpt2(model);
+  const GgufModel gguf = to_gguf(model);
   const Tokenizer* const tokenizer = without_tokenizer ? nullptr : run.tokenizer().get();
-  GgufKeys keys = {{"general.architecture", theirs.type}, {"general.name", run.config().name},
+  GgufKeys keys = {{"general.architecture", gguf.type}, {"general.name", run.config().name},
       {"general.file_type", kFileTypes[static_cast<size_t>(numbers)]}};
-  keys.insert(keys.end(), theirs.keys.begin(), theirs.keys.end());
-  add_tokenizer(keys, tokenizer, marks_of(run), config.vocab);
-  if (const std::string chat = tokenizer ? chosen_template(template_of(run), path) : ""; !chat.empty())
+  keys.insert(keys.end(), gguf.keys.begin(), gguf.keys.end());
+  add_tokenizer(keys, tokenizer, marks_to_export(run), config.vocab);
+  if (const std::string chat = tokenizer ? default_template(template_to_export(run), path) : ""; !chat.empty())
     keys.emplace_back("tokenizer.chat_template", chat);
-  if (is_there(file)) fail("{}: is there already", {file});
+  if (is_there(file)) fail("{}: already exists", {file});
   const auto write = [&](FileWriter& out) {
-    out.write(header_of(keys, theirs.tensors, numbers));
-    for (const auto& [name, tensor] : theirs.tensors) {
+    out.write(header_of(keys, gguf.tensors, numbers));
+    for (const auto& [name, tensor] : gguf.tensors) {
       const std::span x(tensor.data<float>(), static_cast<size_t>(tensor.size()));
       std::string bytes = gguf_bytes(x, numbers_of(name, tensor, numbers));
       bytes.resize(static_cast<size_t>(aligned(std::ssize(bytes))));
@@ -308,9 +252,9 @@ std::string export_gguf(
   };
   write_atomically(file, write);
   return format_message("{}: {} parameters from {}\nGGUF of {}, {}, {}, vocabulary {}, context {}{}",
-      {file, with_commas(model.parameter_count()), path, theirs.type, name_of(numbers),
+      {file, with_commas(model.parameter_count()), path, gguf.type, name_of(numbers),
           tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer", config.vocab, config.ctx,
-          (theirs.note.empty() ? "" : "\n") + theirs.note});
+          gguf.type == "gpt2" ? "\nllama.cpp computes GELU in its tanh form, from a table in f16" : ""});
 }
 
 }  // namespace ricci::apps

@@ -1,43 +1,50 @@
-// Models of other programs as run folders, and run folders as models of other programs.
+// Models of other programs as run folders, and run folders as models of other programs: Hugging Face's transformers and llama.cpp.
 //
-// Folders as Hugging Face's transformers writes and reads them: config.json, model.safetensors or several files with an index,
-// tokenizer.json or vocab.json with merges.txt. Exported weights have our checksum next to `format: pt`. The models are GPT-2,
-// Llama, Qwen2 and Qwen3 (apps/interop/their_models.h).
+// A folder of transformers holds config.json, model.safetensors or multiple files with an index, and tokenizer.json or vocab.json with
+// merges.txt. The models are GPT-2, Llama, Qwen2 and Qwen3, because a decoder of ricci computes exactly the same.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+
+#include "core/choice.h"
 
 namespace ricci::apps {
 
 struct ImportOptions {
-  double dropout = -1;  // below 0 as in the folder
+  double dropout = -1;  // for further training; below 0: as in the folder
   bool without_tokenizer = false;
 };
 
-// Writes a run folder that ricci-eval and ricci-generate read and that `init` of ricci-train starts from. The tokenizer comes from
-// the folder, if it has one. Returns lines about it.
-// Errors: a config.json of another architecture or with a setting that no ricci model has; weights that are missing or misshapen; a
-// tokenizer of another size than the vocabulary; a run folder that holds a model already. Nothing is written then.
+// Writes a run folder that ricci-eval and ricci-generate read and that `init` of ricci-train starts from, with the tokenizer of the folder,
+// if any. Returns lines about it.
+// Errors, after which no run is left: a config.json of another architecture or with a setting that no ricci model has; a missing or
+// misshapen tensor; a tokenizer larger than the vocabulary; a run folder that already holds a model.
 std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options);
 
-// Writes the model of a run, `which` as in RunFolder::load_model, as a folder that transformers loads, with its tokenizer unless
-// transformers has none of its kind. Returns lines about it.
-// Errors: a model that none of them can be; a folder that holds a model already.
+// Writes the model of a run as a folder that transformers loads, with its tokenizer unless transformers has none of its kind. `which` is
+// as in RunFolder::load_model. Returns lines about it. The weights are written last, so an interrupted export can be repeated.
+// Errors: a model without an equivalent in transformers; a folder that already holds a model.
 std::string export_hugging_face(const std::string& run, const std::string& which, const std::string& folder);
 
-// ---- The models of the Dispatcher paper's own repository (Cetoli 2021): a state_dict of its DispatcherModel or of its attention
-// baseline TransformerModel, saved as safetensors. Names: transformer_encoder.layers.0.self_attn.linear_in.weight.
+// ---- GGUF, the file format of llama.cpp, version 3 (little endian):
+//   "GGUF", u32 3, i64 tensors, i64 pairs; the pairs: text key, i32 type, value; the tensors: text name, u32 dims, i64 extents with the
+//   innermost first, i32 type, u64 place in the data; zeros up to a multiple of 32; the data, each tensor at a multiple of 32.
+// A text is its length as u64 and its bytes. A list is the i32 type of its elements, their number as u64, and the elements.
 
-// Properties of the model that the weights do not show.
-struct DispatcherImport {
-  int64_t heads = 1;     // attention heads, as in the paper
-  int64_t context = 0;   // 0 for the 2^levels positions that a dispatcher of the file reads
-  double dropout = 0.2;  // as in the repository
-};
+// The numbers of matrices; vectors, gains and position_embd are f32. q8_0: blocks of 32 numbers of a row, each an f16 scale
+// D = max |x| / 127 and 32 integers of 8 bits, x / D rounded, halves away from zero. Rows that are not a multiple of 32 become f16.
+enum class GgufNumbers : uint8_t { f32, f16, bf16, q8_0 };
+constexpr auto choices(GgufNumbers) { return std::array{"f32", "f16", "bf16", "q8_0"}; }
 
-// Writes a run folder as import_hugging_face does, without a tokenizer. Returns lines about it.
-// Errors: neither of the two models; attention without a context; several heads of a dispatcher, which that code mixes up with
-// positions; a tensor that is missing or misshapen.
-std::string import_dispatcher(const std::string& file, const std::string& run, const DispatcherImport& options);
+// The bytes of the numbers in the file. For q8_0 the numbers are whole blocks.
+std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers);
+
+// Writes the model of a run, with its tokenizer, as one file that llama.cpp loads. Returns lines about it.
+// Errors, after which no file is left: a model other than gpt2, llama, qwen2 and qwen3, with its key; a tokenizer other than byte-level
+// BPE, or with <eos> after lines, unless without_tokenizer; a file that already exists.
+std::string export_gguf(
+    const std::string& run, const std::string& which, const std::string& file, GgufNumbers numbers, bool without_tokenizer);
 
 }  // namespace ricci::apps

@@ -1,10 +1,11 @@
-// ricci-probe: logits, loss and every gradient of a model whose weights and inputs are given from outside.
+// ricci-probe: computes logits, loss and every gradient for weights and inputs in files, because another framework can write such files and
+// then compare the results.
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "apps/run/evaluation.h"
+#include "apps/run/config.h"
 #include "apps/run/options.h"
 #include "autograd/tape.h"
 #include "core/dims.h"
@@ -30,21 +31,17 @@ void check(const ProbeConfig& c) { ricci::check(c.model); }
 
 struct Options {
   std::string config, weights, input, output;
-  bool scores = false;
   apps::ComputeOptions compute{.dtype = "f64"};
 };
 
-// Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
-// may a tied output map. The kind follows from the tensors in the file.
-void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
+// Checkpoints without biases exist with and without biases in layer norms and in the output map, and a tied output map can have one too.
+// The tensors in the file decide.
+void match_weights(ModelConfig& config, const SafetensorsFile& file) {
   config.settings<Classifier>().head_bias = file.contains("head.bias");
-  bool& head_bias = config.output.head_bias;
-  if (config.output.tie) head_bias = head_bias && file.contains("head.bias");
-  if (config.block.bias) return;
-  bool norm_bias = false;
-  for (const std::string& name : file.names()) norm_bias |= name.ends_with("ln1.bias");
-  config.block.norm_bias = norm_bias;
-  head_bias = head_bias && file.contains("head.bias");
+  if (config.output.tie || !config.block.bias) config.output.head_bias = config.output.head_bias && file.contains("head.bias");
+  const std::vector<std::string> names = file.names();
+  const auto is_norm_bias = [](const std::string& name) { return name.ends_with("ln1.bias"); };
+  if (!config.block.bias) config.block.norm_bias = std::any_of(names.begin(), names.end(), is_norm_bias);
 }
 
 Tensor load_integers(const SafetensorsFile& file, const std::string& name, int rank, const char* expected) {
@@ -54,33 +51,25 @@ Tensor load_integers(const SafetensorsFile& file, const std::string& name, int r
   return file.load(name);
 }
 
-// The number of positions of each sequence that are no padding; empty if the file has none.
-Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
-  if (!file.contains("lengths")) return {};
-  const Tensor lengths_b = load_integers(file, "lengths", 1, "[batch]");
-  if (lengths_b.size() != ids[0])
-    fail("{}: lengths {} and ids {} differ in their batch", {file.path(), show(lengths_b.shape()), show(ids)});
-  for (int64_t i = 0; i < lengths_b.size(); ++i)
-    if (const int64_t length = lengths_b.data<int64_t>()[i]; length < 0 || length > ids[1])
-      fail("{}: length {} at [{}] of lengths is outside 0 .. {}", {file.path(), length, i, ids[1]});
-  return lengths_b;
-}
-
-// A coarse model is held to its own tokens and needs no targets.
-Tensor load_targets(const SafetensorsFile& file, Objective objective, const Shape& ids) {
-  if (objective == Objective::next_cell) return {};
-  const bool classifier = objective == Objective::label;
-  const Tensor targets = classifier ? load_integers(file, "targets", 1, "[batch]") : load_integers(file, "targets", 2, "[batch position]");
-  if (!(targets.shape() == (classifier ? Shape{ids[0]} : ids)))
-    fail("{}: ids {} and targets {} differ", {file.path(), show(ids), show(targets.shape())});
-  return targets;
-}
-
+// A coarse model needs no targets, because it predicts its own tokens.
 Inputs load_inputs(const SafetensorsFile& file, Objective objective, Device device) {
-  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets = load_targets(file, objective, ids_bc.shape());
+  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]");
+  const Shape& ids = ids_bc.shape();
   for (const std::string& name : file.names())
     if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
-  const Tensor lengths_b = load_lengths(file, ids_bc.shape());
+  Tensor targets, lengths_b;
+  if (objective != Objective::next_cell) {
+    const bool labels = objective == Objective::label;
+    targets = load_integers(file, "targets", labels ? 1 : 2, labels ? "[batch]" : "[batch position]");
+    if (!(targets.shape() == (labels ? Shape{ids[0]} : ids)))
+      fail("{}: ids {} and targets {} differ", {file.path(), show(ids), show(targets.shape())});
+  }
+  if (file.contains("lengths")) lengths_b = load_integers(file, "lengths", 1, "[batch]");
+  if (lengths_b && lengths_b.size() != ids[0])
+    fail("{}: lengths {} and ids {} differ in their batch", {file.path(), show(lengths_b.shape()), show(ids)});
+  for (int64_t i = 0; lengths_b && i < lengths_b.size(); ++i)
+    if (const int64_t length = lengths_b.data<int64_t>()[i]; length < 0 || length > ids[1])
+      fail("{}: length {} at [{}] of lengths is outside 0 .. {}", {file.path(), length, i, ids[1]});
   const auto placed = [&](const Tensor& t) { return t ? to(t, device) : t; };
   return {placed(ids_bc), placed(targets), placed(lengths_b)};
 }
@@ -90,19 +79,15 @@ Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t,
 
 int probe(const Options& options) {
   ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
-  if (options.scores && config.traits().objective != Objective::label)
-    fail("--scores: the scores of a classifier, but model.family is {}", {name_of(config.family)});
   const Device device = options.compute.place();
   const SafetensorsFile weights(options.weights), input(options.input);
-  follow_weights(config, weights);
+  match_weights(config, weights);
   Model model(config);
   load_weights(model, weights);
   weights.verify_if_checked();
   model.place(options.compute.numbers(), device);
 
   const Inputs inputs = load_inputs(input, config.traits().objective, device);
-  const auto batch = [&](int64_t) { return micro_batch_from(inputs); };
-  if (options.scores) apps::print(to_text(apps::scores_of(evaluate_classes(model, 1, batch))));
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
   check_embedding_ids(device);
   Tape tape;
@@ -122,18 +107,17 @@ int main(int argc, char** argv) {
   return apps::run_app(
       argc, argv,
       {.name = "ricci-probe",
-          .summary = "Logits, loss and gradients of a model and its inputs.",
+          .summary = "Computes logits, loss and gradients for given weights and inputs.",
           .examples = "ricci-probe --config m.yaml --weights w.st --input i.st -o out.st\n"
-                      "ricci-probe --config m.yaml --weights w.st --input i.st -o out.st --scores"},
+                      "ricci-probe --config m.yaml --weights w.st --input i.st -o o.st --device cuda"},
       [&](CLI::App& app) {
-        app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
+        app.add_option("--config", options.config, "YAML file with a mapping `model:`")->required();
         app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
         app.add_option("--input", options.input,
-               "safetensors: ids and targets, i64 [batch position]. The targets of a classifier are [batch], a coarse model has none. "
+               "safetensors: ids and targets, i64 [batch position]; the targets of a classifier are [batch], and a coarse model has none; "
                "lengths, i64 [batch], if sequences are padded")
             ->required();
         app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
-        app.add_flag("--scores", options.scores, "Print the scores of a classifier as JSON, such as accuracy and F1");
         apps::add_compute_options(app, options.compute);
       },
       [&] { return probe(options); });

@@ -1,4 +1,4 @@
-// ricci-analyze: analyses of trained models on text: a table, JSON, and a drawing or a page each.
+// ricci-analyze: runs an analysis of trained models on text, and prints a table or writes JSON, a drawing or a page.
 //   ricci-analyze frequency runs/A runs/B -o frequency.svg
 //   ricci-analyze samples runs/A --json samples.json
 #include <CLI/CLI.hpp>
@@ -16,26 +16,23 @@ struct Analysis {
   const char *name, *help;
   Report (*analyse)(const AnalysisOptions&);
   void (*add_runs)(CLI::App&, AnalysisOptions&);
-  bool draws = true;  // pictures; otherwise its page has only tables
+  bool draws = true;  // false: its page has only a table
 };
 
 void add_text_runs(CLI::App& app, AnalysisOptions& options) {
   app.add_option("runs", options.run.files, "Folders of runs, such as runs/quickstart")->required();
-  app.add_option("--data", options.data, "Files or folders to read; each run's validation text if not given");
-  add_model_options(app, options.model, "Tokens that a window holds");
+  app.add_option("--data", options.data, "Files or folders to read; by default the validation text of each run");
+  add_model_options(app, options.model, "Tokens of a window");
 }
 void add_runs_with_keys(CLI::App& app, AnalysisOptions& options) {
   add_run_arguments(app, options.run, "Run folders and run files, then keys for all of them: model.window=8", true);
 }
-void add_measured_runs(CLI::App& app, AnalysisOptions& options) {
+void add_planned_runs(CLI::App& app, AnalysisOptions& options) {
   app.add_option("runs", options.run.files, "Run folders and run files")->required();
-  app.add_option("--measured", options.measured, "A step that holds more is not taken, but planned")
-      ->transform(CLI::AsSizeValue(true))
-      ->capture_default_str();
 }
 
 constexpr Analysis kAnalyses[] = {
-    {"memory", "Perplexity against the memory of a training step", analyse_memory, add_measured_runs},
+    {"memory", "Perplexity against the memory of a training step", analyse_memory, add_planned_runs},
     {"frequency", "Nats per token, from the most frequent tokens to the rarest", analyse_frequency, add_text_runs},
     {"shuffle", "Nats that the order of earlier tokens saves, by their distance", analyse_shuffle, add_text_runs},
     {"neighbours", "The nearest chunks of a text by the blocks of each scale", analyse_neighbours, add_text_runs, false},
@@ -44,31 +41,31 @@ constexpr Analysis kAnalyses[] = {
     {"masks", "Pictures of the tokens and cells that a query sees", analyse_masks, add_runs_with_keys},
 };
 
-// The other options; the group is the name of the analysis.
+// The other options. The group of a field is the name of its analysis.
 void visit_options(AnalysisOptions& o, const Fields& field) {
   const Fields memory = field.group("memory"), frequency = field.group("frequency"), shuffle = field.group("shuffle"),
                neighbours = field.group("neighbours"), completions = field.group("completions"), samples = field.group("samples"),
                masks = field.group("masks");
-  memory("batch", o.batch, "sequences of the step; as in each run if not given").at_least(1);
+  memory("batch", o.batch, "sequences of the step; by default as in each run").at_least(1);
   frequency("bins", o.bins, "bins of equal token mass").at_least(1);
   frequency("tokens", o.scored, "tokens of the text to score, at most").at_least(1);
   frequency("training_tokens", o.counted, "tokens of the training text to count, at most").at_least(1);
   shuffle("windows", o.windows, "windows to read, at most, spread over the text").at_least(1);
   shuffle("seed", o.seed, "seed of the shuffling");
-  neighbours("scales", o.scales, "tokens of a chunk: 4,16; the coarse scales of the model if not given, 4 and 16 if it has none")
+  neighbours("scales", o.scales, "tokens of a chunk: 4,16; by default the coarse scales of the model, or 4 and 16 if it has none")
       .at_least(1);
   neighbours("queries", o.queries, "chunks to list with their neighbours, at each scale").at_least(1);
-  neighbours("nearest", o.nearest, "neighbours of each").at_least(1);
+  neighbours("nearest", o.nearest, "neighbours to list for each").at_least(1);
   neighbours("windows", o.windows, "windows of the text to compare, at most, spread over it").at_least(1);
   completions("places", o.places, "places of the text").at_least(1);
-  completions("top", o.top, "tokens to list; the tokens of a cell if not given").at_least(1);
-  completions("shown", o.cells, "cells of the text in front to show").at_least(1);
+  completions("top", o.top, "tokens to list; by default as many as a cell has").at_least(1);
+  completions("shown", o.cells, "cells of the preceding text to show").at_least(1);
   samples("prompts", o.prompts, "places of the text to continue").at_least(1);
   samples("prompt", o.prompt, "tokens of each prompt").at_least(1);
   samples("tokens", o.tokens, "tokens to write after each").at_least(1);
   samples("completions", o.completions, "texts after each prompt").at_least(1);
   visit_fields(o.sampling, samples);
-  masks("tokens", o.mask_tokens, "tokens of the text, up to the context; the context if not given, but at most 256").at_least(1);
+  masks("tokens", o.mask_tokens, "tokens of the text, up to the context; by default the context, but at most 256").at_least(1);
 }
 
 }  // namespace
@@ -96,12 +93,12 @@ int main(int argc, char** argv) {
   };
   return run_app(argc, argv,
       {.name = "ricci-analyze",
-          .summary = "Analyses of trained models: tables, JSON and drawings.",
+          .summary = "Analyses trained models and prints tables, JSON or drawings.",
           .examples = "ricci-analyze frequency runs/quickstart -o frequency.svg\n"
                       "ricci-analyze samples runs/quickstart --json samples.json"},
       add_analyses, [&] {
         check(output, chosen->draws);
-        tell(chosen->analyse(options), output);
+        publish(chosen->analyse(options), output);
         return 0;
       });
 }

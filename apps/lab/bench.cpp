@@ -1,8 +1,6 @@
-// ricci-bench: time, memory and work of a training step against the length of sequences, for every mixer. The Dispatcher paper's figure 2
-// is, for all mixers:
+// ricci-bench: time, memory and work of a training step by the length of sequences, for every mixer. The Dispatcher paper's figure 2, for
+// all mixers:
 //   ricci-bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
-// And one layer at multiple scales, the multi-scale paper's figure 2:
-//   ricci-bench --layer --width 768 --heads 12 --lengths 128,256,512,1024,2048 -o layer.html
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -19,8 +17,6 @@ constexpr auto kMixers = choices(MixerKind());
 
 struct Options {
   std::vector<std::string> names{kMixers.begin(), kMixers.end()};
-  std::vector<int64_t> scales = {1, 4, 16, 64};
-  bool layer = false;
   BenchOptions bench{.mixers = {}};
   ComputeOptions compute;
   ReportOptions report;
@@ -32,35 +28,20 @@ int run(Options& options) {
   for (const std::string& name : options.names) {
     const auto found = std::find(kMixers.begin(), kMixers.end(), name);
     if (found == kMixers.end())
-      fail("no mixer is called '{}'{}; there are {}",
+      fail("no mixer is called '{}'{}; the mixers are {}",
           {one_line(name), nearest_note(name, {kMixers.begin(), kMixers.end()}), list_of<MixerKind>()});
     bench.mixers.push_back(static_cast<MixerKind>(found - kMixers.begin()));
   }
-  if (options.layer) {
-    bench.mixers = {kind_of<Sdp>};
-    bench.scales = options.scales;
-    bench.sequences = bench.sequences.value_or(1);
-  }
   bench.size.device = options.compute.place();
   bench.size.dtype = options.compute.numbers();
-  tell(report_of(bench, measure(bench)), options.report);
+  publish(report_of(bench, measure(bench)), options.report);
   return 0;
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("mixers", options.names, "Names of mixers; all if none is given");
+  app.add_option("mixers", options.names, "Names of mixers; by default all");
   add_field_options(app, options.bench);
   app.get_option("--sequences")->excludes(app.get_option("--tokens"));
-  CLI::Option* const layer = app.add_flag("--layer", options.layer,
-      "Measure one pre-norm layer of sdp at multiple scales: the time of its forward, and the bytes that it keeps for the backward. "
-      "--ff is then 4 times the width, and --sequences 1, if not given");
-  for (const char* const unread : {"--tokens", "--layers", "--alone", "mixers"}) layer->excludes(app.get_option(unread));
-  app.add_option("--scales", options.scales, "With --layer: tokens of a position")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(at_least_one)
-      ->capture_default_str()
-      ->needs(layer);
   add_output_option(app, options.report, "Draw it into this file, .svg or .html");
   add_json_flag(app, options.report);
   add_compute_options(app, options.compute);
@@ -76,6 +57,6 @@ int main(int argc, char** argv) {
       {.name = "ricci-bench",
           .summary = "Measures time, memory and FLOPs of a training step.",
           .examples = "ricci-bench sdp metric dispatcher --lengths 128,512,2048 -o bench.html\n"
-                      "ricci-bench --layer --width 768 --heads 12 -o layer.html"},
+                      "ricci-bench metric --alone --sequences 1 --lengths 256,1024 --json"},
       [&](CLI::App& app) { add_options(app, options); }, [&] { return run(options); });
 }

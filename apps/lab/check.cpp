@@ -1,4 +1,4 @@
-// ricci-check: the gradient check of every op on every device of this machine, as a table.
+// ricci-check: checks the gradient of every op on every device of this machine, and prints a table.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -23,13 +23,13 @@ struct Options {
   bool list = false;
   double tolerance = 1e-6;
   std::string op;
-  std::vector<std::string> devices;  // if empty, all there are
+  std::vector<std::string> devices;  // if empty, all
 };
 
 struct Row {
   std::string op;
   int cases = 0;
-  std::map<Device, double> worst = {};  // an error for each device that is there
+  std::map<Device, double> worst = {};  // the largest error on each available device
   std::string complaint = {};
 };
 
@@ -39,7 +39,7 @@ void check_one(const OpCheck& check, Device device, double tolerance, Row& row) 
   worst = std::max(worst, result.worst);
   if (result.worst <= tolerance && result.least_norm > 0) return;
   row.complaint += format_message("  {}, {}, on {}: {}\n",
-      {check.op, check.what, name_of(device), result.least_norm > 0 ? result.worst_at : "a gradient is zero everywhere"});
+      {check.op, check.variant, name_of(device), result.least_norm > 0 ? result.worst_at : "a gradient is zero everywhere"});
 }
 
 int list_ops() {
@@ -50,7 +50,7 @@ int list_ops() {
   return 0;
 }
 
-// The columns of the table. A device that was asked for must be there; without a question all have one, missing ones too.
+// The columns of the table. A requested device must exist; by default all devices have a column, even missing ones.
 std::vector<Device> devices_of(const Options& options) {
   std::vector<Device> devices;
   for (const std::string& name : options.devices) devices.push_back(parse_device(name.c_str()));
@@ -73,7 +73,7 @@ std::vector<Row> run_checks(const Options& options, const std::vector<Device>& d
   return all;
 }
 
-// The largest error relative to the largest gradient of the same input, per op and device.
+// For each op and device: the largest error, relative to the largest gradient of the same input.
 int print_table(const std::vector<Row>& rows, const std::vector<Device>& devices, double tolerance) {
   apps::ResultTable table;
   table.add({.heading = "op", .left = true}, rows, &Row::op);
@@ -113,8 +113,8 @@ int main(int argc, char** argv) {
                       "ricci-check --op softmax --device cpu"},
       [&](CLI::App& app) {
         app.add_flag("--list", options.list, "Print the names of the ops and exit");
-        app.add_option("--op", options.op, "Only this op");
-        app.add_option("--device", options.devices, list_of<Device>() + "; all that are there if not given");
+        app.add_option("--op", options.op, "Check only this op");
+        app.add_option("--device", options.devices, list_of<Device>() + "; by default all that exist");
         app.add_option("--tolerance", options.tolerance, "Largest relative error that passes")->capture_default_str();
       },
       [&] { return run(options); });

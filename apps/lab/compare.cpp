@@ -1,8 +1,8 @@
-// ricci-compare: trains multiple models on one data order, multiple seeds each, at equal parameters, FLOPs or memory, and prints their
-// results: one table, one drawing.
+// ricci-compare: trains multiple models with multiple seeds on the same data, at equal parameters, FLOPs or memory, and reports the results
+// in one table and one drawing.
 //   ricci-compare apps/configs/multiscale/families_wikitext2.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
 //   ricci-compare apps/configs/multiscale/families_wikitext2.yaml 'lr=[1e-3, 3e-4]' --only vanilla
-// Each training is a ricci-train in runs/NAME_MODEL_SEED. Called again after an interruption, it continues.
+// Each training is a ricci-train in runs/NAME_MODEL_SEED, so the same command continues an interrupted comparison.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,6 @@
 #include <optional>
 
 #include "apps/lab/comparison/comparison.h"
-#include "apps/run/init.h"
 #include "apps/run/options.h"
 #include "apps/run/run.h"
 #include "apps/terminal/cli.h"
@@ -37,10 +36,9 @@ struct Options {
   bool only_plans = false;
 };
 
-// Runs ricci-train, which is next to this program, and returns its exit code, or nothing if a request to end came before it could save. Its
-// output goes to stderr, because stdout is for the result. It is in the process group of this program: Ctrl-C and Ctrl-Z reach both. Other
-// requests are passed on, as SIGUSR1, which only asks, and at the second look: a SIGTERM in its place, or before one that is sent to both,
-// would be two requests, and end it before it has saved.
+// Runs the ricci-train next to this program, and returns its exit code, or nothing if it was killed after a request to end. Its output goes
+// to stderr, because stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both. Other requests are passed on
+// as SIGUSR1, and only at the second look: if a SIGTERM was sent to both, a second SIGTERM would end the training before it has saved.
 std::optional<int> train(const std::vector<std::string>& arguments) {
   constexpr useconds_t kWait = 20'000;  // microseconds between looks
   std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "ricci-train").string();
@@ -65,8 +63,8 @@ std::optional<int> train(const std::vector<std::string>& arguments) {
   return {};
 }
 
-// Trains the models that are not trained yet, and reads their results. Seed by seed, because then an interrupted comparison has results for
-// all models. Only a key of the comparison asks for samples, because those of all runs would hide the results. False if interrupted.
+// Trains the models that are not trained yet, and reads their results. Goes seed by seed, so an interrupted comparison has results for all
+// models. Samples are off by default, because otherwise they would hide the results. Returns false if interrupted.
 bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& seeds, const std::string& name) {
   const Interrupt interrupt(false);
   const auto is_finished = [](const RunRequest& request) { return RunFolder::to_train(request).finished().has_value(); };
@@ -81,12 +79,13 @@ bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& see
       const std::string place = format_message("run {} of {}", {++number, models.size() * seeds.size()});
       const bool starts = !Interrupt::requested();
       if (!is_finished(request)) {
-        if (starts) tell(STDERR_FILENO, place + ": " + request.folder + "\n");
+        if (starts) write_output(STDERR_FILENO, place + ": " + request.folder + "\n");
         const std::optional<int> code = starts ? train(words) : std::nullopt;
         if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {request.folder, *code});
         if (!starts || !is_finished(request)) {
-          if (!Interrupt::requested()) fail("{}: the run is not finished; the same command continues it", {request.folder});
-          tell(STDERR_FILENO, format_message("interrupted {} {}; the same command continues\n", {starts ? "in" : "before", place}));
+          if (!Interrupt::requested()) fail("{}: the run is not finished; repeat the command to continue it", {request.folder});
+          write_output(
+              STDERR_FILENO, format_message("interrupted {} {}; repeat the command to continue\n", {starts ? "in" : "before", place}));
           return false;
         }
       }
@@ -98,11 +97,11 @@ bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& see
 int compare(const Options& options) {
   const std::string file = options.comparison.file(),
                     name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
-  if (file.empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
+  if (file.empty()) fail("no comparison file given; it lists models as NAME: RUN FILE (--help)");
   for (auto seed = options.seeds.begin(); seed != options.seeds.end(); ++seed)
-    if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} is there twice", {*seed});
+    if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} is given twice", {*seed});
   for (const std::string& word : options.comparison.overrides)
-    if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: the runs of a comparison have --name and --seeds", {word});
+    if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: use --name and --seeds instead", {word});
   check(options.report);
   const Equal equal = choice_of<Equal>("--equal", options.equal);
   Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), options.command, equal, {}};
@@ -111,7 +110,7 @@ int compare(const Options& options) {
   ReportOptions output = options.report;
   if (options.only_plans) output.out.clear();
   else if (!train_all(comparison.models, options.seeds, name)) return 0;
-  tell(report_of(comparison), output);
+  publish(report_of(comparison), output);
   if (!output.out.empty() && output.json.empty()) print("saved " + output.out);
   return 0;
 }
@@ -125,16 +124,16 @@ int main(int argc, char** argv) {
   return run_app(
       argc, argv,
       {.name = "ricci-compare",
-          .summary = "Trains multiple models and prints a table of results.",
+          .summary = "Trains multiple models on the same data and compares them.",
           .examples = "ricci-compare apps/configs/multiscale/families_wikitext2.yaml --plan\n"
                       "ricci-compare models.yaml 'lr=[1e-3,3e-4]' --seeds 1,2,3 -o models.html"},
       [&](CLI::App& app) {
         add_run_arguments(app, options.comparison,
-            "Comparison file (YAML) with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500. A list makes a "
+            "Comparison file (YAML) with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500. A list trains a "
             "model for each value: lr=[1e-3,3e-4]");
-        app.add_option("--equal", options.equal, "Make this equal to the first model of the file: " + list_of<Equal>())
+        app.add_option("--equal", options.equal, "Amount that all models share with the first model of the file: " + list_of<Equal>())
             ->capture_default_str();
-        app.add_option("--change", options.change, "Change this key of the other models for it: " + list_of<Change>())
+        app.add_option("--change", options.change, "Key of the other models to change for that: " + list_of<Change>())
             ->capture_default_str();
         app.add_option("--seeds", options.seeds, "Train each model once for each of these seeds: 1,2,3")
             ->delimiter(',')
@@ -144,7 +143,7 @@ int main(int argc, char** argv) {
         app.add_option("--only", options.only, "Train only these models of the file: vanilla,top-down")
             ->delimiter(',')
             ->allow_extra_args(false);
-        app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
+        app.add_option("--name", options.name, "Name in runs/NAME_MODEL_SEED; by default the name of the file");
         app.add_flag("--plan", options.only_plans, "Print the table of the models without training");
         add_output_option(app, options.report, "Draw it into this file, .svg or .html");
         add_json_flag(app, options.report);

@@ -1,4 +1,4 @@
-// ricci-inspect: what the mixers of a trained model do with a text and what they have learnt, as drawings, a page and numbers.
+// ricci-inspect: draws how the mixers of a trained model read a text, because a table of scores shows more than a loss.
 //   ricci-inspect runs/NAME --text 'to be or not to be' -o inspection
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -32,9 +32,8 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
     ids.resize(std::min(ids.size(), max));
     return ids;
   }
-  if (config.data.empty() && config.validation.empty())
-    fail("--text: {} was imported and has no text of its own; give one", {open.run.path()});
-  if (has_mask(config)) fail("--text: {} learns answers; give a text", {open.run.path()});
+  if (config.data.empty() && config.validation.empty()) fail("--text: {} was imported without a text; give one", {open.run.path()});
+  if (has_mask(config)) fail("--text: {} learns answers and has no plain text; give one", {open.run.path()});
   const Tokens tokens = open_validation(config, {}, open.run.tokenizer()).tokens;
   ids.resize(std::min(static_cast<size_t>(tokens.size()), max));
   tokens.read(0, ids);
@@ -43,7 +42,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
 
 int run(const Options& options) {
   const OpenModel open = open_model(options.run, options.model);
-  const Found found = inspect(open, ids_of_text(options, open), options.look);
+  const Inspection found = inspect(open, ids_of_text(options, open), options.look);
   if (!found.note.empty()) std::fputs(wrapped(found.note, 2).c_str(), stdout);
   const int64_t files = write_report(options.out, found);
   print(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}\n{}/index.html, inspect.json: {} files",
@@ -64,15 +63,15 @@ int main(int argc, char** argv) {
       [&](CLI::App& app) {
         app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
         app.add_option(
-            "--text", options.text, "Text to look at, with escapes such as \\n; -: stdin; the start of the validation text if not given");
+            "--text", options.text, "Text to read, with escapes such as \\n; -: stdin; by default the start of the validation text");
         app.add_option("--text-file", options.text_file, "File with the text; -: stdin")->excludes("--text");
-        app.add_option("--length", options.length, "Tokens of the text to look at, at most")->check(at_least_one)->capture_default_str();
+        app.add_option("--length", options.length, "Tokens of the text to read, at most")->check(at_least_one)->capture_default_str();
         app.add_option("--token", options.look.tokens,
-               "Token whose nearest tokens are listed; can be given again; the most frequent ones if not given")
+               "List the tokens nearest to this one; repeatable; by default for the most frequent tokens of the text")
             ->allow_extra_args(false);
         add_field_options(app, options.look);
         app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
-        add_model_options(app, options.model, "Tokens that the model may read");
+        add_model_options(app, options.model, "Tokens of the context");
       },
       [&] { return run(options); });
 }

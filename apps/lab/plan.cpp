@@ -1,13 +1,13 @@
-// ricci-plan: the memory of a training step of a run file, by what it is held for, and its work. Nothing is computed.
+// ricci-plan: the memory of a training step, by purpose, and its work. Nothing is computed, because the plan must also work for models that
+// do not fit into this machine.
 //   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
-//   ricci-plan run.yaml accumulation=8 --ranks 8 --bandwidth 10GB/s
+//   ricci-plan run.yaml accumulation=8 --ranks 8
 #include "models/planning/plan.h"
 
 #include <CLI/CLI.hpp>
 
-#include "apps/run/init.h"
+#include "apps/run/batches.h"
 #include "apps/run/loop.h"
-#include "apps/run/micro_batches.h"
 #include "apps/run/options.h"
 #include "apps/run/run.h"
 #include "apps/terminal/table.h"
@@ -23,16 +23,8 @@ struct Options {
   RunOptions run;
   uint64_t memory = 0;  // bytes
   int64_t ranks = 1;
-  uint64_t bandwidth = 0;  // bytes per second
   bool as_json = false, tape = false;
 };
-
-// The bytes of gradients that each rank sends if they are added up in a ring: on its way around, every part passes all ranks but one
-// twice, first to be summed and then to be known. More links or latencies change the time, but a ring is a good first guess.
-double sent_of(const Plan& plan, const Options& options) {
-  return 2 * static_cast<double>(options.ranks - 1) / static_cast<double>(options.ranks) * static_cast<double>(plan.summed);
-}
-double sum_ms(const Plan& plan, const Options& options) { return 1e3 * sent_of(plan, options) / static_cast<double>(options.bandwidth); }
 
 ResultTable kept_of(const Plan& plan) {
   ResultTable table{{{.heading = "kept for the backward", .key = "op", .left = true}, {.key = "place"},
@@ -49,11 +41,10 @@ Json json_of(const TrainConfig& config, const StepShape& shape, const Plan& plan
       {"sum_bytes", plan.summed}};
   for (size_t use = 0; use < plan.at_peak.size(); ++use)
     all["at_peak"][use == size_t(HeldFor::other) ? "between ops, buffers" : name_of(HeldFor(use))] = plan.at_peak[use];
-  if (options.bandwidth) all["sum_ms"] = sum_ms(plan, options);
   all["kept"] = json_of(kept_of(plan));
   if (!options.memory) return all;
   const int64_t most = most_sequences(config.model, config.optimizer, shape, static_cast<int64_t>(options.memory));
-  all["largest_batch"] = config.batch_invariant && most > 0 ? Json("any") : Json(most);  // it takes one sequence at a time
+  all["largest_batch"] = config.batch_invariant && most > 0 ? Json("any") : Json(most);  // because it computes one sequence at a time
   return all;
 }
 
@@ -63,7 +54,7 @@ ResultTable table_of(const Json& ways) {
       {{.heading = "recompute", .key = "recompute", .left = true}, {.heading = "peak", .key = "peak_bytes", .format = "bytes"},
           {.heading = "GFLOP a step", .key = "flops", .format = "{:.1f}", .factor = 1e-9},
           {.heading = "GB moved a step", .key = "bytes_moved", .format = "{:.2f}", .factor = 1e-9},
-          {.heading = "ms of the sum", .key = "sum_ms", .format = "{:.1f}"}, {.heading = "largest batch", .key = "largest_batch"}}};
+          {.heading = "largest batch", .key = "largest_batch"}}};
   std::erase_if(table.columns, [&](const Column& column) { return !ways[0].contains(column.key); });
   for (Column& column : table.columns) column.values = values_of(ways, [&](const Json& way) { return way[column.key]; });
   return table;
@@ -79,19 +70,17 @@ void print_plan(const TrainConfig& config, const StepShape& shape, const Plan& p
   ResultTable held{{{.heading = "held at the peak", .left = true}, {.heading = "memory", .format = "bytes"}}};
   for (const auto& [use, bytes] : way["at_peak"].items()) held.add_row({use, bytes});
   held.add_row({"peak", plan.peak});
-  held.add_row({"most of gradients", plan.gradients});
-  held.add_row({"most of activations, buffers", plan.working});
+  held.add_row({"peak of gradients", plan.gradients});
+  held.add_row({"peak of activations, buffers", plan.working});
   if (plan.recorded) held.add_row({"the recorded step", plan.recorded});
-  if (plan.process != plan.peak) held.add_row({"of the whole process", plan.process});
+  if (plan.process != plan.peak) held.add_row({"the whole process", plan.process});
   print(text_of(held));
-  print(wrapped("Gradients are made in backward and freed after the update. Few of them are held at a peak in the forward."));
-  if (shape.ranks > 1) {
-    const double speed = static_cast<double>(options.bandwidth) * 1e-9;
-    print(format_message("The ranks add up {} of gradients in {}; in a ring each sends {}.",
-        {show_bytes(plan.summed), name_of(config.reduce_dtype), show_bytes(static_cast<int64_t>(sent_of(plan, options)))}));
-    print(speed > 0 ? format_message("It takes {:.1f} ms at {:.1f} GB/s.\n", {sum_ms(plan, options), speed})
-                    : "--bandwidth gives the time.\n");
-  }
+  print(wrapped("The backward allocates gradients, and the update frees them. So a peak in the forward holds few of them."));
+  // In a ring every part of the gradients passes all ranks but one twice: first to be summed, then to be known.
+  const double sent = 2 * static_cast<double>(options.ranks - 1) / static_cast<double>(options.ranks) * static_cast<double>(plan.summed);
+  if (shape.ranks > 1)
+    print(format_message("The ranks add up {} of gradients in {}; each sends {} in a ring.\n",
+        {show_bytes(plan.summed), name_of(config.reduce_dtype), show_bytes(static_cast<int64_t>(sent))}));
   print(text_of(kept_of(plan)) + "\n");
 }
 
@@ -105,7 +94,7 @@ int plan(const Options& options) {
   StepShape shape = step_shape_of(config);
   shape.ranks = options.ranks;
   if (options.tape) {
-    std::fputs(tape_of_step(config.model, shape).c_str(), stdout);
+    print_tape(config.model, shape, stdout);
     return 0;
   }
   Json ways = Json::array();
@@ -131,15 +120,11 @@ int main(int argc, char** argv) {
                       "ricci-plan apps/configs/quickstart.yaml --tape"},
       [&](CLI::App& app) {
         add_run_options<TrainConfig>(app, options.run);
-        app.add_option("--memory", options.memory, "Print the largest batch that fits into it: 8GiB, 80GB")
+        app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory: 8GiB, 80GB")
             ->transform(CLI::AsSizeValue(true));
-        app.add_option("--ranks", options.ranks, "Plan for one of this number of processes")->check(at_least_one);
-        app.add_option("--bandwidth", options.bandwidth, "Print the time of the sum of gradients at this speed of the network: 10GB/s")
-            ->transform(CLI::AsSizeValue(true))
-            ->transform([](std::string text) { return text.ends_with("/s") ? text.substr(0, text.size() - 2) : text; }, "")
-            ->needs("--ranks");
+        app.add_option("--ranks", options.ranks, "Plan one process of a training with this number of processes")->check(at_least_one);
         app.add_flag("--json", options.as_json, "Print JSON");
-        app.add_flag("--tape", options.tape, "Print the tape of one micro-batch instead: a line for each op")
+        app.add_flag("--tape", options.tape, "Print only the tape of one micro-batch, a line for each op")
             ->excludes("--memory")
             ->excludes("--json");
       },

@@ -18,12 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxValues = 100'000;
-constexpr int kMostBases = 8;  // files below each other
+constexpr int kMostBases = 8;  // in a chain
 
 // ---- YAML
-// Meets every value before yaml-cpp makes nodes of them, because a node per value takes ten times the memory of the text, an alias can
-// stand for a million values, and yaml-cpp ends a document silently at a comma.
+// Sees the text before yaml-cpp makes nodes of it, because yaml-cpp overflows the stack on deep nesting, an alias can stand for a million
+// values, and a comma silently ends a document.
 class Guard final : public YAML::EventHandler {
  public:
   Guard(const std::string& text, const std::string& source, bool has_lines) : text_(text), source_(source), has_lines_(has_lines) {}
@@ -42,58 +41,32 @@ class Guard final : public YAML::EventHandler {
     fail("{}: expected one YAML document, got more", {source_});
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, 1, anchor); }
-  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string&) override { add(mark, 1, anchor); }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto found = sizes_.find(anchor);
-    if (found == sizes_.end()) reject(mark, "an alias inside of its own anchor");
-    add(mark, found->second, 0);
-  }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    open(mark, anchor);
-  }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    open(mark, anchor);
-  }
-  void OnSequenceEnd() override { close(); }
-  void OnMapEnd() override { close(); }
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { reject(mark, "aliases are not read; base: FILE shares keys"); }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { open(mark); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { open(mark); }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapEnd() override { --depth_; }
 
  private:
-  struct Open {
-    YAML::anchor_t anchor;
-    int64_t values_before;
-  };
-
-  void add(const YAML::Mark& mark, int64_t values, YAML::anchor_t anchor) {
-    if ((values_ += values) > kMaxValues) reject(mark, format_message("more than {} values", {kMaxValues}));
-    if (anchor) sizes_[anchor] = values;
-  }
-  void open(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (open_.size() == kDeepestYaml) reject(mark, format_message("lists and mappings are nested more than {} deep", {kDeepestYaml}));
-    open_.push_back({anchor, values_});
-    add(mark, 1, 0);
-  }
-  void close() {
-    if (open_.back().anchor) sizes_[open_.back().anchor] = values_ - open_.back().values_before;
-    open_.pop_back();
+  void open(const YAML::Mark& mark) {
+    if (++depth_ > kDeepestYaml) reject(mark, format_message("lists and mappings are nested more than {} deep", {kDeepestYaml}));
   }
 
   const std::string &text_, &source_;
   bool has_lines_;
-  int documents_ = 0;
-  int64_t values_ = 0;                       // values of an anchor count once for each of its aliases
-  std::map<YAML::anchor_t, int64_t> sizes_;  // values of an anchor
-  std::vector<Open> open_;                   // the outermost first
+  int documents_ = 0, depth_ = 0;
 };
 
-std::string shown(const YAML::Node& node) {
+std::string describe(const YAML::Node& node) {
   if (node.IsScalar()) return "'" + one_line(node.Scalar()) + "'";
   if (node.IsSequence()) return "a list";
   return node.IsMap() ? "keys and values" : "nothing";
 }
 
 // ---- Unknown keys
-// Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, configurations of models).
+// Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, model configurations).
 const std::vector<OtherNames> kOtherNames = {
     {"lr", {"learning_rate"}},
     {"steps", {"max_iters", "max_steps"}},
@@ -137,15 +110,24 @@ const std::vector<OtherNames> kOtherNames = {
     {"model.classes", {"num_labels"}},
 };
 
-// Keys of earlier versions, and the end of the error about them.
+// Keys of earlier versions, and the advice in the error about them.
 constexpr std::pair<std::string_view, std::string_view> kRemovedKeys[] = {
     {"max_ranks", "the processes that mpirun starts share a step"},
+    {"model.fused_gelu", "the products and gelu are separate kernels, because the fused ones saved less than 3% of a step"},
+    {"tune_products", "a product takes the algorithm that cuBLASLt proposes first"},
     {"init_changes", "the keys of a run win over the keys of init"},
     {"sort_symbols", "ricci-sorter --symbols writes the sequences as files"},
     {"sort_length", "ricci-sorter --length writes the sequences as files"},
 };
 
-// The key of ours that other programs call `word`, or an empty text.
+// Why a key was removed; empty for other keys.
+std::string_view why_removed(std::string_view key) {
+  for (const auto& [removed, why] : kRemovedKeys)
+    if (key == removed) return why;
+  return {};
+}
+
+// Our key that other programs call `word`; empty if none do.
 std::string_view own_name(std::string_view word) {
   for (const auto& [here, there] : kOtherNames)
     if (std::find(there.begin(), there.end(), word) != there.end()) return here;
@@ -154,32 +136,29 @@ std::string_view own_name(std::string_view word) {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// The end of an error about an unknown key: why it was removed, its name here (other_names), or the known key or section that is near. One
-// in another section is as near as one wrong letter. Of two that are equally near neither is named: "; --help-config prints every key".
+// The end of an error about an unknown key: why it was removed, its name here, or the nearest known key or section. A key of another
+// section counts as one wrong letter. If two are equally near, none is named, because half of the time the advice would be wrong.
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
   if (const std::string_view why = why_removed(key); !why.empty()) return format_message(", which was removed: {}", {why});
   if (const std::string_view here = own_name(last_part(start)); !here.empty()) return format_message(", here it is '{}'", {here});
-  size_t least = SIZE_MAX;
-  std::string best;
-  bool is_best = false;  // no other is as near
-  const auto weigh = [&](size_t distance, std::string_view known) {
-    if (distance > least || (distance == least && known == best)) return;
-    is_best = distance < least;
-    if (is_best) best = known;
-    least = distance;
-  };
-  const auto consider = [&](const std::string& known) {
-    weigh(std::min(edit_distance(start, known), edit_distance(last_part(start), last_part(known)) + 1), known);
+  std::map<std::string_view, size_t> distances;
+  const auto add = [&](std::string_view known, size_t distance) {
+    const auto [found, is_new] = distances.try_emplace(known, distance);
+    found->second = std::min(found->second, distance);
   };
   for (const auto& [here, there] : kOtherNames)
-    for (const std::string_view name : there) weigh(edit_distance(last_part(start), name) + 1, here);
+    for (const std::string_view name : there) add(here, edit_distance(last_part(start), name) + 1);
   for (const Field& field : fields) {
-    consider(field.key);
-    if (const size_t dot = field.key.find('.'); dot != field.key.npos) consider(field.key.substr(0, dot));
+    const std::string_view known = field.key, section = known.substr(0, known.find('.'));
+    add(known, std::min(edit_distance(start, known), edit_distance(last_part(start), last_part(known)) + 1));
+    if (section != known) add(section, std::min(edit_distance(start, section), edit_distance(last_part(start), section) + 1));
   }
-  const bool moved = last_part(start) == last_part(best);
-  if (is_best && (moved || is_near(least, last_part(start).size()))) return format_message(", the nearest known key is '{}'", {best});
+  const auto by_distance = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [best, least] = *std::min_element(distances.begin(), distances.end(), by_distance);
+  const bool is_unique = std::count_if(distances.begin(), distances.end(), [&](const auto& each) { return each.second == least; }) == 1;
+  if (is_unique && (last_part(start) == last_part(best) || is_near(least, last_part(start).size())))
+    return format_message(", the nearest known key is '{}'", {best});
   return "; --help-config prints every key";
 }
 
@@ -194,22 +173,21 @@ bool is_section(const std::vector<Field>& fields, const std::string& key) {
 }
 
 // ---- Settings
-// Appends the nodes of one source to a list, as settings of known keys.
+// Appends the keys of one file, or of the command line, to a list of settings.
 struct Reader {
   const std::vector<Field>& fields;
   Settings& settings;
   std::string source;  // a file, or "command line"
   bool has_lines = true;
-  bool is_of_run = false;        // it is the config.yaml of a run: removed keys are passed over, because the run can continue
-  bool lists_every_key = false;  // the same, older than the version in its first line: it has keys that nothing reads any longer
-  std::string folder = {};       // as in Setting
+  bool is_of_run = false;   // the config.yaml of a run: removed keys are skipped, because the run can continue without them
+  std::string folder = {};  // as in Setting
   std::set<std::string> seen = {};
 
   std::string place(const YAML::Node& node) const { return has_lines ? source + ":" + std::to_string(node.Mark().line + 1) : source; }
   void add(const std::string& key, const std::string& where, const YAML::Node& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key)) {
-      if (lists_every_key || (is_of_run && !why_removed(key).empty())) return;
+      if (is_of_run && !why_removed(key).empty()) return;
       fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
     }
     const bool again = !seen.insert(key).second;
@@ -217,17 +195,17 @@ struct Reader {
     const auto is_list = [&](const Field& f) { return f.key == key && std::holds_alternative<std::vector<std::string>*>(f.value); };
     if (again && std::any_of(fields.begin(), fields.end(), is_list))
       fail("{0}: {1} is given twice; {1}='[A, B]' is a list of both", {where, key});
-    settings.push_back({key, where, std::make_shared<const YAML::Node>(value), folder, lists_every_key});
+    settings.push_back({key, where, std::make_shared<const YAML::Node>(value), folder});
   }
   void add_section(const std::string& prefix, const std::string& where, const YAML::Node& node) {
     if (node.IsNull()) return;
     if (!node.IsMap()) {
       const std::string name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1) + ": ";
-      fail("{}: {}expected keys and values, got {}", {where, name, shown(node)});
+      fail("{}: {}expected keys and values, got {}", {where, name, describe(node)});
     }
     for (const auto& item : node) {
       const YAML::Node &key = item.first, &value = item.second;
-      if (!key.IsScalar()) fail("{}: expected a key, got {}", {place(key), shown(key)});
+      if (!key.IsScalar()) fail("{}: expected a key, got {}", {place(key), describe(key)});
       if (prefix.empty() && key.Scalar() == "base") {  // read_file has read it
         if (!seen.insert("base").second) fail("{}: base is given twice", {place(key)});
         continue;
@@ -237,23 +215,18 @@ struct Reader {
   }
 };
 
-// Appends the settings of the base of a run file to the list, and then its own.
+// Appends the settings of a run file, after its base.
 void read_file(const std::string& path, int bases, const std::vector<Field>& fields, Settings& settings) {
   const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
   try {
     const std::string text = read_text(path, kMaxYaml), build = build_line(text), folder = fs::path(path).parent_path();
-    // Files next to the config.yaml of a run belong to the run, and it was not trained on them.
-    Reader file{.fields = fields,
-        .settings = settings,
-        .source = path,
-        .is_of_run = !build.empty(),
-        .lists_every_key = build.starts_with("commit ") && text.find(": ricci 0.") == text.npos,
-        .folder = build.empty() ? folder : ""};
+    // Paths are not looked for next to the config.yaml of a run, because the files there are the run's own.
+    Reader file{.fields = fields, .settings = settings, .source = path, .is_of_run = !build.empty(), .folder = build.empty() ? folder : ""};
     const YAML::Node root = parse_yaml(text, path, true);
     if (!is_yaml && root.IsNull()) fail("{}: holds no keys", {path});
     if (const YAML::Node base = root.IsMap() ? root["base"] : YAML::Node(); base && !base.IsNull()) {
-      if (!base.IsScalar()) fail("{}: base: expected a run file, got {}", {file.place(base), shown(base)});
-      if (bases == kMostBases) fail("{}: base: more than {} files are below each other", {file.place(base), kMostBases});
+      if (!base.IsScalar()) fail("{}: base: expected a run file, got {}", {file.place(base), describe(base)});
+      if (bases == kMostBases) fail("{}: base: a chain of more than {} files", {file.place(base), kMostBases});
       read_file(fs::path(folder) / base.Scalar(), bases + 1, fields, settings);
     }
     file.add_section("", file.place(root), root);
@@ -263,28 +236,25 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   }
 }
 
-// A value on the command line, which has no comments: a plain text stays as it was typed. Error: something follows a value in quotes or
-// brackets.
+// A value on the command line. Only quotes and brackets are read as YAML, because elsewhere a # or a colon is part of the text.
 YAML::Node value_of_word(const std::string& word, const std::string& source) {
+  constexpr std::string_view opening = "\"'[{", closing = "\"']}";
+  if (word.empty() || word == "null" || word == "~") return YAML::Node();
+  const size_t kind = opening.find(word[0]);
+  if (kind == opening.npos) return YAML::Node(word);
   const YAML::Node value = parse_yaml(word, source, false);
-  const size_t comment = word.rfind('#');
-  const bool is_comment = value.IsNull() && comment != word.npos;
-  if ((value.IsScalar() && value.Tag() == "?") || is_comment) return YAML::Node(word);
-  char closing = word[0];                              // a quote
-  if (closing == '[' || closing == '{') closing += 2;  // in ASCII
-  if (comment != word.npos && word.back() != closing)
-    fail("{}: '{}' follows the value; a text with # in it needs quotes around all of it", {source, one_line(word.substr(comment))});
+  if (word.back() != closing[kind]) fail("{}: expected {} at the end of the value", {source, std::string(1, closing[kind])});
   return value;
 }
 
-// Appends the setting of a word of the command line to the list; ~KEY drops the earlier ones of a key or a whole section.
+// Appends KEY=VALUE to the list; ~KEY drops the earlier settings of a key or a section.
 void read_override(const std::string& word, Reader& line) {
   if (word.starts_with('~')) {
     const std::string key = word.substr(1, word.find('=') - 1);
     if (!is_known(line.fields, key) && !is_section(line.fields, key))
       fail("{}: unknown key '{}'{}", {line.source, one_line(key), suggestion_for(key, line.fields)});
     if (key.size() + 1 < word.size())
-      fail("{}: ~{} takes the key back and has no value, expected ~{}, got '{}'", {line.source, key, key, one_line(word)});
+      fail("{}: ~{} removes the key and has no value, expected ~{}, got '{}'", {line.source, key, key, one_line(word)});
     std::erase_if(line.settings, [&](const Setting& each) { return each.key == key || each.key.starts_with(key + "."); });
     return;
   }
@@ -306,17 +276,17 @@ std::vector<const Setting*> last_of_each(const Settings& settings) {
 
 void store(const Setting& setting, const Field& field) {
   if (!parse_value(*setting.value, field))
-    fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), shown(*setting.value)});
+    fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), describe(*setting.value)});
   each_path(field, [&](std::string& path) {
     if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
     if (const std::string next_to_file = fs::path(setting.folder) / path; is_there(next_to_file)) path = next_to_file;
   });
 }
 
-// True if the setting leaves a choice to the preset.
+// True if null leaves the value to the preset.
 bool leaves_choice(const Setting& setting, const Field& field) { return field.follows_choices && setting.value->IsNull(); }
 
-// Several choices may have a key of this name; returns the one that is read, or null if the setting may be unread.
+// The field of the setting's key; each choice can have one. Null if the config reads none and the setting allows that.
 const Field* reader_of(const Setting& setting, const std::vector<Field>& fields) {
   std::string readers;
   for (const Field& field : fields) {
@@ -324,12 +294,12 @@ const Field* reader_of(const Setting& setting, const std::vector<Field>& fields)
     if (field.is_read) return &field;
     readers += (readers.empty() ? "" : ", ") + field.by;
   }
-  if (setting.may_be_unread) return nullptr;
+  if (setting.is_optional) return nullptr;
   fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, readers});
 }
 
 // ---- Printing
-// "model." of model.layers
+// "model." for model.layers
 std::string section_of(const std::string& key) { return key.substr(0, key.rfind('.') + 1); }
 
 std::string comment_of(const Field& field) {
@@ -339,7 +309,7 @@ std::string comment_of(const Field& field) {
   return field.by.empty() ? text : text + "; only " + field.by;
 }
 
-// The comment after the start of a line. Lines that a terminal has no room for are comments below it.
+// A line with its comment. The comment continues on the next lines if a terminal has no room for it.
 std::string with_comment(const std::string& start, const std::string& comment) {
   constexpr size_t kColumn = 27;
   std::string text = wrapped(comment, kColumn + 2, kColumn + 2);
@@ -348,8 +318,8 @@ std::string with_comment(const std::string& start, const std::string& comment) {
   return fmt::format("{:<{}}# {}", start, kColumn, text);
 }
 
-// The keys line by line, with their sections; keys that nothing reads are comments. value(field, start) is the line that begins with the
-// key.
+// The keys line by line, with their sections; keys that the config does not read are comments. value(field, start) completes the line that
+// starts with the key.
 template <class Value> std::string lines(const std::vector<Field>& fields, const Value& value) {
   std::string all, section;
   for (const Field& field : fields) {
@@ -368,7 +338,7 @@ template <class Value> std::string lines(const std::vector<Field>& fields, const
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
   if (static_cast<int64_t>(text.size()) > kMaxYaml) fail("{}: {} bytes, at most {} are read", {source, text.size(), kMaxYaml});
   Guard guard(text, source, has_lines);
-  // yaml-cpp takes a quote for closed by the last line break of a text; a comment after it makes it notice.
+  // yaml-cpp takes an open quote for closed by the last line end of a text, unless a comment follows.
   const std::string ended = has_lines ? text + "\n#" : text;
   try {
     std::istringstream input(ended);
@@ -410,13 +380,7 @@ const std::vector<OtherNames>& other_names() { return kOtherNames; }
 
 std::string build_line(std::string_view text) {
   const std::string_view line = text.substr(0, text.find('\n'));
-  return line.starts_with("# ricci ") || line.starts_with("# commit ") ? std::string(line.substr(2)) : "";
-}
-
-std::string_view why_removed(std::string_view key) {
-  for (const auto& [removed, why] : kRemovedKeys)
-    if (key == removed) return why;
-  return {};
+  return line.starts_with("# ricci ") ? std::string(line.substr(2)) : "";
 }
 
 std::string to_yaml(std::vector<Field> fields, const std::set<std::string>* keys) {
@@ -446,7 +410,7 @@ std::string describe(const std::vector<Field>& fields, const std::string& group)
   }
   close_group();
   if (text.empty())
-    fail("no group of keys '{}'{}; there are {}",
+    fail("no group of keys '{}'{}; the groups are {}",
         {one_line(group), nearest_note(group, groups), fmt::format("{}", fmt::join(groups, ", "))});
   return text;
 }

@@ -1,8 +1,7 @@
 // Run files: YAML, and key=value from the command line, into structs that list their keys (core/fields.h).
 //   TrainConfig config = load_config<TrainConfig>("run.yaml", {"model.layers=6", "lr=3e-4"});
 // Settings are a list, and the last one of a key wins. Values that follow from others are functions of the config and never stored in it,
-// because nobody could tell them from the settings of the user then.
-// Keys of a struct inside a struct are dotted: model.layers is the key `layers` of the mapping `model`.
+// because otherwise they would look like settings of the user. model.layers is the key `layers` of the mapping `model`.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -24,38 +23,38 @@ namespace ricci::apps {
 inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
 inline constexpr int kDeepestYaml = 32;         // lists and mappings inside each other
 
-// The document of a text, null if the text is empty. Errors begin with `source`, and a line if the text has lines. Errors: not YAML, more
-// than one document, too long, nested too deeply, too many values.
+// The document of a text, null if the text is empty. Errors start with `source`, and a line if the text has lines: not YAML, more than one
+// document, an alias, too long, nested too deeply.
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines);
 
 // ---- Settings
 struct Setting {
   std::string key, place;  // place: "run.yaml:3" or "command line"
   std::shared_ptr<const YAML::Node> value;
-  std::string folder = {};     // paths are looked for in it first; empty on the command line
-  bool may_be_unread = false;  // a key that nothing reads is passed over
+  std::string folder = {};   // is searched for files first; empty on the command line
+  bool is_optional = false;  // is skipped if the config does not read the key
 };
 using Settings = std::vector<Setting>;
 
-// The settings of a file (none if the path is empty), and then of the overrides: "model.layers=6" with the value in YAML; "~model.layers"
-// drops the earlier settings of the key, "~model" of all its keys. `base: other.yaml` in a file stands for the settings of that file, which
-// is looked for next to it and comes first. Errors: an unreadable file, not YAML, a key twice in the file, a list of texts twice in the
-// overrides, an unknown key (with the nearest known one). Each names file and line.
+// The settings of a file (none if the path is empty), and then of the overrides. "model.layers=6" sets a key; "~model.layers" drops the
+// earlier settings of the key, "~model" the settings of all its keys. `base: other.yaml` in a file reads that file, next to it, first.
+// Errors, with file and line: an unreadable file, not YAML, a key twice in the file, a list of texts twice in the overrides, an unknown key
+// (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// Stores the keys that decide which others are read, and their defaults.
+// Stores only the keys that decide which others are read and what their defaults are.
 void store_choices(const Settings& settings, const std::vector<Field>& fields);
-// Stores all of them, and returns the keys that got a value. Null unsets a key if it is optional or if a preset gives its
-// default. Errors: a key that nothing reads as the config is (with the choices that do), a value of the wrong type or not allowed:
+// Stores all settings, and returns the keys that got a value. Null unsets an optional key, or one with a default from a preset. Errors: a
+// key that this config does not read (with the choices that do), or a wrong value:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
 
-// Checked. Errors: as for store, and for the config's check.
+// Makes a config, and checks it. Errors: as for store, and of check(config).
 template <class Config> Config config_of(const Settings& settings) {
   Config config;
   store_choices(settings, fields_of(config));
   apply_preset(config);
-  store_choices(settings, fields_of(config));  // a preset may have changed one of them
+  store_choices(settings, fields_of(config));  // because a preset can have changed one of them
   [[maybe_unused]] std::set<std::string> given = store(settings, fields_of(config));
   if constexpr (requires { config.given; }) config.given = std::move(given);
   check(config);
@@ -66,49 +65,45 @@ template <class Config> Config load_config(const std::string& path, const std::v
   return config_of<Config>(settings_of(path, overrides, fields_of(config)));
 }
 
-// Names that nanoGPT and Hugging Face's transformers have for our keys. They complete the error about an unknown key.
+// The names of our keys in nanoGPT and Hugging Face's transformers, for the error about an unknown key.
 struct OtherNames {
   std::string_view here;
   std::vector<std::string_view> there;
 };
 const std::vector<OtherNames>& other_names();
 
-// The line on top of the config.yaml of a run, without its "# ": the build that trained it. Empty for other files.
+// The first line of the config.yaml of a run, without its "# ": the build that trained it. Empty for other files.
 //   # ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
 std::string build_line(std::string_view text);
-
-// Why a key of earlier versions is unknown; empty for other keys. The config.yaml of a run is read without it, because the run can
-// continue.
-std::string_view why_removed(std::string_view key);
 
 // ---- Printing
 using TextsByKey = std::map<std::string, std::string>;
 
-// The value of a field as an assignment to its key has it.
+// The value of a field as KEY=VALUE has it.
 std::string value_text(const Field& field);
 // The values of the keys that are read.
 TextsByKey value_texts(const std::vector<Field>& fields);
-// The text as YAML, quoted if a reader could take it for something else.
+// The text as YAML, in quotes if a reader could take it for something else.
 std::string yaml_text(const std::string& text);
 
-// The keys that are read, in the order of visit_fields, as YAML that load_config reads back: only `keys`, or all if it is null.
+// The keys that the config reads, as YAML in the order of visit_fields: only `keys`, or all if it is null. load_config reads it back.
 std::string to_yaml(std::vector<Field> fields, const std::set<std::string>* keys);
-// A config that knows the keys that were given is printed with only these.
+// A config that remembers which keys were given is printed with only these.
 template <class Config> std::string to_yaml(Config config) {
   if constexpr (requires { config.given; }) return to_yaml(fields_of(config), &config.given);
   else return to_yaml(fields_of(config), nullptr);
 }
 
 // The keys of a group, or all, with their descriptions as comments: the output of --help-config, and a run file to start from. A key that
-// this config does not read is a comment as a whole; one that follows the choices is null. Error: no such group.
+// this config does not read is commented out; one with a default from a preset is null. Error: no such group.
 std::string describe(const std::vector<Field>& fields, const std::string& group = "");
 template <class Config> std::string describe(Config config, const std::string& group = "") { return describe(fields_of(config), group); }
 
 // ---- Values (values.cpp)
-// True if the node is a value of the field, which is stored then. The text about it completes "expected ...".
+// Stores the value of the node, and returns whether it has the type of the field. expected_value completes "expected ...".
 bool parse_value(const YAML::Node& node, const Field& field);
 std::string expected_value(const Field& field);
-// The value for a file: YAML 1.1 takes 20:48 for the number 1248, and so ranges need quotes.
+// The value for a file. Ranges need quotes, because YAML 1.1 reads 20:48 as the number 1248.
 std::string value_yaml(const Field& field);
 
 }  // namespace ricci::apps

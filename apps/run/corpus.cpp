@@ -7,10 +7,9 @@
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "cuda/ranks/launcher.h"
-#include "data/feeds/documents.h"
+#include "cuda/ranks/ranks.h"
+#include "data/feeds/evaluation.h"
 #include "data/shards/cache.h"
-#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 
@@ -37,23 +36,22 @@ bool is_cut(const TrainConfig& config) { return config.validation.empty(); }
 bool is_mixed(const TrainConfig& config) { return !config.weights.empty(); }
 
 // ---- The files of a config
-// A path that is not found comes back as it is: it names the built-in text, or opening it reports the error.
+// A path that is not found is returned as it is: it names the built-in text, or opening it reports the error.
 std::string found_or_given(const std::string& path) { return look_for_data(path).value_or(path).string(); }
 
-// Error: some are and some are not.
+// Error: some are shards and some are not.
 bool are_shards(const std::vector<std::string>& paths) {
   const auto is = [](const std::string& path) { return about("data", [&] { return names_shards(found_or_given(path)); }); };
   const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);
   if (shards != paths.end() && text != paths.end())
-    fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});
+    fail("data: {} holds shards and {} is a text; ricci-prepare turns texts into shards", {*shards, *text});
   return shards != paths.end();
 }
 
-// A text is one document, whatever files it comes from.
+// The files of a text form one document.
 Documents documents_of(const TrainConfig& config, const std::vector<std::string>& paths) {
   const BuiltInText built_in[] = {{"embedded", embedded_corpus()}};
-  const bool list = paths.size() != 1 || paths[0] == built_in[0].name;  // one path may be a list, with commas between its members
-  const TextSource files = (list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0])).read_as(config.encoding);
+  const TextSource files = TextSource(paths, built_in).read_as(config.encoding);
   if (traits_of(config.format).is_text()) return {.files = files, .joined = true};
   DocumentOptions options{.format = config.format, .text_field = config.text_field, .label_field = config.label_field, .chat = config.chat};
   if (is_classifier(config)) {
@@ -63,11 +61,11 @@ Documents documents_of(const TrainConfig& config, const std::vector<std::string>
   return {.files = files, .options = options};
 }
 
-// The names of a classifier's classes: as given, or the words that are labels in the data.
+// The names of a classifier's classes, from the config or from the words that label the data.
 std::vector<std::string> labels_of(const TrainConfig& config) {
   if (!is_classifier(config) || traits_of(config.format).is_text() || !config.labels.empty()) return config.labels;
   const Documents documents = documents_of(config, config.data);
-  std::vector<std::string> labels = cached_word_labels(documents, default_cache_folder());
+  std::vector<std::string> labels = word_labels(documents);
   if (const int64_t classes = documents.options.classes; !labels.empty() && std::ssize(labels) != classes)
     fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
         {classes, documents.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
@@ -75,21 +73,21 @@ std::vector<std::string> labels_of(const TrainConfig& config) {
 }
 
 // ---- Tokenizers
-// Returns null if it is made from the texts. Nothing is added to the vocabulary of a file unless the user asked for it.
+// Null if it is made from the texts. A vocabulary from a file is extended only if the user asked for it.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
   const auto place = look_for_data(config.tokenizer);
   if (!place && config.tokenizer == kFormerKind)
     fail("tokenizer: {} vocabularies are no longer trained; name a vocab.txt or a tokenizer.json, or train tokenizer: bpe", {kFormerKind});
   if (!place)
-    fail("tokenizer: {} is not there; ricci-tokenize train TEXT -o {} makes one, and the first lines of a run file may have the command",
-        {config.tokenizer, config.tokenizer});
+    fail("tokenizer: {0} does not exist; ricci-tokenize train TEXT -o {0} makes one; the first lines of the run file can have the command",
+        {config.tokenizer});
   const auto tokenizer = open_tokenizer(place->string());
   if (!follows_tokenizer_eos(config)) return with_eos(tokenizer, config.eos);
   return config.eos == Eos::document ? with_own_eos(tokenizer) : tokenizer;
 }
 
-// The tokenizer that the config asks for, made from the sources: of all characters, or from the first `all_cut` characters or documents.
+// Makes the tokenizer that the config asks for: of all characters, or from the first `all_cut` characters or documents.
 TokenizerRequest request_of(const TrainConfig& config) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   if (!kind) return {};
@@ -97,25 +95,26 @@ TokenizerRequest request_of(const TrainConfig& config) {
     fail("tokenizer: {} needs the size of its vocabulary, as in model.vocab=4000", {kind->name});
   const bool of_characters = config.tokenizer == "char";
   const bool has_size = reads_option(*kind, "vocab") && config.given.contains("model.vocab");
-  const int64_t size = has_size ? config.model.vocab : 0;  // as asked for: the config of a trained run knows the size that it became
+  const int64_t size =
+      has_size ? config.model.vocab : 0;  // the size that was asked for, because the config of a trained run has the resulting one
   return {format_message("{} {} {}", {kind->name, size, name_of(config.eos)}), of_characters,
       [=, &config](const std::string& characters, int64_t all_cut) -> std::shared_ptr<const Tokenizer> {
         if (of_characters) return with_eos(std::make_shared<CharTokenizer>(characters), config.eos);
         Documents all = documents_of(config, config.data);
         if (all.joined) all.cut = all_cut;
-        if (all_cut > 0) all.most = all.joined ? 1 : all_cut;
+        if (all_cut > 0) all.limit = all.joined ? 1 : all_cut;
         const bool has_end = kind->takes_eos || !follows_tokenizer_eos(config);
         return train_tokenizer(*kind, all, {.vocab = config.model.vocab}, {.after = has_end ? config.eos : Eos::none});
       }};
 }
 
-// True if the tokenizer is made from the text, with as many tokens as the config asks for.
+// True if the tokenizer is made from the text, with the number of tokens that the config asks for.
 bool trains_vocabulary(const TrainConfig& config) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   return kind && reads_option(*kind, "vocab") && !are_shards(config.data);
 }
 
-// A line about a vocabulary that came out smaller than it was asked for, and one about documents that nothing separates.
+// Lines about a vocabulary that is smaller than asked for, and about documents without an end token.
 std::string notes_on_tokenizer(const TrainConfig& config, const Tokenizer& tokenizer) {
   std::string notes;
   if (trains_vocabulary(config) && config.model.vocab > tokenizer.vocab_size())
@@ -128,17 +127,17 @@ std::string notes_on_tokenizer(const TrainConfig& config, const Tokenizer& token
 }
 
 // ---- Shards
-// Checkpoints hold this number. It is the hash of a text with the hashes of both parts, written as signed numbers.
+// Checkpoints hold this hash of both hashes, written as signed numbers.
 uint64_t hash_of_both(uint64_t train, uint64_t validation) {
   return hash_bytes(format_message("{} {}", {static_cast<int64_t>(train), static_cast<int64_t>(validation)}));
 }
 
-// Error: a key asks for what shards do not do, whether they bring their tokenizer or not.
+// Error: a key that only texts can obey, because shards hold tokens already.
 void check_shards_do(const TrainConfig& config, const std::string& path) {
   const bool reads_text = has_mask(config) || (!config.validation.empty() && !are_shards(config.validation));
   const bool asks_for_eos = config.eos != Eos::none && !follows_tokenizer_eos(config);
   if (asks_for_eos || (!traits_of(config.format).is_text() && !reads_text))
-    fail("{0}: {1}, but {2} holds tokens already; ricci-prepare --{0} makes such",
+    fail("{0}: {1}, but {2} holds tokens already; ricci-prepare --{0} prepares them so",
         {asks_for_eos ? "eos" : "format", asks_for_eos ? name_of(config.eos) : name_of(config.format), path});
 }
 
@@ -148,7 +147,7 @@ void check_tokenizer(const TrainConfig& config, const std::string& path, const T
   auto asked = read_tokenizer(config);
   if (asked && asked->eos() == Eos::none && theirs.eos() == Eos::document) asked = with_eos(asked, Eos::document, end_of_text(theirs));
   if (!asked || asked->hash() != theirs.hash())
-    fail("tokenizer: {}, but {} brings its own, a {} tokenizer of {} tokens", {config.tokenizer, path, theirs.name(), theirs.vocab_size()});
+    fail("tokenizer: {}, but {} has its own, a {} tokenizer of {} tokens", {config.tokenizer, path, theirs.name(), theirs.vocab_size()});
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config) {
@@ -165,7 +164,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config)
 }
 
 // ---- Training and validation
-// Error: these tokens are not what the family and the format learn from.
+// Error: the family or the format cannot learn from these tokens.
 void check_tokens(const TrainConfig& config, const Tokens& tokens) {
   const int64_t classes = is_classifier(config) ? config.model.settings<Classifier>().classes : INT64_MAX;
   if (is_classifier(config) && tokens.classes() == 0)
@@ -176,28 +175,28 @@ void check_tokens(const TrainConfig& config, const Tokens& tokens) {
     fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
   if (tokens.has_mask() == has_mask(config)) return;
   if (has_mask(config))
-    fail("format: {0}, but all tokens of {1} count; ricci-prepare --format {0} makes others", {name_of(config.format), tokens.name()});
-  fail("format: {}, but some tokens of {} do not count; only {} learn from such",
+    fail("format: {0}, but {1} has no answers; ricci-prepare --format {0} makes shards with answers",
+        {name_of(config.format), tokens.name()});
+  fail("format: {}, but only the answers in {} count; the formats {} learn from answers",
       {name_of(config.format), tokens.name(), list_of_formats(&FormatTraits::has_mask, " and ")});
 }
 
-// The tokens of `data`, and what of them trains or validates.
+// The tokens of `data` for training and validation.
 struct Parts {
   std::vector<Tokens> train, validation;
-  std::optional<TextSource> text = {};  // the text that validates, or all of it if it is not cut; only if it is plain and one source
+  std::optional<TextSource> text = {};  // if all data is one plain text
   int64_t from_byte = 0;
-  std::string note = {};
 
   void add(const TrainConfig& config, const Tokens& tokens, bool is_joined) {
     check_tokens(config, tokens);
     if (!is_cut(config)) return train.push_back(tokens);
-    const auto [first, rest] = is_joined ? tokens.split_first() : tokens.split(config.train_fraction);
+    const auto [first, rest] = is_joined ? tokens.split_at_cut() : tokens.split(config.train_fraction);
     train.push_back(first);
     validation.push_back(rest);
   }
 };
 
-// Warns of the documents of a classifier that have no text, which its shards lack, and of a cache that cannot be used.
+// Warns of documents without text, because a classifier cannot learn from them, and of an unusable cache.
 void warn_of(const std::vector<Documents>& sources, const std::vector<CachedText>& cached) {
   if (find_launcher().rank != 0) return;  // all ranks read the same files
   const auto warn = [](const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.c_str()); };
@@ -211,7 +210,7 @@ void warn_of(const std::vector<Documents>& sources, const std::vector<CachedText
   if (!fault.empty()) warn(one_line(fault, fault.size()) + "; the text is not cached, and the next start encodes it again");
 }
 
-// Each entry of data is a source if they are mixed, else all together are one.
+// Each entry of data is a source if `weights` mixes them, otherwise all form one.
 Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
   std::vector<Documents> sources;
   if (is_mixed(config))
@@ -225,16 +224,13 @@ Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& to
   warn_of(sources, all);
   tokenizer = all[0].tokenizer;
   Parts parts;
-  for (const CachedText& each : all) {
-    parts.note += each.note;
-    parts.add(config, each.tokens, sources[0].joined);
-  }
+  for (const CachedText& each : all) parts.add(config, each.tokens, sources[0].joined);
   if (!is_mixed(config) && sources[0].joined) parts.text = sources[0].files;
   parts.from_byte = all[0].cut_byte;
   return parts;
 }
 
-// The files of `data`: a tokenizer that is null is made or read.
+// Makes or reads the tokenizer if it is null.
 Parts open_data(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
   if (!are_shards(config.data)) return open_texts(config, tokenizer);
   if (!tokenizer) tokenizer = tokenizer_for_shards(config);
@@ -243,7 +239,7 @@ Parts open_data(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tok
   return parts;
 }
 
-// The training keeps the documents with an answer that it can learn from. Returns a line with counts.
+// Keeps the documents that have an answer inside the context. Returns a line with counts.
 std::string keep_answers(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
   const int64_t context = config.sequence_length();
   MaskedCounts counts;
@@ -269,15 +265,12 @@ uint64_t Corpus::former_hash() const { return hash_of_both(train.former_hash(), 
 
 Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> tokenizer) {
   if (asked.data.empty()) fail("data: nothing given");
-  if (asked.data == std::vector<std::string>{"sorter"} && !look_for_data("sorter"))
-    fail("data: sorter was removed; ricci-sorter FOLDER writes its sequences to files, and apps/configs/metaformer/sorter_metric.yaml "
-         "trains on them");
   TrainConfig config = asked;
   if (!are_shards(asked.data)) config.labels = labels_of(asked);
   Parts parts = open_data(config, tokenizer);
   const Validation validation =
       is_cut(config) ? Validation{join(std::move(parts.validation)), parts.text, parts.from_byte} : open_validation(config, {}, tokenizer);
-  std::string note = parts.note;
+  std::string note;
   if (has_mask(config)) note += keep_answers(config, parts.train, validation.tokens);
   note += notes_on_tokenizer(config, *tokenizer);
   const Tokens train = join(parts.train);
@@ -302,7 +295,7 @@ void resolve(TrainConfig& config, const Corpus& corpus) {
 Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer) {
   const std::vector<std::string>& files = paths.empty() ? config.validation : paths;
   if (files.empty()) return open_corpus(config, tokenizer).validation;
-  TrainConfig whole = config;  // these files are read as the data of a training is, but neither cut nor mixed
+  TrainConfig whole = config;  // reads these files like the data of a training, but neither cut nor mixed
   whole.data = whole.validation = files;
   whole.weights.clear();
   Parts parts = open_data(whole, tokenizer);

@@ -13,47 +13,47 @@
 
 namespace ricci::apps {
 
-// A text that is always there, carried inside the program: documentation and sources of this project as they once were (embedded.tar.gz).
-// It never changes, because a run that learns it must be able to continue after an update.
+// A text inside the program, `data: embedded`: documentation and sources of this project at one time (embedded.tar.gz). It never changes,
+// because a run that learns it must be able to continue after an update.
 std::string_view embedded_corpus();
 
 struct Validation {
   Tokens tokens;
-  std::optional<TextSource> text = {};  // if it is plain and one source
-  int64_t from_byte = 0;                // the byte of the text that the tokens begin with
+  std::optional<TextSource> text = {};  // if it is one plain text
+  int64_t from_byte = 0;                // where the tokens begin in it
 };
 
 struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<Tokens> sources;  // for training: one, or one for each entry of data
-  Tokens train;                 // the sources one after the other
+  Tokens train;                 // all sources
   Validation validation;
-  std::string note = {};                 // lines about the tokenizer, the cache, and documents that are left out
-  std::vector<std::string> labels = {};  // the names of a classifier's classes, if they have any
+  std::string note = {};                 // lines about the tokenizer and about omitted documents
+  std::vector<std::string> labels = {};  // for a classifier's classes, if they have names
 
-  uint64_t hash() const;         // hashes all tokens, whatever files they came from
-  uint64_t former_hash() const;  // the number that version 0.1.0 gave the same tokens; reads all of them
+  uint64_t hash() const;         // for all tokens, whatever files they came from
+  uint64_t former_hash() const;  // the hash of version 0.1.0; reads all tokens
 };
 
-// Opens the data that the config names: texts, the embedded one among them, or documents, which become shards in the cache
-// (data/shards/cache.h); prepared shards, or llm.c's. Each entry of shards is a source of its own. Texts and documents are joined
-// into one source, unless `weights` mixes them.
-//   tokenizer   if null, the one that the config asks for. Prepared shards bring theirs. A vocabulary is made from the training text;
-//               one of characters from the validation text, too, if that was cut from the same files, as nanoGPT's is.
-// Errors: no data; a text that is missing, empty or too short to split; text with characters outside the vocabulary; shards next to texts,
-// and Tokens::open's; a classifier without labels, or with more classes than the model has; a format that needs tokens that do not count
-// and shards without such, or the other way round.
+// Opens the data of the config: texts or documents (they become shards in the cache, data/shards/cache.h), or prepared shards, or llm.c's.
+// Texts and documents form one source, unless `weights` mixes them; each entry of shards is a separate source.
+//   tokenizer   if null, the one that the config asks for. Prepared shards bring theirs. A vocabulary is made from the training text. One
+//   of
+//               characters is also made from a validation text that was cut from the same files, as nanoGPT's is.
+// Errors: no data; a text that is missing, empty or too short to split; text with characters outside the vocabulary; shards next to texts;
+// a classifier without labels, or with more classes than the model has; a format with answers for shards without them, or the other way
+// round.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-// The rows of a vocabulary for the tokenizer: its size, or more if the config asks for them and the tokenizer is a file. Error: the config
-// asks for another size. A vocabulary that is made from the text may be smaller than that.
+// The rows of a vocabulary: the size of the tokenizer, or more if the config asks for more and the tokenizer is a file. A vocabulary that
+// is made from the text can be smaller than the config asks for. Error: the config asks for another size.
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 
-// Fills in what the config leaves to the text: the size of the vocabulary, the token that ends a document, the names of the classes.
+// Fills in the values that depend on the text: the size of the vocabulary, the end of documents, the names of the classes.
 void resolve(TrainConfig& config, const Corpus& corpus);
 
-// The tokens on which a trained run is scored. `paths` names shards, or texts in the format of the config. Without paths, the validation
-// files of the config are read, or the end of its data.
+// The tokens that score a trained run: of `paths` (shards, or texts in the format of the config), else of the config's validation
+// files, else of the end of its data.
 Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace ricci::apps

@@ -1,15 +1,17 @@
-// ricci-eval: how well trained models predict a text.
+// ricci-eval: how well trained models predict a text. Multiple runs are compared in one table, because their tokenizers can differ, and
+// then only bits per byte and the perplexity of a word are comparable.
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
 
-#include "apps/run/corpus.h"
-#include "apps/run/evaluation.h"
+#include "apps/run/batches.h"
 #include "apps/run/options.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
-#include "data/tokenizers/tokenizer.h"
+#include "core/json.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -25,7 +27,19 @@ struct Options {
   bool as_json = false;
 };
 
-// Error: an option that an evaluation of this run does not read, or --data where there is nothing else to score.
+struct ScoredRun {
+  std::string run, text;  // names
+  int64_t context = 0;
+  std::optional<int64_t> stride;  // tokens between windows, if there are windows
+  std::string context_note;       // RunFolder::context_note
+  Evaluation result;
+  std::optional<TextSize> size;           // if plain text was scored as a whole
+  bool has_words = true;                  // tokens are words or parts of words
+  int64_t from = 0;                       // the first position scored in a window
+  std::vector<std::string> classes = {};  // the names of a classifier's classes, if they have any
+};
+
+// Error: an option that the evaluation of this run does not read, or a run without a text to score.
 void check_options(const RunFolder& run, const Options& options) {
   const TrainConfig& config = run.config();
   const bool has_cells = config.model.traits().objective == Objective::next_cell;
@@ -33,10 +47,9 @@ void check_options(const RunFolder& run, const Options& options) {
     for (const auto& [option, is_given] : {std::pair{"--stride", options.stride != 0}, {"--from", options.from.has_value()}})
       if (is_given) fail("{}: {} reads whole {}, not windows", {option, run.path(), is_chat(config) ? "conversations" : "documents"});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
-  if (has_cells && options.stride)
-    fail("--stride: {} scores cells, and would score those where windows overlap several times", {run.path()});
+  if (has_cells && options.stride) fail("--stride: {} scores cells; where windows overlap it would score them twice", {run.path()});
   if (config.data.empty() && config.validation.empty() && options.data.empty())
-    fail("--data: {} was imported and has no text of its own; name one to score", {run.path()});
+    fail("--data: {} was imported and has no text; name one to score", {run.path()});
 }
 
 ScoredRun score(const std::string& path, const Options& options) {
@@ -50,20 +63,140 @@ ScoredRun score(const std::string& path, const Options& options) {
   Progress progress({.steps = batches.count, .out = stderr});
   const Evaluation result = evaluate(
       opened.model, batches, opened.device, [&](int64_t done) { progress.update(done, done * batches.sequences * opened.context); });
-  const bool has_units =
+  const bool is_whole =
       !result.confusion && config.model.traits().objective != Objective::next_cell && config.eval_from == 0 && result.of_whole_text();
   const std::string kind = run.tokenizer()->name();
   const bool has_line_ends = kind != "word" || run.tokenizer()->eos() == Eos::line;  // as tokens
   return {run.path(), tokens.name(), batches.context, batches.stride, run.context_note(batches.context), result,
-      has_units && plain_text ? std::optional(size_of_text(*plain_text, from_byte, has_line_ends)) : std::nullopt,
+      is_whole && plain_text ? std::optional(size_of_text(*plain_text, from_byte, has_line_ends)) : std::nullopt,
       kind != "char" && kind != "byte", config.eval_from, config.labels};
 }
 
+// ---- Reports
+ResultTable make_table(std::span<const ScoredRun> scored) {
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), scored, value); };
+  // A run without such predictions, or not scored as a whole text, has no value in these columns.
+  const auto predicted = [&](const char* key, const auto& value) {
+    add({.key = key}, [&](const ScoredRun& s) { return s.result.predictions ? Json(value(*s.result.predictions)) : Json(); });
+  };
+  const auto sized = [&](Column column, const auto& value) {
+    add(std::move(column), [&](const ScoredRun& s) { return s.size ? Json(value(s)) : Json(); });
+  };
+  const auto any = [&](const auto& is) { return std::any_of(scored.begin(), scored.end(), is); };
+  add({.heading = "run", .key = "run", .left = true}, &ScoredRun::run);
+  add({.key = "text"}, &ScoredRun::text);
+  add({.heading = "tokens", .key = "tokens", .format = ","}, [](const ScoredRun& s) { return s.result.tokens; });
+  add({.heading = "context", .key = "context"}, &ScoredRun::context);
+  const bool overlap = any([](const ScoredRun& s) { return s.stride.value_or(s.context) < s.context; });
+  add({.heading = overlap ? "stride" : "", .key = "stride"}, &ScoredRun::stride);
+  add({.key = "from"}, [](const ScoredRun& s) { return s.from ? Json(s.from) : Json(); });
+  add({.heading = "nats", .key = "nats_per_token", .format = "{:.4f}"}, [](const ScoredRun& s) { return s.result.nats_per_token; });
+  add({.heading = "perplexity", .key = "perplexity", .format = "{:.3f}"}, [](const ScoredRun& s) { return s.result.perplexity(); });
+  const auto word_perplexity = [](const ScoredRun& s) { return s.result.word_perplexity(s.size->words); };
+  if (any([](const ScoredRun& s) { return s.has_words; }))
+    add({.heading = "per word", .format = "{:.2f}"},
+        [&](const ScoredRun& s) { return s.size && s.has_words ? Json(word_perplexity(s)) : Json(); });
+  predicted("token_accuracy", [](const Predictions& p) { return p.token_accuracy(); });
+  predicted("sequence_accuracy", [](const Predictions& p) { return p.sequence_accuracy(); });
+  sized({.key = "bytes"}, [](const ScoredRun& s) { return s.size->bytes; });
+  sized({.heading = "bits/byte", .key = "bits_per_byte", .format = "{:.4f}"},
+      [](const ScoredRun& s) { return s.result.bits_per_byte(s.size->bytes); });
+  sized({.key = "words"}, [](const ScoredRun& s) { return s.size->words; });
+  sized({.key = "word_perplexity"}, word_perplexity);
+  return table;
+}
+
+// A row for each class: how often its documents were taken for each class. Empty if a row is too long for a terminal.
+std::string confusion_text(const ScoredRun& scored) {
+  constexpr size_t kColumns = 80;
+  if (!scored.result.confusion || scored.result.confusion->classes() > static_cast<int64_t>(kColumns)) return "";
+  const Confusion& confusion = *scored.result.confusion;
+  const auto name = [&](int64_t k) {
+    return scored.classes.empty() ? std::to_string(k) : one_line(scored.classes[static_cast<size_t>(k)]);
+  };
+  ResultTable table{{{.heading = "documents of class", .left = true}}};
+  for (int64_t k = 0; k < confusion.classes(); ++k) table.columns.push_back({.heading = "as " + name(k)});
+  for (const char* const heading : {"precision", "recall"}) table.columns.push_back({.heading = heading, .format = "{:.4f}"});
+  for (int64_t target = 0; target < confusion.classes(); ++target) {
+    std::vector<Json> row{Json(name(target))};
+    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.emplace_back(confusion.count(target, predicted));
+    const ClassScores scores = confusion.scores(target);
+    row.insert(row.end(), {Json(scores.precision), Json(scores.recall)});
+    table.add_row(row);
+  }
+  const std::string text = text_of(table);
+  return text.find('\n') > kColumns ? "" : "\n" + text;
+}
+
+// Two or three lines about one run.
+std::string describe(const ScoredRun& s) {
+  const Evaluation& result = s.result;
+  std::string text = format_message(
+      "{}: {} {}, context {}{}", {s.text, result.tokens, result.confusion ? "documents" : "tokens", s.context, s.context_note});
+  if (result.confusion)
+    return text + format_message("\n{:.4f} nats per document, accuracy {:.4f}, macro F1 {:.4f}",
+                      {result.nats_per_token, result.confusion->accuracy(), result.confusion->macro().f1});
+  if (s.stride) text += format_message(", stride {}", {*s.stride});
+  if (s.from) text += format_message(", from position {}", {s.from});
+  text += format_message("\n{:.4f} nats per token, perplexity {:.3f}", {result.nats_per_token, result.perplexity()});
+  if (result.predictions) text += "\n" + predictions_note(*result.predictions);
+  if (!s.size) return text;
+  text += format_message(", {:.4f} bits per byte", {result.bits_per_byte(s.size->bytes)});
+  return s.has_words ? text + format_message("\nword perplexity {:.2f}", {result.word_perplexity(s.size->words)}) : text;
+}
+
+// A table for each text with a row per run, then the lines of each classifier.
+std::string compare(const std::vector<ScoredRun>& scored) {
+  std::map<std::string, std::vector<ScoredRun>> by_text;
+  std::string text, classifiers;
+  for (const ScoredRun& each : scored) {
+    if (each.result.confusion) classifiers += each.run + ", " + describe(each) + confusion_text(each) + "\n";
+    else by_text[each.text].push_back(each);
+  }
+  for (const auto& [name, runs] : by_text) text += name + ":\n" + text_of(make_table(runs)) + "\n";
+  text += classifiers;
+  text.pop_back();
+  return text;
+}
+
+// The mean loss of a classifier, its accuracy, macro precision, recall and F1, and for each class how often each class was predicted.
+Json scores_of(const Evaluation& classes) {
+  const Confusion& confusion = *classes.confusion;
+  const ClassScores macro = confusion.macro();
+  Json counts = Json::array();
+  for (int64_t target = 0; target < confusion.classes(); ++target) {
+    Json& row = counts.emplace_back(Json::array());
+    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.push_back(confusion.count(target, predicted));
+  }
+  return {{"sequences", confusion.total()}, {"nats_per_sequence", classes.nats_per_token}, {"accuracy", confusion.accuracy()},
+      {"macro_precision", macro.precision}, {"macro_recall", macro.recall}, {"macro_f1", macro.f1}, {"confusion", counts}};
+}
+
+// A list with an object per run, classifiers last. A number that is not finite is null.
+std::string to_json(const std::vector<ScoredRun>& scored) {
+  std::vector<ScoredRun> language_models;
+  Json classifiers = Json::array();
+  for (const ScoredRun& each : scored) {
+    if (!each.result.confusion) {
+      language_models.push_back(each);
+      continue;
+    }
+    Json& run = classifiers.emplace_back(Json{{"run", each.run}, {"text", each.text}, {"context", each.context}});
+    if (!each.classes.empty()) run["classes"] = each.classes;
+    run.update(scores_of(each.result));
+  }
+  Json all = json_of(make_table(language_models));
+  for (const Json& run : classifiers) all.push_back(run);
+  return to_text(all, 1);
+}
+
 int evaluate_runs(const Options& options) {
-  for (const std::string& path : options.runs) check_options(RunFolder::open(path), options);  // before the first run takes its time
+  for (const std::string& path : options.runs) check_options(RunFolder::open(path), options);  // an error now, not after the first run
   std::vector<ScoredRun> scored;
   for (const std::string& path : options.runs) scored.push_back(score(path, options));
-  print(options.as_json ? json_of(scored) : text_of(scored));
+  if (options.as_json) print(to_json(scored));
+  else print(scored.size() == 1 ? describe(scored[0]) + confusion_text(scored[0]) : compare(scored));
   return 0;
 }
 
@@ -74,9 +207,9 @@ void add_options(CLI::App& app, Options& options) {
       ->check(at_least_one);
   app.add_option("--from", options.from, "First position of a window that is scored; by default eval_from of the run")
       ->check(at_least_zero);
-  app.add_option("--batch", options.batch, "Windows at a time")->check(at_least_one)->capture_default_str();
+  app.add_option("--batch", options.batch, "Windows per batch")->check(at_least_one)->capture_default_str();
   app.add_flag("--json", options.as_json, "Print JSON");
-  add_model_options(app, options.model, "Tokens that a window holds");
+  add_model_options(app, options.model, "Tokens of a window");
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-#include "apps/run/init.h"
-
+// A start from another run, the key `init`. Its keys of model and tokenizer become defaults of the new run, and its weights come by name,
+// because a user who changes one key of the model wants to keep everything that still fits.
 #include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "apps/run/corpus.h"
+#include "apps/run/run.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -16,16 +17,15 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kChat = "chat", *kFamily = "model.family";
 
-// `init` names a run, or is the path of its folder, of its model.safetensors or of one of its checkpoints; any other file is weights
-// without a run.
+// `init` is a run by its name or folder, its model.safetensors, one of its checkpoints, or any other file with weights.
 struct Place {
-  std::string run = {}, file = {};  // file: these weights, and not the last ones of the run
+  std::string run = {}, file = {};  // no file: the last weights of the run
   RunFolder open() const { return RunFolder::open(run, RunFolder::Vocabulary::optional); }
 };
 
 Place place_of(const std::string& init) {
   const fs::path path = find_run(init);
-  if (!is_there(path)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
+  if (!is_there(path)) fail("init: {} is neither a run folder nor a file", {one_line(init, 200)});
   if (!is_file(path)) return {.run = path};
   const bool is_checkpoint = path.parent_path().filename() == "checkpoints";
   const fs::path folder = is_checkpoint ? path.parent_path().parent_path() : path.parent_path();
@@ -33,8 +33,8 @@ Place place_of(const std::string& init) {
   return {.run = is_of_run ? folder : "", .file = path};
 }
 
-// The keys that it was trained with. A value that follows from other keys is left out, because it must follow from the keys of the new run.
-// other_choices: the new run has its own family, preset or mixer, and does not get other defaults by that.
+// The keys that init was trained with, without values that follow from other keys, because these must follow from the keys of the new run.
+// other_choices: the new run has another family, preset or mixer, so defaults of the old one are included as values.
 TextsByKey keys_of(const Place& place, bool other_choices) {
   TextsByKey keys;
   if (place.run.empty()) {
@@ -48,7 +48,7 @@ TextsByKey keys_of(const Place& place, bool other_choices) {
       const bool is_default = field.is_deciding || (other_choices && field.follows_choices && field.key != kVocab);
       if (field.is_read && (is_default || config.given.contains(field.key))) keys[field.key] = value_text(field);
     }
-    if (!run.tokenizer()) keys.erase(kTokenizer);  // imported without one: any with the same number of tokens fits
+    if (!run.tokenizer()) keys.erase(kTokenizer);  // imported without one, so any of the same size fits
   }
   return keys;
 }
@@ -72,7 +72,7 @@ TrainConfig load_run_file(const std::string& path, const std::vector<std::string
   Settings all = settings_of("", words, fields);
   for (Setting& each : all) {
     each.place = "init: " + choices.init;
-    each.may_be_unread = true;
+    each.is_optional = true;
   }
   for (const Setting& each : own) all.push_back(each);
   return config_of<TrainConfig>(all);
@@ -121,17 +121,17 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
         {file.path(), tokenizer.name()});
   using Rows = std::vector<std::pair<int64_t, int64_t>>;  // in the new table and in the old one
   Rows tokens;
-  if (other_tokens && old_tokenizer_) tokens = same_tokens(tokenizer, *old_tokenizer_);
+  if (other_tokens && old_tokenizer_) tokens = match_tokens(tokenizer, *old_tokenizer_);
   std::map<std::string, Tensor> drawn;
   model.each_parameter([&](const std::string& path, Parameter& p) { drawn[path] = p.value; });
   std::string notes;
   std::vector<std::string> as_drawn;
-  size_t not_there = 0;
+  size_t missing = 0;
   model.load([&](const std::string& path, const Shape& shape) {
     const bool is_head = path.starts_with("head."), by_text = other_tokens && (path == "tok.weight" || (is_head && has_tokens));
     const bool is_there = file.contains(path), same_shape = is_there && file.shape(path) == shape;
     const Tensor value = drawn.at(path);
-    not_there += !is_there;
+    missing += !is_there;
     if (!is_there || (is_head && (has_other_family_ || (!same_shape && !by_text)))) {
       as_drawn.push_back(path);
       return value;
@@ -154,7 +154,7 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
   if (as_drawn.size() > most_names) notes += format_message("\n  drawn: {} tensors", {as_drawn.size()});
   else
     for (const std::string& path : as_drawn) notes += "\n  " + path + ": drawn";
-  if (not_there == drawn.size()) fail("{}: holds no parameter of this model", {file.path()});
+  if (missing == drawn.size()) fail("{}: holds no parameter of this model", {file.path()});
   int64_t unused = 0;
   for (const std::string& name : file.names()) unused += !drawn.contains(name) && !name.starts_with(kOptimizerPrefix);
   if (unused) notes += "\n  not used: " + counted(unused, "tensor");

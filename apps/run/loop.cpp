@@ -8,21 +8,20 @@
 #include <cstdio>
 #include <utility>
 
-#include "apps/run/micro_batches.h"
+#include "apps/run/batches.h"
 #include "apps/run/writer.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/streams.h"
-#include "autograd/random.h"
 #include "core/cpu/available.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "core/files/checksum.h"
 #include "core/memory/memory.h"
+#include "core/philox.h"
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/trace.h"
-#include "data/feeds/documents.h"
+#include "data/feeds/evaluation.h"
 #include "data/tokenizers/chat.h"
 #include "models/inference/sampling.h"
 #include "models/planning/plan.h"
@@ -31,13 +30,13 @@
 namespace ricci::apps {
 namespace {
 
-constexpr double kPatience = 1;     // seconds that a step may take after a request to end
-constexpr int64_t kFirstSteps = 2;  // they touch memory for the first time, which costs many times what it costs later
-double give_up_at = 0;              // a step; not a member, because StopWhen asks a function without state
+constexpr double kPatience = 1;     // seconds for the end of a step after a request to end
+constexpr int64_t kFirstSteps = 2;  // slow, because they touch memory for the first time
+double give_up_at = 0;              // when a step is abandoned; not a member, because StopWhen asks a function without state
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
-// Error: a rank has another value under this name than rank 0.
+// Error: a rank has another value than rank 0.
 void compare(Ranks& ranks, const char* name, const std::string& mine) {
   const std::vector<std::string> all = ranks.from_all(mine);
   for (int r = 1; r < ranks.count(); ++r)
@@ -45,7 +44,7 @@ void compare(Ranks& ranks, const char* name, const std::string& mine) {
       fail("{}: {} {}, {}: {}", {ranks.name(r), name, other, ranks.name(0), all[0]});
 }
 
-// The first document of the validation text that has an answer, up to this answer.
+// The first document with an answer in the validation text, up to this answer.
 std::vector<int64_t> first_prompt(const TrainConfig& config, const Corpus& corpus) {
   const Tokens documents = keep_masked(corpus.validation.tokens, config.sequence_length()).first;
   const TokenSpan span = documents.document(0, 0);
@@ -57,19 +56,24 @@ std::vector<int64_t> first_prompt(const TrainConfig& config, const Corpus& corpu
   return ids;
 }
 
+// The bytes that the GPU's memory pool holds; nothing on other devices.
+std::optional<int64_t> reserved_bytes(Device device) {
+  return device == Device::cuda ? std::optional(device_memory(device).reserved_bytes()) : std::nullopt;
+}
+
 }  // namespace
 
 // ---- Around a step
 void Trainer::begin() {
   const bool awaits = state.awaits_evaluation;
-  Metrics interrupted{.step = state.step};
+  Metrics record{.step = state.step};
   if (run) {
-    if (awaits) interrupted = read_record(run->path(), state.step);  // the record of the step before its evaluation
+    if (awaits) record = read_record(run->path(), state.step);  // is written again, with the evaluation
     metrics.emplace(run->path(), awaits ? state.step - 1 : state.step);
     progress.emplace(ProgressOptions{.steps = config.steps, .first_step = state.step});
   }
-  interrupted.tokens = state.step * tokens_per_step();
-  if (awaits) finish_step(interrupted);
+  record.tokens = state.step * tokens_per_step();
+  if (awaits) finish_step(record);
 }
 
 std::optional<StepResult> Trainer::run_step(const std::function<StepResult()>& step) const {
@@ -87,7 +91,7 @@ std::optional<StepResult> Trainer::run_step(const std::function<StepResult()>& s
   }
 }
 
-Metrics Trainer::report(const StepResult& result, double lr, double step_seconds) {
+Metrics Trainer::measure(const StepResult& result, double lr, double step_seconds) {
   seconds += step_seconds;
   seconds_since_record += step_seconds;
   if (progress) progress->update(state.step, (state.step - first_step) * tokens_per_step(), format_message("loss {:.3f}", {result.loss}));
@@ -134,12 +138,11 @@ void Trainer::evaluate(Metrics& record) {
     record.val_loss = result.nats_per_token;
     record.val_accuracy = result.accuracy();
     print(evaluation_line(record.step, record.train_loss.value_or(NAN), result));
-  } catch (const Stopped&) {  // it stays awaited
+  } catch (const Stopped&) {  // the next start makes it
   }
 }
 
 void Trainer::save() {
-  compare_replicas(ranks, model, state.step, saved);
   if (run) {
     metrics->sync();
     run->save(model, optimizer, state);
@@ -149,11 +152,11 @@ void Trainer::save() {
 }
 
 void Trainer::end() {
-  if (saved < state.step || state.step == 0) save();  // a folder with only a model could not continue
+  if (saved < state.step || state.step == 0) save();  // a run without a checkpoint could not continue
   if (!run) return;
   run->save_model(model, state.step);
   run->prune();
-  tell(STDOUT_FILENO, closing_line(*run, state, seconds) + "\n");
+  write_output(STDOUT_FILENO, closing_line(*run, state, seconds) + "\n");
 }
 
 // ---- Multiple processes
@@ -179,25 +182,11 @@ Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<con
   return std::move(*corpus);
 }
 
-void compare_replicas(Ranks& ranks, Model& model, int64_t step, int64_t saved) {
-  if (ranks.count() == 1) return;
-  uint64_t hash = 0;
-  model.each_parameter([&](const std::string&, const Parameter& p) {
-    const Tensor host = to(p.value, Device::cpu);
-    hash = xxh64({static_cast<const char*>(host.raw()), static_cast<size_t>(host.bytes())}, hash);
-  });
-  const std::vector<std::string> all = ranks.from_all(std::to_string(hash));
-  for (int r = 1; r < ranks.count(); ++r)
-    if (all[static_cast<size_t>(r)] != all[0])
-      fail("step {}: the weights on {} are not rank 0's; nothing was saved; the last checkpoint is of step {}",
-          {step, ranks.name(r), saved});
-}
-
-// ---- Lines
+// ---- Before the first step
 int64_t memory_of(Device device) { return device == Device::cuda ? device_memory(device).total_bytes() : available_memory(); }
 
 void check_step(const TrainConfig& config, int64_t memory, int64_t ranks) {
-  constexpr int64_t few_sequences = 1024, few_batches = 4;  // a plan takes longer for more
+  constexpr int64_t few_sequences = 1024, few_batches = 4;  // because a plan takes longer for more
   StepShape shape = step_shape_of(config);
   shape.ranks = ranks;
   shape.micro_batches = std::min(shape.micro_batches, few_batches * ranks);
@@ -206,16 +195,16 @@ void check_step(const TrainConfig& config, int64_t memory, int64_t ranks) {
     const int64_t most = most_sequences(config.model, config.optimizer, shape, memory);
     if (most == 0) {
       shape.sequences = 1;
-      plan_step(config.model, config.optimizer, shape, false);  // an error if the reason is another one, such as a path of freeze
+      plan_step(config.model, config.optimizer, shape, false);  // throws if there is another reason, such as a wrong path in freeze
       fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
           {shape.context, show_bytes(memory)});
     }
-    if (most < asked)  // other programs need memory, too: without a rest for them the advice would end this one
+    if (most < asked)  // the advice leaves memory to other programs, because otherwise this one would be killed
       fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that leaves a tenth of it free is {}",
           {with_commas(asked), shape.context, show_bytes(memory),
               std::max<int64_t>(1, most_sequences(config.model, config.optimizer, shape, memory - memory / 10))});
   }
-  reset_peak(config.device);  // the tensors of a plan hold no memory
+  reset_peak(config.device);  // the plan has counted its own tensors
 }
 
 void print_warnings(const TrainConfig& config) {
@@ -226,6 +215,55 @@ void print_warnings(const TrainConfig& config) {
     std::fputs("warning: patience: it never ends the training, because eval_every: 0 evaluates only after the last step\n", stderr);
 }
 
+SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus) {
+  const Tokenizer& tokenizer = *corpus.tokenizer;
+  const std::string& prompt = config.sample.prompt;
+  const bool is_default = prompt == SampleConfig().prompt;
+  if (!writes_samples(config)) return {};
+  if (is_default && has_mask(config)) {
+    const std::vector<int64_t> ids = first_prompt(config, corpus);
+    return {ids, tokenizer.decode(ids), tokenizer.state_after(ids)};
+  }
+  if (is_default && config.eos == Eos::document)
+    return {{tokenizer.marks().first >= 0 ? tokenizer.marks().first : tokenizer.marks().ends.front()}};
+  const auto start = [&](const std::string& text) -> SampleStart {
+    if (text.empty()) fail("sample.prompt: is empty");
+    const std::vector<int64_t> ids = about("sample.prompt", [&] { return tokenizer.encode_start(text); });
+    if (ids.empty()) fail("sample.prompt: has no tokens for the {} tokenizer", {tokenizer.name()});
+    return {ids, text, tokenizer.state_after(ids)};
+  };
+  try {
+    return start(prompt);
+  } catch (const Error& error) {
+    if (!is_default) fail("{}; sample.tokens=0 writes no sample", {error.what()});
+    std::vector<int64_t> first(1);
+    corpus.validation.tokens.read(0, first);
+    SampleStart sample = start(tokenizer.decode(first));
+    sample.note =
+        format_message("{};\nsamples continue from '{}', the first token of the validation text\n", {error.what(), one_line(sample.text)});
+    return sample;
+  }
+}
+
+std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step) {
+  const Tokenizer& tokenizer = *corpus.tokenizer;
+  SampleStart start = start_of_sample(config, corpus);
+  const std::vector<int64_t> ends = with_answer_end(tokenizer.marks().ends, config, tokenizer);
+  std::optional<ChatEncoder> chat;
+  if (is_chat(config) && config.sample.prompt == SampleConfig().prompt) chat.emplace(corpus.tokenizer, chat_template(config.chat));
+  std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + start.text;
+  generate(
+      model, start.ids, config.sample.tokens, config.sample.sampling.among(tokenizer.vocab_size()), config.device,
+      [&](int64_t token) {
+        if ((chat && chat->ends_answer(token)) || std::find(ends.begin(), ends.end(), token) != ends.end()) return false;
+        text += tokenizer.decode_next(token, start.decoded);
+        return !Interrupt::requested();
+      },
+      config.sequence_length());
+  return for_stdout(text + tokenizer.decode_end(start.decoded)) + "\n";
+}
+
+// ---- Lines
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks) {
   const TrainConfig& config = run.config();
   std::string lines;
@@ -254,10 +292,6 @@ std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e
   return line + format_message(", perplexity {:.2f} ({})", {e.perplexity(), counted(e.tokens, "token")}) + predictions;
 }
 
-std::optional<int64_t> reserved_bytes(Device device) {
-  return device == Device::cuda ? std::optional(device_memory(device).reserved_bytes()) : std::nullopt;
-}
-
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
   const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
   std::string line = all_done ? "saved" : "interrupted, saved";
@@ -268,56 +302,6 @@ std::string closing_line(const RunFolder& run, const TrainState& state, double s
     line += format_message(",\nat most {} of tensors, {} reserved", {show_bytes(memory_use(device).peak), show_bytes(*reserved)});
   const std::string path = run.path_of(kModelFile);
   return line + (line.size() + path.size() > 78 ? ":\n" : ": ") + path;
-}
-
-SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus) {
-  const Tokenizer& tokenizer = *corpus.tokenizer;
-  const std::string& prompt = config.sample.prompt;
-  const bool is_default = prompt == SampleConfig().prompt;
-  if (!writes_samples(config)) return {};
-  if (is_default && has_mask(config)) {
-    const std::vector<int64_t> ids = first_prompt(config, corpus);
-    return {ids, tokenizer.decode(ids), tokenizer.state_after(ids)};
-  }
-  if (is_default && config.eos == Eos::document)
-    return {{tokenizer.marks().first >= 0 ? tokenizer.marks().first : tokenizer.marks().ends.front()}};
-  std::vector<int64_t> first(1);
-  corpus.validation.tokens.read(0, first);
-  std::string fault;
-  for (const std::string& text : {prompt, tokenizer.decode(first)}) {
-    try {
-      if (text.empty()) fail("is empty");
-      const std::vector<int64_t> ids = tokenizer.encode_start(text);
-      if (ids.empty()) fail("has no tokens for the {} tokenizer", {tokenizer.name()});
-      std::string note;
-      if (!fault.empty())
-        note = format_message(
-            "sample.prompt: {};\nsamples continue from '{}', the first token of the validation text\n", {fault, one_line(text)});
-      return {ids, text, tokenizer.state_after(ids), note};
-    } catch (const Error& error) {
-      if (fault.empty()) fault = error.what();
-      if (!is_default) break;
-    }
-  }
-  fail("sample.prompt: {}; sample.tokens=0 writes no sample", {fault});
-}
-
-std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step) {
-  const Tokenizer& tokenizer = *corpus.tokenizer;
-  SampleStart start = start_of_sample(config, corpus);
-  const std::vector<int64_t> ends = with_answer_end(tokenizer.marks().ends, config, tokenizer);
-  std::optional<ChatEncoder> chat;
-  if (is_chat(config) && config.sample.prompt == SampleConfig().prompt) chat.emplace(corpus.tokenizer, chat_template(config.chat));
-  std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + start.text;
-  generate(
-      model, start.ids, config.sample.tokens, config.sample.sampling.among(tokenizer.vocab_size()), config.device,
-      [&](int64_t token) {
-        if ((chat && chat->ends_answer(token)) || std::find(ends.begin(), ends.end(), token) != ends.end()) return false;
-        text += tokenizer.decode_next(token, start.decoded);
-        return !Interrupt::requested();
-      },
-      config.sequence_length());
-  return for_stdout(text + tokenizer.decode_end(start.decoded)) + "\n";
 }
 
 }  // namespace ricci::apps

@@ -15,7 +15,7 @@
 namespace ricci::apps {
 namespace {
 
-// f(key, value) for every key after step and tokens, in order; for one record that is read or written.
+// Calls f(key, value) for every key after step and tokens, in order.
 template <class Record, class F> void each_value(Record& m, const F& f) {
   int key = 2;
   const auto visit = [&](auto&... values) { (f(kMetricsKeys[key++], values), ...); };
@@ -29,7 +29,7 @@ double unix_time() {
   return static_cast<double>(now.time_since_epoch().count()) / 1000;
 }
 
-// Calls f(record, step, line) for every record in the text. A line that a crash cut off is not one.
+// Calls f(record, step, line) for every record in the text, and skips a line that a crash cut off.
 template <class F> void each_record(std::string_view text, const F& f) {
   each_line(text, [&](std::string_view line) {
     try {
@@ -40,7 +40,7 @@ template <class F> void each_record(std::string_view text, const F& f) {
   });
 }
 
-// The path of the records, without those beyond the step.
+// Removes the records after the step, and returns the path of the file.
 std::string rewind(const std::string& folder, int64_t step) {
   const std::string path = folder + "/metrics.jsonl";
   const std::optional<std::string> text = find_text(path);
@@ -61,15 +61,15 @@ template <class T> std::string little_endian(T value) {
   return bytes;
 }
 
-// A record of a file: length, checksum of the length, the data, checksum of the data. The checksums are rotated and shifted ("masked"),
-// because data may hold checksums itself.
+// Length, checksum of the length, data, checksum of the data. The checksums are rotated and shifted ("masked"), because data can contain
+// checksums.
 std::string tfrecord(std::string_view data) {
   const auto masked = [](std::string_view bytes) { return little_endian(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); };
   const std::string length = little_endian(static_cast<uint64_t>(data.size()));
   return (length + masked(length)).append(data) + masked(data);
 }
 
-// Protocol buffers: a field is its number and kind in one integer, then the value.
+// Protocol buffers: a field is one integer with its number and kind, then the value.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 std::string varint(uint64_t value) {
@@ -83,7 +83,7 @@ std::string field(uint32_t number, double value) { return field(number, kFixed64
 std::string field(uint32_t number, float value) { return field(number, kFixed32) + little_endian(std::bit_cast<uint32_t>(value)); }
 std::string field(uint32_t number, std::string_view value) { return field(number, kBytes) + varint(value.size()).append(value); }
 
-// After the other event files by name, whatever the clock shows. A number of more digits than times have is not the time of a file.
+// A name that sorts after the other event files, even if the clock was set back. A number with more than 10 digits is not a time.
 std::string next_events(const std::string& folder, double time) {
   constexpr std::string_view prefix = "events.out.tfevents.";
   constexpr int64_t latest = 9'999'999'999;  // seconds since 1970 in 10 digits

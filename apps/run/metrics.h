@@ -1,5 +1,5 @@
-// The measurements of a run, in its folder: metrics.jsonl, one JSON object per line, and the same numbers as event files for
-// TensorBoard (tensorboard --logdir runs). Both are appended and readable while the run continues.
+// The measurements of a run: metrics.jsonl, one JSON object per line, and the same numbers as event files for TensorBoard (tensorboard
+// --logdir runs). Both are only appended to, because other programs read them while the run continues.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace ricci::apps {
 
-// The measurements at a step. A value not measured, or not finite, is null in metrics.jsonl and absent from the events.
+// The measurements at a step. A value that was not measured or is not finite is null in metrics.jsonl, and missing in the events.
 struct Metrics {
   int64_t step = 0;
-  int64_t tokens = 0;                                    // read in training, up to here
+  int64_t tokens = 0;                                    // read in training so far
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
-  std::optional<double> val_accuracy = {};               // documents of a classifier, or exact answers
+  std::optional<double> val_accuracy = {};               // for a classifier, or of exact answers
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
-  std::optional<double> tokens_per_s = {};               // in training since the record before, evaluations left out
+  std::optional<double> tokens_per_s = {};               // in training since the previous record, without evaluations
   std::optional<int64_t> peak_bytes = {};                // by tensors on the device of rank 0
-  std::optional<int64_t> reserved_bytes = {};            // that the memory pool of the GPU of rank 0 holds
+  std::optional<int64_t> reserved_bytes = {};            // by the memory pool of the GPU of rank 0
   std::optional<int64_t> ranks = {};
   std::optional<double> time = {};  // seconds since 1970; MetricsFile fills it in
 };
@@ -28,36 +28,36 @@ struct Metrics {
 inline constexpr const char* kMetricsKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm",
     "tokens_per_s", "peak_bytes", "reserved_bytes", "ranks", "time"};
 
-// {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys. Numbers read back bit for bit.
+// {"step":1,"tokens":768,"train_loss":4.2,...}, always with all keys. Numbers read back to the same bits.
 std::string to_json(const Metrics& metrics);
 
-// f(line) for the whole lines of a text, with their ends.
+// Calls f for each complete line of a text, with its end.
 template <class F> void each_line(std::string_view text, const F& f) {
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) f(text.substr(begin, end + 1 - begin));
 }
 
-// The record of that step in metrics.jsonl of the folder, without its time. A record without values if there is none.
+// The record of this step in metrics.jsonl of the folder, without its time. If none exists, a record without values.
 Metrics read_record(const std::string& folder, int64_t step);
 
 // Event files of TensorBoard, version brain.Event:2 (tensorflow/core/lib/io/record_writer.cc, core/util/event.proto,
-// framework/summary.proto). The first events of a file: the version, and that the files before it end before first_step. Then one for each
-// record.
+// framework/summary.proto). A file starts with its version, and with an event that ends all earlier files before first_step. Then each
+// record is an event.
 std::string start_events(double time, int64_t first_step);
 std::string record_event(const Metrics& metrics);
 uint32_t crc32c(std::string_view bytes);  // Castagnoli, RFC 3720 section 12.1
 
 class MetricsFile {
  public:
-  // Opens the records of the run in `folder` to continue after `step` (0 for a new run). Records of later
-  // steps, which a run wrote after its last checkpoint, are dropped from metrics.jsonl, as a whole or not at all, and so is
-  // a line that a crash broke. A new event file begins, which makes TensorBoard forget the later steps: events.out.tfevents.TIME.HOST,
-  // after the others by name, because TensorBoard reads all of a folder in the order of the names. Errors: name the path and the reason.
+  // Opens the records in `folder` to continue after `step` (0 for a new run). metrics.jsonl loses its records of later steps, which a run
+  // wrote after its last checkpoint, and a line that a crash broke. A new event file, events.out.tfevents.TIME.HOST, makes TensorBoard
+  // forget the later steps; its name comes after the others, because TensorBoard reads them in the order of their names. Errors: the path
+  // and the reason.
   MetricsFile(const std::string& folder, int64_t step);
 
-  // One record, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
+  // Appends a record, and hands it to the system. Error: the path and the reason, such as a full disk.
   void append(Metrics metrics);
 
-  // To be called before a checkpoint is written: then the records reach as far as it does, even when the power fails.
+  // To be called before a checkpoint is written, because otherwise a power failure could leave fewer records than the checkpoint needs.
   void sync() { lines_.sync(); }
 
  private:

@@ -12,25 +12,25 @@
 namespace ricci::apps {
 namespace {
 
-// A folder may have an equals sign in its name, as runs/lr=0.1 has; no key has a slash. ~KEY takes a key back.
+// The name of a folder can have an equals sign, such as runs/lr=0.1, but no key has a slash. ~KEY removes a key.
 bool is_override(const std::string& word) {
   const size_t equals = word.find('='), slash = word.find('/');
   if (equals == word.npos) return word.starts_with('~') && slash == word.npos;
   return slash > equals;
 }
 
-// The right way to give a key that was meant by a word with dashes: --lr, --~lr.
+// The spelling of the key that a user meant by --lr.
 std::string hint_for(const CLI::App& app, const std::string& word) {
   if (!word.starts_with("--")) return "";
   if (const std::string nearest = nearest_option(app, word); !nearest.empty()) return nearest;
   const std::string key = word.substr(2);
-  return "; keys of a run file are given as " + key + (key.starts_with('~') ? "" : "=VALUE");
+  return "; keys of a run file are written as " + key + (key.starts_with('~') ? "" : "=VALUE");
 }
 
 }  // namespace
 
-// CLI11 keeps the words of an option apart from words that no option knows, and then it is not known which was typed last. The
-// option here is only shown by --help and takes no word: app.remaining() has all of them in their order.
+// This option exists only for --help and takes no word, because CLI11 would separate its words from unknown ones and lose their order.
+// app.remaining() returns all words in their order.
 void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several) {
   auto words = std::make_shared<std::vector<std::string>>();
   app.add_option("run", *words, help)
@@ -45,8 +45,7 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, boo
       if (has_dash && !(word.starts_with("--") && word.find('=') != word.npos))
         throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
       if (word.empty()) throw CLI::ValidationError("the name of a run file is empty");
-      if (word[0] == '=')
-        throw CLI::ValidationError(one_line(word) + ": a key and its value have no blanks around the equals sign, as data=my.txt");
+      if (word[0] == '=') throw CLI::ValidationError(one_line(word) + ": no blanks around the equals sign of a key, as in data=my.txt");
       if (has_dash || is_override(word)) options.overrides.push_back(word.substr(has_dash ? 2 : 0));
       else if (options.file().empty()) options.files[0] = word;
       else if (several) options.files.push_back(word);
@@ -69,7 +68,7 @@ void add_config_help(CLI::App& app, const std::function<std::string(const std::s
 void add_text_options(CLI::App& app, TextOptions& options) {
   app.add_option("--format", options.format,
       "Format of the files: " + list_of<DocumentFormat>() + "; if not given, " + list_of_formats(&FormatTraits::has_suffix, " or ") +
-          " where they are named so, else text");
+          " if the files are named so, else text");
   app.add_option("--encoding", options.encoding, "Encoding of the files: " + list_of<Encoding>())->capture_default_str();
   app.add_option("--documents", options.documents.documents,
          "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")
@@ -82,7 +81,7 @@ Documents open_documents(const TextOptions& options) {
   DocumentOptions documents = options.documents;
   documents.format = options.format.empty() ? format_of_names(options.paths) : choice_of<DocumentFormat>("--format", options.format);
   check(documents);
-  const TextSource files = options.paths.size() == 1 ? TextSource(options.paths[0]) : TextSource::of_paths(options.paths);
+  const TextSource files(options.paths);
   return {.files = files.read_as(choice_of<Encoding>("--encoding", options.encoding)), .options = documents};
 }
 
@@ -99,13 +98,12 @@ Device ComputeOptions::place() const { return parse_device(device.c_str()); }
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
   app.add_option("--precision,--dtype", options.dtype, std::string("Type of weights and activations: ") + kFloatingDtypes)
       ->capture_default_str();
-  app.add_option("--device", options.device, "Where it is computed: " + list_of<Device>())->capture_default_str();
+  app.add_option("--device", options.device, "Device: " + list_of<Device>())->capture_default_str();
 }
 
-void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is) {
-  app.add_option("--context", options.context, what_context_is + ", up to model.ctx; the context of the training if not given")
-      ->check(at_least_one);
-  app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& context_help) {
+  app.add_option("--context", options.context, context_help + ", up to model.ctx; by default as in training")->check(at_least_one);
+  app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or the number of a step")->capture_default_str();
   add_compute_options(app, options.compute);
   add_threads_option(app);
 }

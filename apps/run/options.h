@@ -1,4 +1,5 @@
-// Command lines: the arguments of programs that read run files, and the options of programs that read texts or a trained model.
+// Command lines: the arguments of programs that read run files, and the options of programs that read texts or a trained model. They are
+// here once, because the same option must have the same name and meaning in every program.
 //   int main(int argc, char** argv) {
 //     return run_app<RunOptions>(argc, argv, {"ricci-train", "Trains a language model."}, add_run_options<TrainConfig>,
 //         [](const RunOptions& options) { return train(load_config<TrainConfig>(options.file(), options.overrides)); });
@@ -14,8 +15,8 @@
 
 namespace ricci::apps {
 
-// The arguments [FILE] [KEY=VALUE ...], in any order; the last word about a key counts. A word with a slash before its equals sign is a
-// file; --KEY=VALUE is KEY=VALUE. ~KEY removes a key that the file sets.
+// The arguments [FILE] [KEY=VALUE ...], in any order; the last value of a key wins, and ~KEY removes a key that the file sets. A word with
+// a slash before its equals sign is a file. --KEY=VALUE is read as KEY=VALUE.
 struct RunOptions {
   std::vector<std::string> files{""};
   std::vector<std::string> overrides;
@@ -26,7 +27,7 @@ void add_run_arguments(CLI::App& app, RunOptions& options,
     const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
     bool several = false);
 
-// --help-config: the keys of a group, or all if its name is empty, with default and description.
+// --help-config [GROUP]: prints the keys of a group, or all of them, with defaults and descriptions.
 void add_config_help(CLI::App& app, const std::function<std::string(const std::string& group)>& keys);
 
 // The arguments, and --help-config.
@@ -35,37 +36,36 @@ template <class Config> void add_run_options(CLI::App& app, RunOptions& options)
   add_config_help(app, [](const std::string& group) { return describe(Config(), group); });
 }
 
-// --threads, which takes effect at once, because every program wants that.
+// --threads. It takes effect at once.
 void add_threads_option(CLI::App& app);
 
-// ---- Texts: the files, and the documents in them
+// ---- Texts
 struct TextOptions {
   std::vector<std::string> paths;
-  std::string format, encoding = name_of(Encoding::utf8);  // if the format is empty, the names of the files decide
+  std::string format, encoding = name_of(Encoding::utf8);  // an empty format: by the names of the files
   DocumentOptions documents;
 };
 void add_text_options(CLI::App& app, TextOptions& options);
-// The documents as the options describe them. Errors: options that do not belong together; TextSource's.
+// Errors: options that contradict each other; a file that cannot be read.
 Documents open_documents(const TextOptions& options);
 
-// ---- A trained model, and how it is computed
-// The device, and the type of its numbers.
+// ---- A trained model
 struct ComputeOptions {
   std::string dtype = "f32", device = "cpu";
 
   Dtype numbers() const;
   Device place() const;  // error: not available
 };
-// --precision, which --dtype is, too, and --device.
+// --precision (--dtype is another name for it) and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
 struct ModelOptions {
   std::string checkpoint = "last";
-  int64_t context = 0;  // tokens, or 0 for the context of the training
+  int64_t context = 0;  // tokens; with 0 as in training
   ComputeOptions compute;
 };
-// --context, --checkpoint, --precision, --device and --threads. what_context_is: "Tokens that a window holds".
-void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is);
+// --context, --checkpoint, --precision, --device and --threads. `context_help`: "Tokens of a window".
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& context_help);
 
 struct OpenModel {
   Device device;

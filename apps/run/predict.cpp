@@ -1,16 +1,15 @@
-// ricci-predict: the class of each document by a trained classifier, and the probabilities of all classes.
+// ricci-predict: predicts the class of each document with a trained classifier, and the probabilities of all classes.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 
-#include "apps/run/micro_batches.h"
+#include "apps/run/batches.h"
 #include "apps/run/options.h"
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "data/feeds/documents.h"
+#include "data/feeds/evaluation.h"
 #include "data/formats/documents.h"
 #include "models/inference/evaluation.h"
 
@@ -20,7 +19,7 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  std::string run, file;
+  std::string run;
   std::vector<std::string> texts;
   bool json_lines = false;
   int64_t batch = 32;
@@ -37,48 +36,39 @@ class Predictor {
     for (const std::string& name : classes_) width_ = std::max(width_, one_line(name).size());
   }
 
-  // The documents are answered in their order, --batch of them at a time.
+  // Predicts --batch documents at a time, in their order.
   void add(const std::string& text, const std::string& place) {
     waiting_.push_back({.text = text, .starts = true, .ends = true, .place = place});
     if (std::ssize(waiting_) == options_.batch) print_waiting();
   }
 
-  // Each line is a document; `file` is "-" for stdin.
-  void add_lines(const std::string& file) {
-    const std::string name = file == "-" ? "stdin" : file;
-    // The field of a run that did not learn from objects may be the number of a column.
+  // Each line of stdin is a document.
+  void add_lines() {
+    // In a run of columns text_field is a number, but JSON objects have names.
     const TrainConfig& config = open_.run.config();
     const DocumentOptions fields{.text_field = config.format == format_of(kJsonl) ? config.text_field : ""};
-    std::ifstream opened;
-    errno = 0;
-    if (file != "-") opened.open(file);
-    if (!opened) fail("cannot read {}: {}", {file, system_reason()});
-    std::istream& lines = file == "-" ? std::cin : opened;
     int64_t number = 0;
-    for (std::string line; next_line(lines, line, number);) {
+    for (std::string line; next_line(std::cin, line, number);) {
       if (options_.json_lines && is_blank(line)) continue;
-      const std::string place = format_message("{}:{}", {name, number});
-      add(options_.json_lines ? kJsonl.read(line, fields, place).text : line, place);
+      const std::string place = format_message("stdin:{}", {number});
+      add(options_.json_lines ? kJsonl.read({line, {}, place}, fields).text : line, place);
     }
-    if (lines.bad()) fail("cannot read {}: {}", {name, system_reason()});
+    if (std::cin.bad()) fail("cannot read from stdin: {}", {system_reason()});
   }
 
   void finish() {
     print_waiting();
-    if (cut_)
-      std::fputs(
-          format_message("ricci-predict: of {} longer documents the first {} tokens are read\n", {cut_, open_.context}).c_str(), stderr);
+    if (cut_) std::fputs(format_message("warning: {} longer documents were cut after {} tokens\n", {cut_, open_.context}).c_str(), stderr);
   }
 
  private:
   void print_waiting() {
-    std::vector<Row> rows(waiting_.size()), read;
-    for (const EncodedPart& part : encode(*open_.run.tokenizer(), waiting_))
-      rows[part.piece].ids.insert(rows[part.piece].ids.end(), part.ids.begin(), part.ids.end());
-    for (Row& row : rows) {
-      cut_ += std::ssize(row.ids) > open_.context;
-      row.ids.resize(std::min(row.ids.size(), static_cast<size_t>(open_.context)));
-      if (!row.ids.empty()) read.push_back(row);
+    std::vector<Row> rows, read;
+    for (std::vector<int64_t>& ids : encode(*open_.run.tokenizer(), waiting_)) {
+      cut_ += std::ssize(ids) > open_.context;
+      ids.resize(std::min(ids.size(), static_cast<size_t>(open_.context)));
+      rows.push_back({std::move(ids)});
+      if (!rows.back().ids.empty()) read.push_back(rows.back());
     }
     const Tensor probabilities_bk =
         read.empty() ? Tensor() : class_probabilities(open_.model, micro_batch_of(labelled_batch(read), open_.device).inputs);
@@ -98,7 +88,7 @@ class Predictor {
     Json object = {{"text", document.text}, {"class", nullptr}, {"label", nullptr}, {"probabilities", Json::object()}};
     std::string line;
     if (p_k.empty()) {
-      std::fprintf(stderr, "ricci-predict: %s: has no tokens, and no class\n", one_line(document.place).c_str());
+      std::fprintf(stderr, "warning: %s: has no tokens, and so no class\n", one_line(document.place).c_str());
     } else {
       const auto k = static_cast<size_t>(std::max_element(p_k.begin(), p_k.end()) - p_k.begin());
       object["class"] = k;
@@ -118,7 +108,7 @@ class Predictor {
   const Options& options_;
   OpenModel open_;
   std::vector<std::string> classes_;
-  size_t width_ = 0;  // the longest name has this many bytes
+  size_t width_ = 0;  // bytes of the longest name
   int64_t cut_ = 0;   // documents
   std::vector<DocumentPiece> waiting_;
 };
@@ -126,17 +116,16 @@ class Predictor {
 int predict(const Options& options) {
   Predictor predictor(options);
   for (size_t i = 0; i < options.texts.size(); ++i) predictor.add(options.texts[i], format_message("text {}", {i + 1}));
-  if (!options.file.empty() || options.texts.empty()) predictor.add_lines(options.file.empty() ? "-" : options.file);
+  if (options.texts.empty()) predictor.add_lines();
   predictor.finish();
   return 0;
 }
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("run", options.run, "A classifier by its folder or name: runs/reviews or reviews")->required();
-  keep_brackets(app.add_option("texts", options.texts, "Documents; the lines of stdin if none is given"));
-  app.add_option("--file", options.file, "Each line of this file is a document; -: stdin");
-  app.add_flag("--jsonl", options.json_lines, "Lines of JSON in and out; the run's text_field, or \"text\", is the document");
-  app.add_option("--batch", options.batch, "Documents at a time; 1 answers each line at once")->check(at_least_one)->capture_default_str();
+  keep_brackets(app.add_option("texts", options.texts, "Documents; by default the lines of stdin"));
+  app.add_flag("--jsonl", options.json_lines, "Lines of JSON in and out; the document is the run's text_field, or \"text\"");
+  app.add_option("--batch", options.batch, "Documents per batch; 1 answers each line at once")->check(at_least_one)->capture_default_str();
   add_model_options(app, options.model, "Tokens of a document that are read");
 }
 
@@ -147,6 +136,6 @@ int main(int argc, char** argv) {
       {.name = "ricci-predict",
           .summary = "Predicts the classes of documents with a trained classifier.",
           .examples = "ricci-predict reviews 'a touching film' 'a dull one'\n"
-                      "ricci-predict reviews --file reviews.txt"},
+                      "ricci-predict reviews <reviews.txt"},
       add_options, predict);
 }

@@ -1,4 +1,4 @@
-// ricci-prepare: a corpus as shards of tokens, which ricci-train reads without loading them.
+// ricci-prepare: turns a corpus into shards of tokens. ricci-train maps them into memory, so a corpus can be larger than the memory.
 #include "data/shards/prepare.h"
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,6 @@
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "data/shards/tokens.h"
-#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 
@@ -23,11 +22,11 @@ struct Options {
   TextOptions text;
   std::string output, tokenizer = "char", eos, eos_piece;
   int64_t shard_tokens = PrepareOptions().shard_tokens;
-  bool is_ids = false;  // the files hold ids of two bytes
+  bool is_ids = false;  // the files hold ids of two bytes each
 };
 
-// The end of lines or documents: as asked for, or as in the shards that are there, or the tokenizer's own (null: one is made here) for
-// documents without labels that follow each other.
+// The end token of lines or documents: the one asked for, else the one in shards written before, else for documents that follow each other
+// the tokenizer's own. `tokenizer`: null if it will be made here.
 Eos eos_for(const Options& options, const DocumentOptions& documents, const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (!options.eos.empty()) return choice_of<Eos>("--eos", options.eos);
   if (has_tokenizer(options.output)) return tokenizer_of_shards(options.output)->eos();
@@ -42,10 +41,10 @@ Eos eos_for(const Options& options, const DocumentOptions& documents, const std:
 
 std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents& documents) {
   std::shared_ptr<const Tokenizer> tokenizer;
-  if (options.is_ids && options.tokenizer == "char") fail("--format u16: --tokenizer names the file of the tokenizer that made the ids");
+  if (options.is_ids && options.tokenizer == "char") fail("--format u16: needs --tokenizer, the file of the tokenizer that made the ids");
   if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
   else if (options.tokenizer != "char") tokenizer = open_tokenizer(find_data(options.tokenizer, "--tokenizer").string());
-  if (options.is_ids) return reader_of_ids(tokenizer);
+  if (options.is_ids) return make_id_reader(tokenizer);
   if (traits_of(documents.options.format).has_template) {
     if (!tokenizer) fail("--tokenizer: {} needs the file of a tokenizer with the markers of chat", {name_of(documents.options.format)});
     return tokenizer;
@@ -62,13 +61,13 @@ int prepare(Options options) {
   options.is_ids = options.text.format == "u16";
   for (const auto& [option, is_given] : {std::pair{"documents", asked.documents != DocumentOptions().documents},
            {"eos", !options.eos.empty()}, {"encoding", options.text.encoding != TextOptions().encoding}})
-    if (options.is_ids && is_given) fail("--{}: is for texts; --format u16 reads ids, and each file is one document", {option});
+    if (options.is_ids && is_given) fail("--{}: is for texts, but --format u16 reads ids, and each file is one document", {option});
   if (options.is_ids) options.text.format = kPlainText.name;
   if (options.is_ids) options.text.encoding = name_of(Encoding::bytes);
   Documents documents = open_documents(options.text);
   const FormatTraits& format = traits_of(documents.options.format);
-  if (format.has_template && !options.eos.empty()) fail("--eos: {} end as their template has it", {format.name});
-  if (!format.has_template && !asked.chat.empty()) fail("--chat: is for messages, and not for {}", {format.name});
+  if (format.has_template && !options.eos.empty()) fail("--eos: the template of {} has its own end tokens", {format.name});
+  if (!format.has_template && !asked.chat.empty()) fail("--chat: is for messages, not for {}", {format.name});
   if (format.has_template && asked.chat.empty()) documents.options.chat = {"chatml"};
   const auto tokenizer = tokenizer_for(options, documents);
   make_folders(options.output);
@@ -77,7 +76,7 @@ int prepare(Options options) {
   {
     Progress progress({.steps = documents.files.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
     const auto update = [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); };
-    const uint64_t source_hash = identity_of(documents, *tokenizer, options.shard_tokens);
+    const uint64_t source_hash = hash_inputs(documents, *tokenizer, options.shard_tokens);
     made = prepare_shards(
         documents, tokenizer, options.output, {.shard_tokens = options.shard_tokens, .source_hash = source_hash, .progress = update});
   }
@@ -91,26 +90,24 @@ int prepare(Options options) {
 void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.text.documents;
   app.add_option("inputs", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
-  app.add_option("-o,--output", options.output, "Folder for the shards; the same command continues there after an interruption")
-      ->required();
+  app.add_option("-o,--output", options.output, "Output folder. Run the same command again to resume after an interruption")->required();
   app.add_option("--tokenizer", options.tokenizer, "char, byte, or the file of a tokenizer, as ricci-tokenize makes it")
       ->capture_default_str();
   CLI::Option* const eos = app.add_option("--eos", options.eos,
-      "Put an end token after every line or document: " + list_of<Eos>() +
-          "; by default document, but none for whole files and for labels");
+      "Put an end token after each line or document: " + list_of<Eos>() + "; by default document, but none for whole files and for labels");
   app.add_option("--eos-piece", options.eos_piece, "The end token; by default the tokenizer's own, or <eos>")->needs(eos);
   add_text_options(app, options.text);
-  app.add_option("--chat", documents.chat, "Template of messages: chatml, the default, llama3, or six strings, as in the key chat");
+  app.add_option("--chat", documents.chat, "Template of messages: chatml (default), llama3, or six strings, as in the key chat");
   CLI::Option* const format = app.get_option("--format");
   format->description(format->get_description() + "; u16: ids of two bytes, such as nanoGPT's train.bin");
   app.add_option("--label-field", documents.label_field, "Field or column with the label of a document");
   CLI::Option* const classes =
-      app.add_option("--classes", documents.classes, "Number of classes, if labels are integers from 0")->check(at_least_one);
-  app.add_option("--labels", documents.labels, "The classes, if labels are words: negative,positive")
+      app.add_option("--classes", documents.classes, "Number of classes; labels are 0 .. N-1")->check(at_least_one);
+  app.add_option("--labels", documents.labels, "Names of the classes, if labels are words: negative,positive")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->excludes(classes);
-  app.add_option("--shard-tokens", options.shard_tokens, "Tokens of a shard")->check(at_least_one)->capture_default_str();
+  app.add_option("--shard-tokens", options.shard_tokens, "Tokens per shard")->check(at_least_one)->capture_default_str();
   add_threads_option(app);
 }
 

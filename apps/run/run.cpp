@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "apps/run/init.h"
 #include "apps/terminal/cli.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -18,11 +17,14 @@
 #include "core/files/file.h"
 #include "core/json.h"
 #include "cuda/device/device.h"
+#include "data/text/text.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char *kConfigFile = "config.yaml", *kTokenizerFile = "tokenizer.json", *kMemberFile = "chat_template.json";
 
@@ -38,23 +40,18 @@ int64_t step_of(const SafetensorsFile& file) {
   return found == file.metadata().end() ? 0 : std::strtoll(found->second.c_str(), nullptr, 10);
 }
 
-// A list of runs has the lock of each for a moment, and so one try is not enough.
+[[noreturn]] void fail_taken(const std::string& folder) { fail("{}: another ricci-train is at work in it", {folder}); }
+
+// Tries again, because `ricci runs` takes the lock of each run for a moment.
 FolderLock lock(const std::string& folder) {
   for (int tries = 0; tries < 10; ++tries) {
     if (auto lock = FolderLock::take(folder)) return std::move(*lock);
     ::usleep(10'000);
   }
-  fail("{}: another ricci-train is at work in it", {folder});
+  fail_taken(folder);
 }
 
-// The metadata about the training of a file. An old file has none; then the config and the tokenizer next to it count, with a warning.
-Metadata origin_of(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
-  if (file.metadata().contains("config") && file.metadata().contains("tokenizer")) return file.metadata();
-  warn(format_message("{}: it does not name its config and tokenizer; the config and the tokenizer next to it are used", {file.path()}));
-  return provenance(config, tokenizer, what);
-}
-
-// The names of classes that came from the data.
+// The names of classes that were found in the data.
 void take_labels(TrainConfig& config, const SafetensorsFile& file) {
   const auto names = file.metadata().find("labels");
   if (!config.labels.empty() || names == file.metadata().end()) return;
@@ -63,11 +60,11 @@ void take_labels(TrainConfig& config, const SafetensorsFile& file) {
 
 // ---- The record
 constexpr const char *kConfigLines = "config", *kFollowing = "following", *kTokenizerHash = "tokenizer", *kLabels = "labels";
-constexpr const char* kAnyTokenizer = "any";  // the model came without one, and so every tokenizer fits it
+constexpr const char* kAnyTokenizer = "any";  // the model was imported without one
 
 bool shapes_model(const std::string& key) { return key.starts_with("model.") || key == "context"; }
 
-// Metadata are UTF-8, paths may not be.
+// Metadata are UTF-8, but paths can be any bytes.
 std::string ascii(const std::string& text) {
   std::string result;
   for (const char c : text)
@@ -75,39 +72,117 @@ std::string ascii(const std::string& text) {
   return result;
 }
 
-// The keys that count with their values, in the order of visit_fields. The tokenizer may give the size of the vocabulary.
-std::vector<std::pair<std::string, std::string>> values_of(TrainConfig config, const Tokenizer* tokenizer, Compare what) {
+// The keys to compare, with their values, in the order of visit_fields. The tokenizer can give the size of the vocabulary.
+std::vector<std::pair<std::string, std::string>> values_of(TrainConfig config, const Tokenizer* tokenizer, Compare keys) {
   if (tokenizer) config.model.vocab = std::max(config.model.vocab, tokenizer->vocab_size());
   std::vector<std::pair<std::string, std::string>> values;
   for (const Field& field : fields_of(config))
-    if (field.is_read && !field.is_free && (what == Compare::training || shapes_model(field.key)))
+    if (field.is_read && !field.is_free && (keys == Compare::training || shapes_model(field.key)))
       values.emplace_back(field.key, ascii(value_text(field)));
   return values;
 }
 
 std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }
 
-}  // namespace
-
+// The text of config.yaml. As long as the keys are unchanged, the old text below its first line is kept, because it can contain the user's
+// comments.
 std::string config_file_text(const TrainConfig& config, const std::string& old_text, const std::string& old_keys) {
-  const std::string keys = to_yaml(config);
-  const bool stays = keys == old_keys && old_text.starts_with("# ricci ");  // a file of an older version may have keys that nothing reads
+  const std::string keys = to_yaml(config), seed = std::to_string(config.seed);
   return format_message("# {}, device {} ({}), threads {}, seed {}\n",
-             {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), std::to_string(config.seed)}) +
-         (stays ? old_text.substr(old_text.find('\n') + 1) : keys);
+             {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), seed}) +
+         (keys == old_keys ? old_text.substr(old_text.find('\n') + 1) : keys);
 }
 
-Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
-  TrainConfig said = config;
-  if (!config.given.contains("model.vocab")) said.model.vocab = 0;
+// ---- Places
+bool is_run(const std::string& folder) { return is_there(folder + "/config.yaml") || is_there(folder + "/metrics.jsonl"); }
+
+// The run files next to this path, in apps/configs and where the programs are installed.
+std::vector<std::string> run_files_near(const fs::path& path) {
+  std::error_code fault;
+  const fs::path here = path.has_parent_path() ? path.parent_path() : ".",
+                 installed = fs::read_symlink("/proc/self/exe", fault).parent_path().parent_path() / "share/ricci/configs";
+  std::vector<std::string> files;
+  for (const fs::path& folder : {here, fs::path("apps/configs"), installed}) {
+    fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, fault);
+    for (; !fault && entry != fs::end(entry); entry.increment(fault)) {
+      if (folder == here) entry.disable_recursion_pending();
+      if (entry->path().extension() == ".yaml") files.push_back(entry->path().lexically_normal());
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+std::string folder_of_runs(const TrainConfig& config) {
+  if (!config.runs.empty()) return config.runs;
+  const char* const folder = std::getenv("RICCI_RUNS");
+  return folder && *folder ? folder : "runs";
+}
+
+std::string find_run(const std::string& path_or_name) {
+  if (path_or_name.empty() || path_or_name.find('/') != path_or_name.npos) return path_or_name;
+  const bool is_known = is_folder(path_or_name) ? is_run(path_or_name) : is_there(path_or_name);
+  const std::string run = folder_of_runs() + "/" + path_or_name;
+  return !is_known && is_folder(run) ? run : path_or_name;
+}
+
+std::string runs_note(const std::string& name) {
+  constexpr size_t most = 10;
+  if (name.find('/') != name.npos) return "";
+  const std::string runs = folder_of_runs();
+  std::vector<std::string> known;
+  std::error_code ignored;
+  for (const fs::directory_entry& each : fs::directory_iterator(runs, ignored))
+    if (is_run(each.path().string())) known.push_back(each.path().filename().string());
+  if (known.empty()) return "";
+  std::sort(known.begin(), known.end());
+  std::string list;
+  for (size_t i = 0; i < std::min(known.size(), most); ++i) list += (i ? ", " : "") + one_line(known[i]);
+  if (known.size() > most) list += format_message(" and {} more", {known.size() - most});
+  return nearest_note(name, known) + "; " + runs + " has " + list;
+}
+
+void check_run_file(const std::string& path) {
+  if (path.empty() || is_there(path)) return;
+  const std::string reason = system_reason();
+  const std::vector<std::string> files = run_files_near(path);
+  std::vector<std::string> names;
+  for (const std::string& file : files) names.push_back(fs::path(file).stem().string());
+  const std::string nearest = nearest_of(fs::path(path).stem().string(), names);
+  std::string note;
+  for (size_t i = names.size(); i-- > 0;)
+    if (names[i] == nearest) note = "; the nearest run file is " + one_line(files[i]);
+  if (path.find_first_of("/.") == path.npos) fail("{}: no such run file, and no run of this name{}{}", {path, runs_note(path), note});
+  fail("cannot read {}: {}{}", {path, reason, note});
+}
+
+TrainConfig with_found_files(TrainConfig config) {
+  const auto find = [](std::string& path) {
+    std::error_code ignored;
+    const auto place = path.empty() ? std::nullopt : look_for_data(path);
+    if (!place) return;
+    const fs::path full = fs::absolute(*place), normal = full.lexically_normal();
+    path = (fs::equivalent(full, normal, ignored) ? normal : full).string();  // past a link, ".." leads to another folder
+  };
+  config.init = find_run(config.init);
+  for (const Field& field : fields_of(config)) each_path(field, find);
+  return config;
+}
+
+// ---- The record
+Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys) {
+  TrainConfig as_given = config;
+  if (!config.given.contains("model.vocab")) as_given.model.vocab = 0;
   TextsByKey values;
-  for (const auto& [key, value] : values_of(resolved(config), tokenizer, what)) values[key] = value;
+  for (const auto& [key, value] : values_of(resolved(config), tokenizer, keys)) values[key] = value;
   Metadata metadata = {{kTokenizerHash, hash_of(tokenizer)}};
   for (const auto& [key, value] : values) metadata[kConfigLines] += key + ": " + value + "\n";
-  for (const auto& [key, value] : values_of(said, nullptr, Compare::model))
+  for (const auto& [key, value] : values_of(as_given, nullptr, Compare::model))
     if (values.at(key) != value) metadata[kFollowing] += key + ": " + value + "\n";
-  for (const std::string& name : config.labels) metadata[kLabels] += (metadata[kLabels].empty() ? "[" : ", ") + quoted_json(name);
-  if (!config.labels.empty()) metadata[kLabels] += "]";
+  std::string labels;
+  for (const std::string& name : config.labels) labels += (labels.empty() ? "[" : ", ") + quoted_json(name);
+  if (!labels.empty()) metadata[kLabels] = labels + "]";
   return metadata;
 }
 
@@ -125,9 +200,9 @@ bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer) {
   return was == metadata.end() || was->second == kAnyTokenizer || was->second == hash_of(&tokenizer);
 }
 
-std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
+std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys) {
   const TextsByKey before = lines_in(was, kConfigLines);
-  for (const auto& [key, value] : values_of(resolved(config), tokenizer, what))
+  for (const auto& [key, value] : values_of(resolved(config), tokenizer, keys))
     if (const auto found = before.find(key); found != before.end() && found->second != value)
       return format_message("{}: {}, not {}", {key, found->second, value});
   return !tokenizer || fits_tokenizer(was, *tokenizer) ? "" : "another tokenizer than the one next to it";
@@ -166,47 +241,36 @@ ImportedTemplate read_template(const std::string& run_folder) {
 }
 
 RunFolder RunFolder::to_train(const RunRequest& request) {
-  const std::vector<std::string> made = make_folders(request.folder);
   RunFolder run(request.folder);
-  run.lock_ = lock(run.path_);
-  run.made_ = {nullptr, [made](void*) {
-                 for (auto path = made.rbegin(); path != made.rend(); ++path) ::rmdir(path->c_str());
-               }};
-  // Only files are replaced: an error now, and not after the training.
-  for (const char* name : {kModelFile, "metrics.jsonl"}) File::find(run.path_of(name));
-  if (run.checkpoints().steps().empty()) run.config_ = request.config;
-  else run.continue_with(request.config);
-  if (run.newest_) return run;
-  if (const std::string link = run.path_of("checkpoints"); std::filesystem::is_symlink(link) && !is_there(link))
-    fail("{}: is a link to {}, which is not there", {link, one_line(std::filesystem::read_symlink(link).string())});
-  if (is_there(run.path_of(kModelFile)))
+  if (is_folder(run.path_)) run.lock_ = lock(run.path_);
+  if (!run.checkpoints().steps().empty()) run.continue_with(request.config);
+  else if (is_there(run.path_of(kModelFile)))
     fail("{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in another folder",
         {run.path()});
+  else run.config_ = request.config;
   return run;
 }
 
-// Takes the config for a run that continues; error: the run is another one.
+// Takes the config for a run that continues. Error: the config belongs to another run.
 void RunFolder::continue_with(TrainConfig asked) {
   read();
-  if (!tokenizer_) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));  // an error: it is missing
+  if (!tokenizer_) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));  // an error, because it is missing
   newest_ = checkpoints().newest_sound(warn);
   take_labels(config_, *newest_);
-  before_ = with_found_files(config_);
+  old_keys_ = to_yaml(with_found_files(config_));
   if (asked.labels.empty()) asked.labels = config_.labels;
   if (follows_tokenizer_eos(asked)) asked.eos = config_.eos;
-  // A vocabulary that is made from texts can come out smaller than it was asked for.
+  // A vocabulary made from texts can come out smaller than was asked for.
   if (find_tokenizer_kind(asked.tokenizer) || asked.tokenizer == kFormerKind)
     asked.model.vocab = std::min(asked.model.vocab, config_.model.vocab);
-  const Metadata was = origin_of(*newest_, *before_, tokenizer_.get(), Compare::training);
-  if (const std::string other = difference(was, asked, tokenizer_.get(), Compare::training); !other.empty())
+  if (const std::string other = difference(newest_->metadata(), asked, tokenizer_.get(), Compare::training); !other.empty())
     fail("{}: holds a run with {}; give the new run another name with name=..., or remove the folder", {path(), other});
   if (const int64_t done = step_of(*newest_); asked.steps < done)
     fail("{}: has done {} steps; steps: {} would be fewer", {path(), done, asked.steps});
-  names_other_texts_ = before_->data != asked.data || before_->validation != asked.validation;
   config_ = asked;
 }
 
-// Reads the config and, if there is one, the tokenizer.
+// Reads the config, and the tokenizer if the run has one.
 void RunFolder::read() {
   config_ = load_config<TrainConfig>(path_of(kConfigFile));
   if (!is_there(path_of(kTokenizerFile))) return;
@@ -224,9 +288,9 @@ RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary
     if (const auto file = run.find_weights("last")) take_labels(run.config_, *file);
   const std::string tokenizer = run.path_of(kTokenizerFile);
   const int64_t vocab = run.config_.model.vocab;
-  if (!run.tokenizer_ && vocab == 0) fail("{}: is missing; the size of the vocabulary follows from it", {tokenizer});
+  if (!run.tokenizer_ && vocab == 0) fail("{}: is missing, but the size of the vocabulary follows from it", {tokenizer});
   if (!run.tokenizer_ && vocabulary == Vocabulary::needed)
-    fail("{}: there is none; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
+    fail("{}: is missing; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
   if (run.tokenizer_ && run.tokenizer_->vocab_size() > vocab)
     fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer, run.tokenizer_->vocab_size(), run.path_of(kConfigFile), vocab});
   return run;
@@ -263,10 +327,9 @@ TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_h
   const TextsByKey keys = lines_in(newest_->metadata(), "config");
   if (const auto ranks = keys.find("max_ranks"); ranks != keys.end() && ranks->second != "1")
     warn(format_message("{}: was trained with max_ranks: {}, which was removed; from here on gradients are added up in another order, and "
-                        "its bits depend on the number of processes",
+                        "the bits depend on the number of processes",
         {path(), ranks->second}));
   TrainState state = load_checkpoint(*newest_, model, optimizer);
-  if (state.schedule_steps == 0) state.schedule_steps = before_->steps;  // a checkpoint from before version 0.1.0
   if (config_.schedule.ends()) state.schedule_steps = config_.schedule.steps.value_or(state.schedule_steps);
   if (state.text_hash != text_hash && !(former_hash && state.text_hash == former_hash()))
     fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path(), state.step});
@@ -277,29 +340,16 @@ void RunFolder::check_place() const {
   if (!lock_->holds(path_)) fail("{}: the folder was removed or replaced since the training began", {path_});
 }
 
-void RunFolder::in_place(const std::function<void()>& write) const {
-  check_place();
-  try {
-    write();
-  } catch (const Error&) {
-    check_place();  // it may have been removed while it was written to
-    throw;
-  }
-}
-
-// Looks again while the temporary file is open, because the folder may be replaced just before: after that, renaming the file fails.
-ToHost RunFolder::to_host_in_place() const {
-  return [this](const Tensor& tensor) {
-    check_place();
-    return to_host(tensor);
-  };
-}
-
 void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept) {
-  in_place([&] { make_folders(checkpoints().folder); });
+  make_folders(checkpoints().folder);
+  if (!lock_) {  // a new folder: since to_train() looked, another training could make it, and even end
+    lock_ = lock(path_);
+    if (!checkpoints().steps().empty() || is_there(path_of(kModelFile))) fail_taken(path_);
+  }
+  check_place();
   for (const std::string& folder : {path_, checkpoints().folder}) remove_temporaries(folder);
   config_ = config;
-  // An import that was killed here before it wrote its config may have left one of these files.
+  // Removes a file without content, because an import that was killed here could leave it.
   const auto write = [&](const char* name, const std::string& text) {
     if (text.empty()) remove_file(path_of(name));
     else write_atomically(path_of(name), text);
@@ -310,24 +360,23 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, con
     write(kTokenizerFile, tokenizer ? tokenizer->to_json() : "");
   }
   if (!tokenizer_ && tokenizer) tokenizer_ = tokenizer_from_json(tokenizer->to_json());
-  const std::string old_text = before_ ? read_text(path_of(kConfigFile)) : "", old_keys = before_ ? to_yaml(*before_) : "";
-  if (const std::string text = config_file_text(config, old_text, old_keys); text != old_text) write_atomically(path_of(kConfigFile), text);
+  const std::string old_text = newest_ ? read_text(path_of(kConfigFile)) : "";
+  if (const std::string text = config_file_text(config, old_text, old_keys_); text != old_text)
+    write_atomically(path_of(kConfigFile), text);
 }
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
-  in_place([&] {
-    const Checkpoints all = checkpoints();
-    make_folders(all.folder);
-    save_checkpoint(
-        all.path(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training), to_host_in_place());
-    all.prune(state, config_.keep_checkpoints);
-  });
+  check_place();
+  const Checkpoints all = checkpoints();
+  save_checkpoint(all.path(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
+  all.prune(state, config_.keep_checkpoints);
 }
 
 void RunFolder::save_model(Model& model, int64_t step) const {
+  check_place();
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  in_place([&] { save_safetensors(path_of(kModelFile), weights_of(model), metadata, to_host_in_place()); });
+  save_safetensors(path_of(kModelFile), weights_of(model), metadata, to_host);
 }
 
 void RunFolder::prune() const {
@@ -354,7 +403,7 @@ std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which)
   for (const int64_t step : steps)
     if (std::to_string(step) == wanted)
       if (auto found = SafetensorsFile::find(all.path(step))) return found;
-  if (all.steps() != steps) return find_weights(which);  // a training at work has removed it since the folder was listed
+  if (all.steps() != steps) return find_weights(which);  // a training has removed it since the folder was listed
   return {};
 }
 
@@ -367,8 +416,7 @@ SafetensorsFile RunFolder::open_weights(const std::string& which) const {
     fail("{}: no checkpoint '{}'; there are best, last and steps {}", {path(), which, kept.empty() ? "(none)" : kept});
   }
   file->verify();
-  const Metadata was = origin_of(*file, config_, tokenizer_.get(), Compare::model);
-  if (const std::string other = difference(was, config_, tokenizer_.get(), Compare::model); !other.empty())
+  if (const std::string other = difference(file->metadata(), config_, tokenizer_.get(), Compare::model); !other.empty())
     fail("{}: it was trained with {}", {file->path(), other});
   return std::move(*file);
 }

@@ -1,4 +1,5 @@
-// ricci-tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens.
+// ricci-tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens. A separate program, because
+// other programs can use our tokenizers through it.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -11,7 +12,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/formats/documents.h"
-#include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
@@ -45,7 +46,7 @@ const TokenizerKind& kind_of(const Options& options) {
 void train(Options& options) {
   const Documents texts = open_documents(options.text);
   const TokenizerKind& kind = kind_of(options);
-  options.training.pattern = &split_pattern_of_name(options.split);
+  options.training.pattern = &find_pattern(options.split);
   const auto given =
       options.from.empty() ? nullptr : with_additions(*open_tokenizer(options.from, options.open), {.pieces = options.training.special});
   const auto kept = !given || options.keep_all ? given : restrict_to(texts, *given);
@@ -55,30 +56,31 @@ void train(Options& options) {
   print(format_message("{}: {}, {} tokens", {options.out, tokenizer->name(), tokenizer->vocab_size()}));
 }
 
-// Calls use(ids, bytes) for the documents of the files; for the texts of a format with a mask, as train reads them.
+// Calls use(ids, bytes) for each document, or for each text of a format with answers, as train reads them.
 void for_each_ids(const Documents& documents, const Options& options, const Tokenizer& tokenizer,
     const std::function<void(std::span<const int64_t>, int64_t)>& use) {
   if (traits_of(documents.options.format).has_mask())
     return for_each_text(
         documents, complete_utf8_prefix, [&](const DocumentPiece& piece) { use(tokenizer.encode(piece.text), std::ssize(piece.text)); });
-  constexpr int64_t kAtOnce = 4 << 20;  // bytes that all threads encode
+  constexpr int64_t kAtOnce = 4 << 20;  // bytes
   DocumentReader reader(documents, [&](std::string_view text) { return tokenizer.complete_prefix(text); });
   const bool drops = !options.special && tokenizer.marks().first >= 0;
   for (std::vector<DocumentPiece> pieces;; pieces.clear()) {
     int64_t bytes = 0;
     for (DocumentPiece piece; bytes < kAtOnce && reader.next(piece); bytes += std::ssize(pieces.back().text)) pieces.push_back(piece);
     if (pieces.empty()) return;
-    for (const auto& [number, is_first, ids] : ricci::encode(tokenizer, pieces)) {
-      const DocumentPiece& piece = pieces[number];
-      use(std::span(ids).subspan(drops && is_first && piece.starts ? 1 : 0), is_first ? std::ssize(piece.text) : 0);
+    auto piece = pieces.begin();
+    for (const std::vector<int64_t>& ids : ricci::encode(tokenizer, pieces)) {
+      use(std::span(ids).subspan(drops && piece->starts ? 1 : 0), std::ssize(piece->text));
+      ++piece;
     }
   }
 }
 
-// ---- Lines of JSON. Other members of a line are passed over.
+// ---- Lines of JSON. Other members of a line are ignored.
 constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
 
-// The ids of a text with the end of a document; with_first: they begin with Marks::first.
+// The ids of a document. with_first: after the token that the tokenizer puts first.
 std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text, bool with_first) {
   std::vector<int64_t> ids;
   if (const int64_t first = tokenizer.marks().first; with_first && first >= 0) ids.push_back(first);
@@ -94,27 +96,27 @@ std::string encode_line(const Tokenizer& tokenizer, const std::string& line, boo
   return to_text({{"ids", ids_of(tokenizer, *text, with_first)}});
 }
 
-// And back. Text that is not UTF-8 once decoded has U+FFFD where it is not.
+// And back. Bytes that are not UTF-8 become U+FFFD.
 std::string decode_line(const Tokenizer& tokenizer, const std::string& line) {
   const Json object = parse_json(line, "JSON", kLineLimits);
   const Json& list = member(object, "ids");
   if (!list.is_array()) fail("expected an object with a list \"ids\"");
   std::vector<int64_t> ids;
   for (const Json& id : list) {
-    if (!id.is_number_integer()) fail("\"ids\" holds what is no integer, at index {}", {ids.size()});
+    if (!id.is_number_integer()) fail("\"ids\": expected integers, got another value at index {}", {ids.size()});
     ids.push_back(id.get<int64_t>());
   }
   return to_text({{"text", tokenizer.decode(ids)}}, -1, true);  // in ASCII, because some programs take U+2028 for the end of a line
 }
 
-// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 where a model learns the token.
+// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 for tokens that a model learns.
 std::string chat_line(const ChatEncoder& chat, const std::string& line) {
   const auto [ids, counts] = chat.encode(line);
   return to_text({{"ids", ids}, {"answers", std::vector<int>(counts.begin(), counts.end())}});
 }
 
 // ---- Commands
-// Ids with a blank after each, or as two bytes each.
+// Each id with a blank after it, or as two bytes.
 void print_ids(std::span<const int64_t> ids, bool u16) {
   std::string text;
   for (const int64_t id : ids) {
@@ -179,9 +181,9 @@ void count(Options& options) {
 }
 
 void add_common(CLI::App& app, Options& options) {
-  app.add_flag("--lowercase", options.open.lowercase, "For a vocab.txt of an uncased model: lower case without accents");
+  app.add_flag("--lowercase", options.open.lowercase, "For the vocab.txt of an uncased model: lower case without accents");
   CLI::Option* const eos =
-      app.add_option("--eos", options.eos, "Put <eos> after every line or document: none, line, document")->capture_default_str();
+      app.add_option("--eos", options.eos, "Put <eos> after each line or document: none, line, document")->capture_default_str();
   app.add_option("--eos-piece", options.end.piece, "The text of <eos>; by default the tokenizer's own end of text after documents")
       ->needs(eos);
   add_threads_option(app);
@@ -195,22 +197,22 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")
       ->check(at_least_zero)
       ->capture_default_str();
-  app.add_option("--min-count", options.training.min_count, "Words and pairs that occur less often become no tokens")
+  app.add_option("--min-count", options.training.min_count, "Words and pairs that occur less often do not become tokens")
       ->check(at_least_one)
       ->capture_default_str();
   // allow_extra_args(false): one token each time.
-  app.add_option("--special", options.training.special, "A token that is found in texts as it is written; may be given multiple times")
+  app.add_option("--special", options.training.special, "A token that is one piece wherever a text has it; repeatable")
       ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
   CLI::Option* const from =
       app.add_option("--from", options.from, "Keep the pieces of this tokenizer that the texts need, and train nothing");
   for (const char* option : {"--kind", "--vocab", "--min-count", "--split"}) from->excludes(app.get_option(option));
-  app.add_flag("--keep-all", options.keep_all, "Keep the other pieces, too")->needs(from);
+  app.add_flag("--keep-all", options.keep_all, "Keep also the other pieces")->needs(from);
   add_common(app, options);
   app.get_option("--lowercase")->needs(from);
 }
 
-// Error: an option that nothing reads where a vocabulary of this kind is trained.
+// Error: an option that does not apply to this kind of vocabulary.
 void check_training_options(const CLI::App& app, const Options& options) {
   if (!options.from.empty()) return;
   const TokenizerKind& kind = kind_of(options);
@@ -236,14 +238,14 @@ void add_options(CLI::App& app, Options& options) {
   CLI::Option* const texts =
       encoding->add_option("texts", options.text.paths, "Files or folders, as for train; by default a text on stdin");
   CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
-  encoding->add_flag("--special", options.special, "With the token that the tokenizer puts before every text");
+  encoding->add_flag("--special", options.special, "Begin with the token that the tokenizer puts before each text");
   encoding->add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
       ->excludes(u16)
       ->excludes(texts);
   CLI::App* const decoding = add("decode", "Ids on stdin to text on stdout", decode);
   decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
-  CLI::App* const talking = add("chat", "Lines {\"messages\": [...]} on stdin to ids, and 1 for each id that a model learns", chat);
-  keep_brackets(talking->add_option("--template", options.form, "chatml (if not given), llama3, or six strings, as in the key chat"));
+  CLI::App* const talking = add("chat", "Lines {\"messages\": [...]} on stdin to ids, with 1 for each id that a model learns", chat);
+  keep_brackets(talking->add_option("--template", options.form, "chatml (default), llama3, or six strings, as in the key chat"));
   CLI::App* const counting = add("count", "The number of tokens of texts", count);
   counting->add_option("texts", options.text.paths, "Files or folders, as for train")->required();
   for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text);

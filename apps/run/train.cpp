@@ -1,11 +1,12 @@
-// ricci-train: trains a language model on a text, or a classifier on labelled documents, or continues a run.
+// ricci-train: trains a language model on a text or a classifier on labelled documents, or continues a run.
 //   ricci-train run.yaml model.layers=6 lr=3e-4
 //   ricci-train runs/NAME
 //   mpirun -n 4 ricci-train run.yaml accumulation=4
 // Training itself is a short loop (apps/examples/small_gpt.cpp):
 //   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
 //   for (int64_t step = 0; step < steps; ++step) train.run({batch(ids, step)}, step, schedule.rate(step, steps));
-// This program adds run files, texts, folders of runs that continue, evaluation, and several processes. train() reads from the top.
+// This program adds run files, texts, evaluation, run folders that continue after an interruption, and several processes. train() reads
+// from the top; loop.h has its pieces, because otherwise their details would hide the order of things.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,10 +15,10 @@
 #include <cstdio>
 #include <optional>
 
-#include "apps/run/init.h"
+#include "apps/run/batches.h"
 #include "apps/run/loop.h"
-#include "apps/run/micro_batches.h"
 #include "apps/run/options.h"
+#include "apps/run/run.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
@@ -25,7 +26,6 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "cuda/gemm/cublas/tuned_products.h"
 #include "models/training/freeze.h"
 
 using namespace ricci;
@@ -33,30 +33,29 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr const char* kFinished = "finished";  // sent to the other ranks instead of a config; a config can have no key that was given
+constexpr const char* kFinished = "finished";  // sent instead of a config
 
-int print_finished(const RunFolder& run, int64_t step) {
-  run.prune();
-  const std::string key = step == run.config().steps ? "steps" : "patience";
-  print(format_message("{}: finished after {} steps already; a larger {}=... goes on", {run.path(), step, key}));
-  return 0;
+std::string describe_finished(const RunFolder& run, int64_t step) {
+  const char* const key = step == run.config().steps ? "steps" : "patience";
+  return format_message("{}: already finished after {} steps; set a larger {}= to continue\n", {run.path(), step, key});
 }
 
-int train(Ranks& all_ranks, const RunOptions& options) {
-  std::signal(SIGPIPE, SIG_IGN);  // a run does not end because its output is not read: Ctrl-C ends `| tee` as well
+int train(Ranks& ranks, const RunOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // because Ctrl-C also ends the reader in `ricci-train ... | tee log`, and the run must still be saved
   // ---- Rank 0 opens the run, and sends its config to the others
   std::optional<RunFolder> folder;
-  std::optional<int64_t> finished;
-  if (all_ranks.rank() == 0) {
-    folder.emplace(RunFolder::to_train(request_run(options.file(), options.overrides)));
-    check_shared(folder->config(), all_ranks.count());
-    finished = folder->finished();
-  }
+  if (ranks.rank() == 0) folder.emplace(RunFolder::to_train(request_run(options.file(), options.overrides)));
   RunFolder* const run = folder ? &*folder : nullptr;  // null except on rank 0
-  const std::string lines = all_ranks.from_first(!run || finished ? kFinished : to_lines(run->config()));
-  if (finished && !run->names_other_texts()) return print_finished(*run, *finished);
-  if (!run && lines == kFinished) return 0;
-  Ranks& ranks = finished ? Ranks::alone() : all_ranks;  // a finished run is left to rank 0, which compares its texts
+  if (run) check_shared(run->config(), ranks.count());
+  const std::optional<int64_t> finished = run ? run->finished() : std::nullopt;
+  std::string lines;
+  if (run) lines = finished ? kFinished : to_lines(run->config());
+  lines = ranks.from_first(lines);
+  if (finished) {
+    run->prune();
+    write_output(STDOUT_FILENO, describe_finished(*run, *finished));
+  }
+  if (lines == kFinished) return 0;
   TrainConfig config = run ? run->config() : from_lines(lines);
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   ranks.set_timeout(static_cast<double>(config.rank_timeout));
@@ -64,9 +63,9 @@ int train(Ranks& all_ranks, const RunOptions& options) {
   compare_builds(ranks, config.device);
 
   // ---- Data
-  std::optional<InitSource> init;  // for a new run; one that continues starts from its checkpoint
-  if (run && !config.init.empty() && !run->tokenizer()) init.emplace(config);
   std::shared_ptr<const Tokenizer> tokenizer = run ? run->tokenizer() : nullptr;
+  std::optional<InitSource> init;  // only of a new run, because one that continues starts from its checkpoint
+  if (run && !config.init.empty() && !tokenizer) init.emplace(config);
   if (init) tokenizer = init->tokenizer();
   const Corpus corpus = open_in_turn(ranks, config, tokenizer);
   resolve(config, corpus);
@@ -76,7 +75,7 @@ int train(Ranks& all_ranks, const RunOptions& options) {
   const EvaluationBatches validation = evaluation_batches(config, corpus.validation.tokens);
   const std::string sample_note = start_of_sample(config, corpus).note;
 
-  // ---- Model and optimizer, as the newest checkpoint has them
+  // ---- Model and optimizer, from the newest checkpoint
   if (run) print_warnings(config);
   Model model(config.model);
   if (first_scored(model, config.sequence_length()) == config.sequence_length())
@@ -92,9 +91,7 @@ int train(Ranks& all_ranks, const RunOptions& options) {
   share_training(ranks, model, optimizer, state);
   feed.start(state.step, state.data_place);
   if (run) run->begin(config, corpus.tokenizer.get(), init ? init->kept_template() : ImportedTemplate());
-  if (config.tune_products) tune_products(TunedProducts(run->path_of("products.txt")));
-  if (finished) return print_finished(*run, *finished);
-  if (run) tell(STDOUT_FILENO, corpus.note + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
+  if (run) write_output(STDOUT_FILENO, corpus.note + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
 
   // ---- Steps
   {
@@ -102,23 +99,22 @@ int train(Ranks& all_ranks, const RunOptions& options) {
     TrainStep train_step(model, optimizer, config.device, step_options(config, share.lo), ranks);
     Trainer trainer{ranks, run, config, corpus, model, optimizer, state, validation};
     trainer.begin();
-    while (!is_over(config, state) && !trainer.is_asked_to_end()) {
+    while (!is_over(config, state) && !trainer.is_interrupted()) {
       ranks.at(format_message("step {}", {state.step + 1}));
       const double started = seconds_now(), lr = config.schedule.rate(state.step, state.schedule_steps);
       const StepInput input = feed.next();
-      const std::optional<StepResult> result =
-          trainer.run_step([&] { return train_step.run(input.micro_batches, state.step, lr, [&] { feed.read_ahead(); }); });
+      const std::optional<StepResult> result = trainer.run_step([&] { return train_step.run(input.micro_batches, state.step, lr); });
       if (!result) break;
       if (!std::isfinite(result->loss) || !std::isfinite(result->gradient_norm))
         train_step.explain_nonfinite(input.micro_batches, state.step, result->loss);
       ++state.step;
       state.data_place = input.place;
-      trainer.finish_step(trainer.report(*result, lr, seconds_now() - started));
+      trainer.finish_step(trainer.measure(*result, lr, seconds_now() - started));
     }
     trainer.end();
   }
   if (run && is_over(config, state) && !state.awaits_evaluation && writes_samples(config))
-    tell(STDOUT_FILENO, sample_block(config, corpus, model, state.step));
+    write_output(STDOUT_FILENO, sample_block(config, corpus, model, state.step));
   ranks.barrier();
   return 0;
 }
@@ -130,7 +126,7 @@ int main(int argc, char** argv) {
   return run_app(
       argc, argv,
       {.name = "ricci-train",
-          .summary = "Trains a language model or a classifier, or continues a run.",
+          .summary = "Trains a language model on a text or a classifier on labelled documents, or resumes a run.",
           .prints_result = false,
           .may_be_several = true,
           .examples = "ricci-train data=my.txt name=mine model.layers=6\n"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <sstream>
 
 #include "apps/run/config.h"
@@ -20,7 +19,7 @@ bool names_vocabulary_file(const std::string& text) { return !find_tokenizer_kin
 std::string with_mask() { return list_of_formats(&FormatTraits::has_mask, " or "); }
 std::string without_mask() { return list_of_formats(&FormatTraits::is_documents, " or "); }
 
-// A sample does not change what is trained.
+// A sample does not change the training.
 void visit_fields(SampleConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
   field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
@@ -30,42 +29,42 @@ void visit_fields(SampleConfig& c, const Fields& all) {
   visit_fields(c.sampling, field);
 }
 
-// The text, and what a token is. A run that goes on may find its text elsewhere: it is compared by its contents.
+// The text and the tokens. The path of a text can change while a run continues, because texts are compared by their contents.
 void visit_text_fields(TrainConfig& c, const Fields& field) {
-  field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus")
+  field("data", c.data, "files or folders with the text, plain or compressed, or shards of tokens; embedded: the built-in text")
       .decides()
       .may_change()
       .file(names_data_file);
   field("validation", c.validation, "files or folders; []: the end of data").decides().may_change().file(names_data_file);
   const Fields splitting = field.when(c.validation.empty(), "validation: []");
-  splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
-  static const std::string format_help = "of both; " + describe_formats(&FormatTraits::lines) + " (" +
-                                         list_of_formats(&FormatTraits::has_suffix, " or ") + " where data is named so, else text)";
+  splitting("train_fraction", c.train_fraction, "the part of data for training; the rest is validation").within({0, 1, false, false});
+  static const std::string format_help = "of data and validation; " + describe_formats(&FormatTraits::lines) + " (" +
+                                         list_of_formats(&FormatTraits::has_suffix, " or ") + " if data is named so, else text)";
   field("format", c.format, format_help.c_str()).decides();
   field("encoding", c.encoding, "of data and validation, unless they are shards; bytes: any file as it is").may_change();
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
-      "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "
-      "place of a text; default for messages: the template of init, or chatml")
+      "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} for a "
+      "text; default for messages: the template of init, or chatml")
       .decides();
-  static const std::string field_help = "with the text of a document; " + describe_formats(&FormatTraits::fields);
+  static const std::string field_help = "the field or column of the text; " + describe_formats(&FormatTraits::fields);
   const Fields fields = field.when(traits_of(c.format).has_fields(), "format: " + list_of_formats(&FormatTraits::has_fields, " or "));
   fields("text_field", c.text_field, field_help.c_str());
   const Fields labels = field.when(is_classifier(c), "family: classifier");
-  labels("label_field", c.label_field, "field with the label, a word or an integer from 0 to model.classes - 1; shards know theirs");
-  labels("labels", c.labels, "names of the classes 0, 1, ..., if labels are words; []: the label words in data, sorted").may_change();
+  labels("label_field", c.label_field, "the field or column of the label (a word, or 0 .. model.classes - 1); shards have their own");
+  labels("labels", c.labels, "names of the classes 0, 1, ..., if labels are words; []: the words in data, sorted").may_change();
   field("tokenizer", c.tokenizer,
       "char or byte; word or bpe: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()
       .file(names_vocabulary_file);
   const Fields ending = field.when(!is_chat(c), "a format without a template: text, jsonl, tsv or pairs");
   ending("eos", c.eos,
-      "put <eos>, or the tokenizer's own end of text, after every line or document; none: as the tokenizer file says (default: document "
+      "put <eos>, or the tokenizer's own end of text, after each line or document; none: as the tokenizer file says (default: document "
       "for jsonl, tsv and pairs without labels)")
       .follows();
 }
 
-// The order in which training goes through the data.
+// The order of the data in training.
 void visit_order_fields(TrainConfig& c, const Fields& field) {
   const Fields packing = field.when(!has_mask(c) && c.model.traits().is_language_model(),
       "a format without answers (" + without_mask() + "), and a family other than classifier");
@@ -76,12 +75,12 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
   const Fields streaming = field.when(is_shuffled(c), "order: shuffled");
   streaming("weights", c.weights, "for each entry of data, its share of the sequences; []: in proportion to its tokens").positive();
   streaming("shuffle_buffer", c.shuffle_buffer,
-      "sequences that are shuffled among each other; 1: they stay in the order of their documents; with pack: best, the documents "
-      "that compete for a place in a sequence")
+      "sequences that are shuffled with each other; 1: in the order of their documents; with pack: best, the documents among which "
+      "the best fit is chosen")
       .in(1, 1 << 24);
   const Fields sharing = field.when(is_shuffled(c) && !is_classifier(c), "order: shuffled, or format: " + with_mask());
-  static const std::string pack_help = "how documents become sequences; stream: one after the other, cut where a sequence ends; none: each "
-                                       "is one; best: documents that fit well share one and see each other (default: none for " +
+  static const std::string pack_help = "how documents become sequences; stream: one after the other, cut where a sequence ends; none: one "
+                                       "each; best: documents that fit together share one and see each other (default: none for " +
                                        with_mask() + ")";
   sharing("pack", c.pack, pack_help.c_str()).follows();
 }
@@ -89,46 +88,43 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
 // A training step.
 void visit_step_fields(TrainConfig& c, const Fields& all) {
   const Fields batch = all.group("batch");
-  batch("batch", c.batch, "sequences that are computed together").at_least(1);
+  batch("batch", c.batch, "sequences computed together").at_least(1);
   batch("accumulation", c.accumulation, "batches per step; their gradients are added up").at_least(1);
-  batch("recompute", c.recompute, "activations that the backward computes again instead of keeping them: less memory, more time")
+  batch("recompute", c.recompute, "activations that the backward pass computes again instead of keeping: less memory, more time")
       .may_change();
-  batch("batch_invariant", c.batch_invariant, "same bits for any division of a step into batches: computes one sequence at a time");
+  batch("batch_invariant", c.batch_invariant, "same bits however a step is divided into batches: one sequence at a time");
   batch("context", c.context, "tokens per sequence; null: model.ctx").at_least(1);
   const Fields schedule = all.group("schedule");
   schedule("steps", c.steps, "optimizer steps").at_least(1).may_change();
   visit_fields(c.schedule, schedule);
   const Fields optimizer = all.group("optimizer");
   visit_fields(c.optimizer, optimizer);
-  optimizer("clip", c.clip, "largest norm of the gradient; 0: any").at_least(0);
+  optimizer("clip", c.clip, "largest norm of the gradient; 0: no limit").at_least(0);
 }
 
-// The place of the computation, its numbers and its processes.
+// Devices, precision and processes.
 void visit_device_fields(TrainConfig& c, const Fields& all) {
   const Fields field = all.group("device");
   field("seed", c.seed, "seed of weights, batches and dropout");
   field("device", c.device, "device of the tensors");
   field("precision", c.precision, "type of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
-  field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches").may_change();
-  field("tune_products", c.tune_products,
-      "on the GPU, time several algorithms for the products of each shape and keep the fastest in products.txt of the run");
+  field("cuda_graph", c.cuda_graph, "record a step once and launch it as a whole; for small batches").may_change();
   field("threads", c.threads, "CPU threads; 0: all").in(0, 1024).may_change();
-  field("reduce_dtype", c.reduce_dtype, "the dtype of the gradients that processes send each other; bf16 halves the bytes");
-  field(
-      "rank_timeout", c.rank_timeout, "seconds that a process waits for the others, before it ends all of them and names the missing ones")
+  field("reduce_dtype", c.reduce_dtype, "the dtype of gradients between processes; bf16 halves the bytes");
+  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it ends all and names the missing ones")
       .at_least(1)
       .may_change();
 }
 
-// The keys of measuring and keeping: evaluations, records, checkpoints.
+// Evaluations, records and checkpoints.
 void visit_watch_fields(TrainConfig& c, const Fields& of_run) {
   const Fields all = of_run.group("evaluation"), field = all.free_to_change();
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
-  field("eval_batches", c.eval_batches, "batches per evaluation, always the same ones; 0: the whole validation text").at_least(0);
+  field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text").at_least(0);
   const Fields scoring = all.when(
       !has_mask(c) && c.model.traits().writes_text(), "a format without answers (" + without_mask() + "), and a family that writes text");
-  scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: all that the loss counts").at_least(0);
-  field("patience", c.patience, "training ends at an evaluation that is this many steps or more after the best one; 0: never").at_least(0);
+  scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: all positions of the loss").at_least(0);
+  field("patience", c.patience, "training ends at an evaluation this many steps or more after the best one; 0: never").at_least(0);
   field("log_every", c.log_every, "steps between records of metrics").at_least(1);
   field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only").at_least(0);
   field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints to keep, in addition to the best").at_least(1);
@@ -143,8 +139,7 @@ void check_data(const TrainConfig& c) {
             c.tokenizer == "gpt2" ? "; the file of GPT-2 is its tokenizer.json or vocab.bpe" : ""});
   if (!c.weights.empty() && c.weights.size() != c.data.size())
     fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
-  if (!std::isfinite(std::accumulate(c.weights.begin(), c.weights.end(), 0.0))) fail("weights: their sum is not finite");
-  constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
+  constexpr int64_t most = INT32_MAX;  // because the number of a sequence is half of the index of its random draw
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
     fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
   if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
@@ -171,9 +166,9 @@ void check_mask(const TrainConfig& c) {
   if (!has_mask(c) && c.pack == Pack::none) fail("pack: none, but format: {} has no answers, expected stream or best", {format});
 }
 
-// The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
+// Because the folder of the run is runs/NAME, the name cannot lead out of runs/, and should be easy to type.
 void check_name(const std::string& name) {
-  if (one_line(name, name.size()) != name) fail("name: a control character cannot be in the name of a folder");
+  if (one_line(name, name.size()) != name) fail("name: has a control character");
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') ||
       name.size() > 200)
     fail("name: '{}' cannot be the name of a folder", {name.size() > 60 ? name.substr(0, 57) + "..." : name});
@@ -186,11 +181,11 @@ void visit_fields(TrainConfig& c, const Fields& all) {
   run("name", c.name, "name of the run; its folder is NAME in `runs`").may_change();
   run("runs", c.runs, "folder that holds the runs; empty: $RICCI_RUNS, or runs if that is not set").may_change();
   run("init", c.init,
-      "a run folder, one of its checkpoints or another file of weights to start from; it sets the defaults of the keys of model and "
-      "tokenizer, and keys that are given here override them")
+      "a run folder, one of its checkpoints or another file of weights to start from; its keys of model and tokenizer are the defaults "
+      "of this run")
       .decides()
       .file(names_any_file);
-  run("freeze", c.freeze, "parameters that are not trained: paths or beginnings of paths, * for one part, as in tok or blocks.*.mixer");
+  run("freeze", c.freeze, "parameters that are not trained: paths or starts of paths, * for one part, as in tok or blocks.*.mixer");
   visit_fields(c.model, all.group("model").section("model"));
   visit_text_fields(c, data);
   visit_order_fields(c, data);
@@ -224,11 +219,9 @@ void check(const TrainConfig& config) {
   const Schedule& schedule = config.schedule;
   if (schedule.kind != Schedule::Kind::constant && schedule.min_lr > schedule.lr)
     fail("min_lr: {} exceeds lr = {}", {schedule.min_lr, schedule.lr});
-  if (const OptimizerConfig& c = config.optimizer; c.nesterov && c.kind == OptimizerConfig::Kind::sgd && c.momentum == 0)
+  if (const Sgd& sgd = config.optimizer.settings<Sgd>(); config.optimizer.kind == optimizer_kind<Sgd> && sgd.nesterov && sgd.momentum == 0)
     fail("nesterov: needs a momentum above 0");
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
-  if (config.tune_products && config.device != Device::cuda)
-    fail("tune_products: device {} has no cuBLASLt, expected cuda", {name_of(config.device)});
   const int64_t context = config.sequence_length();
   if (config.eval_from >= context) fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
   if (int64_t tokens = 0;
@@ -238,8 +231,7 @@ void check(const TrainConfig& config) {
 }
 
 void check_shared(const TrainConfig& c, int64_t ranks) {
-  if (ranks > 1 && c.cuda_graph) fail("cuda_graph: not with several ranks yet");
-  if (ranks > 1 && c.tune_products) fail("tune_products: not with several ranks yet");
+  if (ranks > 1 && c.cuda_graph) fail("cuda_graph: not with multiple ranks yet");
   const int64_t sequences = c.batch * c.accumulation, micro_batches = c.batch_invariant ? sequences : c.accumulation;
   if (ranks <= micro_batches) return;
   const std::string way_out =

@@ -25,16 +25,16 @@ enum class Precision : uint8_t { f32, bf16 };
 constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
 inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
-// The order in which training sequences are drawn (data/feeds).
+// The order of training sequences (data/feeds).
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
-// The way from documents to training sequences: one after the other, cut where a sequence ends; a document each; or multiple in each, by
-// best fit, which see each other.
+// The way from documents to training sequences: one after the other, cut where a sequence ends; one document each; or multiple documents
+// that fit together best.
 enum class Pack : uint8_t { stream, none, best };
 constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 
-// The text that a run writes of itself.
+// The text that a run writes, because a user sees its progress best in it.
 struct SampleConfig {
   int64_t tokens = 200;
   int64_t every = 0;  // steps; with 0 only at the end
@@ -53,7 +53,7 @@ struct TrainConfig {
   Encoding encoding = Encoding::utf8;
   std::string text_field, label_field;
   std::vector<std::string> labels;
-  std::vector<std::string> chat;  // data/tokenizers/chat.h; may be empty
+  std::vector<std::string> chat;  // data/tokenizers/chat.h; can be empty
   Order order = Order::crops;
   std::vector<double> weights;
   int64_t shuffle_buffer = 1024;
@@ -80,7 +80,6 @@ struct TrainConfig {
   Device device = Device::cpu;
   Precision precision = Precision::f32;
   bool cuda_graph = false;
-  bool tune_products = false;
   int64_t threads = 0;
 
   int64_t eval_every = 250;
@@ -92,54 +91,53 @@ struct TrainConfig {
   int64_t keep_checkpoints = 2;
   SampleConfig sample;
 
-  // The keys that a file, the command line or `init` gave, which config_of fills in. config.yaml of the run holds only these.
+  // The keys that a file, the command line or `init` gave. config.yaml of the run holds only these.
   std::set<std::string> given = {};
 
   int64_t sequence_length() const { return context.value_or(model.ctx); }  // tokens of a training sequence
 };
 
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
-// True if documents have tokens that count, such as answers, and tokens that are only read.
+// True if only some tokens of a document count in the loss, such as answers.
 inline bool has_mask(const TrainConfig& config) { return traits_of(config.format).has_mask(); }
 inline bool is_chat(const TrainConfig& config) { return traits_of(config.format).has_template; }
-// True if a language model learns documents that no template ends: then a token has to say where each ends.
+// True if a language model learns documents without a template: then an end token separates them.
 inline bool ends_documents(const TrainConfig& config) {
   const FormatTraits& format = traits_of(config.format);
   return !format.is_text() && !format.has_template && !is_classifier(config);
 }
 inline bool writes_samples(const TrainConfig& config) { return config.sample.tokens > 0 && config.model.traits().writes_text(); }
-// True if the run knows a template of conversations: it learns them, or starts from a model that did, or is an imported one.
+// True if the run has a template of conversations: it learns them, starts from a model that did, or was imported.
 inline bool has_chat(const TrainConfig& c) {
   return !c.chat.empty() && c.model.traits().writes_text() && (is_chat(c) || !c.init.empty() || c.data.empty());
 }
-// True if training goes through the documents in a random order. A classifier always does, and so does data with a mask.
+// True if training reads the documents in a random order, as classifiers and data with answers always do.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || has_mask(config); }
 
 void visit_fields(TrainConfig& config, const Fields& field);
 
-// The training step that the config describes.
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 
-// The keys that were given, a line each, for another process, and the config that has them.
+// The keys that were given, a line each, to send the config to another process; and back.
 std::string to_lines(const TrainConfig& config);
 TrainConfig from_lines(const std::string& lines);
 
-// Hooks of load_config (apps/run/config.h). check lets vocab be 0: the tokenizer gives it later.
+// Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed, because the tokenizer gives it later.
 void apply_preset(TrainConfig& config);
-void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
-// Errors: a step has fewer micro-batches than the ranks that are to share it, and the line names a run of the same sequences, if there is
-// one; a key that is only for one process.
+void check(const TrainConfig& config);  // error: the first invalid value, as "lr: -1, expected more than 0"
+// Errors: a step has fewer micro-batches than ranks (the line names keys that read the same sequences, if such exist); a key that is only
+// for one process.
 void check_shared(const TrainConfig& config, int64_t ranks);
 
-// A copy with the values that follow from other keys: context, model.ff, ... Only for records and comparisons of configs.
+// A copy with all derived values, such as context and model.ff, for records and comparisons.
 TrainConfig resolved(TrainConfig config);
-// For a config that a program has made: the keys that differ from the defaults of its family, mixer and preset count as given.
+// For a config that a program made: marks the keys that differ from the defaults of its family, mixer and preset as given.
 void give_differing(TrainConfig& config);
 
-// Fills in model.vocab, if the config leaves it to the tokenizer.
+// Fills in model.vocab, unless it was given.
 void resolve_vocab(TrainConfig& config, int64_t size);
-// True if no end of lines or documents was chosen. The default depends on the format (apply_preset) and on the tokenizer, which may have
-// no such token.
+// True if eos was not given. Its default depends on the format (apply_preset) and on the tokenizer, because not every tokenizer has an end
+// token.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
 inline void resolve_eos(TrainConfig& config, const Tokenizer& tokenizer) {
   if (follows_tokenizer_eos(config)) config.eos = tokenizer.eos();

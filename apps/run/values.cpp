@@ -1,4 +1,4 @@
-// Values of keys: from YAML into members, and back.
+// Values of keys: from YAML into members, and back. Apart from config.cpp, because each type of a value is read, named and written here.
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -20,12 +20,12 @@ template <class Number> bool parse_number(std::string_view text, Number& number)
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-// Each parse returns whether the node is a value of the type; `what` of the type completes "expected ...".
+// Each parse returns whether the node is a value of the type; type_name completes "expected ...".
 bool parse(const YAML::Node& node, std::string& value) {
   if (node.IsScalar()) value = node.Scalar();
   return node.IsScalar();
 }
-// 2000, and 2e3: a number with an exponent is an integer where it has one and every integer of its size is exact.
+// 2000, and also 2e3, as long as a double holds every integer of this size exactly.
 template <std::integral Integer> bool parse(const YAML::Node& node, Integer& value) {
   if (!node.IsScalar()) return false;
   if (parse_number(node.Scalar(), value)) return true;
@@ -89,15 +89,15 @@ bool parse(const YAML::Node& node, const ChoiceMember& choice) {
   return true;
 }
 
-std::string what(const std::string&) { return "text"; }
-std::string what(int64_t) { return "integer"; }
-std::string what(uint64_t) { return "integer of 0 or more"; }
-std::string what(double) { return "number"; }
-std::string what(bool) { return "true or false"; }
-std::string what(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[0, 8], [8, 256]]"; }
-template <class T> std::string what(const std::optional<T>&) { return what(T()) + " or null"; }
-template <class T> std::string what(const std::vector<T>&) { return what(T()) + " or list of " + what(T()) + "s"; }
-std::string what(const ChoiceMember& choice) {
+std::string type_name(const std::string&) { return "text"; }
+std::string type_name(int64_t) { return "integer"; }
+std::string type_name(uint64_t) { return "integer of 0 or more"; }
+std::string type_name(double) { return "number"; }
+std::string type_name(bool) { return "true or false"; }
+std::string type_name(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[0, 8], [8, 256]]"; }
+template <class T> std::string type_name(const std::optional<T>&) { return type_name(T()) + " or null"; }
+template <class T> std::string type_name(const std::vector<T>&) { return type_name(T()) + " or list of " + type_name(T()) + "s"; }
+std::string type_name(const ChoiceMember& choice) {
   std::string list;
   for (const char* name : choice.names) list += (list.empty() ? "one of " : ", ") + std::string(name);
   return list;
@@ -117,7 +117,7 @@ template <class T> std::string text_of(const std::vector<T>& values) {
   return list + "]";
 }
 
-// f(member) for the member of a field; a choice is given as its ChoiceMember.
+// Calls f with the member of a field; a choice is passed as its ChoiceMember.
 template <class F> auto at_member(const Field& field, const F& f) {
   return std::visit(
       [&]<class Member>(const Member& member) {
@@ -129,7 +129,7 @@ template <class F> auto at_member(const Field& field, const F& f) {
 
 }  // namespace
 
-// Plain where no reader can take it for anything but text or a number, else quoted as in JSON.
+// Plain if no reader can take it for anything but text or a number, otherwise quoted as in JSON.
 std::string yaml_text(const std::string& text) {
   const auto plain = [](unsigned char c) { return c != 0 && c < 128 && (std::isalnum(c) || std::strchr("_./-", c)); };
   const bool reserved = text == "null" || text == "Null" || text == "NULL" || text == "true" || text == "false";
@@ -150,7 +150,7 @@ bool parse_value(const YAML::Node& node, const Field& field) {
 }
 
 std::string expected_value(const Field& field) {
-  return at_member(field, [](const auto& member) { return what(member); });
+  return at_member(field, [](const auto& member) { return type_name(member); });
 }
 
 std::string value_text(const Field& field) {

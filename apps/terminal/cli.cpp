@@ -1,5 +1,7 @@
 #include "apps/terminal/cli.h"
 
+#include <cxxabi.h>
+#include <ricci_commit.h>  // apps/commit.cmake writes it
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,18 +10,30 @@
 #include <cerrno>
 #include <charconv>
 #include <concepts>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <memory>
+#include <new>
 #include <sstream>
+#include <stdexcept>
+#include <typeinfo>
 
-#include "apps/terminal/streams.h"
+#include "core/cpu/isa.h"
 #include "core/error.h"
-#include "cuda/ranks/launcher.h"
+#include "cuda/ranks/ranks.h"
 
 namespace ricci::apps {
 namespace {
 
-// CLI11 reads 010 as 8, and so a number has no zeros before it.
+#ifdef __clang__
+constexpr const char* kCompiler = "clang++ " __clang_version__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
+// CLI11 reads 010 as 8, so leading zeros are an error here.
 template <class Integer> std::string check_integer(const std::string& text, Integer least, Integer most, const char* which) {
   const size_t digits = text.starts_with('-');
   Integer value = 0;
@@ -28,7 +42,7 @@ template <class Integer> std::string check_integer(const std::string& text, Inte
   return is_whole && value >= least && value <= most ? "" : std::string("expected an integer") + which + ", got " + text;
 }
 
-// ---- The layout of --help, because CLI11 does not wrap lines
+// The layout of --help, because CLI11 does not wrap lines.
 class Layout : public CLI::Formatter {
   std::string make_description(const CLI::App* app) const override {
     return app->get_description().empty() ? "" : wrapped(app->get_description());
@@ -39,29 +53,25 @@ class Layout : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override {
     return two_columns(command->get_name(), command->get_description());
   }
-  // The options that it needs and excludes follow its text, because next to its name there is no room.
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    const std::string kind = make_option_opts(option);
-    const size_t end = std::min({kind.find(" Needs:"), kind.find(" Excludes:"), kind.size()});
-    const std::string more = end < kind.size() ? "." + kind.substr(end) : "";
-    return two_columns(make_option_name(option, is_positional) + kind.substr(0, end), make_option_desc(option) + more);
+    return two_columns(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option));
   }
-  // A list of keep_brackets() expects more words than the usage shall show.
+  // The usage would otherwise show the largest number of words of keep_brackets().
   std::string make_option_usage(const CLI::Option* option) const override {
     return option->get_option_text().empty() ? CLI::Formatter::make_option_usage(option) : "[" + option->get_name(true) + "...]";
   }
 };
 
-// Error: --name= without a value, as a variable of a script that is not set leaves it. CLI11 would take the next word.
+// Error: --name= without a value, for example from an empty variable of a script. CLI11 would take the next word as the value.
 void check_values(const CLI::App& app, int argc, const char* const* argv) {
   if (app.get_allow_extras() || app.get_prefix_command()) return;
   for (int i = 1; i < argc && std::string(argv[i]) != "--"; ++i)
     if (const std::string word = argv[i]; word.starts_with("--") && word.find('=') == word.size() - 1)
-      throw CLI::ValidationError(word, "there is no value");
+      throw CLI::ValidationError(word, "the value is missing");
 }
 
-// The message of CLI11, or for a word that nothing takes a better one with the nearest word: CLI11 lists all such words in reverse.
-std::string explained(const CLI::App& app, const CLI::Error& mistake) {
+// The message for a mistake. For an unknown word it names the nearest known one; CLI11 would list all unknown words in reverse.
+std::string explain(const CLI::App& app, const CLI::Error& mistake) {
   std::vector<std::string> options, others, commands;
   for (const std::string& word : app.remaining(true)) (word.size() > 1 && word[0] == '-' ? options : others).push_back(word);
   std::erase(options, "--");
@@ -69,54 +79,94 @@ std::string explained(const CLI::App& app, const CLI::Error& mistake) {
   if (app.get_subcommands().empty())
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) commands.push_back(command->get_name());
   if (!others.empty() && !commands.empty())
-    return "no command '" + others[0] + "'" + nearest_note(others[0], commands) + "; there are " + CLI::detail::join(commands, ", ");
+    return "no command '" + others[0] + "'" + nearest_note(others[0], commands) + "; the commands are " + CLI::detail::join(commands, ", ");
   if (options.empty()) return "not expected: '" + others[0] + "'";
   const std::string name = options[0].substr(0, options[0].find('='));
   return "no option " + name + nearest_option(app, name);
 }
 
-std::string with_indent(std::string lines) {
-  for (size_t end = lines.find('\n'); end != lines.npos; end = lines.find('\n', end + 1)) lines.insert(end + 1, "  ");
-  return lines;
-}
-
-}  // namespace
-
-std::string printable(const std::string& message) { return one_line(message, 1000); }
-
 int report(const AppText& text, const std::string& message, int exit_code) {
   std::fflush(stdout);
-  const bool red = has_colours(STDERR_FILENO);
-  std::fprintf(stderr, "%s%s: %s%s\n", red ? "\x1b[31m" : "", text.name, printable(message).c_str(), red ? "\x1b[0m" : "");
+  std::fprintf(stderr, "%s: %s\n", text.name, printable(message).c_str());
   return exit_code;
 }
 
-int after_output(const AppText& text, int exit_code) {
+// Memory can run out where no exception can leave: in a destructor, or before main. Only the type of the exception is read, because
+// throwing it again would need memory.
+const std::terminate_handler otherwise = std::set_terminate([] {
+  if (const std::type_info* const thrown = abi::__cxa_current_exception_type(); thrown && *thrown == typeid(std::bad_alloc)) {
+    std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
+    std::_Exit(1);
+  }
+  otherwise();
+});
+
+int report_exception(const AppText& text, const std::string& message) {
+  Ranks& ranks = Ranks::joined();
+  if (ranks.count() > 1) ranks.end_all(printable(ranks.with_rank(message)));
+  return report(text, message, 1);
+}
+
+int finish_output(const AppText& text, int exit_code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
   const std::string reason = errno ? ": " + system_reason() : "";
   return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
 }
 
+std::string version_text(const AppText& text) {
+  const std::string library = transport.version ? transport.version() : "";
+  return format_message("{} " RICCI_VERSION "\ncommit   " RICCI_COMMIT "\ncompiler {}\nCUDA     " RICCI_CUDA_VERSION
+                        "\nMPI      {}\nCPU      {}",
+      {text.name, kCompiler, library.empty() ? RICCI_MPI_VERSION : one_line(library), name_of(cpu_isa())});
+}
+
+}  // namespace
+
+std::string printable(const std::string& message) { return one_line(message, 1000); }
+
 std::optional<int> parse_arguments(
     CLI::App& app, int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup) {
   app.formatter(std::make_shared<Layout>());
-  if (text.examples) app.footer("Examples:\n  " + with_indent(text.examples));
+  std::string examples = text.examples ? text.examples : "";
+  if (const size_t end = examples.find('\n'); end != examples.npos) examples.insert(end + 1, "  ");
+  if (text.examples) app.footer("Examples:\n  " + examples);
   try {
     setup(app);
     check_values(app, argc, argv);
     app.parse(argc, argv);
     return {};
   } catch (const CLI::Success& request) {  // --help, --version
-    return after_output(text, app.exit(request));
+    return finish_output(text, app.exit(request));
   } catch (const CLI::Error& mistake) {
-    if (find_launcher().rank > 0) {  // rank 0 prints it. A launcher ends all processes when one has ended, so the others wait
+    if (find_launcher().rank > 0) {  // rank 0 prints the line; this one waits, because its end would make the launcher kill rank 0
       sleep(2);
       return 2;
     }
-    return report(text, explained(app, mistake) + " (--help lists the options)", 2);
+    return report(text, explain(app, mistake) + " (--help lists the options)", 2);
   }
 }
+
+int run_app(
+    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is then an error of the write instead of the end of the program
+  try {
+    CLI::App app(text.summary, text.name);
+    app.set_version_flag(
+        "--version", [&] { return version_text(text); }, "Print the version and exit");
+    if (const auto ended = parse_arguments(app, argc, argv, text, setup)) return *ended;
+    if (const Launcher launcher = find_launcher(); launcher.count > 1 && !text.may_be_several)
+      fail("runs as one process, but {} started {}", {launcher.name, launcher.count});
+    const int exit_code = main();
+    Ranks::leave();
+    return text.prints_result ? finish_output(text, exit_code) : exit_code;
+  } catch (const std::exception& error) {
+    const bool is_too_much = dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const std::length_error*>(&error);
+    return report_exception(text, is_too_much ? "out of memory" : error.what());
+  }
+}
+
+std::string build_info() { return std::string("ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", ") + kCompiler; }
 
 std::string wrapped(const std::string& text, size_t blanks, size_t column) {
   constexpr size_t kColumns = 80;
@@ -151,7 +201,6 @@ std::string nearest_option(const CLI::App& app, const std::string& word) {
   return longer == known.end() ? nearest_note(word, known) : ", the nearest is '" + *longer + "'";
 }
 
-std::string any_integer(const std::string& text) { return check_integer<int64_t>(text, INT64_MIN, INT64_MAX, ""); }
 std::string at_least_one(const std::string& text) { return check_integer<int64_t>(text, 1, INT64_MAX, " of at least 1"); }
 std::string at_least_zero(const std::string& text) { return check_integer<uint64_t>(text, 0, UINT64_MAX, " of 0 or more"); }
 std::string thread_number(const std::string& text) { return check_integer<int64_t>(text, 0, 1024, " from 0 to 1024"); }
@@ -171,7 +220,8 @@ void add_field_options(CLI::App& app, const std::vector<Field>& fields) {
       const bool is_whole = !std::same_as<Member, double>;
       if (is_whole && field.bounds.low == 1) option->check(at_least_one);
       else if (std::same_as<Member, uint64_t> || (is_whole && field.bounds.low == 0)) option->check(at_least_zero);
-      else if (is_whole && !std::same_as<Member, std::string>) option->check(any_integer);
+      else if (is_whole && !std::same_as<Member, std::string>)
+        option->check([](const std::string& text) { return check_integer<int64_t>(text, INT64_MIN, INT64_MAX, ""); });
       return option;
     };
     if (bool* const* const flagged = std::get_if<bool*>(&field.value)) app.add_flag(flag, **flagged, description);

@@ -16,8 +16,8 @@ namespace ricci::apps {
 namespace {
 
 constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, kMemory = 30;  // seconds
-// A terminal that becomes narrower breaks the drawn bar into several rows. The cursor waits on its first character, so that it stays
-// there on every terminal; what is erased is all from there on, however many rows that is by then.
+// Erases from the first character of the bar, where the cursor waits, to the end of the screen: a terminal that becomes narrower breaks the
+// bar into multiple rows, and otherwise some of them would stay.
 constexpr const char* kErase = "\r\x1b[J";
 
 }  // namespace
@@ -39,8 +39,7 @@ std::string short_number(double number) {
 }
 
 std::string clock_time(double seconds) {
-  const auto whole = static_cast<int64_t>(std::clamp(std::round(seconds), 0.0, 3.6e9));
-  const int64_t h = whole / 3600, m = whole / 60 % 60, s = whole % 60;
+  const auto all = static_cast<int64_t>(std::clamp(std::round(seconds), 0.0, 3.6e9)), h = all / 3600, m = all / 60 % 60, s = all % 60;
   return h > 0 ? fmt::format("{}:{:02}:{:02}", h, m, s) : fmt::format("{}:{:02}", m, s);
 }
 
@@ -52,48 +51,38 @@ Progress::Progress(const ProgressOptions& options) : options_(options) {
   samples_.push_back({now, options_.first_step, 0});
 }
 
-Progress::~Progress() { erase(); }
-
 void Progress::update(int64_t step, int64_t tokens, const std::string& note) {
   const double now = options_.seconds();
-  // The newest sample is replaced until it is old enough to be kept.
+  // The newest sample is replaced until it is old enough to keep.
   if (samples_.size() > 1 && now - samples_[samples_.size() - 2].seconds < kSampleInterval) samples_.pop_back();
   samples_.push_back({now, step, tokens});
   while (samples_.size() > 2 && now - samples_[1].seconds >= kMemory) samples_.pop_front();
 
-  if (!terminal_ && step >= options_.steps) return;  // the result follows in other lines
+  if (!terminal_ && step >= options_.steps) return;  // other lines report the result
   if (now - last_output_ < (terminal_ ? kBarInterval : kLineInterval)) return;
   last_output_ = now;
-  if (terminal_) {
-    const int columns = std::max(width() - 1, 1);  // a full line would make some terminals scroll
-    write(kErase + text(note, columns) + "\r");
-    drawn_ = true;
-  } else {
-    write(text(note, 0) + "\n");
-  }
+  drawn_ = terminal_;
+  if (!terminal_) return write(text(note, 0) + "\n");
+  winsize size = {};
+  const bool is_known = ::ioctl(::fileno(options_.out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const int width = options_.width.value_or(is_known ? size.ws_col : 80);
+  write(kErase + text(note, std::max(width - 1, 1)) + "\r");  // a full line would make some terminals scroll
 }
 
 void Progress::line(const std::string& text) {
   erase();
   write(text + "\n");
-  if (terminal_) last_output_ -= kBarInterval;  // the bar may come back at once
+  if (terminal_) last_output_ -= kBarInterval;  // the bar can come back at once
 }
 
 void Progress::erase() {
-  if (!drawn_) return;
-  write(kErase);
+  if (drawn_) write(kErase);
   drawn_ = false;
 }
 
-void Progress::write(const std::string& text) const { tell(::fileno(options_.out), text); }
+void Progress::write(const std::string& text) const { write_output(::fileno(options_.out), text); }
 
-int Progress::width() const {
-  if (options_.width) return *options_.width;
-  winsize size = {};
-  return ::ioctl(::fileno(options_.out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-// With a width: the bar takes the columns that the rest leaves. Without one: no bar.
+// The bar fills the rest of the width. A width of 0 means no bar.
 std::string Progress::text(const std::string& note, int width) const {
   const Sample &oldest = samples_.front(), &newest = samples_.back();
   const double all = static_cast<double>(std::max<int64_t>(options_.steps, 1));

@@ -1,4 +1,4 @@
-// The progress of a run: a bar on a terminal, lines otherwise.
+// The progress of a run: a bar on a terminal, otherwise a line every 10 seconds, because a log file should not fill up with bars.
 //   step 1,240/2,000 [===============>        ]  62%  loss 1.672  152k tokens/s  0:41 left
 #pragma once
 #include <cstdint>
@@ -11,28 +11,25 @@
 namespace ricci::apps {
 
 struct ProgressOptions {
-  int64_t steps = 0;          // in the whole run
-  const char* unit = "step";  // what is counted
-  int64_t first_step = 0;     // where this process starts, after a resume
+  int64_t steps = 0;  // for the whole run
+  const char* unit = "step";
+  int64_t first_step = 0;  // where this process starts, after a resume
   std::FILE* out = stdout;
-  // The rest is found out unless given.
-  std::optional<bool> terminal = {};
-  std::optional<int> width = {};         // columns
-  std::function<double()> seconds = {};  // a clock
+  std::optional<bool> terminal = {};  // by default detected, and so is the width in columns
+  std::optional<int> width = {};
+  std::function<double()> seconds = {};  // the clock
 };
 
 class Progress {
  public:
   explicit Progress(const ProgressOptions& options);
-  ~Progress();  // erases the bar
+  ~Progress() { erase(); }
   Progress(const Progress&) = delete;
 
-  // `step` steps are done, and `tokens` tokens were read since construction; the note, such as "loss 1.672", follows the bar. On a terminal
-  // the bar is drawn at most 10 times a second, as wide as the terminal is then; otherwise a line is written every 10 seconds. Speed and
-  // time left come from about the last 30 seconds, pauses for evaluation included.
+  // `step` steps are done, and `tokens` tokens were read since construction. The note, such as "loss 1.672", follows the bar. The bar is
+  // drawn at most 10 times a second. Speed and time left come from about the last 30 seconds, including pauses for evaluation.
   void update(int64_t step, int64_t tokens, const std::string& note = "");
-  // A whole line of output; the bar moves below it.
-  void line(const std::string& text);
+  void line(const std::string& text);  // a whole line of output; the bar moves below it
 
  private:
   struct Sample {
@@ -40,21 +37,18 @@ class Progress {
     int64_t step, tokens;
   };
   std::string text(const std::string& note, int width) const;
-  int width() const;
   void write(const std::string& text) const;
   void erase();
 
   ProgressOptions options_;
-  bool terminal_;
-  bool drawn_ = false;
+  bool terminal_, drawn_ = false;
   double last_output_;
   std::deque<Sample> samples_;
 };
 
-// "1,234,567"; "950", "15.2k", "3.1M"; "0:41", "2:03:10"
-std::string with_commas(int64_t number);
-std::string counted(int64_t number, const std::string& noun);  // 1 shard, 2,000 shards
-std::string short_number(double number);
-std::string clock_time(double seconds);
+std::string with_commas(int64_t number);                       // "1,234,567"
+std::string counted(int64_t number, const std::string& noun);  // "1 shard", "2,000 shards"
+std::string short_number(double number);                       // "950", "15.2k", "3.1M"
+std::string clock_time(double seconds);                        // "0:41", "2:03:10"
 
 }  // namespace ricci::apps

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -10,30 +9,28 @@
 #include "data/text/utf8.h"
 
 namespace ricci::apps {
-double number_of(const Json& cell) {
-  if (cell.is_boolean()) return cell.get<bool>();
-  return cell.is_number() ? cell.get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
+namespace {
 
-std::string text_of(const Column& column, size_t row) {
-  const Json& cell = column.values[row];
+std::string cell_text(const Column& column, const Json& cell) {
   if (cell.is_null()) return column.missing;
   if (cell.is_string()) return one_line(cell.get<std::string>(), cell.get<std::string>().size());
-  const bool is_whole = (cell.is_boolean() || cell.is_number_integer()) && column.factor == 1;
-  const double number = number_of(cell);
+  const double number = cell.is_boolean() ? cell.get<bool>() : cell.get<double>();
   const auto whole = static_cast<int64_t>(number);
   if (column.format == ",") return with_commas(whole);
   if (column.format == "bytes") return show_bytes(whole);
   const char* const pattern = column.format.empty() ? "{}" : column.format.c_str();
+  const bool is_whole = !cell.is_number_float() && column.factor == 1;
   return is_whole ? format_message(pattern, {whole}) : format_message(pattern, {number * column.factor});
 }
+
+}  // namespace
 
 std::vector<Cells> cells_of(const ResultTable& table) {
   std::vector<Cells> cells(table.rows() + 1);
   for (const Column& column : table.columns) {
     if (column.heading.empty()) continue;
     cells[0].push_back(column.heading);
-    for (size_t i = 0; i < table.rows(); ++i) cells[i + 1].push_back(text_of(column, i));
+    for (size_t i = 0; i < table.rows(); ++i) cells[i + 1].push_back(cell_text(column, column.values[i]));
   }
   return cells;
 }
@@ -49,7 +46,7 @@ std::string text_of(const ResultTable& table) {
   for (const Cells& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   std::string text;
-  // The columns that fit into a terminal. The others follow below, after the first one again, which names the rows.
+  // Columns that do not fit follow below, after the first column again, because it names the rows.
   for (size_t first = 1, end = 1; !widths.empty(); first = end) {
     size_t width = widths[0];
     for (; end < widths.size() && (end == first || width + 2 + widths[end] <= kColumns); ++end) width += 2 + widths[end];

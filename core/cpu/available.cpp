@@ -1,62 +1,57 @@
+// Limits of containers, read from the files of control groups (version 2), and the instruction sets of the processor.
 #include "core/cpu/available.h"
 
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "core/cpu/isa.h"
+
 namespace ricci {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char *kGroups = "/proc/self/cgroup", *kMount = "/sys/fs/cgroup";
 
 // The lesser of two limits; 0 means no limit.
 double stricter(double a, double b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
-// 0 for "max" and the like, and if there is no such file.
-double number_in(const std::filesystem::path& file) {
-  double number = 0;
-  std::ifstream(file) >> number;
-  return number;
-}
-
-using LimitOfFolder = double(const std::filesystem::path& folder);
-
-// Version 2 of control groups has one file with "150000 100000", the microseconds in every period, or "max 100000".
-double processors_of_folder(const std::filesystem::path& folder) {
+// A file "150000 100000" gives the microseconds of processor time in every period, "max 100000" no limit.
+double processors_of_group(const fs::path& folder) {
   constexpr double kMaxProcessors = 1 << 20;
-  double quota = number_in(folder / "cpu.cfs_quota_us"), period = number_in(folder / "cpu.cfs_period_us");
-  std::ifstream version_2(folder / "cpu.max");
-  if (version_2) version_2 >> quota >> period;
+  double quota = 0, period = 0;
+  std::ifstream(folder / "cpu.max") >> quota >> period;
   return quota >= 1 && period >= 1 ? std::min(kMaxProcessors, std::ceil(quota / period)) : 0;
 }
 
-double memory_of_folder(const std::filesystem::path& folder) {
-  return std::max(number_in(folder / "memory.limit_in_bytes"), number_in(folder / "memory.max"));  // one of them is there
+double memory_of_group(const fs::path& folder) {
+  double bytes = 0;  // stays 0 for "max"
+  std::ifstream(folder / "memory.max") >> bytes;
+  return bytes;
 }
 
-// A line is "0::/group" in version 2 and "4:cpu,cpuacct:/group" in version 1, whose folder is called after its controllers. Inside a
-// container the path may be the host's, whose folders are not there; the mount itself then is the container's group.
-double limit_of_groups(LimitOfFolder* limit_of, const std::string& controller, const std::string& list, const std::string& mount) {
-  double limit = 0;
+// The strictest limit of the group in the line "0::/group" and of the groups that contain it. Inside a container the line can be that of
+// the host, and its folders do not exist; the mount itself is then the container's group.
+double limit_of_groups(double (*limit_of)(const fs::path& folder), const std::string& list, const std::string& mount) {
+  double limit = limit_of(mount);
   std::ifstream lines(list);
   for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
-    if (!controllers.empty() && ("," + controllers + ",").find("," + controller + ",") == std::string::npos) continue;
-    for (const std::string& name : {controllers, controllers.empty() ? "" : controller}) {
-      const std::filesystem::path folder = std::filesystem::path(mount) / name;
-      limit = stricter(limit, limit_of(folder));
-      for (auto group = std::filesystem::path(path).relative_path(); !group.empty(); group = group.parent_path())
-        limit = stricter(limit, limit_of(folder / group));
-    }
+    if (!line.starts_with("0::")) continue;
+    for (auto group = fs::path(line.substr(3)).relative_path(); !group.empty(); group = group.parent_path())
+      limit = stricter(limit, limit_of(fs::path(mount) / group));
   }
   return limit;
 }
@@ -64,23 +59,46 @@ double limit_of_groups(LimitOfFolder* limit_of, const std::string& controller, c
 int processors_of_mask() {
   cpu_set_t mask;
   if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
-  return static_cast<int>(std::thread::hardware_concurrency());  // more of them than a mask has bits
+  return static_cast<int>(std::thread::hardware_concurrency());  // more processors than a mask has bits
+}
+
+#if defined(__x86_64__)
+// True if the processor has the tiles of AMX for bf16 and the system lets this process use them. The system must be asked, because it
+// reserves 8 KB of each thread for them only then.
+bool has_tiles() {
+  constexpr unsigned kTilesOfBf16 = 1u << 24 | 1u << 22;      // in edx, leaf 7
+  constexpr long kAskForPermission = 0x1023, kTileData = 18;  // arch_prctl's ARCH_REQ_XCOMP_PERM and XFEATURE_XTILEDATA
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & kTilesOfBf16) == kTilesOfBf16 &&
+         ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;
+}
+#endif
+
+Isa widest_isa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+  if (avx2 && avx512 && __builtin_cpu_supports("avx512bf16")) return has_tiles() ? Isa::amx : Isa::avx512_bf16;
+  if (avx2 && avx512) return Isa::avx512;
+  if (avx2) return Isa::avx2;
+#endif
+  return Isa::baseline;
 }
 
 }  // namespace
 
 int quota_of_processors(const std::string& list, const std::string& mount) {
-  return static_cast<int>(limit_of_groups(processors_of_folder, "cpu", list, mount));
+  return static_cast<int>(limit_of_groups(processors_of_group, list, mount));
 }
 
 int64_t limit_of_memory(const std::string& list, const std::string& mount) {
-  constexpr double kMost = 0x1p60;  // version 1 writes a number near 2^63 where there is no limit
-  return static_cast<int64_t>(std::min(kMost, limit_of_groups(memory_of_folder, "memory", list, mount)));
+  return static_cast<int64_t>(std::min(0x1p60, limit_of_groups(memory_of_group, list, mount)));
 }
 
 int available_processors() { return static_cast<int>(std::max(1.0, stricter(processors_of_mask(), quota_of_processors(kGroups, kMount)))); }
 
-// A limit of the address space also counts code, libraries and files, although hardly any of them is in memory.
 int64_t available_memory() {
   struct sysinfo machine = {};
   ::sysinfo(&machine);
@@ -88,10 +106,19 @@ int64_t available_memory() {
                memory = stricter(unit * static_cast<double>(machine.totalram), groups) + unit * static_cast<double>(machine.totalswap);
   rlimit limit = {};
   if (::getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return static_cast<int64_t>(memory);
+  // The limit is one of addresses. Code, libraries and files have addresses, although hardly any of them is in memory.
   double addresses = 0, resident = 0;  // pages
   std::ifstream("/proc/self/statm") >> addresses >> resident;
   const double page = static_cast<double>(::sysconf(_SC_PAGESIZE));
   return static_cast<int64_t>(std::min(memory, std::max(page, static_cast<double>(limit.rlim_cur) - page * (addresses - resident))));
+}
+
+Isa cpu_isa() {
+  static const Isa isa = [] {
+    const char* asked = std::getenv("RICCI_ISA");
+    return asked && *asked ? std::min(choice_of<Isa>("RICCI_ISA", asked), widest_isa()) : widest_isa();
+  }();
+  return isa;
 }
 
 }  // namespace ricci

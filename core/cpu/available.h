@@ -1,4 +1,5 @@
-// The processors and the memory that this process may use, and the time that passes.
+// The processors and the memory that this process can use, and a clock. A container often gives less than the machine has, and with a
+// thread for each processor of the machine the threads would wait for each other.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -6,19 +7,19 @@
 
 namespace ricci {
 
-// The number in its affinity mask (taskset, a container's set of processors), and no more than the quota of its control groups gives time
-// for: a container with the time of one and a half processors has 2. At least 1.
+// The processors in the affinity mask (taskset), but no more than the quota of the control groups, rounded up: a container with the time of
+// one and a half processors has 2. At least 1.
 int available_processors();
 
-// The bytes of memory that the machine and the control groups give, with the swap of the machine, and no more than `ulimit -v`.
+// The bytes of memory of the machine or of the control groups, plus the swap of the machine, but no more than `ulimit -v`.
 int64_t available_memory();
 
-// The limits of control groups, or 0 if there is none: the least among the groups that `list` (/proc/self/cgroup) names below `mount`
-// (/sys/fs/cgroup) and the groups that contain them, in versions 1 and 2 of control groups.
+// The limit of the control group that `list` (/proc/self/cgroup) names below `mount` (/sys/fs/cgroup) and of the groups that contain it, or
+// 0 if they have none.
 int quota_of_processors(const std::string& list, const std::string& mount);
 int64_t limit_of_memory(const std::string& list, const std::string& mount);
 
-// The seconds since some moment in the past, the same for the whole program.
+// The seconds since a fixed moment in the past.
 inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace ricci

@@ -1,6 +1,6 @@
-// The threads are our own. A call opens a job, and the threads that come while it is open take chunks of it. The caller works too. When no
-// chunk is left it waits only for the threads that are still at one, not for one that comes late or that the system runs something else
-// on. libgomp's barriers wait for every thread and spin meanwhile, also for one that another program keeps from running.
+// A pool of threads. A call opens a job, and threads that come while it is open take chunks of it; the caller also works. When no chunk is
+// left, the caller waits only for threads that are still working. It is not OpenMP, because libgomp's barriers spin until every thread has
+// come, even one that another program keeps from running.
 #include "core/cpu/parallel.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace ricci {
 namespace {
 
-constexpr int kSpins = 4000;  // some 50 microseconds: the next call of a training step mostly comes within it
+constexpr int kSpins = 4000;  // about 50 microseconds; in a training step the next call usually comes sooner
 
 int default_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
@@ -40,14 +40,14 @@ void relax() {
 #endif
 }
 
-thread_local bool inside = false;  // a parallel_for within a parallel_for runs in its own thread
+thread_local bool inside = false;  // a parallel_for inside a parallel_for uses only its own thread
 
 thread_local bool (*stop_when)() = nullptr;  // see StopWhen
 
-// The chunks of one call. Every thread has a share of neighbours and takes them in order; then it helps the others with
-// theirs. So the same thread usually handles the same elements, and finds them in its cache.
+// The chunks of one call. Every thread has a share of neighbouring chunks and takes them in order, because it then usually gets the same
+// elements as in the last call and finds them in its cache. When its share is done, it helps the others.
 struct Work {
-  static constexpr int kMaxShares = 32;  // with more threads, several share one
+  static constexpr int kMaxShares = 32;  // if there are more threads, some have a share together
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -58,8 +58,8 @@ struct Work {
   int shares;
   std::array<Share, kMaxShares> share{};
   std::mutex mutex{};
-  std::exception_ptr error{};           // the first chunk's that threw one
-  std::atomic<int64_t> error_begin{n};  // where that chunk begins
+  std::exception_ptr error{};           // for the first chunk that threw
+  std::atomic<int64_t> error_begin{n};  // the begin of that chunk
 
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
       : n(n_), grain(grain_), call(call_), body(body_), shares(std::min(threads, kMaxShares)) {
@@ -93,7 +93,7 @@ struct Work {
 
 class Pool {
  public:
-  // Runs work on the caller and up to `helpers` other threads. False, with nothing done: another thread's job is running.
+  // Runs the work on the caller and up to `helpers` other threads. Returns false, without any work done, if another thread's job runs.
   bool run(Work& work, int helpers) {
     const std::unique_lock lock(busy_, std::try_to_lock);
     if (!lock) return false;
@@ -101,7 +101,7 @@ class Pool {
       try {
         std::thread([this, thread = started_ + 1] { serve(thread); }).detach();
         ++started_;
-      } catch (const std::exception&) {  // no thread or memory left; the results do not depend on how many threads there are
+      } catch (const std::exception&) {  // no thread or memory left; the results do not depend on the number of threads
         exhausted_ = true;
       }
     }
@@ -118,7 +118,7 @@ class Pool {
   }
 
  private:
-  // A job: its number, whether threads may join, how many more may, how many are at it.
+  // A job in 64 bits: its number, whether it is open, how many more threads can join, how many work on it.
   static constexpr uint64_t kOpen = uint64_t{1} << 31, kRoom = 0x7fff0000, kOneRoom = 0x10000, kActive = 0xffff;
 
   [[noreturn]] void serve(int thread) {
@@ -137,15 +137,15 @@ class Pool {
   }
 
   std::mutex busy_;
-  int started_ = 0;         // threads besides the callers
-  bool exhausted_ = false;  // the system gave no more
+  int started_ = 0;         // threads, without the callers
+  bool exhausted_ = false;  // the system gives no more threads
   std::atomic<Work*> work_{nullptr};
   std::atomic<uint64_t> job_{0};
-  std::atomic<uint32_t> number_{0};  // the newest job's; sleeping threads wait for it to change
+  std::atomic<uint32_t> number_{0};  // for the newest job; sleeping threads wait until it changes
 };
 
 Pool& pool() {
-  static Pool& one = *new Pool;  // never destroyed: its threads end with the program
+  static Pool& one = *new Pool;  // never destroyed, because its threads end with the program
   return one;
 }
 

@@ -1,5 +1,5 @@
-// Values that a thread makes ahead of the one that takes them. It is one thread for all of them, because to start a thread takes as long as
-// a step of a small model.
+// Values that a thread makes before they are needed, such as the next batch while a step runs. There is one thread for all values, because
+// starting a thread takes as long as a step of a small model.
 #pragma once
 #include <array>
 #include <atomic>
@@ -14,10 +14,9 @@ namespace ricci {
 
 template <class T> class Prefetch {
  public:
-  static constexpr size_t kAhead = 2;  // values that are made before they are taken
+  static constexpr size_t kAhead = 2;  // values that wait to be taken
 
-  // make() returns the next value, or nothing at the end. If the system has no thread left for this process, a value is made when it is
-  // taken.
+  // make() returns the next value, or nothing at the end. If the system has no thread left for this process, next() calls it.
   explicit Prefetch(std::function<std::optional<T>()> make) : make_(std::move(make)) {
     try {
       thread_ = std::thread([this] { work(); });
@@ -31,14 +30,14 @@ template <class T> class Prefetch {
   }
   Prefetch(const Prefetch&) = delete;
 
-  // The next value, waited for; nothing at the end. Throws what make() threw; after that there is nothing.
+  // Waits for the next value; nothing at the end. Throws the exception of make(); after that there is nothing.
   std::optional<T> next() {
     if (!thread_.joinable()) return make_();
     if (is_over_) return {};
     ready_.acquire();
     std::future<std::optional<T>> made = std::move(made_[taken_++ % kAhead]);
     room_.release();
-    is_over_ = true;  // unless there is a value
+    is_over_ = true;  // if get() throws
     std::optional<T> value = made.get();
     is_over_ = !value;
     return value;

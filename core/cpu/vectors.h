@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "core/cpu/isa.h"
-#include "core/host_device.h"
+#include "core/dtype.h"
 
 namespace ricci {
 
-// A vector in a tensor has no more than its elements' alignment. Clang forgets that wherever a template takes the type or a function
-// returns it, so values there have another type than vectors in tensors, and pass through load() and store(). g++ remembers it.
+// A vector in a tensor is only aligned to its elements. Clang forgets that if a template takes the type or a function returns it, so there
+// values have another type than vectors in tensors and pass through load() and store(). g++ remembers it.
 #ifdef __clang__
 constexpr bool kAlignedValues = true;
 #else
@@ -21,7 +21,7 @@ constexpr bool kAlignedValues = false;
 
 template <class A, int Bytes> struct Vectors {
   static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A));
-  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // rows of two vectors that the registers hold
+  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // rows of two vectors that fit into the registers
   typedef A Vector __attribute__((vector_size(Bytes), aligned(kAlignedValues ? Bytes : sizeof(A))));
   typedef A Stored __attribute__((vector_size(Bytes), aligned(sizeof(A))));  // in a tensor
 
@@ -53,7 +53,7 @@ template <class A, int Bytes> struct Vectors {
   }
 };
 
-// f(the length of this CPU's vectors in bytes, as a constant)
+// Calls f with the length of this CPU's vectors in bytes, as a constant.
 template <class F> void with_vectors(F f) {
   switch (cpu_isa()) {
 #ifdef RICCI_WIDE_LOOPS

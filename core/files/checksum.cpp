@@ -1,3 +1,4 @@
+// Hashes of blocks, computed on all threads. Blocks have a fixed size, because the hash must not depend on the number of threads.
 #include "core/files/checksum.h"
 
 #define XXH_INLINE_ALL
@@ -29,6 +30,13 @@ template <class Hash> uint64_t hash_of_hashes(int64_t bytes, const Hash& hash) {
 }  // namespace
 
 uint64_t xxh64(std::string_view bytes, uint64_t seed) { return XXH64(bytes.data(), bytes.size(), seed); }
+
+uint64_t xxh64_of_stream(const std::function<std::string_view()>& next_block) {
+  XXH64_state_t state;
+  XXH64_reset(&state, 0);
+  for (std::string_view block; !(block = next_block()).empty();) XXH64_update(&state, block.data(), block.size());
+  return XXH64_digest(&state);
+}
 
 uint64_t hash_of_blocks(std::string_view bytes) {
   return hash_of_hashes(

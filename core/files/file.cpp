@@ -1,4 +1,10 @@
-// Files through the system's own calls, because these give the reason of every failure.
+// Files that survive a crash. A program that overwrites a file loses the old version and the new one if it is killed halfway, so
+// write_atomically takes four steps:
+//   write    the bytes into a temporary file. It is in the same folder, because a rename to another file system is not atomic.
+//   fsync    the temporary file. Otherwise the new name could reach the disk before the bytes, and a power cut would leave an empty file.
+//   rename   it to its name. Readers see the old file or the new one, never a part.
+//   fsync    the folder, because the names of files are its contents: otherwise a power cut could undo the rename.
+// These are the system's own calls, because streams of the standard library neither sync nor give the reason of a failure.
 #include "core/files/file.h"
 
 #include <fcntl.h>
@@ -18,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The result of a call of the system that signals may interrupt.
+// Calls again if a signal interrupted the call.
 template <class Call> auto retry(const Call& call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
@@ -34,8 +40,8 @@ Descriptor open_descriptor(const std::string& path, int flags) {
   return opened < 0 ? nullptr : Descriptor(new int(opened), close);
 }
 
-bool sync_descriptor(const Descriptor& descriptor) {
-  return retry([&] { return ::fsync(*descriptor); }) == 0 || errno == EINVAL;  // some file systems cannot sync
+bool sync_to_disk(const Descriptor& descriptor) {
+  return retry([&] { return ::fsync(*descriptor); }) == 0 || errno == EINVAL;  // that file system cannot sync
 }
 
 [[noreturn]] void fail_writing(const std::string& path, const std::string& detail = "") {
@@ -45,9 +51,99 @@ bool sync_descriptor(const Descriptor& descriptor) {
   throw Error(message);
 }
 
-// Null, with errno, if there is no file of this name. Errors: all others.
+std::string folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+Descriptor open_folder(const std::string& folder, const std::string& task = "") {
+  Descriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
+  if (!opened) fail("{}folder {}: {}", {task, folder, system_reason()});
+  return opened;
+}
+
+void sync_folder(const std::string& folder, const Descriptor& opened) {
+  if (!sync_to_disk(opened)) fail("cannot sync folder {}: {}", {folder, system_reason()});
+}
+
+}  // namespace
+
+// ---- Writing
+void write_atomically(const std::string& path, const std::function<void(FileWriter&)>& write) {
+  const std::string name = fs::path(path).filename(), folder = folder_of(path);
+  if (name.empty()) fail("cannot write '{}': it names no file", {path});
+  const PathKind before = look_at(path);
+  if (before != PathKind::nothing && before != PathKind::file) fail("cannot write {}: it exists and is not a regular file", {path});
+  const Descriptor opened = open_folder(folder, "cannot write " + path + ": ");
+  remove_temporaries(folder, name);
+  std::random_device random;  // otherwise two writers could write into one file; the earlier one now fails at its rename
+  const std::string temporary = format_message("{}/.{}.tmp-{:08x}{:08x}", {folder, name, random(), random()});
+  FileWriter writer(path, open_descriptor(temporary, O_RDWR | O_CREAT | O_EXCL));
+  if (!writer.descriptor_) fail_writing(path);
+  std::string unfinished = temporary;
+  try {
+    write(writer);
+    if (!sync_to_disk(writer.descriptor_)) fail_writing(path);  // a disk can turn out to be full as late as here
+    if (retry([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0) fail_writing(path);
+    unfinished = before == PathKind::nothing ? path : "";  // a caller that tries again must not find a new file in its way
+    sync_folder(folder, opened);
+  } catch (...) {
+    if (!unfinished.empty()) ::unlink(unfinished.c_str());
+    throw;
+  }
+}
+
+void write_atomically(const std::string& path, std::string_view bytes) {
+  write_atomically(path, [&](FileWriter& writer) { writer.write(bytes); });
+}
+
+void FileWriter::write(std::string_view bytes) {
+  overwrite(written_, bytes);
+  written_ += std::ssize(bytes);
+}
+
+void FileWriter::overwrite(int64_t position, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t step = retry([&] { return ::pwrite(*descriptor_, bytes.data(), bytes.size(), position); });
+    if (step < 0) fail_writing(path_, format_message(" (after {} bytes)", {position}));
+    bytes.remove_prefix(static_cast<size_t>(step));
+    position += step;
+  }
+}
+
+void remove_temporaries(const std::string& folder, const std::string& name) {
+  static const std::regex temporary(R"(\.(.+)\.tmp-[0-9a-f]{16})");
+  std::smatch parts;
+  for (const std::string& found : names_in(folder))
+    if (std::regex_match(found, parts, temporary) && (name.empty() || parts[1] == name)) ::unlink((folder + "/" + found).c_str());
+}
+
+AppendFile::AppendFile(const std::string& path)
+    : path_(path), descriptor_(open_descriptor(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK)) {
+  struct stat status = {};
+  if (!descriptor_ || ::fstat(*descriptor_, &status) != 0) fail_writing(path);
+  if (!S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {path});
+  sync_folder(folder_of(path), open_folder(folder_of(path)));  // a new file could lose its name in a power cut
+}
+
+void AppendFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t step = retry([&] { return ::write(*descriptor_, bytes.data(), bytes.size()); });
+    if (step < 0) fail_writing(path_);
+    bytes.remove_prefix(static_cast<size_t>(step));
+  }
+}
+
+void AppendFile::sync() {
+  if (!sync_to_disk(descriptor_)) fail_writing(path_);
+}
+
+// ---- Reading
+namespace {
+
+// Null if the file does not exist. Errors: all other failures.
 Descriptor open_regular(const std::string& path) {
-  Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);  // the writer of a pipe is not waited for
+  Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);  // otherwise a pipe would wait for its writer
   struct stat status = {};
   if (!file && errno == ENOENT) return file;
   if (!file || ::fstat(*file, &status) != 0) fail("cannot read {}: {}", {path, system_reason()});
@@ -64,45 +160,11 @@ std::string text_of(const File& file, int64_t most) {
   return text;
 }
 
-std::string folder_of(const std::string& path) {
-  const fs::path folder = fs::path(path).parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
-Descriptor open_folder(const std::string& folder, const std::string& task = "") {
-  Descriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
-  if (!opened) fail("{}folder {}: {}", {task, folder, system_reason()});
-  return opened;
-}
-
-// Waits until the disk has the names in the folder.
-void sync_folder(const std::string& folder, const Descriptor& opened) {
-  if (!sync_descriptor(opened)) fail("cannot sync folder {}: {}", {folder, system_reason()});
-}
-
-// Removes .NAME.tmp-RANDOM; if `name` is given, only those of the file of this name.
-void remove_temporaries_of(const std::string& folder, const std::string& name) {
-  static const std::regex temporary(R"(\.(.+)\.tmp-[0-9a-f]{16})");
-  std::smatch parts;
-  for (const std::string& found : names_in(folder))
-    if (std::regex_match(found, parts, temporary) && (name.empty() || parts[1] == name)) ::unlink((folder + "/" + found).c_str());
-}
-
-// Removes the file at this path when an error leaves the block.
-struct FileGuard {
-  std::string path;
-  ~FileGuard() {
-    if (!path.empty()) ::unlink(path.c_str());
-  }
-};
-
 }  // namespace
 
-// ---- Reading
 PathKind look_at(const std::string& path) {
   struct stat status = {};
   if (retry([&] { return ::stat(path.c_str(), &status); }) != 0) {
-    // No file has a name that is too long.
     if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return PathKind::nothing;
     fail("cannot read {}: {}", {path, system_reason()});
   }
@@ -144,68 +206,6 @@ std::string read_text(const std::string& path, int64_t most) { return text_of(Fi
 std::optional<std::string> find_text(const std::string& path, int64_t most) {
   const std::optional<File> file = File::find(path);
   return file ? std::optional(text_of(*file, most)) : std::nullopt;
-}
-
-// ---- Writing
-void FileWriter::write(std::string_view bytes) {
-  overwrite(written_, bytes);
-  written_ += std::ssize(bytes);
-}
-
-void FileWriter::overwrite(int64_t position, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t step = retry([&] { return ::pwrite(*descriptor_, bytes.data(), bytes.size(), position); });
-    if (step < 0) fail_writing(path_, format_message(" (after {} bytes)", {position}));
-    bytes.remove_prefix(static_cast<size_t>(step));
-    position += step;
-  }
-}
-
-void write_atomically(const std::string& path, const std::function<void(FileWriter&)>& write) {
-  const std::string name = fs::path(path).filename(), folder = folder_of(path);
-  if (name.empty()) fail("cannot write '{}': it names no file", {path});
-  const PathKind before = look_at(path);
-  if (before != PathKind::nothing && before != PathKind::file) fail("cannot write {}: it exists and is not a regular file", {path});
-  const Descriptor opened = open_folder(folder, "cannot write " + path + ": ");
-  remove_temporaries_of(folder, name);
-  std::random_device random;
-  const std::string temporary = format_message("{}/.{}.tmp-{:08x}{:08x}", {folder, name, random(), random()});
-  FileWriter writer(path, open_descriptor(temporary, O_RDWR | O_CREAT | O_EXCL));
-  if (!writer.descriptor_) fail_writing(path);
-  FileGuard guard{temporary};
-  write(writer);
-  // A disk may turn out to be full as late as here.
-  const bool is_synced = sync_descriptor(writer.descriptor_);
-  if (!is_synced || retry([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0) fail_writing(path);
-  guard.path = before == PathKind::nothing ? path : "";  // a caller that tries again would find a file in its way
-  sync_folder(folder, opened);
-  guard.path.clear();
-}
-
-void write_atomically(const std::string& path, std::string_view bytes) {
-  write_atomically(path, [&](FileWriter& writer) { writer.write(bytes); });
-}
-
-void remove_temporaries(const std::string& folder) { remove_temporaries_of(folder, ""); }
-
-AppendFile::AppendFile(const std::string& path)
-    : path_(path), descriptor_(open_descriptor(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK)) {
-  struct stat status = {};
-  if (!descriptor_ || ::fstat(*descriptor_, &status) != 0) fail_writing(path);
-  if (!S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {path});
-  sync_folder(folder_of(path), open_folder(folder_of(path)));  // otherwise a new file could lose its name when the power fails
-}
-
-void AppendFile::append(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t step = retry([&] { return ::write(*descriptor_, bytes.data(), bytes.size()); });
-    if (step < 0) fail_writing(path_);
-    bytes.remove_prefix(static_cast<size_t>(step));
-  }
-}
-
-void AppendFile::sync() {
-  if (!sync_descriptor(descriptor_)) fail_writing(path_);
 }
 
 // ---- Folders

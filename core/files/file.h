@@ -1,6 +1,5 @@
-// Files by their paths: read at once, read at any position, or replaced as a whole. A file that programs need again after a crash is
-// written by write_atomically, because otherwise a kill or a full disk would leave half a file in place of the old one. All calls of the
-// system that open, sync or rename files are in file.cpp.
+// Files: read at once, read at any position, appended to, or replaced as a whole. Programs replace every file that they need again with
+// write_atomically, because otherwise a kill or a full disk would leave half a file instead of the old one.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,30 +16,30 @@ namespace ricci {
 
 inline constexpr int64_t kMaxText = int64_t{1} << 30;  // bytes of a file that is read at once
 
-// The target of the path; links are followed. Error: it cannot be looked at, which does not mean that it is missing.
+// Follows links. Error: the path cannot be examined, for example because a folder forbids it. The file is then not missing.
 enum class PathKind { nothing, file, folder, other };
 PathKind look_at(const std::string& path);
 inline bool is_there(const std::string& path) { return look_at(path) != PathKind::nothing; }
 inline bool is_file(const std::string& path) { return look_at(path) == PathKind::file; }
 inline bool is_folder(const std::string& path) { return look_at(path) == PathKind::folder; }
 
-// A file or folder that the system has opened; closed when the last copy ends.
+// An open file or folder; closed when the last copy ends.
 using Descriptor = std::shared_ptr<const int>;
 
 // ---- Reading
-// The whole of a regular file. Errors name the path: the system's reason, not a regular file, more than `most` bytes.
+// The contents of a regular file. Errors: the system's reason, not a regular file, more than `most` bytes.
 std::string read_text(const std::string& path, int64_t most = kMaxText);
-std::optional<std::string> find_text(const std::string& path, int64_t most = kMaxText);  // nothing if there is no file
+std::optional<std::string> find_text(const std::string& path, int64_t most = kMaxText);  // nothing if it does not exist
 
-// A regular file open for reading at any position, also after it was renamed or removed.
+// A regular file, open for reading at any position, also after it was renamed or removed.
 class File {
  public:
-  explicit File(const std::string& path);                    // error: names the path and the system's reason; not a regular file
-  static std::optional<File> find(const std::string& path);  // nothing if there is no file
+  explicit File(const std::string& path);                    // errors as for read_text
+  static std::optional<File> find(const std::string& path);  // nothing if it does not exist
 
   const std::string& path() const { return path_; }
   int64_t size() const;  // now
-  // Fewer than `bytes` bytes only at the end of the file. Error: names the path, the position and the reason.
+  // The number of bytes read; fewer than `bytes` only at the end of the file. Error: the position and the system's reason.
   size_t read(void* target, size_t bytes, int64_t position) const;
 
  private:
@@ -50,13 +49,13 @@ class File {
 };
 
 // ---- Writing
-// A write failed because the disk is full, or the quota of the user.
+// A write failed because the disk is full, or the user's quota.
 class DiskFull : public Error {
  public:
   using Error::Error;
 };
 
-// The callback of write_atomically puts its bytes here, in order. Errors name the path and the system's reason.
+// The callback of write_atomically writes its bytes here, in order.
 class FileWriter {
  public:
   void write(std::string_view bytes);
@@ -71,22 +70,20 @@ class FileWriter {
   int64_t written_ = 0;
 };
 
-// Replaces the file at `path`, or makes it: the bytes go into .NAME.tmp-RANDOM in the same folder, which is synced and renamed, and then
-// the folder is synced. On an error, one thrown by `write` included, the temporary file is removed and the old file is as it was. Temporary
-// files of the same name are removed first, because killed writers leave them: two programs that write one file at the same time need a
-// lock. A link is replaced by the file. Errors: no such folder, something there that is not a regular file, a full disk.
+// Replaces the file at `path`, or makes it (how: core/files/file.cpp). After an error, including one thrown by `write`, the old file is
+// unchanged. It first removes the temporary files that killed writers of this file left, so two programs that write the same file need a
+// lock. A link is replaced by the file. Errors: the folder does not exist, the path is not a regular file, the disk is full.
 void write_atomically(const std::string& path, const std::function<void(FileWriter&)>& write);
 void write_atomically(const std::string& path, std::string_view bytes);
-// Removes the temporary files of killed writers; the caller has the folder's lock.
-void remove_temporaries(const std::string& folder);
+// Removes the temporary files of killed writers, of all files or of the one named; the caller has the folder's lock.
+void remove_temporaries(const std::string& folder, const std::string& name = "");
 
 // A file that grows at its end while others read it, such as the records of a run.
 class AppendFile {
  public:
   explicit AppendFile(const std::string& path);  // makes the file if it does not exist
-
-  void append(std::string_view bytes);  // the system has the bytes when this returns
-  void sync();                          // waits until everything appended is on the disk
+  void append(std::string_view bytes);           // then the system has the bytes, also if this program is killed
+  void sync();                                   // then the disk has them
 
  private:
   std::string path_;
@@ -95,18 +92,18 @@ class AppendFile {
 
 // ---- Folders
 std::vector<std::string> names_in(const std::string& folder);  // sorted; error: the folder cannot be listed
-// Makes a folder and the missing ones above it, each synced into the one that holds it. Returns the paths of the folders that were made,
-// from the top. Error: names the first that cannot be made and the reason.
+// Makes a folder and the missing ones above it, and syncs each. Returns the folders that were made, from the top. Error: the first that
+// cannot be made, and the reason.
 std::vector<std::string> make_folders(const std::string& path, unsigned rights = 0777);
-void remove_file(const std::string& path);  // a missing one is no error
+void remove_file(const std::string& path);  // does nothing if it does not exist
 
-// Only one holder at a time has the lock of a folder. The system frees it when the program ends, however it ends. Some file systems have no
-// locks: there everybody gets it. Error: no such folder.
+// Only one holder at a time has the lock of a folder. The system frees it when the program ends, even by a kill. On file systems without
+// locks every caller gets it. Error: the folder does not exist.
 class FolderLock {
  public:
-  // Nothing while another holder has it, unless the caller waits.
+  // Waits for the lock if `waits` is set; otherwise nothing if another holder has it.
   static std::optional<FolderLock> take(const std::string& folder, bool waits = false);
-  // False if by now the path leads to another folder, or to none. A job whose folder was replaced must not write into the new one.
+  // False if the path now leads to another folder, or to none, because a job must not write into a folder that replaced its own.
   bool holds(const std::string& folder) const;
 
  private:

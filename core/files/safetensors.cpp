@@ -1,3 +1,4 @@
+// Checks a header in full before anything is read, and writes files with a checksum.
 #include "core/files/safetensors.h"
 
 #include <algorithm>
@@ -6,8 +7,8 @@
 #include <cstring>
 #include <memory>
 
-#include "core/bf16.h"
 #include "core/choice.h"
+#include "core/dtype.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "core/json.h"
@@ -63,8 +64,8 @@ SafetensorsFile::Entry entry_of(const Json& value, const std::string& where, int
   return e;
 }
 
-// ---- The checksum: 16 digits in the metadata, zeros while the file is hashed. They are found by the text before them, because a quotation
-// mark inside a name or text has a backslash before it.
+// ---- The checksum: 16 digits in the metadata, zeros while the file is hashed. The text before them finds them, because a quotation mark
+// inside a name would have a backslash before it.
 constexpr std::string_view kBeforeDigits = "\"checksum\":\"", kNoDigits = "0000000000000000";
 
 uint64_t hash_of_header(const std::string& header) {
@@ -110,8 +111,8 @@ std::string header_of(const std::string& path, const NamedTensors& tensors, cons
 
 }  // namespace
 
-// The header goes out first, then one tensor after another, because a copy of all of them may not fit into memory. Last, the checksum is
-// written into the header, because it covers the tensors.
+// Writes the header, then one tensor after the other, because a copy of all of them might not fit into memory. Last comes the checksum in
+// the header, because it covers the tensors.
 void save_safetensors(const std::string& path, NamedTensors tensors, Metadata metadata, const ToHost& to_host) {
   std::stable_sort(
       tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return size_of(a.second.dtype()) > size_of(b.second.dtype()); });
@@ -157,7 +158,7 @@ SafetensorsFile::SafetensorsFile(File file) : file_(std::move(file)) {
     entries_.emplace(name, entry_of(value, path() + ": tensor " + show(name), data_bytes));
     names_.push_back(name);
   }
-  // Laid end to end, the tensors are the data: no overlap, no hole.
+  // The tensors must fill the data without overlap or hole.
   const auto range_of = [&](const std::string& name) { return std::pair(entry(name).begin, entry(name).end); };
   std::stable_sort(names_.begin(), names_.end(), [&](const auto& a, const auto& b) { return range_of(a) < range_of(b); });
   int64_t covered = 0;
@@ -207,9 +208,9 @@ Tensor SafetensorsFile::load_f32(const std::string& name) const {
   if (!is_bf16 && e.type != "F16") fail("{}: tensor '{}' is {}; F32, BF16 and F16 can be read as f32", {path(), name, e.type});
   const Tensor tensor(e.shape, Dtype::f32);
   float* const values = tensor.data<float>();
-  // They are read into the second half of the tensor and widened from the first on, so that no value is overwritten before it is read.
-  const char* const narrow = static_cast<char*>(tensor.raw()) + tensor.bytes() / 2;
-  read(data_start_ + e.begin, static_cast<char*>(tensor.raw()) + tensor.bytes() / 2, tensor.bytes() / 2);
+  // They are read into the second half of the tensor, because values are widened in order and none is overwritten before it is read.
+  char* const narrow = static_cast<char*>(tensor.raw()) + tensor.bytes() / 2;
+  read(data_start_ + e.begin, narrow, tensor.bytes() / 2);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     uint16_t bits;
     std::memcpy(&bits, narrow + 2 * i, sizeof bits);

@@ -1,5 +1,6 @@
-// Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes). A released block waits in the
-// list of its class, last in first out. Small blocks are carved from slabs, large ones get a mapping of their own.
+// Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes), because a released block can then serve any
+// request of its class. It waits in the list of its class, last in, first out. Small blocks are carved from slabs, large ones are mapped
+// one by one.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 #include "core/memory/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define RICCI_PLAIN_ALLOCATION true  // every tensor its own allocation, so that an overrun is seen
+#define RICCI_PLAIN_ALLOCATION true  // separate allocations, because the sanitizer then sees an overrun
 #else
 #define RICCI_PLAIN_ALLOCATION false
 #endif
@@ -35,7 +36,7 @@ SizeClass class_of(int64_t bytes) {
   return {shift * 4 + static_cast<int>(quarter - 5), quarter << shift};
 }
 
-constexpr int64_t huge_pages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }  // the bytes of whole ones
+constexpr int64_t huge_pages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }  // the bytes of whole huge pages
 
 char* map_huge(int64_t bytes) {
   const size_t size = static_cast<size_t>(huge_pages(bytes) + kHugePage);
@@ -71,7 +72,7 @@ class Arena final : public Allocator {
   std::string room() const override { return format_message("this machine has {}", {show_bytes(available_)}); }
 
  private:
-  // The block is as large as its size class, but only the bytes asked for are touched, so only they are counted.
+  // The block is as large as its size class, but only the requested bytes are counted, because only they are touched.
   char* map(int64_t asked, int64_t bytes) {
     if (asked > available_ - mapped_) return nullptr;
     char* block = map_huge(bytes);
@@ -84,7 +85,7 @@ class Arena final : public Allocator {
       char* slab = map(kSlab, kSlab);
       if (!slab) return nullptr;
       at_ = slab;
-      left_ = kSlab;  // what is left of the old slab is given up
+      left_ = kSlab;  // the rest of the old slab is lost
     }
     void* block = at_;
     at_ += bytes;
@@ -94,7 +95,7 @@ class Arena final : public Allocator {
 
   std::mutex mutex_;
   std::vector<void*> free_[256];
-  const int64_t available_ = available_memory();  // Linux overcommits and kills the process later; we refuse early, with a message
+  const int64_t available_ = available_memory();  // Linux would overcommit and kill the process later; an error is better
   int64_t mapped_ = 0;
   char* at_ = nullptr;
   int64_t left_ = 0;
@@ -126,7 +127,7 @@ int64_t ArenaCounter::allocate(int64_t bytes) {
 void ArenaCounter::release(int64_t bytes, int64_t allocated) { free_[class_of(bytes).index].push_back(allocated); }
 
 Allocator& cpu_arena() {
-  // Never destroyed: tensors of static lifetime may be released after it would have been.
+  // It is never destroyed, because a static tensor could be released after it.
   static Arena& arena = *new Arena;
   return arena;
 }

@@ -1,8 +1,9 @@
-// A dry run: tensors have addresses, are counted, and nothing is computed. It finds the memory and the work that a computation would take,
-// on a machine that has less.
+// A dry run executes a program without computing: tensors get addresses and are counted, but kernels are not launched, loops over chunks do
+// not run and bytes are not copied. It shows how much memory and work a training step needs, on a machine that has less:
 //   const DryRun dry(Device::cpu);
 //   train_step.run(batches, 0, 0.1);          memory_use(Device::cpu).peak is the real step's
-// A reader of a tensor finds zeros. A kernel is not launched, a loop over chunks not begun, bytes are not copied.
+// A program that reads a tensor finds zeros. The numbers are exact, because the step itself runs; a formula for its
+// memory would soon differ from it.
 #pragma once
 #include <cstdint>
 
@@ -10,31 +11,31 @@
 
 namespace ricci {
 
-// One at a time, on one thread. Tensors that were made before, or outlive it, are what they are.
+// One at a time, on one thread. Tensors that were made before it, or outlive it, stay valid.
 class DryRun {
  public:
   explicit DryRun(Device device);
   ~DryRun();
-  // The bytes of the system's memory that the CPU's arena would hold by now.
+  // The bytes of memory that the CPU's arena would hold now.
   int64_t arena_bytes() const;
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 };
 
-// For core/memory/memory.cpp and scratch.h. A block is counted as the arena would take it (ArenaCounter); release() gets that number back.
+// For memory.cpp and scratch.h. count() returns the bytes that the arena would take for a block (ArenaCounter); release() gets them back.
 namespace dry_run_state {
 extern bool alive;
-extern thread_local int64_t threads;  // that would be at work in the present loop
+extern thread_local int64_t threads;  // that would work on the current loop
 bool takes(Device device);
 int64_t count(int64_t bytes);
-void* addresses(int64_t bytes);  // null if there are none left
+void* addresses(int64_t bytes);  // null if none are left
 void release(void* addresses, int64_t bytes, int64_t counted);
 }  // namespace dry_run_state
 
-// True while one is alive: the verbs ask this before they begin.
+// The verbs ask this before they begin.
 inline bool is_dry_run() { return dry_run_state::alive; }
 
-// Suspends a dry run for a tensor that is made once and lives as long as the program.
+// Suspends a dry run while it is alive, for a tensor that is made once and lives as long as the program.
 class OutsideDryRun {
  public:
   OutsideDryRun() : before_(dry_run_state::alive) { dry_run_state::alive = false; }

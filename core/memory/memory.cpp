@@ -1,4 +1,7 @@
+// Counts memory by device and by purpose, writes the out-of-memory message, and gives dry runs their addresses.
 #include "core/memory/memory.h"
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,14 +29,14 @@ Account& account_of(Device device) {
 
 thread_local const RequestWatch* watch = nullptr;
 
-// ---- The line that is shown when there is no memory left, with the holders of the memory in use
-std::mutex lock;  // for the list
+// The holders of all threads. An out-of-memory error lists the holders of its thread.
+std::mutex lock;
 std::vector<std::pair<const MemoryHolder*, std::thread::id>>& registered() {
   static auto& all = *new std::vector<std::pair<const MemoryHolder*, std::thread::id>>;  // outlives every holder
   return all;
 }
 
-// The holders of this thread, the youngest last.
+// The holders of this thread, the newest last.
 std::vector<const MemoryHolder*> holders() {
   const std::lock_guard locked(lock);
   std::vector<const MemoryHolder*> mine;
@@ -42,7 +45,7 @@ std::vector<const MemoryHolder*> holders() {
   return mine;
 }
 
-// The largest first.
+// The uses of the memory, the largest first.
 std::string list_of(const HeldBytes& bytes) {
   std::vector<std::pair<int64_t, const char*>> uses;
   int64_t all = 0;
@@ -57,20 +60,20 @@ std::string list_of(const HeldBytes& bytes) {
   return text + "together " + show_bytes(all);
 }
 
-// "gelu (ops/elements/gelu.cu:49)" and, from a function of another name, "gelu: forward (ops/elements/gelu.cu:49)": a file is called as its
-// op.
-std::string name_of(const CallSite& asker) {
-  const std::string_view file = asker.file, base = file.substr(file.rfind('/') + 1), signature = asker.function;
+// "softmax (ops/rows/softmax.cu:30)", or "softmax: forward (ops/rows/softmax.cu:30)" if the function's name differs from the file's,
+// because a file has the name of its op.
+std::string name_of(const CallSite& caller) {
+  const std::string_view file = caller.file, base = file.substr(file.rfind('/') + 1), signature = caller.function;
   const std::string_view function = signature.substr(0, signature.find('<'));  // without template arguments
   std::string name(base.substr(0, base.find('.')));
   if (function != name && function != "operator()") name += ": " + std::string(function);
-  return format_message("{} ({}:{})", {name, file, asker.line});
+  return format_message("{} ({}:{})", {name, file, caller.line});
 }
 
 }  // namespace
 
 RequestWatch::RequestWatch(Device on, OnBlock call) : device(on), on_block(std::move(call)) {
-  if (watch) fail("request watch: one is alive");
+  if (watch) fail("request watch: another one is alive");
   watch = this;
 }
 RequestWatch::~RequestWatch() { watch = nullptr; }
@@ -90,11 +93,11 @@ void reset_peak(Device device) { account_of(device).peak = account_of(device).cu
 
 void set_allocator(Device device, Allocator* allocator) { account_of(device).allocator.store(allocator, std::memory_order_release); }
 
-Storage* allocate_storage(int64_t bytes, Device device, CallSite asker) {
+Storage* allocate_storage(int64_t bytes, Device device, CallSite caller) {
   const bool is_dry = dry_run_state::takes(device);
   void* data = is_dry ? dry_run_state::addresses(bytes) : allocator_of(device).allocate(bytes);
   Account& account = account_of(device);
-  if (!data && bytes > 0) fail("{}", {out_of_memory(bytes, device, asker)});
+  if (!data && bytes > 0) fail("{}", {out_of_memory(bytes, device, caller)});
   if (watch && watch->device == device) watch->on_block(data, bytes);
   const int64_t now = account.current += bytes;
   int64_t peak = account.peak.load();
@@ -112,10 +115,9 @@ void release_storage(Storage* storage) {
 }
 
 HeldBytes held_on(Device device) {
-  std::vector<std::pair<const Storage*, HeldFor>>
-      held;  // sorting is faster than a map, and ricci-plan calls this for each tensor of a step
+  std::vector<std::pair<const Storage*, HeldFor>> held;  // sorted, because that is faster than a map: ricci-plan calls this very often
   for (const MemoryHolder* holder : holders()) {
-    holder->each_held([&](const Tensor& t, HeldFor use) {
+    holder->each_tensor([&](const Tensor& t, HeldFor use) {
       if (t && t.device() == device) held.emplace_back(t.storage(), use);
     });
   }
@@ -124,7 +126,7 @@ HeldBytes held_on(Device device) {
   int64_t known = 0;
   const Storage* last = nullptr;
   for (const auto& [storage, use] : held) {
-    if (storage == std::exchange(last, storage)) continue;  // held for several uses: the first counts
+    if (storage == std::exchange(last, storage)) continue;  // only its first use counts
     bytes[static_cast<size_t>(use)] += storage->bytes;
     known += storage->bytes;
   }
@@ -151,15 +153,55 @@ std::string show_bytes(int64_t bytes) {
   return format_message("{:.1f} {}", {size, units[unit]});
 }
 
-std::string out_of_memory(int64_t bytes, Device device, const CallSite& asker) {
-  std::string doing;
+std::string out_of_memory(int64_t bytes, Device device, const CallSite& caller) {
+  std::string work;
   for (const MemoryHolder* holder : holders())
-    if (const std::string now = holder->doing(); !now.empty()) doing = ", " + now + ",";
+    if (const std::string now = holder->current_work(); !now.empty()) work = ", " + now + ",";
   std::string room = allocator_of(device).room();
   if (!room.empty()) room = "; " + room;
   const std::string exactly = bytes < 1024 ? "" : format_message(" ({} bytes)", {bytes});
   return format_message("out of memory on {}: {}{} asked for {}{}{}; held: {}",
-      {name_of(device), name_of(asker), doing, show_bytes(bytes), exactly, room, list_of(held_on(device))});
+      {name_of(device), name_of(caller), work, show_bytes(bytes), exactly, room, list_of(held_on(device))});
 }
+
+// ---- Dry runs
+
+bool dry_run_state::alive = false;
+thread_local int64_t dry_run_state::threads = 1;
+
+namespace {
+
+Device dry_device = Device::cpu;
+ArenaCounter arena;  // for the newest dry run
+
+}  // namespace
+
+bool dry_run_state::takes(Device device) { return alive && device == dry_device; }
+
+int64_t dry_run_state::count(int64_t bytes) { return arena.allocate(bytes); }
+
+// Addresses without memory: pages get memory when they are touched, and a dry run hardly touches any.
+void* dry_run_state::addresses(int64_t bytes) {
+  const auto size = static_cast<size_t>(bytes + 1);  // 0 bytes cannot be mapped
+  void* const block = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return block == MAP_FAILED ? nullptr : block;
+}
+
+void dry_run_state::release(void* addresses, int64_t bytes, int64_t counted) {
+  arena.release(bytes, counted);
+  if (addresses) ::munmap(addresses, static_cast<size_t>(bytes + 1));
+}
+
+DryRun::DryRun(Device device) {
+  if (is_dry_run()) fail("dry run: another one is alive");
+  if (device == Device::cuda) fail("dry run: expected cpu or cuda_emulated (its kernels need the same memory as on cuda), got cuda");
+  dry_device = device;
+  arena = {};
+  dry_run_state::alive = true;
+}
+
+DryRun::~DryRun() { dry_run_state::alive = false; }
+
+int64_t DryRun::arena_bytes() const { return arena.touched(); }
 
 }  // namespace ricci

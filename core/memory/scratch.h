@@ -1,5 +1,5 @@
-// Working memory of one chunk of a parallel loop on the CPU. It comes from the allocator of tensors and is not counted among them: the
-// number of chunks that run at one time differs from run to run, and the numbers of memory_use must not.
+// Working memory of one chunk of a parallel loop on the CPU. It comes from the allocator of tensors but is not counted as one, because the
+// number of chunks that run at the same time differs from run to run, and the numbers of memory_use must not.
 //   parallel_for_with_scratch(n, grain, [&](int64_t begin, int64_t end) {
 //     const Scratch<float> row(width);
 //     ... row.data()[i] ...
@@ -16,7 +16,7 @@
 
 namespace ricci {
 
-// parallel_for of chunks that make Scratch at their beginning. A dry run calls the body for no element, so that this is counted.
+// A parallel_for for chunks that begin with their Scratch. A dry run calls the body for no element, only to count the Scratch.
 template <class Body> void parallel_for_with_scratch(int64_t n, int64_t grain, const Body& body) {
   if (!is_dry_run()) return parallel_for(n, grain, body);
   dry_run_state::threads = std::min<int64_t>(thread_count(), (n + grain - 1) / grain);
@@ -25,7 +25,7 @@ template <class Body> void parallel_for_with_scratch(int64_t n, int64_t grain, c
 
 template <class T> class Scratch {
  public:
-  // Error: no memory left. The values are not set. In a dry run there are none.
+  // The values are not set, and a dry run has none. Error: no memory left.
   explicit Scratch(int64_t size) : bytes_(size * static_cast<int64_t>(sizeof(T))) {
     const int64_t counted = is_dry_run() ? dry_run_state::threads : 0;
     for (int64_t i = 0; i < counted; ++i) counted_.push_back(dry_run_state::count(bytes_));
@@ -44,7 +44,7 @@ template <class T> class Scratch {
  private:
   int64_t bytes_;
   void* data_ = nullptr;
-  std::vector<int64_t> counted_ = {};  // in a dry run: a block for each thread that would be at work
+  std::vector<int64_t> counted_ = {};  // in a dry run: a block for each thread that would work
 };
 
 }  // namespace ricci

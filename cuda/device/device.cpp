@@ -1,3 +1,5 @@
+// Devices, and the few functions that need no kernel of their own. A GPU is looked for on first use, because a program on the CPU must not
+// wait for a driver.
 #include "cuda/device/device.h"
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "core/memory/dry_run.h"
 #include "core/random.h"
 #include "cuda/device/device_memory.h"
-#include "cuda/device/gpus.h"
 #include "cuda/device/graph.h"
 #include "cuda/launch.h"
 #include "cuda/verbs/arithmetic.h"
@@ -40,7 +41,7 @@ const Cuda& cuda() {
   return c;
 }
 
-// A tensor may be the first thing a program makes on the emulated device.
+// Registered before main(), because a tensor can be the first thing that a program makes on the emulated device.
 [[maybe_unused]] const bool emulator_registered = (set_allocator(Device::cuda_emulated, &emulated_memory()), true);
 
 void not_recorded(const char* what) {
@@ -103,7 +104,7 @@ void synchronize(Device device) {
   device_memory(device).synchronize();
 }
 
-// Within the CPU's memory: one thread alone does not reach its bandwidth.
+// Within the memory of the CPU, by all threads, because one thread does not reach its bandwidth.
 static void copy_here(char* target, const char* source, int64_t bytes) {
   constexpr int64_t grain = int64_t{1} << 20;
   parallel_for(
@@ -145,9 +146,9 @@ Tensor to(const Tensor& t, Device device) {
   return moved;
 }
 
-Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite asker) {
+Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite caller) {
   require(device);
-  Tensor t(shape, dtype, device, asker);
+  Tensor t(shape, dtype, device, caller);
   if (t.bytes() == 0 || is_dry_run()) return t;
   if (device == Device::cpu) std::memset(t.raw(), 0, static_cast<size_t>(t.bytes()));
   else device_memory(device).fill_zero(t.raw(), t.bytes());
@@ -155,7 +156,7 @@ Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite asker) {
 }
 
 Tensor randn(const Shape& shape, uint64_t seed, Dtype dtype, Device device) {
-  if (dtype == Dtype::i64) fail("randn: {} is no floating-point dtype, expected {}", {name_of(dtype), kFloatingDtypes});
+  if (dtype == Dtype::i64) fail("randn: dtype {} is not a floating-point dtype, expected {}", {name_of(dtype), kFloatingDtypes});
   const Tensor values(shape, Dtype::f64);
   fill_normal(values.data<double>(), values.size(), 0.0, 1.0, Philox{seed, 0});
   return to(convert(values, dtype), device);

@@ -1,4 +1,5 @@
-// The services of a device to the tensors on it. One implementation each for cuda (built where the toolkit is) and the emulator.
+// The services of a device for its tensors: memory, copies, streams and graphs. There is one class for the emulator and one for cuda,
+// because only builds with the toolkit have the second (cuda/toolkit/cuda_memory.cpp).
 #pragma once
 #include <string>
 
@@ -10,25 +11,23 @@ namespace ricci {
 class DeviceMemory : public Allocator {
  public:
   virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;   // the host memory can be overwritten at once
-  virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until it is there
+  virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until the copy is done
   virtual void copy_within(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;              // waits for all streams
-  virtual void trim() = 0;                     // waits, and gives back to the system what is held for later requests
-  virtual int64_t reserved_bytes() const = 0;  // held from the system by now, for tensors and for later requests
-  virtual int64_t shared_bytes() const = 0;    // that one thread block can have at most
-  virtual int64_t total_bytes() const = 0;     // the device has, used or not
-  virtual bool has_wgmma() const = 0;          // kernels may use the words wgmma_* of cuda/ptx.h
+  virtual void trim() = 0;                     // waits, and returns memory held for later requests to the system
+  virtual int64_t reserved_bytes() const = 0;  // taken from the system so far, for tensors and for later requests
+  virtual int64_t shared_bytes() const = 0;    // at most, for one thread block
+  virtual int64_t total_bytes() const = 0;     // used or not
+  virtual bool has_wgmma() const = 0;          // kernels can use the functions wgmma_* of cuda/ptx.h
 
-  // Streams, as cuda/device/stream.h describes them. A null pointer is the main one.
+  // Streams, as cuda/device/stream.h describes them. A null pointer is the main stream.
   virtual void* make_stream() = 0;
   virtual void end_stream(void* stream) = 0;
   virtual void* use_stream(void* stream) = 0;  // for the calling OS thread; returns the one before
   virtual void wait_for(void* stream, void* other) = 0;
   virtual void synchronize(void* stream) = 0;
-  virtual bool has_run(void* stream) = 0;  // all that was put on it by now
-
-  // Graphs, as cuda/device/graph.h describes them. Between begin and end, or drop, what this OS thread puts on its current stream
+  // Graphs, as cuda/device/graph.h describes them. Between begin and end, or drop, work that this OS thread puts on its current stream
   // is recorded and does not run.
   virtual void begin_recording() = 0;
   virtual void* end_recording() = 0;  // the graph
@@ -40,7 +39,8 @@ class DeviceMemory : public Allocator {
 DeviceMemory& device_memory(Device device);  // for cuda or cuda_emulated. Error: not available
 DeviceMemory& emulated_memory();
 
-// Built by nvcc. Number `index` of the GPUs, modulo their number. Null when there is no usable GPU; then `why` is the reason in one line.
+// In builds with the toolkit: number `index` of the GPUs, modulo their number. If no GPU is usable it returns null, and `why` is the reason
+// in one line.
 DeviceMemory* find_cuda(int index, const char** why);
 std::string cuda_gpu_in_use();
 

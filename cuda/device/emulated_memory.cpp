@@ -5,7 +5,8 @@
 namespace ricci {
 namespace {
 
-// Copies from and to the CPU wait for the current stream; everything else takes its place in it.
+// The memory and streams of cuda_emulated. Copies from and to the CPU wait for the current stream; all other work is queued in it, as on a
+// GPU, because a forgotten wait would not show otherwise.
 class EmulatedMemory final : public DeviceMemory {
  public:
   void* allocate(int64_t bytes) override {
@@ -30,7 +31,7 @@ class EmulatedMemory final : public DeviceMemory {
   void synchronize() override { emu::synchronize(); }
   void trim() override { emu::synchronize(); }
   int64_t reserved_bytes() const override { return 0; }        // nothing is held for later
-  int64_t shared_bytes() const override { return 227 << 10; }  // as compute capability 9.0
+  int64_t shared_bytes() const override { return 227 << 10; }  // like compute capability 9.0
   int64_t total_bytes() const override { return int64_t{80} << 30; }
   bool has_wgmma() const override { return emu::options().wgmma; }
 
@@ -43,11 +44,6 @@ class EmulatedMemory final : public DeviceMemory {
   }
   void wait_for(void* stream, void* other) override { emu::wait_for(stream_of(stream), stream_of(other)); }
   void synchronize(void* stream) override { emu::synchronize(stream_of(stream)); }
-  bool has_run(void* stream) override {
-    emu::synchronize(stream_of(stream));
-    return true;
-  }
-
   void begin_recording() override { emu::begin_recording(); }
   void* end_recording() override { return new emu::Recorded(emu::end_recording()); }
   void drop_recording() override { emu::end_recording(); }

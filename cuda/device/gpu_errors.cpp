@@ -1,3 +1,4 @@
+// The texts of gpu_errors.h. Numbers of cudaError_t are written out, because this file is also built without the header of the toolkit.
 #include "cuda/device/gpu_errors.h"
 
 #include <algorithm>
@@ -8,14 +9,14 @@
 namespace ricci {
 namespace {
 
-// cudaError_t, whose numbers are part of the driver's interface.
+// cudaError_t. Its numbers are part of the driver's interface.
 enum : int {
   kInsufficientDriver = 35,
   kNoDevice = 100,
   kNoKernelImage = 209,
 };
 
-// Errors of a kernel that ran into something: illegal address 700, time-out 702, assert 710, hardware stack 714, illegal
+// Errors of a running kernel: illegal address 700, time-out 702, assert 710, hardware stack 714, illegal
 // instruction 715, misaligned address 716, address space 717, program counter 718, launch failure 719.
 bool left_by_a_kernel(int error) { return error == 700 || error == 702 || error == 710 || (error >= 714 && error <= 719); }
 
@@ -60,7 +61,7 @@ bool has_code_for(std::string_view architectures, int major, int minor) {
 
 bool can_use_wgmma(std::string_view architectures, int major, int minor) {
   const bool for_90a = has_code_for(architectures, major, minor) && architectures.find("90a") != std::string_view::npos;
-  const std::string words = " " + std::string(architectures) + " ";  // beside code for 90, which the driver may take instead
+  const std::string words = " " + std::string(architectures) + " ";  // next to code for 90, because the driver can take that instead
   return for_90a && major == 9 && minor == 0 && words.find(" 90 ") == std::string::npos && words.find(" 90-real ") == std::string::npos;
 }
 

@@ -1,20 +1,20 @@
-// The program's words when the GPU cannot be used or fails, one line each. No header of the toolkit is needed here, so
-// every build has these lines and tests them; cuda/toolkit asks the runtime and passes its answers on.
+// The messages when the GPU cannot be used or fails, one line each. They need no header of the toolkit, because every build should test
+// them: cuda/toolkit asks the CUDA runtime and passes its answers to these functions.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace ricci {
 
-// The findings of a first look at the machine. Numbers are the runtime's: versions as 1000 major + 10 minor, error as cudaError_t (0
-// without an error) with its text.
+// The answers of the CUDA runtime about this machine: versions as 1000 major + 10 minor, error as cudaError_t (0 without an error) with
+// its text.
 struct GpuFound {
   int error = 0;
   std::string_view error_text = "";
   int driver = 0;   // highest CUDA version that the installed driver supports; 0 without a driver
   int runtime = 0;  // that this binary was built with
   int devices = 0;
-  std::string_view visible = {};        // CUDA_VISIBLE_DEVICES, when it is set, be it to nothing
+  std::string_view visible = {};        // CUDA_VISIBLE_DEVICES, if it is set, even to an empty text
   std::string_view name = "";           // the GPU's, as are the next three
   int major = 0, minor = 0;             // compute capability
   bool memory_pools = true;             // stream-ordered allocation
@@ -24,15 +24,15 @@ struct GpuFound {
 // Why the GPU cannot be used, in one line; empty when it can.
 std::string why_no_gpu(const GpuFound& found);
 
-// True where code for these architectures ("80-real 90-virtual 90a") runs on a GPU of that compute capability. Machine code
-// runs on later minor versions of its major, PTX on everything later, and code of an "a" only there; words that are no
-// number (native, all) are taken to fit.
+// True if code for these architectures ("80-real 90-virtual 90a") runs on a GPU of that compute capability. Machine code runs on later
+// minor versions of its major version, PTX on everything later, and code for an "a" only on that version. Other words (native, all) count
+// as fitting.
 bool has_code_for(std::string_view architectures, int major, int minor);
-// True where that GPU can only run the code of the binary that was compiled for it with wgmma: compute capability 9.0, architecture 90a.
+// True if the GPU can run wgmma and this binary has code with it: compute capability 9.0 and architecture 90a.
 bool can_use_wgmma(std::string_view architectures, int major, int minor);
 
 // The line about a call that failed: "copy from the GPU: an illegal memory access was encountered ...". An error of a kernel shows at a
-// later call: then the line explains how to find the kernel, unless `waited` (RICCI_SYNC=1) already makes the error show at its launch.
+// later call, so the line then explains how to find the kernel, unless `waited` (RICCI_SYNC=1) already makes the error show at its launch.
 std::string gpu_failure(std::string_view what, int error, std::string_view error_text, bool waited);
 
 }  // namespace ricci

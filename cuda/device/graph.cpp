@@ -1,3 +1,5 @@
+// Recording needs memory at fixed addresses. measure() runs the work and plays its allocations on an OffsetHeap; record() serves them from
+// one block at these offsets.
 #include "cuda/device/graph.h"
 
 #include <algorithm>
@@ -22,7 +24,7 @@ struct Block {
   char* data;
   int64_t bytes;
   OffsetHeap heap = {};
-  bool owned = true;  // the graph still is
+  bool owned = true;  // the graph still exists
 
   bool contains(const void* p) const { return p >= data && p < data + bytes; }
 };
@@ -30,15 +32,15 @@ struct Block {
 // The work between begin and end of measure() or record().
 struct Session {
   Device device;
-  Block* block;                                          // record()'s; null while measuring
-  OffsetHeap* plan = nullptr;                            // measure()'s
-  std::map<void*, int64_t> offset = {};                  // where what was allocated since would be
-  std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed when recording is over
+  Block* block;  // null while measuring
+  OffsetHeap* plan = nullptr;
+  std::map<void*, int64_t> offset = {};                  // the places of tensors allocated since
+  std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed after the recording
 };
 
 thread_local Session* session = nullptr;
 
-// Replaces, from the first graph on, the allocator that the device had until then, which it passes other requests to.
+// The allocator of a device from its first graph on. It passes all other requests to the allocator before it.
 class GraphMemory final : public Allocator {
  public:
   explicit GraphMemory(Device device) : device_(device), base_(allocator_of(device)) { set_allocator(device, this); }
@@ -134,7 +136,7 @@ class Within {
   Session* outer_;
 };
 
-// The graph of what `work` launches.
+// Records the launches of `work`.
 void* recorded(DeviceMemory& memory, const std::function<void()>& work) {
   memory.begin_recording();
   try {
@@ -165,10 +167,10 @@ void Graph::measure(const std::function<void()>& work) {
 
 void Graph::record(const std::function<void()>& work) {
   if (!measured_) fail("graph: measure() comes before record()");
-  if (graph_) fail("graph: something is recorded already");
+  if (graph_) fail("graph: it is recorded already");
   if (session) fail("graph: recorded inside another");
   GraphMemory& memory = graph_memory(device_);
-  device_memory(device_).trim();  // the pool holds the same bytes in pieces, which are too small for one block
+  device_memory(device_).trim();  // because the pool holds the same bytes in pieces too small for one block
   Block* const block = memory.add(plan_.extent());
   if (!block) fail("graph: out of memory on {}: {} asked for", {name_of(device_), show_bytes(plan_.extent())});
   block_ = std::shared_ptr<void>(block, [&memory](void* b) { memory.give_up(static_cast<Block*>(b)); });

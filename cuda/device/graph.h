@@ -1,14 +1,15 @@
-// A CUDA graph: launches that are recorded once and then put on the stream in one call, for work of many short kernels.
+// A CUDA graph: launches are recorded once and then put on the stream in one call, because launching many short kernels one by one takes
+// longer than they run.
 //   Graph graph(device);
-//   graph.measure(work);       runs it, and notes what memory it asks for
-//   graph.record(work);        notes down its launches, which do not run
+//   graph.measure(work);       runs the work and counts the memory that it asks for
+//   graph.record(work);        records its launches without running them
 //   graph.launch();            runs them, as often as you like
-// A launch repeats every address and every number that a kernel was given. So the work must do the same each time: what
-// differs is in tensors that were made before, which are overwritten between launches. Tensors made by record() are in one block that the
-// graph owns, at places that measure() has found, and hold what the last launch wrote; nothing else of the program can get that memory.
-// Ordinary stream-ordered allocations were not recorded instead: their memory belongs to the graph's launches, and tensors that outlive a
-// launch would be freed twice.
-// Run the work once before measure(): what is loaded and allocated on first use must not be part of it.
+// A launch repeats every address and every number that a kernel was given. So the work must do the same each time: inputs that change are
+// tensors made before, and you overwrite them between launches. Tensors made by record() are in one block that the graph owns, at places
+// that measure() has found. They hold the values of the last launch, and nothing else in the program can get that memory.
+// Stream-ordered allocations are not recorded, because their memory would belong to the graph's launches, and tensors that outlive a launch
+// would be freed twice.
+// Run the work once before measure(), because things that are loaded or allocated on first use must not be part of it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,8 +20,8 @@
 
 namespace ricci {
 
-// Places in one block of memory: where a tensor is when the same tensors come and go in the same order every time. These are only numbers:
-// the block itself belongs to the caller.
+// Places of tensors in one block of memory. If tensors are made and freed in the same order again, they get the same places. These are only
+// numbers: the block itself belongs to the caller.
 class OffsetHeap {
  public:
   static constexpr int64_t kAlign = 512;  // bytes, as for cudaMalloc
@@ -40,13 +41,13 @@ class OffsetHeap {
 class Graph {
  public:
   explicit Graph(Device device);  // error: the cpu has no graphs, device not available
-  ~Graph();                       // its block goes when the last tensor in it does
+  ~Graph();                       // its block is freed with the last tensor in it
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   void measure(const std::function<void()>& work);
-  // Errors: nothing was measured, something is recorded already, the work reads or writes on the CPU, or asks for more
-  // memory than it did then. After an error nothing is recorded.
+  // Errors: nothing was measured, the graph is recorded already, the work reads or writes on the CPU, or it asks for more memory than
+  // measured. After an error nothing is recorded.
   void record(const std::function<void()>& work);
   // On the current stream. Error: nothing is recorded.
   void launch() const;

@@ -1,3 +1,4 @@
+// Streams, as handles that the device gives out, because a stream of CUDA and one of the emulator have no type in common.
 #include "cuda/device/stream.h"
 
 #include "core/error.h"
@@ -27,13 +28,11 @@ const Stream& Stream::main(Device device) {
 }
 
 void Stream::wait_for(const Stream& other) const {
-  if (device_ != other.device_) fail("stream: one of {} cannot wait for one of {}", {name_of(device_), name_of(other.device_)});
+  if (device_ != other.device_) fail("stream: a stream of {} cannot wait for a stream of {}", {name_of(device_), name_of(other.device_)});
   device_memory(device_).wait_for(handle_, other.handle_);
 }
 
 void Stream::synchronize() const { device_memory(device_).synchronize(handle_); }
-
-bool Stream::has_come_here() const { return device_memory(device_).has_run(handle_); }
 
 OnStream::OnStream(const Stream& stream) : device_(stream.device_), before_(device_memory(device_).use_stream(stream.handle_)) {}
 OnStream::~OnStream() { device_memory(device_).use_stream(before_); }

@@ -1,5 +1,4 @@
-// Runs one thread block: its threads are fibers of one OS thread. A fiber runs until it has to wait at a barrier or a
-// warp collective and then hands over to another lane of its warp, or to the scheduler, which goes on with another warp.
+// One thread block and its threads, as fibers of one OS thread. block.cpp explains how they run.
 #pragma once
 #include <array>
 #include <exception>
@@ -17,11 +16,11 @@ namespace emu {
 
 inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
 
-// ThreadSanitizer takes a fiber for a thread, and one thread cannot race with itself: neighbouring blocks use different
-// fibers. A stack used by several fibers would look like a race, so there each fiber keeps its own.
+// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so neighbouring blocks use different fibers. A stack that
+// multiple fibers use would look like a race, so each fiber keeps its own stack then.
 inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
 
-// The asynchronous copies of one CUDA thread: they arrive when it waits for them, not before.
+// The asynchronous copies of one CUDA thread. They arrive when it waits for them and not before, because they can be that late on a GPU.
 class AsyncCopies {
  public:
   void begin(void* target, const void* source, size_t bytes, size_t source_bytes, Loc loc);
@@ -40,18 +39,18 @@ class AsyncCopies {
     void* target;
     const void* source;
     size_t bytes, source_bytes;
-    unsigned group;  // how many were closed before it
+    unsigned group;  // the number of groups closed before it
     Loc loc;
   };
   void arrive(unsigned groups);  // the first `groups` of them
-  std::vector<Copy> copies_;     // in the order in which they were begun
+  std::vector<Copy> copies_;     // in the order of their starts
   unsigned groups_ = 0;          // closed
 };
 
 struct alignas(64) Thread {
   uint3 index{};
   unsigned barriers = 0, warp_barriers = 0;
-  Loc barrier{};           // where it waits or last waited
+  Loc barrier{};           // its last barrier
   Fiber* fiber = nullptr;  // null before the first and after the last instruction
   Fiber fibers[kFibersPerThread];
   AsyncCopies copies;
@@ -59,7 +58,7 @@ struct alignas(64) Thread {
   void* landing = nullptr;  // sparse.h
 };
 
-// A lane writes this down when it arrives at a collective.
+// The record of a lane that has arrived at a collective.
 struct Arrival {
   const char* name;
   Resolve resolve;
@@ -75,7 +74,7 @@ struct Warp {
   void* payloads[kLanes];
 };
 
-// For ThreadSanitizer, what barriers order. Two in turn, so that a thread that hurries ahead to the next barrier orders nothing yet.
+// Tags of ThreadSanitizer for barriers. Two take turns, because a thread that is already at the next barrier must not order anything yet.
 struct OrderTags {
   char barrier[2];
   char warp[kMaxThreads / kLanes][2];
@@ -87,8 +86,8 @@ struct DeviceRange {
   uintptr_t begin = 0, end = 0;
   bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
 };
-DeviceRange allocation_around(uintptr_t address);   // empty if there is none
-DeviceRange nearest_allocation(uintptr_t address);  // empty if there is no device memory
+DeviceRange allocation_around(uintptr_t address);   // empty without one
+DeviceRange nearest_allocation(uintptr_t address);  // empty without device memory
 
 class Block {
  public:
@@ -102,13 +101,13 @@ class Block {
   void end_launch();
   std::exception_ptr error;
 
-  // Between the two, the first thread to change that byte is found: its name, or empty.
+  // Between the two calls, finds the first thread that changes that byte. Returns its name, or an empty text.
   void watch(const unsigned char* byte);
   std::string stop_watching();
   bool found_writer() const { return !writer_.empty(); }
 
   // Called by the running CUDA thread.
-  int barrier(bool predicate, Loc loc);
+  void barrier(Loc loc);
   void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc, bool aligned = false);
   void warp_barrier(unsigned mask, Loc loc);
   void poll();
@@ -125,12 +124,12 @@ class Block {
   void fence_proxy_async() { proxy_.fence(warp_->index * kLanes + lane_, live_, shared_); }
   void copies_arrived() { proxy_.written(warp_->index * kLanes + lane_); }
   void* landing() { return thread().landing; }
-  bool in_device_memory(const void* p, size_t bytes);  // wholly, in one allocation
+  bool in_device_memory(const void* p, size_t bytes);  // all of it in one allocation
   const Launch& launch() const { return *launch_; }
   std::string running_thread() const;  // "thread 3 of block 7"
 
  private:
-  struct Abandon {};  // thrown through the other threads of a block in which one failed
+  struct Abandon {};  // unwinds the other threads of a block after one has failed
   static void entry();
   void run_threads();
   bool run_thread();
@@ -139,6 +138,7 @@ class Block {
 
   Thread& thread() { return threads_[warp_->index * kLanes + lane_]; }
   void enter(Warp& warp, unsigned lane);
+  void take_fiber(Thread& t);
   void resume(Warp& warp, unsigned lane);
   void yield();
   unsigned pick(const Warp& warp);
@@ -176,21 +176,20 @@ class Block {
   Warp* warp_ = nullptr;  // the running thread is this lane of this warp
   unsigned lane_ = 0;
   Fiber scheduler_;
-  Fiber* last_fiber_ = nullptr;  // the one of the thread that returned last
+  Fiber* last_fiber_ = nullptr;  // the last thread that returned ran on it
   Stacks stacks_;
   std::array<Warp, kMaxThreads / kLanes> warps_;
   std::unique_ptr<Thread[]> threads_;
   unsigned live_ = 0, arrived_ = 0;  // threads that have not returned; that wait at the barrier
-  int votes_ = 0, barrier_result_ = 0;
-  Loc barrier_at_{};  // where the first thread waits
+  Loc barrier_at_{};                 // the place of the first thread
   bool barriers_differ_ = false;
   bool unwinding_ = false;
-  uint64_t steps_ = 0;  // barriers, collectives and returns: what is not polling
+  uint64_t steps_ = 0;  // barriers, collectives and returns, but not polls
   uint64_t random_ = 1;
   const unsigned char* watched_ = nullptr;
   unsigned char watched_value_ = 0;
   std::string writer_;
-  unsigned turn_ = 0;  // which of its fibers each thread uses
+  unsigned turn_ = 0;  // the index of the fiber that each thread uses
   SharedMemory shared_;
   Warpgroups warpgroups_;
   AsyncProxy proxy_;
@@ -203,34 +202,36 @@ class Block {
 extern constinit thread_local Block* current_block;
 
 std::string describe(Loc loc);
-std::string position(uint3 index, dim3 size);  // "7", or "(7, 0, 1)" in more than one dimension
+bool same_place(Loc a, Loc b);
+std::string ranges(const std::vector<unsigned>& numbers);  // "0-31, 40, 42" of ascending numbers, at most six ranges
+std::string position(uint3 index, dim3 size);              // "7", or "(7, 0, 1)" in more than one dimension
 
-// While a launch runs, kernels may touch device memory.
+// While a launch runs, kernels have access to device memory.
 void show_device_memory();
 void hide_device_memory();
 
 void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
 
-bool is_device_memory(uintptr_t address);  // true if it is in an allocation, or just beside one
+bool is_device_memory(uintptr_t address);  // true if it is in an allocation or in its red zones
 
-// Device memory that was released but may still be in use by mistake: NaN until it is given back.
+// Device memory that was released but could still be in use by mistake: it is filled with NaN until it is given back.
 struct Retired {
-  unsigned char *front, *data;  // front: with the red zone before; sparse memory is zero and is not searched for writes
+  unsigned char *front, *data;  // front: the red zone before data; sparse memory is zero and is not searched for writes
   bool is_sparse;
   size_t bytes, all_bytes;
 };
 Retired retire(void* device);
-size_t give_back(const Retired& memory);  // the first byte that was written since; its size when none was
+size_t give_back(const Retired& memory);  // the first byte that was written since; its size if none was
 
 void check_launch(const Launch& launch);                                       // sizes
-void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // pointers to memory that is not the device's
+void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // refuses pointers to memory of the CPU
 
-// A write past the end of an allocation of `bytes` bytes; the pointer is null when there was none.
+// A write past the end of an allocation of `bytes` bytes; the pointer is null without one.
 struct DeviceDamage {
   unsigned char* byte = nullptr;
   ptrdiff_t offset = 0;
   size_t bytes = 0;
 };
-DeviceDamage repair_device_memory();  // what the red zones show, one allocation at a time
+DeviceDamage repair_device_memory();  // finds and repairs one damaged red zone
 
 }  // namespace emu

@@ -1,3 +1,5 @@
+// A switch between fibers in assembly, because the portable ucontext also saves the signal mask, by a call of the operating system, and is
+// about 20 times slower.
 #include "cuda/emulator/fiber.h"
 
 #include <sys/mman.h>
@@ -6,7 +8,7 @@
 
 #include "core/error.h"
 
-// A function that starts in one fiber and returns in another must not report its entry and its exit to ThreadSanitizer.
+// For functions that start in one fiber and return in another: they must not report entry and exit to ThreadSanitizer.
 #if RICCI_TSAN
 #define ACROSS_FIBERS __attribute__((no_sanitize_thread, noinline))
 #else
@@ -14,9 +16,8 @@
 #endif
 
 #ifndef RICCI_EMULATOR_UCONTEXT
-// Saves the registers that a function must preserve on the old stack and restores them from the new one, where
-// `first_frame` puts what a fiber begins with: zeros, and the function to begin with where the switch returns to.
-#ifdef __x86_64__
+// Saves the registers that a function must preserve on the old stack, and restores them from the new one. For a new fiber `first_frame`
+// puts zeros there, and the address of its first function as the return address.
 asm(R"(
   .text
   .globl ricci_emulator_switch
@@ -39,43 +40,7 @@ ricci_emulator_switch:
   ret
   .size ricci_emulator_switch, .-ricci_emulator_switch
 )");
-constexpr size_t kSavedWords = 8, kReturnWord = 6;  // above it a null return address, which also aligns the stack as a call does
-#else
-asm(R"(
-  .text
-  .globl ricci_emulator_switch
-  .type ricci_emulator_switch, %function
-ricci_emulator_switch:
-  sub sp, sp, #160
-  stp x19, x20, [sp]
-  stp x21, x22, [sp, #16]
-  stp x23, x24, [sp, #32]
-  stp x25, x26, [sp, #48]
-  stp x27, x28, [sp, #64]
-  stp x29, x30, [sp, #80]
-  stp d8, d9, [sp, #96]
-  stp d10, d11, [sp, #112]
-  stp d12, d13, [sp, #128]
-  stp d14, d15, [sp, #144]
-  mov x9, sp
-  str x9, [x0]
-  mov sp, x1
-  ldp x19, x20, [sp]
-  ldp x21, x22, [sp, #16]
-  ldp x23, x24, [sp, #32]
-  ldp x25, x26, [sp, #48]
-  ldp x27, x28, [sp, #64]
-  ldp x29, x30, [sp, #80]
-  ldp d8, d9, [sp, #96]
-  ldp d10, d11, [sp, #112]
-  ldp d12, d13, [sp, #128]
-  ldp d14, d15, [sp, #144]
-  add sp, sp, #160
-  ret
-  .size ricci_emulator_switch, .-ricci_emulator_switch
-)");
-constexpr size_t kSavedWords = 20, kReturnWord = 11;
-#endif
+constexpr size_t kSavedWords = 8, kReturnWord = 6;  // above it a null return address; it also aligns the stack like a call
 
 static void* first_frame(uintptr_t end_of_stack, void (*entry)()) {
   void** top = reinterpret_cast<void**>(end_of_stack & ~uintptr_t{15}) - kSavedWords;
@@ -178,7 +143,7 @@ void Stacks::map() {
   for (size_t i = kStacksPerMap; i-- > 0;) {
     char* guard = first + i * kEach;
     mprotect(guard, kPage, PROT_NONE);
-    // Stacks that all ended at the same place of a page would compete for the same few lines of the cache.
+    // The offsets differ, because stacks that end at the same place of a page would compete for the same few lines of the cache.
     free_.push_back({guard + kPage, kStackBytes, i % 16 * 256});
   }
 }

@@ -1,7 +1,7 @@
-// Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions, on aarch64 26; elsewhere, or
+// Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions; elsewhere, or
 // with -DRICCI_EMULATOR_UCONTEXT, it goes through ucontext (about 20 times slower, the same results).
-// The sanitizers are informed of every switch. To ThreadSanitizer each fiber is a thread, and a switch orders nothing:
-// only barriers and fences do, so it sees races between CUDA threads.
+// The sanitizers are informed of every switch. For ThreadSanitizer each fiber is a thread, and a switch orders nothing, because otherwise
+// it would not see races between CUDA threads: only barriers and fences order.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -21,7 +21,7 @@ extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
 #else
 #define RICCI_TSAN 0
 #endif
-#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(RICCI_EMULATOR_UCONTEXT)
+#if !defined(__x86_64__) && !defined(RICCI_EMULATOR_UCONTEXT)
 #define RICCI_EMULATOR_UCONTEXT
 #endif
 #ifdef RICCI_EMULATOR_UCONTEXT
@@ -38,7 +38,7 @@ struct Stack {
   size_t offset = 0;  // the first frame's distance from the top
 };
 
-// Keeps the emulator's own bookkeeping out of ThreadSanitizer's sight.
+// Hides the emulator's own bookkeeping from ThreadSanitizer.
 class Quiet {
  public:
 #if RICCI_TSAN
@@ -52,7 +52,7 @@ class Quiet {
   Quiet& operator=(const Quiet&) = delete;
 };
 
-// ThreadSanitizer counts as ordered: everything before a release comes before what follows an acquire of that tag.
+// For ThreadSanitizer: everything before a release comes before everything after an acquire of that tag.
 inline void order_release([[maybe_unused]] char* tag) {
 #if RICCI_TSAN
   __tsan_release(tag);
@@ -68,7 +68,7 @@ class Fiber {
 #ifdef RICCI_EMULATOR_UCONTEXT
   ucontext_t context_;
 #else
-  void* stack_pointer_ = nullptr;  // first, beside what a switch reads of its CUDA thread
+  void* stack_pointer_ = nullptr;  // first, because it is then in one cache line with the members of the CUDA thread that a switch reads
 #endif
 
  public:

@@ -1,4 +1,5 @@
-// Launches: options, checks, and the distribution of the blocks over OS threads.
+// Launches: options, checks, and the distribution of the blocks over OS threads. A worker takes the next block when it has finished one,
+// because blocks can differ in time.
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -11,10 +12,65 @@
 #include "core/error.h"
 #include "cuda/emulator/block.h"
 #include "cuda/emulator/memory/isolation.h"
-#include "cuda/emulator/memory/read_only.h"
 #include "cuda/emulator/memory/sparse.h"
 
 namespace emu {
+
+// ---- A block before its threads run
+
+constinit thread_local Block* current_block = nullptr;
+
+Block::Block() : threads_(new Thread[kMaxThreads]), tags_(std::make_unique<OrderTags>()) {
+  for (unsigned w = 0; w < warps_.size(); ++w) warps_[w].index = w;
+}
+
+void Block::begin_launch(const Launch& launch, void (*body)(const void*), const void* kernel) {
+  launch_ = &launch;
+  body_ = body;
+  kernel_ = kernel;
+  error = nullptr;
+  looked_up_ = {};
+  options_ = options();
+  const dim3 size = launch.block;
+  n_threads_ = size.x * size.y * size.z;
+  n_warps_ = (n_threads_ + kLanes - 1) / kLanes;
+  if (size.x != indexed_for_.x || size.y != indexed_for_.y || size.z != indexed_for_.z)
+    for (unsigned i = 0; i < n_threads_; ++i) threads_[i].index = {i % size.x, i / size.x % size.y, i / (size.x * size.y)};
+  indexed_for_ = size;
+  blockDim = size;
+  gridDim = launch.grid;
+  scheduler_.adopt();
+  order_release(&start_tag_);
+  current_block = this;
+}
+
+void Block::end_launch() {
+  current_block = nullptr;
+  order_acquire(&end_tag_);
+}
+
+void Block::start(uint64_t seed) {
+  random_ = (seed + 1) * 0x9e3779b97f4a7c15u | 1;
+  for (unsigned w = 0; w < n_warps_; ++w) {
+    const unsigned lanes = n_threads_ - w * kLanes;
+    warps_[w].live = warps_[w].ready = lanes >= kLanes ? ~0u : (1u << lanes) - 1;
+    warps_[w].waiting = warps_[w].at_barrier = warps_[w].polling = 0;
+  }
+  live_ = n_threads_;
+  arrived_ = 0;
+  turn_ = (turn_ + 1) % kFibersPerThread;
+  if (RICCI_TSAN) {
+    tags_.reset();  // forgets their order, because the barriers of one block order nothing in the next
+    tags_ = std::make_unique<OrderTags>();
+    for (unsigned i = 0; i < n_threads_; ++i) threads_[i].barriers = threads_[i].warp_barriers = 0;
+  }
+  shared_.begin_block(launch_->dynamic_shared_bytes);
+  warpgroups_.begin_block(n_warps_);
+  proxy_.begin_block();
+}
+
+// ---- The launch of all blocks
+
 namespace {
 
 uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t most) {
@@ -36,7 +92,7 @@ Options::Order order_from_environment() {
   ricci::fail("RICCI_EMULATOR_ORDER: expected forward, reverse or random, got '{}'", {text});
 }
 
-// The requests of the variables RICCI_EMULATOR_*; options that are wrong keep their defaults, and a fault names the first.
+// The variables RICCI_EMULATOR_*. If one is invalid, all options keep their defaults, and `fault` is its error.
 struct Environment {
   Options options;
   std::string fault;
@@ -50,7 +106,6 @@ Options options_from_environment() {
   options.lazy = number("RICCI_EMULATOR_LAZY", 0, 0, 1) != 0;
   options.isolate = number("RICCI_EMULATOR_ISOLATE", 0, 0, 1) != 0;
   options.ends = number("RICCI_EMULATOR_ENDS", 0, 0, 1) != 0;
-  options.strict = number("RICCI_EMULATOR_STRICT", 1, 0, 1) != 0;
   return options;
 }
 
@@ -65,7 +120,8 @@ Environment& environment() {
   return read;
 }
 
-// The order of the blocks that run, all or the first and the last: `step` has no factor in common with their count, so each comes once.
+// The order of the running blocks, all or only the first and the last. `step` and their count have no common factor, because then each
+// comes once.
 struct BlockOrder {
   uint64_t blocks, count, start = 0, step = 1;
 
@@ -119,7 +175,7 @@ void run_blocks(Block& block, Work& work) {
   block.end_launch();
 }
 
-// Blocks, with their fibers and stacks, are kept by the OS thread that launches.
+// Blocks with their fibers and stacks. The OS thread that launches keeps them, because making them takes longer than a small kernel.
 Block& kept_block(size_t i) {
   static thread_local std::vector<std::unique_ptr<Block>> blocks;
   while (blocks.size() <= i) blocks.push_back(std::make_unique<Block>());
@@ -137,7 +193,7 @@ void Work::end_isolated_block(uint64_t b) {
   failed = true;
 }
 
-void run_isolated(Work& work, const ReadOnlyLoads& loads) {
+void run_isolated(Work& work) {
   Isolation of_launch;
   isolation = &of_launch;
   isolated = true;
@@ -146,15 +202,12 @@ void run_isolated(Work& work, const ReadOnlyLoads& loads) {
   isolated = false;
   of_launch.end_launch();
   if (!work.race.empty()) throw ricci::Error(work.race);
-  if (!work.failed) loads.check([&](const unsigned char* data, size_t bytes) { return of_launch.was_written(data, bytes); });
 }
 
-void run_on_workers(Work& work, size_t workers, const ReadOnlyLoads& loads) {
+void run_on_workers(Work& work, size_t workers) {
   std::vector<std::jthread> threads;
   for (size_t i = 1; i < workers; ++i) threads.emplace_back([&work, &block = kept_block(i)] { run_blocks(block, work); });
   run_blocks(kept_block(0), work);
-  threads.clear();  // joins them
-  if (!work.failed) loads.check([](const unsigned char*, size_t) { return false; });
 }
 
 // Runs all blocks once more to find the writer of that byte. Returns an empty text if none wrote it this time.
@@ -185,8 +238,9 @@ Options& options() { return environment().options; }
 
 void check_options() {
   if (!environment().fault.empty()) throw ricci::Error(environment().fault);
-  if (options().ends && options().isolate) ricci::fail("emulator: ends and isolate at once: isolated blocks keep a copy of all memory");
-  if (options().ends && (RICCI_ASAN || RICCI_TSAN)) ricci::fail("emulator: ends: not in a build with a sanitizer");
+  if (options().ends && options().isolate)
+    ricci::fail("emulator: the options ends and isolate exclude each other, because isolated blocks keep a copy of all memory");
+  if (options().ends && (RICCI_ASAN || RICCI_TSAN)) ricci::fail("emulator: the option ends does not work in a build with a sanitizer");
 }
 
 void check_launch(const Launch& l) {
@@ -212,10 +266,9 @@ void run(const Launch& launch, void (*body)(const void*), const void* kernel) {
   const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const size_t workers = std::min<uint64_t>(static_cast<uint64_t>(std::max(1, options().workers)), blocks);
   Work work{launch, body, kernel, BlockOrder(blocks, blocks_to_run(launch, blocks), options())};
-  const ReadOnlyLoads loads(launch);
   show_device_memory();
   try {
-    options().isolate&& blocks > 1 ? run_isolated(work, loads) : run_on_workers(work, workers, loads);
+    options().isolate&& blocks > 1 ? run_isolated(work) : run_on_workers(work, workers);
   } catch (...) {
     hide_device_memory();
     throw;

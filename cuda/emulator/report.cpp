@@ -1,7 +1,9 @@
-// The emulator's message about a block that failed: one line that names the kernel, the block and the waiting threads with their lines.
+// The message about a block that failed: one line with the kernel, the block and the waiting threads with their source lines, because that
+// is all one needs to find a barrier that some threads missed.
 #include <bit>
 #include <cstdio>
-#include <map>
+#include <cstring>
+#include <utility>
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
@@ -14,6 +16,8 @@ std::string hex(unsigned mask) {
   std::snprintf(text, sizeof text, "0x%08x", mask);
   return text;
 }
+
+}  // namespace
 
 // "0-31, 40, 42" of ascending numbers, at most six ranges.
 std::string ranges(const std::vector<unsigned>& numbers) {
@@ -29,7 +33,7 @@ std::string ranges(const std::vector<unsigned>& numbers) {
   return text;
 }
 
-}  // namespace
+bool same_place(Loc a, Loc b) { return a.line == b.line && (a.file == b.file || !std::strcmp(a.file, b.file)); }
 
 std::string describe(Loc loc) { return ricci::format_message("{}:{}", {loc.file, loc.line}); }
 
@@ -59,15 +63,6 @@ std::string Block::thread_state(unsigned thread) const {
   return "at " + std::string(arrival.name) + " " + describe(arrival.loc) + " with mask " + hex(arrival.mask);
 }
 
-std::string Block::state() const {
-  std::map<std::string, std::vector<unsigned>> groups;
-  for (unsigned i = 0; i < n_threads_; ++i) groups[thread_state(i)].push_back(i);
-  std::string text;
-  for (const auto& [what, threads] : groups)
-    text += (text.empty() ? "" : "; ") + std::string(threads.size() > 1 ? "threads " : "thread ") + ranges(threads) + " " + what;
-  return text;
-}
-
 void Block::fail_mask(const char* name, unsigned mask, Loc loc) const {
   const std::string where = std::string(name) + " at " + describe(loc) + " with mask " + hex(mask);
   if (!(mask >> lane_ & 1)) fail_thread(where + ": the calling lane " + std::to_string(lane_) + " is not in the mask");
@@ -84,6 +79,47 @@ void Block::check_nobody_waits() const {
 void Block::check_nothing_under_way() {
   if (const Loc* loc = copies().under_way()) fail_thread("returned without waiting for the cp_async at " + describe(*loc));
   if (const Loc* loc = products().under_way()) fail_thread("returned without waiting for the wgmma_bf16 at " + describe(*loc));
+}
+
+void Block::finish(uint64_t seed) {
+  if (const std::string fault = warpgroups_.unfinished(); !fault.empty()) fail(fault);
+  const SharedMemory::Damage damage = shared_.damage();
+  if (!damage.variable) return;
+  const std::string who = find_writer(damage, seed);
+  throw ricci::Error(ricci::format_message("{}{}: {} of {} bytes was written out of bounds, at byte {}{}",
+      {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.position, launched_at()}));
+}
+
+// ---- The thread that wrote out of bounds, found by a second run of the block. That run can take another way, because the first has
+// changed its data.
+
+// Runs the block again and looks at the byte of shared memory whenever a thread stops.
+std::string Block::find_writer(const SharedMemory::Damage& damage, uint64_t seed) {
+  start(seed);
+  watch(shared_.repaired(damage));
+  try {
+    schedule();
+  } catch (const ricci::Error&) {  // the first run found a mistake already
+  }
+  unwind();
+  error = nullptr;
+  return stop_watching();
+}
+
+void Block::watch(const unsigned char* byte) {
+  watched_ = byte;
+  watched_value_ = *byte;
+}
+
+std::string Block::stop_watching() {
+  watched_ = nullptr;
+  return std::exchange(writer_, {});
+}
+
+void Block::look_at_watched_byte() {
+  if (!watched_ || *watched_ == watched_value_) return;
+  writer_ = running_thread();
+  watched_ = nullptr;
 }
 
 }  // namespace emu

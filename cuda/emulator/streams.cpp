@@ -1,3 +1,4 @@
+// Queues of work, one per stream, and one lock for all of them, because a wait for one stream can run work of the others.
 #include "cuda/emulator/streams.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ struct Queue {
 namespace {
 
 struct Streams {
-  std::recursive_mutex mutex;  // held while work runs: work may queue and wait
+  std::recursive_mutex mutex;  // held while work runs; recursive because work can queue and wait
   std::vector<std::shared_ptr<Queue>> queues;
   std::vector<Retired> retired;
   std::exception_ptr error;
@@ -59,7 +60,7 @@ void Streams::run_until(Queue& queue, uint64_t count) {
   while (queue.done < count && !queue.work.empty()) run_one(queue);
 }
 
-// One piece of work after the other, of any stream, until this one is through.
+// Runs work of random streams until the work of this one is done.
 void Streams::run_mixed(Queue& queue) {
   random = (options().seed + 1) * 0x9e3779b97f4a7c15u | 1;
   const uint64_t target = queue.queued();
@@ -74,7 +75,7 @@ void Streams::run_mixed(Queue& queue) {
 
 void Streams::run_in_order(Queue& queue, Options::Order order) {
   if (order == Options::Order::random) return run_mixed(queue);
-  const std::vector<std::shared_ptr<Queue>> all = queues;  // work may make streams
+  const std::vector<std::shared_ptr<Queue>> all = queues;  // a copy, because work can make streams
   if (order == Options::Order::reverse)
     for (auto other = all.rbegin(); other != all.rend(); ++other)
       if (other->get() != &queue) run_until(**other, (*other)->queued());
@@ -85,7 +86,7 @@ bool Streams::idle() const {
   return std::all_of(queues.begin(), queues.end(), [](const auto& queue) { return queue->work.empty(); });
 }
 
-// After a wait: forgets streams that are gone and empty, gives memory back, reports.
+// After a wait: forgets streams that have ended and are empty, frees memory, reports errors.
 void Streams::tidy() {
   std::erase_if(queues, [](const auto& queue) { return queue->work.empty() && queue.use_count() == 1; });
   if (idle())

@@ -1,4 +1,5 @@
-// The implementations that gemm() chooses from. Each computes the whole product. Extents are at least 1, except k, which may be 0.
+// The implementations that gemm() chooses from. Each computes the whole product. Extents are at least 1, but k can be 0. There is more than
+// one because no layout of the work is fast for all shapes: with one row, for example, packing b takes longer than the product.
 #pragma once
 #include "cuda/gemm/gemm.h"
 
@@ -7,8 +8,8 @@ namespace ricci {
 // CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits do not depend on how c is cut.
 void gemm_blocked(const Gemm& g);
 
-// CPU, at most 12 rows of a (bf16: 1): reads b where it is. Returns false, with nothing done, for more rows, or if the terms of b's columns
-// are not neighbours.
+// CPU, at most 12 rows of a (bf16: 1): reads b in place. Returns false and does nothing for more rows, or if the terms of b's columns are
+// not neighbours.
 bool gemm_few_rows(const Gemm& g);
 
 // One matrix of a batch.
@@ -24,9 +25,9 @@ inline Gemm matrix_of(Gemm g, int64_t i) {
 // cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);
 
-// cuda by cuBLASLt, which is loaded when first needed; with the epilogue. Returns false, with nothing done, with RICCI_WITHOUT_CUBLAS=1,
-// or if the library has no algorithm for this product, which is reported once on stderr. Errors: it cannot be loaded
-// (cuda/gemm/cublas/load_cublas.h), a call that fails, with the product. Only in builds with the toolkit.
+// cuda by cuBLASLt, loaded on first use; with the row sums. Returns false and does nothing with RICCI_WITHOUT_CUBLAS=1, or if the library
+// has no algorithm for this product (reported once on stderr). Errors: it cannot be loaded
+// (cuda/gemm/load_cublas.h), a call that fails, with the product. Only in builds with the toolkit.
 bool gemm_cublas(const Gemm& g);
 
 }  // namespace ricci

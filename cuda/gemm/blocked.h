@@ -1,9 +1,13 @@
-// c_mn = sum_k a_mk b_kn on the CPU without a library (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015). c is cut
-// into tasks that share nothing. For a block of terms k at a time, a task multiplies its rows of a by one strip of columns of b after the
-// other, tile by tile; meanwhile the next strip is fetched. A factor is read where it is if a tile can: a copy in panels takes 3 to 15% of
-// a product's time. It is packed if its terms must be transposed or converted, or if its stride puts all lines into the same few sets of
-// the caches. A thread packs all that it needs: lines that another core has in its cache take longer to write than to pack twice.
-// The tasks depend on the number of threads, but the terms of an element are added in the same order for any number.
+// c_mn = sum_k a_mk b_kn on the CPU without a library (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015). The three plain loops
+// are slow because they wait for memory. So the work is cut until the numbers in use fit into the caches:
+//   c                    is cut into tasks that share nothing, for the threads
+//   block of terms k     a task multiplies a few hundred terms at a time
+//   strip of columns     its rows of a by one strip of columns of b after the other; the next strip is fetched meanwhile
+//   tile                 a few rows by a few columns, with all sums in registers (tile.h)
+// A factor is read in place if possible, because a copy in panels takes 3 to 15% of a product's time. It is packed (pack.h) if its terms
+// must be transposed or converted, or if its stride puts all lines into the same few sets of the caches. A thread packs all that it needs,
+// because lines in the cache of another core take longer to write than to pack twice. The tasks depend on the number of threads, but the
+// terms of an element are added in the same order for any number.
 #pragma once
 #include <algorithm>
 
@@ -54,7 +58,7 @@ template <class Isa, class Kind, class C> struct Task {
     strip.count = std::min(strip_columns, b.count - j);
     return strip;
   }
-  // The strip after this one: of the same terms, or the first one of the next terms; nothing past the end.
+  // The strip after this one: of the same terms, or the first of the next terms; nothing past the end.
   HD Ahead ahead_of(const Columns& strip, int64_t j, int64_t from, int64_t ks) const {
     if (const int64_t next = j + strip.count; next < b.count) return b.ahead(next, std::min(strip_columns, b.count - next), from, ks);
     return b.ahead(0, std::min(strip_columns, b.count), from + block_ks, std::clamp<int64_t>(k - from - block_ks, 0, block_ks));
@@ -85,13 +89,13 @@ template <class Isa, class Kind, class C> struct Task {
   }
 };
 
-// The tasks that a matrix c is cut into. Rows are cut first, while a task keeps enough of them, because rows are tokens as a rule, and a
-// core still has in its cache the tokens that it computed in the op before. If b is packed, a task needs more rows, because every task
+// The tasks that a matrix c is cut into. Rows are cut first, while a task keeps enough of them, because rows usually are tokens, and a
+// core still has the tokens of the op before in its cache. If b is packed, a task needs more rows, because every task
 // packs its own columns of b.
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 
-  // A small product is cut once for each thread; a large one twice, for threads that are held up.
+  // A small product is cut into one task per thread, a large one into two, because some threads are held up by other programs.
   Cut(const Gemm& g, int64_t column_unit, int64_t most_rows, bool packs_b)
       : row_parts(parts(g.m, most_rows)), column_parts(parts(g.n, kMaxColumns)) {
     const int64_t threads = thread_count(), terms = g.m * g.n * (g.k + 1), few_rows = packs_b ? 2 * kMinRows : kMinRows,
@@ -111,7 +115,7 @@ struct Cut {
   int64_t tasks() const { return row_parts * column_parts; }
 
  private:
-  // The number of parts, from `least` to its double, with which the last thread is done first. Each part of this side is cut into `others`
+  // The number of parts, from `least` to its double, that lets the last thread finish first. Each part of this side is cut into `others`
   // on the other side.
   static int64_t balanced(int64_t extent, int64_t least, int64_t unit, int64_t others) {
     const auto longest = [&](int64_t count) {
@@ -125,7 +129,7 @@ struct Cut {
   }
 };
 
-// True where the lines of a factor drive each other out of the caches: a stride of this many bytes puts them into the same few sets.
+// True if the lines of a factor drive each other out of the caches: such a stride puts them into the same few sets.
 template <class T> bool collides(int64_t stride) { return stride * int64_t{sizeof(T)} % 4096 == 0; }
 
 // One matrix; the columns of c are neighbours.
@@ -143,7 +147,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
                           (g.a_at.column_stride == 1 || !(narrow || collides<T>(g.a_at.column_stride))),
              b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) &&
                           (g.m <= Isa::kRows || !collides<T>(g.b_at.row_stride));
-  const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // c cannot hold them between blocks
+  const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // because c cannot hold them between blocks
   const Cut cut(g, Work::kColumns, a_in_place && g.a_at.column_stride == 1 && !sums_apart ? g.m : kMaxRows, !b_in_place);
   const int64_t strip = round_up(parts(cut.columns, parts(cut.columns, kStrip)), Work::kColumns);
   // Packed a, packed b, sums, bias.
@@ -171,7 +175,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   });
 }
 
-// One matrix. A c without neighbours in its rows is made densely and then copied.
+// One matrix. If the columns of c are not neighbours, the product is computed densely and then copied.
 template <class Isa, class Kind, class C> void multiply_any(const Gemm& g) {
   using Sum = typename Kind::Sum;
   if (g.c_at.column_stride == 1) return multiply_one<Isa, Kind, C>(g);
@@ -189,11 +193,11 @@ template <class Isa, class Kind, class C> void multiply_any(const Gemm& g) {
     }
 }
 
-// A batch: small matrices and many are spread over the threads, large ones made one after the other by all.
+// A batch: many small matrices are spread over the threads; large ones are computed one after the other by all threads.
 template <class Isa, class Kind, class C> void multiply(const Gemm& g) {
   const int64_t terms = g.m * g.n * (g.k + 1);
   const bool together = terms > kTaskTerms && g.batch < 4 * thread_count();
-  if (is_dry_run()) return multiply_any<Isa, Kind, C>(g);  // counts the buffers of one, which the next matrices use again
+  if (is_dry_run()) return multiply_any<Isa, Kind, C>(g);  // counts the buffers of one matrix, because the next matrices use them again
   parallel_for(g.batch, together ? g.batch : parts(kTaskTerms, terms), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) multiply_any<Isa, Kind, C>(matrix_of(g, i));
   });

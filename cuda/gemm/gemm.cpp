@@ -1,3 +1,6 @@
+// Checks a product and chooses the implementation (backends.h): on the CPU few_rows or blocked, on cuda cuBLASLt or, if that refuses, our
+// own tiled kernel. A c with neighbouring rows instead of neighbouring columns is computed as c^T = b^T a^T, because then each
+// implementation only has to write rows.
 #include "cuda/gemm/gemm.h"
 
 #include <utility>
@@ -18,15 +21,7 @@ void check(const Gemm& g) {
   require(g.device);
 }
 
-void check_epilogue(const Gemm& g) {
-  if (g.epilogue == Epilogue::gelu && !g.bias_n) fail("gemm: gelu needs a bias");
-  if (g.epilogue == Epilogue::row_sums || g.epilogue == Epilogue::gelu_gradient) {
-    if (g.bias_n) fail("gemm: this epilogue takes no bias");
-    if (!g.beside) fail("gemm: this epilogue needs memory beside c");
-  }
-}
-
-// An extent of 1 has no meaningful stride: we set the dense one, so that fast paths apply.
+// An extent of 1 has no meaningful stride. It gets the dense one, because the fast paths ask for dense strides.
 void make_dense(MatrixAt& strides, int64_t rows, int64_t columns) {
   if (columns == 1) strides.column_stride = rows > 1 && strides.row_stride == 1 ? rows : 1;
   if (rows == 1) strides.row_stride = strides.column_stride == 1 ? columns : 1;
@@ -67,9 +62,28 @@ Gemm made_dense(Gemm g) {
 
 }  // namespace
 
+Matrix::Matrix(const Tensor& t) : elements(t), rows(1), columns(t.shape()[-1]), strides{columns, 1, 0} {
+  for (int d = 0; d + 1 < t.shape().rank(); ++d) rows *= t.shape()[d];
+}
+
+Matrix Matrix::transposed() const {
+  Matrix t = *this;
+  std::swap(t.rows, t.columns);
+  t.strides = flipped(strides);
+  return t;
+}
+
+Gemm product(const Matrix& c_mn, const Matrix& a_mk, const Matrix& b_kn, const Tensor& bias_n) {
+  const Tensor &a = a_mk.elements, &c = c_mn.elements;
+  // clang-format off
+  return {.device = a.device(), .dtype = a.dtype(), .batch = 1, .m = a_mk.rows, .n = b_kn.columns, .k = a_mk.columns, .a = a.raw(),
+          .b = b_kn.elements.raw(), .a_at = a_mk.strides, .b_at = b_kn.strides, .c = c.raw(), .c_at = c_mn.strides, .bias_n = bias_n.raw(),
+          .c_f32 = c.dtype() != a.dtype()};
+  // clang-format on
+}
+
 void gemm(const Gemm& asked) {
   check(asked);
-  if (asked.epilogue != Epilogue::none) fail("gemm: only gemm_fused has epilogues");
   if (asked.batch == 0 || asked.m == 0 || asked.n == 0) return;
   count_flops(asked);
   Gemm g = made_dense(asked);
@@ -81,27 +95,20 @@ void gemm(const Gemm& asked) {
   }
 }
 
-bool gemm_fused([[maybe_unused]] const Gemm& g) {
-  check(g);
-  check_epilogue(g);
-#ifdef RICCI_HAS_CUDA
-  if (g.device != Device::cuda || g.batch != 1 || g.m == 0 || g.n == 0 || g.k == 0 || !gemm_cublas(made_dense(g))) return false;
-  count_flops(g);
-  return true;
-#else
-  return false;
-#endif
-}
-
 Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype) {
+#ifdef RICCI_HAS_CUDA
   const bool same_type = dtype == (g.c_f32 ? Dtype::f32 : g.dtype);
-  if (g.device == Device::cuda && same_type) {
+  if (g.device == Device::cuda && same_type && g.m > 0 && g.n > 0 && g.k > 0) {
+    check(g);
     const Tensor sums_m({g.m}, dtype, g.device);
-    Gemm fused = g;
-    fused.epilogue = Epilogue::row_sums;
-    fused.beside = sums_m.raw();
-    if (gemm_fused(fused)) return sums_m;
+    Gemm with_sums = made_dense(g);
+    with_sums.row_sums_m = sums_m.raw();
+    if (gemm_cublas(with_sums)) {
+      count_flops(g);
+      return sums_m;
+    }
   }
+#endif
   gemm(g);
   return sum_to(a_km, {g.m}, dtype);
 }

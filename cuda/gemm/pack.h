@@ -1,5 +1,5 @@
-// Copies lines of a matrix into panels, in the order in which the inner loop of the blocked product reads them: the terms k
-// one after the other, and for each term the lines of the panel. Rows of a and columns of b are lines alike.
+// Copies lines of a matrix into panels, because the inner loop of the blocked product is fastest if it reads memory from front to back: the
+// terms k one after the other, and for each term the lines of the panel. A line is a row of a or a column of b.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -8,10 +8,10 @@
 
 namespace ricci {
 
-// If the terms of a line are apart, this number of terms of one panel is packed before the next panel's. Meanwhile the next terms are
-// fetched.
+// The number of terms of one panel that are packed before the next panel, if the terms of a line are not neighbours. The next terms are
+// fetched meanwhile.
 constexpr int64_t kStretch = 16;
-constexpr int64_t kPad = 16;  // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
+constexpr int64_t kPad = 16;  // elements between panels, because at multiples of 4096 bytes they would share few lines of a cache
 constexpr int64_t kCacheLine = 64;
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
@@ -22,7 +22,7 @@ template <int N> struct Words {
   typedef uint32_t Vec __attribute__((vector_size(4 * N), aligned(kAlignedValues ? 4 * N : 2), may_alias));
   typedef uint32_t Stored __attribute__((vector_size(4 * N), aligned(2), may_alias));
 
-  // Two stages within groups of 4 words, which vectors do fastest, the others between groups.
+  // Two stages within groups of 4 words, because vectors do these fastest; the others between groups.
   static HD void transpose(Vec (&row)[N]) {
     constexpr auto all = std::make_index_sequence<N>();
     constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * N; };                         // 0 N 1 N+1 of every group
@@ -51,8 +51,8 @@ template <int N> struct Words {
   }
 };
 
-// `Lines` lines whose terms are packed `Stride` apart. `from` is term 0 of the first of `lines` lines; what is missing is
-// zero. Vectors have `Bytes`.
+// Packs `Lines` lines with their terms `Stride` apart. `from` is term 0 of the first of `lines` lines; missing lines are zeros. Vectors
+// have `Bytes` bytes.
 template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
   using T = typename Kind::Element;
   using Packed = typename Kind::Packed;
@@ -75,7 +75,7 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
     for (int i = 0; i < Lines; ++i) panel[i] = i < lines ? Kind::load(terms + i * line_stride, k_stride, end - k) : Packed(0);
   }
 
-  // A few lines too many, which the next term overwrites.
+  // A few lines too many: the next term overwrites them.
   HD void along_lines(int64_t k, int64_t end, int64_t ks, Packed* panel) const {
     const int64_t last = kWide > Lines || ks % Kind::kTerms ? ks - Kind::kTerms : ks;
     for (; k < (end < last ? end : last); k += Kind::kTerms, panel += Stride) {
@@ -105,7 +105,7 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
     }
   }
 
-  // Where Lines is less than kTransposed, each term overwrites what was too much of the one before.
+  // If Lines is less than kTransposed, each term overwrites the surplus of the term before.
   HD void transposed(int64_t k, Packed* panel) const {
     Vec row[kTransposed];
 #pragma GCC unroll 16
@@ -117,7 +117,7 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
   }
 };
 
-// Stretches of memory that will be needed soon, fetched into the second cache a few cache lines at a time.
+// Memory that will be needed soon. It is fetched into the second cache a few cache lines at a time.
 struct Ahead {
   const char* line = nullptr;
   int64_t stride = 0, lines = 0, bytes = 0, offset = 0;

@@ -1,5 +1,6 @@
 // The inner loop of the blocked matrix product:  sum_ij = sum_k a_ki b_kj  for a tile of rows i and columns j, with all sums
-// in registers. Every element is summed over k in the same order, wherever it is in a tile, a panel or a task.
+// in registers, because the loop would otherwise wait for memory. Every element is summed over k in the same order, independent of its
+// place in a tile, a panel or a task; otherwise the bits would depend on how c is cut.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace ricci {
 
-// Elements T that are packed one by one, as what sums are held in. A kind of elements defines how they are packed and summed.
+// Elements T that are packed one by one, in the type of the sums. A kind of elements defines how they are packed and summed.
 template <class T> struct Single {
   using Element = T;
   using Sum = Accumulator<T>;
@@ -19,7 +20,7 @@ template <class T> struct Single {
   static constexpr int kTerms = 1, kUnit = 1;  // terms of a sum in one Packed; the number of Packed is a multiple of kUnit
   static constexpr bool kByTiles = false;
 
-  // True for a factor whose k terms can be multiplied where they are.
+  // True if the k terms of a factor can be multiplied in place.
   static bool in_place(int64_t line_stride, int64_t k_stride, int64_t /*k*/) {
     return std::is_same_v<T, Sum> && (line_stride == 1 || k_stride == 1);
   }
@@ -27,26 +28,26 @@ template <class T> struct Single {
   // The terms from `terms` on; `more` of them exist.
   static HD Packed load(const T* terms, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*terms); }
 
-  // sum += a b. Vectors are passed by reference, so that g++ does not warn of calls between instruction sets.
+  // sum += a b. Vectors are passed by reference, because otherwise g++ warns of calls between instruction sets.
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum = sum + a * b; }
 };
 
-// Calls f(number of rows as a constant, first row) for panels of kRows rows, and for what is left over in panels of powers of two.
+// Calls f(number of rows as a constant, first row) for panels of kRows rows, and then for the remaining rows in panels of powers of two.
 template <int kRows, class F> HD void for_panels(int64_t rows, F f, int64_t row = 0) {
   for (; row + kRows <= rows; row += kRows) f(std::integral_constant<int, kRows>{}, row);
   if constexpr (kRows > 1) for_panels<static_cast<int>(std::bit_floor(kRows - 1u))>(rows, f, row);
 }
 
-// The destination of a tile's sums: to `sums`, and at last, when c is of another type, from there to c.
+// The destination of a tile's sums: `sums`; after the last terms also c, if c has another type.
 template <class Sum, class C> struct TileTo {
   Sum* sums = nullptr;
   int64_t sum_stride = 0;  // between rows
-  bool add = false;        // to what is in `sums`
-  C* c = nullptr;          // null while terms are missing, or where the sums are c itself
+  bool add = false;        // add to the numbers in `sums`
+  C* c = nullptr;          // null while terms are missing, or if the sums are c itself
   int64_t c_stride = 0;
-  bool accumulate = false;    // to what is in c
-  const Sum* bias = nullptr;  // at the first column; null if there is none or it is in `sums` already
-  int64_t columns = 0;        // that exist
+  bool accumulate = false;    // add to the numbers in c
+  const Sum* bias = nullptr;  // at the first column; null without a bias, or if `sums` has it already
+  int64_t columns = 0;        // existing ones
 };
 
 // The place of a factor's terms: a tile's lines are rows of a or columns of b.
@@ -55,9 +56,9 @@ template <class Packed> struct Lines {
   int64_t stride;
 };
 
-// ks terms of Rows rows of a times those of two vectors of columns of b, vectors having `Bytes`. The columns of b are neighbours and its
-// terms are a stride apart. For a this is so, too, or its terms are neighbours and its rows a stride apart (kAlongK): panels that were
-// packed are read as matrices in place are.
+// ks terms of Rows rows of a times two vectors of columns of b; a vector has `Bytes` bytes. The columns of b are neighbours and
+// its terms are a stride apart. Either the rows of a are neighbours and its terms a stride apart, or the other way round (kAlongK). Packed
+// panels are read in the same way as matrices in place.
 template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct MultiplyTile {
   using Sum = typename Kind::Sum;
   using Packed = typename Kind::Packed;
@@ -106,7 +107,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
 #pragma GCC unroll 16
       for (int p = 0; p < kPointers; ++p) {
         rows[p] += step;
-        asm("" : "+r"(rows[p]));  // otherwise g++ makes a pointer of every row, most of them in memory
+        asm("" : "+r"(rows[p]));  // otherwise g++ keeps a pointer for every row, most of them in memory
       }
     }
   }
@@ -123,7 +124,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
       }
     *stored = sum;
   }
-  // For tiles with missing columns, and for types that vectors cannot make by one instruction.
+  // For tiles with missing columns, and for types that no vector instruction converts to.
   HD void store_some(const Vec (&left)[Rows], const Vec (&right)[Rows]) const {
     Sum sums[Rows][kColumns];
 #pragma GCC unroll 16

@@ -1,5 +1,6 @@
-// Ranks over MPI 3.1, its C interface, on the program's first thread. The only file that includes mpi.h; programs that may be several
-// processes are linked with it (CMakeLists.txt). An error of MPI ends all ranks, with MPI's own words.
+// Ranks over MPI 3.1, its C interface, on the program's first thread. This is the only file that includes mpi.h, and only programs that can
+// be more than one process are linked with it (CMakeLists.txt), because a program must start on machines without MPI. An error of MPI ends
+// all ranks, with MPI's text.
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
@@ -10,8 +11,8 @@
 #include <cstdio>
 #include <regex>
 
-#include "core/bf16.h"
 #include "core/cpu/available.h"
+#include "core/dtype.h"
 #include "cuda/ranks/ranks.h"
 
 namespace ricci {
@@ -52,21 +53,21 @@ class MpiRanks final : public Ranks {
   }
   ~MpiRanks() override { MPI_Finalize(); }
 
-  // An error that all ranks meet is printed by rank 0: the launcher ends the others while they sleep, which takes a busy machine over a
-  // second.
+  // If all ranks have the same error, rank 0 prints it: it sleeps least, and the launcher ends the others while they sleep. On a busy
+  // machine that takes more than a second.
   [[noreturn]] void end_all(const std::string& line) override {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
     ::sleep(2 * static_cast<unsigned>(std::min(rank_, 5)));
     std::fflush(stdout);
     std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, line.c_str());
-    ::usleep(200'000);  // because MPICH's launcher can lose a line that is written just before it ends all
+    ::usleep(200'000);  // because MPICH's launcher can lose a line that is written just before the end
     MPI_Abort(MPI_COMM_WORLD, 1);
     std::_Exit(1);
   }
 
  private:
-  // In pieces, because MPI counts in int, and because a piece stays in the cache until it is added up: 124M f32 on two ranks that share
-  // memory take 60 ms, and 120 ms in one piece (Open MPI 4.1.4).
+  // In pieces, because MPI counts in int, and because a piece stays in the cache until it is added: 124M f32 on two ranks of one machine
+  // take 60 ms, but 120 ms in one piece (Open MPI 4.1.4).
   void sum_on_host(void* data, int64_t size, Dtype dtype) override {
     const MPI_Datatype wide = dtype == Dtype::f64 ? MPI_DOUBLE : MPI_FLOAT;
     const bool is_bf16 = dtype == Dtype::bf16;
@@ -86,8 +87,8 @@ class MpiRanks final : public Ranks {
       f(static_cast<char*>(data) + done * element_bytes, static_cast<int>(std::min(most, size - done)));
   }
 
-  // After a millisecond it naps between two tests, because MPI's own wait keeps a core busy. Before, other processes get the core only if
-  // they are ready, because a nap is longer than most waits.
+  // After a millisecond it sleeps between two tests, because MPI's own wait keeps a core busy. Before that it only yields the core, because
+  // a sleep is longer than most waits.
   void meet(double limit) override {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
@@ -103,18 +104,18 @@ class MpiRanks final : public Ranks {
       ::usleep(100);
       const double now = seconds_now();
       if (now < looked + 0.1) continue;
-      waited += std::min(now - looked, 1.0);  // a process that was stopped has not waited
+      waited += std::min(now - looked, 1.0);  // because a stopped process has not waited
       looked = now;
       find_missing(waited, limit);
     }
-    if (told_at_ > 0) tell(false);
-    told_at_ = 0;
+    if (reported_at_ > 0) report(false);
+    reported_at_ = 0;
   }
 
-  // MPI does not notice that a process is stopped or stuck. A rank that has waited for `rank_timeout` tells all others. Each of them that
-  // waits as well, or comes to wait, tells it too, so a rank that does not is the missing one. Five seconds later the lowest rank that told
-  // names the missing ones and ends all; three seconds later the next one, if the first is stuck. A rank whose wait ends after all takes
-  // its note back.
+  // MPI does not notice that a process is stopped or stuck. So a rank that has waited for `rank_timeout` reports to all others that it
+  // waits. Every rank that also waits, or begins to, reports it as well. A rank without a report is missing. Five seconds later the lowest
+  // rank with a report names the missing ranks and ends all; if it is stuck itself, the next one does so after three more seconds. A rank
+  // whose wait ends after all withdraws its report.
   void find_missing(double waited, double limit) {
     for (int arrived = 1;;) {
       MPI_Status note;
@@ -122,20 +123,20 @@ class MpiRanks final : public Ranks {
       if (!arrived) break;
       MPI_Recv(&waits_[static_cast<size_t>(note.MPI_SOURCE)], 1, MPI_INT, note.MPI_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
-    if (told_at_ == 0 && (waited >= limit || std::count(waits_.begin(), waits_.end(), 1) > 0)) {
-      tell(true);
-      told_at_ = waited;
+    if (reported_at_ == 0 && (waited >= limit || std::count(waits_.begin(), waits_.end(), 1) > 0)) {
+      report(true);
+      reported_at_ = waited;
     }
     const auto lower = static_cast<double>(std::count(waits_.begin(), waits_.begin() + rank_, 1));
-    if (waited < limit || waited < told_at_ + 5 + 3 * lower) return;
+    if (waited < limit || waited < reported_at_ + 5 + 3 * lower) return;
     std::vector<int> missing;
     for (int r = 0; r < count_; ++r)
       if (!waits_[static_cast<size_t>(r)]) missing.push_back(r);
-    if (!missing.empty()) end_all(line_of_missing(missing));
+    if (!missing.empty()) end_all(describe_missing(missing));
   }
 
-  void tell(bool waits) {
-    static constexpr int kNotes[] = {0, 1};  // they leave when they can
+  void report(bool waits) {
+    static constexpr int kNotes[] = {0, 1};  // static, because MPI sends them later
     waits_[static_cast<size_t>(rank_)] = waits;
     for (int r = 0; r < count_; ++r) {
       if (r == rank_) continue;
@@ -146,8 +147,8 @@ class MpiRanks final : public Ranks {
   }
 
   MPI_Op add_bf16_ = MPI_OP_NULL;
-  std::vector<int> waits_;  // for each rank whether its newest note says that it waits
-  double told_at_ = 0;      // seconds of this wait after which this rank told the others; 0 if it did not
+  std::vector<int> waits_;  // for each rank, the newest report: 1 if it waits
+  double reported_at_ = 0;  // seconds into this wait; 0 without a report
 };
 
 [[maybe_unused]] const Transport mpi = transport = {version, [] { return std::unique_ptr<Ranks>(std::make_unique<MpiRanks>()); }};

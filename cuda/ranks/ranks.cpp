@@ -1,42 +1,59 @@
+// The parts of Ranks that need neither MPI nor NCCL: launchers, order of calls, texts of errors.
 #include "cuda/ranks/ranks.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 #include "cuda/device/device.h"
-#include "cuda/device/gpus.h"
-#include "cuda/ranks/launcher.h"
 
 namespace ricci {
 
-static Ranks* several = nullptr;  // a program that ends without leave() has met an error, and does not wait for the others
+static Ranks* started = nullptr;  // never freed after an error, because MPI would then wait for the other ranks
 Transport transport;
+
+// The first variable that is set decides. mpirun comes before Slurm, because its processes inherit the variables of a Slurm job.
+Launcher find_launcher() {
+  const auto number_in = [](const char* variable) {
+    const char* const text = std::getenv(variable);
+    return text ? std::atoi(text) : -1;
+  };
+  const int tasks = number_in("SLURM_STEP_NUM_TASKS"), open_mpi = number_in("OMPI_COMM_WORLD_SIZE"), mpich = number_in("PMI_SIZE");
+  const auto found = [&](const char* name, const char* rank_variable, int count) {
+    const int rank = std::max(0, number_in(rank_variable));
+    return Launcher{.name = name, .rank = rank, .count = std::max(count, rank + 1), .counts = count > 0};
+  };
+  if (open_mpi >= 0) return found("mpirun", "OMPI_COMM_WORLD_RANK", open_mpi);
+  if (mpich >= 0) return found(tasks >= 0 ? "srun" : "mpiexec", "PMI_RANK", mpich);
+  if (number_in("PMIX_RANK") >= 0) return found(tasks >= 0 ? "srun" : "mpirun", "PMIX_RANK", tasks);
+  return tasks >= 0 ? found("srun", "SLURM_PROCID", tasks) : Launcher{};
+}
 
 Ranks& Ranks::alone() {
   static Ranks one;
   return one;
 }
 
-Ranks& Ranks::joined() { return several ? *several : alone(); }
+Ranks& Ranks::joined() { return started ? *started : alone(); }
 
 Ranks& Ranks::join() {
   const Launcher launcher = find_launcher();
-  if (several || launcher.name.empty() || (launcher.counts && launcher.count == 1)) return joined();
+  if (started || launcher.name.empty() || (launcher.counts && launcher.count == 1)) return joined();
   if (!transport.join)
     fail("started as process {} of {} by {}, but this program was built without MPI; install libopenmpi-dev and build again",
         {launcher.rank + 1, launcher.count, launcher.name});
-  several = transport.join().release();
-  if (launcher.counts && launcher.count != several->count())
+  started = transport.join().release();
+  if (launcher.counts && launcher.count != started->count())
     fail("{} started {} processes, but MPI sees {}; use srun --mpi=pmix (srun --mpi=list), or mpirun inside the job",
-        {launcher.name, launcher.count, several->count()});
-  use_gpu(several->local());
-  return *several;
+        {launcher.name, launcher.count, started->count()});
+  use_gpu(started->local());
+  return *started;
 }
 
-void Ranks::leave() { delete std::exchange(several, nullptr); }
+void Ranks::leave() { delete std::exchange(started, nullptr); }
 
 std::string Ranks::name(int rank) const { return format_message("rank {} on {}", {rank, machine(rank)}); }
 
@@ -69,7 +86,7 @@ std::string Ranks::carrier(Device device) const {
 
 void Ranks::sum(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors)
-    if (t.dtype() == Dtype::i64) fail("ranks: a sum of {}, expected {}", {name_of(t.dtype()), kFloatingDtypes});
+    if (t.dtype() == Dtype::i64) fail("ranks: cannot sum {}, expected {}", {name_of(t.dtype()), kFloatingDtypes});
   if (count_ == 1 || tensors.empty() || is_dry_run()) return;
   meet(timeout_);
 #ifdef RICCI_HAS_CUDA
@@ -117,12 +134,12 @@ std::string Ranks::text_from(int rank, const std::string& text, double seconds) 
 
 // ---- Errors
 
-std::string Ranks::as_told_here(const std::string& error) const {
+std::string Ranks::with_rank(const std::string& error) const {
   if (rank_ == 0 && where_.empty()) return error;
   return name(rank_) + ": " + (where_.empty() || error.starts_with(where_) ? "" : where_ + ": ") + error;
 }
 
-std::string Ranks::line_of_missing(const std::vector<int>& missing) const {
+std::string Ranks::describe_missing(const std::vector<int>& missing) const {
   constexpr size_t kNamed = 3;
   const std::string place = where_.empty() ? "" : " in " + where_;
   std::string names;

@@ -13,14 +13,14 @@
 
 namespace ricci {
 
-// This class is one process: nothing is sent, nothing is waited for. Several are a class of mpi.cpp.
+// This class is one process: it sends nothing and waits for nothing. mpi.cpp has the class for more than one.
 class Ranks {
  public:
   static Ranks& alone();
-  // The ranks that a launcher started; alone() if it started one, or if there is no launcher. Later calls return the same. Errors: this
+  // The ranks that a launcher started, or alone() for one rank or without a launcher. Later calls return the same object. Errors: this
   // program has no MPI; launcher and MPI do not agree on the number of ranks.
   static Ranks& join();
-  static Ranks& joined();  // the last result of join(); alone() before
+  static Ranks& joined();  // the last result of join(), or alone() before the first
   static void leave();     // before the program ends, because MPI must be finalized
 
   Ranks() = default;
@@ -34,35 +34,36 @@ class Ranks {
   const std::string& machine(int rank) const { return machines_[size_t(rank)]; }  // empty for one process
   std::string name(int rank) const;                                               // "rank 3 on node07"
   int machine_count() const;
-  std::string carrier(Device device) const;  // that adds up its tensors: "Open MPI 4.1.4", "NCCL 2.28.9"; empty for one process
+  std::string carrier(Device device) const;  // the library that adds up its tensors: "Open MPI 4.1.4", "NCCL 2.28.9"; empty for one process
 
   // In place: the sum over all ranks of each tensor, of f32, f64 or bf16, on any device. The order of the additions depends on the number
   // of ranks and on the library, so the same ranks get the same bits again.
   void sum(const std::vector<Tensor>& tensors);
   std::vector<double> sum_numbers(std::vector<double> numbers);  // one list per rank, of equal length
-  // Rank 0's, on every rank: a tensor on the CPU, in place; or a text. The others wait for it without a limit, because rank 0 can have
-  // read a text or saved a checkpoint before.
+  // The tensor (on the CPU, in place) or the text of rank 0, on every rank. The others wait without a limit, because rank 0 can still be
+  // reading a text or saving a checkpoint.
   void from_first(const Tensor& t);
   std::string from_first(const std::string& text) { return text_from(0, text, kNoLimit); }
   std::vector<std::string> from_all(const std::string& text);  // one text per rank
-  void barrier() { meet(kNoLimit); }                           // waits until every rank has come here, without a limit
+  void barrier() { meet(kNoLimit); }                           // waits for every rank, without a limit
 
-  // Where this rank is, for messages: "step 812". Every other wait ends all ranks after `seconds` with a line that names the ranks that did
-  // not come. A rank that stops after all have come, inside a call of MPI or NCCL, is noticed only by the launcher.
+  // The work of this rank, for messages: "step 812". All other waits end all ranks after `seconds`, with a line that names the missing
+  // ranks. Only the launcher notices a rank that stops later, inside a call of MPI or NCCL.
   void at(const std::string& where) { where_ = where; }
   void set_timeout(double seconds) { timeout_ = seconds; }
   // "rank 5 on node02 does not answer: the other 7 have waited for it for 300 s (rank_timeout) in step 812".
-  std::string line_of_missing(const std::vector<int>& missing) const;
-  // An error of this rank, as all ranks end with it: "rank 3 on node07: step 812: ...". Before the first step rank 0 speaks for all.
-  std::string as_told_here(const std::string& error) const;
+  std::string describe_missing(const std::vector<int>& missing) const;
+  // All ranks end with this text after an error of this rank: "rank 3 on node07: step 812: ...". Before the first step the text of
+  // rank 0 does not name the rank.
+  std::string with_rank(const std::string& error) const;
   // Prints the line after the program's name and ends all ranks with exit code 1. If multiple ranks do it, one line is printed, rank 0's if
   // it is among them.
   [[noreturn]] virtual void end_all(const std::string& line);
 
  protected:
   static constexpr double kNoLimit = 1e18;  // seconds
-  // The messages between the CPUs of several processes. meet() waits until all ranks have come to it, and ends them after `seconds`. The
-  // other two are called after it, because MPI and NCCL never stop waiting for a rank that is stuck.
+  // The messages between processes. meet() waits until all ranks have called it, and ends them after `seconds`. It comes before the other
+  // two, because MPI and NCCL never stop waiting for a rank that is stuck.
   virtual void meet(double /*seconds*/) {}
   virtual void sum_on_host(void*, int64_t /*size*/, Dtype) {}
   virtual void send_from(int /*rank*/, void*, int64_t /*bytes*/) {}  // to all others
@@ -82,11 +83,20 @@ std::string nccl_version();  // "NCCL 2.28.9"
 // On the current stream; the host does not wait for the GPU.
 void sum_by_nccl(Ranks& ranks, const std::vector<Tensor>& tensors);
 
-// The library between several processes, set before main() by a program that is linked with one.
+// The library between processes. A program that is linked with one sets it before main().
 struct Transport {
   std::string (*version)() = nullptr;  // "Open MPI 4.1.4"
   std::unique_ptr<Ranks> (*join)() = nullptr;
 };
 extern Transport transport;
+
+// The launcher of this process, such as mpirun, and the number of processes, as launchers write both to the environment.
+struct Launcher {
+  std::string name;    // "mpirun", "srun", "mpiexec"; empty without one
+  int rank = 0;        // this process's number among those started
+  int count = 1;       // the least number that can have been started
+  bool counts = true;  // false if `count` only follows from the rank
+};
+Launcher find_launcher();
 
 }  // namespace ricci

@@ -1,14 +1,15 @@
+// Loads cuBLASLt by name, because a program linked with it would not start on a machine without it.
 #include "cuda/toolkit/cublas_library.h"
 
 #include <dlfcn.h>
 
 #include <cstdio>
 #include <set>
-#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "core/error.h"
-#include "cuda/gemm/cublas/load_cublas.h"
+#include "cuda/gemm/load_cublas.h"
 
 namespace ricci::cublas {
 namespace {
@@ -17,9 +18,8 @@ Library* loaded = nullptr;  // outlives every tensor
 
 // "bf16, batch 1, m 8, n 4, k 3, bias"
 std::string text_of(const Gemm& g) {
-  constexpr const char* epilogues[] = {"", ", row sums", ", gelu", ", gelu'"};
-  return format_message("{}, batch {}, m {}, n {}, k {}{}{}{}", {name_of(g.dtype), g.batch, g.m, g.n, g.k, g.bias_n ? ", bias" : "",
-                                                                    g.c_f32 ? ", c in f32" : "", epilogues[static_cast<int>(g.epilogue)]});
+  return format_message("{}, batch {}, m {}, n {}, k {}{}{}{}",
+      {name_of(g.dtype), g.batch, g.m, g.n, g.k, g.bias_n ? ", bias" : "", g.c_f32 ? ", c in f32" : "", g.row_sums_m ? ", row sums" : ""});
 }
 
 }  // namespace
@@ -38,7 +38,6 @@ std::string Library::load(const std::string& name) {
     if (!function) missing = std::string("lacks ") + name;
   };
   find(create, "cublasLtCreate");
-  find(version, "cublasLtGetVersion");
   find(matmul, "cublasLtMatmul");
   find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
   find(describe_product, "cublasLtMatmulDescCreate");
@@ -72,10 +71,10 @@ void ok(cublasStatus_t status, const char* call, const Gemm& g) {
 }
 
 bool not_possible(const char* why, const Gemm& g) {
-  static std::set<std::tuple<std::string, Dtype, Epilogue>> reported;
-  const bool plain = g.epilogue == Epilogue::none;
-  if (!plain && !reported.emplace(why, g.dtype, g.epilogue).second) return false;
-  const char* const instead = plain ? "our own, slower kernel computes it" : "such products are computed without, and the rest after them";
+  static std::set<std::pair<std::string, Dtype>> reported;
+  const bool plain = !g.row_sums_m;
+  if (!plain && !reported.emplace(why, g.dtype).second) return false;
+  const char* const instead = plain ? "our own, slower kernel computes it" : "our own kernel adds up the rows after such products";
   std::fprintf(stderr, "gemm: cuBLASLt %s (%s); %s\n", why, text_of(g).c_str(), instead);
   return false;
 }

@@ -1,5 +1,5 @@
-// cuBLASLt, loaded when the first product is made (cuda/gemm/cublas/load_cublas.h), so that a program that makes none starts fast and runs
-// where the library is not installed.
+// cuBLASLt, loaded by the first product (cuda/gemm/load_cublas.h), because a program without products should start fast and run on
+// machines without the library.
 #pragma once
 #include <cublasLt.h>
 
@@ -12,11 +12,10 @@
 
 namespace ricci::cublas {
 
-constexpr size_t kWorkspace = size_t{32} << 20;  // bytes; what NVIDIA advises for the Hopper generation
+constexpr size_t kWorkspace = size_t{32} << 20;  // bytes, as NVIDIA advises for Hopper
 
 struct Library {
   decltype(&cublasLtCreate) create;
-  decltype(&cublasLtGetVersion) version;
   decltype(&cublasLtMatmul) matmul;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
   decltype(&cublasLtMatmulDescCreate) describe_product;
@@ -26,24 +25,25 @@ struct Library {
   decltype(&cublasLtMatmulPreferenceCreate) create_preference;
   decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
-  cublasLtHandle_t handle = nullptr;          // null if products take our own kernels
-  std::map<cudaStream_t, Tensor> workspaces;  // products of two streams may run at the same time
+  cublasLtHandle_t handle = nullptr;          // null if our own kernels compute the products
+  std::map<cudaStream_t, Tensor> workspaces;  // one for each stream, because products of two streams can run at the same time
 
   Library();
   void* workspace(cudaStream_t stream);
 
  private:
-  std::string load(const std::string& file);  // returns the reason why it is not loaded, or an empty text
+  std::string load(const std::string& file);  // returns an empty text, or the reason why it was not loaded
 };
 
-// Lives to the end of the program; all of it is used under the lock of cublas.cpp.
+// Exists until the end of the program. Use it only under the lock of cublas.cpp.
 Library& library();
-Library* loaded_library();  // null if nothing was loaded yet
+Library* loaded_library();  // null before the first product
 
-// Error: what the call returned, with the product.
+// Error: the status of the call, with the product.
 void ok(cublasStatus_t status, const char* call, const Gemm& g);
-// Returns false, and reports on stderr that from now on our own kernel computes such products. It is hundreds of times slower for large
-// ones, so the line explains the time. A refused epilogue costs little, so its reason is reported once for a dtype and not for each shape.
+// Reports on stderr that our own kernel computes such products from now on, and returns false. That kernel is hundreds of times slower for
+// large products, so the line explains the time. A refused epilogue costs little, so its reason is reported once for a dtype and not for
+// each shape.
 bool not_possible(const char* why, const Gemm& g);
 
 }  // namespace ricci::cublas

@@ -21,10 +21,10 @@ using cuda_build::check, cuda_build::report;
 
 namespace {
 
-int gpu = 0;  // the one in use
+int gpu = 0;  // in use
 bool gpu_has_wgmma = false;
 
-// The runtime takes GPU 0 for every thread that has not chosen.
+// For every new thread, because the runtime starts each with GPU 0.
 void choose_gpu() {
   thread_local int chosen = 0;
   if (chosen == gpu) return;
@@ -95,7 +95,7 @@ class CudaMemory final : public DeviceMemory {
   void* allocate(int64_t bytes) override {
     void* data = nullptr;
     if (!from_pool(&data, bytes)) {
-      // Freed memory that waits for its stream, or that the pool holds in pieces too small, is given back and asked for anew.
+      // Freed memory can wait for its stream, or the pool can hold it in pieces too small. So it is returned and requested again.
       trim();
       if (!from_pool(&data, bytes)) return nullptr;
     }
@@ -157,17 +157,11 @@ class CudaMemory final : public DeviceMemory {
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
     check(cudaEventRecord(event, stream_of(other)), "cudaEventRecord");
     check(cudaStreamWaitEvent(stream_of(stream), event), "cudaStreamWaitEvent");
-    report(cudaEventDestroy(event), "end of an event");  // once it has happened
+    report(cudaEventDestroy(event), "end of an event");  // the runtime destroys it once it has happened
   }
   void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
-  bool has_run(void* stream) override {
-    const cudaError_t status = cudaStreamQuery(stream_of(stream));
-    if (status == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
-    else check(status, "wait for the GPU");
-    return status == cudaSuccess;
-  }
 
-  // Records this OS thread alone: what others do meanwhile goes on.
+  // Records only this OS thread; work of other threads runs as usual.
   void begin_recording() override {
     check(cudaStreamBeginCapture(the_stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   }
@@ -190,7 +184,7 @@ class CudaMemory final : public DeviceMemory {
     cuda_build::check_launch("graph", cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), the_stream()));
   }
   void end_graph(void* graph) override {
-    report(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)), "end of a graph");  // what is launched still runs
+    report(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)), "end of a graph");  // launched work still runs
   }
 
  private:
@@ -212,7 +206,7 @@ class CudaMemory final : public DeviceMemory {
   std::atomic<uint64_t> reserved_{0};
 };
 
-// Empty when the GPU can be used.
+// Returns the reason why the GPU cannot be used, or an empty text.
 std::string look_at_gpu(int index) {
   GpuFound found{.architectures = RICCI_CUDA_ARCHITECTURES};
   const cudaError_t status = cudaGetDeviceCount(&found.devices);

@@ -1,5 +1,5 @@
-// The functions that cuda/launch.h declares for the nvcc build: the checks around every launch, and its name for profilers (NVTX, which
-// costs a call through a pointer when no profiler is there).
+// The functions that cuda/launch.h declares for nvcc: the checks around every launch, and its name for profilers (NVTX; without a profiler
+// it costs one call through a pointer). They are here because g++ compiles this file, and only the launch itself needs nvcc.
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -9,13 +9,12 @@
 #include "cuda/device/device.h"
 #include "cuda/device/gpu_errors.h"
 #include "cuda/device/graph.h"
-#include "cuda/grid.h"
 #include "cuda/toolkit/runtime.h"
 
 namespace ricci::cuda_build {
 namespace {
 
-// RICCI_SYNC=1: every launch is waited for, so that an error names the kernel that made it.
+// RICCI_SYNC=1 waits for every launch, because otherwise an error appears at a later call and names no kernel.
 bool waits() {
   static const bool yes = is_switched_on("RICCI_SYNC");
   return yes;
@@ -25,7 +24,7 @@ bool waits() {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // clears the sticky error, so that the next call does not report it again
+  cudaGetLastError();  // clears the error, because otherwise the next call reports it again
   fail("{}", {gpu_failure(what, status, cudaGetErrorString(status), waits())});
 }
 
@@ -49,9 +48,9 @@ void check_launch(const char* name, cudaError_t status) {
   if (waits() && !recording_graph()) check(cudaStreamSynchronize(stream()), name);
 }
 
-void check_grid(const char* name, Grid grid) {
-  if (grid.blocks < 1 || grid.blocks > 0x7fffffff || grid.threads < 1 || grid.threads > 1024)
-    fail("{}: a grid of {} blocks of {} threads cannot be launched", {name, grid.blocks, grid.threads});
+void check_grid(const char* name, int64_t blocks, int threads) {
+  if (blocks < 1 || blocks > 0x7fffffff || threads < 1 || threads > 1024)
+    fail("{}: a grid of {} blocks of {} threads cannot be launched", {name, blocks, threads});
 }
 
 }  // namespace ricci::cuda_build

@@ -1,4 +1,4 @@
-// NCCL, which adds up tensors on GPUs. It is loaded by the first call, because one process does without it. The only file that includes
+// NCCL adds up tensors on GPUs. The first call loads it, because a single process does not need it. This is the only file that includes
 // nccl.h.
 #include "core/error.h"
 #include "cuda/ranks/ranks.h"
@@ -35,7 +35,7 @@ void check(ncclResult_t result, const char* call) {
   if (result != ncclSuccess) fail("NCCL: {} in {}; NCCL_DEBUG=INFO prints details", {NCCL(ncclGetErrorString)(result), call});
 }
 
-// Rank 0 makes an id, by which the others find it.
+// Rank 0 makes an id; the others find it by this id.
 ncclComm_t join(Ranks& ranks) {
   ncclUniqueId id{};
   if (ranks.rank() == 0) check(NCCL(ncclGetUniqueId)(&id), "ncclGetUniqueId");
@@ -50,14 +50,14 @@ ncclComm_t join(Ranks& ranks) {
 std::string nccl_version() {
   int number = 0;  // 22809 for 2.28.9
   check(NCCL(ncclGetVersion)(&number), "ncclGetVersion");
-  if (number < 21000) fail("NCCL is older than 2.10, the first that adds up bf16");
+  if (number < 21000) fail("NCCL is older than 2.10, the first version that sums bf16");
   return format_message("NCCL {}.{}.{}", {number / 10000, number / 100 % 100, number % 100});
 }
 
 void sum_by_nccl(Ranks& ranks, const std::vector<Tensor>& tensors) {
-  const cudaStream_t stream = cuda_build::stream();  // it chooses the GPU that joins
+  const cudaStream_t stream = cuda_build::stream();  // this call selects the GPU that joins
   static const ncclComm_t joined = join(ranks);
-  check(NCCL(ncclGroupStart)(), "ncclGroupStart");  // a group is one launch, and shares the latencies of its sums
+  check(NCCL(ncclGroupStart)(), "ncclGroupStart");  // a group is one launch, so its sums share the latency
   for (const Tensor& t : tensors) {
     ncclDataType_t type = t.dtype() == Dtype::f64 ? ncclFloat64 : ncclFloat32;
     if (t.dtype() == Dtype::bf16) type = ncclBfloat16;

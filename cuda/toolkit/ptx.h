@@ -4,25 +4,10 @@
 
 namespace ricci::ptx {
 
-#define RICCI_MMA(shape_and_types)                                                                                    \
-  asm volatile("mma.sync.aligned." shape_and_types " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                       \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 __device__ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  RICCI_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
-}
-__device__ inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  RICCI_MMA("m16n8k16.row.col.f32.f16.f16.f32");
-}
-__device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  RICCI_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
-}
-#undef RICCI_MMA
-
-__device__ inline uint32_t to_tf32(float x) {
-  uint32_t rounded;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
-  return rounded;
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 __device__ inline uint32_t pack_bf16(float low, float high) {
@@ -81,25 +66,15 @@ __device__ inline void store16_whole(void* global, uint4 v) {
                : "memory");
 }
 
-__device__ inline uint4 load16_once(const void* global) {
-  uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(__cvta_generic_to_global(global)));
-  return v;
-}
-
-__device__ inline void store16_once(void* global, uint4 value) { __stcs(static_cast<uint4*>(global), value); }
-
-// ---- wgmma: instructions of compute capability 9.0 alone, which the passes for sm_90a assemble. No host launches a kernel with these
-// words elsewhere (has_wgmma); there they are a trap.
+// ---- wgmma: only compute capability 9.0 has these instructions, and only code for sm_90a can contain them. In other code they are a trap,
+// and no host launches such a kernel there (has_wgmma).
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define RICCI_ON_SM90A(...) asm volatile(__VA_ARGS__)
 #else
 #define RICCI_ON_SM90A(...) __trap()
 #endif
 
-// The compiler takes these registers for changed here, and so moves no access to them from one side to the other.
+// For the compiler these registers change here, so it moves no access to them from one side to the other.
 __device__ inline void keep_order(float& r) { asm volatile("" : "+f"(r)::"memory"); }
 __device__ inline void keep_order(uint32_t& r) { asm volatile("" : "+r"(r)::"memory"); }
 template <class T, int n> __device__ inline void keep_order(T (&registers)[n]) {
@@ -130,7 +105,7 @@ __device__ inline Descriptor descriptor(const void* shared, int leading, int str
 #define RICCI_64_NAMES \
   RICCI_32_NAMES       \
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-// The operands after a and b: whether d is added to, the signs of a and b, whether a (in shared memory) and b are transposed.
+// The operands after a and b: add to d or not, the signs of a and b, transpose a (in shared memory) and b or not.
 #define RICCI_WGMMA(columns, names, operands, adds) \
   "{.reg .pred add; setp.ne.b32 add, " adds ", 0; wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" names "}, " operands ";}"
 template <bool transposed, bool accumulate, int tiles>
@@ -138,7 +113,7 @@ __device__ inline void wgmma_bf16(float (&d)[tiles][4], const uint32_t (&a)[4], 
   static_assert(tiles == 8 || tiles == 16);
   if constexpr (!accumulate)
     for (auto& tile : d)
-      for (float& x : tile) asm volatile("" : "=f"(x));  // whatever the register holds
+      for (float& x : tile) asm volatile("" : "=f"(x));  // the register can hold anything
   if constexpr (tiles == 8)
     RICCI_ON_SM90A(RICCI_WGMMA("64", RICCI_32_NAMES, "{%32,%33,%34,%35}, %36, add, 1, 1, %37", "%38")
                    : RICCI_32_OF_D(0)

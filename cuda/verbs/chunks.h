@@ -1,9 +1,10 @@
-// for_each_chunk(name, device, items, program): many tensors in few launches. Their elements are cut into chunks of a fixed
-// size. Each chunk is a row, as in cuda/verbs/rows.h: a thread block on the GPU, a vectorised loop on the CPU.
+// for_each_chunk(name, device, items, program): many tensors in few launches, because an optimizer updates hundreds of small tensors, and a
+// launch each would take longer than the work. The elements are cut into chunks of a fixed size. Each chunk is a row as in
+// cuda/verbs/rows.h: a thread block on the GPU, a vectorised loop on the CPU.
 //   struct Program {
-//     using Item = ...;                                      what it needs to know of a tensor; item.n: its number of elements
-//     static constexpr int64_t kBlockChunk, kLoopChunk;      elements of a chunk there and here
-//     template <class Row> HD void operator()(const Item& item, int64_t begin, Row row) const;      row.n elements from begin on
+//     using Item = ...;                                      the program's data for one tensor; item.n is its number of elements
+//     static constexpr int64_t kBlockChunk, kLoopChunk;      elements of a chunk, on the GPU and on the CPU
+//     template <class Row> HD void operator()(const Item& item, int64_t begin, Row row) const;      row.n elements, the first is `begin`
 //   };
 // CUDA_KERNEL(ChunkKernel<Program>) builds it for the GPU.
 #pragma once
@@ -14,8 +15,7 @@
 
 namespace ricci {
 
-// The tensors of one launch: at most the number that a kernel's arguments have room for. Chunks are numbered from the first tensor to the
-// last.
+// The tensors of one launch. The arguments of a kernel have room for kMax of them. Chunks are numbered from the first tensor to the last.
 template <class Item> struct TensorBatch {
   static constexpr int kMax = 3600 / (sizeof(Item) + sizeof(int64_t));
   int count = 0;

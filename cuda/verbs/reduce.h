@@ -1,4 +1,4 @@
-// Sums and maxima over the threads of a warp or a block, in a fixed order: the same bits on every run.
+// Sums and maxima over the threads of a warp or a block, in a fixed order, because otherwise the bits would change from run to run.
 #pragma once
 #include "cuda/seam.h"
 
@@ -11,7 +11,7 @@ struct Max {
   template <class T> HD T operator()(T a, T b) const { return a > b || a != a ? a : b; }  // a NaN stays
 };
 
-// Every lane gets op over the 32 lanes' values.
+// Every lane gets op over the values of the 32 lanes.
 template <class T, class Op> __device__ inline T warp_reduce(T value, Op op) {
   for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(~0u, value, distance));
   return value;

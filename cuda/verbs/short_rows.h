@@ -1,5 +1,6 @@
-// for_short_rows(name, device, rows, n, program): for_rows (cuda/verbs/rows.h) of rows that are short beside a thread block, such as one
-// head's columns: on the GPU each has a warp. What a verb has stored is not there for the next one; each_piece is not offered.
+// for_short_rows(name, device, rows, n, program): for_rows (cuda/verbs/rows.h) for rows that are much shorter than a thread block, such as
+// the columns of one head. On the GPU a row has a warp, because most threads of a block would be idle. A verb cannot read numbers that the
+// verb before it has stored, and each_piece does not exist.
 #pragma once
 #include "cuda/verbs/rows.h"
 

@@ -10,10 +10,31 @@
 namespace ricci {
 namespace {
 
-// A seed for each epoch, and for each shard in it (the shards themselves: -1).
+// Every epoch has its seed for the order of the shards (shard -1), and for the documents of each shard.
 uint64_t derived_seed(uint64_t seed, int64_t epoch, int64_t shard) {
   const std::array numbers{epoch, shard};
   return xxh64(bytes_of(numbers), seed);
+}
+
+// A document of the buffer. A set orders them by length, and equal lengths by arrival.
+struct Waiting {
+  TokenSpan tokens;
+  int64_t number;
+  bool operator<(const Waiting& other) const {
+    return tokens.size() != other.tokens.size() ? tokens.size() < other.tokens.size() : number < other.number;
+  }
+};
+
+// The longest document that fits into `left` tokens, of equal ones the earliest; if none fits, with `cuts` a part of the shortest.
+TokenSpan best_fit(std::set<Waiting>& waiting, int64_t left, bool cuts) {
+  if (const auto longer = waiting.lower_bound({{0, left + 1}, -1}); longer != waiting.begin())
+    return waiting.extract(waiting.lower_bound({{0, std::prev(longer)->tokens.size()}, -1})).value().tokens;
+  if (!cuts || left < 2) return {};
+  Waiting shortest = waiting.extract(waiting.begin()).value();
+  const TokenSpan part{shortest.tokens.first, shortest.tokens.first + left};
+  shortest.tokens.first = part.end - 1;
+  waiting.insert(shortest);
+  return part;
 }
 
 }  // namespace
@@ -39,7 +60,7 @@ void DocumentOrder::enter_document() {
   document_ = tokens_.document(shard_, index_);
 }
 
-// Goes over tokens of the document, and to the next one at its end.
+// Moves past tokens of the document, and at its end to the next document.
 void DocumentOrder::pass(int64_t tokens) {
   place_.token += tokens;
   if (rest().size() > 0) return;
@@ -65,47 +86,14 @@ std::vector<TokenSpan> DocumentOrder::take(int64_t tokens) {
 }
 
 void DocumentOrder::go_to(const StreamPlace& place) {
-  const auto impossible = [&] {
-    fail("{}: epoch {}, shard {}, document {}, token {} is no place in its {} shards",
-        {tokens_.name(), place.epoch, place.shard, place.document, place.token, tokens_.shards()});
-  };
-  if (place.epoch < 0 || place.shard < 0 || place.shard >= tokens_.shards() || place.document < 0 || place.token < 0) impossible();
-  place_ = {place.epoch, place.shard, 0, 0};
-  enter_epoch();
-  if (place.document >= static_cast<int64_t>(documents_.size())) impossible();
   place_ = place;
-  enter_document();
-  if (place.token >= document_.size()) impossible();
+  enter_epoch();
+  if (place.token < 0 || rest().size() < 1) fail("{}: token {} is outside its document", {tokens_.name(), place.token});
 }
-
-namespace {
-
-// A document of the buffer; the order of a set is the order of their lengths, and then of their arrival.
-struct Waiting {
-  TokenSpan tokens;
-  int64_t number;
-  bool operator<(const Waiting& other) const {
-    return tokens.size() != other.tokens.size() ? tokens.size() < other.tokens.size() : number < other.number;
-  }
-};
-
-// The longest document that fits into `left` tokens, the earliest of equals; with `cuts` a part of the shortest; else nothing.
-TokenSpan best_fit(std::set<Waiting>& waiting, int64_t left, bool cuts) {
-  if (const auto longer = waiting.lower_bound({{0, left + 1}, -1}); longer != waiting.begin())
-    return waiting.extract(waiting.lower_bound({{0, std::prev(longer)->tokens.size()}, -1})).value().tokens;
-  if (!cuts || left < 2) return {};
-  Waiting shortest = waiting.extract(waiting.begin()).value();
-  const TokenSpan part{shortest.tokens.first, shortest.tokens.first + left};
-  shortest.tokens.first = part.end - 1;
-  waiting.insert(shortest);
-  return part;
-}
-
-}  // namespace
 
 std::vector<std::vector<TokenSpan>> pack_documents(DocumentOrder& documents, const PackingOptions& options) {
   std::set<Waiting> waiting;
-  int64_t number = 0;  // the next document's
+  int64_t number = 0;  // number of documents taken
   const auto fill = [&] {
     for (; number < options.documents && std::ssize(waiting) < options.buffer; ++number)
       waiting.insert({documents.take(documents.rest().size())[0], number});

@@ -8,28 +8,28 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "data/feeds/documents.h"
+#include "data/feeds/evaluation.h"
 
 namespace ricci {
 namespace {
 
-int64_t documents_of(const Tokens& tokens) {
+int64_t count_documents(const Tokens& tokens) {
   int64_t documents = 0;
   for (int64_t shard = 0; shard < tokens.shards(); ++shard) documents += tokens.documents(shard);
   return documents;
 }
 
-// The buffer of a short corpus holds an epoch of it, and not several.
-int64_t buffer_of(const Tokens& tokens, const StreamOptions& options) {
-  const int64_t rows = options.rows == RowKind::cut ? tokens.size() / options.context : documents_of(tokens);
+// The buffer of a short corpus holds one epoch of it, not more.
+int64_t buffer_size(const Tokens& tokens, const StreamOptions& options) {
+  const int64_t rows = options.rows == RowKind::cut ? tokens.size() / options.context : count_documents(tokens);
   return std::clamp<int64_t>(rows, 1, options.shuffle_buffer);
 }
 
-std::vector<double> shares_of(const std::vector<Tokens>& corpora, const StreamOptions& options) {
+std::vector<double> cumulative_shares(const std::vector<Tokens>& corpora, const StreamOptions& options) {
   std::vector<double> shares;
   double sum = 0;
   for (size_t i = 0; i < corpora.size(); ++i) {
-    const int64_t size = options.rows == RowKind::whole ? documents_of(corpora[i]) : corpora[i].size();
+    const int64_t size = options.rows == RowKind::whole ? count_documents(corpora[i]) : corpora[i].size();
     shares.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[i]);
   }
   for (double& share : shares) share /= sum;
@@ -57,10 +57,10 @@ void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
 
 SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options) : options_(options) {
   check(corpora, options);
-  shares_ = shares_of(corpora, options);
+  shares_ = cumulative_shares(corpora, options);
   for (const Tokens& tokens : corpora) {
     const uint64_t seed = hash_bytes(format_message("corpus {}", {corpora_.size()}), options.seed);
-    corpora_.push_back({tokens, DocumentOrder(tokens, seed), seed, buffer_of(tokens, options)});
+    corpora_.push_back({tokens, DocumentOrder(tokens, seed), seed, buffer_size(tokens, options)});
   }
 }
 
@@ -71,7 +71,7 @@ SequenceStream::Corpus& SequenceStream::next_corpus() {
   return corpora_[static_cast<size_t>(corpus)];
 }
 
-// A row of text, with the token after it, or a document.
+// A row of text together with the token after it, or a document.
 SequenceStream::Unread SequenceStream::next_in_order(Corpus& corpus) const {
   DocumentOrder& documents = corpus.documents;
   if (options_.rows == RowKind::cut) {
@@ -90,15 +90,15 @@ SequenceStream::Unread SequenceStream::next_in_order(Corpus& corpus) const {
 void SequenceStream::fill(Corpus& corpus) const {
   auto& [tokens, documents, seed, size, taken, block, buffer, order] = corpus;
   block = documents.place();
-  auto number = static_cast<uint64_t>(taken / size);  // the buffer's
+  auto number = static_cast<uint64_t>(taken / size);  // the number of this buffer
   if (options_.rows == RowKind::packed) {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);
-    // The documents of 64 buffers are packed together. RowKind of the last one find fewer documents to choose from, but they are few.
-    const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(documents_of(tokens), 1, 64 * choice);
+    // 64 buffers are packed at a time, because the last rows have fewer documents to choose from.
+    const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(count_documents(tokens), 1, 64 * choice);
     for (auto& row : pack_documents(documents, {options_.context + 1, choice, most, !tokens.has_mask()}))
       buffer.push_back({std::move(row)});
-    if (taken >= std::ssize(buffer)) fail("{}: row {} of {} packed ones is no place in it", {tokens.name(), taken, buffer.size()});
+    if (taken >= std::ssize(buffer)) fail("{}: row {} of {} packed ones is not a place in it", {tokens.name(), taken, buffer.size()});
   } else {
     while (std::ssize(buffer) < size) buffer.push_back(next_in_order(corpus));
   }
@@ -146,7 +146,7 @@ void SequenceStream::go_to(int64_t step, const std::string& place) {
   std::istringstream words(place);
   const auto next = [&] {
     int64_t number = -1;
-    if (!(words >> number) || number < 0) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
+    if (!(words >> number) || number < 0) fail("sequence stream: '{}' is not a place in the data", {one_line(place)});
     return number;
   };
   number_ = next();
@@ -155,7 +155,6 @@ void SequenceStream::go_to(int64_t step, const std::string& place) {
     corpus.documents.go_to({next(), next(), next(), next()});
     corpus.buffer.clear();
   }
-  if (!(words >> std::ws).eof()) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
 }
 
 }  // namespace ricci

@@ -1,6 +1,7 @@
-// Training rows from one or more corpora, without an end. The documents come in a random order. They follow one another and are cut into
-// rows, or each is a row, or several are packed into a row. A shuffle buffer mixes the rows. Everything follows from the seed, and the
-// place of the stream is a short text. So a training that is resumed reads what it would have read.
+// Shuffled rows from one or more corpora, without an end. The documents come in a random order (document_order.h). They are cut into rows,
+// or packed into rows, or each is a row. A shuffle buffer mixes the rows, because otherwise the rows of one long document would follow each
+// other. The order follows from the seed, and the place in it is a short text, so a resumed run reads the same rows as an uninterrupted
+// one.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,25 +14,25 @@
 
 namespace ricci {
 
-// cut: the documents follow each other, and rows of context + 1 tokens are cut from them; the last token of a row is the first of the next.
-// whole: a document each: of keep_masked() if the tokens have a mask, else under its label and without the tokens after the context.
-// packed: by best fit; documents with a mask as a whole, others may be cut. A model reads over the ends of documents in a row.
+// cut: the documents are joined and cut into rows of context + 1 tokens; the last token of a row is the first of the next.
+// whole: each document is a row. With a mask these are keep_masked()'s documents; without one they have labels, and are cut at the context.
+// packed: pack_documents(). Documents with a mask are not cut. A model reads across the ends of the documents in a row.
 enum class RowKind : uint8_t { cut, whole, packed };
 
 struct StreamOptions {
   int64_t context = 0;
   int64_t batch = 1;  // rows of a micro-batch
   uint64_t seed = 0;
-  int64_t shuffle_buffer = 1024;     // rows; with 1 the order is not shuffled
-  std::vector<double> weights = {};  // shares of the corpora; if empty, their numbers of tokens, or of documents if these are rows
+  int64_t shuffle_buffer = 1024;     // rows; 1 does not shuffle them
+  std::vector<double> weights = {};  // shares of the corpora; by default their numbers of tokens, or of documents if each is a row
   RowKind rows = RowKind::cut;
-  bool full_width = false;  // rows are as long as the context even if all documents of a batch are shorter
+  bool full_width = false;  // batches are as wide as the context even if all their documents are shorter
 };
 
 class SequenceStream final : public Feed {
  public:
-  // Errors: no corpus; one that is shorter than context + 1, or has no labels for whole documents; different tokenizers; another number
-  // of weights than of corpora, or a weight that is not positive.
+  // Errors: no corpus; a corpus that is shorter than context + 1, or lacks the labels for whole documents; different tokenizers; weights
+  // that are not positive, or not one for each corpus.
   SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options);
 
   Batch next() override;
@@ -50,10 +51,10 @@ class SequenceStream final : public Feed {
     DocumentOrder documents;
     uint64_t seed;
     int64_t size;                     // rows of a full buffer, unless they are packed
-    int64_t taken = 0;                // rows; if they are packed, from this buffer
-    StreamPlace block = {};           // the place from which the buffer was filled
+    int64_t taken = 0;                // rows in all; packed rows: from this buffer
+    StreamPlace block = {};           // the first row of the buffer
     std::vector<Unread> buffer = {};  // in the order of the stream; empty until it is filled
-    Permutation order{1, 0};          // in which they are taken
+    Permutation order{1, 0};          // the order of taking them
   };
   Corpus& next_corpus();
   Unread take(Corpus& corpus) const;
@@ -61,9 +62,9 @@ class SequenceStream final : public Feed {
   Unread next_in_order(Corpus& corpus) const;
 
   StreamOptions options_;
-  std::vector<double> shares_;  // the weights added up, over their sum
+  std::vector<double> shares_;  // cumulative: the last is 1
   std::vector<Corpus> corpora_;
-  int64_t number_ = 0;  // the next row's
+  int64_t number_ = 0;  // number of rows taken
 };
 
 }  // namespace ricci

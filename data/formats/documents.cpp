@@ -10,7 +10,7 @@
 namespace ricci {
 namespace {
 
-std::string separator_of(const DocumentOptions& options) {
+std::string find_separator(const DocumentOptions& options) {
   if (options.documents == "file") return "";
   if (options.documents == "line") return "\n";
   return options.documents == "blank_line" ? "\n\n" : options.documents;
@@ -23,20 +23,21 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
       complete_prefix_(std::move(complete_prefix)),
       from_(from),
       stream_(documents.files, from.input),
-      separator_(separator_of(documents.options)) {
+      format_(traits_of(documents.options.format)),
+      separator_(find_separator(documents.options)) {
   check(documents.options);
 }
 
 bool DocumentReader::next(DocumentPiece& piece) {
   while (next_anywhere(piece)) {
-    if (piece.starts && ++started_ > documents_.most) return false;
+    if (piece.starts && ++started_ > documents_.limit) return false;
     const InputPlace& end = piece.end;
     if (end.input > from_.input || std::tie(end.document, end.byte) > std::tie(from_.document, from_.byte)) return true;
   }
   return false;
 }
 
-// A piece of the member that is open, or else of the next that has one.
+// The next piece of the open member, or of the next member that has a piece.
 bool DocumentReader::next_anywhere(DocumentPiece& piece) {
   for (;;) {
     if (!in_member_) {
@@ -45,10 +46,11 @@ bool DocumentReader::next_anywhere(DocumentPiece& piece) {
       in_member_ = true;
       member_ended_ = false;
       line_ = 0;
+      header_.clear();
       text_.clear();
       used_ = searched_ = 0;
     }
-    if (traits_of(documents_.options.format).is_text() ? next_text(piece) : next_record(piece)) return true;
+    if (format_.is_text() ? next_text(piece) : next_record(piece)) return true;
     in_member_ = false;
   }
 }
@@ -60,12 +62,12 @@ void DocumentReader::read_more() {
   if (documents_.cut > 0 && !second_byte_) find_cut(block);
   member_ended_ = block.empty();
   text_ += block;
-  // The last line and the last paragraph are as those before them, whether the file ends with a line end or not.
+  // The last line and the last paragraph must not depend on whether the file ends with a line end.
   if (member_ended_ && is_paragraphs_) text_.erase(text_.find_last_not_of('\n') + 1);
   if (member_ended_ && keeps_separator_ && !text_.empty() && !text_.ends_with('\n')) text_ += '\n';
 }
 
-// The block follows the text that is known. A character starts with a byte that does not continue one, so any text can be cut.
+// Finds the byte of the cut if it is in this block. The block follows text_.
 void DocumentReader::find_cut(std::string_view block) {
   if (block.empty() && characters_left_ > 0)
     fail("data: {} ends at character {}, but it is cut at character {}",
@@ -79,10 +81,10 @@ void DocumentReader::find_cut(std::string_view block) {
   characters_left_ -= std::min(here, characters_left_);
 }
 
-// Takes a piece from the front of what is known of the document; `whole`: that is all of it.
+// Takes a piece from the front of the document; whole: this is the rest of it. Returns the number of bytes taken.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
-  piece.ends = whole && (document.size() <= kPiece || traits_of(documents_.options.format).has_mask());
+  piece.ends = whole && (document.size() <= kPiece || format_.has_mask());
   piece.first_byte = documents_.joined ? joined_byte_ : at_.byte;
   size_t taken = document.size();
   if (!piece.ends) {
@@ -98,8 +100,7 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   return taken;
 }
 
-// The text up to the next separator or to the cut, and whether this is there; else all that is left of the member, or more than `most`
-// bytes.
+// The text up to the next separator or the cut, and true; or the rest of the member, or more than `most` bytes, and false.
 std::pair<std::string_view, bool> DocumentReader::next_part(std::string_view separator, size_t most) {
   for (;;) {
     if (is_paragraphs_ && at_.byte == 0) used_ = std::min(text_.find_first_not_of('\n', used_), text_.size());
@@ -130,7 +131,7 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
     piece.label = -1;
     used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), ends_here || member_ended_);
     if (piece.ends && ends_here && !keeps_separator_) used_ += separator_.size();
-    if (!piece.text.empty() || separator_ == "\n") return true;  // between two separators may be nothing, but a line may be empty
+    if (!piece.text.empty() || separator_ == "\n") return true;  // an empty line is a document; nothing between two separators is not
   }
 }
 
@@ -142,9 +143,12 @@ bool DocumentReader::next_line() {
     if (line.size() > kMaxLine) fail("{}:{}: a line of more than {} bytes", {stream_.name(), line_, kMaxLine});
     used_ += line.size() + (has_end ? 1 : 0);
     if (line.find_first_not_of(" \t") == line.npos) continue;
+    if (format_.has_header && header_.empty()) {
+      header_ = line;
+      continue;
+    }
     record_place_ = format_message("{}:{}", {stream_.name(), line_});
-    const auto read = traits_of(documents_.options.format).read;
-    record_ = read ? read(line, documents_.options, record_place_) : Record{std::string(line)};
+    record_ = format_.read ? format_.read({line, header_, record_place_}, documents_.options) : Record{std::string(line)};
     return true;
   }
 }
@@ -169,7 +173,7 @@ void for_each_text(
   }
 }
 
-// A label is read as the text of its document.
+// Labels are read as if they were the texts of the documents.
 std::vector<std::string> word_labels(const Documents& documents) {
   const DocumentOptions& options = documents.options;
   DocumentReader reader(

@@ -1,4 +1,5 @@
-// The documents of files of every format, in pieces of bounded length, from any place on.
+// Reads the documents of files in any format, in pieces of bounded length, because one document can be larger than memory. Reading can
+// continue at any piece, because an interrupted ricci-prepare must not start again.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,47 +16,47 @@ namespace ricci {
 
 // The place in files up to which documents were read.
 struct InputPlace {
-  int64_t input = 0;     // which of the files; 0 where all are joined
-  int64_t document = 0;  // documents of this file that are complete
-  int64_t byte = 0;      // bytes of the next one
+  int64_t input = 0;     // index of the file; 0 if all are joined
+  int64_t document = 0;  // complete documents of this file
+  int64_t byte = 0;      // bytes of the next document
   bool operator==(const InputPlace&) const = default;
 };
 
-// A document, or a part of a long one. The places of division depend only on its text. A line of a format with a mask is one piece,
-// which the format's encoder encodes.
+// A document, or a part of a long one. Where a document is divided depends only on its text. In formats with a mask a line is one piece,
+// which is passed to the format's encoder.
 struct DocumentPiece {
   std::string text;
-  bool starts = false, ends = false;  // the document
+  bool starts = false, ends = false;  // the first and the last piece of its document
   int32_t label = -1;
   InputPlace end = {};     // after this piece
   std::string place = {};  // for messages: "a.jsonl:17", "a.txt: document 3"
-  int64_t first_byte = 0;  // the place in the document where the piece starts; of joined files, in all their text
+  int64_t first_byte = 0;  // position of the piece in the document, or in the joined text
 };
 
-// The documents of files: a small value.
+// The documents of files, a small value.
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
-  bool joined = false;       // all files are one text, joined character to character, and this is the document
-  int64_t cut = 0;           // the character of joined files that starts a second document, counted from 0; 0 if there is none
-  int64_t most = INT64_MAX;  // documents that are read, at most
+  bool joined = false;        // all files are joined to one document
+  int64_t cut = 0;            // joined files: a second document starts at this character, counted from 0; by default none does
+  int64_t limit = INT64_MAX;  // documents to read, at most
 };
 
-// The number of bytes of a text that are certain to be complete units, whatever follows it, such as Tokenizer::complete_prefix.
+// The number of bytes at the start of a text that are complete units, whatever follows the text, such as Tokenizer::complete_prefix.
 using CompletePrefix = std::function<size_t(std::string_view text)>;
 
 class DocumentReader {
  public:
   static constexpr size_t kPiece = 256 << 10;   // bytes in a piece, at most
-  static constexpr size_t kMaxLine = 64 << 20;  // in a line that is a document
+  static constexpr size_t kMaxLine = 64 << 20;  // bytes in a line that is a document
 
-  // from: where an earlier reader of the same documents ended. Earlier documents are read but skipped. Only the last piece of a document
-  // ends inside a unit, or one that is longer than a piece, which is divided between two characters. Errors: check(options)'s.
+  // from: where an earlier reader of the same documents stopped; the documents before it are skipped. A piece ends between two units,
+  // except the last piece of a document, and inside a unit that is longer than a piece. Errors: check(options)'s.
   DocumentReader(const Documents& documents, CompletePrefix complete_prefix, const InputPlace& from = {});
 
-  // Nothing at the end. Errors: TextStream's and the records'; files that end before the cut.
+  // False at the end. Errors: TextStream's; the format's; the files end before the cut.
   bool next(DocumentPiece& piece);
-  int64_t bytes_of_files() const { return stream_.bytes_of_files(); }  // with those before `from`
+  int64_t bytes_of_files() const { return stream_.bytes_of_files(); }  // including those before `from`
 
  private:
   bool next_anywhere(DocumentPiece& piece);
@@ -72,27 +73,28 @@ class DocumentReader {
   CompletePrefix complete_prefix_;
   InputPlace from_, at_ = {.input = from_.input};
   TextStream stream_;
-  std::string separator_;  // empty if a document ends with its file
+  const FormatTraits& format_;
+  std::string separator_;  // between two documents; empty if a document ends with its file
   bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // in the document
-  bool is_paragraphs_ = documents_.options.documents == "blank_line";  // any number of empty lines separates them
+  bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of empty lines
   bool in_member_ = false, member_ended_ = false;
-  std::string text_;  // decoded and not returned yet: from used_ on
+  std::string text_;  // decoded; returned up to used_
   size_t used_ = 0, searched_ = 0;
   int64_t started_ = 0;                       // documents
-  int64_t line_ = 0;                          // in the member, for messages
+  int64_t line_ = 0;                          // number in the member
+  std::string header_;                        // the first line of the member, if the format has a header
   Record record_;                             // the last line
   std::string record_place_;                  // for messages
   int64_t joined_byte_ = 0;                   // bytes of joined files that were returned
-  int64_t characters_left_ = documents_.cut;  // to be read before the cut
-  std::optional<int64_t> second_byte_;        // where the second document of joined files starts, if this was read
+  int64_t characters_left_ = documents_.cut;  // before the cut
+  std::optional<int64_t> second_byte_;        // start of the second document of joined files; empty until it is read
 };
 
-// Calls use for the texts that a vocabulary is trained on, but empty ones: the pieces of the documents, or where the format has texts of
-// its own, each of these whole.
+// Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);
 
-// The labels of documents, where they are words: each once, sorted. The list is empty if the first is an integer or cannot be read.
-// The first line that cannot be read ends the search; it is reported when the documents are read.
+// The different labels, sorted, if labels are words; empty if the first label is an integer. A line that cannot be read ends the search,
+// because the line is reported later, when the documents are read.
 std::vector<std::string> word_labels(const Documents& documents);
 
 }  // namespace ricci

@@ -59,7 +59,7 @@ void check(const DocumentOptions& o) {
   const FormatTraits& format = traits_of(o.format);
   if (o.documents.empty()) fail("documents: is empty; expected file, line, blank_line, or the text between two documents");
   if (!format.is_text() && o.documents != "file")
-    fail("documents: a line of {} is a document; only format: text asks what is one", {format.name});
+    fail("documents: a line of {} is a document; this key is for format: text", {format.name});
   if (!format.has_fields() && !(o.text_field.empty() && o.label_field.empty()))
     fail("text_field, label_field: only {} have fields", {list_of_formats(&FormatTraits::has_fields, " and ")});
   if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
@@ -75,13 +75,13 @@ bool is_integer(std::string_view text, int64_t& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-int32_t label_in(std::string_view text, const DocumentOptions& options, const std::string& place) {
+int32_t read_label(std::string_view text, const DocumentOptions& options, const std::string& place) {
   const std::vector<std::string>& names = options.labels;
   const auto named = std::find(names.begin(), names.end(), text);
   if (named != names.end()) return static_cast<int32_t>(named - names.begin());
   int64_t label = 0;
   const bool is_number = is_integer(text, label);
-  if (!is_number && !names.empty()) fail("{}: label '{}' is none of {}", {place, one_line(text), one_line(joined(names, ", ", ", "))});
+  if (!is_number && !names.empty()) fail("{}: label '{}' is not one of {}", {place, one_line(text), one_line(joined(names, ", ", ", "))});
   if (!is_number) fail("{}: label '{}' is not an integer from 0 to {}", {place, one_line(text), options.classes - 1});
   if (label < 0 || label >= options.classes)
     fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});

@@ -1,5 +1,5 @@
-// Formats of documents: how a line of a file becomes a document, perhaps with a label. Readers of files and programs know a format only by
-// its properties, so a new one is a file with its row, such as tsv.cpp, and its name in the list below.
+// Formats of documents: how a line of a file becomes a document, perhaps with a label. Readers and programs see only the properties below,
+// because a new format must not need a change anywhere else: it is one file, such as tsv.cpp, and one name in kFormats.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,52 +13,58 @@ namespace ricci {
 
 class Tokenizer;
 
-// The choice of a format at run time: its number in the list.
+// A format that is chosen at run time: its index in kFormats.
 enum class DocumentFormat : uint8_t {};
 
-// The options that make documents out of texts.
+// The division of files into documents.
 struct DocumentOptions {
   DocumentFormat format = {};            // text
-  std::string documents = "file";        // in text: one per file, line, or paragraph (blank_line); any other text separates two
+  std::string documents = "file";        // in plain text: file, line, blank_line (paragraphs), or the text between two documents
   bool keep_line_ends = true;            // in documents that are lines
-  std::string text_field = {};           // as the format has fields; its default if empty
-  std::string label_field = {};          // the field with the label; empty if documents have none
+  std::string text_field = {};           // the field with the text; if empty, the default of the format
+  std::string label_field = {};          // the field with the label; if empty, documents have no labels
   int64_t classes = 0;                   // labels are 0 ... classes - 1
-  std::vector<std::string> labels = {};  // names of the classes, if they have some; a label may be one of them
+  std::vector<std::string> labels = {};  // names of the classes; labels can then be names instead of numbers
   std::vector<std::string> chat = {};    // the template of messages (data/tokenizers/chat.h)
 };
 
 // Error: options that do not belong together.
 void check(const DocumentOptions& options);
 
+// A line of a file.
+struct Line {
+  std::string_view text;    // without its end
+  std::string_view header;  // the first line of the file, if the format has a header
+  std::string place;        // for messages: "a.jsonl:17"
+};
+
 struct Record {
   std::string text;
   int32_t label = -1;
 };
 
-// The ids of a document, and which of them count, because only an answer is to be learned.
+// The ids of a document. An id that does not count is read but not predicted: a model learns an answer, not its prompt.
 struct EncodedDocument {
   std::vector<int64_t> ids;
   std::vector<bool> counts = {};  // one for each id; empty if all count
 };
 
-// A line as ids. Errors have no place: the caller names it.
+// Turns a line into ids. Errors do not name the line, because the caller does.
 using DocumentEncoder = std::function<EncodedDocument(std::string_view line)>;
 
+// A format has either `read`, for documents whose text is encoded as it is, or `encoder` and `texts`, for documents with a mask.
 struct FormatTraits {
-  const char* name;
-  const char* suffix = "";  // files that end so have this format if none is asked for
-  const char* lines = "";   // for the help: "an object per line"; empty if lines are not documents
-  const char* fields = "";  // for the help, how text_field names one: "a name, empty: text"; nothing if lines have none
-  // A line without its end as a document. `place` is for messages: "a.jsonl:17". Errors: the line is not of this format; no such field;
-  // a field that is not a text; label_in's.
-  Record (*read)(std::string_view line, const DocumentOptions& options, const std::string& place) = nullptr;
+  const char* name;         // the value of the key `format`
+  const char* suffix = "";  // files with such names have this format by default
+  const char* lines = "";   // for --help: "an object per line"
+  const char* fields = "";  // for --help, how text_field names a field: "a name, empty: text"; empty if lines have no fields
+  bool has_header = false;  // the first line of a file is not a document
+  // Reads a document. Errors, each with line.place in front: the line does not have this format, or not the field; read_label's.
+  Record (*read)(const Line& line, const DocumentOptions& options) = nullptr;
   void (*check_field)(const char* key, const std::string& field) = nullptr;  // error: no line can have this field
-  // Documents of this format have ids that count and ids that do not. Null: the text is encoded as it is.
   DocumentEncoder (*encoder)(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions& options) = nullptr;
-  // With an encoder: the texts of a line that a vocabulary can be trained on. Errors have no place.
-  std::vector<std::string> (*texts)(std::string_view line) = nullptr;
-  bool has_template = false;  // a chat template writes the documents
+  std::vector<std::string> (*texts)(std::string_view line) = nullptr;  // the texts of a line that a vocabulary is trained on
+  bool has_template = false;                                           // a chat template writes the documents
 
   bool is_text() const { return !read && !encoder; }
   bool is_documents() const { return !encoder; }
@@ -83,17 +89,17 @@ inline auto choices(DocumentFormat) {
   return names;
 }
 
-// "jsonl and tsv": the formats for which the property is true; before_last: " and ".
+// "jsonl and tsv": the formats with this property; before_last: " and ".
 std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last);
-// "jsonl: a name, empty: text; tsv: ...": a description of each format that has it.
+// "jsonl: a name, empty: text; tsv: ...": this description of all formats that have one.
 std::string describe_formats(const char* FormatTraits::*description);
 
-// The format that the names of files ask for, also below a folder or compressed; text if they do not ask for one.
+// The first format with the suffix of a file, also in a folder or compressed; plain text if no name has such a suffix.
 DocumentFormat format_of_names(const std::vector<std::string>& paths);
 
 // ---- For the files of formats
 bool is_integer(std::string_view text, int64_t& value);
-// A label: a name of a class, or its number. Errors: neither; a number out of range.
-int32_t label_in(std::string_view text, const DocumentOptions& options, const std::string& place);
+// The label in a field: the name of a class, or its number. Errors: it is neither; a number out of range.
+int32_t read_label(std::string_view field, const DocumentOptions& options, const std::string& place);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// An object per line, with the text and the label as members.
+// A JSON object per line, with the text and the label as members.
 #include "core/error.h"
 #include "core/json.h"
 #include "data/formats/formats.h"
@@ -9,9 +9,10 @@ namespace {
 
 constexpr JsonLimits kLineLimits = {.depth = 64, .values = int64_t{1} << 28};
 
-Record read_object(std::string_view line, const DocumentOptions& options, const std::string& place) {
+Record read_object(const Line& line, const DocumentOptions& options) {
+  const std::string& place = line.place;
   const std::string field = options.text_field.empty() ? "text" : options.text_field;
-  const Json object = parse_json(line, place, kLineLimits);
+  const Json object = parse_json(line.text, place, kLineLimits);
   if (!object.is_object()) fail("{}: is not a JSON object", {place});
   const Json &text = member(object, field), &label = member(object, options.label_field);
   std::string others;
@@ -24,7 +25,7 @@ Record read_object(std::string_view line, const DocumentOptions& options, const 
   const bool is_word = label.is_string() && !options.labels.empty();
   if (!is_word && !label.is_number_integer())
     fail("{}: label {} is not an integer from 0 to {}", {place, one_line(label.dump()), options.classes - 1});
-  record.label = label_in(is_word ? label.get<std::string>() : label.dump(), options, place);
+  record.label = read_label(is_word ? label.get<std::string>() : label.dump(), options, place);
   return record;
 }
 

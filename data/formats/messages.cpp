@@ -1,4 +1,4 @@
-// A conversation per line, written by a chat template. A model learns the answers.
+// A conversation per line, written out by a chat template. A model learns only the answers.
 #include "core/choice.h"
 #include "data/formats/formats.h"
 #include "data/tokenizers/chat.h"
@@ -10,10 +10,10 @@ DocumentEncoder chat_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, 
   return [chat = ChatEncoder(tokenizer, chat_template(options.chat))](std::string_view line) { return chat.encode(line); };
 }
 
-// Names of roles are among the texts, because templates write them.
-std::vector<std::string> texts_of_messages(std::string_view line) {
+// The names of the roles are among the texts, because templates write them.
+std::vector<std::string> message_texts(std::string_view line) {
   std::vector<std::string> texts;
-  for (const Message& message : messages_of(line)) {
+  for (const Message& message : read_messages(line)) {
     texts.emplace_back(name_of(message.role));
     texts.push_back(message.content);
   }
@@ -23,6 +23,6 @@ std::vector<std::string> texts_of_messages(std::string_view line) {
 }  // namespace
 
 const FormatTraits kMessages{
-    .name = "messages", .lines = "a conversation per line", .encoder = chat_encoder, .texts = texts_of_messages, .has_template = true};
+    .name = "messages", .lines = "a conversation per line", .encoder = chat_encoder, .texts = message_texts, .has_template = true};
 
 }  // namespace ricci

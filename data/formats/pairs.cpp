@@ -1,5 +1,5 @@
-// A prompt and its answer per line: {"prompt": "cab", "answer": "abc"}. A model learns the answer, and where it ends. Both texts are
-// encoded on their own, because a prompt must have the same ids before its answer is known.
+// A prompt and its answer per line: {"prompt": "cab", "answer": "abc"}. A model learns the answer and where it ends. The two texts are
+// encoded separately, because a prompt must have the same ids when its answer is not known yet.
 #include "core/error.h"
 #include "core/json.h"
 #include "data/formats/formats.h"
@@ -10,8 +10,8 @@ namespace {
 
 constexpr JsonLimits kPairLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
 
-// The prompt and the answer; other members of the line are ignored.
-std::vector<std::string> texts_of_pair(std::string_view line) {
+// The prompt and the answer. Other members of the line are ignored.
+std::vector<std::string> pair_texts(std::string_view line) {
   const Json object = parse_json(line, "JSON", kPairLimits);
   const Json &prompt = member(object, "prompt"), &answer = member(object, "answer");
   if (!prompt.is_string() || !answer.is_string()) fail("expected an object with the texts \"prompt\" and \"answer\"");
@@ -20,7 +20,7 @@ std::vector<std::string> texts_of_pair(std::string_view line) {
 
 DocumentEncoder pair_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions&) {
   return [tokenizer](std::string_view line) {
-    const std::vector<std::string> texts = texts_of_pair(line);
+    const std::vector<std::string> texts = pair_texts(line);
     const std::string &prompt = texts[0], &answer = texts[1];
     EncodedDocument pair{tokenizer->encode_start(prompt)};
     pair.counts.resize(pair.ids.size(), false);
@@ -33,6 +33,6 @@ DocumentEncoder pair_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, 
 
 }  // namespace
 
-const FormatTraits kPairs{.name = "pairs", .lines = "a prompt and its answer per line", .encoder = pair_encoder, .texts = texts_of_pair};
+const FormatTraits kPairs{.name = "pairs", .lines = "a prompt and its answer per line", .encoder = pair_encoder, .texts = pair_texts};
 
 }  // namespace ricci

@@ -1,5 +1,6 @@
-// A folder in the cache is named shards-PLACE-STAMP. PLACE is a hash of what was asked for, and STAMP of the system's records of the files:
-// a folder replaces the ones with the same PLACE. A program that makes shards in a folder holds its lock.
+// A folder in the cache is named shards-PLACE-STAMP: PLACE is a hash of the paths, the options and the tokenizer, STAMP a hash of the
+// sizes, times and inodes of the files. A new folder replaces those with the same PLACE, because otherwise every change of a text would
+// leave its old shards in the cache. A program that makes shards in a folder holds its lock.
 #include "data/shards/cache.h"
 
 #include <unistd.h>
@@ -15,7 +16,6 @@
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "core/files/file.h"
-#include "core/json.h"
 #include "data/shards/prepare.h"
 #include "data/tokenizers/char_tokenizer.h"
 
@@ -33,16 +33,16 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int64_t kMinShard = 4 << 20;  // tokens
-constexpr int64_t kMaxShards = 64;      // about; all of them stay open
+constexpr int64_t kMaxShards = 64;      // about, because all of them stay open
 
 // ---- Names
-struct Name {
+struct CacheName {
   std::string place, stamp;
   std::string text() const { return place + stamp; }
   uint64_t source_hash() const { return hash_bytes(text()); }
 };
 
-std::string text_of(const DocumentOptions& o, double train_fraction) {
+std::string to_text(const DocumentOptions& o, double train_fraction) {
   std::string text = format_message("{} {} {} {}:{}{}:{}",
       {name_of(o.format), train_fraction, o.classes, o.text_field.size(), o.text_field, o.label_field.size(), o.label_field});
   for (const std::vector<std::string>& list : {o.labels, o.chat})
@@ -50,26 +50,26 @@ std::string text_of(const DocumentOptions& o, double train_fraction) {
   return text;
 }
 
-// tokenizer: the key of a request, if it is made from the sources in made_of; else what tells a given one from others.
-Name name_of(const char* kind, const Documents& source, double train_fraction, const std::string& tokenizer = "",
-    const std::vector<Documents>& made_of = {}) {
-  uint64_t place = hash_bytes(text_of(source.options, train_fraction), hash_bytes(tokenizer, source.files.place_hash()));
+// tokenizer: identifies a given one, or is the key of a request, for a tokenizer that is made from the sources in made_of.
+CacheName make_name(
+    const Documents& source, double train_fraction, const std::string& tokenizer, const std::vector<Documents>& made_of = {}) {
+  uint64_t place = hash_bytes(to_text(source.options, train_fraction), hash_bytes(tokenizer, source.files.place_hash()));
   uint64_t stamp = source.files.stamp_hash();
   for (const Documents& each : made_of) {
-    place = hash_bytes(format_message("{}", {each.files.place_hash()}), hash_bytes(text_of(each.options, train_fraction), place));
+    place = hash_bytes(format_message("{}", {each.files.place_hash()}), hash_bytes(to_text(each.options, train_fraction), place));
     stamp = hash_bytes(format_message("{}", {each.files.stamp_hash()}), stamp);
   }
-  return {format_message("{}-{:016x}-", {kind, place}), format_message("{:016x}", {stamp})};
+  return {format_message("shards-{:016x}-", {place}), format_message("{:016x}", {stamp})};
 }
 
 // ---- Folders
-// A folder that the user names has the usual rights, because others may use it as well. Other folders are for this user only.
+// A folder that the user names gets the usual access rights, because others can use it as well. Other folders are for this user only.
 void make_cache(const std::string& path) {
   const char* const named = std::getenv("RICCI_CACHE");
   make_folders(path, named && path == named ? 0777 : 0700);
 }
 
-// Waits for another program that makes shards there, and can remove the folder when it fails.
+// Waits for another program that makes shards in the folder. It can remove the folder when it fails.
 FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
     make_folders(folder);
@@ -80,7 +80,7 @@ FolderLock make_and_lock(const std::string& folder) {
   }
 }
 
-// For this user only.
+// The folder is for this user only.
 std::string make_temporary_folder() {
   std::error_code error;
   const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, if that is a folder
@@ -92,26 +92,21 @@ std::string make_temporary_folder() {
 void remove_all(const std::string& path) {
   std::error_code ignored;
   fs::remove_all(path, ignored);
+  fs::remove(path, ignored);  // an empty folder can be removed even if the disk refuses to list it
 }
 
-// Removes all that the folder or file of this name replaces, unless another program makes shards there. Returns whether version 0.1.0 made
-// some of it, which described its folders in a file.
-bool remove_replaced(const std::string& cache, const Name& name) {
-  bool was_former = false;
+// Removes the folders that this one replaces, unless another program makes shards in them.
+void remove_replaced(const std::string& cache, const CacheName& name) {
   for (const std::string& other : names_in(cache)) {
     if (!other.starts_with(name.place) || other == name.text()) continue;
-    const std::string path = cache + "/" + other;
     try {
-      was_former |= is_there(path + "/description");
-      const std::optional<FolderLock> lock = is_folder(path) ? FolderLock::take(path) : std::nullopt;
-      if (lock || !is_folder(path)) remove_all(path);
+      if (const auto lock = FolderLock::take(cache + "/" + other)) remove_all(cache + "/" + other);
     } catch (const Error&) {  // another program has removed it
     }
   }
-  return was_former;
 }
 
-// Removed at the end with all that is in it, unless it is kept.
+// A folder that is removed at the end unless it is kept.
 struct Draft {
   std::string folder;
   bool is_kept = false;
@@ -120,18 +115,7 @@ struct Draft {
   }
 };
 
-// The tokenizer that an interrupted start has made; nothing if it is damaged, or the shards there are of another one.
-std::shared_ptr<const Tokenizer> find_tokenizer(const std::string& folder) {
-  try {
-    const auto tokenizer = tokenizer_of_shards(folder);
-    const std::string first = folder + "/" + shard_name(0);
-    if (!is_there(first) || ShardFile(first).header().tokenizer_hash == tokenizer->hash()) return tokenizer;
-  } catch (const Error&) {
-  }
-  return nullptr;
-}
-
-// The characters of a text, or the number of records.
+// The number of characters of a text, or of records.
 int64_t count_units(const Documents& source) {
   int64_t units = 0;
   if (source.joined) {
@@ -152,17 +136,17 @@ struct Opening {
   const TokenizerRequest& request;
   const std::string& cache_folder;
   std::shared_ptr<const Tokenizer> tokenizer;  // null until it is found or made
-  std::map<size_t, int64_t> units = {};        // the characters or documents of the sources that were counted
+  std::map<size_t, int64_t> units = {};        // numbers of characters or records, of the sources that were counted
 
   std::vector<CachedText> open() {
     const char* const start = tokenizer && tokenizer->marks().first >= 0 ? " with its first token" : "";
     const std::string given = tokenizer ? format_message("given {}{}", {tokenizer->hash(), start}) : "";
-    std::vector<Name> names;
+    std::vector<CacheName> names;
     std::vector<std::optional<CachedText>> found(sources.size());
     for (size_t i = 0; i < sources.size(); ++i) {
-      std::vector<Name> tried;
-      if (!request.key.empty()) tried.push_back(name_of("shards", sources[i], train_fraction, request.key, sources));
-      if (!given.empty()) tried.push_back(name_of("shards", sources[i], train_fraction, given));
+      std::vector<CacheName> tried;
+      if (!request.key.empty()) tried.push_back(make_name(sources[i], train_fraction, request.key, sources));
+      if (!given.empty()) tried.push_back(make_name(sources[i], train_fraction, given));
       for (size_t n = 0; n < tried.size() && !found[i]; ++n) found[i] = find(i, tried[n]);
       if (found[i]) tokenizer = found[i]->tokenizer;
       names.push_back(tried.back());
@@ -174,43 +158,42 @@ struct Opening {
 
   bool is_cut(size_t i) const { return sources[i].joined && train_fraction > 0; }
 
-  // Error: the folder does not hold all shards of this source, sound and of this tokenizer, or of any while there is none.
-  CachedText open_folder(const std::string& folder, size_t i, const Name& name) const {
+  // Error: the folder does not have all shards of this source, undamaged and made by this tokenizer, if it is known.
+  CachedText open_folder(const std::string& folder, size_t i, const CacheName& name) const {
     const TextSource& files = sources[i].files;
     const auto its = tokenizer ? tokenizer : tokenizer_of_shards(folder);
     const std::string first = folder + "/" + shard_name(0);
     if (ShardFile(first).header().source_hash != name.source_hash()) fail("{}: a shard of another text", {first});
-    const Tokens tokens = Tokens::hold(folder, *its, files.name(), sources[i].joined ? Tokens::Unit::blocks : Tokens::Unit::documents);
-    return {its, tokens, is_cut(i) ? tokens.first_bytes() : 0};
+    const Tokens tokens =
+        Tokens::open_checked(folder, *its, files.name(), sources[i].joined ? Tokens::Unit::blocks : Tokens::Unit::documents);
+    return {its, tokens, is_cut(i) ? tokens.bytes_before_cut() : 0};
   }
 
-  std::string folder_of(const Name& name) const { return cache_folder + "/" + name.text(); }
+  std::string folder_path(const CacheName& name) const { return cache_folder + "/" + name.text(); }
 
-  std::optional<CachedText> find(size_t i, const Name& name) const {
+  std::optional<CachedText> find(size_t i, const CacheName& name) const {
     if (cache_folder.empty()) return {};
     try {
-      return open_folder(folder_of(name), i, name);
-    } catch (const Error&) {  // it is made
+      return open_folder(folder_path(name), i, name);
+    } catch (const Error&) {  // the shards are made
       return {};
     }
   }
 
-  CachedText make(size_t i, const Name& name) {
+  CachedText make(size_t i, const CacheName& name) {
     std::string fault;
     if (const std::optional<FolderLock> held = lock(name, fault)) {
-      if (const std::optional<CachedText> made = find(i, name)) {  // by another program that this one waited for
+      if (const std::optional<CachedText> made = find(i, name)) {  // another program has made the shards meanwhile
         tokenizer = made->tokenizer;
         return *made;
       }
-      Draft draft{folder_of(name)};
+      Draft draft{folder_path(name)};
       try {
-        CachedText made = make_in(draft.folder, i, name);
+        const CachedText made = make_in(draft.folder, i, name);
         draft.is_kept = true;
-        if (remove_replaced(cache_folder, name))
-          made.note = format_message(
-              "{}: its tokens in the cache are of an earlier version, so they are made again\n", {one_line(sources[i].files.name())});
+        remove_replaced(cache_folder, name);
         return made;
-      } catch (const DiskFull& full) {  // the folder for temporary files may have room
+      } catch (const DiskFull& full) {  // the folder for temporary files can be on another disk
         fault = full.what();
       }
     }
@@ -220,22 +203,21 @@ struct Opening {
     return made;
   }
 
-  std::optional<FolderLock> lock(const Name& name, std::string& fault) const {
+  std::optional<FolderLock> lock(const CacheName& name, std::string& fault) const {
     if (cache_folder.empty()) return {};
     try {
       make_cache(cache_folder);
-      return make_and_lock(folder_of(name));
+      return make_and_lock(folder_path(name));
     } catch (const Error& error) {
       fault = error.what();
       return {};
     }
   }
 
-  CachedText make_in(const std::string& folder, size_t i, const Name& name) {
-    if (!tokenizer) tokenizer = find_tokenizer(folder);
+  CachedText make_in(const std::string& folder, size_t i, const CacheName& name) {
     if (!tokenizer) tokenizer = make_tokenizer();
     Documents source = sources[i];
-    if (is_cut(i)) source.cut = cut_of(i);
+    if (is_cut(i)) source.cut = find_cut(i);
     const Prepared made = prepare_shards(source, tokenizer, folder,
         {.shard_tokens = std::max(kMinShard, source.files.bytes_on_disk() / kMaxShards),
             .source_hash = name.source_hash(),
@@ -257,15 +239,15 @@ struct Opening {
     }
     const FormatTraits& format = traits_of(sources[0].options.format);
     if (!format.is_text() && !format.has_mask()) characters.add("\n", 0);
-    return request.make(characters.sorted(), part_of(all));
+    return request.make(characters.sorted(), train_part(all));
   }
 
-  int64_t part_of(int64_t all) const { return static_cast<int64_t>(std::floor(static_cast<double>(all) * train_fraction)); }
+  int64_t train_part(int64_t all) const { return static_cast<int64_t>(std::floor(static_cast<double>(all) * train_fraction)); }
 
-  // The character before which a text is cut.
-  int64_t cut_of(size_t i) {
+  // The text is cut before this character.
+  int64_t find_cut(size_t i) {
     if (!units.contains(i)) units[i] = count_units(sources[i]);
-    const int64_t train = part_of(units[i]);
+    const int64_t train = train_part(units[i]);
     if (train < 1 || train >= units[i])
       fail("split: {} has {} characters, too few for a training fraction of {}", {sources[i].files.name(), units[i], train_fraction});
     return train;
@@ -277,26 +259,6 @@ struct Opening {
 std::vector<CachedText> open_cached(const std::vector<Documents>& sources, double train_fraction,
     const std::shared_ptr<const Tokenizer>& given, const TokenizerRequest& request, const std::string& cache_folder) {
   return Opening{sources, train_fraction, request, cache_folder, given}.open();
-}
-
-std::vector<std::string> cached_word_labels(const Documents& documents, const std::string& cache_folder) {
-  if (cache_folder.empty()) return word_labels(documents);
-  const Name name = name_of("labels", documents, 0);
-  try {
-    const std::string text = read_text(cache_folder + "/" + name.text()), list = text.substr(std::min<size_t>(text.size(), 17));
-    if (text != format_message("{:016x} {}", {hash_bytes(list), list})) fail("{}: was altered", {name.text()});
-    return as<std::vector<std::string>>(parse_json(list, "labels")).value();
-  } catch (const Error&) {  // it is made
-  }
-  const std::vector<std::string> labels = word_labels(documents);
-  const std::string list = Json(labels).dump();
-  try {
-    make_cache(cache_folder);
-    write_atomically(cache_folder + "/" + name.text(), format_message("{:016x} {}", {hash_bytes(list), list}));
-    remove_replaced(cache_folder, name);
-  } catch (const Error&) {  // open_cached() tells about a cache that cannot be used
-  }
-  return labels;
 }
 
 }  // namespace ricci

@@ -41,21 +41,20 @@ class ShardWriter {
         divides_at_cut_(documents.cut > 0),
         all_(all) {}
 
-  // The rest of a document that starts in the shard before is listed as a document of this shard, under the same label.
-  void append(const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids, const std::vector<bool>& counts = {}) {
-    const bool starts = is_first && piece.starts;
-    if (is_first && can_end_ && held() >= shard_tokens_) write(false);
-    if (starts && divides_at_cut_ && is_pending_) write(false);
-    starts_document_ |= starts;
-    all_.empty_documents += starts;
+  // If a document continues from the shard before, its rest is listed as a document of this shard, with the same label.
+  void append(const DocumentPiece& piece, std::span<const int64_t> ids, const std::vector<bool>& counts = {}) {
+    if (can_end_ && held() >= shard_tokens_) write(false);
+    if (piece.starts && divides_at_cut_ && is_pending_) write(false);
+    starts_document_ |= piece.starts;
+    all_.empty_documents += piece.starts;
     if (!ids.empty()) append_ids(piece, ids, counts);
-    if (is_first) next_.text_bytes += static_cast<int64_t>(piece.text.size());
+    next_.text_bytes += static_cast<int64_t>(piece.text.size());
     next_.end = piece.end;
     can_end_ = piece.ends || divides_documents_;
     is_pending_ = true;
   }
 
-  // After the last document. Error: there are no tokens; named by `inputs`.
+  // To be called after the last document. Error: no tokens; `inputs` names the files.
   void finish(const std::string& inputs) {
     if (can_end_ && held() >= shard_tokens_) write(false);
     if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});
@@ -67,7 +66,7 @@ class ShardWriter {
   int64_t held() const { return static_cast<int64_t>(ids_.size()) / next_.bytes_per_token; }
 
   void append_ids(const DocumentPiece& piece, std::span<const int64_t> ids, const std::vector<bool>& counts) {
-    if (!starts_document_ && ids_.empty()) next_.goes_on = 1;
+    if (!starts_document_ && ids_.empty()) next_.first_document_continues = 1;
     if (starts_document_ || ids_.empty()) {
       starts_.push_back(static_cast<uint64_t>(held()));
       labels_.push_back(piece.label);
@@ -102,25 +101,25 @@ class ShardWriter {
     labels_.clear();
     ++next_.number;
     next_.text_bytes = 0;
-    next_.goes_on = 0;
+    next_.first_document_continues = 0;
     is_pending_ = false;
   }
 
   const std::string& folder_;
   ShardHeader next_;
   int64_t shard_tokens_;
-  bool divides_documents_;  // two shards can have parts of one document; else split() would count it twice
-  bool divides_at_cut_;     // no shard has parts of both documents of a text that is cut
+  bool divides_documents_;  // two shards can have parts of one document; records are not divided, because split() would count one twice
+  bool divides_at_cut_;     // the two documents of a text that is cut are in different shards
   Prepared& all_;
   std::string ids_;
   std::vector<uint64_t> mask_, starts_;
   std::vector<int32_t> labels_;
-  bool starts_document_ = false;  // with the next ids, as those before gave none
+  bool starts_document_ = false;  // the next ids are the first of their document
   bool can_end_ = false, is_pending_ = false;
 };
 
 // ---- Encoding
-// A batch ends with whichever is reached first. Its ids need eight bytes each, up to one id for a byte.
+// A batch ends with the first of these limits. An id needs eight bytes, and a byte can give an id.
 constexpr size_t kMinBatchBytes = 512 << 10, kBytesPerThread = 64 << 10, kBatchPieces = 16384;
 
 struct Batch {
@@ -139,17 +138,17 @@ std::optional<Batch> read_batch(DocumentReader& reader, size_t batch_bytes) {
   return batch;
 }
 
-void append_encoded(const std::vector<DocumentPiece>& pieces, const DocumentEncoder& encoder, ShardWriter& writer) {
-  constexpr int64_t kLines = 16;  // for a thread at a time
-  std::vector<EncodedDocument> encoded(pieces.size());
-  parallel_for(std::ssize(pieces), kLines, [&](int64_t begin, int64_t end) {
+std::vector<EncodedDocument> encode_lines(const std::vector<DocumentPiece>& lines, const DocumentEncoder& encoder) {
+  constexpr int64_t kLines = 16;  // that a thread encodes at a time
+  std::vector<EncodedDocument> encoded(lines.size());
+  parallel_for(std::ssize(lines), kLines, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      encoded[i] = about(pieces[i].place, [&] { return encoder(pieces[i].text); });
+      encoded[i] = about(lines[i].place, [&] { return encoder(lines[i].text); });
   });
-  for (size_t i = 0; i < pieces.size(); ++i) writer.append(pieces[i], true, encoded[i].ids, encoded[i].counts);
+  return encoded;
 }
 
-// All that the reader gives.
+// Encodes and appends everything that the reader returns.
 void append_all(DocumentReader& reader, const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, ShardWriter& writer,
     const std::function<void(const PrepareProgress&)>& progress) {
   const FormatTraits& format = traits_of(documents.options.format);
@@ -157,27 +156,28 @@ void append_all(DocumentReader& reader, const Documents& documents, const std::s
   const size_t batch_bytes = std::max(kMinBatchBytes, kBytesPerThread * static_cast<size_t>(thread_count()));
   Prefetch<Batch> batches([&] { return read_batch(reader, batch_bytes); });
   while (const std::optional<Batch> batch = batches.next()) {
-    if (encoder) append_encoded(batch->pieces, encoder, writer);
+    auto piece = batch->pieces.begin();
+    if (encoder)
+      for (const EncodedDocument& document : encode_lines(batch->pieces, encoder)) writer.append(*piece++, document.ids, document.counts);
     else
-      for (const EncodedPart& part : encode(*tokenizer, batch->pieces)) writer.append(batch->pieces[part.piece], part.is_first, part.ids);
+      for (const std::vector<int64_t>& ids : encode(*tokenizer, batch->pieces)) writer.append(*piece++, ids);
     if (progress) progress({batch->bytes_of_files, writer.tokens()});
   }
 }
 
-// ---- A folder that has some of the shards
-// The header of a shard; nothing if it is not there or not sound.
+// ---- Continuing in a folder
+// The header of a shard; nothing if the shard is missing or damaged.
 std::optional<ShardHeader> find_header(const std::string& path, bool checks_body) {
   try {
     const ShardFile file(path);
     if (checks_body) file.check_body();
     return file.header();
-  } catch (const Error&) {  // it is made again
+  } catch (const Error&) {  // the shard is written again
     return {};
   }
 }
 
-// Counts the shards that are kept; returns the header of the last of them. Error: a shard there is of something else, and could be
-// overwritten.
+// Counts the sound shards and returns the header of the last of them. Error: a shard belongs to something else.
 std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHeader& ours, bool replaces, Prepared& all) {
   for (const std::string& name : names_in(folder)) {
     if (!is_shard_name(name)) continue;
@@ -235,7 +235,7 @@ class PackedIds final : public Tokenizer {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> reader_of_ids(std::shared_ptr<const Tokenizer> tokenizer) {
+std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer> tokenizer) {
   return std::make_shared<PackedIds>(std::move(tokenizer));
 }
 
@@ -243,10 +243,10 @@ void Prepared::add(const ShardHeader& written) {
   ++shards;
   tokens += written.tokens;
   text_bytes += written.text_bytes;
-  documents += written.documents - written.goes_on;
+  documents += written.documents - written.first_document_continues;
 }
 
-uint64_t identity_of(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens) {
+uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens) {
   const DocumentOptions& o = documents.options;
   std::string all = format_message("{} {} {} {} {} {}",
       {tokenizer.hash(), shard_tokens, name_of(o.format), name_of(documents.files.encoding()), int(o.keep_line_ends), o.classes});

@@ -1,12 +1,13 @@
-// A shard: a file with a part of a tokenised corpus. Two formats are read.
+// A shard: a file with a part of a tokenised corpus. A corpus is divided into shards because then an interrupted ricci-prepare loses only
+// the last of them, and their order can be shuffled. Two formats are read.
 //
 // Prepared shards, little-endian:
 //   ShardHeader, 128 bytes
-//   the ids as u16, or as u32 where the vocabulary exceeds 65,536; then zeros up to a multiple of 8 bytes
-//   version 2, of documents with a mask: a bit per token, the lowest of a byte first, set if the token counts; then zeros as above
-//   the document index: for each document the token of this shard that it starts with, as u64
-//   where documents have labels: one i32 for each
-// Shards of llm.c (dev/data/data_common.py): 256 i32, which begin with magic, version and number of tokens, then the ids: u16 with
+//   the ids as u16, or as u32 if the vocabulary exceeds 65,536; zeros up to a multiple of 8 bytes
+//   version 2, for documents with a mask: a bit per token, the lowest of a byte first, set if the token counts; zeros as above
+//   the document index: for each document the position of its first token in this shard, as u64
+//   if documents have labels: an i32 for each document
+// Shards of llm.c (dev/data/data_common.py): 256 i32, the first of them magic, version and number of tokens; then the ids: u16 with
 // magic 20240520 and version 1 (GPT-2), u32 with magic 20240801 and version 7 (Llama 3).
 #pragma once
 #include <atomic>
@@ -28,21 +29,21 @@ struct TokenSpan {
 
 struct ShardHeader {
   char magic[8] = {'R', 'I', 'C', 'C', 'I', 'S', 'H', 'D'};
-  uint32_t version = 1;  // 0 for a shard of llm.c: the members below that follow from its contents are set
+  uint32_t version = 1;  // 0 for a shard of llm.c: only the members that follow from its contents are set
   uint32_t bytes_per_token = 0;
   int64_t vocab_size = 0;
   uint64_t tokenizer_hash = 0;
-  uint64_t source_hash = 0;  // inputs and settings: equal in all shards of one corpus
-  int64_t number = 0;        // the shard's, from 0
+  uint64_t source_hash = 0;  // inputs and settings: equal in all shards of a corpus
+  int64_t number = 0;        // the shard, from 0
   int64_t tokens = 0;
   int64_t documents = 0;
   int64_t text_bytes = 0;
-  InputPlace end;          // where the next shard starts
-  uint32_t is_last = 0;    // in its corpus
-  uint32_t goes_on = 0;    // the first document here is the rest of the last one of the shard before
-  int64_t classes = 0;     // labels are 0 ... classes - 1; 0 if there are none
-  uint64_t body_hash = 0;  // hash_of_file of everything after the header
-  uint64_t own_hash = 0;   // hashes everything above
+  InputPlace end;                         // the next shard starts here
+  uint32_t is_last = 0;                   // in its corpus
+  uint32_t first_document_continues = 0;  // it started in the shard before
+  int64_t classes = 0;                    // labels are 0 ... classes - 1; without labels 0
+  uint64_t body_hash = 0;                 // hash_of_file of everything after the header
+  uint64_t own_hash = 0;                  // hash of everything above
 
   uint64_t hash() const;
   bool is_prepared() const { return version > 0; }
@@ -54,27 +55,27 @@ struct ShardHeader {
 };
 static_assert(sizeof(ShardHeader) == 128);
 
-// A shard that stays open. Each read is one system call at any place, and nothing is kept, because a corpus can be larger than memory.
-// Multiple threads can read at the same time.
+// An open shard. A read is one system call, and nothing is kept in memory, because a corpus can be larger than it. Multiple threads can
+// read at the same time.
 class ShardFile {
  public:
-  // Reads the header, and checks it and the length of the file. A shard of llm.c has no checksum; it is read whole for body_hash.
-  // Errors name the file: not a shard, of another version, a damaged header, cut short or continued.
+  // Reads and checks the header and the length of the file. A shard of llm.c has no checksum, so it is read completely for body_hash.
+  // Errors: not a shard, another version, a damaged header, cut short or continued.
   explicit ShardFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   const ShardHeader& header() const { return header_; }
-  // Compares the body of a prepared shard with its checksum; all that follow do it first. Error: it was altered.
+  // Compares the body of a prepared shard with its checksum; the first call of a function below does it. Error: it was altered.
   void check_body() const;
 
-  // All errors: the shard was cut while it was in use. The ids [first, first + ids.size()). Error: one is outside of the vocabulary.
+  // Reads the ids [first, first + ids.size()). Errors: an id outside the vocabulary; the shard was cut while it was in use.
   void read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const;
-  // 1 for a token that counts; else 0.
+  // 1 for each token that counts, 0 for the others.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
-  // A shard of llm.c has blocks of kBlock tokens in the place of documents. Error: the index is damaged.
+  // A shard of llm.c has no index: blocks of kBlock tokens are its documents.
   static constexpr int64_t kBlock = 4096;
   TokenSpan document(int64_t number) const;
-  int64_t label(int64_t document) const;  // -1 if there are no labels. Error: not one of the classes
+  int64_t label(int64_t document) const;  // -1 without labels
 
  private:
   void read_llmc_header(int32_t version, int64_t bytes_per_token);
@@ -86,12 +87,12 @@ class ShardFile {
   mutable std::atomic<bool> is_checked_ = false;
 };
 
-// True where a file starts with the magic number of either format.
+// True if the file starts with the magic number of either format.
 bool is_shard(const File& file);
 
 // shard-00042.tokens
 std::string shard_name(int64_t number);
-// True where a file is named so, with any number.
+// True for such a name with any number.
 bool is_shard_name(std::string_view name);
 
 }  // namespace ricci

@@ -18,11 +18,14 @@ using Files = std::vector<std::shared_ptr<const ShardFile>>;
 
 int64_t blocks_in(int64_t tokens) { return (tokens + Tokens::kBlock - 1) / Tokens::kBlock; }
 
+// A shard that ends here has tokens of the first of two documents.
+bool is_before_cut(const InputPlace& end) { return end.document == 0 || (end.document == 1 && end.byte == 0); }
+
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
 bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(File(path)); }
 
-// The prepared shards of a folder, or if it has none all files but hidden ones, or one file.
+// The prepared shards of a folder, or all its files but hidden ones, or the one file.
 std::vector<std::string> shard_paths(const std::string& path) {
   if (!is_folder(path)) return {path};
   const std::vector<std::string> names = names_in(path);
@@ -37,19 +40,20 @@ std::vector<std::string> shard_paths(const std::string& path) {
 Files open_files(const std::string& path) {
   const std::vector<std::string> paths = shard_paths(path);
   rlimit limit = {};
-  if (paths.size() > 100 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {  // a program can open fewer files than it is allowed to ask for
+  if (paths.size() > 100 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {  // the default is below what a program can ask for
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
   Files files;
   for (const std::string& each : paths) files.push_back(std::make_shared<const ShardFile>(each));
-  if (files.empty()) fail("{}: no shards are there", {path});
-  // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
+  if (files.empty()) fail("{}: has no shards", {path});
+  // Sorted names are not in the order of the numbers when these have five and six digits. Shards of llm.c have no numbers and keep their
+  // order.
   std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a->header().number < b->header().number; });
   return files;
 }
 
-// Error: the shards do not make one whole corpus of this tokenizer.
+// Error: the shards are not one complete corpus of this tokenizer.
 void check_corpus(const std::string& path, const Files& files, const Tokenizer& tokenizer) {
   const ShardHeader& first = files[0]->header();
   for (size_t i = 0; i < files.size(); ++i) {
@@ -63,8 +67,7 @@ void check_corpus(const std::string& path, const Files& files, const Tokenizer& 
       fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
   }
   if (!first.is_prepared()) return;
-  if (!files.back()->header().is_last)
-    fail("{}: the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again", {path});
+  if (!files.back()->header().is_last) fail("{}: the last shard is missing: ricci-prepare was interrupted; run it again to finish", {path});
   if (first.tokenizer_hash != tokenizer.hash() || first.vocab_size != tokenizer.vocab_size())
     fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens{}",
         {path, first.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
@@ -80,7 +83,7 @@ bool names_shards(const std::string& path) {
   const auto shard = std::find_if(paths.begin(), paths.end(), is_shard_file),
              other = std::find_if_not(paths.begin(), paths.end(), is_shard_file);
   if (shard != paths.end() && other != paths.end())
-    fail("{}: {} is a shard and {} is none; give shards a folder of their own", {path, file_name(*shard), file_name(*other)});
+    fail("{}: {} is a shard and {} is not; put shards into a separate folder", {path, file_name(*shard), file_name(*other)});
   return shard != paths.end();
 }
 
@@ -89,7 +92,7 @@ bool has_tokenizer(const std::string& path) { return is_there(path + "/" + shard
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) { return open_tokenizer(path + "/tokenizer.json"); }
 
 // ---- A corpus
-Tokens Tokens::hold(const std::string& path, const Tokenizer& tokenizer, const std::string& name, Unit unit) {
+Tokens Tokens::open_checked(const std::string& path, const Tokenizer& tokenizer, const std::string& name, Unit unit) {
   const Tokens all = open(path, tokenizer, name, unit);
   for (const Part& part : all.parts_) part.file->check_body();
   return all;
@@ -111,7 +114,7 @@ Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer, const s
   for (const auto& file : files) {
     const ShardHeader& header = file->header();
     hashes += format_message("{} ", {header.body_hash});
-    if (unit == Unit::shards && header.tokens == 0) continue;  // the last shard is empty when the one before was just full
+    if (unit == Unit::shards && header.tokens == 0) continue;  // the last shard, when the one before was exactly full
     if (unit == Unit::shards) all.start_shard(unit);
     all.add({file, {0, header.tokens}, 0, header.documents});
   }
@@ -236,24 +239,19 @@ std::pair<Tokens, Tokens> Tokens::split(double fraction) const {
   return {part("train", 0, train), part("validation", train, documents)};
 }
 
-bool Tokens::is_of_first_document(const Part& part) {
-  const InputPlace& end = part.file->header().end;
-  return end.document == 0 || (end.document == 1 && end.byte == 0);
-}
-
-std::pair<Tokens, Tokens> Tokens::split_first() const {
+std::pair<Tokens, Tokens> Tokens::split_at_cut() const {
   int64_t first = 0;
-  for (const Part& part : parts_) first += is_of_first_document(part) ? part.documents : 0;
+  for (const Part& part : parts_) first += is_before_cut(part.file->header().end) ? part.documents : 0;
   return {part("train", 0, first), part("validation", first, documents_in_files())};
 }
 
-int64_t Tokens::first_bytes() const {
+int64_t Tokens::bytes_before_cut() const {
   int64_t bytes = 0;
-  for (const Part& part : parts_) bytes += is_of_first_document(part) ? part.file->header().text_bytes : 0;
+  for (const Part& part : parts_) bytes += is_before_cut(part.file->header().end) ? part.file->header().text_bytes : 0;
   return bytes;
 }
 
-Tokens Tokens::only(std::vector<TokenSpan> documents) const {
+Tokens Tokens::select(std::vector<TokenSpan> documents) const {
   Tokens few = *this;
   few.classes_ = 0;
   few.shards_ = {{shards_[0].unit, {0, tokens_}, 0, parts_.size(), std::ssize(documents)}};
@@ -262,27 +260,30 @@ Tokens Tokens::only(std::vector<TokenSpan> documents) const {
 }
 
 // ---- Version 0.1.0
-// A text was known by its ids, and documents by their ids, ends and labels. An id that counts had the size of the vocabulary added.
+// The hash of a text was FNV-1a of its ids, and the hash of documents was XXH64 of their ids, ends and labels. The size of the vocabulary
+// was added to an id that counts.
 uint64_t Tokens::former_hash(const Shard& shard) const {
   const bool is_text = shard.unit == Unit::blocks;
-  uint64_t text = hash_bytes("");
-  std::string documents;
-  std::vector<int64_t> ids;
-  std::vector<uint8_t> counts;
-  for (int64_t first = shard.tokens.first; first < shard.tokens.end; first += std::ssize(ids)) {
-    ids.resize(static_cast<size_t>(std::min<int64_t>(1 << 16, shard.tokens.end - first)));
-    counts.resize(ids.size());
+  int64_t first = shard.tokens.first;
+  std::string packed;
+  const auto next_block = [&]() -> std::string_view {
+    std::vector<int64_t> ids(static_cast<size_t>(std::min<int64_t>(1 << 16, shard.tokens.end - first)));
+    std::vector<uint8_t> counts(ids.size());
     read(first, ids);
     if (has_mask()) read_counts(first, counts);
-    std::string packed;
+    packed.clear();
     for (size_t i = 0; i < ids.size(); ++i) {
       const auto id = static_cast<uint32_t>(ids[i] + counts[i] * vocab_size_);
       packed.append(reinterpret_cast<const char*>(&id), is_text && vocab_size_ <= 65536 ? 2 : 4);
     }
-    if (is_text) text = hash_bytes(packed, text);
-    else documents += packed;
+    first += std::ssize(ids);
+    return packed;
+  };
+  if (is_text) {
+    uint64_t hash = hash_bytes("");
+    while (first < shard.tokens.end) hash = hash_bytes(next_block(), hash);
+    return hash;
   }
-  if (is_text) return text;
   std::vector<int64_t> starts{0};
   std::vector<int32_t> labels;
   for (size_t i = shard.first_part; i < shard.end_part; ++i) {
@@ -292,7 +293,7 @@ uint64_t Tokens::former_hash(const Shard& shard) const {
       labels.push_back(static_cast<int32_t>(part.file->label(d)));
     }
   }
-  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), xxh64(documents)));
+  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), xxh64_of_stream(next_block)));
 }
 
 uint64_t Tokens::former_hash() const {
@@ -303,7 +304,7 @@ uint64_t Tokens::former_hash() const {
   return hash_bytes(all);
 }
 
-// ---- Several
+// ---- Multiple corpora
 void check_same_tokenizer(std::span<const Tokens> sources) {
   for (const Tokens& tokens : sources) {
     const Tokens& first = sources[0];

@@ -1,5 +1,5 @@
-// libarchive reads every file: plain, compressed, an archive. Only .gz is unpacked by zlib in front of it, because libarchive 3.6 accepts
-// any CRC-32 and length of a member (RFC 1952), and most damage would go unseen; it also ignores all bytes after a member.
+// libarchive reads every file, whether it is plain, compressed or an archive. Only .gz is unpacked by zlib first, because libarchive 3.6
+// checks neither the CRC-32 nor the length of its members, so most damage would go unnoticed.
 #include <archive.h>
 #include <archive_entry.h>
 #include <zlib.h>
@@ -58,10 +58,10 @@ class TextStream::File : z_stream {
 
   const TextFile& file_;
   const bool is_tar_;
-  std::optional<ricci::File> open_;  // not of a built-in text
+  std::optional<ricci::File> open_;  // empty for a built-in text
   std::string block_ = std::string(kBlock, '\0'), unpacked_ = {};
   int64_t position_ = 0;
-  bool is_gzip_ = false, in_gzip_ = true;  // in_gzip_: between the two ends of a member of .gz
+  bool is_gzip_ = false, in_gzip_ = true;  // in_gzip_: inside a member of the .gz
   archive* handle_ = nullptr;
   std::exception_ptr error_;  // thrown while the library read
   bool in_member_ = false;
@@ -77,7 +77,7 @@ void TextStream::File::open() {
     constexpr int gzip = 16;
     unpacked_.resize(kBlock);
     if (inflateInit2(this, gzip + MAX_WBITS) != Z_OK) throw std::bad_alloc();
-  } else if (open_) {  // only filters with a distinct mark, because a plain text must not be taken for a compressed one
+  } else if (open_) {  // formats with a clear signature only, because a plain text must not be taken for a compressed one
     archive_read_support_filter_zstd(handle_);
     archive_read_support_filter_xz(handle_);
     archive_read_support_filter_bzip2(handle_);
@@ -111,7 +111,7 @@ la_ssize_t TextStream::File::give(archive* handle, void* self, const void** bloc
   }
 }
 
-// The block at this place, which is moved behind it.
+// Reads the block at this position and moves the position past it.
 std::string_view TextStream::File::read_file(int64_t& position) {
   std::string_view block;
   if (file_.built_in) block = file_.built_in->substr(static_cast<size_t>(position), kBlock);
@@ -146,8 +146,8 @@ void TextStream::File::check_zeros(int64_t position, const char* format) {
     if (!is_zeros(rest)) reject(format_message("bytes that are not {} follow its end", {format}));
 }
 
-// The library takes bytes that begin no compressed stream for the end of a file, and the end of a file for the zeros that end an archive,
-// also where the file was cut between two members. The last block of a member can be zeros as well.
+// Error: bytes follow the last compressed stream, or the zeros at the end of an archive are missing. The library accepts both, the second
+// even if the file was cut between two members.
 void TextStream::File::check_end() {
   if (archive_filter_code(handle_, 0) != ARCHIVE_FILTER_NONE)
     return check_zeros(archive_filter_bytes(handle_, -1), archive_filter_name(handle_, 0));
@@ -203,8 +203,8 @@ std::string_view TextStream::File::next(const std::string& name) {
   return block;
 }
 
-// POSIX and GNU archives have this word in the header of their first member. The library itself would take 512 zeros for an archive, which
-// are silence at the start of a recording.
+// POSIX and GNU archives have the word "ustar" in the header of their first member. The library would also accept 512 zeros as an archive,
+// but a recording can start with silence.
 bool TextStream::is_archive(const TextFile& file) {
   if (file.built_in) return false;
   File start(file, false);

@@ -1,4 +1,3 @@
-// UTF-8 decoding and encoding, one character at a time, by the macros of ICU.
 #include "data/text/utf8.h"
 
 #include <unicode/utf8.h>
@@ -9,14 +8,13 @@
 #include "core/error.h"
 
 namespace ricci {
-
 namespace {
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u; }
 
 struct Decoded {
-  UChar32 code;  // negative: no valid character starts there
-  size_t bytes;  // the character has, or the longest piece that begins one but does not complete it; 1 where none does
+  UChar32 code;  // negative if no valid character starts here
+  size_t bytes;  // length of the character, or of the longest start of a character; at least 1
 };
 
 Decoded decode(std::string_view text, size_t position) {
@@ -26,6 +24,42 @@ Decoded decode(std::string_view text, size_t position) {
   UChar32 code = 0;
   U8_NEXT(bytes, taken, length, code);
   return {code, static_cast<size_t>(taken)};
+}
+
+// The first byte that is not UTF-8, or the end.
+size_t find_invalid(std::string_view text) {
+  size_t position = 0;
+  while (position < text.size()) {
+    const bool is_ascii = static_cast<unsigned char>(text[position]) < 0x80;
+    const size_t bytes = is_ascii ? 1 : decode_utf8(text, position).bytes;
+    if (bytes == 0) return position;
+    position += bytes;
+  }
+  return position;
+}
+
+constexpr std::string_view kMark = "\xef\xbb\xbf";
+
+// The end of an error about a file that is not a text: a guess at its encoding, and the way out.
+std::string guess_encoding(std::string_view start, const std::string& name, bool is_nul) {
+  using namespace std::string_view_literals;
+  const auto zero = [&](size_t i) { return i < start.size() && start[i] == 0; };
+  const char* encoding = nullptr;
+  if (start.starts_with("\xff\xfe\0\0"sv) || start.starts_with("\0\0\xfe\xff"sv)) encoding = "UTF-32";
+  else if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff")) encoding = "UTF-16";
+  else if (name.ends_with(".bin"))
+    return "; it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads; if it holds "
+           "anything else, leave it out";
+  else if (!zero(0) && zero(1) && !zero(2) && zero(3)) encoding = "UTF-16LE";
+  else if (zero(0) && !zero(1) && zero(2) && !zero(3)) encoding = "UTF-16BE";
+  if (encoding) return format_message("; it looks like {}, and iconv -f {} -t UTF-8 converts it", {encoding, encoding});
+  return is_nul ? "; it looks like UTF-16 or no text at all; encoding bytes reads any file"
+                : "; encoding latin-1, or encoding bytes with tokenizer byte, reads any text";
+}
+
+void append_lines(std::string_view bytes, std::string& text) {
+  for (size_t end; (end = bytes.find("\r\n")) != bytes.npos; bytes.remove_prefix(end + 1)) text += bytes.substr(0, end);
+  text += bytes;
 }
 
 }  // namespace
@@ -59,22 +93,6 @@ size_t complete_utf8_prefix(std::string_view text) {
   return text.size() - last.size() + static_cast<size_t>(length);
 }
 
-namespace {
-
-// The first byte that is not UTF-8, or the end.
-size_t find_invalid(std::string_view text) {
-  size_t position = 0;
-  while (position < text.size()) {
-    const bool is_ascii = static_cast<unsigned char>(text[position]) < 0x80;
-    const size_t bytes = is_ascii ? 1 : decode_utf8(text, position).bytes;
-    if (bytes == 0) return position;
-    position += bytes;
-  }
-  return position;
-}
-
-}  // namespace
-
 void check_utf8(const std::string& who, std::string_view text, int64_t offset) {
   if (const size_t position = find_invalid(text); position < text.size())
     fail("{}: byte {} (value 0x{:02x}) is not valid UTF-8",
@@ -106,42 +124,13 @@ std::string describe_character(char32_t code) {
   return text + "' (" + number + ")";
 }
 
-namespace {
-
-constexpr std::string_view kMark = "\xef\xbb\xbf";
-
-// The end of an error about a file that is no text: what it looks like, and the way out.
-std::string likeness(std::string_view start, const std::string& name, bool is_nul) {
-  using namespace std::string_view_literals;
-  const auto zero = [&](size_t i) { return i < start.size() && start[i] == 0; };
-  const char* encoding = nullptr;
-  if (start.starts_with("\xff\xfe\0\0"sv) || start.starts_with("\0\0\xfe\xff"sv)) encoding = "UTF-32";
-  else if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff")) encoding = "UTF-16";
-  else if (name.ends_with(".bin"))
-    return "; it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads; if it holds "
-           "anything "
-           "else, leave it out";
-  else if (!zero(0) && zero(1) && !zero(2) && zero(3)) encoding = "UTF-16LE";
-  else if (zero(0) && !zero(1) && zero(2) && !zero(3)) encoding = "UTF-16BE";
-  if (encoding) return format_message("; it looks like {}, and iconv -f {} -t UTF-8 makes UTF-8 of it", {encoding, encoding});
-  return is_nul ? "; it looks like UTF-16 or no text at all; encoding bytes reads any file"
-                : "; encoding latin-1, or encoding bytes with tokenizer byte, reads any text";
-}
-
-void append_lines(std::string_view bytes, std::string& text) {
-  for (size_t end; (end = bytes.find("\r\n")) != bytes.npos; bytes.remove_prefix(end + 1)) text += bytes.substr(0, end);
-  text += bytes;
-}
-
-}  // namespace
-
 void TextDecoder::check(std::string_view bytes, const std::string& name) const {
   const size_t nul = std::min(bytes.find('\0'), bytes.size());
   const size_t invalid = encoding_ == Encoding::utf8 ? find_invalid(bytes.substr(0, nul)) : nul;
   if (invalid == bytes.size()) return;
   fail("{}: byte {} (value 0x{:02x}) is not {}{}",
       {name, offset_ + static_cast<int64_t>(invalid), static_cast<unsigned char>(bytes[invalid]), invalid == nul ? "text" : "valid UTF-8",
-          likeness(offset_ == 0 ? bytes : "", name, invalid == nul)});
+          guess_encoding(offset_ == 0 ? bytes : "", name, invalid == nul)});
 }
 
 void TextDecoder::append(std::string_view block, const std::string& name, std::string& text) {

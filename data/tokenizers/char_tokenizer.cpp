@@ -6,7 +6,6 @@
 #include "data/formats/documents.h"
 
 namespace ricci {
-
 namespace {
 
 // The character at byte `position` of a piece that starts at byte `offset` of the text.

@@ -1,5 +1,5 @@
-// One id per Unicode code point: the vocabulary is the sorted set of the characters of a text, id = rank in it.
-// The same ids as nanoGPT's character-level corpora.
+// Tokenizers without training: an id is a byte, or a Unicode character. Characters have the ids of nanoGPT's character-level
+// corpora, because then its losses can be compared with ours.
 #pragma once
 #include "data/formats/documents.h"
 #include "data/text/utf8.h"
@@ -7,13 +7,27 @@
 
 namespace ricci {
 
-// The characters of texts, and how many they are.
+class ByteTokenizer final : public Tokenizer {
+ public:
+  std::string name() const override { return "byte"; }
+  int64_t vocab_size() const override { return 256; }
+  Json model_json() const override { return {{"name", "byte"}}; }
+
+ protected:
+  void append_model_ids(std::string_view piece, int64_t, std::vector<int64_t>& ids) const override {
+    for (const char byte : piece) ids.push_back(static_cast<unsigned char>(byte));
+  }
+  size_t model_prefix(std::string_view text) const override { return text.size(); }
+  void append_text(int64_t id, DecodeState&, std::string& text) const override { text += static_cast<char>(id); }
+};
+
+// Collects the characters of texts.
 class CharacterSet {
  public:
-  void add(std::string_view piece, int64_t offset);  // error: not UTF-8, at a byte counted from the offset
-  std::string sorted() const;                        // each once
-  int64_t count() const { return count_; }           // all of the texts, not each once
-  void add(const Documents& documents);              // the same, named
+  void add(std::string_view piece, int64_t offset);  // offset: of the piece in its text. Error: not UTF-8
+  void add(const Documents& documents);              // error: not UTF-8, in this file
+  std::string sorted() const;                        // the different characters
+  int64_t count() const { return count_; }           // length of all texts
 
  private:
   std::vector<uint8_t> found_ = std::vector<uint8_t>(kLargestCodePoint + 1);
@@ -22,10 +36,10 @@ class CharacterSet {
 
 class CharTokenizer final : public Tokenizer {
  public:
-  // The vocabulary as UTF-8, in the order of the ids; then the piece `end`, if it is not empty. No text has that one, since a text has only
-  // characters. Errors: empty, a character twice, not UTF-8.
+  // The vocabulary is these characters, in the order of the ids, and the piece `end` if it is not empty. A text never has `end`.
+  // Errors: no character, a character twice, not UTF-8.
   explicit CharTokenizer(std::string_view characters, std::string end = "");
-  // For the characters of texts, which are read once. Error: text that is not UTF-8.
+  // The vocabulary is the sorted characters of the documents.
   static CharTokenizer of_text(const Documents& documents) {
     CharacterSet characters;
     characters.add(documents);
@@ -45,7 +59,7 @@ class CharTokenizer final : public Tokenizer {
  private:
   std::u32string characters_;  // by id
   std::string end_;
-  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary; -1 if not in it
+  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary; or -1
 };
 
 }  // namespace ricci

@@ -13,20 +13,20 @@ namespace {
 
 constexpr JsonLimits kLineLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
 
-// The two named templates write all roles in the same way.
+// A template that writes all roles in the same way.
 ChatTemplate same_for_all(const std::string& start, const std::string& before, const std::string& between, const std::string& end,
     const std::string& rest, bool trims) {
   const auto message = [&](const std::string& role) { return before + role + between + std::string(kContent) + end + rest; };
   return {start, message("system"), message("user"), message("assistant"), end, before + "assistant" + between, trims};
 }
 
-size_t count_of(std::string_view text, std::string_view part) {
+size_t count_occurrences(std::string_view text, std::string_view part) {
   size_t count = 0;
   for (size_t position = text.find(part); position != text.npos; position = text.find(part, position + part.size())) ++count;
   return count;
 }
 
-// Python's str.strip(), which templates call as trim.
+// As Python's str.strip(), because templates call it as trim.
 std::string_view trimmed(std::string_view text) {
   const auto is_space = [](char32_t code) { return (unicode_classes()[code] & unicode::space) != 0 || (code >= 0x1c && code <= 0x1f); };
   for (Utf8Character c; !text.empty() && (c = decode_utf8(text, 0)).bytes > 0 && is_space(c.code);) text.remove_prefix(c.bytes);
@@ -47,7 +47,7 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
     fail("chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer, got {} of them", {named.size()});
   const ChatTemplate form{named[0], named[1], named[2], named[3], named[4], named[5]};
   for (const auto& [key, text] : {std::pair{"system", form.system}, {"user", form.user}, {"assistant", form.assistant}})
-    if (const size_t count = count_of(text, kContent); count != 1)
+    if (const size_t count = count_occurrences(text, kContent); count != 1)
       fail("chat: {}: '{}' has {} {} times, expected once", {key, one_line(text), std::string(kContent), count});
   if (form.end.empty()) fail("chat: end: is empty, expected the token that ends an answer");
   if (!form.assistant.starts_with(form.answer + std::string(kContent) + form.end))
@@ -55,7 +55,7 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
   return form;
 }
 
-std::vector<Message> messages_of(std::string_view line) {
+std::vector<Message> read_messages(std::string_view line) {
   const Json object = parse_json(line, "JSON", kLineLimits);
   if (!member(object, "messages").is_array()) fail("expected an object with a list \"messages\"");
   if (has_items(member(object, "tools"))) fail("\"tools\": conversations with tools are not read");
@@ -64,12 +64,12 @@ std::vector<Message> messages_of(std::string_view line) {
     const auto reject = [&](const std::string& why) { fail("message {}: {}", {messages.size() + 1, why}); };
     std::optional<std::string> role = as<std::string>(member(each, "role")), content = as<std::string>(member(each, "content"));
     if (!role) reject("expected an object with a text \"role\"");
-    const auto names = choices(Speaker());
+    const auto names = choices(ChatRole());
     const auto* const known = std::find(names.begin(), names.end(), *role);
-    if (known == names.end()) reject("role '" + one_line(*role) + "', expected " + list_of<Speaker>());
+    if (known == names.end()) reject("role '" + one_line(*role) + "', expected " + list_of<ChatRole>());
     if (has_items(member(each, "tool_calls"))) reject("\"tool_calls\": conversations with tools are not read");
     if (!content) reject("\"content\" must be a text");
-    messages.push_back({static_cast<Speaker>(known - names.begin()), std::move(*content)});
+    messages.push_back({static_cast<ChatRole>(known - names.begin()), std::move(*content)});
   }
   if (messages.empty()) fail("\"messages\" is empty");
   return messages;
@@ -81,14 +81,15 @@ ChatEncoder::ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, Chat
   if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {tokenizer->name()});
   check_markers();
   const AddedToken* const end = find_added(form_.end);
-  if (!end) fail("chat: end: '{}' is no added token of the tokenizer", {one_line(form_.end)});
+  if (!end) fail("chat: end: '{}' is not an added token of the tokenizer", {one_line(form_.end)});
   plain_ = pieces_->without_added();
-  if (plain_->find(form_.end) >= 0) fail("chat: end: '{}' is the piece for what is unknown, which texts may give", {one_line(form_.end)});
+  if (plain_->find(form_.end) >= 0)
+    fail("chat: end: '{}' is the piece for unknown text, so messages can contain it", {one_line(form_.end)});
   start_ = pieces_->encode(form_.start);
   answer_ = pieces_->encode(form_.answer);
-  system_ = frame_of(form_.system);
-  user_ = frame_of(form_.user);
-  assistant_ = frame_of(form_.assistant);
+  system_ = make_frame(form_.system);
+  user_ = make_frame(form_.user);
+  assistant_ = make_frame(form_.assistant);
   if (assistant_.after.empty() || assistant_.after.front() != end->id)
     fail("chat: end: '{}' is not found after an answer, because other added tokens are found there first", {one_line(form_.end)});
 }
@@ -99,7 +100,7 @@ const AddedToken* ChatEncoder::find_added(std::string_view content) const {
   return found == all.end() ? nullptr : &*found;
 }
 
-// Error: what the template writes as markers are none.
+// Error: the template has markers <|...|> that are not added tokens.
 void ChatEncoder::check_markers() const {
   std::string missing, options;
   for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant})
@@ -114,10 +115,10 @@ void ChatEncoder::check_markers() const {
     fail("chat: the tokenizer lacks the markers {}; ricci-tokenize train TEXTS --from FILE --keep-all{} adds them", {missing, options});
 }
 
-ChatEncoder::Frame ChatEncoder::frame_of(const std::string& text) const {
+ChatEncoder::Frame ChatEncoder::make_frame(const std::string& text) const {
   const size_t position = text.find(kContent);
   const std::string before = text.substr(0, position), after = text.substr(position + kContent.size());
-  size_t last = 0, first = after.size();  // the end of the last added token before the text, and the start of the first after it
+  size_t last = 0, first = after.size();  // end of the last added token before the text, start of the first after it
   for (const AddedToken& token : pieces_->added_tokens()) {
     if (const size_t found = before.rfind(token.content); found != before.npos) last = std::max(last, found + token.content.size());
     first = std::min(first, after.find(token.content));
@@ -125,7 +126,7 @@ ChatEncoder::Frame ChatEncoder::frame_of(const std::string& text) const {
   return {pieces_->encode(before.substr(0, last)), before.substr(last), after.substr(0, first), pieces_->encode(after.substr(first))};
 }
 
-// The first token that counts has the first byte of the answer, and may have white space of the lead, too.
+// The index of the first token that counts: it has the first byte of the answer, perhaps after white space of the lead.
 size_t ChatEncoder::begin_of_answer(const Frame& frame, std::span<const int64_t> text) const {
   std::vector<int64_t> lead;
   plain_->append_ids(frame.lead, 0, lead);
@@ -136,8 +137,8 @@ size_t ChatEncoder::begin_of_answer(const Frame& frame, std::span<const int64_t>
 }
 
 void ChatEncoder::append_message(const Message& message, EncodedDocument& document) const {
-  const bool is_answer = message.role == Speaker::assistant;
-  const Frame& other = message.role == Speaker::system ? system_ : user_;
+  const bool is_answer = message.role == ChatRole::assistant;
+  const Frame& other = message.role == ChatRole::system ? system_ : user_;
   const Frame& frame = is_answer ? assistant_ : other;
   const std::string_view content = form_.trims ? trimmed(message.content) : std::string_view(message.content);
   std::vector<int64_t> text;
@@ -158,7 +159,7 @@ void ChatEncoder::append_message(const Message& message, EncodedDocument& docume
 
 EncodedDocument ChatEncoder::encode(std::string_view line) const {
   EncodedDocument document{start_, std::vector<bool>(start_.size())};
-  for (const Message& message : messages_of(line)) append_message(message, document);
+  for (const Message& message : read_messages(line)) append_message(message, document);
   return document;
 }
 

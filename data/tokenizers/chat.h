@@ -1,7 +1,7 @@
-// Conversations as ids. A template writes messages as a text with markers between them:
+// Conversations as ids. A template writes messages as one text with markers between them:
 //   chatml   <|im_start|>user\nTEXT<|im_end|>\n<|im_start|>assistant\nTEXT<|im_end|>\n
-// Markers are added tokens of the tokenizer and become their ids. In the text of a message no added token is looked for, so that no user
-// can write a marker. The messages of an assistant and the marker that ends each count: a model learns them.
+// Markers are added tokens of the tokenizer. They are not looked for in the text of a message, because otherwise a user could write one.
+// Only the answers of the assistant and the markers that end them count, because a model must learn nothing else.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -20,40 +20,40 @@ inline constexpr std::string_view kContent = "{content}";
 
 struct ChatTemplate {
   std::string start;                    // before the first message
-  std::string system, user, assistant;  // messages, with {content} in the place of their text; after an assistant's comes `end`
+  std::string system, user, assistant;  // messages, with {content} for their text; `assistant` is `answer`, {content}, `end`, and a rest
   std::string end;                      // one added token
-  std::string answer;                   // what `assistant` has before {content}
-  bool trims = false;                   // white space around texts is left out
+  std::string answer;                   // opens an answer
+  bool trims = false;                   // removes white space around texts
 };
 
-// The template that a list names: chatml, llama3, or the six strings above in their order. Errors: it is neither; {content} is not there
-// once; `assistant` is not `answer`, {content}, `end`, and what follows.
+// The template with this name, chatml or llama3, or of the six strings above in their order. Errors: neither; a message does not have
+// {content} once; `assistant` does not start with `answer`, {content} and `end`.
 ChatTemplate chat_template(const std::vector<std::string>& named);
 
-enum class Speaker : uint8_t { system, user, assistant };
-constexpr auto choices(Speaker) { return std::array{"system", "user", "assistant"}; }
+enum class ChatRole : uint8_t { system, user, assistant };
+constexpr auto choices(ChatRole) { return std::array{"system", "user", "assistant"}; }
 
 struct Message {
-  Speaker role;
+  ChatRole role;
   std::string content;
 };
 
-// The messages of {"messages": [{"role": "user", "content": "..."}, ...]}; other members of the line are ignored. Errors: not such an
-// object, no message, another role, tools, a content that is no text; each with the number of the message, from 1.
-std::vector<Message> messages_of(std::string_view line);
+// The messages of {"messages": [{"role": "user", "content": "..."}, ...]}. Other members of the line are ignored. Errors, with the number
+// of the message from 1: not such an object, no message, another role, tools, a content that is not a text.
+std::vector<Message> read_messages(std::string_view line);
 
-// Encodes conversations. The tokens of answers count, each with the marker that ends it.
+// Encodes conversations.
 class ChatEncoder {
  public:
-  // Errors: the tokenizer has no added tokens for `end` and for what is written as <|...|> in the template; it puts a piece after lines;
+  // Errors: the tokenizer has no added token for `end`, or for a marker <|...|> of the template; it puts a piece after lines;
   // PieceTokenizer::without_added's.
   ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, ChatTemplate form);
 
-  // A line of messages. Errors: those of messages_of; a text that the tokenizer cannot represent.
+  // Encodes a line. Errors: read_messages'; a text that the tokenizer cannot encode.
   EncodedDocument encode(std::string_view line) const;
   void append_message(const Message& message, EncodedDocument& document) const;
-  // The ids that open a conversation, and the ids that open an answer. An answer ends with the id of `end`, which rest() follows, or with
-  // another token that controls the model and is no text.
+  // The ids that open a conversation, and the ids that open an answer. An answer ends with end() and then rest(), or with another special
+  // token.
   const std::vector<int64_t>& start() const { return start_; }
   const std::vector<int64_t>& answer() const { return answer_; }
   int64_t end() const { return assistant_.after.front(); }
@@ -61,13 +61,13 @@ class ChatEncoder {
   bool ends_answer(int64_t id) const;
 
  private:
-  // A message around its text. Plain text next to {content} is encoded with it, as transformers does.
+  // A message without its text. Plain text next to {content} (lead, trail) is encoded together with it, as transformers does.
   struct Frame {
     std::vector<int64_t> before;
     std::string lead, trail;
     std::vector<int64_t> after;
   };
-  Frame frame_of(const std::string& text) const;
+  Frame make_frame(const std::string& text) const;
   const AddedToken* find_added(std::string_view content) const;
   void check_markers() const;
   size_t begin_of_answer(const Frame& frame, std::span<const int64_t> text) const;

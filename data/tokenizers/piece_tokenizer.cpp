@@ -1,15 +1,62 @@
 #include "data/tokenizers/piece_tokenizer.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/unicode.h"
 
 namespace ricci {
+
+Vocabulary::Vocabulary(const std::vector<std::string>& pieces) {
+  pieces_.reserve(pieces.size());
+  ids_.reserve(pieces.size());
+  for (const std::string& piece : pieces) add(piece, size());
+}
+
+Vocabulary Vocabulary::of_json(const Json& object) {
+  const int64_t most = std::min(kMaxPieces, 2 * static_cast<int64_t>(object.size()) + kSpareIds);
+  Vocabulary vocabulary;
+  vocabulary.ids_.reserve(object.size());
+  for (const auto& [piece, value] : object.get_ref<const Json::object_t&>()) {
+    const std::optional<int64_t> id = as<int64_t>(value);
+    if (!id) fail("vocabulary: the id of '{}' is not an integer", {one_line(piece)});
+    if (*id < 0 || *id >= most)
+      fail("vocabulary: the id {} of '{}', one of {} pieces, is not in 0 ... {}", {*id, one_line(piece), object.size(), most - 1});
+    vocabulary.add(piece, *id);
+  }
+  return vocabulary;
+}
+
+int32_t Vocabulary::find(std::string_view piece) const {
+  const auto found = ids_.find(piece);
+  return found == ids_.end() ? -1 : found->second;
+}
+
+void Vocabulary::add(std::string_view piece, int64_t id) {
+  if (id >= kMaxPieces) fail("vocabulary: more than {} pieces", {kMaxPieces});
+  const std::string& text = texts_.emplace_back(piece);
+  const auto [known, is_new] = ids_.emplace(text, static_cast<int32_t>(id));
+  if (!is_new) fail("vocabulary: '{}' has the ids {} and {}", {one_line(piece), known->second, id});
+  if (id >= size()) pieces_.resize(static_cast<size_t>(id) + 1, nullptr);
+  const std::string*& place = pieces_[static_cast<size_t>(id)];
+  if (place) fail("vocabulary: '{}' and '{}' have the same id {}", {one_line(*place), one_line(piece), id});
+  place = &text;
+}
+
 namespace {
 
-// The tokens to look for in the normal form, or in the text as it is.
+bool is_space(const Utf8Character& character) { return character.bytes > 0 && (unicode_classes()[character.code] & unicode::space) != 0; }
+
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  const Utf8Character before = decode_utf8_before(text, begin), after = end < text.size() ? decode_utf8(text, end) : Utf8Character();
+  const auto is_word = [](const Utf8Character& character) { return character.bytes > 0 && is_word_character(character.code); };
+  return !is_word(before) && !is_word(after);
+}
+
+// The tokens to find in the normalised text, or in the text as it is.
 template <class NormalForm>
-std::vector<AddedToken> tokens_in(const std::vector<AddedToken>& tokens, const NormalForm& normal_form, bool normalized) {
+std::vector<AddedToken> select_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form, bool normalized) {
   std::vector<AddedToken> chosen;
   for (AddedToken token : tokens) {
     if (token.normalized != normalized) continue;
@@ -23,13 +70,62 @@ bool is_ascii_word(char c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a'
 
 }  // namespace
 
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  for (const AddedToken& token : tokens_) starts_[static_cast<unsigned char>(token.content[0])] = true;
+  std::stable_sort(
+      tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
+}
+
+const AddedToken* AddedTokens::longest_at(std::string_view text, size_t position) const {
+  if (!starts_[static_cast<unsigned char>(text[position])]) return nullptr;
+  for (const AddedToken& token : tokens_)
+    if (text.compare(position, token.content.size(), token.content) == 0) return &token;
+  return nullptr;
+}
+
+void AddedTokens::split(std::string_view text, const std::function<void(size_t begin, size_t end, int64_t id)>& use) const {
+  size_t from = 0;  // end of the token before
+  for (size_t position = 0; position < text.size() && !tokens_.empty();) {
+    const AddedToken* const token = longest_at(text, position);
+    if (!token) {
+      ++position;
+      continue;
+    }
+    size_t begin = position, end = position + token->content.size();
+    position = end;  // even if the token does not count
+    if (token->single_word && !stands_alone(text, begin, end)) continue;
+    if (token->lstrip) {
+      for (Utf8Character space; begin > from && is_space(space = decode_utf8_before(text, begin));) begin -= space.bytes;
+      begin = std::max(begin, from);
+    }
+    if (token->rstrip) {
+      end = std::max(end, from);  // the previous token can end after it
+      for (Utf8Character space; end < text.size() && is_space(space = decode_utf8(text, end));) end += space.bytes;
+    }
+    if (begin >= end) continue;  // the previous token has taken all of it
+    if (begin > from) use(from, begin, -1);
+    use(begin, end, token->id);
+    from = end;
+  }
+  if (from < text.size()) use(from, text.size(), -1);
+}
+
+bool AddedTokens::can_straddle(std::string_view two_bytes) const {
+  return std::any_of(tokens_.begin(), tokens_.end(), [&](const AddedToken& token) {
+    const bool ends_before = token.content.back() == two_bytes.front(), begins_after = token.content.front() == two_bytes.back();
+    return token.content.find(two_bytes) != std::string::npos || (token.rstrip && ends_before) ||
+           (token.single_word && (ends_before || begins_after));
+  });
+}
+
+// ---- The tokenizer
 PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, NormalForm normal_form)
     : vocabulary_(std::move(vocabulary)),
       model_size_(vocabulary_.size()),
       added_(std::move(added)),
       normal_form_(std::move(normal_form)),
-      raw_(tokens_in(added_, normal_form_, false)),
-      normalized_(tokens_in(added_, normal_form_, true)) {
+      raw_(select_tokens(added_, normal_form_, false)),
+      normalized_(select_tokens(added_, normal_form_, true)) {
   const int64_t most = vocabulary_.size() + static_cast<int64_t>(added_.size()) + kSpareIds;
   bool follow = vocabulary_.count() == vocabulary_.size();
   for (const AddedToken& token : added_) {
@@ -43,8 +139,8 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
     follow = follow && token.id == vocabulary_.size();
     vocabulary_.add(token.content, token.id);
   }
-  // Hugging Face's tokenizers number the tokens that the model does not know. Where they would give other ids than these, the tokens are
-  // written into the vocabulary of the model.
+  // Hugging Face's tokenizers renumber the tokens that the model does not know. If their numbers would differ from these ids, the tokens
+  // become part of the vocabulary of the model.
   if (!follow) model_size_ = vocabulary_.size();
   if (vocabulary_.size() == 0) fail("tokenizer: the vocabulary is empty");
 }
@@ -56,7 +152,7 @@ void PieceTokenizer::append_model_ids(std::string_view piece, int64_t offset, st
   });
 }
 
-// The text between two tokens that are found in the text as it is.
+// Encodes the text between two of the raw_ tokens.
 void PieceTokenizer::append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
   const std::string normal_form = normal_form_ ? normal_form_(text, offset) : "";
   const std::string_view normal = normal_form_ ? std::string_view(normal_form) : text;
@@ -68,19 +164,19 @@ void PieceTokenizer::append_between(std::string_view text, int64_t offset, std::
 
 size_t PieceTokenizer::model_prefix(std::string_view text) const {
   for (size_t position = text.size(); position-- > 1;)
-    if (may_cut(text, position) && may_part(text, position)) return position;
+    if (can_cut(text, position) && can_separate(text, position)) return position;
   return 0;
 }
 
-// True if the added tokens before byte `position` do not depend on the text after it, nor the other way round.
-bool PieceTokenizer::may_part(std::string_view text, size_t position) const {
+// True if the added tokens on each side of byte `position` do not depend on the other side.
+bool PieceTokenizer::can_separate(std::string_view text, size_t position) const {
   const Utf8Character before = decode_utf8_before(text, position);
-  if (before.bytes > 0 && (unicode_classes()[before.code] & unicode::space)) return false;  // a token may take it
+  if (before.bytes > 0 && (unicode_classes()[before.code] & unicode::space)) return false;  // a token can take it
   const std::string_view around = text.substr(position - 1, 2);
-  if (raw_.may_straddle(around)) return false;
-  if (normalized_.empty() || !normal_form_) return !normalized_.may_straddle(around);
-  // These two bytes are next to each other in the normal form, too.
-  return is_ascii_word(around[0]) && static_cast<unsigned char>(around[1]) < 0x80 && !normalized_.may_straddle(normal_form_(around, 0));
+  if (raw_.can_straddle(around)) return false;
+  if (normalized_.empty() || !normal_form_) return !normalized_.can_straddle(around);
+  // These two bytes stay next to each other in the normal form.
+  return is_ascii_word(around[0]) && static_cast<unsigned char>(around[1]) < 0x80 && !normalized_.can_straddle(normal_form_(around, 0));
 }
 
 int32_t PieceTokenizer::find_in_model(std::string_view piece) const {

@@ -14,9 +14,7 @@ namespace ricci {
 
 std::vector<int64_t> Tokenizer::encode(std::string_view text) const {
   const DocumentPiece whole{.text = std::string(text)};
-  std::vector<int64_t> ids;
-  for (const EncodedPart& part : ricci::encode(*this, {&whole, 1})) ids.insert(ids.end(), part.ids.begin(), part.ids.end());
-  return ids;
+  return std::move(ricci::encode(*this, {&whole, 1})[0]);
 }
 
 std::vector<int64_t> Tokenizer::encode_start(std::string_view text) const {
@@ -134,48 +132,7 @@ std::shared_ptr<const Tokenizer> with_own_eos(std::shared_ptr<const Tokenizer> t
   return can ? with_eos(std::move(tokenizer), Eos::document) : tokenizer;
 }
 
-// ---- Many texts at once
-
-namespace {
-
-constexpr size_t kPart = 32 << 10;                      // bytes that one thread encodes at a time
-constexpr int64_t kFewParts = 1024, kGrainOfMany = 16;  // many parts are short ones
-
-struct Part {
-  const DocumentPiece* piece;
-  std::string_view text;
-  bool is_first, is_last;  // in its piece
-};
-
-// The piece in parts of about kPart bytes.
-void append_parts(const Tokenizer& tokenizer, const DocumentPiece& piece, std::vector<Part>& parts) {
-  std::string_view rest = piece.text;
-  for (size_t wanted = kPart; rest.size() > wanted;) {
-    const size_t complete = tokenizer.complete_prefix(rest.substr(0, wanted));
-    if (complete > 0) parts.push_back({&piece, rest.substr(0, complete), rest.size() == piece.text.size(), false});
-    rest.remove_prefix(complete);
-    wanted = complete > 0 ? kPart : 2 * wanted;  // a unit of the text may be longer than a part
-  }
-  parts.push_back({&piece, rest, rest.size() == piece.text.size(), true});
-}
-
-// first: Marks::first.
-void append_ids(const Tokenizer& tokenizer, const Part& part, int64_t first, std::vector<int64_t>& ids) {
-  const DocumentPiece& piece = *part.piece;
-  ids.reserve(part.text.size() / 3);
-  if (piece.starts && part.is_first && first >= 0) ids.push_back(first);
-  try {
-    tokenizer.append_ids(part.text, piece.first_byte + (part.text.data() - piece.text.data()), ids);
-    if (piece.ends && part.is_last) tokenizer.append_end(part.text, ids);
-  } catch (const Error& error) {
-    if (piece.place.empty()) throw;
-    fail("{}: {}", {piece.place, error.what()});
-  }
-}
-
-}  // namespace
-
-std::vector<std::pair<int64_t, int64_t>> same_tokens(const Tokenizer& a, const Tokenizer& b) {
+std::vector<std::pair<int64_t, int64_t>> match_tokens(const Tokenizer& a, const Tokenizer& b) {
   std::map<std::string, std::array<std::vector<int64_t>, 2>> ids_by_text;
   for (const auto& [side, tokenizer] : {std::pair{0, &a}, {1, &b}})
     for (int64_t id = 0; id < tokenizer->vocab_size(); ++id) ids_by_text[tokenizer->decode({&id, 1})][side].push_back(id);
@@ -185,15 +142,60 @@ std::vector<std::pair<int64_t, int64_t>> same_tokens(const Tokenizer& a, const T
   return same;
 }
 
-std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces) {
+// ---- Many texts at once
+namespace {
+
+constexpr size_t kPart = 32 << 10;                      // bytes that one thread encodes at a time
+constexpr int64_t kFewParts = 1024, kGrainOfMany = 16;  // many parts are short
+
+struct Part {
+  size_t piece;  // index
+  std::string_view text;
+  bool is_first, is_last;  // in its piece
+  std::vector<int64_t> ids = {};
+};
+
+// Divides the piece into parts of about kPart bytes.
+void append_parts(const Tokenizer& tokenizer, std::string_view text, size_t piece, std::vector<Part>& parts) {
+  std::string_view rest = text;
+  for (size_t wanted = kPart; rest.size() > wanted;) {
+    const size_t complete = tokenizer.complete_prefix(rest.substr(0, wanted));
+    if (complete > 0) parts.push_back({piece, rest.substr(0, complete), rest.size() == text.size(), false});
+    rest.remove_prefix(complete);
+    wanted = complete > 0 ? kPart : 2 * wanted;  // a unit of the text can be longer than a part
+  }
+  parts.push_back({piece, rest, rest.size() == text.size(), true});
+}
+
+// first: Marks::first.
+void encode_part(const Tokenizer& tokenizer, const DocumentPiece& piece, int64_t first, Part& part) {
+  part.ids.reserve(part.text.size() / 3);
+  if (piece.starts && part.is_first && first >= 0) part.ids.push_back(first);
+  try {
+    tokenizer.append_ids(part.text, piece.first_byte + (part.text.data() - piece.text.data()), part.ids);
+    if (piece.ends && part.is_last) tokenizer.append_end(part.text, part.ids);
+  } catch (const Error& error) {
+    if (piece.place.empty()) throw;
+    fail("{}: {}", {piece.place, error.what()});
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces) {
   std::vector<Part> parts;
-  for (const DocumentPiece& piece : pieces) append_parts(tokenizer, piece, parts);
-  std::vector<EncodedPart> encoded;
-  for (const Part& part : parts) encoded.push_back({static_cast<size_t>(part.piece - pieces.data()), part.is_first, {}});
+  for (size_t piece = 0; piece < pieces.size(); ++piece) append_parts(tokenizer, pieces[piece].text, piece, parts);
   const int64_t first = tokenizer.marks().first, count = std::ssize(parts);
   parallel_for(count, count > kFewParts ? kGrainOfMany : 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) append_ids(tokenizer, parts[i], first, encoded[i].ids);
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      encode_part(tokenizer, pieces[parts[i].piece], first, parts[i]);
   });
+  std::vector<std::vector<int64_t>> encoded(pieces.size());
+  for (Part& part : parts) {
+    std::vector<int64_t>& ids = encoded[part.piece];
+    if (part.is_first) ids = std::move(part.ids);
+    else ids.insert(ids.end(), part.ids.begin(), part.ids.end());
+  }
   return encoded;
 }
 

@@ -1,5 +1,5 @@
-// Text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer may put a piece such as <eos> after every line or every document:
-// without one after documents a model cannot learn where they end, and would never stop writing.
+// Text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer can put a piece such as <eos> after every document, because
+// otherwise a model cannot learn where documents end, and would never stop writing; or after every line.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,77 +19,76 @@ struct DocumentPiece;  // data/formats/documents.h
 enum class Eos : uint8_t { none, line, document };
 constexpr auto choices(Eos) { return std::array{"none", "line", "document"}; }
 
-inline constexpr const char* kEos = "<eos>";  // the piece, unless another one is asked for
+inline constexpr const char* kEos = "<eos>";  // the default piece
 
-// The state of decoding from one token to the next.
+// The state of decoding between two tokens.
 struct DecodeState {
-  std::string held;      // the first bytes of a character; the next tokens bring the others
-  bool at_start = true;  // no word is before: the next one is written without a space
+  std::string held;      // the first bytes of a character that is not complete yet
+  bool at_start = true;  // the next word is the first one, so it is written without a space
 };
 
-// The ids of tokens that mark where a text begins and ends; -1 and an empty list: there are none.
+// The ids that mark where a text begins and ends; -1 or empty if the tokenizer has no such ids.
 struct Marks {
   int64_t first = -1;              // starts every document, prompt and scored text, and is never a target
-  int64_t begin = -1;              // the bos_token of other programs, which need not start any text
-  std::vector<int64_t> ends = {};  // each ends a text that a model writes; the piece after documents is the first of them
+  int64_t begin = -1;              // the bos_token of other programs; texts can start without it
+  std::vector<int64_t> ends = {};  // each ends a text that a model writes; the piece after documents comes first
 };
 
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // As in the table of tokenizers (kinds.h).
   virtual std::string name() const = 0;
   virtual int64_t vocab_size() const = 0;
-  // The id of a piece of the vocabulary as it is written there, or -1 if there is none or the vocabulary has no written pieces.
+  // The id of a piece as the vocabulary writes it, or -1.
   virtual int64_t find(std::string_view /*piece*/) const { return -1; }
 
-  // Where a piece is put, and which. line: in place of the end of each line, and it is written as one. document: see append_end.
+  // Where the piece is put: Eos::line replaces the end of each line, and is decoded to one; Eos::document is put after each document.
   Eos eos() const { return eos_; }
   const std::string& eos_piece() const { return eos_piece_; }
-  // For the makers of tokenizers; others call with_eos. Errors: the vocabulary has no such piece; `after` is Eos::none; there is one
-  // already.
+  // For functions that make tokenizers; others call with_eos. Errors: the vocabulary lacks the piece; `after` is Eos::none; the tokenizer
+  // has a piece already.
   void set_eos(Eos after, const std::string& piece);
   Marks marks() const;
 
   // The ids of a text. Errors: text that the tokenizer cannot represent, with its byte offset.
   std::vector<int64_t> encode(std::string_view text) const;
-  // The same of a text from its start on: marks().first, where there is one, comes before them.
+  // The ids of the start of a text: marks().first, if the tokenizer has it, and then the ids.
   std::vector<int64_t> encode_start(std::string_view text) const;
-  // The text of the ids. Error: an id outside the vocabulary, with its index. The text may end inside a character.
+  // The text of the ids. It can end inside a character. Error: an id outside the vocabulary, with its index.
   std::string decode(std::span<const int64_t> ids) const;
 
-  // The same token by token, for text that is shown while it is made: what is certain once this id is known. The bytes of a
+  // Decodes token by token, for text that is shown while a model writes it. Returns the text that is certain after this id: the bytes of a
   // character come together. Error: an id outside the vocabulary.
   std::string decode_next(int64_t id, DecodeState& state) const;
-  // The state after ids whose text is shown already, such as a prompt.
+  // The state after ids that are shown already, such as a prompt.
   DecodeState state_after(std::span<const int64_t> ids) const;
-  // The text held back when no more tokens come: the bytes of a character that was never completed.
+  // The rest of the text after the last token: the bytes of an incomplete character.
   std::string decode_end(DecodeState& state) const;
 
-  // Everything needed to build the same tokenizer again, as one object; and as its text.
+  // Everything that is needed to make this tokenizer again.
   Json json() const { return with_eos(model_json()); }
   std::string to_json() const { return json().dump(); }
-  // The same without eos(), for programs that get its id from a config.
+  // The JSON without eos(), for programs that read its id from a config.
   virtual Json model_json() const = 0;
-  // The JSON as version 0.1.0 wrote it: its shards and checkpoints hold hashes of that text.
+  // The JSON as version 0.1.0 wrote it, because its shards and checkpoints contain hashes of that text.
   Json hashed_json() const { return with_eos(hashed_model_json()); }
-  // Equal for equal tokenizers; kept with token files.
+  // Equal for equal tokenizers. Shards and checkpoints contain it.
   uint64_t hash() const;
 
-  // For streams: appends the ids of a piece that starts at byte `offset` of the whole text; the offset is for messages.
+  // Appends the ids of a piece of a text. The offset of the piece is for messages.
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const;
-  // Bytes of the text that encode to the same ids whatever text follows; the text after them encodes on its own.
+  // The length of the longest start of the text that can be encoded separately from everything after it.
   size_t complete_prefix(std::string_view text) const;
-  // Appends the ids that mark the end of a document, if the tokenizer has such. `last`: the last bytes of the document.
+  // Appends the piece after a document, if eos() asks for it. `last`: the last bytes of the document.
   void append_end(std::string_view last, std::vector<int64_t>& ids) const;
 
  protected:
-  // A kind of tokenizer defines these, which know nothing of eos().
+  // For each kind of tokenizer to define, without eos().
   virtual void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const = 0;
   virtual size_t model_prefix(std::string_view text) const = 0;
   virtual Marks model_marks() const { return {}; }
-  // Appends the bytes of an id inside the vocabulary. Of the state it may read and write at_start.
+  // Appends the bytes of an id inside the vocabulary. It can use state.at_start.
   virtual void append_text(int64_t id, DecodeState& state, std::string& text) const = 0;
   virtual Json hashed_model_json() const { return model_json(); }
 
@@ -103,45 +102,36 @@ class Tokenizer {
 
 inline constexpr int64_t kMaxTokenizer = 64 << 20;  // bytes of its JSON
 
-// The tokenizer that to_json() or another program described (json/read.cpp). Errors: not JSON, too long or nested too deeply,
-// missing or wrong fields, and what is not supported, named.
+// Reads a tokenizer that to_json() or another program has written (json.cpp). Errors: not JSON, too long or nested too deeply, missing or
+// wrong members, a component that is not supported.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json);
 
-// The additions to a tokenizer: it is read again from its JSON with them.
+// Additions to a tokenizer. It is read again from its JSON with them.
 struct Additions {
-  std::vector<std::string> pieces = {};  // at the end of its vocabulary; they are found in texts as they are written
-  Marks marks = {};                      // in addition to its own; -1 and an empty list leave its own. Only BPE has such
+  std::vector<std::string> pieces = {};  // at the end of the vocabulary, found in texts as they are written
+  Marks marks = {};                      // -1 and an empty list change nothing. Only BPE has marks
   Eos eos = Eos::none;
   std::string eos_piece = {};
 };
-// Errors: the vocabulary has such a piece already, or is of a kind without written pieces; a mark without a piece; set_eos's.
+// Errors: the vocabulary has the piece already, or cannot have pieces; a mark without a piece; set_eos's.
 std::shared_ptr<const Tokenizer> with_additions(const Tokenizer& tokenizer, const Additions& additions);
 
-// The tokenizer with the piece after each line or document; it is added to the vocabulary if it is not in it. An empty piece is the
-// tokenizer's own end_of_text after documents, else <eos>. Eos::none changes nothing. Error: its kind has no place for such a piece.
+// The tokenizer with this piece after each line or document; the vocabulary gets the piece if it lacks it. An empty piece means end_of_text
+// after documents, or <eos>. Eos::none changes nothing. Error: this kind of tokenizer cannot get a piece.
 std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece = "");
 
-// For documents that follow each other, if no piece was chosen: the tokenizer's own end_of_text after each. A tokenizer that has none, or
-// has its piece already, stays as it is.
+// The tokenizer with its end_of_text after each document. It is not changed if it has no end_of_text, or a piece already.
 std::shared_ptr<const Tokenizer> with_own_eos(std::shared_ptr<const Tokenizer> tokenizer);
 
-// The text of the token that ends a text: the first of Marks::ends, else <|endoftext|> or another name of it in the vocabulary. It is
-// empty if there is none.
+// The piece that ends a text: the first of Marks::ends, or a piece of the vocabulary with a usual name such as <|endoftext|>, or empty.
 std::string end_of_text(const Tokenizer& tokenizer);
 
-// The ids of tokens that two vocabularies write alike, as pairs of one in each. A text that multiple tokens of a vocabulary have is left
-// out.
-std::vector<std::pair<int64_t, int64_t>> same_tokens(const Tokenizer& a, const Tokenizer& b);
+// Pairs of ids, one of each tokenizer, with the same text. A text that belongs to more than one token is left out.
+std::vector<std::pair<int64_t, int64_t>> match_tokens(const Tokenizer& a, const Tokenizer& b);
 
-// The ids of a part of a piece; the parts of all pieces come in their order.
-struct EncodedPart {
-  size_t piece;
-  bool is_first;  // in its piece
-  std::vector<int64_t> ids;
-};
-
-// Pieces of documents to ids on all threads, with marks().first before a document and the end after it. The ids do not depend on the number
-// of threads: a text is divided only where both sides encode on their own. Error: the first part that cannot be encoded.
-std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces);
+// The ids of pieces of documents, with marks().first before each document and append_end() after it. All threads encode parts of the
+// pieces. The ids do not depend on the number of threads, because a text is divided only where its two sides can be encoded separately.
+// Error: the first one in the order of the pieces.
+std::vector<std::vector<int64_t>> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces);
 
 }  // namespace ricci

@@ -1,4 +1,3 @@
-// One byte per code point, filled from ICU's ranges.
 #include "data/tokenizers/unicode.h"
 
 #include <unicode/bytestream.h>
@@ -12,7 +11,6 @@
 #include "data/text/utf8.h"
 
 namespace ricci {
-
 namespace {
 
 uint8_t class_of(UCharCategory category) {
@@ -37,7 +35,7 @@ std::vector<uint8_t> classes_of_all() {
     return true;
   };
   u_enumCharTypes(fill, &classes);
-  constexpr char32_t past_last_space = 0x3001;  // all of White_Space is below
+  constexpr char32_t past_last_space = 0x3001;  // White_Space is below this
   for (char32_t code = 0; code < past_last_space; ++code)
     if (u_isUWhiteSpace(static_cast<UChar32>(code))) classes[code] |= unicode::space;
   for (char32_t code = '!'; code <= '~'; ++code)
@@ -45,6 +43,15 @@ std::vector<uint8_t> classes_of_all() {
   for (const auto& [first, last] : kIdeographs)
     for (char32_t code = first; code <= last; ++code) classes[code] |= unicode::ideograph;
   return classes;
+}
+
+std::string normalize(const icu::Normalizer2* form, UErrorCode status, std::string_view text) {
+  std::string result;
+  icu::StringByteSink<std::string> sink(&result, static_cast<int32_t>(text.size()));
+  if (text.size() > INT32_MAX) fail("normalisation: {} bytes at once, at most {} are possible", {text.size(), INT32_MAX});
+  if (U_SUCCESS(status)) form->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())), sink, nullptr, status);
+  if (U_FAILURE(status)) fail("normalisation: {}", {u_errorName(status)});
+  return result;
 }
 
 }  // namespace
@@ -59,19 +66,6 @@ bool is_word_character(char32_t code) {
   const bool is_of_category = U_GET_GC_MASK(c) & (U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK);
   return is_of_category || u_hasBinaryProperty(c, UCHAR_ALPHABETIC) || u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL);
 }
-
-namespace {
-
-std::string normalize(const icu::Normalizer2* form, UErrorCode status, std::string_view text) {
-  std::string result;
-  icu::StringByteSink<std::string> sink(&result, static_cast<int32_t>(text.size()));
-  if (text.size() > INT32_MAX) fail("normalisation: {} bytes at once, at most {} are possible", {text.size(), INT32_MAX});
-  if (U_SUCCESS(status)) form->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())), sink, nullptr, status);
-  if (U_FAILURE(status)) fail("normalisation: {}", {u_errorName(status)});
-  return result;
-}
-
-}  // namespace
 
 std::string compose_characters(std::string_view text) {
   UErrorCode status = U_ZERO_ERROR;
@@ -95,7 +89,7 @@ std::string decompose_characters(std::string_view text) {
 }
 
 void append_lower_case(char32_t code, std::string& text) {
-  constexpr char32_t capital_i_with_dot = 0x130;  // the only code point whose lower case is more than one
+  constexpr char32_t capital_i_with_dot = 0x130;  // the only one with a lower case of two code points
   if (code < 0x80) text += static_cast<char>(code >= 'A' && code <= 'Z' ? code - 'A' + 'a' : code);
   else if (code == capital_i_with_dot) text += "i\xcc\x87";
   else append_utf8(static_cast<char32_t>(u_tolower(static_cast<UChar32>(code))), text);

@@ -1,4 +1,4 @@
-// Remembers the ids of words: a text repeats few words often. What it holds changes the time, never the ids.
+// Remembers the ids of words, because a text repeats few words often. It changes the time, never the ids.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace ricci {
 
-// A table in which every word has one place; a later word takes it over. It begins small, for prompts, and grows with what is kept.
+// A hash table with one place for each hash: a later word replaces an earlier one. It starts small, for prompts, and grows.
 class WordCache {
  public:
-  // Appends the ids of the word that the text begins with. The first time encode() appends them, and they are remembered.
+  // Appends the ids of the first `word` bytes of the text. The first time encode() must append them.
   template <class Encode> void append(std::string_view text, size_t word, std::vector<int64_t>& ids, const Encode& encode) {
     if (word > kLongestWord) return encode();
     const Key key = key_of(text.substr(0, word), text.size());
@@ -33,12 +33,12 @@ class WordCache {
   static constexpr size_t kLongestWord = 23, kMaxIds = 8;  // bytes, ids
   static constexpr int kMaxBits = 15;                      // 2 MiB
 
-  // A word as three numbers: its bytes, zeros, and its length in the last byte.
+  // A word: its bytes, zeros, and in the last byte its length.
   struct Key {
     std::array<uint64_t, 3> parts;
     bool operator==(const Key&) const = default;
   };
-  // `readable`: bytes that may be read from the word's first byte on, the word's own included.
+  // readable: number of bytes that can be read from the start of the word on.
   static Key key_of(std::string_view word, size_t readable) {
     Key key{};
     if (readable >= sizeof key) {  // three loads and a mask instead of a copy of variable length
@@ -55,11 +55,11 @@ class WordCache {
     return key;
   }
   struct alignas(64) Slot {
-    Key key{};  // the empty key is a word without bytes, which is never looked for
+    Key key{};  // an empty key is never looked up
     uint32_t count = 0;
     std::array<uint32_t, kMaxIds> ids;
   };
-  static_assert(sizeof(Slot) == 64);  // one line of the processor's cache
+  static_assert(sizeof(Slot) == 64);  // a cache line
 
   void keep(const Key& key, std::span<const int64_t> ids) {
     if (ids.empty() || ids.size() > kMaxIds) return;
@@ -75,7 +75,6 @@ class WordCache {
     hash = (hash ^ hash >> 32 ^ key.parts[2]) * 0x94d049bb133111ebu;
     return hash >> (64 - bits_);
   }
-  // The words are found again as they come.
   void grow() {
     bits_ = std::min(bits_ + 3, kMaxBits);
     slots_.assign(size_t{1} << bits_, Slot());
@@ -86,10 +85,10 @@ class WordCache {
   std::vector<Slot> slots_ = std::vector<Slot>(size_t{1} << bits_);
 };
 
-// The number of a tokenizer, by which a thread knows whether its cache is of this one.
+// A tokenizer has a number, because each thread has one cache and must know if it belongs to this tokenizer.
 class WordCacheOwner {
  public:
-  // The cache of this thread. It is emptied when another tokenizer had it, so a thread holds one, however many tokenizers there are.
+  // The cache of this thread, emptied if another tokenizer used it.
   WordCache& cache() const {
     thread_local WordCache cache;
     thread_local uint64_t owner = 0;

@@ -1,11 +1,12 @@
-// A body makes of the embeddings of tokens what the last map of a model reads. A Stack is one. It is a struct that has
-//   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Inputs.
-//   positions()              rows for the positions, added to the embeddings; empty: it has positions of its own, or none
-//   State                    what it remembers of the tokens read so far; make_state(batch, dtype, device) makes an empty one
-//   advance(e_bcd, state)    the next tokens -> h_bcd; positions_at_once() is how many of them one such call takes
-//   each_attention(f)        f(tokens per cell, layer) for every layer in which positions exchange information: a Stack, a
-//                            ScaleAttention or a Join. Inspection and recomputation go through it
-//   visit                    as every module
+// A body turns token embeddings into the input of the model's last linear map. It is a concept because families differ only here: the
+// embedding before it (Shell) and the map after it (Output) are the same for all. A Stack is a body. A body is a struct that has
+//   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Inputs
+//   positions()              rows that are added to the embeddings; empty if the body adds positions itself, or has none
+//   State                    its memory of the tokens read so far; make_state(batch, dtype, device) makes an empty one
+//   advance(e_bcd, state)    the next tokens -> h_bcd; positions_at_once() is the number of them that one call can take
+//   each_attention(f)        f(tokens per cell, layer) for every layer that exchanges information between positions: a Stack, a
+//                            ScaleAttention or a Join. Inspection and recomputation use it
+//   visit                    as in every module
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "models/layers/inputs.h"
 #include "models/layers/stack.h"
 #include "ops/products/products.h"
-#include "ops/scales/cells.h"
 
 namespace ricci {
 
@@ -27,22 +27,17 @@ concept Body = requires(const B body, const Tensor& e_bcd, const Tensor& lengths
   { body.positions_at_once() } -> std::same_as<int64_t>;
 };
 
-// Each cell reads the coarser cells that are complete, `shift` cells later.
-struct Join {
-  int64_t coarser_tokens, shift;
-};
-
-// The parameters of a body. Where a model is one stack, they have no prefix, and its norm has a name of its own.
+// The parameters of a body. A single stack has no prefix, and its norm is called ln_f, as in GPT-2.
 template <class B, class V> void visit_body(B& body, V&& v) { body.visit(v); }
 template <Mixer M, class V> void visit_body(Stack<M>& stack, V&& v) { v("pos", stack.pos, "blocks", stack.blocks, "ln_f", stack.ln); }
 
-// The part that all models share: token embeddings and a body.
+// Token embeddings and a body, in every model.
 template <Body B> struct Shell {
-  Tensor embedded(const Inputs& inputs) const {  // what the body reads, [b c d]
+  Tensor embedded(const Inputs& inputs) const {  // the input of the body [b c d]
     check_positions(inputs.ids_bc.shape()[1], ctx);
     return embed(inputs.ids_bc, tok, body.positions(), embedding_config);
   }
-  Tensor hidden(const Inputs& inputs) const { return body(embedded(inputs), inputs.lengths_b); }  // what the last map reads
+  Tensor hidden(const Inputs& inputs) const { return body(embedded(inputs), inputs.lengths_b); }  // the input of the last map
 
   EmbeddingConfig embedding_config;
   Table tok;
@@ -61,23 +56,23 @@ template <Body B> struct Shell {
   template <class F> void each_attention(const F& f) { body.each_attention(f); }
 
  protected:
-  // The input of the last map for the next positions, the number at a time that the body takes.
-  std::vector<Tensor> read(const Tensor& ids_bc, State& state) const {
+  // Reads the next positions, in pieces that the body takes. Returns the input of the last map for the last piece.
+  Tensor read(const Tensor& ids_bc, State& state) const {
     const int64_t length = ids_bc.shape()[1], at_once = body.positions_at_once();
     if (length == 0) fail("model: no position to read");
     check_positions(state.position + length, ctx);
-    std::vector<Tensor> h;
+    Tensor h_bcd;
     for (int64_t first = 0; first < length; first += at_once) {
       const int64_t count = std::min(at_once, length - first);
       const Tensor next_bc = slice(ids_bc, 1, first, count);
-      h.push_back(body.advance(embed(next_bc, tok, body.positions(), embedding_config, state.position), state.body));
+      h_bcd = body.advance(embed(next_bc, tok, body.positions(), embedding_config, state.position), state.body);
       state.position += count;
     }
-    return h;
+    return h_bcd;
   }
 };
 
-// The end of every language model: the map from what its last block gives to the vocabulary.
+// The end of every language model: the map to the vocabulary.
 //   logits_bcv = x_bcd W_vd^T + bias_v,   W = tok.weight when tied
 struct OutputConfig {
   bool tie = true;
@@ -93,7 +88,8 @@ struct Output {
   // Mean nats over targets other than -1, f64 [].
   Tensor loss(const Arg& x_bcd, const Table& tok, const Tensor& targets_bc) const {
     const int64_t rows = targets_bc.size();
-    const Arg bias_v = head.bias, w_vd = weight(tok);  // compilers evaluate the arguments of a call in orders of their own
+    const Arg bias_v = head.bias,
+              w_vd = weight(tok);  // named, because the order in which arguments are evaluated, and so the tape, depends on the compiler
     return classifier_loss(reshape(x_bcd, {rows, x_bcd.shape()[2]}), w_vd, bias_v, targets_bc.reshaped({rows}));
   }
 
@@ -111,19 +107,6 @@ struct Output {
 inline void visit_fields(OutputConfig& c, const Fields& field) {
   field("tie", c.tie, "the output map is the embedding table (preset)").follows();
   field("head_bias", c.head_bias, "the output map has a bias (preset)").follows();
-}
-
-// The number of tokens of each sequence that are text; empty: all. Targets, where they are given, are -1 from the end of the text on.
-inline Tensor text_lengths_of(const Inputs& inputs) {
-  if (inputs.lengths_b || !inputs.targets) return inputs.lengths_b;
-  check_targets(inputs.targets, inputs.ids_bc);
-  return text_lengths(inputs.targets);
-}
-
-// The loss of a coarse scale, whose cells predict which tokens are in the next cell, in any order (a bag of words): mean nats per token
-// in the next cell, over the cells followed by a whole one, f64 []. h_bmd is the output of the scale's blocks.
-inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Inputs& inputs, int64_t scale) {
-  return bag_cross_entropy(output.logits(h_bmd, tok), inputs.ids_bc, scale, text_lengths_of(inputs));
 }
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// family: classifier. Token embeddings and a stack of blocks as in a decoder, but without a mask; a linear map to the classes
-// at every position, and the mean of their logits:
+// family: classifier. Token embeddings and a stack of blocks as in a decoder, but without a mask, because the whole document is known; a
+// linear map to the classes at every position, and the mean of their logits:
 //   logits_bk = mean over the real positions c of (stack(embed(ids))_bcd W_kd^T + bias_k),      k: the classes
 #pragma once
 #include "core/dims.h"
@@ -35,7 +35,6 @@ template <Body B> struct PooledClassifier : Shell<B> {
 
   State init_state(int64_t) const { fail("model: a classifier does not write text"); }
   Tensor advance(const Tensor&, State&) const { fail("model: a classifier does not write text"); }
-  Tensor advance_all(const Tensor&, State&) const { fail("model: a classifier does not write text"); }
 
   template <class V> void visit(V&& v) {
     v("tok", tok);

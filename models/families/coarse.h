@@ -1,5 +1,5 @@
-// family: coarse. A language model of one coarse scale alone (Subramanian et al. 2020, section 6.2): from the cells of `scale` tokens that
-// have been read it predicts which tokens are in the next one, in any order.
+// family: coarse. A language model with only one coarse scale (Subramanian et al. 2020, section 6.2): from the cells of `scale` tokens it
+// predicts the tokens of the next cell in any order, because one vector per cell does not know their order.
 //   h_bmd = T(D(e, scale)),   logits_bmv = h W_vocab^T,   loss: bag_cross_entropy
 #pragma once
 #include <algorithm>
@@ -14,12 +14,12 @@ struct CoarseConfig {
   int64_t scale = 4;
 };
 
-// From tokens to what the blocks give for every whole cell, [b m d].
+// From tokens to the output of the blocks for every whole cell [b m d].
 struct CoarseBody {
   Tensor operator()(Tensor e_bcd, const Tensor& lengths_b) const {
     const Tensor x_bmd = down(e_bcd);
     if (!x_bmd) return no_cells(e_bcd);
-    e_bcd = {};  // freed before the stack asks for memory
+    e_bcd = {};  // frees it before the stack allocates
     return through(stack, x_bmd, lengths_b, scale);
   }
 
@@ -58,8 +58,7 @@ struct CoarseBody {
 
 struct CoarseModel : Shell<CoarseBody> {
   Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // after every whole cell, [b m v]
-  // Mean nats per token of the next cell, over the cells followed by a whole one, f64 []. Targets, where they are given, only
-  // mark where the text of a sequence ends: -1 from there on.
+  // The bag_loss of the cells. Targets only mark the end of each text: they are -1 from there on.
   Tensor loss(const Inputs& inputs) const { return bag_loss(hidden(inputs), output, tok, inputs, body.scale); }
 
   int64_t counted(const Inputs& inputs, int64_t) const {  // tokens in every cell except the first
@@ -76,13 +75,12 @@ struct CoarseModel : Shell<CoarseBody> {
   CoarseModel(const ModelKeys& c, const CoarseConfig& config)
       : Shell(c.vocab, c.embedding, shape_of(c), CoarseBody(c, config)), output(c.vocab, c.output, shape_of(c)) {}
 
-  // Decoding. The logits after the last whole cell; there must be one. advance_all gives the logits after the new cells [b m v].
+  // Decoding. The logits after the last whole cell; there must be one.
   Tensor advance(const Tensor& ids_bc, State& state) const {
     read(ids_bc, state);
     if (!state.body.last_bmd) fail("model: no cell of {} tokens is complete after {}", {body.scale, state.position});
     return output.last_logits(state.body.last_bmd, tok);
   }
-  Tensor advance_all(const Tensor& ids_bc, State& state) const { return output.logits(read(ids_bc, state).back(), tok); }
 
   template <class V> void visit(V&& v) {
     v("tok", tok);

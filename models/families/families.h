@@ -1,4 +1,5 @@
-// Every family there is. A run file chooses one by its name; adding one is adding its header and its name to this list.
+// The list of families. A run file chooses one by its name. To add one, write its header and append its name here; keys, checks, help,
+// checkpoints, decoding and inspection follow from the list, because they walk over it.
 #pragma once
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace ricci {
 
 using Families = TypeList<Decoder, Classifier, TopDown, BottomUp, Retina, Coarse>;
 
-// The choice of a family at run time: its number in the list.
+// The choice at run time: the place in the list.
 enum class Family : uint8_t {};
 constexpr auto choices(Family) {
   return Families::map([]<FamilyOfModels F>() { return F::kTraits.name; });
@@ -25,7 +26,7 @@ inline FamilyTraits traits_of(Family family) {
   return all[static_cast<size_t>(family)];
 }
 
-// The families for which is(traits) is true, in their order.
+// The families with is(traits), in order.
 template <class Is> std::vector<Family> families_where(const Is& is) {
   std::vector<Family> all;
   Families::each([&]<class F>() {

@@ -1,10 +1,10 @@
-// The concept of a family: what a model is as a whole. Every family has a file of its own here; in reading order:
-//   family.h           what a family offers, and the keys that several of them read
-//   body.h             a body: from the embeddings of tokens to what the last map reads, and both ends of a model around it
-//   language_model.h   the shell around a body that predicts the next token, and the family decoder, whose body is a Stack
+// The concept of a family: the structure of a whole model. Families are types in a list, because each is compiled once and a run file
+// chooses one. In reading order:
+//   body.h                      a body, and the embedding before and the map after it
+//   language_model.h            a body that predicts the next token; the family decoder
 //   topdown.h, bottomup.h, retina.h                other bodies
-//   classifier.h, coarse.h                         other shells
-//   families.h         the list
+//   classifier.h, coarse.h                         other objectives
+//   families.h                  the list
 #pragma once
 #include <concepts>
 
@@ -13,22 +13,23 @@
 #include "models/mixers/mixers.h"
 #include "models/scales/resample.h"
 #include "models/scales/scale_list.h"
+#include "ops/scales/cells.h"
 
 namespace ricci {
 
 enum class Objective : uint8_t {
   next_token,  // at every position: the family can write text
-  next_cell,   // which tokens come next, but not in which order
-  label,       // one per document
+  next_cell,   // the tokens of the next cell, without their order
+  label,       // one class per document
 };
 
 struct FamilyTraits {
   const char* name;  // in run files: `family: topdown`
   Objective objective = Objective::next_token;
-  bool mixes = false;  // its blocks are built around the mixer that a run file names, not around an attention of its own
-  // The keys shared by several families that it reads.
-  bool reads_layers = false;  // one number of blocks
-  bool reads_stacks = false;  // a number of blocks per scale
+  bool mixes = false;  // its blocks use the mixer of the run file, not always attention
+  // The keys of multiple families that it reads:
+  bool reads_layers = false;  // `layers`, one number
+  bool reads_stacks = false;  // `layers`, one number per scale
   bool reads_scales = false;
   bool reads_down = false;
 
@@ -36,7 +37,7 @@ struct FamilyTraits {
   bool writes_text() const { return objective == Objective::next_token; }
 };
 
-// The keys that belong to no single family.
+// The keys that do not belong to a single family.
 struct ModelKeys {
   Preset preset = Preset::gpt;
   MixerKind mixer = kind_of<Sdp>;
@@ -70,7 +71,7 @@ inline MixerShape shape_of(const ModelKeys& c) {
       .init = {c.preset, c.layers}};
 }
 
-// The one stack of a model, and the stack over the cells of a scale.
+// The only stack of a model, and a stack over the cells of a scale.
 template <Mixer M> StackConfig<M> stack_of(const ModelKeys& c, const typename M::Config& mixer) {
   return {shape_of(c), c.layers, c.embedding.positions, c.block, mixer};
 }
@@ -81,25 +82,38 @@ inline StackConfig<Sdp> stack_at(const ModelKeys& c, int64_t scale, int64_t laye
   return stack;
 }
 
+// The number of text tokens in each sequence; empty: all. Without lengths the text ends where the targets are -1 up to the end.
+inline Tensor text_lengths_of(const Inputs& inputs) {
+  if (inputs.lengths_b || !inputs.targets) return inputs.lengths_b;
+  check_targets(inputs.targets, inputs.ids_bc);
+  return text_lengths(inputs.targets);
+}
+
+// The loss of a coarse scale: its cells predict the tokens of the next cell in any order (a bag of words). Mean nats per token of the next
+// cell, over the cells followed by a whole one, f64 []. h_bmd is the output of the scale's blocks.
+inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Inputs& inputs, int64_t scale) {
+  return bag_cross_entropy(output.logits(h_bmd, tok), inputs.ids_bc, scale, text_lengths_of(inputs));
+}
+
 // Adds a line if the context is shorter than a cell of `tokens` tokens.
 inline void warn_of_cells(const ModelKeys& c, const char* key, int64_t tokens, const std::string& lost, std::vector<std::string>& lines) {
   if (tokens <= c.ctx) return;
   lines.push_back(format_message("model.{}: a cell of {} tokens is longer than the context of {}: {}", {key, tokens, c.ctx, lost}));
 }
-// The same for every scale with a stack of its own.
+// Adds a line for every scale with a stack.
 inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) {
   for (size_t i = 0; i < c.scales.scales.size(); ++i) warn_of_cells(c, "scales", c.scales.scales[i], "its blocks are never used", lines);
 }
 
 // A family is a struct that has
 //   kTraits             above
-//   Config              its own keys, listed by visit_fields; NoKeys if it has none
+//   Config              its keys, listed by visit_fields; NoKeys if it has none
 //   build(keys, config, made)   makes the model and calls made(model)
-// and may have
-//   check(keys, config)         throws for what cannot be
-//   resolve(keys, config)       writes the values that follow from other keys into a copy for records
-//   warn(keys, config, lines)   adds what a user should know of a config that works, a line each
-//   kSeesAll                    true: `causal` is false unless a run file sets it, or the mixer can do nothing else
+// and, optionally,
+//   check(keys, config)         throws if the config is impossible
+//   resolve(keys, config)       writes values that follow from other keys into a copy for records
+//   warn(keys, config, lines)   adds a line about a config that works but surprises
+//   kSeesAll                    true: `causal` is false by default, unless the mixer can only be causal
 template <class F>
 concept FamilyOfModels = requires(const ModelKeys& keys, typename F::Config& config, const Fields& field) {
   { F::kTraits } -> std::convertible_to<FamilyTraits>;

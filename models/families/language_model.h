@@ -1,4 +1,5 @@
-// The shell of every family that predicts the next token: token embeddings, a body, the map to the vocabulary.
+// Every model that predicts the next token: token embeddings, a body, the map to the vocabulary. Whole sequences give all logits at once,
+// because training needs them; decoding returns only the logits of the last position.
 //   logits_bcv = body(embed(ids))_bcd W_vd^T + bias_v,   W = tok.weight when tied
 #pragma once
 #include <utility>
@@ -10,23 +11,24 @@
 
 namespace ricci {
 
-// Its body may have
+// A body can also have
 //   scored_from()                  the first position that the loss counts
-//   each_scale(e_bcd, lengths_b)   where coarse scales have a loss of their own: what each gives, body(e_bcd, lengths_b) first; and
-//                                  scales[i].tokens, .bag_weight
+//   each_scale(e_bcd, lengths_b)   if its coarse scales have a loss: the output of each scale, body(e_bcd, lengths_b) first; and with it
+//                                  scales[i].tokens and .bag_weight
 template <Body B> struct LanguageModel : Shell<B> {
   using Shell<B>::body, Shell<B>::tok, Shell<B>::hidden;
   using typename Shell<B>::State;
 
   Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // [b c v]
 
-  // Mean nats over targets other than -1 of the positions that are scored, f64 []; of none: 0. The targets of padding count too, unless
-  // they are -1.
+  // Mean nats over the targets other than -1 at scored positions, f64 []; 0 if no target counts. Targets of padding count unless they are
+  // -1.
   Tensor text_loss(const Inputs& inputs) const {
     check_targets(inputs.targets, inputs.ids_bc);
     return loss_of(hidden(inputs), inputs.targets);
   }
-  // The same, and for every coarse scale with a weight the weighted bag_loss of its cells.
+  // The text_loss plus, for every coarse scale with a weight, the weighted bag_loss of its cells: the loss of predicting which tokens the
+  // next cell has, in any order.
   Tensor loss(const Inputs& inputs) const {
     if constexpr (requires { body.each_scale(Tensor(), Tensor()); }) {
       check_targets(inputs.targets, inputs.ids_bc);
@@ -48,17 +50,12 @@ template <Body B> struct LanguageModel : Shell<B> {
   LanguageModel(const ModelKeys& c, B made)
       : Shell<B>(c.vocab, c.embedding, shape_of(c), std::move(made)), output(c.vocab, c.output, shape_of(c)), causal(c.causal) {}
 
-  // Decoding, as Model has it.
+  // Decoding, as in Model.
   State init_state(int64_t batch) const {
     if (!causal) fail("model: only a causal model decodes token by token");
     return Shell<B>::init_state(batch);
   }
-  Tensor advance(const Tensor& ids_bc, State& state) const { return output.last_logits(this->read(ids_bc, state).back(), tok); }
-  Tensor advance_all(const Tensor& ids_bc, State& state) const {
-    std::vector<Arg> logits;
-    for (const Tensor& h_bcd : this->read(ids_bc, state)) logits.push_back(output.logits(h_bcd, tok));
-    return logits.size() == 1 ? logits[0] : concatenate(logits, 1);
-  }
+  Tensor advance(const Tensor& ids_bc, State& state) const { return output.last_logits(this->read(ids_bc, state), tok); }
 
   template <class V> void visit(V&& v) {
     v("tok", tok);
@@ -77,12 +74,12 @@ template <Body B> struct LanguageModel : Shell<B> {
   }
   Tensor loss_of(Tensor h_bcd, const Tensor& targets_bc) const {
     if (scored_from() == 0) return output.loss(h_bcd, tok, targets_bc);
-    h_bcd = scored(h_bcd);  // so that the whole of it is freed before the loss asks for more memory
+    h_bcd = scored(h_bcd);  // the whole is freed here, because the loss needs memory
     return output.loss(h_bcd, tok, scored(targets_bc));
   }
 };
 
-// family: decoder. Its body is one stack of blocks around the mixer that the run file names.
+// family: decoder. Its body is one stack of blocks around the mixer of the run file.
 struct Decoder {
   static constexpr FamilyTraits kTraits{.name = "decoder", .mixes = true, .reads_layers = true};
   using Config = NoKeys;

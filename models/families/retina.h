@@ -1,10 +1,102 @@
-// family: retina. A decoder whose attention heads are divided among scales (models/mixers/retina.h); T is a stack of such blocks.
-//   logits = T(embed(ids)) W_vocab^T
+// family: retina (Subramanian et al. 2020, section 3.4). A decoder whose attention heads are divided among scales: near tokens are read one
+// by one, far tokens as means over cells, because a mean is enough there and costs less. A window per scale limits how far back its heads
+// look. T is a stack of such blocks, x the input of its attention.
+//   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (its rows),   D(x, 1) = x;      logits = T(embed(ids)) W_vocab^T
 #pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "models/families/language_model.h"
-#include "models/mixers/retina.h"
+#include "models/scales/attention.h"
 
 namespace ricci {
+
+struct RetinaConfig {
+  std::vector<Range> windows;
+  CellRule cell_rule = CellRule::inside;
+  std::vector<int64_t> head_groups;
+
+  // The window of each scale; all tokens by default.
+  std::vector<Range> every_window(const ScalesConfig& s, int64_t ctx) const {
+    return windows.empty() ? std::vector<Range>(s.scales.size(), {0, ctx}) : windows;
+  }
+  // The scale of each head; divided equally by default.
+  std::vector<int64_t> every_head(const ScalesConfig& s, int64_t heads) const {
+    return head_groups.empty() ? divided_heads(heads, std::ssize(s.scales)) : head_groups;
+  }
+};
+
+// Its mixer. Run files do not name it, because it is used only here.
+struct RetinaAttention {
+  struct Config {
+    ScalesConfig scales;
+    DownConfig down;
+    RetinaConfig retina;
+    AttentionConfig attention;
+  };
+
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
+    return attention(x_bcd, each_scale(x_bcd, [&](size_t i) { return down[i](x_bcd); }), lengths_b);
+  }
+
+  ScaleAttention attention;
+  std::vector<int64_t> scales;
+  std::vector<Downsample> down;  // per scale; the first, of tokens, is not used
+
+  RetinaAttention(const MixerShape& shape, const Config& c)
+      : attention(shape, c.retina.every_head(c.scales, c.attention.heads), windows_of(c, shape.ctx)), scales(c.scales.scales) {
+    for (int64_t s : scales) down.emplace_back(s > 1 ? c.down : DownConfig(), s, shape.d, shape.init);
+  }
+
+  struct Cache {
+    std::vector<Downsample::State> down;  // per scale
+    ScaleAttention::Cache attention;
+  };
+  Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
+    return {std::vector<Downsample::State>(scales.size()), attention.make_cache(batch, dtype, device)};
+  }
+  Tensor operator()(const Arg& x_bcd, Cache& cache) const {
+    const auto new_cells_s = each_scale(x_bcd, [&](size_t i) { return down[i].advance(x_bcd, cache.down[i]); });
+    return attention.advance(x_bcd, new_cells_s, cache.attention);
+  }
+  int64_t positions_at_once() const { return attention.positions_at_once(); }
+
+  static constexpr const char* kName = "retina";
+  template <class F> void each_visibility(const F& f) const { attention.each_visibility(f); }
+  Forms forms() const { return attention.forms(); }
+  template <class V> void visit(V&& v) {
+    attention.visit(v);
+    for (size_t i = 0; i < scales.size(); ++i) v("down." + std::to_string(scales[i]), down[i]);
+  }
+
+ private:
+  // cells(i) of every scale that has heads; x itself for the scale of tokens.
+  template <class Cells> std::vector<Tensor> each_scale(const Arg& x_bcd, const Cells& cells) const {
+    std::vector<Tensor> all(scales.size());
+    for (size_t i = 0; i < scales.size(); ++i)
+      if (attention.reads(i)) all[i] = scales[i] > 1 ? cells(i) : Tensor(x_bcd);
+    return all;
+  }
+  static std::vector<Visibility> windows_of(const Config& c, int64_t ctx) {
+    std::vector<Visibility> sees;
+    const std::vector<Range> windows = c.retina.every_window(c.scales, ctx);
+    for (size_t i = 0; i < windows.size(); ++i)
+      sees.push_back(Visibility::cells(c.scales.scales[i], windows[i].lo, windows[i].hi, c.retina.cell_rule));
+    return sees;
+  }
+};
+
+constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
+
+inline void visit_fields(RetinaConfig& c, const Fields& field) {
+  field("windows", c.windows, "for each scale, how far back its heads look, lo:hi in tokens; 0 is the token itself; null: all tokens");
+  field("cell_rule", c.cell_rule, "a window holds the cells that are inside it, or all that end in it");
+  field("head_groups", c.head_groups,
+      "for each head, the index of its scale, from 0; null: the scales share the heads equally, in their order");
+}
+
+static_assert(Mixer<RetinaAttention>);
 
 struct Retina {
   static constexpr FamilyTraits kTraits{.name = "retina", .reads_layers = true, .reads_scales = true, .reads_down = true};
@@ -28,7 +120,7 @@ struct Retina {
     for (int64_t group : c.head_groups)
       if (group < 0 || group >= static_cast<int64_t>(count)) fail("model.head_groups: {}, expected 0 .. {}", {group, count - 1});
   }
-  // Error: keys of sdp that an attention of tokens to cells does not know.
+  // Error: a key of sdp that an attention of tokens to cells does not have.
   static void check_reads_cells(const SdpConfig& c, PositionKind positions) {
     const char* const layer = "but the attention of a retina has";
     if (c.qk_norm) fail("model.qk_norm: true, {} no such norms", {layer});
@@ -52,10 +144,10 @@ struct Retina {
     if (windows.size() != scales) fail("model.windows: {} windows for {} scales", {windows.size(), scales});
     for (size_t i = 0; i < scales; ++i) {
       const Range& w = windows[i];
-      if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end after the begin", {w.lo, w.hi});
+      if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 <= start < end", {w.lo, w.hi});
       if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
       if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
-        fail("model.windows: {}:{} of a finer scale before {}:{}, expected nearer ones before farther ones",
+        fail("model.windows: {}:{} of a finer scale before {}:{}, expected near windows before far ones",
             {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
     }
   }

@@ -1,8 +1,9 @@
 // family: topdown. A language model from coarse to fine (Subramanian et al. 2020, section 3.2): each scale has a stack of blocks over its
-// cells, and reads what the next coarser scale made of the cells that are complete by then. e are the token embeddings,
-// s_1 = 1 < ... < s_n the scales.
+// cells, and also reads the output of the next coarser scale for complete cells, because an incomplete cell contains the future. e are the
+// token embeddings, s_1 = 1 < ... < s_n the scales.
 //   h^s_n = T_s_n(D(e, s_n)),   h^s_i = T_s_i(combine([D(e, s_i) ; shift(U(h^s_i+1))])),   logits = h^1 W_vocab^T
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ namespace ricci {
 
 enum class LossFrom : uint8_t {
   start,       // every position counts
-  first_full,  // from the first position on that reads every scale
+  first_full,  // from the first position that reads every scale
 };
 
 struct TopDownConfig {
@@ -22,7 +23,7 @@ struct TopDownConfig {
   LossFrom loss_from = LossFrom::start;
   std::vector<double> bag_weights;
 
-  // One for each coarse scale, from fine to coarse.
+  // A weight for each coarse scale, from fine to coarse.
   std::vector<double> bag_weights_of(const ScalesConfig& scales) const {
     const size_t coarse = scales.scales.size() - 1;
     if (bag_weights.size() > 1) return bag_weights;
@@ -32,7 +33,7 @@ struct TopDownConfig {
 
 struct TopDown {
   Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
-  // The output of each scale's blocks, from fine to coarse; empty where there is no cell.
+  // The output of each scale's blocks, from fine to coarse; empty for a scale without a whole cell.
   std::vector<Tensor> each_scale(const Tensor& e_bcd, const Tensor& lengths_b) const {
     std::vector<Tensor> h_s(scales.size());
     Tensor z_bmx;  // from the next coarser scale
@@ -50,8 +51,8 @@ struct TopDown {
     int64_t tokens;  // per cell
     Downsample down;
     Stack<Sdp> stack;
-    Linear combine;         // with the next coarser scale; none of the coarsest
-    Upsample up;            // to the next finer scale; none of the finest
+    Linear combine;         // with the next coarser scale; empty for the coarsest
+    Upsample up;            // to the next finer scale; empty for the finest
     double bag_weight = 0;  // weight of bag_loss in the loss of training
   };
   std::vector<Scale> scales;  // from fine to coarse
@@ -73,7 +74,7 @@ struct TopDown {
 
   int64_t scored_from() const {
     if (config.loss_from == LossFrom::start) return 0;
-    int64_t first = 0;  // cell of scale i that reads all coarser ones
+    int64_t first = 0;  // the first cell of scale i that reads all coarser scales
     for (size_t i = scales.size() - 1; i-- > 0;) first = first * scales[i + 1].up.ratio + shift_to(i);
     return first;
   }
@@ -82,7 +83,7 @@ struct TopDown {
     struct ScaleState {
       Downsample::State down{};
       Stack<Sdp>::State stack;
-      UpsampleState up{};
+      CellMemory up{};  // z of join_upsampled that the finer scale still reads
     };
     std::vector<ScaleState> scales;
   };
@@ -91,7 +92,7 @@ struct TopDown {
     for (const Scale& scale : scales) state.scales.push_back({.stack = scale.stack.make_state(batch, dtype, device)});
     return state;
   }
-  // A coarse scale runs when tokens complete a cell of it; it is read by the finer ones from what State::up holds.
+  // A coarse scale runs only when tokens complete one of its cells; State::up keeps its output for the finer scale.
   Tensor advance(const Tensor& e_bcd, State& state) const {
     Tensor h_bmd;
     for (size_t i = scales.size(); i-- > 0;) {
@@ -99,7 +100,7 @@ struct TopDown {
       State::ScaleState& state_s = state.scales[i];
       const Tensor cells_bmd = scale.tokens > 1 ? scale.down.advance(e_bcd, state_s.down) : e_bcd;
       if (!cells_bmd) continue;
-      h_bmd = through(scale.stack, heard(i, cells_bmd, state), state_s.stack);
+      h_bmd = through(scale.stack, combined_with_past(i, cells_bmd, state), state_s.stack);
       if (i > 0) state_s.up.append(scale.up(h_bmd));
     }
     return h_bmd;
@@ -135,20 +136,20 @@ struct TopDown {
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 
  private:
-  int64_t shift_to(size_t i) const {  // by how many of its cells scale i reads the coarser one later
+  int64_t shift_to(size_t i) const {  // scale i reads the coarser scale this many of its cells later
     return i + 1 < scales.size() ? scales[i + 1].up.ratio - (config.shift == Shift::tight) : 0;
   }
   Tensor combined(size_t i, const Tensor& cells_bmd, const Tensor& z_bmx, int64_t shift) const {
     if (i + 1 == scales.size()) return cells_bmd;
-    return scales[i].combine(scales[i + 1].up.beside(cells_bmd, z_bmx, shift));
+    return scales[i].combine(scales[i + 1].up.join(cells_bmd, z_bmx, shift));
   }
-  // The next cells of scale i beside what they read.
-  Tensor heard(size_t i, const Tensor& cells_bmd, State& state) const {
+  // The next cells of scale i, combined with the rows of the coarser scale that they read.
+  Tensor combined_with_past(size_t i, const Tensor& cells_bmd, State& state) const {
     if (i + 1 == scales.size()) return cells_bmd;
     const int64_t ratio = scales[i + 1].up.ratio, shift = shift_to(i), first = state.scales[i].stack.position;
-    UpsampleState& coarser = state.scales[i + 1].up;
-    const Tensor x_bmd = combined(i, cells_bmd, coarser.z_bmx, shift - first + coarser.first_cell * ratio);
-    coarser.forget(first + cells_bmd.shape()[1], ratio, shift);
+    CellMemory& coarser = state.scales[i + 1].up;
+    const Tensor x_bmd = combined(i, cells_bmd, coarser.rows_bmx, shift - first + coarser.first * ratio);
+    coarser.drop_before(std::max<int64_t>(0, first + cells_bmd.shape()[1] - shift) / ratio);
     return x_bmd;
   }
 };
@@ -159,9 +160,8 @@ inline void visit_fields(TopDownConfig& c, const Fields& field) {
   field("shift", c.shift, "when a finer scale reads a coarse cell: tight, as soon as it is complete; block, one finer cell later");
   field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first one that reads every scale");
   field("bag_weights", c.bag_weights,
-      "for each coarse scale the weight, in the loss of training, of how well its cells predict which tokens are in the next one, a mean "
-      "over "
-      "the cells of a micro-batch; one number: the same for each; null: 0")
+      "weight of each coarse scale's bag-of-words loss in the training loss: how well its cells predict the tokens of the next cell, as a "
+      "mean over the cells of a micro-batch; one number for all scales, or one for each; null: 0")
       .at_least(0);
 }
 

@@ -1,11 +1,14 @@
+// Evaluation in batches, with the same sums for any number of ranks.
 #include "models/inference/evaluation.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "autograd/tape.h"
 #include "core/cpu/parallel.h"
+#include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/math.h"
@@ -17,14 +20,27 @@
 namespace ricci {
 namespace {
 
-// Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all targets that the loss counts, and their
-// number. A number has one owner among the ranks, and all are added up in the order of the batches.
+double ratio(int64_t part, int64_t whole) { return whole ? static_cast<double>(part) / static_cast<double>(whole) : 0; }
+
+// Calls f(row, target, prediction) for every row of the logits [.. v] that has a target other than -1.
+template <class F> void each_prediction(const Tensor& logits, const Tensor& targets, const F& f) {
+  const Tensor predicted = to(largest_in_rows(logits), Device::cpu), host = to(targets, Device::cpu);
+  for (int64_t r = 0; r < host.size(); ++r)
+    if (const int64_t target = host.data<int64_t>()[r]; target != -1) f(r, target, predicted.data<int64_t>()[r]);
+}
+
+// Exact, because counts stay below 2^53.
+int64_t whole(double count) { return static_cast<int64_t>(count); }
+
+// Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all counted targets, and their number. Each
+// number comes from one rank, and every rank adds them in the order of the batches, because another order would give other bits.
 template <class NatsOf>
 Evaluation mean_of(
     const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, const NatsOf& nats_of) {
   const NoTape unrecorded;
   const Training off(false);
-  std::vector<double> numbers(static_cast<size_t>(3 * count + 1));  // nats, tokens and targets of each batch; ranks that were stopped
+  std::vector<double> numbers(
+      static_cast<size_t>(3 * count + 1));  // nats, tokens and targets of each batch; then the number of stopped ranks
   try {
     for (int64_t i = ranks.rank(); i < count; i += ranks.count()) {
       const MicroBatch one = batch(i);
@@ -53,7 +69,7 @@ Evaluation mean_of(
 
 constexpr int64_t kMaxLogits = int64_t{1} << 25;
 
-// The predictions of a batch. The loss never holds all logits, and neither does this: they would be most of an evaluation's memory.
+// Counts the predictions of a batch, a few sequences at a time (rows_at_once).
 void count_predictions(const Model& model, const Inputs& inputs, Predictions& predictions) {
   const int64_t sequences = inputs.ids_bc.shape()[0], at_once = rows_at_once(model, inputs.ids_bc.shape()[1]);
   for (int64_t first = 0; first < sequences; first += at_once) {
@@ -73,30 +89,107 @@ double nats_of(const float* logits, int64_t vocab, int64_t target) {
 
 }  // namespace
 
-Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks) {
-  return mean_of(model, count, batch, after_batch, ranks, [&](const MicroBatch& one) { return item(model.text_loss(one.inputs)); });
+void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
+  const Shape &logits = logits_bcv.shape(), &targets = targets_bc.shape();
+  if (logits.rank() != 3 || !(targets == Shape{logits[0], logits[1]}))
+    fail("predictions: logits {} and targets {}, expected [batch context vocabulary] and [batch context]", {show(logits), show(targets)});
+  std::vector<bool> right(static_cast<size_t>(targets[0]), true);  // all targets of the sequence
+  each_prediction(logits_bcv, targets_bc, [&](int64_t row, int64_t target, int64_t prediction) {
+    ++tokens;
+    tokens_right += prediction == target;
+    if (prediction != target) right[static_cast<size_t>(row / targets[1])] = false;
+  });
+  sequences += targets[0];
+  sequences_right += std::count(right.begin(), right.end(), true);
 }
 
-Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks) {
+void Predictions::add_other_ranks(Ranks& ranks) {
+  const std::vector<double> all = ranks.sum_numbers({double(tokens), double(tokens_right), double(sequences), double(sequences_right)});
+  *this = {whole(all[0]), whole(all[1]), whole(all[2]), whole(all[3])};
+}
+
+double Predictions::token_accuracy() const { return ratio(tokens_right, tokens); }
+double Predictions::sequence_accuracy() const { return ratio(sequences_right, sequences); }
+
+Confusion::Confusion(int64_t classes) : classes_(classes) {
+  if (classes < 2) fail("confusion: {} classes, expected 2 or more", {classes});
+  counts_.resize(static_cast<size_t>(classes * classes));
+}
+
+void Confusion::add(int64_t target, int64_t predicted) {
+  for (const int64_t of_class : {target, predicted})
+    if (of_class < 0 || of_class >= classes_) fail("confusion: class {} is outside 0 .. {}", {of_class, classes_ - 1});
+  ++counts_[static_cast<size_t>(target * classes_ + predicted)];
+}
+
+void Confusion::add(const Tensor& logits_bk, const Tensor& targets_b) {
+  const Shape &logits = logits_bk.shape(), &targets = targets_b.shape();
+  if (logits.rank() != 2 || logits[1] != classes_ || !(targets == Shape{logits[0]}))
+    fail("confusion: logits {} and targets {}, expected [batch {}] and [batch]", {show(logits), show(targets), classes_});
+  each_prediction(logits_bk, targets_b, [&](int64_t, int64_t target, int64_t prediction) { add(target, prediction); });
+}
+
+void Confusion::add_other_ranks(Ranks& ranks) {
+  const std::vector<double> all = ranks.sum_numbers(std::vector<double>(counts_.begin(), counts_.end()));
+  std::transform(all.begin(), all.end(), counts_.begin(), whole);
+}
+
+int64_t Confusion::total() const { return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}); }
+
+double Confusion::accuracy() const {
+  int64_t right = 0;
+  for (int64_t k = 0; k < classes_; ++k) right += count(k, k);
+  return ratio(right, total());
+}
+
+ClassScores Confusion::scores(int64_t of_class) const {
+  const auto [targets, predictions] = sums(of_class);
+  const int64_t right = count(of_class, of_class);
+  return {ratio(right, predictions), ratio(right, targets), ratio(2 * right, targets + predictions)};
+}
+
+ClassScores Confusion::macro() const {
+  ClassScores sum;
+  int64_t occurring = 0;
+  for (int64_t k = 0; k < classes_; ++k) {
+    const auto [targets, predictions] = sums(k);
+    occurring += targets + predictions > 0;
+    const ClassScores one = scores(k);  // zeros if the class does not occur
+    sum.precision += one.precision;
+    sum.recall += one.recall;
+    sum.f1 += one.f1;
+  }
+  const auto n = static_cast<double>(std::max<int64_t>(1, occurring));
+  return {sum.precision / n, sum.recall / n, sum.f1 / n};
+}
+
+std::pair<int64_t, int64_t> Confusion::sums(int64_t of_class) const {
+  std::pair<int64_t, int64_t> sums;
+  for (int64_t k = 0; k < classes_; ++k) {
+    sums.first += count(of_class, k);
+    sums.second += count(k, of_class);
+  }
+  return sums;
+}
+
+Evaluation evaluate(
+    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, bool with_predictions) {
+  std::optional<Confusion> confusion;
+  if (model.config().traits().objective == Objective::label) confusion.emplace(model.config().settings<Classifier>().classes);
   Predictions predictions;
   Evaluation result = mean_of(model, count, batch, after_batch, ranks, [&](const MicroBatch& one) {
-    count_predictions(model, one.inputs, predictions);
+    if (confusion) {
+      const Tensor logits_bk = model.logits(one.inputs);
+      confusion->add(logits_bk, one.inputs.targets);
+      return item(cross_entropy(logits_bk, one.inputs.targets));
+    }
+    if (with_predictions) count_predictions(model, one.inputs, predictions);
     return item(model.text_loss(one.inputs));
   });
-  predictions.add_other_ranks(ranks);
-  result.predictions = predictions;
-  return result;
-}
-
-Evaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks) {
-  Confusion confusion(model.config().settings<Classifier>().classes);
-  Evaluation result = mean_of(model, count, batch, after_batch, ranks, [&](const MicroBatch& one) {
-    const Tensor logits_bk = model.logits(one.inputs);
-    confusion.add(logits_bk, one.inputs.targets);
-    return item(cross_entropy(logits_bk, one.inputs.targets));
-  });
-  confusion.add_other_ranks(ranks);
+  if (confusion) confusion->add_other_ranks(ranks);
+  else if (with_predictions) predictions.add_other_ranks(ranks);
   result.confusion = confusion;
+  if (with_predictions && !confusion) result.predictions = predictions;
   return result;
 }
 
@@ -108,7 +201,7 @@ Tensor class_probabilities(const Model& model, const Inputs& inputs) {
 
 std::vector<double> token_nats(const Model& model, const Inputs& inputs) {
   if (!model.config().traits().writes_text())
-    fail("token nats: model.family: {}, which gives no probability of the next token", {name_of(model.config().family)});
+    fail("token nats: model.family: {} gives no probability of the next token", {name_of(model.config().family)});
   check_targets(inputs.targets, inputs.ids_bc);
   const NoTape unrecorded;
   const Training off(false);

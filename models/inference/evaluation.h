@@ -1,34 +1,81 @@
-// Evaluation: the mean negative log likelihood of a text, the negative log likelihood of every single token, and the predictions of a
-// classifier.
+// Evaluation: the mean negative log likelihood of a text or of single tokens, and the counts of right predictions. Means are over tokens,
+// not over batches, because the last batch can be shorter.
 #pragma once
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cuda/ranks/ranks.h"
-#include "models/inference/predictions.h"
 #include "models/model.h"
 
 namespace ricci {
+
+// A prediction is the target with the largest logit, the first of equal ones.
+struct Predictions {
+  int64_t tokens = 0, tokens_right = 0;        // targets of -1 do not count
+  int64_t sequences = 0, sequences_right = 0;  // right: all targets of the sequence are
+
+  // Counts a batch. Error: shapes that disagree.
+  void add(const Tensor& logits_bcv, const Tensor& targets_bc);
+  void add_other_ranks(Ranks& ranks);  // adds the counts of the other ranks
+  double token_accuracy() const;       // 0 if nothing was counted
+  double sequence_accuracy() const;    // 0 if nothing was counted
+};
+
+// Precision: of the sequences predicted as a class, the part that is right. Recall: of the sequences of a class, the part that is found.
+// F1: 2 p r / (p + r). Each is 0 instead of 0 / 0.
+struct ClassScores {
+  double precision = 0, recall = 0, f1 = 0;
+};
+
+// Counts of the predictions of a classifier, by class and predicted class.
+class Confusion {
+ public:
+  // Error: fewer than two classes.
+  explicit Confusion(int64_t classes);
+
+  // Counts one sequence. Error: a number that is not a class.
+  void add(int64_t target, int64_t predicted);
+  // Counts a batch; targets of -1 do not count. Errors: shapes that disagree, a target that is not a class.
+  void add(const Tensor& logits_bk, const Tensor& targets_b);
+  void add_other_ranks(Ranks& ranks);  // adds the counts of the other ranks
+
+  int64_t classes() const { return classes_; }
+  int64_t total() const;
+  int64_t count(int64_t target, int64_t predicted) const { return counts_[static_cast<size_t>(target * classes_ + predicted)]; }
+
+  double accuracy() const;  // 0 if nothing was counted
+  ClassScores scores(int64_t of_class) const;
+  // Means over the classes that occur as a target or a prediction.
+  ClassScores macro() const;
+
+ private:
+  std::pair<int64_t, int64_t> sums(int64_t of_class) const;  // targets and predictions of the class
+
+  int64_t classes_;
+  std::vector<int64_t> counts_;  // a row per target
+};
 
 struct Evaluation {
   double nats_per_token = 0;                    // per document for a classifier
   int64_t tokens = 0;                           // counted by the loss; documents for a classifier
   int64_t targets = 0;                          // other than -1
-  std::optional<Predictions> predictions = {};  // by evaluate_predictions
-  std::optional<Confusion> confusion = {};      // by evaluate_classes
+  std::optional<Predictions> predictions = {};  // if asked for
+  std::optional<Confusion> confusion = {};      // for a classifier
   double perplexity() const { return std::exp(nats_per_token); }
-  // The share of documents, or of sequences, that are predicted right; nullopt if predictions were not counted.
+  // The share of documents or sequences that are predicted right; nullopt if predictions were not counted.
   std::optional<double> accuracy() const {
     if (confusion) return confusion->accuracy();
     return predictions ? std::optional(predictions->sequence_accuracy()) : std::nullopt;
   }
-  // True if the loss counts every target, so that the nats are about the whole text.
+  // True if the loss counts every target. Otherwise the nats are not for the whole text.
   bool of_whole_text() const { return tokens == targets; }
 
-  // The same nats over other units of the text, so that models with different tokenizers can be compared. The first token of a text
-  // is never predicted, and its bytes and words are counted all the same.
+  // Nats per byte or word, because nats per token of different tokenizers cannot be compared. The first token of a text is never predicted,
+  // but its bytes and words are counted.
   double bits_per_byte(int64_t bytes) const { return nats() / std::log(2.0) / static_cast<double>(bytes); }
   double word_perplexity(int64_t words) const { return std::exp(nats() / static_cast<double>(words)); }
 
@@ -36,36 +83,28 @@ struct Evaluation {
   double nats() const { return nats_per_token * static_cast<double>(tokens); }
 };
 
-// A batch by its number, from 0; and a call with the number of batches that are done.
+// Returns a batch by its number, from 0; is called with the number of finished batches.
 using BatchOf = std::function<MicroBatch(int64_t index)>;
 using AfterBatch = std::function<void(int64_t done)>;
 
-// The batches are batch(0) .. batch(count - 1), each asked for once. Nothing is recorded, dropout is off. Several ranks share the batches
-// and have the same result, the one that one process has, bit for bit: batch i belongs to rank i mod R. Where one of them throws Stopped,
-// all do in the end. Error: no token is counted.
-Evaluation evaluate(
-    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
+// Calls batch(0) .. batch(count - 1) once each. Nothing is recorded, dropout is off. Multiple ranks share the batches (batch i belongs to
+// rank i mod R), and all get the result of a single process, bit for bit. If one throws Stopped, all do, because none has the whole sum.
+// A classifier is scored by documents, and Evaluation::confusion counts its predictions. Error: no token is counted.
+Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {},
+    Ranks& ranks = Ranks::alone(), bool with_predictions = false);
 
-// The same, and the predictions are counted.
-Evaluation evaluate_predictions(
-    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
-
-// The same for a classifier, whose targets are classes of documents.
-Evaluation evaluate_classes(
-    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
-
-// The probabilities of the classes, by a classifier: f64 [b k] on the CPU.
+// The class probabilities of a classifier, f64 [b k] on the CPU.
 Tensor class_probabilities(const Model& model, const Inputs& inputs);
 
-// -log p(target) in nats for every target of a batch, row by row; NaN where the target is -1. Positions that the loss leaves out
-// (model.loss_from) have theirs too. Nothing is recorded, dropout is off.
-// Errors: a classifier, a coarse model; a target outside of the vocabulary.
+// -log p(target) in nats for every target of a batch, row by row; NaN for a target of -1. Also for positions that the loss leaves out
+// (model.loss_from). Nothing is recorded, dropout is off. Errors: a classifier or a coarse model; a target outside the vocabulary.
 std::vector<double> token_nats(const Model& model, const Inputs& inputs);
 
 // The first position of a sequence of `context` tokens that the model's loss counts.
 int64_t first_scored(const Model& model, int64_t context);
 
-// The number of sequences of `context` tokens to compute at a time, 1 .. 32, so that their logits are at most 2^25 numbers.
+// The number of sequences of `context` tokens to compute at a time, 1 .. 32. Their logits are at most 2^25 numbers, because the logits of a
+// whole batch would be most of an evaluation's memory.
 int64_t rows_at_once(const Model& model, int64_t context);
 
 }  // namespace ricci

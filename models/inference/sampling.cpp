@@ -1,33 +1,37 @@
+// One draw from the logits of a position, and the loop that reads, draws and appends.
 #include "models/inference/sampling.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <vector>
 
+#include "autograd/tape.h"
 #include "core/error.h"
 #include "core/philox.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "models/layers/layers.h"
 
 namespace ricci {
 namespace {
 
-constexpr const char* kNoLogit = "sampling: every logit is NaN";
+constexpr int64_t kMaxSamples = 65536;
 
 struct Candidate {
   int64_t token;
   double logit;
 };
 
-// The tokens that may be drawn, most probable first, equal ones in the order of their ids. They are put in order as far as they are
-// asked for: a draw mostly ends among the first.
+// The tokens that can be drawn, most probable first, equal ones in the order of their ids. Sorting a whole vocabulary at each token would
+// take longer than a small model, and most draws end among the first tokens, so only as many are sorted as at() asks for.
 class Ranking {
  public:
   Ranking(std::span<const double> logits_v, const Sampling& s) : temperature_(s.temperature) {
     all_.reserve(logits_v.size());
     for (size_t v = 0; v < logits_v.size(); ++v)
       if (!std::isnan(logits_v[v])) all_.push_back({static_cast<int64_t>(v), logits_v[v]});
-    if (all_.empty()) fail(kNoLogit);
+    if (all_.empty()) fail("sampling: every logit is NaN");
     max_ = std::max_element(all_.begin(), all_.end(), [](const Candidate& a, const Candidate& b) { return a.logit < b.logit; })->logit;
     const auto k = static_cast<size_t>(s.top_k);
     if (k == 0 || k >= all_.size()) return;
@@ -37,20 +41,18 @@ class Ranking {
   }
 
   size_t size() const { return all_.size(); }
-  bool is_sorted() const { return sorted_ == all_.size(); }
-  void sort() { sort_to(all_.size()); }
-  int64_t token(size_t rank) const { return all_[rank].token; }
-  double weight(size_t rank) {
+  const Candidate& at(size_t rank) {
     if (rank >= sorted_) sort_to(std::max<size_t>(2 * rank, 64));
-    return weight(all_[rank]);
+    return all_[rank];
   }
-  // In the order in which they are.
-  double sum_of_weights() const {
+  double weight(const Candidate& c) const {
+    return c.logit == max_ ? 1 : std::exp((c.logit - max_) / temperature_);
+  }  // relative to the most probable
+  double total_weight() const {
     return std::accumulate(all_.begin(), all_.end(), 0.0, [this](double sum, const Candidate& c) { return sum + weight(c); });
   }
 
  private:
-  double weight(const Candidate& c) const { return c.logit == max_ ? 1 : std::exp((c.logit - max_) / temperature_); }
   void sort_to(size_t end) {
     const auto before = [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.token < b.token; };
     const auto place = [&](size_t rank) { return all_.begin() + static_cast<std::ptrdiff_t>(rank); };
@@ -65,40 +67,14 @@ class Ranking {
   double max_, temperature_;
 };
 
-// The first of equals.
-int64_t most_probable(std::span<const double> logits_v) {
-  size_t best = logits_v.size();
-  for (size_t v = 0; v < logits_v.size(); ++v)
-    if (best == logits_v.size() ? !std::isnan(logits_v[v]) : logits_v[v] > logits_v[best]) best = v;
-  if (best == logits_v.size()) fail(kNoLogit);
-  return static_cast<int64_t>(best);
-}
+using Texts = std::vector<std::vector<int64_t>>;  // all of one length
 
-// The token at which `uniform` of the weight is. The tokens that together have the share top_p count, as far as their weight is min_p at
-// least: the most probable token weighs 1. `total` is the sum of all weights; where it is wrong by up to `error` and the token depends on
-// that, there is no result.
-std::optional<int64_t> draw_from(Ranking& ranking, const Sampling& s, double uniform, double total, double error) {
-  const auto is_near = [&](double a, double b) { return error > 0 && !(std::abs(a - b) > error); };
-  size_t count = ranking.size();
-  if (s.top_p < 1 || s.min_p > 0) {
-    double sum = 0;
-    for (count = 0; count < ranking.size() && ranking.weight(count) >= s.min_p; ++count) {
-      if (s.top_p < 1 && is_near(sum, s.top_p * total)) return {};
-      if (s.top_p < 1 && !(sum < s.top_p * total)) break;
-      sum += ranking.weight(count);
-    }
-    count = std::max<size_t>(1, count);
-    total = sum;
-    error = 0;
-  }
-  double left = uniform * total;
-  for (size_t rank = 0; rank < count; ++rank) {
-    const double weight = ranking.weight(rank);
-    if (is_near(left, weight)) return {};
-    if (left < weight) return ranking.token(rank);
-    left -= weight;
-  }
-  return ranking.token(count - 1);
+// The last `count` ids of every text.
+Tensor last_ids(const Texts& texts_s, int64_t count, Device device) {
+  const Tensor ids_sc({static_cast<int64_t>(texts_s.size()), count}, Dtype::i64);
+  int64_t* row = ids_sc.data<int64_t>();
+  for (const auto& text : texts_s) row = std::copy(text.end() - count, text.end(), row);
+  return to(ids_sc, device);
 }
 
 }  // namespace
@@ -116,16 +92,84 @@ double log_probability(std::span<const double> logits_v, int64_t token) {
   return logits_v[static_cast<size_t>(token)] - largest - std::log(std::accumulate(logits_v.begin(), logits_v.end(), 0.0, add));
 }
 
-// The weights are summed as they are, which needs no order, and only where rounding may decide, from the largest on.
-int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample) {
-  if (sampling.temperature == 0) return most_probable(logits_v);
-  Ranking ranking(logits_v, sampling);
-  const double uniform = Philox{sampling.seed, sample}.uniform_f64(index), total = ranking.sum_of_weights();
-  constexpr double kRoundingsOfTerm = 8;  // two sums of n terms and n differences are each wrong by up to n roundings
-  const double error = ranking.is_sorted() ? 0 : kRoundingsOfTerm * 0x1p-53 * static_cast<double>(ranking.size()) * total;
-  if (const auto token = draw_from(ranking, sampling, uniform, total, error)) return *token;
-  ranking.sort();
-  return *draw_from(ranking, sampling, uniform, ranking.sum_of_weights(), 0);
+int64_t draw_token(std::span<const double> logits_v, const Sampling& s, uint64_t index, uint64_t sample) {
+  Ranking ranking(logits_v, s);
+  if (s.temperature == 0) return ranking.at(0).token;
+  size_t count = ranking.size();
+  double total = ranking.total_weight();
+  if (s.top_p < 1 || s.min_p > 0) {
+    double sum = 0;
+    for (count = 0; count < ranking.size() && (s.top_p == 1 || sum < s.top_p * total); ++count) {
+      const double weight = ranking.weight(ranking.at(count));
+      if (weight < s.min_p) break;
+      sum += weight;
+    }
+    total = sum;
+  }
+  double left = Philox{s.seed, sample}.uniform_f64(index) * total;
+  for (size_t rank = 0; rank + 1 < count; ++rank) {
+    const Candidate& c = ranking.at(rank);
+    if (left < ranking.weight(c)) return c.token;
+    left -= ranking.weight(c);
+  }
+  return ranking.at(count - 1).token;
+}
+
+Continuation::Continuation(const Model& model, int64_t samples, const Sampling& sampling, Device device, int64_t context)
+    : model_(model), sampling_(sampling), device_(device), context_(context) {
+  check(sampling);
+  if (model.config().traits().objective == Objective::next_cell)
+    fail("generate: a coarse model predicts the next tokens, but not their order");
+  if (samples < 1 || samples > kMaxSamples) fail("generate: {} samples, expected 1 to {}", {samples, kMaxSamples});
+  const int64_t most = model.config().ctx;
+  if (context < 0 || context > most) fail("generate: a context of {}, expected 0 to {}", {context, most});
+  if (context == 0) context_ = most;
+  texts_s_.resize(static_cast<size_t>(samples));
+}
+
+Continuation::~Continuation() = default;
+
+void Continuation::append(std::span<const int64_t> ids) {
+  for (auto& text : texts_s_) text.insert(text.end(), ids.begin(), ids.end());
+  unread_ += static_cast<int64_t>(ids.size());
+}
+
+void Continuation::draw(int64_t count, const UseOfToken& use) {
+  if (texts_s_[0].empty()) fail("generate: the prompt is empty");
+  const NoTape unrecorded;
+  const Training off(false);
+  std::vector<bool> unfinished_s(texts_s_.size(), true);
+  auto unfinished = static_cast<int64_t>(texts_s_.size());
+  for (int64_t i = 0; i < count && unfinished > 0; ++i) {
+    if (!state_ || read_ + unread_ > context_) {  // start, or read the later half of a full context again
+      const int64_t wanted = state_ ? std::max((context_ + 1) / 2, unread_) : context_;
+      unread_ = std::min({static_cast<int64_t>(texts_s_[0].size()), wanted, context_});
+      state_ = model_.init_state(static_cast<int64_t>(texts_s_.size()));
+      read_ = 0;
+    }
+    const Tensor logits_sv = to(convert(model_.advance(last_ids(texts_s_, unread_, device_), *state_), Dtype::f64), Device::cpu);
+    read_ += unread_;
+    unread_ = 1;
+    const size_t vocab = static_cast<size_t>(logits_sv.size()) / texts_s_.size(),
+                 drawable = sampling_.vocab > 0 ? std::min(vocab, static_cast<size_t>(sampling_.vocab)) : vocab;
+    for (size_t s = 0; s < texts_s_.size(); ++s) {
+      // Finished texts are continued and their tokens ignored, because all texts of a batch have one length.
+      const std::span<const double> logits_v(logits_sv.data<double>() + s * vocab, vocab);
+      texts_s_[s].push_back(draw_token(logits_v.first(drawable), sampling_, static_cast<uint64_t>(drawn_), s));
+      if (unfinished_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back(), logits_v)) {
+        unfinished_s[s] = false;
+        --unfinished;
+      }
+    }
+    ++drawn_;
+  }
+}
+
+void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
+    const std::function<bool(int64_t)>& use, int64_t context) {
+  Continuation text(model, 1, sampling, device, context);
+  text.append(prompt);
+  text.draw(count, [&](int64_t, int64_t token, auto) { return use(token); });
 }
 
 }  // namespace ricci

@@ -1,4 +1,5 @@
-// The next token, drawn from logits; and texts, token by token with a key/value cache.
+// Draws the next token from logits, and writes texts token by token with a key/value cache. A draw is a function of seed, sample and index,
+// because a text must be reproducible, whatever else was drawn before.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,23 +12,23 @@
 
 namespace ricci {
 
-// The order is the one of transformers: temperature, top_k, top_p, min_p, each among the tokens that the one before left.
+// Applied in the order of Hugging Face transformers: temperature, top_k, top_p, min_p, each to the tokens that the previous one left.
 struct Sampling {
   double temperature = 1;  // at 0 the most probable token is chosen
-  int64_t top_k = 0;       // only the k most probable tokens, and those that tie with the last of them; 0: all
+  int64_t top_k = 0;       // only the k most probable tokens, with all ties of the last one; 0 keeps all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
   double min_p = 0;        // only tokens with at least this share of the probability of the most probable one
   uint64_t seed = 1;
-  int64_t pieces = 0;                    // draws only ids below this number, or with 0 all
-  Sampling among(int64_t count) const {  // draws only ids below count
+  int64_t vocab = 0;  // only ids below this number; 0 allows all. The vocabulary of a model can be padded beyond its tokenizer's
+  Sampling among(int64_t ids) const {
     Sampling other = *this;
-    other.pieces = count;
+    other.vocab = ids;
     return other;
   }
 };
 
 inline void visit_fields(Sampling& c, const Fields& field) {
-  field("temperature", c.temperature, "divisor of the logits; 0: always the most probable token");
+  field("temperature", c.temperature, "divisor of the logits; 0: always take the most probable token");
   field("top_k", c.top_k, "draw from the k most probable tokens; 0: from all");
   field("top_p", c.top_p, "draw from the most probable tokens that together have this probability");
   field("min_p", c.min_p, "draw from tokens with at least this share of the largest probability");
@@ -37,37 +38,34 @@ inline void visit_fields(Sampling& c, const Fields& field) {
 // Errors: temperature below 0, top_k below 0, top_p outside (0, 1], min_p outside [0, 1].
 void check(const Sampling& sampling);
 
-// One token from the logits of one position. `index` numbers the draws of a sample: the same (seed, sample, index) draws the same.
+// Draws a token from the logits of one position. `index` counts the draws of a sample.
 // Error: logits that are all NaN.
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample = 0);
 
-// log p(token) at the position of the logits, by the model alone: before temperature, top_k, top_p and min_p.
+// log p(token) by the model: without temperature, top_k, top_p and min_p.
 double log_probability(std::span<const double> logits_v, int64_t token);
 
-// Continues `prompt` by `count` tokens; each is given to `use` as soon as it is drawn, until use returns false. When the
-// context is full, its later half is read again and generation goes on from there. `context` is the largest number of tokens
-// from which the next one is drawn; 0 is the model's own. Nothing is recorded, dropout is off.
-// Errors: an empty prompt; a context below 0 or longer than the model takes.
+// Continues `prompt` by `count` tokens. Each is given to `use` as soon as it is drawn, until use returns false. When the context is full,
+// generation continues from its later half, read again, because dropping one token at a time would need a full forward per token.
+// `context` is the largest number of tokens that a draw depends on; 0 means the context of the model. Nothing is recorded, dropout is off.
+// Errors: an empty prompt; a context below 0 or longer than the model's.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
     const std::function<bool(int64_t token)>& use, int64_t context = 0);
 
-// A token that was drawn, and the logits from which it was drawn. Returns false if its text ends with it.
+// Takes a drawn token and its logits. Returns false if its text ends here.
 using UseOfToken = std::function<bool(int64_t sample, int64_t token, std::span<const double> logits_v)>;
 
-inline constexpr int64_t kMaxSamples = 65536;
-void check_samples(int64_t samples);  // error: fewer than 1 or more than kMaxSamples
-
-// Several texts that begin alike and go on in turns: ids are given to all of them, and then drawn for each. The key/value cache is kept
-// between the turns.
+// One or more texts with a common prompt, continued in turns as in a chat: append ids to all of them, then draw for each. The key/value
+// cache is kept between the turns.
 class Continuation {
  public:
-  // Takes the arguments of generate_samples.
+  // Each sample has its own draws; sample 0 draws as generate() does. Error: fewer than 1 or more than 65,536 samples.
   Continuation(const Model& model, int64_t samples, const Sampling& sampling, Device device, int64_t context = 0);
   ~Continuation();
 
-  // Appends the ids to every text; they are read with the next draw.
+  // Appends the ids to every text. The model reads them with the next draw.
   void append(std::span<const int64_t> ids);
-  // Draws `count` ids for every text, or until `use` has returned false for all of them. What was drawn is part of the text.
+  // Draws `count` ids for every text, or until `use` has returned false for all of them. Drawn ids are appended to the texts.
   // Error: nothing was appended yet.
   void draw(int64_t count, const UseOfToken& use);
 
@@ -79,13 +77,8 @@ class Continuation {
   std::vector<std::vector<int64_t>> texts_s_;  // all of one length
   std::unique_ptr<DecodingState> state_;
   int64_t read_ = 0;    // positions in the state
-  int64_t unread_ = 0;  // the last ids of every text, which the state does not have
-  int64_t drawn_ = 0;   // draws so far, which numbers them
+  int64_t unread_ = 0;  // the last ids of every text, not yet in the state
+  int64_t drawn_ = 0;   // draws so far: the index of the next
 };
-
-// The same for several texts at once, which begin with the same prompt; each has draws of its own, and sample 0 the draws of generate.
-// Errors also: as for check_samples.
-void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
-    Device device, const UseOfToken& use, int64_t context = 0);
 
 }  // namespace ricci

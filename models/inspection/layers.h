@@ -1,4 +1,5 @@
-// The layers of a model in which positions exchange information, for people to look at.
+// The layers of a model that exchange information between positions, as plain structs. Programs that show them need no templates, because a
+// layer's mixer is only reached through functions here.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,25 +9,26 @@
 
 #include "models/families/body.h"
 #include "models/scales/attention.h"
+#include "models/scales/resample.h"
 
 namespace ricci {
 
-// It refers to the model.
+// Refers to the model.
 struct MixingLayer {
-  std::string kind;             // "attention"; "aggregation" of coarser cells by tokens; "join" of cells with coarser ones
-  std::string mixer{};          // the name of an attention's mixer
-  int64_t tokens = 1;           // per cell, the positions that read
+  std::string kind;             // "attention"; "aggregation" (tokens read coarser cells); "join" (cells read coarser cells)
+  std::string mixer{};          // the mixer's name, for an attention layer
+  int64_t tokens = 1;           // per reading cell
   int64_t block = 0;            // number in its stack
-  const void* layer = nullptr;  // as Watch::enter has it
-  const void* stack = nullptr;  // as Watch::leave has it
+  const void* layer = nullptr;  // as Watch::attend has it
+  const void* stack = nullptr;  // as Watch::take_output has it
   struct Heads {
     int64_t first, count;
     Visibility sees;
   };
-  std::vector<Heads> heads{};  // empty if it is no attention
+  std::vector<Heads> heads{};  // empty if this is not an attention layer
   Join join{};
   std::function<Forms()> forms = [] { return Forms(); };
-  // {q, p} for the embeddings of tokens if the scores are a metric's, else empty.
+  // {q, p} for the embeddings of tokens if the scores come from a metric, otherwise empty.
   std::function<std::array<Tensor, 2>(const Tensor& x_bcd)> metric_maps{};
 };
 
@@ -41,7 +43,8 @@ template <Mixer M> void look_at(std::vector<MixingLayer>& all, int64_t tokens, c
     const Block<M>& block = stack.blocks[i];
     MixingLayer& layer = all.emplace_back(MixingLayer{.kind = "attention", .mixer = M::kName, .tokens = tokens});
     layer.block = static_cast<int64_t>(i);
-    layer.layer = &block.mixer;
+    if constexpr (requires { block.mixer.attention; }) layer.layer = &block.mixer.attention;
+    else layer.layer = &block.mixer;
     layer.stack = &stack;
     look_at_mixer(layer, block.mixer);
     if constexpr (requires(const Arg& x_bcd) { block.mixer.metric_maps(x_bcd); })

@@ -1,3 +1,4 @@
+// Tables of attention and dispatching, masks and token distances, computed apart from the ops because the ops never store them.
 #include "models/inspection/observation.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ Tensor ids_from(int64_t first, int64_t count, Device device) {
   return to(ids_bc, device);
 }
 
-// (q_i - q_j) . (p_i - p_j) for the tokens i of `maps` and j of `others`, the vocabulary from `first` on.
+// Writes (q_i - q_j) . (p_i - p_j) for the tokens i of `maps` and j of `others`, the part of the vocabulary from `first` on.
 void write_distances(
     const std::array<Tensor, 2>& maps, const std::array<Tensor, 2>& others, int64_t heads, int64_t first, const Tensor& distances_ntv) {
   const Tensor &q = maps[0], &p = maps[1];
@@ -40,18 +41,7 @@ void write_distances(
   });
 }
 
-// sum over C of table_bncC v_bCgk, as [b c d], in the dtype and on the device of v. Each of the `groups` heads of v serves
-// n / groups neighbouring heads of the table.
-Tensor times_values(const Tensor& table_bncC, const Tensor& v_bcd, int64_t groups) {
-  const Shape& s = table_bncC.shape();
-  const int64_t k = v_bcd.shape()[2] / groups;
-  const Tensor v_bCgk = reshape(v_bcd, {s[0], s[3], groups, k});
-  const Tensor table = to(convert(table_bncC, v_bcd.dtype()), v_bcd.device());
-  const Tensor table_bgncC = reshape(table, {s[0], groups, s[1] / groups, s[2], s[3]});
-  return reshape(contract("bgncC,bCgk->bcgnk", table_bgncC, v_bCgk), {s[0], s[2], s[1] * k});
-}
-
-// The factors of the values in shift_and_sum: its results where the values are unit vectors.
+// The factors of the values in shift_and_sum. They are its results for unit vectors, because it is linear in the values.
 Tensor dispatching_table(const Tensor& coef_bcx, int64_t heads) {
   const int64_t b = coef_bcx.shape()[0], c = coef_bcx.shape()[1];
   const Tensor units_bcnC = zeros({b, c, heads, c}, Dtype::f64, Device::cpu);
@@ -62,63 +52,50 @@ Tensor dispatching_table(const Tensor& coef_bcx, int64_t heads) {
 
 struct StackOutputs final : Watch {
   std::map<const void*, Tensor> h_bmd;
-  void leave(const void* stack, const Tensor& output_bmd) override { h_bmd[stack] = output_bmd; }
+  void take_output(const void* stack, const Tensor& output_bmd) override { h_bmd[stack] = output_bmd; }
 };
 
 Mask mask_of(const MixingLayer& layer, const MixingLayer::Heads& heads, int64_t tokens) {
-  const int64_t queries = tokens / layer.tokens, scale = heads.sees.scale;
+  const int64_t queries = tokens / layer.tokens, scale = heads.sees.cell;
   Mask mask{layer.kind, layer.tokens, layer.tokens * scale, heads.first, heads.count, {}, queries / scale};
   for (int64_t t = 0; t < queries; ++t) mask.rows.push_back({heads.sees.first_key(t), heads.sees.end_key(t, mask.keys)});
   return mask;
 }
 
-// Every coarse cell gives its number, counted from 1; a row that reads none is 0.
+// Row t of the finer scale reads the coarse cell (t - shift) / ratio (ops/scales/cells.h), if there is one.
 Mask mask_of_join(const MixingLayer& layer, int64_t tokens) {
-  const int64_t key_tokens = layer.join.coarser_tokens, queries = tokens / layer.tokens, keys = tokens / key_tokens;
-  const int64_t ratio = key_tokens / layer.tokens;
-  Mask mask{layer.kind, layer.tokens, key_tokens, 0, 0, {}, keys};
-  const NoTape unrecorded;
-  const Tensor numbers_bmx({1, keys, ratio}, Dtype::f64);
-  for (int64_t i = 0; i < keys * ratio; ++i) numbers_bmx.data<double>()[i] = static_cast<double>(i / ratio + 1);
-  const Tensor joined_bce =
-      join_upsampled(zeros({1, queries, 1}, Dtype::f64, Device::cpu), numbers_bmx, zeros({1}, Dtype::f64, Device::cpu), layer.join.shift);
-  for (int64_t t = 0; t < queries; ++t) {
-    const auto number = static_cast<int64_t>(joined_bce.data<double>()[2 * t + 1]);
-    mask.rows.push_back({number - 1 < 0 ? 0 : number - 1, number});
+  const int64_t key_tokens = layer.join.coarser_tokens, ratio = key_tokens / layer.tokens;
+  Mask mask{layer.kind, layer.tokens, key_tokens, 0, 0, {}, tokens / key_tokens};
+  for (int64_t t = 0; t < tokens / layer.tokens; ++t) {
+    const int64_t cell = (t - layer.join.shift) / ratio;
+    mask.rows.push_back(t < layer.join.shift || cell >= mask.keys ? Mask::Row{} : Mask::Row{cell, cell + 1});
   }
   return mask;
 }
 
 }  // namespace
 
-Tensor columns_of(const Rows& rows) {
-  const int64_t width = rows.width ? rows.width : rows.tensor.shape()[2] - rows.offset;
-  return slice(rows.tensor, 2, rows.offset, width);
+Tensor Observing::attend(const void* layer, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
+    const AttentionOptions& options) {
+  add_heads(layer, attention_weights(q, k, sees, options), sees.cell);
+  return Watch::attend(layer, q, k, v, sees, options);
 }
 
-Tensor Observing::attend(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
-  const Tensor table_bncC = attention_weights(q, k, sees, options);
-  add_heads(table_bncC, sees.scale);
-  if (!replaces_) return Watch::attend(q, k, v, sees, options);
-  return times_values(table_bncC, columns_of(v), options.kv_heads > 0 ? options.kv_heads : options.heads);
-}
-
-Tensor Observing::dispatch(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
+Tensor Observing::dispatch(const void* layer, const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
   const int64_t b = coef_bcx.shape()[0], c = coef_bcx.shape()[1], levels = coef_bcx.shape()[2] / options.heads;
-  const Tensor table_bncC = dispatching_table(coef_bcx, options.heads);
-  seen[layer_].coefficients_bncr = permute(reshape(on_host(coef_bcx), {b, c, options.heads, levels}), {0, 2, 1, 3});
-  add_heads(table_bncC, 1);
-  return replaces_ ? times_values(table_bncC, v_bcd, options.heads) : Watch::dispatch(v_bcd, coef_bcx, options);
+  seen[layer].coefficients_bncr = permute(reshape(on_host(coef_bcx), {b, c, options.heads, levels}), {0, 2, 1, 3});
+  add_heads(layer, dispatching_table(coef_bcx, options.heads), 1);
+  return Watch::dispatch(layer, v_bcd, coef_bcx, options);
 }
 
-void Observing::skip_heads(int64_t heads) {
-  auto& all = seen[layer_].heads;
+void Observing::skip_heads(const void* layer, int64_t heads) {
+  auto& all = seen[layer].heads;
   all.resize(all.size() + static_cast<size_t>(heads));
 }
 
-void Observing::add_heads(const Tensor& table_bncC, int64_t key_scale) {
+void Observing::add_heads(const void* layer, const Tensor& table_bncC, int64_t key_scale) {
   const Shape& s = table_bncC.shape();
-  for (int64_t n = 0; n < s[1]; ++n) seen[layer_].heads.push_back({reshape(slice(table_bncC, 1, n, 1), {s[0], s[2], s[3]}), key_scale});
+  for (int64_t n = 0; n < s[1]; ++n) seen[layer].heads.push_back({reshape(slice(table_bncC, 1, n, 1), {s[0], s[2], s[3]}), key_scale});
 }
 
 std::vector<Observation> observe(const Model& model, const Inputs& inputs) {
@@ -157,10 +134,10 @@ Tensor token_distances(const Model& model, const MixingLayer& layer, const Tenso
 std::vector<Mask> masks(const Model& model, int64_t tokens) {
   std::vector<Mask> all;
   for (const MixingLayer& layer : model.layers()) {
-    if (layer.block > 0 || layer.tokens > tokens) continue;  // the blocks of a stack have one mask
+    if (layer.block > 0 || layer.tokens > tokens) continue;  // all blocks of a stack have the same mask
     if (layer.kind == "join") {
       if (layer.join.coarser_tokens <= tokens) all.push_back(mask_of_join(layer, tokens));
-    } else if (layer.heads.empty()) fail("masks: the {} mixer has no attention, and so no mask", {layer.mixer});
+    } else if (layer.heads.empty()) fail("masks: the {} mixer has no attention, so it has no mask", {layer.mixer});
     for (const MixingLayer::Heads& heads : layer.heads) all.push_back(mask_of(layer, heads, tokens));
   }
   return all;

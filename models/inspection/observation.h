@@ -1,5 +1,5 @@
-// Tables of a model's layers at work, for people to look at. A text goes through the model as always, while a Watch makes tables of the
-// ops in which positions exchange information; a test holds the tables to the ops.
+// Shows a model at work, for ricci-inspect and ricci-analyze. A text passes through the model as usual, while a Watch computes the tables
+// that the ops never store, such as attention weights. Tests compare the tables with the ops.
 #pragma once
 #include <map>
 #include <vector>
@@ -9,69 +9,68 @@
 
 namespace ricci {
 
-// The factor of the value of position C in position c, for one head.
+// The weight that position c gives to the value of position C, for one head.
 struct HeadTable {
-  Tensor table_bcC{};     // f64 on the CPU; empty if there is no key at all
+  Tensor table_bcC{};     // f64 on the CPU; empty for a head without any key
   int64_t key_scale = 1;  // queries per key cell
 };
 
-// A layer and a text.
+// The results of one layer for a text.
 struct Observation {
-  std::vector<HeadTable> heads;  // empty if the layer has no table, or its cells are longer than the text
-  Tensor coefficients_bncr;      // f64 on the CPU: what each level of a Dispatcher multiplies the values by that it reads
+  std::vector<HeadTable> heads;  // empty if the mixer has no table, or its cells are longer than the text
+  Tensor coefficients_bncr;      // f64 on the CPU: the coefficient c of every level of a Dispatcher
 };
 
-class Observing final : public Watch {
+class Observing : public Watch {
  public:
-  // replaces: the model goes on with the output rebuilt from the tables, which equals the output of the fused op up to rounding.
-  explicit Observing(bool replaces = false) : replaces_(replaces) {}
   std::map<const void*, Observation> seen;  // per layer
 
-  void enter(const void* layer) override { layer_ = layer; }
-  Tensor attend(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) override;
-  Tensor dispatch(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) override;
-  void skip_heads(int64_t heads) override;
+  Tensor attend(const void* layer, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
+      const AttentionOptions& options) override;
+  Tensor dispatch(const void* layer, const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) override;
+  void skip_heads(const void* layer, int64_t heads) override;
 
  private:
-  void add_heads(const Tensor& table_bncC, int64_t key_scale);
-
-  bool replaces_;
-  const void* layer_ = nullptr;
+  void add_heads(const void* layer, const Tensor& table_bncC, int64_t key_scale);
 };
 
-// One for each layer of Model::layers that is no join, without dropout.
+// One for each of Model::layers except joins, without dropout.
 std::vector<Observation> observe(const Model& model, const Inputs& inputs);
 
-// The columns of a view as a tensor [b c k].
-Tensor columns_of(const Rows& rows);
-
-// The squared distances of tokens to all others under the metric of every head [n t v], f64 on the CPU: a token alone comes to the
-// layer, without a position. Returns an empty tensor if the layer's scores are no metric's.
+// The squared distances from each token to the whole vocabulary under every head's metric, without positions: [n t v], f64 on the CPU.
+// Empty if the layer's scores do not come from a metric.
 struct MixingLayer;
 Tensor token_distances(const Model& model, const MixingLayer& layer, const Tensor& ids_t);
 
-// Output of every stack, one vector for each whole cell; a stack whose cells are longer than the text is left out.
+// The output of every stack, one vector per whole cell. Stacks with cells longer than the text are left out.
 struct Representation {
   int64_t tokens = 1;  // per cell
   Tensor h_bmd;
 };
 std::vector<Representation> representations(const Model& model, const Inputs& inputs);
 
-// The keys that the queries of a layer see, row by row. The ops are asked for their rule (ops/attention/visibility.h,
-// ops/scales/cells.h).
+// The keys that the queries of a layer see, row by row, by the rules of the ops (ops/attention/visibility.h, ops/scales/cells.h).
 struct Mask {
-  std::string layer;                         // "attention", "aggregation", "join": what has this mask
+  std::string layer;                         // "attention", "aggregation", "join"
   int64_t query_tokens = 1, key_tokens = 1;  // per cell
-  int64_t first_head = 0, heads = 0;         // 0 heads: none, it is no attention
+  int64_t first_head = 0, heads = 0;         // 0 for a join
   struct Row {
-    int64_t first = 0, end = 0;  // the query sees the keys first .. end - 1; none where end is not above first
+    int64_t first = 0, end = 0;  // the query sees the keys first .. end - 1
   };
   std::vector<Row> rows;  // per query
   int64_t keys = 0;
 };
 
-// The masks of a text of this length: one for each kind of layer, in an attention one for each group of heads. Error: a mixer
-// without attention.
+// The masks for a text of this length: one per kind of layer, and one per group of heads in an attention layer. Error: a mixer without
+// attention.
 std::vector<Mask> masks(const Model& model, int64_t tokens);
+
+// The eigenvalues of a symmetric matrix [k k], f64 on the CPU, from the largest to the smallest, to about 1e-15 of the largest in
+// magnitude; O(k^3). Error: not square, not f64 on the CPU, a number that is not finite.
+std::vector<double> eigenvalues(const Tensor& m_kk);
+
+// The singular values of a square matrix, from the largest to the smallest: the roots of the eigenvalues of M^T M, so those below 1e-8 of
+// the largest are lost in rounding. Errors: as for eigenvalues.
+std::vector<double> singular_values(const Tensor& m_kk);
 
 }  // namespace ricci

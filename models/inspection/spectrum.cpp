@@ -1,11 +1,12 @@
-#include "models/inspection/spectrum.h"
-
+// Eigenvalues in three steps: Householder reflections make the matrix tridiagonal, a count of negative pivots shows how many eigenvalues
+// are below a number, and bisection with that count finds each (Golub and Van Loan, Matrix Computations, 8.3 and 8.4).
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/dims.h"
 #include "core/error.h"
+#include "models/inspection/observation.h"
 #include "ops/products/products.h"
 
 namespace ricci {
@@ -17,50 +18,41 @@ struct Tridiagonal {
 
 void check_matrix(const char* op, const Tensor& m_kk) {
   const Shape& shape = m_kk.shape();
-  if (shape.rank() != 2 || shape[0] != shape[1]) fail("{}: {} is no square matrix", {op, show(shape)});
+  if (shape.rank() != 2 || shape[0] != shape[1]) fail("{}: {} is not a square matrix", {op, show(shape)});
   if (m_kk.dtype() != Dtype::f64 || m_kk.device() != Device::cpu) fail("{}: expected f64 on the CPU", {op});
   for (int64_t i = 0; i < m_kk.size(); ++i)
     if (!std::isfinite(m_kk.data<double>()[i])) fail("{}: element {} is not finite", {op, i});
 }
 
-// w = a v for the part of a symmetric a from `first` on, in one walk over its rows. Only the lower triangle is stored.
-void multiply(const std::vector<double>& a, int64_t k, int64_t first, const double* v, double* w) {
-  std::fill(w + first, w + k, 0.0);
-  for (int64_t i = first; i < k; ++i) {
-    const double* const row = a.data() + i * k;
-    const double v_i = v[i];
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = first; j < i; ++j) {
-      sum += row[j] * v[j];
-      w[j] += row[j] * v_i;
-    }
-    w[i] += sum + row[i] * v_i;
-  }
-}
-
-// a <- H a H on the rows and columns below `column`, H = 1 - tau v v^T, which leaves one number of the column below the diagonal: that
-// is returned.
+// a <- H a H on the rows and columns below `column`, where H = 1 - tau v v^T leaves one number of the column below the diagonal. Returns
+// that number.
 double reflect(std::vector<double>& a, int64_t k, int64_t column) {
   const int64_t first = column + 1;
+  const auto row = [&](int64_t i) { return a.data() + i * k; };
   double norm = 0;
-  for (int64_t i = first; i < k; ++i) norm = std::hypot(norm, a[static_cast<size_t>(i * k + column)]);
-  const double head = a[static_cast<size_t>(first * k + column)], alpha = head > 0 ? -norm : norm;
+  for (int64_t i = first; i < k; ++i) norm = std::hypot(norm, row(i)[column]);
+  const double head = row(first)[column], alpha = head > 0 ? -norm : norm;
   if (norm == std::abs(head)) return head;  // the others are zero already
-  std::vector<double> of_v(static_cast<size_t>(k)), of_w(static_cast<size_t>(k));
-  double *const v = of_v.data(), *const w = of_w.data();
-  for (int64_t i = first; i < k; ++i) v[i] = (a[static_cast<size_t>(i * k + column)] - (i == first ? alpha : 0)) / (head - alpha);
+  std::vector<double> reflection(static_cast<size_t>(k)), change(static_cast<size_t>(k));
+  double *const v = reflection.data(), *const w = change.data();
+  for (int64_t i = first; i < k; ++i) v[i] = (row(i)[column] - (i == first ? alpha : 0)) / (head - alpha);
   const double tau = (alpha - head) / alpha;
   // a - v w^T - w v^T with w = tau a v - (tau^2 v^T a v / 2) v
-  multiply(a, k, first, v, w);
   double half = 0;
-  for (int64_t i = first; i < k; ++i) half += tau * tau * v[i] * w[i] / 2;
-  for (int64_t i = first; i < k; ++i) w[i] = tau * w[i] - half * v[i];
   for (int64_t i = first; i < k; ++i) {
-    double* const row = a.data() + i * k;
+    const double* const row_i = row(i);
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = first; j < k; ++j) sum += row_i[j] * v[j];
+    w[i] = tau * sum;
+    half += tau * v[i] * w[i] / 2;
+  }
+  for (int64_t i = first; i < k; ++i) w[i] -= half * v[i];
+  for (int64_t i = first; i < k; ++i) {
+    double* const row_i = row(i);
     const double v_i = v[i], w_i = w[i];
 #pragma omp simd
-    for (int64_t j = first; j <= i; ++j) row[j] -= v_i * w[j] + w_i * v[j];
+    for (int64_t j = first; j < k; ++j) row_i[j] -= v_i * w[j] + w_i * v[j];
   }
   return alpha;
 }
@@ -76,7 +68,7 @@ Tridiagonal tridiagonal(const Tensor& m_kk) {
   return t;
 }
 
-// The number of eigenvalues below x: the negative pivots of T - x.
+// The number of eigenvalues below x is the number of negative pivots of T - x.
 size_t count_below(const Tridiagonal& t, double x, double smallest) {
   size_t count = 0;
   double pivot = 1;

@@ -1,7 +1,8 @@
 // One layer of a stack: a mixer and a feed-forward map around the residual.
 //   pre:   x += drop(mix(ln1(x)));            x += drop(fc_out(act(fc(ln2(x)))))
 //   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
-// gated: fc gives gate | up, and act(gate) up takes the place of act(fc(x)).
+// gated: fc gives gate | up, and act(gate) up replaces act(fc(x)).
+// pre is the default because its residual is a plain sum from the first block to the last, so gradients reach every depth unchanged.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,7 +10,6 @@
 #include "autograd/recompute.h"
 #include "autograd/tape.h"
 #include "core/choice.h"
-#include "core/error.h"
 #include "core/fields.h"
 #include "models/layers/layers.h"
 #include "models/layers/mixer.h"
@@ -33,37 +33,24 @@ struct BlockConfig {
   double norm_eps = 1e-5;
   bool gated = false;
   NormConfig norms() const { return {norm_kind, norm_bias, norm_eps}; }
-  bool fused_gelu = false;
-  bool ff_by_thirds = false;  // no key: of preset llama. Gated, so wide a layer has about the weights of a plain one of 4 d
+  bool ff_by_thirds = false;  // set by preset llama: 8 d / 3 gated columns have about as many weights as 4 d plain ones
   int64_t feed_forward(int64_t d) const { return ff.value_or(ff_by_thirds ? (d + 23) / 24 * 64 : 4 * d); }
 };
 
 inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("norm", c.norm, "layer norm before or after the mixer and feed-forward (preset)").follows();
-  field("activation", c.activation, "of the feed-forward layer (preset)").follows();
+  field("activation", c.activation, "activation of the feed-forward layer (preset)").follows();
   field("ff", c.ff, "width of the feed-forward layer; null: 4 d, with preset llama 8 d / 3 rounded up to 64").in(1, 4 * kLargestSize);
   field("dropout", c.dropout, "probability of dropout, at every site").below_one();
   field("bias", c.bias, "the linear maps of mixer and feed-forward have biases (preset)").follows();
-  field("norm_kind", c.norm_kind, "layer norm, or RMS norm, which has no mean and no bias (preset)").decides().follows();
+  field("norm_kind", c.norm_kind, "layer norm, or RMS norm without mean and bias (preset)").decides().follows();
   field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases (preset)").follows();
-  field("norm_eps", c.norm_eps, "added to the variance or the mean square of every norm").positive();
+  field("norm_eps", c.norm_eps, "added to the variance or mean square in every norm").positive();
   field("gated", c.gated, "half of the columns of fc are a gate: their activation multiplies the other half (with silu: SwiGLU) (preset)")
       .follows();
-  field(
-      "fused_gelu", c.fused_gelu, "on GPUs, the products of the feed-forward layer compute gelu_tanh and its slope, too; it needs biases");
 }
 
-// Error: gelu is to be fused, but the products have none.
-inline void check(const BlockConfig& c) {
-  if (!c.fused_gelu) return;
-  if (c.activation != Activation::gelu_tanh) fail("model.fused_gelu: model.activation is {}, expected gelu_tanh", {name_of(c.activation)});
-  if (c.gated) fail("model.fused_gelu: model.gated is true, expected false");
-  if (!c.bias) fail("model.fused_gelu: model.bias is false, expected true");
-  if (c.norm == Norm::post && c.dropout > 0)
-    fail("model.fused_gelu: with model.norm: post there is dropout between the two products, expected model.dropout: 0");
-}
-
-// The residual travels as x and a branch that is not yet added, so that every sum is fused with the norm that reads it.
+// The residual stream is x and a branch that is not yet added, because one kernel then makes the sum and the norm that reads it.
 // An empty branch is zero.
 struct Residual {
   Tensor x, branch;
@@ -84,9 +71,7 @@ template <Mixer M> struct Block {
     const Tensor y = ln1(x, drop(mix(x), config.dropout))[1];
     return {ln2(y, drop(feed(y), config.dropout))[1], {}};
   }
-  // The feed-forward map. Fused, it has no dropout of its own.
   Tensor feed(const Tensor& x) const {
-    if (config.fused_gelu) return feed_forward(x, fc.weight, fc.bias, fc_out.weight, fc_out.bias);
     const Tensor hidden = config.gated ? gated(config.activation, fc(x)) : activate(config.activation, fc(x));
     return fc_out(config.norm == Norm::post ? drop(hidden, config.dropout) : hidden);
   }
@@ -111,8 +96,8 @@ template <Mixer M> struct Block {
     return wanted;
   }
 
-  // The same bits, but the tape keeps only the residual before the block, and backward computes the block again. The
-  // block and what mix refers to must live until then.
+  // Like operator(), with the same bits, but the tape keeps only the residual before the block, and backward computes the block again. The
+  // block, and everything that mix refers to, must live until then.
   template <class Mix> Residual recomputed(const Residual& r, const Mix& mix) const {
     const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& args) {
       const Training mode(training);

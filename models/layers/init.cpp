@@ -1,3 +1,4 @@
+// Draws initial weights, and adds identities to matrices that start near one.
 #include "models/layers/init.h"
 
 #include "core/dims.h"
@@ -11,7 +12,7 @@ namespace ricci {
 
 namespace {
 
-// The index of the element i, i of a k x k matrix.
+// The index of element (i, i) of a k x k matrix.
 int64_t on_diagonal(Diagonal diagonal, int64_t i, int64_t k) {
   if (diagonal == Diagonal::of_matrices) return i * k + i;
   return diagonal == Diagonal::of_packed_upper ? packed_upper(i, i, k) : packed_lower(i, i);

@@ -1,5 +1,5 @@
-// The first weights of a model. Each module sets at its construction how its parameters start; they are drawn on the CPU,
-// each from random numbers of its own path, so that a weight does not change when another part of the model does.
+// The first weights of a model. Each module chooses at its construction how its parameters are drawn. Each parameter is drawn on the CPU
+// with the seed and its path, because otherwise a new layer would change the first values of all weights after it.
 #pragma once
 #include <array>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace ricci {
 
-// The well-known model that the defaults and the first weights follow.
+// A well-known model: presets set the defaults of keys and the first weights.
 enum class Preset : uint8_t {
   gpt,    // GPT-2
   msa,    // the masked-self-attention baseline of the Dispatcher paper
@@ -26,8 +26,9 @@ struct MapInit {
 inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
 inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
 
-// The first weights. In gpt and llama every weight is N(0, 0.02), divided by sqrt(2 layers) where its result is added to the residual;
-// biases are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) except where noted here.
+// In gpt and llama every weight is N(0, 0.02), and biases are 0. The weights of a map into the residual are divided by sqrt(2 layers),
+// because each of the 2 layers branches adds variance to it. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)), except as noted
+// here.
 struct InitialWeights {
   Preset preset = Preset::gpt;
   int64_t layers = 1;
@@ -43,7 +44,7 @@ struct InitialWeights {
   MapInit packed_projection(int64_t d) const {
     return {gpt() ? normal_init(0.02) : uniform_init(std::sqrt(6.0 / (4.0 * static_cast<double>(d)))), {}};
   }
-  // Other maps of attention, into it and out of it. Their biases start at 0 in every preset.
+  // The other maps of attention. Their biases start at 0 in every preset.
   MapInit attention_input(int64_t d) const { return {map(d).weight, {}}; }
   MapInit attention_output(int64_t d) const { return {into_residual(d).weight, {}}; }
 
@@ -53,10 +54,10 @@ struct InitialWeights {
   static Init uniform_bound(int64_t inputs) { return uniform_init(1 / std::sqrt(static_cast<double>(inputs))); }
 };
 
-// Draws the values of a parameter by its `init`, f32 on the CPU, from the random numbers of seed and path.
+// Draws the values of a parameter by its `init`, f32 on the CPU, with the random numbers of its path.
 void draw(Parameter& parameter, uint64_t seed);
 
-// The same for every parameter of a module. Each has its path from now on.
+// Draws every parameter of a module, and sets the path of each.
 template <class Module> void draw_parameters(Module& owner, uint64_t seed) {
   for (Parameter* p : parameters_of(owner)) draw(*p, seed);
 }

@@ -1,4 +1,4 @@
-// The inputs of every family of models.
+// The inputs of every model, and of a training step. Lengths and targets are apart, because a prompt has no targets.
 #pragma once
 #include "core/dims.h"
 #include "core/error.h"
@@ -9,8 +9,8 @@ namespace ricci {
 
 struct Inputs {
   Tensor ids_bc;       // i64 [b c]: tokens
-  Tensor targets{};    // i64 [b c], for a classifier [b]; -1: does not count. Only the loss reads them
-  Tensor lengths_b{};  // i64 [b], 0 .. c: later positions are padding, which no position reads; empty: there is none
+  Tensor targets{};    // i64 [b c], for a classifier [b]; -1 does not count. Only the loss reads them
+  Tensor lengths_b{};  // i64 [b], 0 .. c: positions from there on are padding and are not read; empty without padding
 };
 
 inline void check_targets(const Tensor& targets, const Tensor& ids_bc) {
@@ -30,10 +30,10 @@ inline int64_t targets_in(const Tensor& targets, int64_t first = 0) {
   return count;
 }
 
-// Sequences that are computed together: a training step reads one micro-batch or several, an evaluation many.
+// Sequences that are computed together. A training step has one or more micro-batches, because a large batch does not fit into memory.
 struct MicroBatch {
   Inputs inputs;       // on the device of the model
-  int64_t scored = 0;  // targets other than -1, which the loss is the mean of
+  int64_t scored = 0;  // number of targets other than -1
 };
 
 // A micro-batch as a training step reads it.
@@ -42,7 +42,7 @@ struct WeightedInputs {
   Tensor weight;  // f64 scalar: the weight of the micro-batch's mean loss in the mean loss of the step
 };
 
-// Counts what is scored.
+// Counts the scored targets.
 inline MicroBatch micro_batch_from(const Inputs& inputs) { return {inputs, targets_in(inputs.targets)}; }
 
 }  // namespace ricci

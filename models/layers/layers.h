@@ -1,7 +1,6 @@
-// The layers every family is built from. Members are parameters, operator() is the formula.
-// A layer that is made with a seed has its first values at once, on the CPU in f32; two layers want two seeds. The layers of a Model
-// are made with an Init or a MapInit: then Model::init draws the values of all, each from random numbers of its own path.
-// A bool in the place of the seed does not compile: Linear(4, 5, false) means no bias in PyTorch, and here it would get one.
+// The layers that every family is built from. Members are parameters, operator() is the formula, and visit() names the parameters.
+// A layer made with a seed draws its first values at once, f32 on the CPU; give two layers two seeds. The layers of a Model are made with
+// an Init or a MapInit instead, because Model::init draws the values of all parameters, each by its path (models/layers/init.h).
 #pragma once
 #include <concepts>
 
@@ -15,7 +14,7 @@
 
 namespace ricci {
 
-// y = x W^T + bias, weight stored (outputs, inputs). An empty bias is none.
+// y = x W^T + bias. The weight is stored (outputs, inputs); the bias can be empty.
 struct Linear {
   Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};
   Linear() = default;
@@ -23,22 +22,22 @@ struct Linear {
     weight = new_parameter({outputs, inputs}, Role::matrix, init.weight);
     if (with_bias) bias = new_parameter({outputs}, Role::bias, init.bias);
   }
-  // Weights and biases start in [-1/sqrt(inputs), 1/sqrt(inputs)), as in PyTorch.
+  // Weights and biases start in [-1/sqrt(inputs), 1/sqrt(inputs)), as in PyTorch (Preset::msa).
   Linear(int64_t inputs, int64_t outputs, uint64_t seed)
       : Linear(inputs, outputs, true, InitialWeights{.preset = Preset::msa}.map(inputs)) {
     draw_parameters(*this, seed);
   }
-  template <std::same_as<bool> B> Linear(int64_t inputs, int64_t outputs, B) = delete;
+  template <std::same_as<bool> B> Linear(int64_t inputs, int64_t outputs, B) = delete;  // "no bias" in PyTorch; here it would be a seed
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
-// A bound of sizes in a model's config: products of two fit into 64 bits.
+// The largest size in a model's config, because the product of two must fit into 64 bits.
 inline constexpr int64_t kLargestSize = INT32_MAX;
 
 enum class NormKind : uint8_t {
   layer,
-  rms,  // no mean is subtracted, and there is no bias
+  rms,  // without a mean and without a bias
 };
 constexpr auto choices(NormKind) { return std::array{"layer", "rms"}; }
 
@@ -48,7 +47,7 @@ struct NormConfig {
   double eps = 1e-5;
 };
 
-// The norm of a row, of either kind.
+// A norm over the row, of either kind.
 struct LayerNorm {
   Parameter weight{.role = Role::gain, .init = {Init::Kind::constant, 1}}, bias{.role = Role::bias};
   NormKind kind = NormKind::layer;
@@ -60,7 +59,7 @@ struct LayerNorm {
   }
   explicit LayerNorm(int64_t d) : LayerNorm(d, NormConfig{}) { draw_parameters(*this, 0); }  // ones and zeros, without random numbers
   Tensor operator()(const Arg& x) const { return kind == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps); }
-  // {x + branch, norm of it}
+  // {x + branch, its norm}
   std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const {
     return kind == NormKind::rms ? residual_rms_norm(x, branch, weight, eps) : residual_layer_norm(x, branch, weight, bias, eps);
   }
@@ -79,7 +78,7 @@ struct Table {
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
 
-// Dropout acts while a Training is alive on this thread; otherwise models run in evaluation mode.
+// Dropout acts only while a Training is alive on this thread, because evaluation and decoding must not be random.
 class Training {
  public:
   explicit Training(bool on = true) : outer_(active()) { active() = on; }
@@ -95,7 +94,7 @@ class Training {
   bool outer_;
 };
 
-// Dropout with probability p while training, x itself otherwise.
+// Dropout with probability p in training, otherwise x itself.
 inline Tensor drop(const Arg& x, double p) { return Training::active() && p > 0 ? dropout(x, p) : Tensor(x); }
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// The concept of a mixer: the part of a block in which positions exchange information. Everything else in a block treats each
-// position by itself.
+// The concept of a mixer: the part of a block that exchanges information between positions. It is a concept because the rest of a block
+// treats each position by itself: only the mixer has to know about causality, padding and the cache of decoding.
 #pragma once
 #include <array>
 #include <concepts>
@@ -14,46 +14,45 @@
 
 namespace ricci {
 
-// A bound of numbers in a model's config.
-inline constexpr int64_t kMaxLayers = 100'000;  // each is made before the first number is asked for
+inline constexpr int64_t kMaxLayers = 100'000;  // otherwise a typing error builds layers until the memory is full
 
 inline void check_heads(int64_t heads, int64_t d) {
   if (d % heads != 0) fail("model.heads: {} does not divide d = {}", {heads, d});
 }
 
-// The block for which a mixer is made.
+// The block that a mixer is made for.
 struct MixerShape {
-  int64_t d = 0;       // width of what goes in and comes out
+  int64_t d = 0;       // width of its input and output
   int64_t ctx = 0;     // largest number of positions
-  bool causal = true;  // no position reads a later one
+  bool causal = true;  // a position reads no later one
   bool bias = true;    // its linear maps have biases
   double dropout = 0;
-  double norm_eps = 1e-5;  // in its norms
+  double norm_eps = 1e-5;  // for its norms
   Rope rope{};             // how queries and keys turn with their position
   InitialWeights init{};
 };
 
-// The config of a mixer or a family without keys of its own.
+// The config of a mixer or a family that has no keys.
 struct NoKeys {};
 inline void visit_fields(NoKeys&, const Fields&) {}
 
 // A mixer is a struct that has
-//   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position reads; empty: there is
-//                       no padding
-//   m(x_bcd, cache)     the next positions -> y_bcd, the same as if all had been read at once; without gradient
-//   Cache               what it remembers of the positions read so far; make_cache(batch, dtype, device) makes an empty one
-//   positions_at_once() how many positions one such call takes
+//   m(x_bcd, lengths_b) whole sequences -> y_bcd. The positions from lengths_b[b] on are padding and must not be read. Empty lengths: no
+//                       padding
+//   m(x_bcd, cache)     the next positions -> y_bcd, equal to reading all positions at once; without gradient
+//   Cache               its memory of the positions read so far; make_cache(batch, dtype, device) makes an empty one
+//   positions_at_once() the number of positions that one such call can take
 //   kName               its name in run files: `mixer: sdp`
-//   Config              its keys of a run file, listed by visit_fields; NoKeys: none
-//   M(shape, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
-// and may have
-//   kTurns              true: its queries and keys turn as in MixerShape::rope. kWhyNotTurns: why `positions: rope` cannot be
-//   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file sets it to false
-//   check(config, shape)     throws for what cannot be
-//   warning(config, shape)   what a user should know of a config that works; may be empty
-//   each_visibility(f)  where it is an attention: f(first head, heads, the keys that they see) for its heads
-//   forms()             the matrices of its scores
-//   metric_maps(x_bcd)  where its scores are a metric's: {q, p}, the maps of x whose products are the scores
+//   Config              its keys in run files, listed by visit_fields; NoKeys if it has none
+//   M(shape, config)    its parameters without values, with their roles and how each is drawn; visit() names them
+// and, optionally,
+//   kTurns              true: it turns queries and keys by MixerShape::rope
+//   kOnlyCausal         true: it cannot read later positions, so `causal` is true for a classifier as well
+//   check(config, shape)     throws if the config is impossible; required if it has keys
+//   warning(config, shape)   a line about a config that works but surprises, or an empty string
+//   each_visibility(f)  if it is an attention: f(first head, heads, the keys that they see) for its heads
+//   forms()             the matrices of its scores (models/layers/watch.h)
+//   metric_maps(x_bcd)  if its scores come from a metric: {q, p}, the maps of x whose products are the scores
 template <class M>
 concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache,
     const typename M::Config& config, const MixerShape& shape, Dtype dtype, Device device) {

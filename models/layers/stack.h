@@ -1,4 +1,5 @@
-// Blocks on top of each other, with position embeddings and the final norm. Every family has one or more.
+// Blocks on top of each other, with position embeddings and the final norm. Every family has one or more: a decoder is one stack, a
+// multi-scale model has one per scale, because each scale has its own length and its own positions.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -19,32 +20,29 @@ template <Mixer M> struct StackConfig {
 };
 
 template <Mixer M> struct Stack {
-  // Whole sequences. x_bcd are embeddings, with the positions already added.
+  // Whole sequences. x_bcd are embeddings with the positions already added.
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     Residual r{drop(x_bcd, dropout), {}};
     const Tape* const tape = recomputes_blocks ? Tape::recording() : nullptr;
     for (const Block<M>& block : blocks) {
       const auto mix = [&block, lengths_b](const Tensor& y_bcd) { return block.mixer(y_bcd, lengths_b); };
-      if (Watch* const watch = Watch::active()) watch->enter(&block.mixer);
       r = tape && block.wants_gradient(*tape, r) ? block.recomputed(r, mix) : block(r, mix);
     }
-    const Tensor h_bcd = final_norm(r);
-    if (Watch* const watch = Watch::active()) watch->leave(this, h_bcd);
-    return h_bcd;
+    return watched_output(this, final_norm(r));
   }
 
   Positions pos;
   std::vector<Block<M>> blocks;
-  LayerNorm ln;  // only after pre-norm blocks, whose residual nothing has normalised
+  LayerNorm ln;  // only after pre-norm blocks, because post-norm blocks end with a norm
   double dropout;
-  bool recomputes_blocks = false;  // backward computes their activations again instead of keeping them
+  bool recomputes_blocks = false;  // backward computes their activations again, because keeping them takes most of the memory
 
   explicit Stack(const StackConfig<M>& c) : pos(c.positions, c.shape.ctx, c.shape.d, c.shape.init), dropout(c.block.dropout) {
     for (int64_t i = 0; i < c.layers; ++i) blocks.emplace_back(c.shape, c.block, c.mixer);
     if (c.block.norm == Norm::pre) ln = LayerNorm(c.shape.d, c.block.norms());
   }
 
-  // Decoding: what the blocks remember of the positions read so far.
+  // Decoding: the number of positions read so far, and the cache of each block.
   struct State {
     int64_t position = 0;
     std::vector<typename M::Cache> caches;
@@ -68,7 +66,7 @@ template <Mixer M> struct Stack {
     return smallest;
   }
 
-  // As the body of a model (models/families/body.h).
+  // The rest of a Body (models/families/body.h).
   Arg positions() const { return pos.rows(); }
   template <class F> void each_attention(const F& f) { f(1, *this); }
   template <class V> void visit(V&& v) { v("pos", pos, "blocks", blocks, "ln", ln); }

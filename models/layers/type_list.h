@@ -1,4 +1,5 @@
-// A list of types. One is chosen at run time by its number.
+// A list of types. A run file chooses one by its name, so the choice is a number at run time, but each type is compiled: call_for is the
+// switch between them. Mixers, families and optimizers are such lists, because a list is the one place to add to.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -8,7 +9,7 @@
 namespace ricci {
 
 template <class... T> struct TypeList {
-  // f.operator()<T>() of each as an array, in their order.
+  // An array of f.operator()<T>() for each type, in order.
   template <class F> static constexpr auto map(const F& f) { return std::array{f.template operator()<T>()...}; }
 
   template <class One> static constexpr bool has = (std::is_same_v<One, T> || ...);
@@ -18,17 +19,17 @@ template <class... T> struct TypeList {
     ((found = found || std::is_same_v<One, T>, number += !found), ...);
     return number;
   }
-  // f.operator()<T>() for each of them, in their order.
+  // Calls f.operator()<T>() for each type, in order.
   template <class F> static void each(const F& f) { (f.template operator()<T>(), ...); }
-  // The same for the one that was chosen, by its number.
+  // Calls f.operator()<T>() for the chosen type only.
   template <class Chosen, class F> static void call_for(Chosen chosen, const F& f) {
     size_t i = 0;
     ((i++ == static_cast<size_t>(chosen) ? f.template operator()<T>() : void()), ...);
   }
 
-  // The config of each of them: T::Config.
+  // The config of each type: T::Config.
   struct Configs {
-    template <class One> struct Entry {  // two of them may have the same config
+    template <class One> struct Entry {  // because two types can have the same Config
       typename One::Config value;
     };
     std::tuple<Entry<T>...> all;

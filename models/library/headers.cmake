@@ -1,6 +1,5 @@
-# Copies the headers of the library, as others include them: FROM/core/tensor.h becomes TO/ricci/core/tensor.h, and includes of
-# "core/tensor.h" become <ricci/core/tensor.h>. So a program has one more folder to look for headers in, with nothing but ricci/ in it.
-# All headers that ricci.h and kernels.h include are copied.
+# Copies ricci.h, kernels.h and all headers that they include: FROM/core/tensor.h becomes TO/ricci/core/tensor.h, and "core/tensor.h" in an
+# include becomes <ricci/core/tensor.h>. Otherwise a program with its own core/tensor.h would get the wrong header.
 #   cmake -DFROM=... -DTO=... -P headers.cmake
 cmake_minimum_required(VERSION 3.25)
 set(waiting models/library/ricci.h models/library/kernels.h)
@@ -22,11 +21,11 @@ while(waiting)
   if(EXISTS ${TO}/ricci/${as})
     file(READ ${TO}/ricci/${as} before)
   endif()
-  if(NOT text STREQUAL before)  # what is as it was keeps its time, so that nothing is compiled again
+  if(NOT text STREQUAL before)  # an unchanged header keeps its time, because otherwise everything would be compiled again
     file(WRITE ${TO}/ricci/${as} "${text}")
   endif()
 endwhile()
-# What was a header of the library once and is none now.
+# Removes headers that no longer belong to the library.
 file(GLOB_RECURSE there RELATIVE ${TO}/ricci ${TO}/ricci/*)
 list(TRANSFORM known REPLACE "^models/library/" "")
 foreach(file IN LISTS there)

@@ -1,5 +1,5 @@
-# ricci_enable_cuda(): enables the language CUDA where ricci was built for GPUs, and does nothing where it was not. Call it after
-# find_package(ricci) or add_subdirectory(), outside of functions, in the folder of the targets with kernels or in one above.
+# ricci_enable_cuda(): enables the language CUDA if ricci was built for GPUs, otherwise does nothing. Call it after find_package(ricci) or
+# add_subdirectory(), outside functions, in the folder of the targets with kernels or in a parent folder.
 macro(ricci_enable_cuda)
   get_target_property(RICCI_HAS_CUDA ricci::ricci RICCI_HAS_CUDA)
   if(RICCI_HAS_CUDA)
@@ -7,17 +7,16 @@ macro(ricci_enable_cuda)
   endif()
 endmacro()
 
-# ricci_add_kernels(TARGET FILE.cu ...): files with kernels of one's own become a part of TARGET, which links ricci::ricci. The C++
-# compiler compiles each of them whole, for the CPU and the emulator; where ricci was built for GPUs, nvcc compiles it again for its
-# kernels (cuda/seam.h), for which the project calls ricci_enable_cuda() before.
-# Whether ricci was built for GPUs, and for which ones, are properties of its target: RICCI_HAS_CUDA and RICCI_CUDA_ARCHITECTURES.
+# ricci_add_kernels(TARGET FILE.cu ...): adds your files with kernels to TARGET, a target that links ricci::ricci. The C++ compiler compiles
+# each file whole, for the CPU and the emulator. If ricci was built for GPUs, nvcc compiles it again for its kernels (cuda/seam.h), so the
+# project has to call ricci_enable_cuda() first. The target's properties RICCI_HAS_CUDA and RICCI_CUDA_ARCHITECTURES say which GPUs.
 function(ricci_add_kernels target)
   if(NOT TARGET ricci::ricci)
-    message(FATAL_ERROR "ricci_add_kernels: there is no ricci::ricci in this folder: find_package(ricci) comes before, here or in a folder above")
+    message(FATAL_ERROR "ricci_add_kernels: no target ricci::ricci: call find_package(ricci) first, here or in a parent folder")
   endif()
   get_target_property(has_cuda ricci::ricci RICCI_HAS_CUDA)
   if(has_cuda AND NOT CMAKE_CUDA_COMPILER_LOADED)
-    message(FATAL_ERROR "ricci_add_kernels: this ricci is for GPUs too, so nvcc has to compile the kernels of ${target}: call ricci_enable_cuda() before")
+    message(FATAL_ERROR "ricci_add_kernels: this ricci was built for GPUs, so nvcc has to compile the kernels of ${target}: call ricci_enable_cuda() first")
   endif()
   set(files)
   foreach(file IN LISTS ARGN)
@@ -30,7 +29,7 @@ function(ricci_add_kernels target)
     string(SUBSTRING ${hash} 0 8 hash)
     set(whole ${CMAKE_CURRENT_BINARY_DIR}/${target}-kernels/${name}-${hash}.cpp)
     file(CONFIGURE OUTPUT ${whole} CONTENT "#include \"${file}\"\n")
-    # As the ops of ricci are compiled: loops become vectors, and NaN stays NaN.
+    # The options of ricci's ops: loops become vectors, and NaN stays NaN.
     set_source_files_properties(${whole} PROPERTIES COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math;-fopenmp-simd")
     target_sources(${target} PRIVATE ${whole})
     list(APPEND files ${file})
@@ -40,7 +39,7 @@ function(ricci_add_kernels target)
   endif()
 endfunction()
 
-# The files once more, by nvcc, in an object library of their own beside the target. A target's later files join its earlier ones.
+# Compiles the files with nvcc into a separate object library. Later files of a target are added to the same library.
 function(ricci_compile_for_gpus target)
   if(TARGET ${target}-kernels)
     target_sources(${target}-kernels PRIVATE ${ARGN})

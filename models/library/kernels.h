@@ -1,8 +1,8 @@
-// For a file with kernels of one's own, beside <ricci/ricci.h>: the verbs that run a formula over elements, rows and columns, the
+// For a file with your kernels, in addition to <ricci/ricci.h>: the verbs that run a formula over elements, rows and columns, the
 // one launch for any other kernel, and the mathematics that is the same on every device. cuda/seam.h explains how such a file is
 // compiled twice; ricci_add_kernels() in CMake does it.
 #pragma once
-#include "core/host_device.h"
+#include "core/dtype.h"
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/verbs/chunks.h"

@@ -1,17 +1,16 @@
-// The whole of the library in one header: #include <ricci/ricci.h>. Everything is in namespace ricci.
+// The whole library in one header: #include <ricci/ricci.h>. Everything is in namespace ricci.
 //   core, cuda   tensors, devices, random numbers, errors
 //   autograd     the tape, how an op records itself, recomputation, gradient checks
 //   ops          formulas on tensors
 //   models       layers, the families of models, training, evaluation, decoding, files
-// A file with kernels of its own includes <ricci/kernels.h> as well. nvcc, which reads such a file for its kernels only, is spared the
-// models.
+// A file with kernels also includes <ricci/kernels.h>. For nvcc this header leaves out the models, because nvcc compiles only the kernels.
 #pragma once
 #include "autograd/gradcheck.h"
-#include "autograd/random.h"
 #include "autograd/recompute.h"
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/philox.h"
 #include "core/random.h"
 #include "core/tensor.h"
 #include "core/view.h"

@@ -1,8 +1,10 @@
-// The common part of the mixers with a softmax over visible positions: heads, a window, padding, dropout of weights, and caches. Such a
-// mixer is Attention<Projection>, where the projection is its formula around an attention of any kind.
+// The common part of mixers with a softmax over visible positions: heads, a window, padding, dropout of weights, and the cache. Such a
+// mixer is Attention<Projection>. The projection is only its formula, because whole sequences and decoding differ in the attention it is
+// given.
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "core/fields.h"
 #include "cuda/device/device.h"
@@ -18,77 +20,69 @@ struct AttentionConfig {
   std::optional<int64_t> window{};
 };
 
-// The keys and values of the positions read so far, position t in slot t mod slots. One tensor where the values are the keys.
+// The keys and values of the positions read so far, position t in slot t mod slots. One tensor serves both if the values are the keys.
 struct KeyCache {
   Tensor k_bnsk, v_bnsk;
   int64_t position = 0;
 };
 
 // A projection is a struct that has
-//   p(x_bcd, attend)    the formula: attend(q, k, v) is the attention of x's positions, and may be called several times
-//                       p(x_bcd, attend, first), where the formula depends on the first of these positions
-//   p(shape, config)    its parameters; visit() names them
-//   kName, Config       as a mixer
-//   heads               their number
-// and may have
-//   values_are_keys()   true: the cache holds one tensor for both
-//   kv_heads, width     the number of heads of keys and values, where it is not `heads`, and the width of a head, where it is not d / heads
-//   call_heads()        heads of one call of attend, where it is not all of them
-//   scale()             what scores are multiplied by, where it is not the root of a head's width
-// and what else a mixer may have.
+//   p(x_bcd, first, attend)   the formula, for positions from `first` on. attend(q, k, v) is their attention; it can be called repeatedly
+//   head_shape()              the heads of one call of attend, below
+//   values_are_keys()         true: the cache holds one tensor for both
+//   p(shape, config), visit, kName, Config, and the optional members of a mixer
+struct HeadShape {
+  int64_t queries, keys, width;  // query heads, key heads, columns of a head
+  double scale = 0;              // the factor of the scores q . k; 0: 1 / sqrt(width)
+  int64_t calls = 1;             // for attend, each with other query heads
+};
+
 template <class Projection> struct Attention : Projection {
   using Config = typename Projection::Config;
   using Cache = KeyCache;
+
+  using Projection::operator();  // the formula
 
   // Whole sequences.
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     AttentionOptions whole = options;
     whole.lengths_b = lengths_b;
-    if (!Training::active()) whole.dropout = 0;
-    return mix(x_bcd, 0, [&](const Rows& q, const Rows& k, const Rows& v) { return watched_attention(q, k, v, sees, whole); });
+    if (Training::active()) whole.dropout = dropout;
+    return (*this)(x_bcd, 0,
+        [&](const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v) { return watched_attention(this, q, k, v, sees, whole); });
   }
-  // The next positions: their attention to these and all earlier ones. After an error the cache is where it was.
+  // The next positions attend to themselves and all earlier ones. After an error the cache is unchanged.
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
     make_room(cache, cache.position + x_bcd.shape()[1]);
-    const Tensor y_bcd = mix(x_bcd, cache.position, [&](const Rows& q, const Rows& k, const Rows& v) {
+    const Tensor y_bcd = (*this)(x_bcd, cache.position, [&](const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v) {
       return attention_cached(q, k, v, cache.k_bnsk, cache.v_bnsk, cache.position, sees, options);
     });
     cache.position += x_bcd.shape()[1];
     return y_bcd;
   }
-  template <class Attend> Tensor mix(const Arg& x_bcd, [[maybe_unused]] int64_t first, const Attend& attend) const {
-    if constexpr (requires { Projection::operator()(x_bcd, attend, first); }) return Projection::operator()(x_bcd, attend, first);
-    else return Projection::operator()(x_bcd, attend);
-  }
 
-  Visibility sees;
-  AttentionOptions options;
-  int64_t head_width, ctx;
+  Visibility sees;  // which keys a query sees
+  HeadShape head;
+  AttentionOptions options;  // for evaluation and decoding
+  double dropout;            // in training
+  int64_t ctx;
 
   Attention(const MixerShape& shape, const Config& config)
       : Projection(shape, config),
         sees(shape.causal ? Visibility::causal(config.window.value_or(0)) : Visibility::not_causal(config.window.value_or(0))),
-        options{.heads = Projection::heads, .dropout = shape.dropout},
-        ctx(shape.ctx) {
-    if constexpr (requires { Projection::call_heads(); }) options.heads = Projection::call_heads();
-    if constexpr (requires { Projection::scale(); }) options.scale = Projection::scale();
-    if constexpr (requires { Projection::kv_heads; }) options.kv_heads = Projection::kv_heads;
-    if constexpr (requires { Projection::width; }) head_width = Projection::width;
-    else head_width = shape.d / options.heads;
-  }
+        head(Projection::head_shape()),
+        options{.heads = head.queries, .scale = head.scale, .kv_heads = head.keys},
+        dropout(shape.dropout),
+        ctx(shape.ctx) {}
 
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
-    const auto room = [&] {
-      return zeros({batch, options.kv_heads ? options.kv_heads : options.heads, std::min(slots(), kFirstSlots), head_width}, dtype, device);
-    };
+    const auto room = [&] { return zeros({batch, head.keys, std::min(slots(), kFirstSlots), head.width}, dtype, device); };
     const Tensor k_bnsk = room();
-    if constexpr (requires { Projection::values_are_keys(); })
-      if (Projection::values_are_keys()) return {k_bnsk, k_bnsk};
-    return {k_bnsk, room()};
+    return {k_bnsk, Projection::values_are_keys() ? k_bnsk : room()};
   }
-  // With a window the cache holds twice the window, so that several positions can be read at once.
+  // With a window the cache holds twice the window, because reading multiple positions at once needs the windows of all of them.
   int64_t slots() const { return std::min(ctx, 2 * sees.most); }
-  // A longer cache grows with the positions that are read, so that a short text does not take the memory of a context of 131,072.
+  // A longer cache grows with the positions read, because a short text must not take the memory of a context of 131,072.
   static constexpr int64_t kFirstSlots = 2048;
   void make_room(Cache& cache, int64_t positions) const {
     const Tensor k_bnsk = cache.k_bnsk;
@@ -99,10 +93,10 @@ template <class Projection> struct Attention : Projection {
     cache.k_bnsk = concatenate({k_bnsk, room_bnsk}, 2);
     cache.v_bnsk = cache.v_bnsk.raw() == k_bnsk.raw() ? cache.k_bnsk : concatenate({cache.v_bnsk, room_bnsk}, 2);
   }
-  // A new position takes the slot of the one that is `slots` older. The window of the first position read must stay whole.
+  // A new position overwrites the one `slots` before it, and the window of the first new position must stay whole.
   int64_t positions_at_once() const { return slots() < ctx ? slots() - sees.most + 1 : ctx; }
 
-  template <class F> void each_visibility(const F& f) const { f(0, Projection::heads, sees); }
+  template <class F> void each_visibility(const F& f) const { f(0, head.calls * head.queries, sees); }
 };
 
 inline void visit_fields(AttentionConfig& c, const Fields& field) {
@@ -111,5 +105,10 @@ inline void visit_fields(AttentionConfig& c, const Fields& field) {
 }
 
 inline void check(const AttentionConfig& c, const MixerShape& shape) { check_heads(c.heads, shape.d); }
+
+inline std::string warning(const AttentionConfig& c, const MixerShape& shape) {
+  if (c.window.value_or(0) <= shape.ctx) return {};
+  return format_message("model.window: {} is longer than ctx: {}, so a token attends to all before it", {*c.window, shape.ctx});
+}
 
 }  // namespace ricci

@@ -1,4 +1,6 @@
-// The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). No parameters.
+// The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). It has no parameters:
+// the paper uses it to show how much of a transformer is the block and not the attention. The difference, because the residual adds x
+// again.
 #pragma once
 #include <algorithm>
 
@@ -25,7 +27,7 @@ struct AveragePool {
   AveragePool(const MixerShape& shape, const AveragePoolConfig& config) : window{config.pool, shape.causal}, ctx(shape.ctx) {}
 
   struct Cache {
-    Tensor recent_bcd;  // the latest positions that a window still reaches; empty at the start
+    Tensor recent_bcd;  // the latest positions that a window still reaches; empty at first
   };
   Cache make_cache(int64_t, Dtype, Device) const { return {}; }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {

@@ -1,8 +1,10 @@
-// The mixer `dispatcher` (Cetoli 2021, Algorithm 1). Linear1 is `coef`, Linear2 `value`, Linear3 `out`; row r is level r (drawing: below):
+// The mixer `dispatcher` (Cetoli 2021, Algorithm 1). Linear1 is `coef`, Linear2 `value`, Linear3 `out`; row r of the drawing at the end is
+// level r:
 //   c <- sigmoid(Linear1(x));   V <- Linear2(x)
 //   for r = 0 .. R - 1:   V <- V + c[r] * shift_right(V, 2^r)         (zeros come in from the left)     return Linear3(V)
-// Heads are slices of the width. With share_heads all heads have the same weights, and each reads its own slice of x alone;
-// otherwise the three maps read the whole width.
+// R = log2(positions) steps reach every earlier position, because each step doubles the distance; attention needs all pairs for that.
+// Heads are slices of the width. With share_heads all heads have the same weights and each reads only its slice of x; otherwise the three
+// maps read the whole width.
 #pragma once
 #include <optional>
 
@@ -39,14 +41,14 @@ struct DispatcherConfig {
 struct Dispatcher {
   using Config = DispatcherConfig;
 
-  // Lengths are not read: padding comes last, and no position reads a later one.
+  // Lengths are not needed, because padding comes last and a position reads only earlier ones.
   Tensor operator()(const Arg& x_bcd, const Tensor&) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
-      return watched_shift_and_sum(v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
+      return watched_shift_and_sum(this, v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
     });
   }
 
-  // sum_shifted(v, c) is the shift-and-sum of whole sequences or of the next positions.
+  // sum_shifted(v, coef) is the shift-and-sum, of whole sequences or of the next positions.
   template <class Sum> Tensor mix(const Arg& x_bcd, const Sum& sum_shifted) const {
     const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1];
     const Arg x = config.share_heads ? Arg(reshape(x_bcd, {b, c, config.heads, d / config.heads})) : x_bcd;
@@ -69,12 +71,12 @@ struct Dispatcher {
     out = Linear(width, width, c.mixer_bias, shape.init.into_residual(width));
   }
 
-  // The values of the latest positions at every level, as shift_and_sum_cached wants them.
+  // The values of the latest positions at every level, as shift_and_sum_cached takes them.
   struct Cache {
     Tensor rings_bsd;
     int64_t position = 0;
   };
-  // Levels whose shift is beyond the context never receive a value: they have no ring.
+  // A level that shifts beyond the context never receives a value, so it has no ring.
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
     const int64_t rings = std::min(levels, Config::levels_for(ctx));
     return {zeros({batch, (int64_t{1} << rings) - 1, d}, dtype, device), 0};
@@ -82,14 +84,13 @@ struct Dispatcher {
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
       const Tensor y_bcd = shift_and_sum_cached(v_bcd, coef_bcx, cache.rings_bsd, cache.position, {.heads = config.heads});
-      cache.position += v_bcd.shape()[1];  // like the rings, which the call has written
+      cache.position += v_bcd.shape()[1];  // because the call has written the rings
       return y_bcd;
     });
   }
   int64_t positions_at_once() const { return ctx; }
 
   static constexpr const char* kName = "dispatcher";
-  static constexpr const char* kWhyNotTurns = "reads by distance already";
   static constexpr bool kOnlyCausal = true;
   template <class V> void visit(V&& v) { v("value", value, "coef", coef, "out", out); }
 };
@@ -99,19 +100,22 @@ inline void visit_fields(DispatcherConfig& c, const Fields& field) {
   field("share_heads", c.share_heads, "all heads have the same weights, and each reads only its part of the width");
   field("coef_act", c.coef_act, "the function that turns the map's outputs into coefficients");
   field("levels", c.levels, "a layer reads 2^levels positions; null: enough for ctx").in(1, 30);
-  field("drop_level0", c.drop_level0, "dropout may skip the level that reads the position before");
+  field("drop_level0", c.drop_level0, "dropout can skip the level that reads the previous position");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }
 
 inline void check(const DispatcherConfig& c, const MixerShape& shape) {
   check_heads(c.heads, shape.d);
-  if (!shape.causal) fail("model.causal: false, but the dispatcher reads earlier positions only");
+  if (!shape.causal) fail("model.causal: false, but the dispatcher reads only earlier positions");
 }
 
 inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
   const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
-  if (!c.levels || *c.levels >= needed) return {};
-  return format_message("model.levels: with {} levels a layer reads {} positions, but ctx is {}, which needs {} levels",
+  if (!c.levels || *c.levels == needed) return {};
+  if (*c.levels > needed)
+    return format_message(
+        "model.levels: {} levels, but with ctx: {} a layer reads every position after {}", {*c.levels, shape.ctx, needed});
+  return format_message("model.levels: with {} levels a layer reads {} positions, but ctx: {} needs {} levels",
       {*c.levels, int64_t{1} << *c.levels, shape.ctx, needed});
 }
 

@@ -1,4 +1,4 @@
-// The mixer `identity`: y = x. Positions exchange no information; what is left of a block is its feed-forward map.
+// The mixer `identity`: y = x. Positions exchange no information, because it measures what the feed-forward maps do without a mixer.
 #pragma once
 #include "models/layers/mixer.h"
 

@@ -1,9 +1,9 @@
-// The mixers `quad`, `p_only`, `metric` and `metric_psd`: attention whose scores are a form of one projection
+// The mixers `quad`, `p_only`, `metric` and `metric_psd`: attention with scores that are a form of one projection
 //   p = x W_in^T,   r_bncC = p_bcn M_n p_bCn^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T
 // with v = p, or v = x W_val^T with value_proj. M_n is a k x k matrix for every head:
 //   quad         any                           p_only       the identity
-//   metric       symmetric, packed             metric_psd   L L^T, L packed: no p_c scores itself below 0
-// With q = p M this is attention with p as its keys and its values: one stored tensor serves both, and decoding keeps p alone.
+//   metric       symmetric, packed             metric_psd   L L^T, L packed: a p_c never scores itself below 0
+// With q = p M this is attention with p as its keys and its values, so decoding has to keep only p: half of the cache of sdp.
 #pragma once
 #include "models/mixers/attention.h"
 #include "ops/metric/metric.h"
@@ -17,25 +17,27 @@ struct FormConfig : AttentionConfig {
 template <class Form> struct FormProjection {
   using Config = FormConfig;
 
-  template <class Attend> Tensor operator()(const Arg& x_bcd, const Attend& attend) const {
+  template <class Attend> Tensor operator()(const Arg& x_bcd, int64_t, const Attend& attend) const {
     const Tensor p_bcd = proj_in(x_bcd);
-    const Rows p{p_bcd}, v = val.weight.value ? Rows{val(x_bcd)} : p;
-    return out(attend(Rows{form.queries(p_bcd)}, p, v));
+    const ColumnSlice p{p_bcd}, v = val.weight.value ? ColumnSlice{val(x_bcd)} : p;
+    return out(attend(ColumnSlice{form.queries(p_bcd)}, p, v));
   }
 
-  Linear proj_in, val, out;  // val is empty where the values are the keys
+  Linear proj_in, val, out;  // val is empty if the values are the keys
   Form form;
-  int64_t heads;
+  int64_t heads, width;
 
   FormProjection(const MixerShape& shape, const Config& config)
       : proj_in(shape.d, shape.d, shape.bias, shape.init.attention_input(shape.d)),
         out(shape.d, shape.d, shape.bias, shape.init.attention_output(shape.d)),
         form(config.heads, shape.d / config.heads),
-        heads(config.heads) {
+        heads(config.heads),
+        width(shape.d / config.heads) {
     if (config.value_proj) val = Linear(shape.d, shape.d, shape.bias, shape.init.attention_input(shape.d));
   }
 
   static constexpr const char* kName = Form::kName;
+  HeadShape head_shape() const { return {heads, heads, width}; }
   bool values_are_keys() const { return !val.weight.value; }
   Forms forms() const {
     const Tensor m_nkK = form.whole();
@@ -55,7 +57,7 @@ template <class Form> struct FormProjection {
   }
 };
 
-// A form makes queries of the projection. whole() are its matrices [n k k], empty for the identity.
+// A form turns the projection into queries. whole() returns its matrices [n k k], empty for the identity.
 struct PackedForm {
   static constexpr bool kSymmetric = true;
   Tensor queries(const Arg& p_bcd) const { return times_metric(p_bcd, m, triangle); }
@@ -109,7 +111,7 @@ struct IdentityForm {
 
 inline void visit_fields(FormConfig& c, const Fields& field) {
   visit_fields(static_cast<AttentionConfig&>(c), field);
-  field("value_proj", c.value_proj, "the values have their own projection; false: they share that of the keys");
+  field("value_proj", c.value_proj, "values have a separate projection; false: they share the projection of the keys");
 }
 
 inline void check(const FormConfig& c, const MixerShape& shape) { check(static_cast<const AttentionConfig&>(c), shape); }

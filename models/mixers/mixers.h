@@ -1,4 +1,5 @@
-// Every mixer there is. A run file chooses one by its name; adding one is adding its header and its name to this list.
+// The list of mixers. A run file chooses one by its name. To add one, write its header and append its name here; keys, checks, help,
+// checkpoints and inspection follow from the list, because they walk over it.
 #pragma once
 #include "core/choice.h"
 #include "models/layers/type_list.h"
@@ -13,7 +14,7 @@ namespace ricci {
 
 using Mixers = TypeList<Sdp, Dispatcher, QuadFull, Quad, POnly, Metric, MetricPsd, AveragePool, Identity>;
 
-// The choice of a mixer at run time: its number in the list.
+// The choice at run time: the place in the list.
 enum class MixerKind : uint8_t {};
 constexpr auto choices(MixerKind) {
   return Mixers::map([]<Mixer M>() { return M::kName; });

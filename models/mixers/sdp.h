@@ -1,7 +1,8 @@
 // The mixer `sdp`: multi-head scaled dot-product attention, causal or not, with an optional window.
 //   q | k | v = x W_qkv^T,   r_bncC = q_bcnk . k_bCmk / sqrt(k),   p = softmax_C(r | visible),   y = merge(p v) W_proj^T
-// With kv_heads = g the query head n reads the key and value head m = n div (h / g) (Ainslie et al. 2023). With qk_norm the q and k of
-// every head are RMS-normalised before (Henry et al. 2020). With positions: rope they turn, after that, by the angles of their positions.
+// The scores are divided by sqrt(k), because a sum of k products grows with k and the softmax would otherwise choose one key only.
+// kv_heads = g: query head n reads key and value head m = n div (h / g), so the cache shrinks by h / g (Ainslie et al. 2023). qk_norm: the
+// q and k of every head are RMS-normalised (Henry et al. 2020). positions: rope: then they turn by the angles of their positions.
 #pragma once
 #include "models/mixers/attention.h"
 #include "ops/rotary/rotary.h"
@@ -20,19 +21,22 @@ struct SdpConfig : AttentionConfig {
 struct DotProduct {
   using Config = SdpConfig;
 
-  template <class Attend> Tensor operator()(const Arg& x_bcd, const Attend& attend, int64_t first) const {
-    const Tensor qkv_bcx = qkv(x_bcd);
-    const int64_t q = heads * width, kv = kv_heads * width;
-    const Rows values{qkv_bcx, q + kv, kv};
-    if (!q_norm.weight.value && !rope.table) return proj(attend(Rows{qkv_bcx, 0, q}, Rows{qkv_bcx, q, kv}, values));
+  // `first` is the position of the first row: 0 for whole sequences, later in decoding. `attend` adds window, padding and cache.
+  template <class Attend> Tensor operator()(const Arg& x_bcd, int64_t first, const Attend& attend) const {
+    const int64_t q = heads * width, kv = kv_heads * width;  // columns
+    const Tensor qkv_bcx = qkv(x_bcd), qk_bcx = normed_and_turned(qkv_bcx, first);
+    return proj(attend(ColumnSlice{qk_bcx, 0, q}, ColumnSlice{qk_bcx, q, kv}, ColumnSlice{qkv_bcx, q + kv, kv}));
+  }
+  // q | k after qk_norm and rope. Without both it is qkv itself, because nothing has to be copied.
+  Tensor normed_and_turned(const Tensor& qkv_bcx, int64_t first) const {
+    if (!q_norm.weight.value && !rope.table) return qkv_bcx;
     Tensor table_Cr;
-    if (rope.table) table_Cr = rope.table->rows(first + x_bcd.shape()[1], rope.columns(width), x_bcd.dtype(), x_bcd.device());
-    const Tensor turned_bcx = rotary(qkv_bcx, {heads, kv_heads, width}, q_norm.weight, k_norm.weight, table_Cr, first, q_norm.eps);
-    return proj(attend(Rows{turned_bcx, 0, q}, Rows{turned_bcx, q, kv}, values));
+    if (rope.table) table_Cr = rope.table->rows(first + qkv_bcx.shape()[1], rope.columns(width), qkv_bcx.dtype(), qkv_bcx.device());
+    return rotary(qkv_bcx, {heads, kv_heads, width}, q_norm.weight, k_norm.weight, table_Cr, first, q_norm.eps);
   }
 
-  Linear qkv, proj;          // qkv.weight ((h + 2g) k, d): row blocks q | k | v, head-major inside each block; proj.weight (d, h k)
-  LayerNorm q_norm, k_norm;  // without weights: there is no norm
+  Linear qkv, proj;          // qkv.weight ((h + 2g) k, d): rows q | k | v, each head by head; proj.weight (d, h k)
+  LayerNorm q_norm, k_norm;  // no weights without qk_norm
   int64_t heads, kv_heads, width;
   Rope rope;
 
@@ -45,10 +49,13 @@ struct DotProduct {
       if (config.qk_norm) *norm = LayerNorm(width, {.kind = NormKind::rms, .eps = shape.norm_eps});
   }
 
+  HeadShape head_shape() const { return {heads, kv_heads, width}; }
+  bool values_are_keys() const { return false; }
+
   static constexpr const char* kName = "sdp";
   static constexpr bool kTurns = true;
   Forms forms() const {
-    if (q_norm.weight.value) return {};  // normalised: the scores are no products of two positions
+    if (q_norm.weight.value) return {};  // after a norm the scores are not a form of two positions
     Forms forms = query_key_forms(qkv.weight.value.rows(0, heads * width), qkv.weight.value.rows(heads * width, kv_heads * width), heads);
     if (rope.table) forms.name = "Wq Wk^T without the rotation";
     forms.turned = rope.table != nullptr;
@@ -61,8 +68,8 @@ inline void visit_fields(SdpConfig& c, const Fields& field) {
   visit_fields(static_cast<AttentionConfig&>(c), field);
   field("kv_heads", c.kv_heads, "heads of keys and values, each shared by heads / kv_heads query heads; null: heads").in(1, kLargestSize);
   field("head_width", c.head_width, "columns of a head; null: d / heads").in(1, kLargestSize);
-  field("qk_norm", c.qk_norm, "the queries and keys of every head are RMS-normalised, with a gain for queries and one for keys");
-  field("qkv_bias", c.qkv_bias, "the map to queries, keys and values has a bias; null: as bias");
+  field("qk_norm", c.qk_norm, "RMS-normalises the queries and keys of every head, with one gain for queries and one for keys");
+  field("qkv_bias", c.qkv_bias, "bias of the map to queries, keys and values; null: as bias");
 }
 
 inline void check(const SdpConfig& c, const MixerShape& shape) {

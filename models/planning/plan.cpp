@@ -1,10 +1,9 @@
+// A plan takes two steps in a dry run, because the first allocates what later steps reuse, and notes every request for memory.
 #include "models/planning/plan.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <numeric>
@@ -27,7 +26,7 @@ namespace {
 // The device of a dry run.
 Device dry_device(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
 
-// The last of the ranks, which has the most micro-batches. In a dry run it sends nothing.
+// The last rank, because it has the most micro-batches. In a dry run it sends nothing.
 class LastRank final : public Ranks {
  public:
   explicit LastRank(int64_t count) {
@@ -48,7 +47,7 @@ std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepSha
   return all;
 }
 
-// A model with its optimizer and the tensors of a step, on one rank. In a dry run none of them has memory.
+// A model, its optimizer and the tensors of a step, on one rank.
 struct Setup {
   Device device;
   LastRank rank;
@@ -59,7 +58,6 @@ struct Setup {
 
   Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, Device on)
       : device(on), rank(shape.ranks), model(config), options{.seed = 1, .clip = 1, .reduce_dtype = shape.reduce_dtype} {
-    if (!is_dry_run()) model.init(1);
     if (shape.freeze) shape.freeze(model);
     model.place_for_training(shape.dtype, device);
     model.recompute_blocks(shape.recompute_blocks);
@@ -77,14 +75,14 @@ struct Setup {
   }
 };
 
-// Notes the peaks. Gradients, activations and buffers count from begin_steps() on, since what is being made before has no holder yet.
+// Notes the peaks. Gradients, activations and buffers count only after begin_steps(), because until then new parameters have no holder.
 class PeakNotes {
  public:
   PeakNotes(Device device, StepMemory& memory, bool by_use = true)
       : device_(device), before_(memory_use(device).current), by_use_(by_use), memory_(memory) {}
   void begin_steps() { steps_ = true; }
 
-  // Called with the bytes of each tensor before they are counted, and with -1 when it is released.
+  // Called with the bytes of each tensor before they are counted, and with -1 when the tensor is released.
   void operator()(const void*, int64_t bytes) {
     if (bytes < 0) return;
     const int64_t now = memory_use(device_).current + bytes - before_;
@@ -110,7 +108,7 @@ class PeakNotes {
   StepMemory& memory_;
 };
 
-// The block that a graph of a step would have (cuda/device/graph.h), from the tensors that come and go in the step.
+// The memory block of a recorded step (cuda/device/graph.h), from the tensors that the step makes and releases.
 class RecordedBlock {
  public:
   void operator()(const void* block, int64_t bytes) {
@@ -133,47 +131,34 @@ std::vector<Plan::Kept> kept_by_forward(Setup& training) {
   const Tape tape;
   const Tensor loss = training.model.loss(training.micro_batches[0].inputs);
   std::set<const Storage*> seen;
-  training.model.each_held([&](const Tensor& t, HeldFor) {
+  training.model.each_tensor([&](const Tensor& t, HeldFor) {
     if (t) seen.insert(t.storage());
   });
   std::vector<Plan::Kept> all;
   std::map<std::pair<std::string, std::string>, size_t> row_of;
-  tape.each_node([&](const Node& node) {
-    const std::pair<std::string, std::string> name(node.op, format_message("{}:{}", {node.site.file, node.site.line}));
+  for (const auto& node : tape.nodes()) {
+    const std::pair<std::string, std::string> name(node->op, format_message("{}:{}", {node->site.file, node->site.line}));
     const auto emplaced = row_of.emplace(name, all.size());
     const size_t row = emplaced.first->second;
     if (emplaced.second) all.push_back({name.first, name.second});
     ++all[row].count;
-    node.each_kept([&](const Tensor& t) {
+    node->each_kept([&](const Tensor& t) {
       if (t && seen.insert(t.storage()).second) all[row].bytes += t.storage()->bytes;
     });
-  });
+  }
   return all;
 }
 
 void check_shape(const ModelConfig& config, const StepShape& shape) {
   if (shape.context > config.ctx) fail("plan: a context of {}, the model's is {}", {shape.context, config.ctx});
-  if (shape.ranks > 1 && shape.cuda_graph) fail("cuda_graph: not with several ranks yet");
+  if (shape.ranks > 1 && shape.cuda_graph) fail("cuda_graph: not with multiple ranks yet");
   if (shape.ranks > shape.micro_batches) fail("plan: {} micro-batches cannot be shared by {} ranks", {shape.micro_batches, shape.ranks});
-}
-
-// The lines that Tape::print writes.
-std::string text_of(const Tape& tape) {
-  char* text = nullptr;
-  size_t bytes = 0;
-  std::FILE* const memory = open_memstream(&text, &bytes);
-  if (!memory) fail("plan: the tape was not printed: {}", {system_reason()});
-  tape.print(memory);
-  const bool complete = std::fclose(memory) == 0;
-  const std::unique_ptr<char, void (*)(void*)> owner(text, std::free);
-  if (!complete) fail("plan: the tape was not printed: {}", {system_reason()});
-  return {text, bytes};
 }
 
 }  // namespace
 
 int64_t program_bytes() {
-  constexpr int64_t kOwnBytes = 3 << 19;  // measured: stacks of threads, open files, the lists of what is trained
+  constexpr int64_t kOwnBytes = 3 << 19;  // measured: stacks of threads, open files, lists of parameters
   static const int64_t bytes = [] {
     std::ifstream statm("/proc/self/statm");
     int64_t size = 0, resident = 0, shared = 0;  // in pages
@@ -206,7 +191,7 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   Setup training(config, optimizer, shape, device);
   plan.parameters = training.trained_numbers();
   notes.begin_steps();
-  training.step(0);  // makes what later steps find
+  training.step(0);  // allocates what later steps reuse
   const trace::Counter counter;
   is_recording = true;
   training.step(1);
@@ -218,25 +203,11 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   if (!by_use) return plan;
   const int64_t peak = plan.peak, working = plan.working;
   plan.kept = kept_by_forward(training);
-  if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");
+  if (plan.peak != peak || plan.working != working) fail("plan: the forward pass holds more than the step");
   return plan;
 }
 
-StepMemory measure_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape) {
-  check_shape(config, shape);
-  if (shape.ranks > 1) fail("measured memory: {} ranks, this is one process", {shape.ranks});
-  require(shape.device);
-  StepMemory memory;
-  PeakNotes notes(shape.device, memory);
-  const RequestWatch watch(shape.device, std::ref(notes));
-  Setup training(config, optimizer, shape, shape.device);
-  memory.parameters = training.trained_numbers();
-  notes.begin_steps();
-  for (int64_t step = 0; step < 2; ++step) training.step(step);
-  return memory;
-}
-
-std::string tape_of_step(const ModelConfig& config, const StepShape& shape) {
+void print_tape(const ModelConfig& config, const StepShape& shape, std::FILE* file) {
   check_shape(config, shape);
   const Device device = dry_device(shape);
   const DryRun dry(device);
@@ -244,13 +215,13 @@ std::string tape_of_step(const ModelConfig& config, const StepShape& shape) {
   const Training on;
   const Tape tape;
   const Tensor loss = training.model.loss(training.micro_batches[0].inputs);
-  return text_of(tape);
+  tape.print(file);
 }
 
 bool fits(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes) {
   try {
     return plan_step(model, optimizer, shape, false).process <= bytes;
-  } catch (const Error&) {  // a dry run takes addresses, which `ulimit -v` counts
+  } catch (const Error&) {  // a dry run uses addresses, and `ulimit -v` counts them
     return false;
   }
 }

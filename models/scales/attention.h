@@ -1,6 +1,7 @@
-// Attention of tokens to cells, its heads divided among the scales. A head of scale s has the cells of that scale as keys:
+// Attention of tokens to cells, with the heads divided among the scales, because one head cannot look near in detail and far in coarse. The
+// keys of a head of scale s are the cells of that scale:
 //   q = Wq x,   k = Wk cells_s,   v = Wv cells_s   (its rows of the matrices),   y = merge(p v) W_proj^T
-// A head whose scale has no cell yet gives zero.
+// A head gives zero while its scale has no whole cell.
 #pragma once
 #include <algorithm>
 
@@ -8,6 +9,7 @@
 #include "models/layers/layers.h"
 #include "models/layers/mixer.h"
 #include "models/layers/watch.h"
+#include "models/scales/scale_list.h"
 #include "ops/scales/cells.h"
 
 namespace ricci {
@@ -18,8 +20,8 @@ struct HeadRun {
   int64_t first, count;
 };
 
-// For each head the number of its scale: neighbouring heads read one scale, in the order of the scales. Heads are divided evenly;
-// the rest goes to the finer scales.
+// For each head the number of its scale. Neighbouring heads read one scale, in the order of the scales. Heads are divided evenly; the rest
+// goes to the finer scales.
 inline std::vector<int64_t> divided_heads(int64_t heads, int64_t scales) {
   std::vector<int64_t> scale_of_head;
   for (int64_t s = 0; s < scales; ++s)
@@ -38,27 +40,28 @@ inline std::vector<HeadRun> head_runs(const std::vector<int64_t>& scale_of_head)
 }
 
 struct ScaleAttention {
-  // Whole sequences: tokens x_bcd and, of each scale, its cells [b m d], empty where there is none.
+  // Whole sequences: tokens x_bcd and the cells [b m d] of each scale, empty for a scale without a whole cell.
   Tensor operator()(const Arg& x_bcd, const std::vector<Tensor>& cells_s, const Tensor& lengths_b) const {
     std::vector<Arg> y;
     for (const HeadRun& run : runs) {
       const Tensor& cells_bmd = cells_s[run.scale];
       if (!cells_bmd) {
-        if (Watch* const watch = Watch::active()) watch->skip_heads(run.count);
-        y.push_back(nothing(x_bcd, run));
+        if (Watch* const watch = Watch::active()) watch->skip_heads(this, run.count);
+        y.push_back(zero_output(x_bcd, run));
         continue;
       }
       const Visibility& sees = sees_s[run.scale];
       AttentionOptions options{.heads = run.count, .dropout = Training::active() ? dropout : 0};
-      if (lengths_b) options.lengths_b = sees.scale > 1 ? whole_cells(lengths_b, sees.scale) : lengths_b;
-      y.push_back(watched_attention({rows_of(q, run, x_bcd)}, {rows_of(k, run, cells_bmd)}, {rows_of(v, run, cells_bmd)}, sees, options));
+      if (lengths_b) options.lengths_b = sees.cell > 1 ? whole_cells(lengths_b, sees.cell) : lengths_b;
+      y.push_back(watched_attention(
+          this, {map_heads(q, run, x_bcd)}, {map_heads(k, run, cells_bmd)}, {map_heads(v, run, cells_bmd)}, sees, options));
     }
     return proj(joined(y));
   }
 
   Linear q, k, v, proj;
   std::vector<HeadRun> runs;
-  std::vector<Visibility> sees_s;  // for each scale, which of its cells are seen
+  std::vector<Visibility> sees_s;  // for each scale, the cells that a token sees
   int64_t head_width, ctx;
   double dropout;
 
@@ -77,11 +80,9 @@ struct ScaleAttention {
     return std::any_of(runs.begin(), runs.end(), [&](const HeadRun& run) { return run.scale == scale; });
   }
 
-  // Decoding: keys and values of a run. Keys of tokens are as attention_cached has them; keys of coarser cells are [b m x] from the
-  // cell first_cell on, empty while there is none.
+  // Decoding: keys and values of a run. Tokens have theirs stored as in attention_cached.
   struct Keys {
-    Tensor k, v;
-    int64_t first_cell = 0;
+    CellMemory k, v;
   };
   struct Cache {
     std::vector<Keys> keys;  // per run
@@ -92,7 +93,7 @@ struct ScaleAttention {
     for (const HeadRun& run : runs) {
       const Visibility& sees = sees_s[run.scale];
       const Shape shape{batch, run.count, slots(sees), head_width};
-      cache.keys.push_back(sees.scale == 1 ? Keys{zeros(shape, dtype, device), zeros(shape, dtype, device)} : Keys{});
+      cache.keys.push_back(sees.cell == 1 ? Keys{{zeros(shape, dtype, device)}, {zeros(shape, dtype, device)}} : Keys{});
     }
     return cache;
   }
@@ -101,18 +102,18 @@ struct ScaleAttention {
     std::vector<Arg> y;
     for (size_t i = 0; i < runs.size(); ++i) {
       const HeadRun& run = runs[i];
-      y.push_back(sees_s[run.scale].scale == 1 ? to_tokens(x_bcd, new_cells_s[run.scale], run, cache.keys[i], cache.position)
-                                               : to_cells(x_bcd, new_cells_s[run.scale], run, cache.keys[i], cache.position));
+      y.push_back(sees_s[run.scale].cell == 1 ? to_tokens(x_bcd, new_cells_s[run.scale], run, cache.keys[i], cache.position)
+                                              : to_cells(x_bcd, new_cells_s[run.scale], run, cache.keys[i], cache.position));
     }
     cache.position += x_bcd.shape()[1];
     return proj(joined(y));
   }
-  // The cache of tokens is a ring, in which a new token takes the slot of the oldest. No more tokens may be read at once than leave
-  // the window of the first of them whole.
+  // The cache of tokens is a ring: a new token overwrites the oldest. The tokens read at once must leave the window of the first of them
+  // whole.
   int64_t positions_at_once() const {
     int64_t smallest = ctx;
     for (const HeadRun& run : runs)
-      if (const Visibility& sees = sees_s[run.scale]; sees.scale == 1 && slots(sees) < ctx)
+      if (const Visibility& sees = sees_s[run.scale]; sees.cell == 1 && slots(sees) < ctx)
         smallest = std::min(smallest, slots(sees) - sees.most + 1);
     return smallest;
   }
@@ -126,41 +127,32 @@ struct ScaleAttention {
  private:
   static Linear projection(const MixerShape& shape) { return Linear(shape.d, shape.d, shape.bias, shape.init.packed_projection(shape.d)); }
   int64_t slots(const Visibility& sees) const { return std::min(ctx, 2 * sees.most); }
-  // The columns of a map that belong to the heads of a run.
-  Tensor rows_of(const Linear& map, const HeadRun& run, const Arg& x) const {
+  // The output of a map for the heads of a run.
+  Tensor map_heads(const Linear& map, const HeadRun& run, const Arg& x) const {
     if (runs.size() == 1) return map(x);
     const int64_t first = run.first * head_width, count = run.count * head_width;
     return linear(x, slice(map.weight, 0, first, count), map.bias.value ? slice(map.bias, 0, first, count) : Tensor());
   }
-  Tensor nothing(const Tensor& x_bcd, const HeadRun& run) const {
+  Tensor zero_output(const Tensor& x_bcd, const HeadRun& run) const {
     return zeros({x_bcd.shape()[0], x_bcd.shape()[1], run.count * head_width}, x_bcd.dtype(), x_bcd.device());
   }
   static Tensor joined(const std::vector<Arg>& y) { return y.size() == 1 ? Tensor(y[0]) : concatenate(y, 2); }
 
   Tensor to_tokens(const Tensor& x_bcd, const Tensor& keys_bcd, const HeadRun& run, Keys& keys, int64_t position) const {
-    return attention_cached({rows_of(q, run, x_bcd)}, {rows_of(k, run, keys_bcd)}, {rows_of(v, run, keys_bcd)}, keys.k, keys.v, position,
-        sees_s[run.scale], {.heads = run.count});
+    return attention_cached({map_heads(q, run, x_bcd)}, {map_heads(k, run, keys_bcd)}, {map_heads(v, run, keys_bcd)}, keys.k.rows_bmx,
+        keys.v.rows_bmx, position, sees_s[run.scale], {.heads = run.count});
   }
   Tensor to_cells(const Tensor& x_bcd, const Tensor& new_cells_bmd, const HeadRun& run, Keys& keys, int64_t position) const {
     const Visibility& sees = sees_s[run.scale];
     if (new_cells_bmd) {
-      const Tensor new_k = rows_of(k, run, new_cells_bmd), new_v = rows_of(v, run, new_cells_bmd);
-      keys.k = keys.k ? concatenate({keys.k, new_k}, 1) : new_k;
-      keys.v = keys.v ? concatenate({keys.v, new_v}, 1) : new_v;
+      keys.k.append(map_heads(k, run, new_cells_bmd));
+      keys.v.append(map_heads(v, run, new_cells_bmd));
     }
-    if (!keys.k) return nothing(x_bcd, run);
-    const Tensor y_bcx =
-        attention({rows_of(q, run, x_bcd)}, {keys.k}, {keys.v}, sees.from(position - sees.scale * keys.first_cell), {.heads = run.count});
-    forget(keys, sees, position + x_bcd.shape()[1]);
+    if (!keys.k.rows_bmx) return zero_output(x_bcd, run);
+    const Tensor y_bcx = attention({map_heads(q, run, x_bcd)}, {keys.k.rows_bmx}, {keys.v.rows_bmx},
+        sees.from(position - sees.cell * keys.k.first), {.heads = run.count});
+    for (CellMemory* const memory : {&keys.k, &keys.v}) memory->drop_before(sees.first_key(position + x_bcd.shape()[1]));
     return y_bcx;
-  }
-  // Drops the cells that no token from `position` on sees.
-  static void forget(Keys& keys, const Visibility& sees, int64_t position) {
-    const int64_t cells = keys.k.shape()[1], gone = std::min(cells, sees.first_key(position) - keys.first_cell);
-    if (gone <= 0) return;
-    keys.k = gone < cells ? slice(keys.k, 1, gone, cells - gone) : Tensor();
-    keys.v = gone < cells ? slice(keys.v, 1, gone, cells - gone) : Tensor();
-    keys.first_cell += gone;
   }
 };
 

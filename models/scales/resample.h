@@ -1,5 +1,6 @@
-// From a sequence to a coarser one (Downsample) and back to the finer one (Upsample). The coarser one has a vector for every whole cell of
-// `size` positions, by one of the multi-scale paper's ways: mean, elementwise maximum, or a causal convolution whose stride is the cell:
+// From a sequence to a coarser one (Downsample) and back (Upsample). The coarser one has a vector only for whole cells of `size` positions,
+// because an incomplete cell would change with the next token. As in the multi-scale paper it is a mean, an elementwise maximum, or a
+// causal convolution with the cell as stride:
 //   y_bjd = bias_d + sum over i, q of weight_diq x_b((j+1) size - K + q)i,   zero before the sequence
 #pragma once
 #include <algorithm>
@@ -25,16 +26,16 @@ struct DownConfig {
 };
 
 inline void visit_fields(DownConfig& c, const Fields& field) {
-  field("down", c.down, "how the positions of a cell become one input of a coarser scale").decides();
+  field("down", c.down, "how the positions of a cell become one vector of a coarser scale").decides();
   const Fields of_conv = field.when(c.down == Down::conv, "down: conv");
-  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers, the cell itself last").in(1, 1024);
+  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers; the last is the cell itself").in(1, 1024);
 }
 
 struct Downsample {
-  // [b c d] -> [b c/size d]; empty where there is no whole cell.
+  // [b c d] -> [b c/size d]; empty without a whole cell.
   Tensor operator()(const Arg& x_bcd) const { return x_bcd.shape()[1] < size ? Tensor() : cells(x_bcd, 0); }
 
-  Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};  // (d, d, K) and (d), of a convolution
+  Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};  // (d, d, K) and (d) for a convolution
   Down kind;
   int64_t size, kernel;  // in positions
 
@@ -46,11 +47,11 @@ struct Downsample {
     bias = new_parameter({d}, Role::bias, first.bias);
   }
 
-  // Decoding: the positions that the next cell reads, as far as they are known.
+  // Decoding: the positions read so far that the next cell needs.
   struct State {
     Tensor recent_bcd;
   };
-  // The cells that the next positions complete; empty if there are none.
+  // The cells that the next positions complete; can be empty.
   Tensor advance(const Tensor& x_bcd, State& state) const {
     const int64_t b = x_bcd.shape()[0], d = x_bcd.shape()[2], history = kind == Down::conv ? kernel - size : 0;
     if (!state.recent_bcd && history) state.recent_bcd = zeros({b, history, d}, x_bcd.dtype(), x_bcd.device());
@@ -71,24 +72,24 @@ struct Downsample {
   }
 };
 
-// The number of rows by which the upsampled sequence is shifted.
+// The shift of the upsampled sequence, in rows.
 enum class Shift : uint8_t {
-  tight,  // ratio - 1: from the position on that completes the coarse cell
+  tight,  // ratio - 1: a position reads the coarse cell that it completes
   block,  // ratio: one cell of the finer scale later
 };
 constexpr auto choices(Shift) { return std::array{"tight", "block"}; }
 
-// From a scale to the next finer one: every cell becomes `ratio` rows by a transposed convolution, the rows are shifted so that
-// none is read before its cell is complete, and a linear map combines them with what the finer scale has itself.
+// From a scale to the next finer one: a transposed convolution turns every cell into `ratio` rows, a shift keeps a row from being read
+// before its cell is complete, and a linear map combines the rows with the cells of the finer scale.
 //   u_i = rows(h)_(i - shift), 0 before,   row j ratio + q = W_q^T h_j + bias;      y_i = [a_i ; u_i] W^T + bias
 struct Upsample {
-  // The rows of every cell, without their bias: z of join_upsampled.
+  // The rows of every cell without the bias: z of join_upsampled.
   Tensor operator()(const Arg& h_bmd) const {
     const int64_t d = bias.value.size();
     return contract("bmi,ix->bmx", h_bmd, reshape(weight, {d, d * ratio}));
   }
-  // [a ; u], where z is empty u is 0.
-  Tensor beside(const Arg& a_bcd, const Tensor& z_bmx, int64_t shift) const {
+  // [a ; u]; u is 0 if z is empty.
+  Tensor join(const Arg& a_bcd, const Tensor& z_bmx, int64_t shift) const {
     if (z_bmx) return join_upsampled(a_bcd, z_bmx, bias, shift);
     return concatenate({a_bcd, zeros(a_bcd.shape(), a_bcd.dtype(), a_bcd.device())}, 2);
   }
@@ -105,20 +106,9 @@ struct Upsample {
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
-// Decoding: the rows that no finer position has read yet.
-struct UpsampleState {
-  Tensor z_bmx{};  // for the cells from first_cell on; empty if there are none
-  int64_t first_cell = 0;
-
-  void append(const Tensor& z) { z_bmx = z_bmx ? concatenate({z_bmx, z}, 1) : z; }
-  // Finer positions below `position` have read what they need.
-  void forget(int64_t position, int64_t ratio, int64_t shift) {
-    const int64_t needed = position > shift ? (position - shift) / ratio : 0;
-    if (!z_bmx || needed <= first_cell) return;
-    const int64_t cells = z_bmx.shape()[1], gone = needed - first_cell < cells ? needed - first_cell : cells;
-    z_bmx = gone < cells ? slice(z_bmx, 1, gone, cells - gone) : Tensor();
-    first_cell += gone;
-  }
+// The layer of topdown where each cell reads the complete coarser cells, `shift` cells later.
+struct Join {
+  int64_t coarser_tokens, shift;
 };
 
 }  // namespace ricci

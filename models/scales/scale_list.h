@@ -1,5 +1,7 @@
-// The scales of a model: how many tokens a cell of each has, from fine to coarse, and how many blocks each scale has.
+// The scales of a model: the tokens per cell of each, from fine to coarse, and its number of blocks. Each scale divides the next, because
+// otherwise the end of a coarse cell would cut a finer one.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "models/layers/mixer.h"
 #include "models/layers/stack.h"
 #include "ops/scales/cells.h"
+#include "ops/shapes/shape_ops.h"
 
 namespace ricci {
 
@@ -15,7 +18,7 @@ struct ScalesConfig {
 };
 
 inline void visit_fields(ScalesConfig& c, const Fields& field) {
-  field("scales", c.scales, "tokens per cell, from 1 upwards, each dividing the next").in(1, Visibility::kMaxTokens);
+  field("scales", c.scales, "tokens per cell, from fine to coarse: 1 first, and each divides the next").in(1, Visibility::kMaxTokens);
 }
 
 inline void check(const ScalesConfig& c) {
@@ -23,12 +26,12 @@ inline void check(const ScalesConfig& c) {
     fail("model.scales: begins with {}, expected 1", {c.scales.empty() ? "nothing" : std::to_string(c.scales[0])});
   for (size_t i = 1; i < c.scales.size(); ++i) {
     const int64_t finer = c.scales[i - 1], scale = c.scales[i];
-    if (scale <= finer) fail("model.scales: {} after {}, expected larger ones after smaller ones", {scale, finer});
+    if (scale <= finer) fail("model.scales: {} after {}, expected increasing numbers", {scale, finer});
     if (scale % finer) fail("model.scales: {} does not divide {}", {finer, scale});
   }
 }
 
-// Blocks per scale, where every scale has a stack of its own.
+// Blocks per scale, for families with a stack for every scale.
 struct StackLayersConfig {
   std::vector<int64_t> layers = {4};
   std::vector<int64_t> per_scale(const ScalesConfig& scales) const {
@@ -37,7 +40,7 @@ struct StackLayersConfig {
 };
 
 inline void visit_fields(StackLayersConfig& c, const Fields& field) {
-  field("layers", c.layers, "blocks at each scale, in the order of scales; one number: the same at each").in(1, kMaxLayers);
+  field("layers", c.layers, "blocks of each scale, in the order of scales; one number serves all").in(1, kMaxLayers);
 }
 
 inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
@@ -45,12 +48,26 @@ inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
   if (layers.size() != scales.scales.size()) fail("model.layers: {} numbers for {} scales", {layers.size(), scales.scales.size()});
 }
 
-// The cells of a scale through its stack.
+// Decoding: something about each cell [b m x] that later positions still read, from the cell `first` on. Can be empty.
+struct CellMemory {
+  Tensor rows_bmx{};
+  int64_t first = 0;
+
+  void append(const Tensor& next_bmx) { rows_bmx = rows_bmx ? concatenate({rows_bmx, next_bmx}, 1) : next_bmx; }
+  void drop_before(int64_t cell) {
+    if (!rows_bmx || cell <= first) return;
+    const int64_t count = rows_bmx.shape()[1], gone = std::min(count, cell - first);
+    rows_bmx = gone < count ? slice(rows_bmx, 1, gone, count - gone) : Tensor();
+    first += gone;
+  }
+};
+
+// Passes the cells of a scale through its stack.
 template <Mixer M> Tensor through(const Stack<M>& stack, const Arg& x_bmd, const Tensor& lengths_b, int64_t scale) {
   return stack(with_positions(x_bmd, stack.pos), lengths_b && scale > 1 ? whole_cells(lengths_b, scale) : lengths_b);
 }
 
-// Decoding. The next cells pass through the blocks in pieces that these can take at once.
+// Decoding: passes the next cells through the stack, in pieces that it takes.
 template <Mixer M> Tensor through(const Stack<M>& stack, const Tensor& x_bmd, typename Stack<M>::State& state) {
   const int64_t cells = x_bmd.shape()[1], at_once = stack.positions_at_once();
   std::vector<Arg> y;

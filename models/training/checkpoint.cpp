@@ -1,3 +1,4 @@
+// Saving, loading and choosing checkpoints. Every error names the file, because a user has to decide which one to remove.
 #include "models/training/checkpoint.h"
 
 #include <fmt/format.h>
@@ -6,23 +7,23 @@
 #include <set>
 #include <sstream>
 
-#include "autograd/random.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/philox.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
 namespace {
 
-// Every tensor of a checkpoint. Saving, loading and sharing go through this list.
+// Every tensor of a checkpoint. Saving, loading and sharing use this one list, because they must agree.
 NamedTensors tensors_of(Model& model, const Optimizer& optimizer) {
   NamedTensors all = weights_of(model);
   optimizer.each_state([&](const std::string& name, const Tensor& tensor) { all.emplace_back(kOptimizerPrefix + name, tensor); });
   return all;
 }
 
-// All numbers of a checkpoint.
+// Everything in a checkpoint that is not a tensor.
 Metadata metadata_of(const TrainState& state, const Optimizer& optimizer) {
   const auto [seed, next_stream, micro_batch, in_memory] = random_state();
   Metadata metadata = {{"format", "ricci checkpoint"}, {"step", std::to_string(state.step)}, {"best_step", std::to_string(state.best_step)},
@@ -37,7 +38,7 @@ Metadata metadata_of(const TrainState& state, const Optimizer& optimizer) {
 
 template <class Number> Number number_in(const Metadata& metadata, const std::string& path, const char* key) {
   const auto found = metadata.find(key);
-  if (found == metadata.end()) fail("{}: its metadata has no {}", {path, key});
+  if (found == metadata.end()) fail("{}: {} is missing from its metadata", {path, key});
   const std::string& text = found->second;
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -46,7 +47,7 @@ template <class Number> Number number_in(const Metadata& metadata, const std::st
   return value;
 }
 
-// From these numbers. If there is an optimizer, it gets its own, and this thread its random state.
+// The inverse of metadata_of. With an optimizer, also sets its steps and the random state of this thread.
 TrainState state_of(const Metadata& metadata, const std::string& path, Optimizer* optimizer) {
   const auto number = [&](const char* key) { return number_in<uint64_t>(metadata, path, key); };
   if (optimizer) optimizer->set_steps(number_in<int64_t>(metadata, path, "optimizer_steps"));
@@ -54,15 +55,15 @@ TrainState state_of(const Metadata& metadata, const std::string& path, Optimizer
   TrainState state = {number_in<int64_t>(metadata, path, "step"), number_in<int64_t>(metadata, path, "best_step"),
       number_in<double>(metadata, path, "best_loss"), number("text_hash")};
   if (state.step < 0 || state.step > kMaxSteps || state.best_step > state.step)
-    fail("{}: its metadata has step = {} and best_step = {}, which cannot be", {path, state.step, state.best_step});
+    fail("{}: invalid metadata: step = {}, best_step = {}", {path, state.step, state.best_step});
   if (metadata.contains("schedule_steps")) state.schedule_steps = number_in<int64_t>(metadata, path, "schedule_steps");
-  // Older files have the loss of the step instead.
+  // Files of old versions have the loss of the step instead.
   state.awaits_evaluation = metadata.contains("awaits_evaluation") || metadata.contains("unrecorded_loss");
   if (const auto place = metadata.find("data_place"); place != metadata.end()) state.data_place = place->second;
   return state;
 }
 
-enum class Holds { training, weights };  // weights: and perhaps the optimizer's state, which is passed over
+enum class Holds { training, weights };  // weights: any optimizer state is ignored
 
 void check_tensors(const SafetensorsFile& file, const NamedTensors& expected, Holds holds) {
   std::set<std::string> known;
@@ -76,18 +77,17 @@ void check_tensors(const SafetensorsFile& file, const NamedTensors& expected, Ho
   }
   for (const std::string& name : file.names()) {
     if (known.count(name) || (holds == Holds::weights && name.starts_with(kOptimizerPrefix))) continue;
-    const char* const what = holds == Holds::weights ? "is no parameter of this model" : "belongs to no part of this training";
-    fail("{}: tensor {} {} {}", {file.path(), name, show(file.shape(name)), what});
+    const char* const reason = holds == Holds::weights ? "is not a parameter of this model" : "does not belong to this training";
+    fail("{}: tensor {} {} {}", {file.path(), name, show(file.shape(name)), reason});
   }
 }
 
 }  // namespace
 
-void save_checkpoint(
-    const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more, const ToHost& copy) {
+void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more) {
   Metadata metadata = metadata_of(state, optimizer);
   metadata.insert(more.begin(), more.end());
-  save_safetensors(path, tensors_of(model, optimizer), metadata, copy);
+  save_safetensors(path, tensors_of(model, optimizer), metadata, to_host);
 }
 
 TrainState read_train_state(const SafetensorsFile& file) { return state_of(file.metadata(), file.path(), nullptr); }
@@ -141,7 +141,7 @@ std::vector<int64_t> Checkpoints::steps() const {
 }
 
 std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<void(const std::string&)>& warn) const {
-  std::string fault;  // the first that was found, in the newest damaged file
+  std::string fault;  // for the newest damaged file
   std::vector<int64_t> listed = steps();
   for (std::vector<int64_t> all = listed; !all.empty();) {
     const int64_t step = all.back();
@@ -149,15 +149,15 @@ std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<voi
     try {
       std::optional<SafetensorsFile> found = SafetensorsFile::find(path(step));
       if (found) found->verify();
-      else if (steps() != listed) all = listed = steps();  // a training at work has removed it since the folder was listed
-      if (found && !fault.empty()) warn(fault + "; the checkpoint of step " + std::to_string(step) + " is used");
+      else if (steps() != listed) all = listed = steps();  // a training that runs has removed it in the meantime
+      if (found && !fault.empty()) warn(fault + "; using the checkpoint of step " + std::to_string(step));
       if (found) return found;
     } catch (const Error& error) {
       if (fault.empty()) fault = error.what();
     }
   }
   if (fault.empty()) return {};
-  fail("{}; no sound checkpoint is left among {}; give the run another name, or remove its folder", {fault, steps().size()});
+  fail("{}; all {} checkpoints are damaged: give the run another name, or remove its folder", {fault, steps().size()});
 }
 
 void Checkpoints::prune(const TrainState& state, int64_t count) const {
@@ -166,7 +166,7 @@ void Checkpoints::prune(const TrainState& state, int64_t count) const {
     const bool is_recent = *step <= state.step && count-- > 0;
     try {
       if (!is_recent && *step != state.best_step) remove_file(path(*step));
-    } catch (const Error&) {  // it is tried again after the next save
+    } catch (const Error&) {  // the next save tries again
     }
   }
 }

@@ -1,4 +1,4 @@
-// Parameters that a training leaves as they are (`freeze` in a run file).
+// Parameters that training does not change (`freeze` in a run file), for example to fine-tune only the last blocks.
 #pragma once
 #include <algorithm>
 #include <set>
@@ -10,8 +10,8 @@
 
 namespace ricci {
 
-// True if the path is the pattern, or starts with it up to a dot: tok, blocks.0.fc, blocks.*.ln1. An asterisk fits any one part
-// between dots.
+// True if the pattern is the path or its start up to a dot, such as tok, blocks.0.fc or blocks.*.ln1. An asterisk matches one part between
+// dots.
 inline bool fits_path(const std::string& pattern, const std::string& path) {
   for (size_t in_pattern = 0, in_path = 0; in_path <= path.size();) {
     const size_t end = std::min(pattern.find('.', in_pattern), pattern.size()), path_end = std::min(path.find('.', in_path), path.size());
@@ -24,7 +24,7 @@ inline bool fits_path(const std::string& pattern, const std::string& path) {
   return false;
 }
 
-// Every path, and every beginning of one up to a dot.
+// Every path, and every start of one up to a dot: a mistyped pattern is compared with these.
 inline std::vector<std::string> beginnings(Model& model) {
   std::set<std::string> all;
   model.each_parameter([&](const std::string& path, Parameter&) {
@@ -34,15 +34,15 @@ inline std::vector<std::string> beginnings(Model& model) {
   return {all.begin(), all.end()};
 }
 
-// Marks every parameter whose path fits one of the patterns. Errors: a pattern that fits no parameter, with the nearest that does;
-// nothing is left to train.
+// Freezes every parameter that matches a pattern. Errors: a pattern without a match, with the nearest one that has a match; nothing is left
+// to train.
 inline void freeze_parameters(Model& model, const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     bool found = false;
     model.each_parameter([&](const std::string& path, Parameter& p) {
       if (fits_path(pattern, path)) found = p.frozen = true;
     });
-    if (!found) fail("freeze: '{}' fits no parameter{}", {one_line(pattern), nearest_note(one_line(pattern), beginnings(model))});
+    if (!found) fail("freeze: '{}' matches no parameter{}", {one_line(pattern), nearest_note(one_line(pattern), beginnings(model))});
   }
   if (model.trained_parameters().empty()) fail("freeze: no parameter is left to train");
 }

@@ -1,3 +1,4 @@
+// Moments, clipping and weight decay by role are here; the rules are ops (ops/optimizers/).
 #include "models/training/optimizer.h"
 
 #include <utility>
@@ -7,60 +8,18 @@
 #include "cuda/device/device.h"
 #include "cuda/trace.h"
 #include "cuda/verbs/arithmetic.h"
-#include "ops/optimizers/adamw.h"
-#include "ops/optimizers/gradient_norm.h"
-#include "ops/optimizers/sgd.h"
+#include "ops/optimizers/optimizers.h"
 
 namespace ricci {
 namespace {
 
-using Config = OptimizerConfig;
-using Kind = Config::Kind;
 using Tensors = std::vector<OptimizerTensor>;
 
-// ---- The optimizers. To add one:
-//   1. its update of all tensors, as a file of ops/optimizers (sgd.cu is the shortest)
-//   2. its name in OptimizerConfig::Kind and choices(), its options in OptimizerConfig and visit_fields()
-//   3. a row of kRules
-struct Rule {
-  Kind name;
-  bool (*has_m)(const Config& config);  // the first moment: a mean of the gradient, or momentum
-  bool has_v;                           // the second moment: a mean of the gradient's square
-  const char* name_of_m;                // in a checkpoint, after the name of the parameter
-  Rates (*rates)(const Config& config, double learning_rate, int64_t step);
-  void (*update)(const Tensors& tensors, const Config& config, const StepNumbers& now);
-};
-
-AdamW adam_options(const Config& c) { return {c.beta1, c.beta2, c.eps, c.kind == Kind::adamw}; }
-Rates adam_rates(const Config& c, double learning_rate, int64_t step) { return rates_of(adam_options(c), learning_rate, step); }
-void update_by_adam(const Tensors& tensors, const Config& c, const StepNumbers& now) { adamw_update(tensors, adam_options(c), now); }
-bool always(const Config&) { return true; }
-
-Sgd sgd_options(const Config& c) { return {c.momentum, c.nesterov}; }
-Rates sgd_rates(const Config& c, double learning_rate, int64_t) { return rates_of(sgd_options(c), learning_rate); }
-void update_by_sgd(const Tensors& tensors, const Config& c, const StepNumbers& now) { sgd_update(tensors, sgd_options(c), now); }
-bool with_momentum(const Config& c) {
-  if (c.nesterov && c.momentum == 0) fail("optimizer: nesterov needs a momentum above 0");
-  return c.momentum != 0;
-}
-
-constexpr Rule kRules[] = {
-    {Kind::adamw, always, true, ".m", adam_rates, update_by_adam},
-    {Kind::adam, always, true, ".m", adam_rates, update_by_adam},
-    {Kind::sgd, with_momentum, false, ".momentum", sgd_rates, update_by_sgd},
-};
-
-const Rule& rule_of(const Config& config) {
-  for (const Rule& rule : kRules)
-    if (rule.name == config.kind) return rule;
-  fail("optimizer: no row of kRules for kind {}", {static_cast<int>(config.kind)});
-}
-
-bool decays(const Parameter& p, const Config& config) {
+bool decays(const Parameter& p, const OptimizerConfig& config) {
   return p.role == Role::matrix || (p.role == Role::table && config.decay_embeddings);
 }
 
-// Read and written by an update.
+// Bytes that an update reads and writes.
 int64_t bytes_moved(const Tensors& tensors) {
   int64_t bytes = 0;
   for (const OptimizerTensor& t : tensors) {
@@ -75,21 +34,22 @@ int64_t bytes_moved(const Tensors& tensors) {
 
 Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config)
     : parameters_(std::move(parameters)), config_(config) {
-  const Rule& rule = rule_of(config);
-  const bool has_m = rule.has_m(config);
+  Moments moments;
+  with_options([&](const auto& options) { moments = options.moments(); });
   for (Parameter* p : parameters_) {
     if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
     State& state = states_.emplace_back();
-    if (has_m) state.m = zeros_like(p->unrounded());
-    if (rule.has_v) state.v = zeros_like(p->unrounded());
+    if (moments.m) state.m = zeros_like(p->unrounded());
+    if (moments.v) state.v = zeros_like(p->unrounded());
   }
 }
 
 void Optimizer::begin_step(double learning_rate) {
   ++steps_;
-  const auto [lr, step_size, correction2] = rule_of(config_).rates(config_, learning_rate, steps_);
+  Rates rates{};
+  with_options([&](const auto& options) { rates = rates_of(options, learning_rate, steps_); });
   if (!rates_) rates_ = Tensor({3}, Dtype::f64, device());
-  fill(rates_, {lr, step_size, correction2});
+  fill(rates_, {rates.learning_rate, rates.step_size, rates.bias_correction2_sqrt});
 }
 
 Tensor Optimizer::update(double clip, const Tensor& loss) {
@@ -107,7 +67,7 @@ void Optimizer::step(double learning_rate) {
   apply(one);
 }
 
-// Updates the parameters by their gradients, each multiplied by gradient_scale, and clears the gradients.
+// Updates the parameters with their gradients times gradient_scale, and clears the gradients.
 void Optimizer::apply(const Tensor& gradient_scale) {
   Tensors tensors;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -120,7 +80,7 @@ void Optimizer::apply(const Tensor& gradient_scale) {
         .weight_decay = decays(p, config_) ? config_.weight_decay : 0,
         .name = p.path});
   }
-  rule_of(config_).update(tensors, config_, {rates_, gradient_scale});
+  with_options([&](const auto& options) { update_parameters(tensors, options, {rates_, gradient_scale}); });
   trace::end("optimizer", "", device(), trace::enabled ? bytes_moved(tensors) : 0);
 }
 
@@ -130,15 +90,17 @@ void Optimizer::set_steps(int64_t steps) {
 }
 
 void Optimizer::each_state(const std::function<void(const std::string&, const Tensor&)>& f) const {
+  std::string first_moment;
+  with_options([&](const auto& options) { first_moment = options.kFirstMoment; });
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& p = *parameters_[i];
     if (p.path.empty()) fail("optimizer: parameter {} of shape {} has no path", {i, show(p.value.shape())});
-    if (states_[i].m) f(p.path + rule_of(config_).name_of_m, states_[i].m);
+    if (states_[i].m) f(p.path + "." + first_moment, states_[i].m);
     if (states_[i].v) f(p.path + ".v", states_[i].v);
   }
 }
 
-void Optimizer::each_held(const Visit& visit) const {
+void Optimizer::each_tensor(const Visit& visit) const {
   for (const Parameter* p : parameters_) {
     visit(p->value, HeldFor::parameters);
     visit(p->grad, HeldFor::gradients);

@@ -1,4 +1,5 @@
-// The learning rate as a function of the step, counted from 0.
+// The learning rate as a function of the step, counted from 0. It warms up because Adam's moments are means over few gradients at first,
+// and it falls because a constant rate keeps the weights jumping around the minimum.
 //   warm-up:       lr (step + 1) / (warmup + 1)                                                 step < warmup, all kinds
 //   constant:      lr
 //   linear:        lr + p (min_lr - lr),    cosine: min_lr + (lr - min_lr) (1 + cos(pi p)) / 2
@@ -23,12 +24,12 @@ struct Schedule {
   double lr = 1e-3, min_lr = 1e-4;
   int64_t warmup = 100;
   double decay_fraction = 0.2;
-  std::optional<int64_t> steps = {};  // where it ends; by default at the steps of the first start
+  std::optional<int64_t> steps = {};  // where it ends; by default the number of steps of the first start
 
-  // True if the learning rate depends on the step at which the schedule ends.
+  // True if the rate depends on the last step.
   bool ends() const { return kind == Kind::cosine || kind == Kind::linear || kind == Kind::wsd; }
 
-  // The learning rate of a step; the schedule ends at step `last`.
+  // The learning rate of a step. The schedule ends at step `last`.
   double rate(int64_t step, int64_t last) const {
     const double t = static_cast<double>(step), w = static_cast<double>(warmup), end = static_cast<double>(last);
     if (step < warmup) return lr * (t + 1) / (w + 1);
@@ -43,7 +44,7 @@ struct Schedule {
   }
 
  private:
-  // The part of the way from `begin` to `end` that is done at t, 0 to 1.
+  // The fraction of the way from `begin` to `end` at t, 0 to 1.
   static double done(double t, double begin, double end) {
     if (t < begin) return 0;
     return t >= end ? 1 : (t - begin) / (end - begin);
@@ -57,14 +58,14 @@ inline void visit_fields(Schedule& c, const Fields& field) {
   field("schedule", c.kind, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls at the end only").decides();
   field("lr", c.lr, "highest learning rate").positive();
   const Fields falling = field.when(c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
-  falling("min_lr", c.min_lr, "learning rate where the schedule ends").at_least(0);
+  falling("min_lr", c.min_lr, "learning rate at the end of the schedule").at_least(0);
   const Fields ending = field.when(c.ends(), "schedule: cosine, linear, wsd");
-  ending("schedule_steps", c.steps, "step at which the schedule ends, also if `steps` is raised later; null: `steps` of the first start")
+  ending("schedule_steps", c.steps, "last step of the schedule, also if `steps` is raised later; null: `steps` of the first start")
       .at_least(1)
       .may_change();
-  field("warmup", c.warmup, "steps over which the learning rate grows linearly to lr").at_least(0);
+  field("warmup", c.warmup, "number of steps that raise the learning rate linearly to lr").at_least(0);
   const Fields wsd = field.when(c.kind == Schedule::Kind::wsd, "schedule: wsd");
-  wsd("decay_fraction", c.decay_fraction, "part of the steps, at the end, over which the learning rate falls").within({0, 1});
+  wsd("decay_fraction", c.decay_fraction, "final fraction of the steps that lowers the learning rate").within({0, 1});
 }
 
 }  // namespace ricci

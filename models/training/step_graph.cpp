@@ -1,3 +1,4 @@
+// Overwrites the inputs of the recorded step, and counts the steps until it is recorded.
 #include "models/training/step_graph.h"
 
 #include "core/dims.h"

@@ -1,24 +1,30 @@
-// With dropout m_tj is 0 or 1 / (1 - p), without it is 1. z is the scale of the scores; j goes over the keys that t sees.
+// The public op: the forward, the tensors that it keeps, and the choice of the implementation. With dropout m_tj is 0 or 1 / (1 - p),
+// otherwise 1; z is the factor of the scores; sums over j are over the keys that t sees.
 //   y_t = sum_j m_tj p_tj v_j,   p_tj = exp(z q_t . k_j - lse_t),   lse_t = log sum_j exp(z q_t . k_j)
-// Kept for the backward: the tensors of q, k and v, y and lse. With delta_t = dy_t . y_t = sum_j p_tj m_tj dy_t . v_j:
+// The backward gets q, k, v, y and lse, and computes p again, because storing it would take c x C numbers. With delta_t = dy_t . y_t, which
+// equals sum_j p_tj m_tj dy_t . v_j,
 //   dv_j = sum_t m_tj p_tj dy_t,   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   dq_t = z sum_j ds_tj k_j,   dk_j = z sum_t ds_tj q_t
 #include "ops/attention/attention.h"
 
+#include <atomic>
 #include <cmath>
+#include <cstdio>
 
-#include "autograd/random.h"
 #include "autograd/record.h"
+#include "core/philox.h"
 #include "cuda/device/device.h"
 #include "cuda/trace.h"
 #include "cuda/verbs/arithmetic.h"
+#include "ops/attention/flash/flash.h"
 #include "ops/attention/kernels.h"
+#include "ops/shapes/shape_ops.h"
 
 namespace ricci {
 namespace attention_kernels {
 namespace {
 
 // FLOPs of `products` matrix products over the pairs of a query and a key it sees.
-double flops_of(const Problem& problem, int products) {
+double count_flops(const Problem& problem, int products) {
   int64_t pairs = 0;
   for (int64_t t = 0; t < problem.queries; ++t) {
     const int64_t seen = problem.sees.end_key(t, problem.keys) - problem.sees.first_key(t);
@@ -29,54 +35,105 @@ double flops_of(const Problem& problem, int products) {
 
 bool no_pairs(const Problem& problem) { return problem.batches * problem.queries * problem.keys == 0; }
 
+void warn_once_of_slow_bf16(const Problem& problem) {
+  static std::atomic<bool> warned{false};
+  if (warned.exchange(true)) return;
+  std::fprintf(stderr,
+      "attention: heads of width %lld with %lld queries and %lld keys do not fit the tensor cores; bf16 is as slow as f32\n",
+      static_cast<long long>(problem.width), static_cast<long long>(problem.queries), static_cast<long long>(problem.keys));
+}
+
+struct Implementation {
+  Forward* forward;
+  Backward* backward;
+};
+constexpr Implementation kOfPath[] = {  // in the order of GpuPath
+    {flash_forward, flash_backward}, {padded_forward, padded_backward}, {blocks_forward, blocks_backward}};
+
+Implementation choose(const Problem& problem, const std::vector<ColumnSlice>& slices) {
+  if (slices[0].tensor.device() == Device::cpu) return {forward_cpu, backward_cpu};
+  const GpuPath path = gpu_path(problem, slices);
+  if (path == GpuPath::blocks && slices[0].tensor.dtype() == Dtype::bf16) warn_once_of_slow_bf16(problem);
+  return kOfPath[static_cast<size_t>(path)];
+}
+
 }  // namespace
+
+GpuPath gpu_path(const Problem& problem, const std::vector<ColumnSlice>& slices) {
+  if (slices[0].tensor.dtype() != Dtype::bf16) return GpuPath::blocks;
+  if (flash_fits(problem, slices)) return GpuPath::flash;
+  return padding_fits(problem, slices[0].tensor.device()) ? GpuPath::padded : GpuPath::blocks;
+}
 
 WeightDropout draw_dropout(double p, int64_t heads) {
   if (p == 0) return {};
   return {take_stream(), static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p), static_cast<int64_t>(random_state().micro_batch) * heads};
 }
 
-Outputs forward(const Problem& problem, const Views& inputs) {
-  const Tensor& q = inputs.q.tensor;
-  const Outputs out{like(q, {problem.batches, problem.queries, problem.d()}),
-      like(q, {problem.batches, problem.heads, problem.queries}, sums_of(q.dtype()))};
+Outputs forward(const Problem& problem, const QueryKeyValue& inputs) {
+  const auto& [q, k, v] = inputs;
+  const Outputs out{like(q.tensor, {problem.batches, problem.queries, problem.d()}),
+      like(q.tensor, {problem.batches, problem.heads, problem.queries}, sums_of(q.tensor.dtype()))};
   if (no_pairs(problem)) {
     fill(out.y_bcd, 0);
     fill(out.lse_bnc, HUGE_VAL);
     return out;
   }
-  if (trace::enabled) trace::flops(flops_of(problem, 2));
-  (q.device() == Device::cpu ? forward_cpu : forward_gpu)(problem, inputs, out);
+  if (trace::enabled) trace::flops(count_flops(problem, 2));
+  choose(problem, {q, k, v, {out.y_bcd}}).forward(problem, inputs, out);
   return out;
 }
 
-void backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
+void backward(const Problem& problem, const Tensor& dy, const QueryKeyValue& inputs, const Outputs& out, const QueryKeyValue& gradients) {
+  const auto& [dq, dk, dv] = gradients;
   if (no_pairs(problem)) {
-    for (const Rows* rows : {&gradients.q, &gradients.k, &gradients.v}) fill(rows->tensor, 0);
+    for (const ColumnSlice* slice : {&dq, &dk, &dv}) fill(slice->tensor, 0);
     return;
   }
-  if (trace::enabled) trace::flops(flops_of(problem, 5));
-  (dy.device() == Device::cpu ? backward_cpu : backward_gpu)(problem, dy, inputs, out, gradients);
+  if (trace::enabled) trace::flops(count_flops(problem, 5));
+  choose(problem, {inputs.q, inputs.k, inputs.v, {out.y_bcd}, {dy}, dq, dk, dv}).backward(problem, dy, inputs, out, gradients);
 }
 
 }  // namespace attention_kernels
 
 using namespace attention_kernels;
 
-Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
+Tensor attention(
+    const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees, const AttentionOptions& options) {
   Checked checked = check("attention", q, k, v, sees, options);
   Problem& problem = checked.problem;
   problem.dropout = draw_dropout(options.dropout, problem.batches * problem.heads);
-  const Outputs out = forward(problem, checked.views());
+  const Outputs out = forward(problem, checked.slices());
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
-  // problem.lengths is a raw pointer: keeping the tensor, which the backward does not name, keeps its memory alive.
+  // problem.lengths is a raw pointer: the tensor is kept, although the backward does not name it, because this keeps its memory alive.
   return record("attention", checked.inputs, out.y_bcd, keep(tensors, out.y_bcd, out.lse_bnc, options.lengths_b, problem, checked.layout),
       [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& y, const Tensor& lse, const Tensor&, const Problem& kept,
           const Layout& layout) -> Grads {
         const Grads gradients = layout.gradients(tensors);
-        attention_kernels::backward(kept, dy, layout.views(tensors), {y, lse}, layout.views(gradients));
+        attention_kernels::backward(kept, dy, layout.slices(tensors), {y, lse}, layout.slices(gradients));
         return gradients;
       });
+}
+
+Tensor attention_weights(const ColumnSlice& q, const ColumnSlice& k, const Visibility& sees, const AttentionOptions& options) {
+  const Checked checked = check("attention_weights", q, k, k, sees, options);
+  const Problem& problem = checked.problem;
+  const QueryKeyValue slices = checked.slices();
+  const Tensor lengths_b = options.lengths_b ? to(options.lengths_b.detached(), Device::cpu) : Tensor();
+  const Tensor p_bncC = zeros({problem.batches, problem.heads, problem.queries, problem.keys}, Dtype::f64, Device::cpu);
+  // Head n of a slice, its first `count` positions.
+  const auto matrix = [&](const ColumnSlice& x, int64_t b, int64_t n, int64_t count) {
+    const Tensor x_bck = ricci::slice(x.tensor.detached(), 2, x.offset + n / x.group * problem.width, problem.width);
+    return to(convert(x_bck.rows(b, 1), Dtype::f64), Device::cpu).reshaped({x_bck.shape()[1], problem.width}).rows(0, count);
+  };
+  double* p = p_bncC.data<double>();
+  for (int64_t b = 0; b < problem.batches; ++b)
+    for (int64_t n = 0; n < problem.heads; ++n) {
+      const int64_t keys = lengths_b ? lengths_b.data<int64_t>()[b] : problem.keys;
+      const Tensor p_cC = naive_weights(matrix(slices.q, b, n, problem.queries), matrix(slices.k, b, n, keys), sees, problem.score_scale);
+      for (int64_t t = 0; t < problem.queries; ++t, p += problem.keys) std::copy_n(p_cC.data<double>() + t * keys, keys, p);
+    }
+  return p_bncC;
 }
 
 }  // namespace ricci

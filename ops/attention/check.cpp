@@ -1,4 +1,5 @@
-// Checks the arguments of the public ops and of masks (throws), and makes a Problem of them.
+// The errors of the public ops and of masks, and the Problem that checked arguments become. They are in one place, because attention,
+// decoding and inspection take the same arguments.
 #include <cmath>
 #include <string>
 
@@ -11,30 +12,30 @@
 namespace ricci {
 namespace {
 
-// The end of a window of tokens; 0 is none.
-int64_t end_of(int64_t window) {
+// The distance at which a window of tokens ends.
+int64_t end_of_window(int64_t window) {
   if (window < 0) fail("attention: window is {}, expected 0 (none) or more", {window});
   return window ? window : Visibility::kEndless;
 }
 
 }  // namespace
 
-Visibility Visibility::causal(int64_t window) { return {1, 0, end_of(window)}; }
+Visibility Visibility::causal(int64_t window) { return {1, 0, end_of_window(window)}; }
 
-Visibility Visibility::not_causal(int64_t window) { return {1, -kEndless, end_of(window)}; }
+Visibility Visibility::not_causal(int64_t window) { return {1, -kEndless, end_of_window(window)}; }
 
-Visibility Visibility::cells(int64_t scale, int64_t lo, int64_t hi, CellRule rule) {
-  if (scale < 1 || scale > kMaxTokens) fail("attention: cells of {} tokens, expected 1 .. {}", {scale, kMaxTokens});
+Visibility Visibility::cells(int64_t cell, int64_t lo, int64_t hi, CellRule rule) {
+  if (cell < 1 || cell > kMaxTokens) fail("attention: cells of {} tokens, expected 1 .. {}", {cell, kMaxTokens});
   if (lo < 0) fail("attention: a window of cells from {}, expected 0 or more tokens back", {lo});
-  if (hi <= lo) fail("attention: a window of cells from {} to {}, expected its end after its begin", {lo, hi});
-  return {scale, lo + scale - 1, rule == CellRule::inside ? hi : hi + scale - 1};
+  if (hi <= lo) fail("attention: a window of cells from {} to {}, expected its end after its start", {lo, hi});
+  return {cell, lo + cell - 1, rule == CellRule::inside ? hi : hi + cell - 1};
 }
 
-std::array<Rows, 3> thirds(const Arg& qkv_bcx) {
+std::array<ColumnSlice, 3> thirds(const Arg& qkv_bcx) {
   const Shape& shape = qkv_bcx.shape();
   if (shape.rank() != 3 || shape[2] % 3) fail("attention: {} is not q | k | v [b, c, 3 d]", {show(shape)});
   const int64_t d = shape[2] / 3;
-  return {Rows{qkv_bcx, 0, d}, Rows{qkv_bcx, d, d}, Rows{qkv_bcx, 2 * d, d}};
+  return {ColumnSlice{qkv_bcx, 0, d}, ColumnSlice{qkv_bcx, d, d}, ColumnSlice{qkv_bcx, 2 * d, d}};
 }
 
 namespace attention_kernels {
@@ -44,24 +45,24 @@ constexpr const char* kNames[3] = {"q", "k", "v"};
 
 std::string columns(int64_t offset, int64_t width) { return std::to_string(offset) + " .. " + std::to_string(offset + width - 1); }
 
-// The inputs of the op and the columns of the views in them.
-void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
+// Finds the distinct tensors (the inputs of the op) and the columns of q, k and v in them.
+void find_tensors(const char* op, const ColumnSlice* (&slices)[3], Checked& checked) {
   Layout& layout = checked.layout;
   for (int i = 0; i < 3; ++i) {
-    const Rows& rows = *views[i];
-    const int64_t x = rows.tensor.shape()[2], width = rows.width ? rows.width : x - rows.offset;
-    if (rows.offset < 0 || width < 1 || rows.offset > x - width)
-      fail("{}: {}{} does not have the columns {}", {op, kNames[i], show(rows.tensor.shape()), columns(rows.offset, width)});
+    const ColumnSlice& slice = *slices[i];
+    const int64_t x = slice.tensor.shape()[2], width = slice.width ? slice.width : x - slice.offset;
+    if (slice.offset < 0 || width < 1 || slice.offset > x - width)
+      fail("{}: {}{} does not have the columns {}", {op, kNames[i], show(slice.tensor.shape()), columns(slice.offset, width)});
     layout.width[i] = width;
     if (const int64_t wanted = layout.width[0] / (i == 0 ? 1 : layout.group); width != wanted && layout.group == 1)
       fail("{}: q has {} columns, {} has {}, expected the same", {op, wanted, kNames[i], width});
     else if (width != wanted)
       fail("{}: q has {} columns, {} has {}, expected {}: {} query heads share one of its heads",
           {op, layout.width[0], kNames[i], width, wanted, layout.group});
-    layout.offset[i] = rows.offset;
+    layout.offset[i] = slice.offset;
     size_t n = 0;
-    while (n < checked.inputs.size() && !checked.inputs[n].same_as(rows.tensor)) ++n;
-    if (n == checked.inputs.size()) checked.inputs.push_back(rows.tensor);
+    while (n < checked.inputs.size() && !checked.inputs[n].same_as(slice.tensor)) ++n;
+    if (n == checked.inputs.size()) checked.inputs.push_back(slice.tensor);
     layout.tensor[i] = static_cast<int>(n);
   }
   for (int a = 0; a < 3; ++a)
@@ -79,20 +80,21 @@ void check_options(const char* op, const Visibility& sees, const AttentionOption
   if (!(options.scale >= 0 && std::isfinite(options.scale)))
     fail("{}: scale is {}, expected more than 0, or 0 for 1 / sqrt(k)", {op, options.scale});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
-  if (sees.scale < 1 || sees.scale > Visibility::kMaxTokens)
-    fail("{}: keys of {} tokens, expected 1 .. {}", {op, sees.scale, Visibility::kMaxTokens});
+  if (sees.cell < 1 || sees.cell > Visibility::kMaxTokens)
+    fail("{}: keys of {} tokens, expected 1 .. {}", {op, sees.cell, Visibility::kMaxTokens});
 }
 
 }  // namespace
 
-Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
+Checked check(const char* op, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
+    const AttentionOptions& options) {
   check_options(op, sees, options);
   Dims dims;
   dims.bind(op, "q_bcx, k_bCy, v_bCz, lengths_b", {q.tensor, k.tensor, v.tensor, optional(i64(options.lengths_b))});
   Checked checked{};
   checked.layout.group = options.kv_heads ? options.heads / options.kv_heads : 1;
-  const Rows* views[3] = {&q, &k, &v};
-  find_tensors(op, views, checked);
+  const ColumnSlice* slices[3] = {&q, &k, &v};
+  find_tensors(op, slices, checked);
   const int64_t d = checked.layout.width[0];
   if (d % options.heads) fail("{}: {} columns are not a multiple of {} heads", {op, d, options.heads});
   check_lengths(op, options.lengths_b, dims['C']);
@@ -104,15 +106,15 @@ Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const
   return checked;
 }
 
-Views Layout::views(const std::vector<Tensor>& tensors) const {
-  const auto view = [&](int i) { return Rows{tensors[static_cast<size_t>(tensor[i])], offset[i], width[i], i == 0 ? 1 : group}; };
-  return {view(0), view(1), view(2)};
+QueryKeyValue Layout::slices(const std::vector<Tensor>& tensors) const {
+  const auto slice = [&](int i) { return ColumnSlice{tensors[static_cast<size_t>(tensor[i])], offset[i], width[i], i == 0 ? 1 : group}; };
+  return {slice(0), slice(1), slice(2)};
 }
 
 std::vector<Tensor> Layout::gradients(const std::vector<Tensor>& tensors) const {
   std::vector<Tensor> all;
   for (size_t n = 0; n < tensors.size(); ++n) {
-    int64_t covered = 0;  // columns; different views do not overlap
+    int64_t covered = 0;  // columns; slices that differ do not overlap
     for (int i = 0; i < 3; ++i) {
       bool first = tensor[i] == static_cast<int>(n);
       for (int before = 0; before < i; ++before) first = first && !same(before, i);

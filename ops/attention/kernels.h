@@ -1,84 +1,134 @@
-// The implementations of attention as the host calls them.
+// One attention as its implementations see it, and the implementations as the host calls them. Kernels get a Problem and pointers, because
+// tensors cannot be passed to a GPU.
 #pragma once
+#include <cstdint>
 #include <type_traits>
 #include <vector>
 
+#include "core/dtype.h"
+#include "core/philox.h"
 #include "core/tensor.h"
 #include "ops/attention/attention.h"
-#include "ops/attention/problem.h"
 
 namespace ricci::attention_kernels {
 
-// Queries, keys and values; or their gradients, where the gradients of views of the same columns share one buffer.
-struct Views {
-  Rows q, k, v;
+// Distances in 32 bits are limited to kFar. That means no limit, because distances within a block of gpu/ are shorter, and flash_fits keeps
+// every t and cell j below half of it.
+constexpr int kFar = 1 << 30;
+HD int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
+
+// Dropout of the weights p_tj: each stays with probability 1 - p and is then divided by it. Which ones stay is a function of the random
+// stream and of (head, t, j), because the backward must find the same ones.
+struct WeightDropout {
+  PhiloxSource random{};
+  uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
+  double keep_factor = 1;      // 1 / (1 - p)
+  int64_t first_head = 0;      // the number of head 0 in the whole batch, if this is a micro-batch
+  HD bool active() const { return dropped_below > 0; }
+  // The factor of weight number `index` of the whole batch (Problem::weight).
+  template <class A> HD A factor(int64_t index) const {
+    return random.philox().bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(keep_factor);
+  }
 };
 
-// lse_bnc is the logarithm of each query's sum of exp(score), in the type that sums are held in; infinite for a query that
-// sees no key.
+// A `head` below is one query head of one sequence: number b n + its number among the n heads.
+struct Problem {
+  int64_t batches, queries, keys, heads, width;  // b, c, C, n, k
+  Visibility sees;
+  double score_scale;  // z: scores are z q . k
+  WeightDropout dropout{};
+  const int64_t* lengths = nullptr;  // the number of keys of each sequence, on the device; all keys if null
+  int64_t group = 1;                 // neighbouring query heads that share a head of keys and values
+
+  HD int64_t d() const { return heads * width; }
+  // The problem with heads of keys and values instead: number h is shared by the query heads group h .. group h + group - 1.
+  HD Problem of_key_heads() const {
+    Problem keys = *this;
+    keys.heads = heads / group;
+    keys.group = 1;
+    return keys;
+  }
+  // The number of keys of a head's sequence, without the padding after them.
+  HD int64_t keys_of(int64_t head) const {
+    if (!lengths) return keys;
+    return between<int64_t>(0, lengths[head / heads], keys);
+  }
+  // The number of the weight of query t and key 0. The other keys follow.
+  HD int64_t weight(int64_t head, int64_t t) const { return ((dropout.first_head + head) * queries + t) * keys; }
+};
+
+// Pointers to the queries, keys, values or outputs of all heads, or to their gradients. A head has `width` neighbouring numbers at a
+// position.
+template <class T> struct HeadRows {
+  T* data;                // at sequence 0, position 0, head 0
+  int64_t row, sequence;  // the number of elements between positions, and between sequences
+  int64_t group = 1;      // neighbouring query heads that share a head here
+  bool operator==(const HeadRows&) const = default;
+
+  // Position 0 of the head that query head `head` reads.
+  HD T* of_head(const Problem& problem, int64_t head) const {
+    const int64_t n = head % problem.heads, shared = group == 1 ? n : n / group;
+    return data + head / problem.heads * sequence + shared * problem.width;
+  }
+};
+
+// ---- On the host
+
+// Queries, keys and values, or their gradients. The gradients of equal slices share one buffer.
+struct QueryKeyValue {
+  ColumnSlice q, k, v;
+};
+
+// lse_bnc is the logarithm of each query's sum of exp(score), in the accumulator's dtype. It is infinite for a query that sees no key.
 struct Outputs {
   Tensor y_bcd, lse_bnc;
 };
 
-template <class T> HeadRows<T> head_rows(const Rows& rows) {
-  const Shape& shape = rows.tensor.shape();
-  T* const data = rows.tensor.data<std::remove_const_t<T>>();
-  return {data ? data + rows.offset : data, shape[2], shape[1] * shape[2], rows.group};  // an empty tensor has no memory
+template <class T> HeadRows<T> head_rows(const ColumnSlice& slice) {
+  const Shape& shape = slice.tensor.shape();
+  T* const data = slice.tensor.data<std::remove_const_t<T>>();
+  return {data ? data + slice.offset : data, shape[2], shape[1] * shape[2], slice.group};  // an empty tensor has no memory
 }
 
-// The tensor, and the columns in it, of each of the views q, k and v (0, 1, 2): what remains of them on the tape.
+// The places of q, k and v (0, 1, 2). The tape keeps this and the tensors.
 struct Layout {
-  int tensor[3];  // numbers among the distinct tensors of the views, which are the inputs of the op
+  int tensor[3];  // an index into the inputs of the op: the distinct tensors
   int64_t offset[3], width[3], group;
   bool same(int a, int b) const { return tensor[a] == tensor[b] && offset[a] == offset[b] && width[a] == width[b]; }
-  Views views(const std::vector<Tensor>& tensors) const;
-  // Memory for the gradients of the tensors: zeros where no view has a column.
+  QueryKeyValue slices(const std::vector<Tensor>& tensors) const;
+  // Memory for the gradients of the tensors. It is zeroed only if some columns belong to no slice.
   std::vector<Tensor> gradients(const std::vector<Tensor>& tensors) const;
 };
 
 // The op's arguments after they have been checked.
 struct Checked {
   Problem problem;
-  std::vector<Arg> inputs;  // the tensors of the views, each once
+  std::vector<Arg> inputs;  // the distinct tensors
   Layout layout;
-  Views views() const { return layout.views({inputs.begin(), inputs.end()}); }
+  QueryKeyValue slices() const { return layout.slices({inputs.begin(), inputs.end()}); }
 };
-Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options);
+Checked check(const char* op, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
+    const AttentionOptions& options);
 
-WeightDropout draw_dropout(double p, int64_t heads);  // heads: of all sequences. Takes one random stream when p is not 0
+WeightDropout draw_dropout(double p, int64_t heads);  // heads: of all sequences. Takes one random stream if p is not 0
 
-// Any extent may be 0.
-Outputs forward(const Problem& problem, const Views& inputs);
-void backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
+// Any extent can be 0.
+Outputs forward(const Problem& problem, const QueryKeyValue& inputs);
+void backward(const Problem& problem, const Tensor& dy, const QueryKeyValue& inputs, const Outputs& out, const QueryKeyValue& gradients);
 
-// On the CPU, and on cuda and cuda_emulated; there is at least one query and one key. Every element of y and lse and of the
-// gradients' columns is written.
-void forward_cpu(const Problem& problem, const Views& inputs, const Outputs& out);
-void forward_gpu(const Problem& problem, const Views& inputs, const Outputs& out);
-void backward_cpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
-void backward_gpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
+// The implementations need at least one query and one key. They write every element of y and lse, and of the gradients' columns.
+using Forward = void(const Problem& problem, const QueryKeyValue& inputs, const Outputs& out);
+using Backward = void(
+    const Problem& problem, const Tensor& dy, const QueryKeyValue& inputs, const Outputs& out, const QueryKeyValue& gradients);
+Forward forward_cpu, blocks_forward, flash_forward, padded_forward;
+Backward backward_cpu, blocks_backward, flash_backward, padded_backward;
 
-// The implementation that a GPU takes. The views are all that the forward, or the backward, reads and writes. In bf16 only `blocks` goes
-// without tensor cores: where it must, one line on stderr reports it.
+// The implementation that a GPU takes. `slices` are all tensors that the forward, or the backward, reads and writes.
 enum class GpuPath : uint8_t {
-  flash,     // flash/: in one pass, for some widths of heads
-  padded,    // flash/ on copies of the views, whose heads have the next such width
-  products,  // wide/: matrix products and a softmax of whole rows, for wider heads
-  blocks     // gpu/: any width and dtype
+  flash,   // flash/: bf16 on tensor cores, for some widths of heads
+  padded,  // flash/ on copies with wider heads, and for slices that do not start at a multiple of 16 bytes
+  blocks   // gpu/: any width and dtype, without tensor cores. The first bf16 problem that needs it prints a line on stderr
 };
-GpuPath gpu_path(const Problem& problem, const std::vector<Rows>& views);
-
-// padded: also for views that do not begin at a multiple of 16 bytes. The further columns are zeros, which change no score and no output.
-bool padding_fits(const Problem& problem, Device device);
-void padded_forward(const Problem& problem, const Views& inputs, const Outputs& out);
-void padded_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
-
-// products: the scores of some sequences at a time are in memory, as f32, and their weights, as bf16.
-bool products_fit(const Problem& problem);
-void products_forward(const Problem& problem, const Views& inputs, const Outputs& out);
-void products_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
-
-void blocks_forward(const Problem& problem, const Views& inputs, const Outputs& out);
-void blocks_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
+GpuPath gpu_path(const Problem& problem, const std::vector<ColumnSlice>& slices);
 
 }  // namespace ricci::attention_kernels

@@ -1,3 +1,4 @@
+// The list of checks, and the numbers drawn for their inputs. They are the same on every device, because devices are compared.
 #include "ops/checks/checks.h"
 
 #include <algorithm>

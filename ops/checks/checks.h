@@ -1,5 +1,6 @@
-// The gradient checks of every op, in one list: the tests and ricci-check run them on every device. A new op adds its
-// line in one of the files beside this one; an op that is recorded somewhere and missing here fails the source scan.
+// The gradient checks of every op, in one list: the tests and ricci-check run them on every device. A new op adds its line in one of the
+// files here. If an op is recorded somewhere and missing here, the source scan of the tests fails, because an unchecked backward is the
+// easiest mistake to miss.
 #pragma once
 #include <type_traits>
 #include <vector>
@@ -22,7 +23,7 @@ inline CheckInput integers(Shape shape, int64_t below) { return {CheckInput::Kin
 
 using CheckInputs = const std::vector<Parameter>&;
 
-// The function that is checked: an op, or a lambda of the inputs that returns one tensor or several.
+// The checked function: an op, or a lambda of the inputs that returns one or more tensors.
 struct CheckedCall : CheckedFunction {
   template <class F>
   CheckedCall(F f)
@@ -43,8 +44,8 @@ struct CheckedCall : CheckedFunction {
 };
 
 struct OpCheck {
-  const char* op;    // the name given to record()
-  const char* what;  // what is special about this case
+  const char* op;       // the name given to record()
+  const char* variant;  // for example "odd sizes" or "no bias"
   std::vector<CheckInput> inputs;
   CheckedCall run;
   double h = 1e-5;  // how far elements are moved
@@ -57,7 +58,7 @@ const std::vector<OpCheck>& op_checks();
 
 std::vector<Parameter> draw_inputs(const OpCheck& check, Device device);
 
-// Names that are recorded but have no gradient on purpose; backward through them throws.
+// Names that are recorded without a gradient on purpose; backward through them throws.
 const std::vector<const char*>& ops_without_backward();
 
 // ---- The parts of the list, one in each file
@@ -66,9 +67,9 @@ void add_row_checks(std::vector<OpCheck>& all);      // softmax, cross-entropy, 
 void add_product_checks(std::vector<OpCheck>& all);  // contract, linear, feed-forward, classifier, embedding, recomputation
 void add_mixing_checks(std::vector<OpCheck>& all);   // attention, metric scores, shift-and-sum
 
-// i64 [n]; empty where there are no values.
+// i64 [n]; an empty tensor if `values` is empty.
 Tensor integers_on(const std::vector<int64_t>& values, Device device);
-// The drawn targets with every third taken away.
+// The drawn targets, every third replaced by "no target".
 Tensor with_gaps(const Tensor& targets_r);
 
 }  // namespace ricci

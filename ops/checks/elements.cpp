@@ -1,4 +1,6 @@
-#include "autograd/random.h"
+// The checks of ops on single elements and of changes of shape. An overlap of two slices is among them, because their gradients must add
+// up.
+#include "core/philox.h"
 #include "ops/checks/checks.h"
 #include "ops/elements/activations.h"
 #include "ops/elements/arithmetic.h"
@@ -8,8 +10,8 @@
 namespace ricci {
 
 static void add_shape_checks(std::vector<OpCheck>& all) {
-  const auto check = [&](const char* op, const char* what, const std::vector<CheckInput>& inputs, const CheckedCall& run) {
-    all.push_back({op, what, inputs, run});
+  const auto check = [&](const char* op, const char* variant, const std::vector<CheckInput>& inputs, const CheckedCall& run) {
+    all.push_back({op, variant, inputs, run});
   };
   check("reshape", "a view", {normal({2, 3, 5})}, [](CheckInputs x) { return reshape(gelu(x[0]), {5, 6}); });
   check("slice", "the middle of an inner index", {normal({3, 7, 2})}, [](CheckInputs x) { return slice(x[0], 1, 2, 3); });

@@ -1,3 +1,5 @@
+// The checks of ops on rows, of means over positions, and of coarser scales. Some rows are wider than a thread block, because such rows
+// take another path.
 #include "ops/checks/checks.h"
 #include "ops/pooling/window_mean.h"
 #include "ops/rows/cross_entropy.h"
@@ -37,8 +39,8 @@ void add_rms_norm_checks(std::vector<OpCheck>& all) {
 }
 
 void add_pooling_checks(std::vector<OpCheck>& all) {
-  const auto window = [&](const char* what, Shape x, MeanWindow around, std::vector<int64_t> lengths = {}) {
-    all.push_back({"window_mean_difference", what, {normal(x)},
+  const auto window = [&](const char* variant, Shape x, MeanWindow around, std::vector<int64_t> lengths = {}) {
+    all.push_back({"window_mean_difference", variant, {normal(x)},
         [=](const Arg& x_bcd) { return window_mean_difference(x_bcd, around, integers_on(lengths, x_bcd.device())); }});
   };
   window("causal, odd sizes", {2, 7, 5}, {3, true});
@@ -48,8 +50,8 @@ void add_pooling_checks(std::vector<OpCheck>& all) {
   window("two positions", {3, 2, 2}, {5, true});
   window("padding, both sides", {4, 6, 3}, {3, false}, {6, 3, 0, 1});
   window("padding, causal", {3, 6, 3}, {4, true}, {6, 2, 0});
-  const auto mean = [&](const char* what, Shape x, std::vector<int64_t> lengths) {
-    all.push_back({"mean_over_positions", what, {normal(x)},
+  const auto mean = [&](const char* variant, Shape x, std::vector<int64_t> lengths) {
+    all.push_back({"mean_over_positions", variant, {normal(x)},
         [=](const Arg& x_bcd) { return mean_over_positions(x_bcd, integers_on(lengths, x_bcd.device())); }});
   };
   mean("whole sequences", {2, 7, 5}, {});
@@ -57,23 +59,23 @@ void add_pooling_checks(std::vector<OpCheck>& all) {
 }
 
 void add_cell_checks(std::vector<OpCheck>& all) {
-  const auto cells = [&](const char* what, Shape x, int64_t size) {
-    all.push_back({"cell_mean", what, {normal(x)}, [=](const Arg& x_bcd) { return cell_mean(x_bcd, size); }});
-    all.push_back({"cell_max", what, {normal(x)}, [=](const Arg& x_bcd) { return cell_max(x_bcd, size); }});
+  const auto cells = [&](const char* variant, Shape x, int64_t size) {
+    all.push_back({"cell_mean", variant, {normal(x)}, [=](const Arg& x_bcd) { return cell_mean(x_bcd, size); }});
+    all.push_back({"cell_max", variant, {normal(x)}, [=](const Arg& x_bcd) { return cell_max(x_bcd, size); }});
   };
   cells("positions after the last cell", {2, 7, 5}, 3);
   cells("whole cells", {3, 8, 2}, 2);
   cells("cells of one position", {1, 3, 4}, 1);
-  const auto windows = [&](const char* what, Shape x, int64_t size, int64_t kernel, int64_t history) {
-    all.push_back({"cell_windows", what, {normal(x)}, [=](const Arg& x_bcd) { return cell_windows(x_bcd, size, kernel, history); }});
+  const auto windows = [&](const char* variant, Shape x, int64_t size, int64_t kernel, int64_t history) {
+    all.push_back({"cell_windows", variant, {normal(x)}, [=](const Arg& x_bcd) { return cell_windows(x_bcd, size, kernel, history); }});
   };
   windows("the kernel is a cell", {2, 7, 3}, 3, 3, 0);
   windows("the kernel is three cells", {2, 9, 3}, 2, 6, 0);
-  windows("the kernel is no multiple of a cell", {1, 8, 2}, 3, 5, 0);
+  windows("the kernel is not a multiple of a cell", {1, 8, 2}, 3, 5, 0);
   windows("history", {2, 9, 2}, 2, 6, 4);
   windows("some of the history", {1, 10, 2}, 3, 9, 2);
-  const auto join = [&](const char* what, Shape a, Shape z, int64_t shift) {
-    all.push_back({"join_upsampled", what, {normal(a), normal(z), normal({a[2]})},
+  const auto join = [&](const char* variant, Shape a, Shape z, int64_t shift) {
+    all.push_back({"join_upsampled", variant, {normal(a), normal(z), normal({a[2]})},
         [=](CheckInputs x) { return join_upsampled(x[0], x[1], x[2], shift); }});
   };
   join("tight, rows after the last cell", {2, 11, 3}, {2, 2, 12}, 3);
@@ -88,8 +90,8 @@ void add_loss_checks(std::vector<OpCheck>& all) {
   all.push_back({"cross_entropy", "sequences", {normal({2, 3, 5}), integers({2, 3}, 5)}, loss});
   all.push_back({"cross_entropy", "rows without a target", {normal({5, 7}), integers({5}, 7)},
       [](CheckInputs x) { return cross_entropy(x[0], with_gaps(x[1].value)); }});
-  const auto bag = [&](const char* what, Shape logits, int64_t context, int64_t size, std::vector<int64_t> lengths) {
-    all.push_back({"bag_cross_entropy", what, {normal(logits), integers({logits[0], context}, logits[2])},
+  const auto bag = [&](const char* variant, Shape logits, int64_t context, int64_t size, std::vector<int64_t> lengths) {
+    all.push_back({"bag_cross_entropy", variant, {normal(logits), integers({logits[0], context}, logits[2])},
         [=](CheckInputs x) { return bag_cross_entropy(x[0], x[1], size, integers_on(lengths, x[0].value.device())); }});
   };
   bag("tokens that repeat, positions after the last cell", {2, 4, 5}, 14, 3, {});

@@ -1,4 +1,4 @@
-// Functions of a tensor, element by element, of any shape.
+// The activation functions, element by element, for tensors of any shape. A run file chooses one by its name, model.activation.
 #pragma once
 #include <array>
 
@@ -15,16 +15,13 @@ Tensor relu2(const Arg& x);
 // 1 / (1 + exp(-x))
 Tensor sigmoid(const Arg& x);
 
-// x sigmoid(x), also called swish with beta 1 (Hendrycks and Gimpel 2016).
+// x sigmoid(x), also called swish with beta = 1 (Hendrycks and Gimpel 2016).
 Tensor silu(const Arg& x);
 
 // Gaussian error linear unit (Hendrycks and Gimpel 2016).
 Tensor gelu(const Arg& x);
-// Its approximation in GPT-2's released code, offered for its checkpoints.
+// gelu with tanh instead of erf, as in GPT-2's released code: its checkpoints were trained with it.
 Tensor gelu_tanh(const Arg& x);
-// Its value, and dx = dy gelu_tanh'(x), for ops that contain it and keep x. Neither is recorded.
-Tensor gelu_tanh_value(const Tensor& x);
-Tensor gelu_tanh_backward(const Tensor& dy, const Tensor& x);
 
 // The activation functions of a feed-forward layer, by name.
 enum class Activation : uint8_t { gelu, gelu_tanh, relu, silu, relu2 };

@@ -3,8 +3,8 @@
 
 namespace ricci {
 
-// Element by element, with NumPy's broadcasting: shapes are aligned at the innermost index, an extent of 1 or a missing
-// index repeats. Errors: shapes that do not broadcast, arguments that differ in dtype or device.
+// Element by element, with NumPy's broadcasting: shapes are aligned at the innermost index, and an extent of 1 or a missing index repeats.
+// Errors: shapes that do not broadcast, arguments that differ in dtype or device.
 Tensor add(const Arg& a, const Arg& b);
 Tensor subtract(const Arg& a, const Arg& b);
 Tensor multiply(const Arg& a, const Arg& b);

@@ -4,13 +4,24 @@
 
 namespace ricci {
 
-// The shape that a and b have together: aligned at the innermost index, an extent of 1 repeats (as in NumPy).
-// Error: extents that differ and are not 1; op names the message.
+// The common shape of a and b, as in NumPy: aligned at the innermost index, an extent of 1 or a missing index repeats.
+// Error: extents that differ and are not 1; the message begins with `op`.
 Shape broadcast_shape(const char* op, const Shape& a, const Shape& b);
 
-// Strides to read tensors of these shapes with when they are broadcast to `shape`.
-Strided<1> broadcast_strides(const Shape& x, const Shape& shape);
-Strided<2> broadcast_strides(const Shape& a, const Shape& b, const Shape& shape);
+// The distance of neighbours along index d of `shape` in a tensor x that is broadcast to it: 0 if it repeats there.
+inline int64_t broadcast_stride(const Shape& shape, int d, const Shape& x) {
+  const int index = d - shape.rank() + x.rank();
+  if (index < 0 || x[index] == 1) return 0;
+  int64_t stride = 1;
+  for (int inner = index + 1; inner < x.rank(); ++inner) stride *= x[inner];
+  return stride;
+}
+// All tensors of these shapes, walked together as if they had `shape`.
+template <class... Shapes> Strided<sizeof...(Shapes)> broadcast_strides(const Shape& shape, const Shapes&... xs) {
+  Strided<sizeof...(Shapes)> s;
+  for (int d = 0; d < shape.rank(); ++d) s.push(shape[d], {broadcast_stride(shape, d, xs)...});
+  return s;
+}
 
 // factor * x, repeated to fill `shape`. Not recorded on a tape.
 Tensor broadcast(const Tensor& x, const Shape& shape, double factor = 1);

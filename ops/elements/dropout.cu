@@ -1,11 +1,11 @@
-// dropout:   y_i = x_i m_i,   m_i = 1/(1-p) where word i of the random stream is at least 2^32 p, and 0 elsewhere
-//           dx_i = dy_i m_i,  with m made again instead of kept
-// A random block has four words, so four neighbours are one unit of work.
+// y_i  = x_i m_i,    m_i = 1/(1-p) if word i of the random stream is at least 2^32 p, otherwise 0
+// dx_i = dy_i m_i
+// The backward computes m a second time, because keeping it would take another tensor of the size of x. A random block has four words, so
+// four neighbours are one unit of work.
 //   bytes   8 N for N numbers in f32, 4 N in bf16, each way; about 25 N integer operations for the random words
 //   floor   65,536 rows of 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms each way
 #include "ops/elements/dropout.h"
 
-#include "autograd/random.h"
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -22,68 +22,54 @@ struct Mask {
   double scale;
 };
 
-// Four elements, aligned so that they are read and written together, or 16 bytes at a time where they are larger.
-template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) Four { T v[4]; };
-
-// The generator, and where its stream is found: a kernel of a recorded CUDA graph reads it from memory when it runs, so that
-// each launch draws numbers of its own. The CPU reads it before its loop, which could not be vectorised otherwise.
+// The generator, and the memory that holds its stream: a kernel of a recorded CUDA graph reads the stream when it runs, because otherwise
+// each launch would draw the same numbers. The CPU reads it before the loop, because the loop would not be vectorised otherwise.
 struct Drawn : Philox {
   PhiloxSource source;
   Drawn(const PhiloxSource& source, Device device) : Philox(device == Device::cpu ? source.philox() : Philox{}), source(source) {}
 };
-template <class Apply> HD Apply with_source(Apply apply) {
-  static_cast<Philox&>(apply.random) = apply.random.source.philox();
-  return apply;
-}
 
-template <class T> struct ApplyFour {
+// kCount neighbours: 4 that are aligned, and so are read and written together, or 1.
+template <class T, int kCount> struct Apply {
   using A = Accumulator<T>;
-  const Four<T>* x;
-  Four<T>* y;
-  Drawn random;
-  uint64_t first_block;
-  uint32_t least;
-  A scale;
-  HD ApplyFour on_gpu() const { return with_source(*this); }
-  HD void operator()(int64_t i) const {
-    const Philox::Block words = random.block(first_block + static_cast<uint64_t>(i));
-    Four<T> four = x[i];
-    for (int k = 0; k < 4; ++k) four.v[k] = T(A(four.v[k]) * (words.v[k] >= least ? scale : A(0)));
-    y[i] = four;
-  }
-};
-
-// The elements first .. first + n that are not part of a whole, aligned four.
-template <class T> struct ApplyOne {
-  using A = Accumulator<T>;
+  struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Neighbours {
+    T v[kCount];
+  };
   const T* x;
   T* y;
-  int64_t first;
   Drawn random;
-  uint64_t first_word;
+  uint64_t first;  // the word of x[0], a multiple of kCount
   uint32_t least;
   A scale;
-  HD ApplyOne on_gpu() const { return with_source(*this); }
-  HD void operator()(int64_t j) const {
-    const int64_t i = first + j;
-    y[i] = T(A(x[i]) * (random.bits(first_word + static_cast<uint64_t>(i)) >= least ? scale : A(0)));
+
+  HD Apply on_gpu() const {
+    Apply apply = *this;
+    static_cast<Philox&>(apply.random) = random.source.philox();
+    return apply;
+  }
+  HD void operator()(int64_t i) const {
+    const uint64_t number = first / kCount + static_cast<uint64_t>(i);  // a block, or a word
+    const Philox::Block words = kCount == 4 ? random.block(number) : Philox::Block{{random.bits(number)}};
+    Neighbours all = reinterpret_cast<const Neighbours*>(x)[i];
+    for (int k = 0; k < kCount; ++k) all.v[k] = T(A(all.v[k]) * (words.v[k] >= least ? scale : A(0)));
+    reinterpret_cast<Neighbours*>(y)[i] = all;
   }
 };
+template <class T> using ApplyFour = Apply<T, 4>;
+template <class T> using ApplyOne = Apply<T, 1>;
 
 HOST Tensor apply(const char* name, const Tensor& x, const Mask& mask) {
   Tensor y = like(x);
   with_dtype(x, [&]<class T>(T) {
-    using A = Accumulator<T>;
     const T* source = x.data<T>();
     T* target = y.data<T>();
-    const bool aligned = reinterpret_cast<uintptr_t>(source) % alignof(Four<T>) == 0 && mask.first % 4 == 0;
     const Drawn random(mask.random, x.device());
-    const int64_t n = x.size(), fours = aligned ? n / 4 : 0;
-    for_each_element(name, x.device(), fours,
-        ApplyFour<T>{reinterpret_cast<const Four<T>*>(source), reinterpret_cast<Four<T>*>(target), random, mask.first / 4, mask.least,
-            A(mask.scale)});
-    for_each_element(
-        name, x.device(), n - fours * 4, ApplyOne<T>{source, target, fours * 4, random, mask.first, mask.least, A(mask.scale)});
+    const Accumulator<T> scale(mask.scale);
+    const bool aligned = reinterpret_cast<uintptr_t>(source) % alignof(typename ApplyFour<T>::Neighbours) == 0 && mask.first % 4 == 0;
+    const int64_t n = x.size(), fours = aligned ? n / 4 : 0, rest = fours * 4;
+    for_each_element(name, x.device(), fours, ApplyFour<T>{source, target, random, mask.first, mask.least, scale});
+    for_each_element(name, x.device(), n - rest,
+        ApplyOne<T>{source + rest, target + rest, random, mask.first + static_cast<uint64_t>(rest), mask.least, scale});
   });
   return y;
 }

@@ -1,8 +1,8 @@
-// Ops of one tensor, element by element: what gelu.cu, relu.cu and sigmoid.cu share. Such an op is a formula F (formulas.h):
-//   F::value and F::gradient   its backward reads its value
-//   F::both                    when recording, the forward also stores the slope, in the place of x. The bytes are the same, and the
-//                              backward is one multiplication, dx = dy slope
-// CUDA_UNARY(F) builds the kernels.
+// Ops of one tensor, element by element, such as relu.cu. Each is a formula F (formulas.h) of one of two kinds:
+//   F::value and F::gradient   the slope follows from the value y, as for relu and sigmoid: y is kept for the backward
+//   F::both                    it does not, as for gelu. If a tape records, the forward stores the slope and x need not be kept: the
+//                              memory is the same, and the backward is one multiplication, dx = dy slope
+// CUDA_UNARY(F) or CUDA_UNARY_WITH_SLOPE(F) builds the kernels.
 #pragma once
 #include "autograd/record.h"
 #include "core/dims.h"
@@ -14,6 +14,7 @@ namespace ricci::unary {
 using formulas::HasFast;
 using formulas::HasSlope;
 
+// y = F(x)
 template <class F, class T> struct Value {
   const T* x;
   T* y;
@@ -24,6 +25,8 @@ template <class F, class T> struct Value {
   }
   template <class V> HD auto arrays(V visit) { return visit(x, y); }
 };
+
+// y = F(x) and slope = F'(x)
 template <class F, class T> struct Both {
   const T* x;
   T *y, *slope;
@@ -35,7 +38,8 @@ template <class F, class T> struct Both {
   }
   template <class V> HD auto arrays(V visit) { return visit(x, y, slope); }
 };
-// `kept` is the slope, or the value.
+
+// dx = dy F'(x), from the slope or the value that was kept.
 template <class F, class T> struct Backward {
   const T *dy, *kept;
   T* dx;
@@ -48,15 +52,15 @@ template <class F, class T> struct Backward {
 };
 
 struct Outputs {
-  Tensor y, kept;  // kept is empty when it is a slope and no gradient is wanted
+  Tensor y, kept;  // kept: the slope, empty if no gradient is wanted; or y
 };
 
-// Messages about memory name the op's file and not this one: `asker` is its call.
-template <class F> Outputs forward(const char* name, const Tensor& x, CallSite asker = {}) {
-  asker.function = "forward";
+// An error about memory names the line of the op that calls these functions, because `caller` is set there.
+template <class F> Outputs forward(const char* name, const Tensor& x, CallSite caller = {}) {
+  caller.function = "forward";
   const Tape* const tape = Tape::recording();
   const bool stores_slope = HasSlope<F> && tape && tape->has(x);
-  const Tensor y = like(x, asker), slope = stores_slope ? like(x, asker) : Tensor();
+  const Tensor y = like(x, caller), slope = stores_slope ? like(x, caller) : Tensor();
   with_dtype(x, [&]<class T>(T) {
     if constexpr (HasSlope<F>)
       if (stores_slope) return for_each_element(name, x.device(), x.size(), Both<F, T>{x.data<T>(), y.data<T>(), slope.data<T>()});
@@ -65,9 +69,9 @@ template <class F> Outputs forward(const char* name, const Tensor& x, CallSite a
   return {y, HasSlope<F> ? slope : y};
 }
 
-template <class F> Tensor backward(const char* name, const Tensor& dy, const Tensor& kept, CallSite asker = {}) {
-  asker.function = "backward";
-  const Tensor dx = like(dy, asker);
+template <class F> Tensor backward(const char* name, const Tensor& dy, const Tensor& kept, CallSite caller = {}) {
+  caller.function = "backward";
+  const Tensor dx = like(dy, caller);
   with_dtype(dy, [&]<class T>(T) {
     for_each_element(name, dy.device(), dy.size(), Backward<F, T>{dy.data<T>(), kept.data<T>(), dx.data<T>()});
   });
@@ -83,7 +87,6 @@ template <class F> Tensor backward(const char* name, const Tensor& dy, const Ten
   CUDA_UNARY_OF(F, float);  \
   CUDA_UNARY_OF(F, double); \
   CUDA_UNARY_OF(F, bf16)
-// The same for an op with a slope.
 #define CUDA_UNARY_WITH_SLOPE(F)        \
   CUDA_UNARY(F);                        \
   CUDA_ELEMENT(unary::Both<F, float>);  \

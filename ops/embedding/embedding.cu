@@ -1,6 +1,7 @@
 // y_bcd = scale table_vd[ids_bc] + positions_Cd[first + c]
 // dtable_vd = scale sum over (b, c) with ids_bc = v of dy_bcd,   dpositions_Cd[first + c] = sum_b dy_bcd
-// The rows of dy are sorted by their id first, so that each row of dtable is one sum in a fixed order.
+// Many rows of dy can have one id. They are sorted by id first, and each row of dtable is then one sum in a fixed order: with atomic
+// additions the bits would depend on which came first.
 //   bytes   forward 4 N d for N rows of d in bf16 (8 in f32), positions come from the cache; backward 2 N d and the rows of
 //           dtable that occur, written once (all twice in f32)
 //   floor   N = 65,536, d = 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms forward, half of it backward
@@ -15,7 +16,7 @@
 #include "cuda/device/device.h"
 #include "cuda/device/graph.h"
 #include "cuda/verbs/arithmetic.h"
-#include "cuda/verbs/elements.h"
+#include "cuda/verbs/pieces.h"
 #include "cuda/verbs/rows.h"
 #include "ops/embedding/row_buckets.h"
 #include "ops/rows/sum_rows.h"
@@ -27,11 +28,11 @@ template <class T> struct Forward {
   using A = Accumulator<T>;
   static constexpr int kNeighbours = elements_of_piece<T>();
   const int64_t* ids_r;
-  const T *table_vd, *positions_cd;  // positions_cd is null: none
+  const T *table_vd, *positions_cd;  // positions_cd is null without positions
   T* y_rd;
   int64_t vocabulary, context;
   A scale;
-  unsigned long long* bad;  // see bad_id_of; null on the CPU, where the ids were checked before
+  unsigned long long* bad;  // see bad_id_of; null on the CPU, because there the ids were checked before
 
   template <class Row> __device__ void operator()(int64_t r, Row row) const {
     const int64_t id = ids_r[r];

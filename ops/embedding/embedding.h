@@ -4,7 +4,7 @@
 namespace ricci {
 
 // y_bcd = scale * table_vd[ids_bc] + positions_Cd[first_position + c]; an empty positions_Cd adds nothing. ids_bc is i64,
-// positions_Cd may have more rows than c. Gradients reach the table and the positions; both are dense.
+// positions_Cd can have more rows than c. Gradients reach the table and the positions; both are dense.
 // Errors: an id outside 0 .. v-1, with its place; positions that the table does not have; inputs that differ
 // in dtype or device.
 // On cuda the op does not wait for the kernel that finds the bad id: its row of y is NaN, and check_embedding_ids throws.
@@ -12,7 +12,7 @@ Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positions_Cd
 
 // The fixed positions of the transformer (Vaswani et al. 2017, section 3.5), [context width], computed in f64:
 //   pe[t, 2i] = sin(t w_i),  pe[t, 2i+1] = cos(t w_i),  w_i = 10000^(-2i/width)
-// A constant. Of an odd width the last column is a sine.
+// A constant. If the width is odd, the last column is a sine.
 Tensor sinusoidal_positions(int64_t context, int64_t width, Dtype dtype, Device device);
 
 // Throws for an id outside the vocabulary that embedding has met on this device since the last call. Waits for the device,

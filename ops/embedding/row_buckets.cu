@@ -1,8 +1,8 @@
-// Sorting rows by their id. On the CPU: count, add up, place. On the GPU: a stable radix sort of words (id << 32 | row),
-// lowest byte first. For each byte a block counts the digits of its tile of words, one block adds the counts up over tiles
-// and digits, and each block places its words after all smaller digits and all equal ones before them.
+// Sorts rows by their id. On the CPU: count, add up, place. On the GPU: a stable radix sort of words (id << 32 | row), lowest byte first,
+// because atomic counters would place equal ids in another order each time. For each byte a block counts the digits of its tile of words,
+// one block adds the counts over tiles and digits, and each block places its words after all smaller digits and all equal ones before them.
 //   bytes   24 N per byte of the largest id for N rows: words are read twice and written once
-//   floor   N = 65,536 with two bytes on an H200: 3 MB, which is nothing beside its launches
+//   floor   N = 65,536 with two bytes on an H200: 3 MB, far below the time of its launches
 #include "ops/embedding/row_buckets.h"
 
 #include <utility>

@@ -1,23 +1,24 @@
-// Metric tensors of attention. A metric is a symmetric k x k matrix M_n for every head n, stored as a packed
-// triangle m_nl, l = 0 .. k (k + 1) / 2 - 1: its own upper triangle, or the lower triangle of a factor L with
-// M = L L^T, which makes it positive semi-definite. p_bcd are projections, of every head k neighbouring columns.
-//   times_metric.cpp   p M, by which attention with a metric becomes attention: q = p M, keys p
+// Metric tensors of attention: scores p M p^T instead of q k^T. A metric M_n is a symmetric k x k matrix for each head n. Only a packed
+// triangle m_nl with l = 0 .. k (k + 1) / 2 - 1 is stored and trained, because otherwise M would not stay symmetric. It is the upper
+// triangle of M, or the lower triangle of a factor L with M = L L^T: then M is also positive semi-definite. p_bcd are projections, with k
+// neighbouring columns for each head.
+//   times_metric.cpp   p M, which turns attention with a metric into attention: q = p M, keys p
 //   scores.cu          the scores p M p^T themselves, summed over the packed entries
 //   unpack.cu          between packed and whole matrices
 #pragma once
 #include "autograd/arg.h"
-#include "core/host_device.h"
+#include "core/dtype.h"
 
 namespace ricci {
 
-// ---- Packed triangles: the place of an entry of a triangle of a k x k matrix that is stored row by row without the other triangle
+// ---- Packed triangles: a triangle of a k x k matrix, stored row by row without the other triangle
 enum class Triangle : uint8_t {
   upper,  // a symmetric matrix M: M_ij = M_ji for i <= j
   lower,  // a factor L of M = L L^T: L_ij for i >= j
 };
 
 HD int64_t packed_size(int64_t k) { return k * (k + 1) / 2; }
-// The k whose triangle has this number of entries; -1 if there is none.
+// The k with this number of entries in a triangle, or -1.
 inline int64_t packed_width(int64_t entries) {
   int64_t k = 0;
   while (packed_size(k) < entries) ++k;
@@ -31,16 +32,39 @@ HD int64_t packed_at(Triangle triangle, int64_t i, int64_t j, int64_t k) {
 }
 
 // ---- Ops
-// q_bcd with q = p M_n in the columns of head n.
-// Errors: a number of entries that is no triangle's; columns of p that are not the heads' columns; another dtype or device.
+// q_bcd = p M_n in the columns of head n.
+// Errors: a number of entries that is not triangular; columns of p that are not the heads' columns; another dtype or device.
 Tensor times_metric(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 
-// r_bncC = sum over k, k' of M_kk' p_ck p_Ck', for every pair of positions c and C, in the packed form of MetaFormer's kernel with
-// its factors corrected: what the above is tested against, and what tables of scores are made of. Errors: as for
-// times_metric.
+// r_bncC = sum over k, k' of M_kk' p_ck p_Ck', for every pair of positions c and C, in the packed form of MetaFormer's kernel with its
+// factors corrected. The tests compare times_metric with it. Errors: as for times_metric.
 Tensor metric_scores(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 
-// The whole matrices M_nkK [n k k] of a metric. Not recorded. Error: a number of entries that is no triangle's.
+// The whole matrices M_nkK [n k k] of a metric. Not recorded. Error: a number of entries that is not triangular.
 Tensor whole_metric(const Tensor& m_nl, Triangle triangle);
 
+// ---- Shared by the ops, on the host. Everything is computed in the accumulator's dtype: f32 for bf16.
+namespace metric_kernels {
+
+struct Extents {
+  int64_t batches, positions, heads, width;
+  int64_t d() const { return heads * width; }
+};
+Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl);
+
+// Whole matrices of a packed triangle: M if it is the upper one, otherwise L with zeros above its diagonal.
+Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
+// M, also of a factor.
+Tensor metric_of(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
+// The packed upper triangle of M, also of a factor.
+Tensor upper_triangle(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
+// The gradient of the packed entries, given G_nkK = dL/dM as if all its entries were independent:
+//   dm_kk = G_kk,  dm_kk' = G_kk' + G_k'k for k < k';  for a factor dL = (G + G^T) L, its lower triangle
+Tensor packed_gradient(const Tensor& g_nkk, const Tensor& m_nl, Triangle triangle, Dtype dtype);
+// p_bcd M, M whole and of the dtype of p.
+Tensor times_whole(const Tensor& p_bcd, const Tensor& m_nkk);
+// G_nkK = sum over positions of a_bcnk b_bcnK, both of one dtype, in the accumulator's dtype.
+Tensor summed_outer_products(const Tensor& a_bcd, const Tensor& b_bcd, int64_t heads);
+
+}  // namespace metric_kernels
 }  // namespace ricci

@@ -1,10 +1,9 @@
-// q = p M for every head. With G = p^T dq, summed over positions:
-//   dp = dq M,   dm_kk = G_kk,   dm_kk' = G_kk' + G_k'k  (k < k'),   and of a factor L with M = L L^T:  dL = (G + G^T) L
-// Attention with scores p M p^T and p as its keys is then plain attention: its backward gives dq and dp by the keys.
+// q = p M for every head. Attention with the scores p M p^T is then plain attention with the queries q and the keys p. So it needs no
+// kernel, because attention's backward gives dq and the keys' part of dp. With G = p^T dq, summed over positions:
+//   dp = dq M,   dm_kk = G_kk,   dm_kk' = G_kk' + G_k'k  (k < k'),   and for a factor L with M = L L^T:  dL = (G + G^T) L
 #include "autograd/record.h"
 #include "cuda/gemm/gemm.h"
 #include "ops/metric/metric.h"
-#include "ops/metric/unpack.h"
 
 namespace ricci {
 namespace metric_kernels {

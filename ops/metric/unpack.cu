@@ -1,10 +1,7 @@
-// Between packed triangles m_nl and whole matrices M_nkK:
+// Between packed triangles m_nl and whole matrices M_nkK, because products need whole matrices and the optimizer packed ones:
 //   unpack   M_kk' = M_k'k = m_l,  or L_kk' = l_l below the diagonal and 0 above
 //   pack     dm_l = G_kk on the diagonal, G_kk' + G_k'k elsewhere;  dl_l = dL_kk'
 //   bytes    2 s n k^2, and half of it packed, for n matrices of s bytes a number
-//   floor    12 heads of k = 64 in f32 on an H200: 0.3 MB at 4.8 TB/s, below the time of a launch
-#include "ops/metric/unpack.h"
-
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/gemm/gemm.h"
@@ -49,10 +46,10 @@ template <class T> struct Pack {
   }
 };
 
-// The width of a metric. Error: a number of entries that is no triangle's.
+// The width of a metric. Error: a number of entries that is not triangular.
 HOST int64_t checked_width(const char* op, const Tensor& m_nl) {
   const int64_t entries = m_nl.shape()[1], width = packed_width(entries);
-  if (width < 0) fail("{}: m_nl{} has {} entries of a head, which is no triangle", {op, show(m_nl.shape()), entries});
+  if (width < 0) fail("{}: {} entries per head of m_nl{} is not a triangular number", {op, entries, show(m_nl.shape())});
   return width;
 }
 
@@ -74,14 +71,15 @@ HOST Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype d
   return whole_nkk;
 }
 
-// c_n = a_n b_n for matrices [n k k]; one of a and b may be read transposed.
+// c_n = a_n b_n for matrices [n k k]; a and b can be read transposed.
 HOST Tensor product_of_matrices(const Tensor& a_nkk, bool transpose_a, const Tensor& b_nkk, bool transpose_b) {
   const int64_t k = a_nkk.shape()[1];
   const Tensor c_nkk = like(a_nkk);
   const auto strides = [k](bool transposed) { return MatrixAt{transposed ? 1 : k, transposed ? k : 1, k * k}; };
   // clang-format off
   gemm({.device = a_nkk.device(), .dtype = a_nkk.dtype(), .batch = a_nkk.shape()[0], .m = k, .n = k, .k = k,
-        .a = a_nkk.raw(), .b = b_nkk.raw(), .a_at = strides(transpose_a), .b_at = strides(transpose_b), .c = c_nkk.raw(), .c_at = strides(false)});
+        .a = a_nkk.raw(), .b = b_nkk.raw(), .a_at = strides(transpose_a), .b_at = strides(transpose_b),
+        .c = c_nkk.raw(), .c_at = strides(false)});
   // clang-format on
   return c_nkk;
 }
@@ -92,7 +90,7 @@ HOST Tensor metric_of(const Tensor& m_nl, Triangle triangle, int64_t width, Dtyp
   return convert(product_of_matrices(l_nkk, false, l_nkk, true), dtype);
 }
 
-// Entries are added up before they are rounded, so that whole matrices are f32 or f64.
+// Whole matrices are f32 or f64, because entries are added up before they are rounded.
 HOST Tensor pack(const Tensor& whole_nkk, Triangle triangle, bool add_mirrored) {
   const int64_t width = whole_nkk.shape()[1];
   const Tensor m_nl = like(whole_nkk, {whole_nkk.shape()[0], packed_size(width)});

@@ -1,45 +1,44 @@
-// The update kernels of optimizers: all tensors in few launches, one pass over memory. What an optimizer adds is its rule for
-// one element, from the tensor, the step's rates and its own options:
+// The update kernels of optimizers. An optimizer adds its rule for one element, a struct that is made of its options, the rates of the step
+// and the tensor:
 //   template <class T> struct Rule {
-//     Rule(const Options& options, const double* rates, const OptimizerItem<T>& t);
-//     template <class At, class Number> HD Number operator()(At at, Number x, Number g) const;
-//   };                                                the new x, for the gradient g; brings the moments up to date (cuda/verbs/lanes.h)
+//     const Options& options;
+//     const Rates& rates;
+//     const OptimizerItem<T>& t;
+//     HD auto operator()(auto piece, auto x, auto g) const;      the new x for the gradient g; piece.load(t.m) and piece.store(t.m, m)
+//   };                                                           read and write a moment
+// On a GPU x and g are some neighbours at once, because memory is fast in pieces of 16 bytes (cuda/verbs/pieces.h).
 #pragma once
+#include "core/view.h"
 #include "cuda/math.h"
 #include "cuda/verbs/chunks.h"
-#include "ops/optimizers/optimizer_tensor.h"
+#include "cuda/verbs/pieces.h"
+#include "ops/optimizers/optimizers.h"
 
 namespace ricci {
 
-// An OptimizerTensor as kernels take it; null where there is none.
+// An OptimizerTensor as kernels take it. A tensor that does not exist is null.
 template <class T> struct OptimizerItem {
   using A = Accumulator<T>;
   T* value;
   A *master, *m, *v;
-  const T* grad;       // null beside a master,
-  const A* wide_grad;  // whose gradient is f32
+  const T* grad;       // null with a master:
+  const A* wide_grad;  // then the gradient is f32
   int64_t n;
   double weight_decay;
 };
-
-template <class T> OptimizerItem<T> item_of(const OptimizerTensor& t) {
-  using A = Accumulator<T>;
-  const auto state = [](const Tensor& s) { return s ? s.data<A>() : nullptr; };
-  return {t.value.data<T>(), state(t.master), state(t.m), state(t.v), t.master ? nullptr : t.grad.data<T>(),
-      t.master ? t.grad.data<A>() : nullptr, t.value.size(), t.weight_decay};
-}
 
 template <class T, class Rule, class Options> struct OptimizerUpdate {
   using A = Accumulator<T>;
   using Item = OptimizerItem<T>;
   static constexpr int64_t kBlockChunk = 4096, kLoopChunk = 32768;
   Options options;
-  const double *rates, *gradient_scale;
+  const Rates* rates;
+  const double* gradient_scale;
 
   template <class Row> HD void operator()(const Item& t, int64_t begin, Row row) const {
     if (!math::isfinite(*gradient_scale)) return;
     const A scale = static_cast<A>(*gradient_scale);
-    const Rule rule(options, rates, t);
+    const Rule rule{options, *rates, t};
     t.master ? update<true>(t, rule, scale, begin, row) : update<false>(t, rule, scale, begin, row);
   }
 
@@ -63,15 +62,18 @@ template <class T, class Rule, class Options> struct OptimizerUpdate {
 // Updates the tensors of element type T that have a gradient.
 template <class T, class Rule, class Options>
 void update_dtype(const char* op, const std::vector<OptimizerTensor>& tensors, const Options& options, const StepNumbers& now) {
+  using A = Accumulator<T>;
   std::vector<OptimizerItem<T>> items;
   for (const OptimizerTensor& t : tensors)
-    if (t.grad && t.value.dtype() == dtype_of<T>) items.push_back(item_of<T>(t));
+    if (t.grad && t.value.dtype() == dtype_of<T>)
+      items.push_back({t.value.data<T>(), pointer<A>(t.master), pointer<A>(t.m), pointer<A>(t.v), t.master ? nullptr : t.grad.data<T>(),
+          t.master ? t.grad.data<A>() : nullptr, t.value.size(), t.weight_decay});
   if (items.empty()) return;
-  const OptimizerUpdate<T, Rule, Options> update{options, now.rates.data<double>(), now.gradient_scale.data<double>()};
+  const OptimizerUpdate<T, Rule, Options> update{
+      options, reinterpret_cast<const Rates*>(now.rates.data<double>()), now.gradient_scale.data<double>()};
   for_each_chunk(op, tensors[0].value.device(), items, update);
 }
 
-// The same for every element type.
 template <template <class> class Rule, class Options>
 void update_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const Options& options, const StepNumbers& now) {
   update_dtype<float, Rule<float>>(op, tensors, options, now);

@@ -1,25 +1,34 @@
 #pragma once
 #include <vector>
 
-#include "ops/optimizers/optimizer_tensor.h"
+#include "ops/optimizers/optimizers.h"
 
 namespace ricci {
 
 struct Sgd {
-  double momentum = 0;
+  using Config = Sgd;
+  static constexpr const char *kName = "sgd", *kFirstMoment = "momentum";
+  double momentum = 0.9;
   bool nesterov = false;  // Nesterov's momentum, in the form of Sutskever et al. 2013
+  Moments moments() const { return {.m = momentum != 0}; }
 };
 
-// StepNumbers::rates of a step.
-inline Rates rates_of(const Sgd&, double learning_rate) { return {learning_rate, learning_rate, 1}; }
+// Its keys in a run file. A template, because kernels then need not include core/fields.h.
+template <class Fields> void visit_fields(Sgd& c, const Fields& field) {
+  field("momentum", c.momentum, "decay of the sum of gradients; 0: no momentum").below_one();
+  field("nesterov", c.nesterov, "Nesterov's momentum");
+}
 
-// One step of stochastic gradient descent in one pass over memory, in PyTorch's order of operations:
+// StepNumbers::rates of a step.
+inline Rates rates_of(const Sgd&, double learning_rate, int64_t) { return {learning_rate, learning_rate, 1}; }
+
+// One step of stochastic gradient descent in PyTorch's order of operations:
 //   g = now.gradient_scale grad + weight_decay value
 //   m = momentum m + g,    g = m  or, with nesterov,  g + momentum m      (no m is read or written when momentum is 0)
 //   value -= learning_rate g
-// The values count as written at the caller's line. A tensor with an empty grad is left alone; v is not used.
-// Errors: shapes, dtypes or devices that do not fit, named by the tensor's place in the list; nesterov without momentum.
-void sgd_update(const std::vector<OptimizerTensor>& tensors, const Sgd& options, const StepNumbers& now,
+// The values count as written at the caller's line. A tensor with an empty grad is not changed; v is not used.
+// Errors: as check_tensors; nesterov without momentum.
+void update_parameters(const std::vector<OptimizerTensor>& tensors, const Sgd& options, const StepNumbers& now,
     const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 }  // namespace ricci

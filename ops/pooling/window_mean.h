@@ -1,25 +1,25 @@
+// Means over neighbouring positions: the simplest way to mix positions, without weights to learn.
 #pragma once
 #include "autograd/arg.h"
 
 namespace ricci {
 
-// The positions that a mean is taken over, around position c of a sequence:
+// The positions of a mean around position c of a sequence:
 //   causal      c - window + 1 .. c
 //   otherwise   c - (window - 1) / 2 .. c + (window - 1) / 2
-// Only positions count that are inside the sequence and no padding.
+// Positions outside the sequence and padding do not count.
 struct MeanWindow {
   int64_t window = 3;
   bool causal = true;
 };
 
-// y_bcd = mean of x_btd over the positions t around c, minus x_bcd: the mixer of PoolFormer (Yu et al. 2022). With lengths_b
-// (i64, 0 .. c each) positions from lengths_b[b] on are padding; a mean over no position is 0. An empty lengths_b: no padding.
-// The cost grows with the window.
-// Errors: a window below 1, an even one that is not causal, a length outside 0 .. c (on cuda, where reading it would mean to wait, it
-// counts as 0 or c).
+// y_bcd = mean of x_btd over the positions t around c, minus x_bcd: the mixer of PoolFormer (Yu et al. 2022). With lengths_b (i64, 0 .. c
+// each) positions from lengths_b[b] on are padding; a mean over no position is 0. The cost grows with the window.
+// Errors: a window below 1, an even one that is not causal, a length outside 0 .. c (on cuda it counts as 0 or c, because reading it would
+// mean waiting for the GPU).
 Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, const Arg& lengths_b = Tensor());
 
-// y_bd = mean of x_bcd over the positions that are no padding; over none: 0. lengths_b and errors as above.
+// y_bd = mean of x_bcd over the positions without padding; 0 if all are padding. lengths_b and errors as above.
 Tensor mean_over_positions(const Arg& x_bcd, const Arg& lengths_b = Tensor());
 
 }  // namespace ricci

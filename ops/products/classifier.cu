@@ -1,49 +1,28 @@
-// The last linear map and the cross-entropy in one op, a chunk of rows at a time, so that logits are never held for the
-// whole batch.
+// The last linear map and the cross-entropy in one op, a chunk of rows at a time, because the logits of a whole batch would be the largest
+// tensor of a training step.
 //   l_rv = x_rd w_vd + bias_v          nll_r = log sum_v exp(l_rv) - l_r[target_r]          loss = sum_r nll_r / counted
 //   dl_rv = (exp(l_rv) / sum_v exp(l_rv) - [v = target_r]) / counted         rows without target: nll 0, dl 0
-//   dx_rd = dl_rv w_vd,  dw_vd = dl_rv x_rd,  dbias_v = sum_r dl_rv          made in the forward, scaled by dloss later
+//   dx_rd = dl_rv w_vd,  dw_vd = dl_rv x_rd,  dbias_v = sum_r dl_rv          computed in the forward, scaled by dloss later
 #include <algorithm>
 
 #include "autograd/record.h"
 #include "core/dims.h"
-#include "core/error.h"
-#include "core/memory/dry_run.h"
 #include "core/view.h"
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/gemm/gemm.h"
-#include "cuda/math.h"
 #include "cuda/trace.h"
 #include "cuda/verbs/arithmetic.h"
 #include "cuda/verbs/columns.h"
 #include "cuda/verbs/elements.h"
 #include "cuda/verbs/rows.h"
-#include "ops/products/cross_entropy.h"
 #include "ops/products/products.h"
+#include "ops/rows/cross_entropy_rows.h"
 
 namespace ricci {
 namespace classifier_kernels {
 
-// The number of rows that have a target; 1 instead of 0, so that it can be divided by.
-struct CountTargets {
-  const int64_t* target_r;
-  double* counted;
-  template <class Row> HD void operator()(int64_t, Row row) const {
-    const double n = row.sum([&](int64_t r) { return target_r[r] == kNoTarget ? 0.0 : 1.0; });
-    row.once([&] { *counted = n > 0 ? n : 1; });
-  }
-};
-
-// loss = sum_r nll_r / counted
-struct MeanLoss {
-  const double *nll_r, *counted;
-  double* loss;
-  template <class Row> HD void operator()(int64_t, Row row) const {
-    const double sum = row.sum([&](int64_t r) { return nll_r[r]; });
-    row.once([&] { *loss = sum / *counted; });
-  }
-};
+using namespace cross_entropy_kernels;
 
 template <class T> struct BiasGradient {
   using Value = Accumulator<T>;
@@ -64,15 +43,15 @@ template <class T> struct ScaleBy {
 
 struct Problem {
   int64_t vocabulary;
-  Tensor x_rd, w_vd, bias_v, targets_r;  // w_vd and bias_v padded, see pad_vocabulary
+  Tensor x_rd, w_vd, bias_v, targets_r;  // w_vd and bias_v padded, see padded_vocabulary
   Tensor counted, nll_r;
-  Tensor dx_rd, dw_vd, dbias_v;  // each is empty where it is not wanted
+  Tensor dx_rd, dw_vd, dbias_v;  // each is empty if it is not wanted
   bool gradients() const { return dx_rd || dw_vd || dbias_v; }
 };
 
-// The number of rows of logits that exist at a time. Each chunk reads the weights and adds to their gradient once, so that few long chunks
-// are best, all of about the same length: at most 32 Mi logits; on a GPU, whose products are much faster, 1 GiB of them, or 2 GiB where
-// it has more than 40 GiB, and a multiple of 128 rows, which fill whole tiles.
+// The number of rows of logits that exist at once. Few long chunks are best, all of about the same length, because each chunk reads the
+// weights and adds to their gradient once. On the CPU a chunk has at most 32 Mi logits. Products on a GPU are much faster: there a chunk
+// has 1 GiB of them, or 2 GiB if the GPU has more than 40 GiB, and a multiple of 128 rows, because those fill whole tiles.
 HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vocabulary) {
   int64_t held = int64_t{32} << 20;  // logits
   if (device == Device::cuda) {
@@ -84,8 +63,8 @@ HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vo
   return device == Device::cuda ? (even + 127) / 128 * 128 : even;
 }
 
-// On a GPU products are slow where rows do not begin on 16 bytes, as with 50,257 logits in bf16. So we pad the vocabulary
-// with unused words. Their weights, and so their logits, are 0; the softmax does not sum over them, and their gradient is left out.
+// On a GPU, products are slow if rows do not begin on 16-byte boundaries, as with 50,257 logits in bf16. So we pad the vocabulary with
+// unused words. Their weights are 0, and so are their logits; the softmax does not sum over them, and their gradient is dropped.
 inline int64_t padded_vocabulary(Device device, Dtype dtype, int64_t v) {
   if (device == Device::cpu || v * size_of(dtype) % 16 == 0) return v;
   const int64_t unit = v < 4096 ? 8 : 64;
@@ -100,7 +79,7 @@ HOST Tensor padded(const Tensor& t, int64_t rows) {
   return wide;
 }
 
-// Logits become the losses of their rows and their own gradients.
+// Turns logits into the losses of their rows and, in place, the gradients of the logits.
 template <class T> void cross_entropy(const Problem& p, const Tensor& l_rv, int64_t first) {
   const int64_t rows = l_rv.shape()[0], pitch = l_rv.shape()[1];
   const Device device = l_rv.device();
@@ -119,46 +98,28 @@ template <class T> void cross_entropy(const Problem& p, const Tensor& l_rv, int6
 
 HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
   const Tensor x_rd = p.x_rd.rows(first, rows), l_rv = like(p.x_rd, {rows, p.w_vd.shape()[0]});
-  const int64_t v = l_rv.shape()[1], d = x_rd.shape()[1];
   const Device device = x_rd.device();
-  const Dtype dtype = x_rd.dtype();
-  // clang-format off
-  gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = v, .k = d, .a = x_rd.raw(), .b = p.w_vd.raw(),
-        .a_at = {d, 1, 0}, .b_at = {1, d, 0}, .c = l_rv.raw(), .c_at = {v, 1, 0}, .accumulate = false, .bias_n = p.bias_v.raw()});
-  // clang-format on
+  gemm(product(l_rv, x_rd, Matrix(p.w_vd).transposed(), p.bias_v));
   trace::end("classifier_loss", "logits", device, x_rd.bytes() + p.w_vd.bytes() + l_rv.bytes());
   with_dtype(l_rv, [&]<class T>(T) {
     cross_entropy<T>(p, l_rv, first);
     if (p.dbias_v)
-      for_columns("classifier_loss' bias", device, rows, p.vocabulary,
-          BiasGradient<T>{{l_rv.data<T>(), {rows, v}}, p.dbias_v.data<Accumulator<T>>()});
+      for_columns(
+          "classifier_loss' bias", device, rows, p.vocabulary, BiasGradient<T>{view<const T, 2>(l_rv), p.dbias_v.data<Accumulator<T>>()});
   });
   trace::end("classifier_loss", "softmax", device, 2 * l_rv.bytes());
   if (p.dx_rd) {
-    // clang-format off
-    gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = d, .k = v, .a = l_rv.raw(), .b = p.w_vd.raw(),
-          .a_at = {v, 1, 0}, .b_at = {d, 1, 0}, .c = p.dx_rd.rows(first, rows).raw(), .c_at = {d, 1, 0}, .accumulate = false});
-    // clang-format on
+    gemm(product(p.dx_rd.rows(first, rows), l_rv, p.w_vd));
     trace::end("classifier_loss", "dx", device, x_rd.bytes() + p.w_vd.bytes() + l_rv.bytes());
   }
   if (!p.dw_vd) return;
-  // clang-format off
-  gemm({.device = device, .dtype = dtype, .batch = 1, .m = v, .n = d, .k = rows, .a = l_rv.raw(), .b = x_rd.raw(),
-        .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0},
-        .accumulate = first > 0, .c_f32 = p.dw_vd.dtype() != dtype});
-  // clang-format on
+  Gemm dw = product(p.dw_vd, Matrix(l_rv).transposed(), x_rd);
+  dw.accumulate = first > 0;
+  gemm(dw);
   trace::end("classifier_loss", "dw", device, x_rd.bytes() + (first > 0 ? 2 : 1) * p.dw_vd.bytes() + l_rv.bytes());
 }
 
-HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
-  if (targets_r.device() != Device::cpu || is_dry_run()) return;
-  const int64_t* target_r = targets_r.data<int64_t>();
-  for (int64_t r = 0; r < targets_r.size(); ++r)
-    if (target_r[r] != kNoTarget && !in_vocabulary(target_r[r], vocabulary))
-      fail("classifier_loss: target {} at row {} is outside the vocabulary of {}", {target_r[r], r, vocabulary});
-}
-
-// Room for the gradients that are wanted. The gradient of w, from more than one chunk, is summed as `sums`.
+// Memory for the gradients that are wanted. If there is more than one chunk, the gradient of w is summed in dtype `sums`.
 HOST void make_gradients(Problem& p, const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, Dtype sums, bool chunks) {
   const Tape* const tape = Tape::recording();
   if (!tape) return;
@@ -182,9 +143,9 @@ using namespace classifier_kernels;
 
 HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r) {
   const Dims n = DIMS(x_rd, w_vd, optional(bias_v), i64(targets_r));
-  check_targets(targets_r, n['v']);
+  check_targets("classifier_loss: target {} at row {} is outside the vocabulary of {}", targets_r, n['v']);
   const Device device = x_rd.device();
-  const Dtype dtype = w_vd.dtype(), sums = sums_of(dtype);  // over the chunks: rounded at the end if at all
+  const Dtype dtype = w_vd.dtype(), sums = sums_of(dtype);  // sums over the chunks, rounded only at the end
   const int64_t v = padded_vocabulary(device, dtype, n['v']), chunk = rows_per_chunk(device, dtype, n['r'], v);
   Problem p{n['v'], x_rd.detached(), padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device),
       Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
@@ -200,12 +161,10 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
       });
 }
 
-// Beside the rows of ops/products/cross_entropy.h: CountTargets and MeanLoss read 8 bytes per row, BiasGradient reads the logits once,
-// ScaleBy reads and writes each gradient once. These bytes at the bandwidth of the GPU are the floor of each.
+// The costs in addition to the row programs (ops/rows/cross_entropy_rows.h): CountTargets and MeanLoss read 8 bytes per row, BiasGradient
+// reads the logits once, and ScaleBy reads and writes each gradient once.
 CUDA_ROWS(CrossEntropy);
 CUDA_KERNEL(CrossEntropyOfPieces);
-CUDA_KERNEL(RowKernel<CountTargets>);
-CUDA_KERNEL(RowKernel<MeanLoss>);
 CUDA_COLUMNS(BiasGradient);
 CUDA_ELEMENTS(ScaleBy);
 

@@ -1,8 +1,8 @@
 // contract("p,q->o", a, b):  y_o = sum over all indices not in o of a_p b_q
 //   da_p = sum of dy_o b_q,   db_q = sum of dy_o a_p          the same contraction with the letters rotated
-// A letter in both factors and the result numbers the products of a batch, one in a factor and the result is a row or a
-// column, one in both factors alone is summed. Neighbouring letters of a kind that are in memory as one become one extent
-// of the matrix product; what is left over is looped. A letter in one factor alone is summed first.
+// gemm() computes it, because that is the fast code. A letter in both factors and the result counts the products of a batch, one in one
+// factor and the result is a row or a column, and one in both factors only is summed. Neighbouring letters of a kind become one extent of
+// the matrix product if they are contiguous in memory; a loop runs over the remaining ones. A letter in only one factor is summed first.
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -35,7 +35,7 @@ HOST Formula parse(std::string_view text) {
       std::string(text.substr(0, comma)), std::string(text.substr(comma + 1, arrow - comma - 1)), std::string(text.substr(arrow + 2))};
   for (const std::string& letters : {f.a, f.b, f.y})
     for (char letter : letters) {
-      if (!std::isalpha(static_cast<unsigned char>(letter))) fail("contract: '{}' in '{}' is no index", {letter, text});
+      if (!std::isalpha(static_cast<unsigned char>(letter))) fail("contract: '{}' in '{}' is not a letter", {letter, text});
       if (std::count(letters.begin(), letters.end(), letter) > 1)
         fail("contract: index {} is twice in '{}' of '{}'", {letter, letters, text});
     }
@@ -59,7 +59,7 @@ HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
   }
 }
 
-// One index, or several merged: its extent, and how far apart its elements are in a, b and y (0 where it is not in it).
+// One index, or many that were merged: its extent, and the distance of its elements in a, b and y (0 if it is not in that tensor).
 struct Index {
   int64_t extent = 1, a = 0, b = 0, y = 0;
 };
@@ -84,7 +84,7 @@ HOST Kind kind_of(bool in_a, bool in_b, bool in_y) {
   return in_a ? row : column;
 }
 
-// The indices of one kind in the order of `letters`, merged where all tensors allow it.
+// The indices of one kind in the order of the letters, merged if all tensors allow it.
 HOST std::vector<Index> indices_of(Kind kind, const Formula& f, const Tensor& a, const Tensor& b, const Shape& y) {
   std::vector<Index> found;
   for (char letter : kind == sum ? f.a : f.y) {
@@ -105,7 +105,7 @@ HOST std::vector<Index> indices_of(Kind kind, const Formula& f, const Tensor& a,
   return found;
 }
 
-// Takes the longest index out of the list: the one that becomes an extent of the matrix product.
+// Removes the longest index from the list: it becomes an extent of the matrix product.
 HOST Index take_longest(std::vector<Index>& list) {
   if (list.empty()) return {};
   const auto longest = std::max_element(list.begin(), list.end(), [](const Index& p, const Index& q) { return p.extent < q.extent; });
@@ -114,16 +114,11 @@ HOST Index take_longest(std::vector<Index>& list) {
   return taken;
 }
 
-HOST Shape shape_of(const Formula& f, const Tensor& a, const Tensor& b) {
+// The product, not recorded, in dtype `result`: the dtype of the factors, or f32 if they are bf16. Every letter is in at least two of the
+// three.
+HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype result) {
   Shape shape;
   for (char letter : f.y) shape.push_back(extent_of(letter, f, a, b));
-  return shape;
-}
-
-// The product itself, nothing recorded, as `result`: the dtype of the factors, or f32 where they are bf16. Every letter is in at
-// least two of the three.
-HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype result) {
-  const Shape shape = shape_of(f, a, b);
   std::vector<Index> loops;
   Index indices[4];
   size_t summed_from = 0;
@@ -134,36 +129,34 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype r
     loops.insert(loops.end(), list.begin(), list.end());
   }
   if (a.size() == 0 || b.size() == 0) return zeros(shape, result, a.device());
-  // Sums of several products are not rounded in between.
+  // A sum of many products is rounded once, at its end.
   const bool f32 = a.dtype() == Dtype::bf16 && (result == Dtype::f32 || summed_from < loops.size());
   const Tensor y = like(a, shape, f32 ? Dtype::f32 : a.dtype());
   auto element_of = [&](const Tensor& t, int64_t element) { return static_cast<char*>(t.raw()) + element * size_of(t.dtype()); };
-  std::vector<int64_t> count(loops.size(), 0);
-  for (bool more = true; more;) {
-    int64_t in_a = 0, in_b = 0, in_y = 0;
+  int64_t products = 1;
+  for (const Index& loop : loops) products *= loop.extent;
+  for (int64_t number = 0; number < products; ++number) {
+    int64_t in_a = 0, in_b = 0, in_y = 0, outer = number;
     bool accumulate = false;
-    for (size_t i = 0; i < loops.size(); ++i) {
-      in_a += count[i] * loops[i].a;
-      in_b += count[i] * loops[i].b;
-      in_y += count[i] * loops[i].y;
-      accumulate |= i >= summed_from && count[i] > 0;
+    for (size_t i = loops.size(); i-- > 0; outer /= loops[i].extent) {
+      const int64_t place = outer % loops[i].extent;
+      in_a += place * loops[i].a;
+      in_b += place * loops[i].b;
+      in_y += place * loops[i].y;
+      accumulate |= i >= summed_from && place > 0;
     }
     // clang-format off
     gemm({.device = a.device(), .dtype = a.dtype(), .batch = indices[batch].extent, .m = indices[row].extent,
           .n = indices[column].extent, .k = indices[sum].extent, .a = element_of(a, in_a), .b = element_of(b, in_b),
-          .a_at = {indices[row].a, indices[sum].a, indices[batch].a}, .b_at = {indices[sum].b, indices[column].b, indices[batch].b}, .c = element_of(y, in_y),
-          .c_at = {indices[row].y, indices[column].y, indices[batch].y}, .accumulate = accumulate, .c_f32 = f32});
+          .a_at = {indices[row].a, indices[sum].a, indices[batch].a}, .b_at = {indices[sum].b, indices[column].b, indices[batch].b},
+          .c = element_of(y, in_y), .c_at = {indices[row].y, indices[column].y, indices[batch].y},
+          .accumulate = accumulate, .c_f32 = f32});
     // clang-format on
-    more = false;
-    for (size_t i = loops.size(); i-- > 0 && !more;) {
-      more = ++count[i] < loops[i].extent;
-      if (!more) count[i] = 0;
-    }
   }
   return convert(y, result);
 }
 
-// Sums a factor over the letters that are in it alone, and takes them out of the formula.
+// Sums a factor over the letters that are only in it, and removes them from the formula.
 HOST Tensor without_lone(const Tensor& x, std::string& letters, const std::string& other, const std::string& result) {
   Tensor t = x;
   for (size_t i = letters.size(); i-- > 0;) {
@@ -174,14 +167,6 @@ HOST Tensor without_lone(const Tensor& x, std::string& letters, const std::strin
   return t;
 }
 
-HOST Tensor record_product(const Formula& f, const Arg& a, const Arg& b) {
-  return record("contract", {a, b}, multiply(f, a, b, a.dtype()), keep(a, b, f),
-      [](const Tensor& dy, const Tensor& a, const Tensor& b, const Formula& f) -> Grads {
-        return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b, gradient_dtype(0)) : Tensor(),
-            wants_gradient(1) ? multiply({f.y, f.a, f.b}, dy, a, gradient_dtype(1)) : Tensor()};
-      });
-}
-
 }  // namespace contract_details
 
 HOST Tensor contract(std::string_view formula, const Arg& a, const Arg& b) {
@@ -190,8 +175,12 @@ HOST Tensor contract(std::string_view formula, const Arg& a, const Arg& b) {
   Formula f = parse(formula);
   check_factors(f, a, b);
   const std::string all_of_a = f.a;
-  const Tensor summed_a = without_lone(a, f.a, f.b, f.y), summed_b = without_lone(b, f.b, all_of_a, f.y);
-  return record_product(f, Arg(summed_a, a.site), Arg(summed_b, b.site));
+  const Arg left(without_lone(a, f.a, f.b, f.y), a.site), right(without_lone(b, f.b, all_of_a, f.y), b.site);
+  return record("contract", {left, right}, multiply(f, left, right, a.dtype()), keep(left, right, f),
+      [](const Tensor& dy, const Tensor& a, const Tensor& b, const Formula& f) -> Grads {
+        return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b, gradient_dtype(0)) : Tensor(),
+            wants_gradient(1) ? multiply({f.y, f.a, f.b}, dy, a, gradient_dtype(1)) : Tensor()};
+      });
 }
 
 }  // namespace ricci

@@ -1,5 +1,7 @@
-// y_rf  = x_rd w_fd + bias_f                 r: all indices of x but the innermost
+// y_rf  = x_rd w_fd + bias_f                 r: all indices of x except the last
 // dx_rd = dy_rf w_fd,   dw_fd = dy_rf x_rd,   dbias_f = sum_r dy_rf
+// A product sums over the letter that its factors share. If that letter is not the last of the first factor and the first of the second, a
+// factor is read transposed: w_fd is, because weights are stored as (out, in).
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "cuda/gemm/gemm.h"
@@ -8,53 +10,42 @@
 #include "ops/products/products.h"
 
 namespace ricci {
-HOST MapGradients map_gradients(const Tensor& dy, const Tensor& x, const Tensor& w_fd, int w_input, int bias_input) {
-  const int64_t f = w_fd.shape()[0], d = w_fd.shape()[1], r = d ? x.size() / d : 0;
-  const bool sums = bias_input >= 0 && wants_gradient(bias_input);
-  if (!wants_gradient(w_input)) return {{}, sums ? sum_to(dy, {f}, gradient_dtype(bias_input)) : Tensor()};
-  Tensor dw_fd = take_gradient(w_input);
-  const bool add = static_cast<bool>(dw_fd);
-  if (!add) dw_fd = like(w_fd, w_fd.shape(), gradient_dtype(w_input));
-  // clang-format off
-  const Gemm product{.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = f, .n = d, .k = r, .a = dy.raw(), .b = x.raw(),
-                     .a_at = {1, f, 0}, .b_at = {d, 1, 0}, .c = dw_fd.raw(), .c_at = {d, 1, 0},
-                     .accumulate = add, .c_f32 = dw_fd.dtype() != w_fd.dtype()};
-  // clang-format on
-  if (sums) return {dw_fd, gemm_with_row_sums(product, dy, gradient_dtype(bias_input))};
-  gemm(product);
-  return {dw_fd, Tensor()};
-}
-
 namespace linear_details {
 
-HOST Grads backward(const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) {
-  const int64_t f = w_fd.shape()[0], d = w_fd.shape()[1], r = d ? x.size() / d : 0;
-  const Tensor dx = wants_gradient(0) ? like(x) : Tensor();
-  if (dx)
-    // clang-format off
-    gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = r, .n = d, .k = f, .a = dy.raw(), .b = w_fd.raw(),
-          .a_at = {f, 1, 0}, .b_at = {d, 1, 0}, .c = dx.raw(), .c_at = {d, 1, 0}});
-  // clang-format on
-  const auto [dw_fd, dbias_f] = map_gradients(dy, x, w_fd, 1, bias ? 2 : -1);
-  return {dx, dw_fd, dbias_f};
+// The inputs of the op are x, w and bias: 0, 1 and 2.
+HOST Grads backward(const Tensor& dy_rf, const Tensor& x_rd, const Tensor& w_fd, bool bias) {
+  Tensor dx_rd, dw_fd, dbias_f;
+  if (wants_gradient(0)) {
+    dx_rd = like(x_rd);
+    gemm(product(dx_rd, dy_rf, w_fd));
+  }
+  const bool sums = bias && wants_gradient(2);
+  if (wants_gradient(1)) {
+    dw_fd = take_gradient(1);  // if w already has a gradient, the product adds to it: otherwise a second matrix and a sum would be needed
+    const bool adds = bool(dw_fd);
+    if (!adds) dw_fd = like(w_fd, w_fd.shape(), gradient_dtype(1));
+    Gemm dw = product(dw_fd, Matrix(dy_rf).transposed(), x_rd);
+    dw.accumulate = adds;
+    if (sums) dbias_f = gemm_with_row_sums(dw, dy_rf, gradient_dtype(2));
+    else gemm(dw);
+  } else if (sums) {
+    dbias_f = sum_to(dy_rf, {w_fd.shape()[0]}, gradient_dtype(2));
+  }
+  return {dx_rd, dw_fd, dbias_f};
 }
 
 }  // namespace linear_details
 
-using namespace linear_details;
-
 HOST Tensor linear(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f) {
   const Dims n = DIMS(merged(x_rd), w_fd, optional(bias_f));
-  const int64_t r = n['r'], d = n['d'], f = n['f'];
   Shape shape = x_rd.shape();
-  shape.set(-1, f);
-  Tensor y = like(x_rd, shape);
-  // clang-format off
-  gemm({.device = x_rd.device(), .dtype = x_rd.dtype(), .batch = 1, .m = r, .n = f, .k = d, .a = x_rd.raw(), .b = w_fd.raw(),
-        .a_at = {d, 1, 0}, .b_at = {1, d, 0}, .c = y.raw(), .c_at = {f, 1, 0}, .bias_n = bias_f.raw()});
-  // clang-format on
-  return record("linear", {x_rd, w_fd, bias_f}, y, keep(x_rd, w_fd, bool(bias_f)),
-      [](const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) -> Grads { return backward(dy, x, w_fd, bias); });
+  shape.set(-1, n['f']);
+  const Tensor y_rf = like(x_rd, shape);
+  gemm(product(y_rf, x_rd, Matrix(w_fd).transposed(), bias_f));
+  return record("linear", {x_rd, w_fd, bias_f}, y_rf, keep(x_rd, w_fd, bool(bias_f)),
+      [](const Tensor& dy_rf, const Tensor& x_rd, const Tensor& w_fd, bool bias) -> Grads {
+        return linear_details::backward(dy_rf, x_rd, w_fd, bias);
+      });
 }
 
 }  // namespace ricci

@@ -14,6 +14,7 @@
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/view.h"
 #include "cuda/device/device.h"
 #include "cuda/math.h"
 #include "cuda/verbs/arithmetic.h"
@@ -37,7 +38,7 @@ struct Layout {
 template <class A> struct Pair { A first, second; };
 template <class A> HD Pair<A> turned(A x, A y, A cosine, A sine) { return {x * cosine - y * sine, y * cosine + x * sine}; }
 
-// put(j, the j-th of the numbers get(j), turned by `direction` times the angles of cos_sin).
+// Calls put(j, y_j) for the numbers y that are get(j), turned by `direction` times the angles of cos_sin.
 template <class A, class Row, class Get, class Put>
 HD void turn(Row row, const A* cos_sin, int64_t columns, A direction, const Get& get, const Put& put) {
   const int64_t half = columns / 2;
@@ -51,7 +52,7 @@ HD void turn(Row row, const A* cos_sin, int64_t columns, A direction, const Get&
 
 template <class T> struct Forward {
   using A = Accumulator<T>;
-  const T *x_bcd, *q_gain_k, *k_gain_k;  // the gains are null: no norm
+  const T *x_bcd, *q_gain_k, *k_gain_k;  // the gains are null without a norm
   const A* table_Cr;
   T* y_rk;
   A *s_r, eps;
@@ -74,10 +75,10 @@ template <class T> struct Forward {
 
 template <class T> struct BackwardInput {
   using A = Accumulator<T>;
-  const T *x_bcd, *q_gain_k, *k_gain_k, *dy_rk;  // without gains x_bcd is null, too
+  const T *x_bcd, *q_gain_k, *k_gain_k, *dy_rk;  // x_bcd and the gains are null without a norm
   const A *table_Cr, *s_r;
   T* dx_bcd;
-  bool add;  // to what is in dx
+  bool add;  // adds to dx instead of writing it
   Layout layout;
 
   template <class Row> HD void operator()(int64_t r, Row row) const {
@@ -101,8 +102,8 @@ template <class T> struct BackwardInput {
   }
 };
 
-// Over the positions p, and at each the heads first_head .. first_head + count - 1. A column i < r / 2 represents a pair, each of the
-// others a column that did not turn.
+// Sums over the positions p, and at each over the heads first_head .. first_head + count - 1. A column i < r / 2 represents a pair, each
+// other column for one that did not turn.
 template <class T> struct BackwardGain {
   using A = Accumulator<T>;
   using Value = A;
@@ -132,17 +133,14 @@ template <class T> struct BackwardGain {
   }
 };
 
-HOST void check_heads(const Shape& x, const RotaryHeads& heads) {
+HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_gain_k, const Tensor& k_gain_k) {
   if (heads.queries < 1 || heads.keys < 1 || heads.width < 1)
-    fail("rotary: {} heads of queries and {} of keys of {} columns, expected 1 or more", {heads.queries, heads.keys, heads.width});
+    fail("rotary: {} heads of queries and {} of keys, of {} columns each, expected 1 or more", {heads.queries, heads.keys, heads.width});
   if (x[2] / heads.width < heads.queries + heads.keys)
     fail("rotary: x_bcd{} does not have {} heads of {} columns", {show(x), heads.queries + heads.keys, heads.width});
   if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
-}
-
-HOST void check_gains(int64_t width, const Tensor& q_gain_k, const Tensor& k_gain_k) {
   if (bool(q_gain_k) != bool(k_gain_k)) fail("rotary: {} is empty, but the other gain is not", {q_gain_k ? "k_gain_k" : "q_gain_k"});
-  if (q_gain_k && q_gain_k.size() != width) fail("rotary: the heads have {} columns, the gains {}", {width, q_gain_k.size()});
+  if (q_gain_k && q_gain_k.size() != heads.width) fail("rotary: the heads have {} columns, the gains {}", {heads.width, q_gain_k.size()});
 }
 
 HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, int64_t first, bool normalises) {
@@ -150,50 +148,42 @@ HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, in
   if (!table_Cr) return;
   const int64_t positions = table_Cr.shape()[0], turned = table_Cr.shape()[1], end = first + x.shape()[1];
   if (table_Cr.dtype() != sums_of(x.dtype()))
-    fail("rotary: table_Cr is {}, expected {} beside x_bcd in {}",
+    fail("rotary: table_Cr is {}, expected {} for x_bcd in {}",
         {name_of(table_Cr.dtype()), name_of(sums_of(x.dtype())), name_of(x.dtype())});
   if (turned % 2 || turned > width) fail("rotary: table_Cr{} turns {} columns of heads of {}", {show(table_Cr.shape()), turned, width});
   if (first < 0 || end > positions) fail("rotary: positions {} .. {} of a table of {}", {first, end - 1, positions});
   if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr)) fail("rotary: table_Cr needs a gradient, but is a constant");
 }
 
-template <class T> T* pointer(const Tensor& t) { return t ? t.data<T>() : nullptr; }
-
-// The numbers that the backward needs besides tensors.
-struct Kept {
-  Layout layout;
-  int64_t batch;
-};
-
 HOST Tensor backward_input(const Tensor& dy, const Tensor& x, const Tensor& q_gain_k, const Tensor& k_gain_k, const Tensor& table_Cr,
-    const Tensor& s_r, const Kept& kept) {
-  // The values' columns get their gradient from elsewhere, mostly before this.
-  const Layout& layout = kept.layout;
+    const Tensor& s_r, const Layout& layout) {
+  // The columns of the values get their gradient from another op, usually before this one.
   Tensor dx = gradient_dtype(0) == dy.dtype() ? take_gradient(0) : Tensor();
   const bool add = bool(dx);
   if (!add) {
-    const Shape shape{kept.batch, layout.context, layout.columns};
+    const Shape shape{dy.shape()[0], layout.context, layout.columns};
     dx = like(dy, shape);
     if (layout.columns > layout.count() * layout.heads.width) fill(dx, 0);
   }
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;
-    for_short_rows("rotary'", dy.device(), kept.batch * layout.context * layout.count(), layout.heads.width,
+    for_short_rows("rotary'", dy.device(), dy.shape()[0] * layout.context * layout.count(), layout.heads.width,
         BackwardInput<T>{pointer<T>(x), pointer<T>(q_gain_k), pointer<T>(k_gain_k), dy.data<T>(), pointer<A>(table_Cr), pointer<A>(s_r),
             dx.data<T>(), add, layout});
   });
   return dx;
 }
 
-HOST Tensor backward_gain(const Tensor& dy, const Tensor& x, const Tensor& table_Cr, const Tensor& s_r, const Kept& kept, bool of_queries) {
-  const RotaryHeads& heads = kept.layout.heads;
+HOST Tensor backward_gain(
+    const Tensor& dy, const Tensor& x, const Tensor& table_Cr, const Tensor& s_r, const Layout& layout, bool of_queries) {
+  const RotaryHeads& heads = layout.heads;
   const int64_t count = of_queries ? heads.queries : heads.keys;
   const Tensor dgain_k = like(s_r, {heads.width});
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;
-    for_columns("rotary'", dy.device(), kept.batch * kept.layout.context, heads.width - kept.layout.turned / 2,
+    for_columns("rotary'", dy.device(), dy.shape()[0] * layout.context, heads.width - layout.turned / 2,
         BackwardGain<T>{x.data<T>(), dy.data<T>(), pointer<A>(table_Cr), s_r.data<A>(), dgain_k.data<A>(), of_queries ? 0 : heads.queries,
-            count, kept.layout});
+            count, layout});
   });
   return dgain_k;
 }
@@ -231,27 +221,26 @@ HOST Tensor rotary_table(int64_t positions, int64_t r, const RotaryFrequencies& 
 HOST Tensor rotary(const Arg& x_bcd, const RotaryHeads& heads, const Arg& q_gain_k, const Arg& k_gain_k, const Tensor& table_Cr,
     int64_t first, double eps) {
   const Dims n = DIMS(x_bcd, optional(q_gain_k), optional(k_gain_k), optional(any_dtype(table_Cr)));
-  check_heads(x_bcd.shape(), heads);
-  check_gains(heads.width, q_gain_k, k_gain_k);
+  check_heads(x_bcd.shape(), heads, q_gain_k, k_gain_k);
   check_table(x_bcd, table_Cr, heads.width, first, bool(q_gain_k));
-  const Kept kept{{heads, n['c'], n['d'], n['r'], first}, n['b']};
-  const int64_t rows = n['b'] * n['c'] * kept.layout.count();
-  const Tensor y = like(x_bcd, Shape{n['b'], n['c'], kept.layout.count() * heads.width});
+  const Layout layout{heads, n['c'], n['d'], n['r'], first};
+  const int64_t rows = n['b'] * n['c'] * layout.count();
+  const Tensor y = like(x_bcd, Shape{n['b'], n['c'], layout.count() * heads.width});
   const Tensor s_r = q_gain_k ? like(x_bcd, {rows}, sums_of(x_bcd.dtype())) : Tensor();
   with_dtype(x_bcd, [&]<class T>(T) {
     using A = Accumulator<T>;
     for_short_rows("rotary", x_bcd.device(), rows, heads.width,
         Forward<T>{x_bcd.data<T>(), pointer<T>(q_gain_k), pointer<T>(k_gain_k), pointer<A>(table_Cr), y.data<T>(), pointer<A>(s_r), A(eps),
-            kept.layout});
+            layout});
   });
   return record("rotary", {x_bcd, q_gain_k, k_gain_k}, y,
-      keep(q_gain_k ? Tensor(x_bcd) : Tensor(), q_gain_k, k_gain_k, table_Cr, s_r, kept),
+      keep(q_gain_k ? Tensor(x_bcd) : Tensor(), q_gain_k, k_gain_k, table_Cr, s_r, layout),
       [](const Tensor& dy, const Tensor& x, const Tensor& q_gain_k, const Tensor& k_gain_k, const Tensor& table_Cr, const Tensor& s_r,
-          const Kept& kept) -> Grads {
+          const Layout& layout) -> Grads {
         Grads grads(3);
         for (int i : {1, 2})
-          if (q_gain_k && wants_gradient(i)) grads[static_cast<size_t>(i)] = backward_gain(dy, x, table_Cr, s_r, kept, i == 1);
-        if (wants_gradient(0)) grads[0] = backward_input(dy, x, q_gain_k, k_gain_k, table_Cr, s_r, kept);
+          if (q_gain_k && wants_gradient(i)) grads[static_cast<size_t>(i)] = backward_gain(dy, x, table_Cr, s_r, layout, i == 1);
+        if (wants_gradient(0)) grads[0] = backward_input(dy, x, q_gain_k, k_gain_k, table_Cr, s_r, layout);
         return grads;
       });
 }

@@ -1,5 +1,5 @@
-// Rotary positions (Su et al. 2021): the columns of a query and of a key turn by angles that grow with their position, so that a score
-// depends on the difference of two positions alone.
+// Rotary positions (Su et al. 2021): the columns of a query and of a key turn by angles that grow with their position. A score then depends
+// only on the difference of the two positions, because the dot product of two turned vectors depends on the difference of their angles.
 #pragma once
 #include <array>
 
@@ -10,7 +10,7 @@ namespace ricci {
 enum class RopeScaling : uint8_t {
   none,
   linear,  // every frequency divided by the factor
-  llama3,  // only of wavelengths that are long beside the trained context (Llama 3.1)
+  llama3,  // only of wavelengths that are long compared with the trained context (Llama 3.1)
 };
 constexpr auto choices(RopeScaling) { return std::array{"none", "linear", "llama3"}; }
 
@@ -19,8 +19,8 @@ struct RotaryFrequencies {
   double theta = 10000;
   RopeScaling scaling = RopeScaling::none;
   double factor = 8;  // for linear and llama3
-  // For llama3: a wavelength below trained_ctx / high stays, one above trained_ctx / low is multiplied by the factor, between them the
-  // frequencies go over from one to the other.
+  // For llama3: a wavelength below trained_ctx / high stays, one above trained_ctx / low is multiplied by the factor, and between them the
+  // frequencies change gradually.
   double low = 1, high = 4;
   int64_t trained_ctx = 8192;
 };
@@ -37,13 +37,13 @@ struct RotaryHeads {
   int64_t width;          // k, the columns of each
 };
 
-// Normalises and turns the heads of queries and keys: the first (queries + keys) width columns of x_bcd, head by head; further columns,
-// the values, are not read. Returns [b c (queries + keys) width].
-// With gains each head is first RMS-normalised (ops/rows/rms_norm.h), queries with q_gain_k, keys with k_gain_k; empty ones: it is not.
-// Then the first r columns turn: i < r / 2 and i + r / 2 are a pair, which position `first` + c turns by the angle of that row of
-// table_Cr; the others stay. An empty table turns nothing. Computed in f32 (f64 for f64) and rounded once.
-// Errors: 2^32 positions or more, neither gains nor a table, one gain alone, gains or a table that the heads do not have, positions that
-// the table does not have, a table that is not f32 (f64 for x in f64) or that needs a gradient, inputs that differ in dtype or device.
+// Normalises and turns the heads of queries and keys: the first (queries + keys) width columns of x_bcd, head by head. Other columns, the
+// values, are not read. Returns [b c (queries + keys) width].
+// If the gains are not empty, each head is first RMS-normalised (ops/rows/rms_norm.h), queries with q_gain_k and keys with k_gain_k.
+// Then the first r columns turn: columns i < r / 2 and i + r / 2 are a pair, and at position `first` + c it turns by the angle in that row
+// of table_Cr. The other columns stay. An empty table turns nothing. Computed in f32 (f64 for f64) and rounded once. Errors: 2^32 positions
+// or more; neither gains nor a table; only one gain; gains or a table of another width than the heads; positions beyond the table; a table
+// that is not f32 (f64 for x in f64) or that needs a gradient; inputs that differ in dtype or device.
 Tensor rotary(const Arg& x_bcd, const RotaryHeads& heads, const Arg& q_gain_k, const Arg& k_gain_k, const Tensor& table_Cr,
     int64_t first = 0, double eps = 1e-5);
 

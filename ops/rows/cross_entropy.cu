@@ -6,16 +6,10 @@
 
 #include "autograd/record.h"
 #include "core/dims.h"
-#include "core/error.h"
-#include "core/memory/dry_run.h"
-#include "core/view.h"
-#include "cuda/math.h"
-#include "cuda/verbs/rows.h"
+#include "ops/rows/cross_entropy_rows.h"
 
 namespace ricci {
 namespace cross_entropy_kernels {
-
-constexpr int64_t kNoTarget = -1;
 
 template <class T> struct Forward {
   using A = Accumulator<T>;
@@ -25,28 +19,12 @@ template <class T> struct Forward {
 
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t target = target_r[r];
-    const A most = row.max([&](int64_t v) { return A(l_rv(r, v)); });
-    const A sum = row.sum([&](int64_t v) { return math::exp(A(l_rv(r, v)) - most); });
+    const A largest = row.max([&](int64_t v) { return A(l_rv(r, v)); });
+    const A sum = row.sum([&](int64_t v) { return math::exp(A(l_rv(r, v)) - largest); });
     row.once([&] {
-      lse_r[r] = double(math::log(sum)) + double(most);
-      const bool known = target >= 0 && target < row.n;
-      const double nll = known ? lse_r[r] - double(A(l_rv(r, target))) : __builtin_nan("");
+      lse_r[r] = double(math::log(sum)) + double(largest);
+      const double nll = in_vocabulary(target, row.n) ? lse_r[r] - double(A(l_rv(r, target))) : __builtin_nan("");
       nll_r[r] = target == kNoTarget ? 0 : nll;
-    });
-  }
-};
-
-// loss = sum_r nll_r / counted
-struct Mean {
-  const int64_t* target_r;
-  const double* nll_r;
-  double *counted, *loss;
-  template <class Row> HD void operator()(int64_t, Row row) const {
-    const double n = row.sum([&](int64_t r) { return target_r[r] == kNoTarget ? 0.0 : 1.0; });
-    const double sum = row.sum([&](int64_t r) { return nll_r[r]; });
-    row.once([&] {
-      *counted = n > 0 ? n : 1;
-      *loss = sum / *counted;
     });
   }
 };
@@ -64,21 +42,13 @@ template <class T> struct Backward {
   }
 };
 
-HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
-  if (targets_r.device() != Device::cpu || is_dry_run()) return;
-  const int64_t* target = targets_r.data<int64_t>();
-  for (int64_t r = 0; r < targets_r.size(); ++r)
-    if (target[r] < kNoTarget || target[r] >= vocabulary)
-      fail("cross_entropy: target {} at row {} is outside the {} classes", {target[r], r, vocabulary});
-}
-
 }  // namespace cross_entropy_kernels
 
 using namespace cross_entropy_kernels;
 
 HOST Tensor cross_entropy(const Arg& logits_rv, const Arg& targets_r) {
   const Dims n = DIMS(merged(logits_rv), i64(merged(targets_r)));
-  check_targets(targets_r, n['v']);
+  check_targets("cross_entropy: target {} at row {} is outside the {} classes", targets_r, n['v']);
   const Device device = logits_rv.device();
   const Tensor nll_r({n['r']}, Dtype::f64, device), lse_r({n['r']}, Dtype::f64, device), counted({}, Dtype::f64, device),
       loss({}, Dtype::f64, device);
@@ -87,7 +57,8 @@ HOST Tensor cross_entropy(const Arg& logits_rv, const Arg& targets_r) {
     for_rows("cross_entropy", device, n['r'], n['v'],
         Forward<T>{view<const T, 2>(logits_rv), target_r, nll_r.data<double>(), lse_r.data<double>()});
   });
-  for_rows("cross_entropy: mean", device, 1, n['r'], Mean{target_r, nll_r.data<double>(), counted.data<double>(), loss.data<double>()});
+  for_rows("cross_entropy: count", device, 1, n['r'], CountTargets{target_r, counted.data<double>()});
+  for_rows("cross_entropy: mean", device, 1, n['r'], MeanLoss{nll_r.data<double>(), counted.data<double>(), loss.data<double>()});
   return record("cross_entropy", {logits_rv}, loss, keep(logits_rv, Tensor(targets_r), lse_r, counted),
       [](const Tensor& dloss, const Tensor& logits_rv, const Tensor& targets_r, const Tensor& lse_r, const Tensor& counted) -> Grads {
         const Tensor dlogits_rv = like(logits_rv);
@@ -101,7 +72,8 @@ HOST Tensor cross_entropy(const Arg& logits_rv, const Arg& targets_r) {
 }
 
 CUDA_ROWS(Forward);
-CUDA_KERNEL(RowKernel<Mean>);
 CUDA_ROWS(Backward);
+CUDA_KERNEL(RowKernel<CountTargets>);
+CUDA_KERNEL(RowKernel<MeanLoss>);
 
 }  // namespace ricci

@@ -5,11 +5,11 @@
 
 namespace ricci {
 
-// y = gain_d * (x - mean) / sqrt(variance + eps) + bias_d over the innermost index; x_rd is [... d]. An empty bias_d is none.
+// y = gain_d * (x - mean) / sqrt(variance + eps) + bias_d over the innermost index; x_rd is [... d]. An empty bias_d adds nothing.
 // (Ba et al. 2016.) Errors: gain or bias of another width; inputs that differ in dtype or device.
 Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
 
-// {s, layer_norm(s)} with s = x + branch, in one pass over memory: what is passed on past the next block, and its input.
+// {s, layer_norm(s)} with s = x + branch, in one pass over memory. A transformer passes s around the next block, and the norm into it.
 // Errors: as for layer_norm; x and branch of different shapes.
 std::array<Tensor, 2> residual_layer_norm(const Arg& x_rd, const Arg& branch_rd, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
 
@@ -19,6 +19,6 @@ std::array<Tensor, 2> residual_layer_norm(const Arg& x_rd, const Arg& branch_rd,
 // `ricci-bench-rungs layer_norm --threads 1`); the floor is 2.1 ms in f32. The rung with a minus needs a GPU: its time has not been
 // measured yet.
 //                                  lines        ms  gain
-//   ops/first_rungs.cpp               91       8.1  sum, mean, difference, rms_norm and bias as recorded ops: a pass over memory for each
+//   ops/first_rungs.cpp              105       8.1  sum, mean, difference, rms_norm and bias as recorded ops: a pass over memory for each
 //   ops/rows/layer_norm.cu           166       4.0  row and column verbs: the sum and the norm in one pass over memory
 //   ops/rows/layer_norm_pieces.cu    261         -  bf16 on a GPU: a warp reads its row once, 16 bytes at a time, and keeps it in registers

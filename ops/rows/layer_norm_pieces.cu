@@ -7,17 +7,19 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "core/view.h"
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/verbs/bf16_pieces.h"
 #include "cuda/verbs/columns.h"
+#include "cuda/verbs/pieces.h"
 #include "cuda/verbs/reduce.h"
 
 namespace ricci {
 namespace layer_norm_kernels {
 
-// A row in a warp: lane l has the pieces l, l + 32, ... of up to kPieces; pieces beyond the row do not exist. Or in two neighbouring
-// warps, which have every second 32 pieces each.
+// A row in a warp: lane l has the pieces l, l + 32, ... of up to kPieces; pieces beyond the row do not exist. With kWarps = 2 the row is in
+// two neighbouring warps, and each has every second 32 pieces.
 template <int kPieces, int kWarps = 1> struct WarpRow {
   int64_t row, d;
 
@@ -49,60 +51,67 @@ template <int kPieces, int kWarps = 1> struct WarpRow {
 
 template <int kPieces> struct ForwardKernel {
   static constexpr int kThreads = 256;
-  Bf16Rows norm;
+  int64_t rows, d;
+  const bf16 *x_rd, *branch_rd;  // branch_rd is null without a residual; then s_rd is x_rd
+  const bf16 *gain_d, *bias_d;   // bias_d is null without a bias
+  bf16 *s_rd, *y_rd;
+  float *mean_r, *rstd_r, eps;
 
   __device__ void operator()() const {
-    const WarpRow<kPieces> row{(int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32, norm.d};
-    if (row.row >= norm.rows) return;
+    const WarpRow<kPieces> row{(int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32, d};
+    if (row.row >= rows) return;
     float s[kPieces][kPiece];
-    row.load(norm.x_rd, s);
-    if (norm.branch_rd) add_branch(row, s);
+    row.load(x_rd, s);
+    if (branch_rd) add_branch(row, s);
     const float mean = row.mean([&](int p, int i) { return s[p][i]; });
     const float variance = row.mean([&](int p, int i) { return (s[p][i] - mean) * (s[p][i] - mean); });
-    const float rstd = 1 / math::sqrt(variance + norm.eps);
+    const float rstd = 1 / math::sqrt(variance + eps);
     row.each([&](int p, int column) {
       float gain[kPiece], bias[kPiece] = {};
-      load_piece(norm.gain_d + column, gain);
-      if (norm.bias_d) load_piece(norm.bias_d + column, bias);
+      load_piece(gain_d + column, gain);
+      if (bias_d) load_piece(bias_d + column, bias);
       UNROLL(8)
       for (int i = 0; i < kPiece; ++i) s[p][i] = (s[p][i] - mean) * rstd * gain[i] + bias[i];
     });
-    row.store(norm.y_rd, s);
+    row.store(y_rd, s);
     if (threadIdx.x % 32 == 0) {
-      norm.mean_r[row.row] = mean;
-      norm.rstd_r[row.row] = rstd;
+      mean_r[row.row] = mean;
+      rstd_r[row.row] = rstd;
     }
   }
   // s = x + branch, rounded as it is stored.
   __device__ void add_branch(const WarpRow<kPieces>& row, float (&s)[kPieces][kPiece]) const {
     float branch[kPieces][kPiece];
-    row.load(norm.branch_rd, branch);
+    row.load(branch_rd, branch);
     row.each_element([&](int p, int i) { s[p][i] = float(bf16(s[p][i] + branch[p][i])); });
-    row.store(norm.s_rd, s);
+    row.store(s_rd, s);
   }
 };
 
-// A block goes over some rows, one at a time for each of its warps, or pairs of warps where a row is too long for the registers of one.
-// They add up what their rows give to dgain and dbias in registers: dy and s are read once. They stay in registers as bf16, which takes
-// half of them.
+// A block processes some rows, one at a time for each of its warps, or for each pair of warps if a row is too long for the registers of
+// one. The warps add the terms of dgain and dbias in registers, because dy and s are then read only once. Both are held as bf16 in half as
+// many registers.
 template <int kPiecesOfRow> struct BackwardKernel {
   static constexpr int kWarpsOfRow = kPiecesOfRow > 4 ? 2 : 1, kPieces = kPiecesOfRow / kWarpsOfRow;
   static constexpr int kThreads = 256, kWarps = kThreads / 32, kRows = kWarps / kWarpsOfRow;
   using Row = WarpRow<kPieces, kWarpsOfRow>;
-  Bf16RowsBackward norm;
+  int64_t rows, d;
+  const bf16 *dy_rd, *ds_rd, *s_rd, *gain_d;  // ds_rd is null without a residual
+  const float *mean_r, *rstd_r;
+  bf16* dx_rd;
   int64_t rows_per_block;
   float* partial;  // [block][2][d]: the sums for dgain and dbias
 
   using Sums = float[2][kPieces][kPiece];
 
   __device__ void operator()() const {
-    const int64_t first = blockIdx.x * rows_per_block, last = min(first + rows_per_block, norm.rows);
+    const int64_t first = blockIdx.x * rows_per_block, last = min(first + rows_per_block, rows);
     Sums sums = {};
     int odd = 0;
     UNROLL(1)
     for (int64_t r = first; r < last; r += kRows, odd ^= 1) {
       const int64_t mine = r + threadIdx.x / (32 * kWarpsOfRow);
-      if (kWarpsOfRow > 1 || mine < last) add_row({mine, mine < last ? norm.d : 0}, odd, sums);
+      if (kWarpsOfRow > 1 || mine < last) add_row({mine, mine < last ? d : 0}, odd, sums);
     }
     store_sums(sums);
   }
@@ -110,13 +119,13 @@ template <int kPiecesOfRow> struct BackwardKernel {
   // A row after the last has d = 0.
   __device__ void add_row(const Row& row, int odd, Sums& sums) const {
     uint4 dy_words[kPieces], s_words[kPieces];
-    const int64_t begin = row.row * norm.d;
+    const int64_t begin = row.row * d;
     row.each([&](int p, int column) {
-      dy_words[p] = ptx::load16(norm.dy_rd + begin + column);
-      s_words[p] = ptx::load16(norm.s_rd + begin + column);
+      dy_words[p] = ptx::load16(dy_rd + begin + column);
+      s_words[p] = ptx::load16(s_rd + begin + column);
     });
-    const int64_t r = kWarpsOfRow > 1 ? min(row.row, norm.rows - 1) : row.row;
-    const float mean = norm.mean_r[r], rstd = norm.rstd_r[r], one_over_d = 1 / static_cast<float>(norm.d);
+    const int64_t r = kWarpsOfRow > 1 ? min(row.row, rows - 1) : row.row;
+    const float mean = mean_r[r], rstd = rstd_r[r], one_over_d = 1 / static_cast<float>(d);
     float sum_g = 0, sum_gn = 0;
     each_column(row, dy_words, s_words, mean, rstd, [&](int p, int i, float dy, float g, float n) {
       sums[0][p][i] += dy * n;
@@ -127,10 +136,10 @@ template <int kPiecesOfRow> struct BackwardKernel {
     const float mean_g = sum_of_row(sum_g, odd, 0) * one_over_d, mean_gn = sum_of_row(sum_gn, odd, 1) * one_over_d;
     row.each([&](int p, int column) {
       float dx[kPiece] = {};
-      if (norm.ds_rd) load_piece(norm.ds_rd + begin + column, dx);
+      if (ds_rd) load_piece(ds_rd + begin + column, dx);
       each_of_piece(
           dy_words[p], s_words[p], column, mean, rstd, [&](int i, float, float g, float n) { dx[i] += rstd * (g - mean_g - n * mean_gn); });
-      store_piece(norm.dx_rd + begin + column, dx);
+      store_piece(dx_rd + begin + column, dx);
     });
   }
 
@@ -146,13 +155,13 @@ template <int kPiecesOfRow> struct BackwardKernel {
     float dy[kPiece], s[kPiece], gain[kPiece];
     unpack_piece(dy_words, dy);
     unpack_piece(s_words, s);
-    load_piece(norm.gain_d + column, gain);
+    load_piece(gain_d + column, gain);
     UNROLL(8)
     for (int i = 0; i < kPiece; ++i) f(i, dy[i], gain[i] * dy[i], (s[i] - mean) * rstd);
   }
 
-  // Over the lanes of the row. The sums of two warps meet in shared memory: one place for even rows and one for odd rows, so that no warp
-  // overwrites what is still read.
+  // Over the lanes of the row. The sums of two warps meet in shared memory, at one place for even rows and one for odd rows, because
+  // otherwise a warp could overwrite a sum that the other still reads.
   __device__ static float sum_of_row(float sum, int odd, int which) {
     sum = warp_reduce(sum, Sum{});
     if constexpr (kWarpsOfRow == 1) return sum;
@@ -163,10 +172,10 @@ template <int kPiecesOfRow> struct BackwardKernel {
     return of_warp[odd][which][warp & ~1u] + of_warp[odd][which][warp | 1u];
   }
 
-  // The warps add their sums one after the other.
+  // The warps add their sums one after another, in a fixed order.
   __device__ void store_sums(const Sums& sums) const {
     SHARED(float, total, [2][kPieces * kWarpsOfRow * 32 * kPiece]);
-    const Row row{0, norm.d};
+    const Row row{0, d};
     for (unsigned warp = 0; warp < kWarps; ++warp) {
       if (threadIdx.x / 32 == warp)
         row.each([&](int p, int column) {
@@ -176,10 +185,10 @@ template <int kPiecesOfRow> struct BackwardKernel {
         });
       __syncthreads();
     }
-    float* const target = partial + blockIdx.x * 2 * norm.d;
-    for (int i = static_cast<int>(threadIdx.x); i < norm.d; i += kThreads) {
+    float* const target = partial + blockIdx.x * 2 * d;
+    for (int i = static_cast<int>(threadIdx.x); i < d; i += kThreads) {
       target[i] = total[0][i];
-      target[norm.d + i] = total[1][i];
+      target[d + i] = total[1][i];
     }
   }
 };
@@ -201,47 +210,41 @@ struct SumOfBlocks {
   }
 };
 
-inline bool aligned(std::initializer_list<const void*> pointers) {
-  for (const void* p : pointers)
-    if (reinterpret_cast<uintptr_t>(p) % 16) return false;
-  return true;
+inline bool in_pieces(const Tensor& x, int64_t d, std::initializer_list<const Tensor*> tensors) {
+  if (x.dtype() != Dtype::bf16 || x.device() == Device::cpu || d % kPiece || d > 8 * 32 * kPiece) return false;
+  return std::all_of(tensors.begin(), tensors.end(), [](const Tensor* t) { return reinterpret_cast<uintptr_t>(t->raw()) % 16 == 0; });
 }
 
-HOST bool norm_pieces(const char* name, Device device, const Bf16Rows& norm) {
-  if (norm.d % kPiece || norm.d > 8 * 32 * kPiece || !aligned({norm.x_rd, norm.branch_rd, norm.gain_d, norm.bias_d, norm.s_rd, norm.y_rd}))
-    return false;
-  const Grid grid = thread_per(norm.rows * 32);
-  if (norm.d <= 4 * 32 * kPiece) launch(name, device, grid, ForwardKernel<4>{norm});
-  else launch(name, device, grid, ForwardKernel<8>{norm});
-  return true;
-}
-
-// With the registers that a row needs: f(BackwardKernel<pieces>) for rows of d numbers.
-template <class F> void with_pieces(int64_t d, F f) {
-  switch ((d + 32 * kPiece - 1) / (32 * kPiece)) {
-    case 1: return f.template operator()<1>();
-    case 2: return f.template operator()<2>();
-    case 3: return f.template operator()<3>();
-    case 4: return f.template operator()<4>();
-    case 5:
-    case 6: return f.template operator()<6>();
-    default: return f.template operator()<8>();
-  }
-}
-
-HOST bool norm_pieces_backward(const char* name, Device device, const Bf16RowsBackward& norm) {
-  if (norm.d % kPiece || norm.d > 8 * 32 * kPiece || !aligned({norm.dy_rd, norm.ds_rd, norm.s_rd, norm.gain_d, norm.dx_rd})) return false;
-  constexpr int64_t kBlocks = 512, kMinRows = 32;
-  const int64_t rows_per_block = std::max(kMinRows, (norm.rows + kBlocks - 1) / kBlocks),
-                blocks = (norm.rows + rows_per_block - 1) / rows_per_block;
-  const Tensor partial({blocks, 2, norm.d}, Dtype::f32, device);
-  float* const sums = partial.data<float>();
-  with_pieces(norm.d, [&]<int kPieces>() {
-    using Kernel = BackwardKernel<kPieces>;
-    launch(name, device, {blocks, Kernel::kThreads}, Kernel{norm, rows_per_block, sums});
+HOST bool forward_in_pieces(
+    const char* name, const Tensor& x, const Tensor& branch, const Tensor& gain_d, const Tensor& bias_d, double eps, const Normed& out) {
+  const int64_t d = gain_d.size(), rows = out.mean_r.size();
+  if (!in_pieces(x, d, {&x, &branch, &gain_d, &bias_d, &out.s, &out.y})) return false;
+  with_constant<4, 8>(d <= 4 * 32 * kPiece ? 4 : 8, [&]<int kPieces>() {
+    launch(name, x.device(), thread_per(rows * 32),
+        ForwardKernel<kPieces>{rows, d, x.data<bf16>(), pointer<bf16>(branch), gain_d.data<bf16>(), pointer<bf16>(bias_d),
+            out.s.data<bf16>(), out.y.data<bf16>(), out.mean_r.data<float>(), out.rstd_r.data<float>(), static_cast<float>(eps)});
   });
-  launch(name, device, {(norm.d + 31) / 32, 256},
-      ColumnKernel<SumOfBlocks>{blocks, norm.d, blocks, {sums, norm.d, norm.dgain_d, norm.dbias_d}, nullptr});
+  return true;
+}
+
+HOST bool backward_in_pieces(
+    const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, const NormGrads& out) {
+  const int64_t d = gain_d.size(), rows = kept.mean_r.size();
+  const Device device = dy.device();
+  if (!in_pieces(kept.s, d, {&dy, &ds, &kept.s, &gain_d, &out.dx})) return false;
+  constexpr int64_t kBlocks = 512, kMinRows = 32;
+  const int64_t rows_per_block = std::max(kMinRows, (rows + kBlocks - 1) / kBlocks), blocks = (rows + rows_per_block - 1) / rows_per_block;
+  const Tensor partial({blocks, 2, d}, Dtype::f32, device);
+  float* const sums = partial.data<float>();
+  const int64_t pieces = (d + 32 * kPiece - 1) / (32 * kPiece);
+  with_constant<1, 2, 3, 4, 6, 8>(pieces > 4 ? (pieces + 1) / 2 * 2 : pieces, [&]<int kPieces>() {
+    using Kernel = BackwardKernel<kPieces>;
+    launch(name, device, {blocks, Kernel::kThreads},
+        Kernel{rows, d, dy.data<bf16>(), pointer<bf16>(ds), kept.s.data<bf16>(), gain_d.data<bf16>(), kept.mean_r.data<float>(),
+            kept.rstd_r.data<float>(), out.dx.data<bf16>(), rows_per_block, sums});
+  });
+  launch(name, device, {(d + 31) / 32, 256},
+      ColumnKernel<SumOfBlocks>{blocks, d, blocks, {sums, d, out.dgain_d.data<float>(), pointer<float>(out.dbias_d)}, nullptr});
   return true;
 }
 

@@ -7,7 +7,7 @@ namespace ricci {
 Tensor sum(const Arg& x);
 Tensor mean(const Arg& x);  // error: no elements
 
-// Over one index, which goes away; -1 is the innermost. Errors: no such index; the mean over an extent of 0.
+// Over one index, and the result lacks it; -1 is the innermost. Errors: an index that does not exist; the mean over an extent of 0.
 Tensor sum(const Arg& x, int index);
 Tensor mean(const Arg& x, int index);
 

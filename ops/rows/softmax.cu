@@ -1,5 +1,9 @@
-// softmax over the last index:   p_rc = exp(x_rc - max_c x_rc) / sum_c exp(x_rc - max_c x_rc)
+// softmax over the last index:   p_rc = e_rc / sum_c e_rc,   e_rc = exp(x_rc - max_c x_rc)
 //                               dx_rc = p_rc (dp_rc - sum_c dp_rc p_rc)
+// The maximum is subtracted because exp(89) is infinite in f32; it cancels in the quotient. The forward was e / sum, and each x is in the
+// sum of its whole row: x_c raises p_c and lowers the others of the row. So dx_c gets its own dp_c, minus the mean of dp over the row,
+// weighted by p.
+//   bytes   a forward reads x and writes p, 8 n for n numbers in f32; a backward reads p and dp and writes dx, 12 n
 #include "ops/rows/softmax.h"
 
 #include "autograd/record.h"
@@ -15,19 +19,12 @@ namespace softmax_kernels {
 template <class T> struct Forward {
   using A = Accumulator<T>;
   View<const T, 2> x_rc;
+  View<A, 2> e_rc;  // p_rc itself, except for bf16: that would round e before the division
   View<T, 2> p_rc;
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const T* const x = &x_rc(r, 0);
-    T* const p = &p_rc(r, 0);
-    const A most = row.max_of_pieces([&](auto piece) { return piece.load(x); }, x);
-    if constexpr (std::is_same_v<T, A>) {
-      const A sum = row.sum([&](int64_t c) { return p[c] = math::exp(x[c] - most); });
-      row.each_piece([&](auto piece) { piece.store(p, piece.load(p) / sum); }, p);
-    } else {  // bf16 would be rounded twice
-      const auto power = [&](A x_c) { return math::exp(x_c - most); };
-      const A sum = row.sum([&](int64_t c) { return power(A(x[c])); });
-      row.each_piece([&](auto piece) { piece.store(p, map(power, piece.load(x)) / sum); }, x, p);
-    }
+    const A largest = row.max([&](int64_t c) { return A(x_rc(r, c)); });
+    const A sum = row.sum([&](int64_t c) { return e_rc(r, c) = math::exp(A(x_rc(r, c)) - largest); });
+    row.each([&](int64_t c) { p_rc(r, c) = T(e_rc(r, c) / sum); });
   }
 };
 
@@ -36,10 +33,8 @@ template <class T> struct Backward {
   View<const T, 2> dp_rc, p_rc;
   View<T, 2> dx_rc;
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const A mean = row.sum([&](int64_t c) { return A(dp_rc(r, c)) * A(p_rc(r, c)); });
-    const T *const dp = &dp_rc(r, 0), *const p = &p_rc(r, 0);
-    T* const dx = &dx_rc(r, 0);
-    row.each_piece([&](auto piece) { piece.store(dx, piece.load(p) * (piece.load(dp) - mean)); }, dp, p, dx);
+    const A dot = row.sum([&](int64_t c) { return A(dp_rc(r, c)) * A(p_rc(r, c)); });
+    row.each([&](int64_t c) { dx_rc(r, c) = T(A(p_rc(r, c)) * (A(dp_rc(r, c)) - dot)); });
   }
 };
 
@@ -50,11 +45,14 @@ using namespace softmax_kernels;
 HOST Tensor softmax(const Arg& x) {
   DIMS(x);
   if (x.shape().rank() == 0) fail("softmax: expected at least one index, got []");
-  Tensor p = like(x);
+  const Dtype sums = sums_of(x.dtype());
+  const Tensor p = like(x), e = sums == x.dtype() ? p : like(x, x.shape(), sums);
   const int64_t n = x.shape()[-1], rows = n ? x.size() / n : 0;
-  with_dtype(x, [&]<class T>(T) { for_rows("softmax", x.device(), rows, n, Forward<T>{view<const T, 2>(x), view<T, 2>(p)}); });
+  with_dtype(x, [&]<class T>(T) {
+    for_rows("softmax", x.device(), rows, n, Forward<T>{view<const T, 2>(x), view<Accumulator<T>, 2>(e), view<T, 2>(p)});
+  });
   return record("softmax", {x}, p, keep(p), [](const Tensor& dp, const Tensor& p) -> Grads {
-    Tensor dx = like(p);
+    const Tensor dx = like(p);
     const int64_t n = p.shape()[-1], rows = n ? p.size() / n : 0;
     with_dtype(p, [&]<class T>(T) {
       for_rows("softmax'", p.device(), rows, n, Backward<T>{view<const T, 2>(dp), view<const T, 2>(p), view<T, 2>(dx)});
@@ -67,7 +65,3 @@ CUDA_ROWS(Forward);
 CUDA_ROWS(Backward);
 
 }  // namespace ricci
-
-// Cost on a GPU:
-//   bytes   8 N for N numbers in f32, 12 N backward, half in bf16: a row is read again from the cache
-//   floor   65,536 rows of 1024 in f32 on an H200: 0.54 GB at 4.8 TB/s 0.11 ms forward, 0.17 ms backward

@@ -1,6 +1,7 @@
-// y_v (+)= factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. A row of y
-// without any is left as it is. Rows names them: count(v) and row(v, k).
+// y_v (+)= factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. Rows lists them, as
+// count(v) and row(v, k). A row of y does not change if its list is empty.
 #pragma once
+#include "cuda/verbs/pieces.h"
 #include "cuda/verbs/rows.h"
 #include "ops/shapes/strided.h"
 
@@ -19,15 +20,15 @@ template <class T, class Rows, class To = T> struct SumRows {
   To* y;
   A factor;
   Rows rows;
-  bool add = false;  // to what is in y
+  bool add = false;  // adds to y instead of writing it
 
   static constexpr int kNeighbours = elements_of_piece<T, To>();
 
-  // On the GPU: a block per row of y, 16 bytes of several rows on their way from memory: where an id is frequent, a row of y is the sum of
+  // On the GPU a block computes one row of y. It loads 16 bytes of four rows at once, because the row of a frequent id is a sum of
   // thousands.
   template <class Row> __device__ void operator()(int64_t v, Row row) const {
     const int64_t count = rows.count(v), n = row.n;
-    if (count == 0) return;  // the same for the whole block, and there are no barriers
+    if (count == 0) return;  // for all threads of the block
     T const* const from = x;
     To* const y_d = y + v * n;
     row.each_piece(

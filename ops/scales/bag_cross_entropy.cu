@@ -1,7 +1,7 @@
-// nll_bj = log sum_v exp(l_bjv) - 1/s sum_w l_bj[id_w],   w: the s tokens of cell j + 1;    loss = sum_bj nll_bj / counted
-// dl_bjv = (exp(l_bjv) / sum_v exp(l_bjv) - 1/s #{w: id_w = v}) dloss / counted;    0 of cells that do not count
+// The loss of a cell for the bag of tokens in the next one. lse is kept, because exp(l - lse) then gives the softmax in one pass.
+//   nll_bj = log sum_v exp(l_bjv) - 1/s sum_w l_bj[id_w],   w: the s tokens of cell j + 1;    loss = sum_bj nll_bj / counted
+//   dl_bjv = (exp(l_bjv) / sum_v exp(l_bjv) - 1/s #{w: id_w = v}) dloss / counted;    0 for cells that do not count
 //   bytes   4 N for N logits in f32, 8 N backward, half in bf16
-//   floor   16,384 rows of 32,000 in f32 on an H200: 2.1 GB at 4.8 TB/s 0.44 ms forward, twice that backward
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -28,10 +28,10 @@ template <class T> struct Forward {
   Bags bags;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const T* const l = l_rv + r * row.n;
-    const A most = row.max([&](int64_t v) { return A(l[v]); });
-    const A sum = row.sum([&](int64_t v) { return math::exp(A(l[v]) - most); });
+    const A largest = row.max([&](int64_t v) { return A(l[v]); });
+    const A sum = row.sum([&](int64_t v) { return math::exp(A(l[v]) - largest); });
     row.once([&] {
-      lse_r[r] = double(math::log(sum)) + double(most);
+      lse_r[r] = double(math::log(sum)) + double(largest);
       nll_r[r] = bags.counts(r) ? lse_r[r] - mean_logit(l, bags.next_cell(r), row.n) : 0;
     });
   }
@@ -83,7 +83,7 @@ HOST void check_ids(const Tensor& ids_bc, int64_t vocabulary) {
       fail("bag_cross_entropy: id {} at [{} {}] is outside the vocabulary of {}", {id, i / context, i % context, vocabulary});
 }
 
-HOST Bags bags_of(const Tensor& ids_bc, int64_t size, const Tensor& lengths_b) {
+HOST Bags make_bags(const Tensor& ids_bc, int64_t size, const Tensor& lengths_b) {
   return {ids_bc.data<int64_t>(), ids_bc.shape()[1] / size, size, lengths_of(lengths_b, ids_bc.shape()[1])};
 }
 
@@ -111,12 +111,12 @@ HOST Tensor bag_cross_entropy(const Arg& logits_bmv, const Arg& ids_bc, int64_t 
   const int64_t rows = n['b'] * n['m'];
   const Tensor nll_r({rows}, Dtype::f64, device), lse_r({rows}, Dtype::f64, device), counted({}, Dtype::f64, device),
       loss({}, Dtype::f64, device);
-  const Bags bags = bags_of(ids_bc, size, lengths_b);
+  const Bags bags = make_bags(ids_bc, size, lengths_b);
   for_rows_of<Forward>("bag_cross_entropy", rows, n['v'], logits_bmv, nll_r.data<double>(), lse_r.data<double>(), bags);
   for_rows("bag_cross_entropy: mean", device, 1, rows, Mean{nll_r.data<double>(), counted.data<double>(), loss.data<double>(), bags});
   return record("bag_cross_entropy", {logits_bmv}, loss, keep(logits_bmv, Tensor(ids_bc), Tensor(lengths_b), size, lse_r, counted),
       [](const Tensor& dloss, const Tensor& logits_bmv, const Tensor& ids_bc, const Tensor& lengths_b, int64_t size, const Tensor& lse_r,
-          const Tensor& counted) -> Grads { return {backward(dloss, logits_bmv, lse_r, counted, bags_of(ids_bc, size, lengths_b))}; });
+          const Tensor& counted) -> Grads { return {backward(dloss, logits_bmv, lse_r, counted, make_bags(ids_bc, size, lengths_b))}; });
 }
 
 CUDA_ROWS(Forward);

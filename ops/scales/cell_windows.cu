@@ -1,10 +1,12 @@
-// y_bj(dK+q) = x_b(h+(j+1)s-K+q)d, 0 before the sequence;      s: size of a cell, K: kernel, h: history
-// dx_btd = sum of dy_bj(dK+q) over the windows j that hold position t as their q
+// Windows of a convolution, written out as rows, because the convolution is then a matrix product. s: size of a cell, K: kernel, h:
+// history.
+//   y_bj(dK+q) = x_b(h+(j+1)s-K+q)d, 0 before the sequence
+//   dx_btd = sum of dy_bj(dK+q) over the windows j with position t as their q
 //   bytes   N (4 + 4 K/s) for N numbers in f32, half in bf16, each way
-//   floor   65,536 rows of 768 in bf16, K = s, on an H200: 0.20 GB at 4.8 TB/s 0.04 ms each way
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "cuda/verbs/pieces.h"
 #include "cuda/verbs/rows.h"
 #include "ops/scales/cells.h"
 
@@ -14,7 +16,7 @@ namespace cell_windows_kernels {
 struct Windows {
   int64_t context, size, kernel, history;
   HD int64_t count() const { return (context - history) / size; }
-  HD int64_t first(int64_t j) const { return history + (j + 1) * size - kernel; }  // position; it may be negative
+  HD int64_t first(int64_t j) const { return history + (j + 1) * size - kernel; }  // position; it can be negative
 };
 
 template <class T> struct Forward {
@@ -35,7 +37,7 @@ template <class T> struct Backward {
   Windows windows;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t d = row.n, kernel = windows.kernel, count = windows.count(), b = r / windows.context, t = r % windows.context;
-    // The last window that begins at or before t; with kernel >= size the quotient is of numbers above 0.
+    // The last window that starts at or before t; with kernel >= size both numbers of the quotient are positive.
     const int64_t begun = (t - windows.history + kernel) / windows.size - 1, last = begun < count ? begun : count - 1;
     const auto sum_at = [&](int64_t i) {
       A sum = 0;
@@ -48,42 +50,6 @@ template <class T> struct Backward {
   }
 };
 
-// Where every position is in one window, or after the last: a row per window, and one per sequence for what is after.
-template <class T> struct BackwardApart {
-  using A = Accumulator<T>;
-  const T* dy_bmz;
-  T* dx_bcd;
-  Windows windows;
-  template <class Row> HD void operator()(int64_t r, Row row) const {
-    const int64_t d = row.n, size = windows.size, count = windows.count(), b = r / (count + 1), j = r % (count + 1);
-    T* const dx = dx_bcd + (b * windows.context + j * size) * d;
-    if (j == count) {
-      const int64_t behind = windows.context - count * size;
-      return row.each_piece(
-          [&](auto piece) {
-            for (int64_t q = 0; q < behind; ++q) piece.write(dx + q * d, piece.all(T(0)));
-          },
-          dx);
-    }
-    const T* const dy = dy_bmz + (b * count + j) * d * size;
-    const auto sum = [](T term) { return T(A(0) + A(term)); };  // as a sum of several: -0 becomes 0
-    const auto by_pieces = [&]<int kSize>() {
-      row.each_piece(
-          [&](auto piece) {
-            decltype(piece.read(dy)) of_position[kSize];
-            piece.template read_mixed<kSize>(dy, of_position);
-            UNROLL(8)
-            for (int q = 0; q < kSize; ++q) piece.write(dx + q * d, map(sum, of_position[q]));
-          },
-          dy, dx);
-    };
-    if (with_constant<2, 4, 8>(size, by_pieces)) return;
-    row.each([&](int64_t i) {
-      for (int64_t q = 0; q < size; ++q) dx[q * d + i] = sum(dy[i * size + q]);
-    });
-  }
-};
-
 }  // namespace cell_windows_kernels
 
 using namespace cell_windows_kernels;
@@ -93,7 +59,7 @@ HOST Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t
   if (size < 1) fail("cell_windows: cells of {} positions, expected 1 or more", {size});
   if (kernel < size) fail("cell_windows: a kernel of {} positions, expected at least the {} of a cell", {kernel, size});
   if (history < 0 || history > kernel - size || history > n['c'])
-    fail("cell_windows: {} positions of history, expected 0 .. kernel - size = {} and not more than there are, {}",
+    fail("cell_windows: {} positions of history, expected 0 .. kernel - size = {}, and at most the {} of x_bcd",
         {history, kernel - size, n['c']});
   const Windows windows{n['c'], size, kernel, history};
   const Tensor y_bmz = like(x_bcd, Shape{n['b'], windows.count(), n['d'] * kernel});
@@ -101,15 +67,12 @@ HOST Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t
   return record("cell_windows", {x_bcd}, y_bmz, keep(x_bcd.shape(), windows),
       [](const Tensor& dy_bmz, const Shape& shape, const Windows& windows) -> Grads {
         const Tensor dx_bcd = like(dy_bmz, shape);
-        if (windows.kernel == windows.size)
-          for_rows_of<BackwardApart>("cell_windows'", shape[0] * (windows.count() + 1), shape[2], dy_bmz, dx_bcd, windows);
-        else for_rows_of<Backward>("cell_windows'", shape[0] * shape[1], shape[2], dy_bmz, dx_bcd, windows);
+        for_rows_of<Backward>("cell_windows'", shape[0] * shape[1], shape[2], dy_bmz, dx_bcd, windows);
         return {dx_bcd};
       });
 }
 
 CUDA_ROWS(Forward);
 CUDA_ROWS(Backward);
-CUDA_ROWS(BackwardApart);
 
 }  // namespace ricci

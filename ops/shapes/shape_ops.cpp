@@ -1,4 +1,5 @@
-// reshape, slice, concatenate, permute, cast: no arithmetic, only where elements are. Each is the backward of another.
+// reshape, slice, concatenate, permute, cast: no arithmetic, elements only move. Each is the backward of another, because to move a
+// gradient is to move it back.
 #include "ops/shapes/shape_ops.h"
 
 #include <numeric>
@@ -17,11 +18,11 @@ namespace {
 // An index as 0 .. rank-1.
 int checked_index(const char* op, const Shape& shape, int index) {
   const int position = index < 0 ? index + shape.rank() : index;
-  if (position < 0 || position >= shape.rank()) fail("{}: there is no index {} in {}", {op, index, show(shape)});
+  if (position < 0 || position >= shape.rank()) fail("{}: index {} does not exist in {}", {op, index, show(shape)});
   return position;
 }
 
-// The numbers of elements outside and inside an index.
+// The number of elements outside of an index, and inside of it.
 std::pair<int64_t, int64_t> around(const Shape& shape, int index) {
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < index; ++d) outer *= shape[d];
@@ -29,7 +30,7 @@ std::pair<int64_t, int64_t> around(const Shape& shape, int index) {
   return {outer, inner};
 }
 
-// The elements 0 .. count of an index at source_first in `source` and at target_first in `target`.
+// Copies `count` elements of an index, from source_first on in `source` to target_first in `target`.
 void copy_range(
     const char* name, const Tensor& source, int64_t source_first, const Tensor& target, int64_t target_first, int index, int64_t count) {
   const auto [outer, inner] = around(source.shape(), index);
@@ -69,7 +70,7 @@ Tensor permuted(const Tensor& x, const std::vector<int>& order) {
   return y;
 }
 
-// Also the inverse: at position order[d] is d.
+// Returns the inverse, which has d at position order[d].
 std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order) {
   std::vector<int> inverse(order.size(), -1);
   bool good = static_cast<int>(order.size()) == shape.rank();

@@ -1,5 +1,5 @@
-// Several tensors walked in step: the same extents, but each with its own strides (0 repeats an element), as when one is
-// broadcast, a slice, or permuted. Neighbouring indices that are one in memory are merged when they are pushed.
+// Tensors that are walked in step: all have the same extents, but each has its own strides, because one can be broadcast (stride 0 repeats
+// an element), a slice or permuted. Neighbouring indices that are contiguous in all tensors are merged when they are pushed.
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -28,7 +28,7 @@ template <int N> struct Strided {
     for (int k = 0; k < N; ++k) stride[k][rank - 1] = by[k];
   }
 
-  // The place of element i, counted with the last index fastest, in each tensor.
+  // The offset of element i in each tensor; the last index counts fastest.
   HD void locate(int64_t i, int64_t (&offsets)[N]) const {
     for (int k = 0; k < N; ++k) offsets[k] = 0;
     for (int d = rank - 1; d > 0; --d) {
@@ -41,15 +41,14 @@ template <int N> struct Strided {
   }
 };
 
-// f(j) for every j in [0, count), vectorised. The body is a function of its own on purpose: what it makes on the way, a bf16
-// above all, stays in registers.
+// Calls f(j) for every j in [0, count), vectorised. f is a function, because its local values, such as a bf16, then stay in registers.
 template <class F> HD void for_vector(int64_t count, F f) {
 #pragma omp simd
   for (int64_t j = 0; j < count; ++j) f(j);
 }
 
-// Calls run(offsets, i, count) for stretches of the last index that make up [begin, end): `count` elements from element i on, which are at
-// at[k] and then every s.stride[k][s.rank - 1] of tensor k.
+// Calls run(offsets, i, count) for the stretches of the last index in [begin, end): `count` elements from element i on. Tensor k has the
+// first at offsets[k], and the next ones every s.stride[k][s.rank - 1].
 template <int N, class Run> struct StridedLoop {
   Strided<N> s;
   Run run;
@@ -63,32 +62,27 @@ template <int N, class Run> struct StridedLoop {
       const int64_t left = s.extent[last] - index[last], count = left < end - begin ? left : end - begin;
       run(offsets, begin, count);
       begin += count;
-      move(index, offsets, count);
-    }
-  }
-
- private:
-  // To the start of the next stretch.
-  HD void move(int64_t (&index)[Shape::kMaxRank], int64_t (&offsets)[N], int64_t count) const {
-    int d = s.rank - 1;
-    index[d] += count;
-    for (int k = 0; k < N; ++k) offsets[k] += count * s.stride[k][d];
-    for (; d > 0 && index[d] == s.extent[d]; --d) {
-      index[d] = 0;
-      ++index[d - 1];
-      for (int k = 0; k < N; ++k) offsets[k] += s.stride[k][d - 1] - s.extent[d] * s.stride[k][d];
+      // To the start of the next stretch.
+      int d = last;
+      index[d] += count;
+      for (int k = 0; k < N; ++k) offsets[k] += count * s.stride[k][d];
+      for (; d > 0 && index[d] == s.extent[d]; --d) {
+        index[d] = 0;
+        ++index[d - 1];
+        for (int k = 0; k < N; ++k) offsets[k] += s.stride[k][d - 1] - s.extent[d] * s.stride[k][d];
+      }
     }
   }
 };
 
-// On the CPU, in chunks that do not depend on the number of threads.
+// On the CPU, in chunks of a fixed size.
 template <int N, class Run> void for_strided(const Strided<N>& s, const Run& run) {
   constexpr int64_t kGrain = 16384;
   parallel_for(s.size(), kGrain, [&](int64_t begin, int64_t end) { run_vectorized(StridedLoop<N, Run>{s, run}, begin, end); });
 }
 
-// to[...] = from[...] for tensors of one dtype (any), walked by s: s.stride[0] in from, s.stride[1] in to, in elements from
-// the given starts. Not recorded on a tape.
+// target[...] = source[...] for tensors of one dtype (any), walked by s from the given starts, in elements: s.stride[0] is for source,
+// s.stride[1] for target. Not recorded on a tape.
 void copy_strided(
     const char* name, const Tensor& source, int64_t source_start, const Tensor& target, int64_t target_start, const Strided<2>& s);
 

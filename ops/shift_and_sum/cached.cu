@@ -1,7 +1,7 @@
-// Decoding: for every level r, from the first to the last, position t finds V^r[t - 2^r] in the ring of that level, puts V^r[t] in
-// its place and goes on with V^{r+1}[t] = V^r[t] + c[t, r] V^r[t - 2^r].
+// Decoding: for every level r, from the first to the last, position t reads V^r[t - 2^r] from the ring of that level, overwrites it with
+// V^r[t], and continues with V^{r+1}[t] = V^r[t] + c[t, r] V^r[t - 2^r]. A ring of 2^r slots is enough, because V^r[t] is read only once,
+// by position t + 2^r.
 //   bytes   3 R d numbers of a position with R levels, 2 R d of them in the rings;  FLOPs 2 R d
-//   floor   one position of 12 layers of d = 768, R = 10, in bf16 on an H200: 0.6 MB at 4.8 TB/s, far below the time of 12 launches
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"

@@ -1,6 +1,6 @@
-// The shift-and-sum on the CPU. A task takes columns of a head in strips of one vector or more. The first walk (walk.h) over a strip
-// reads the tensor, the last writes the result, and what is between stays in the cache: N rows for N positions, and in the
-// backward R / 3 rows for each position, with R levels.
+// The shift-and-sum on the CPU. A task takes the columns of a head in strips of one or more vectors, because a strip stays in the cache:
+// only the first walk (walk.h) over a strip reads the tensor, and only the last writes the result. Between them are N rows for N positions,
+// and in the backward R / 3 rows for each position, with R levels.
 #include <algorithm>
 #include <type_traits>
 
@@ -14,12 +14,11 @@
 namespace ricci::shift_and_sum_kernels {
 namespace {
 
-// Walks of three levels each. If levels % 3 != 0 the first walk takes the rest: it has one long class, so it is the cheapest per
-// row. Later walks have many short classes, whose rows cost most.
-HD int walks_of(const Problem& problem) { return problem.used > kWalkLevels ? (problem.used + kWalkLevels - 1) / kWalkLevels : 1; }
-// first_level(walks) is the number of levels, so that level counts are differences.
+// The first level of a walk. first_level(walks) is the number of levels: counts of levels are differences. If levels % 3 != 0 the first
+// walk takes fewer levels. Its single long class makes it cheapest per row, while later walks have many short classes, and their rows cost
+// most.
 HD int first_level(const Problem& problem, int walk) {
-  const int later = kWalkLevels * (walks_of(problem) - walk);
+  const int later = kWalkLevels * (walks_of(problem.used) - walk);
   return problem.used > later ? problem.used - later : 0;
 }
 
@@ -34,7 +33,7 @@ template <class T, int Bytes, int kVectors> struct Strip {
 
   HD int64_t columns() const { return problem.width - column < kColumns ? problem.width - column : kColumns; }
   HD int64_t in_tensor() const { return sequence * problem.positions * problem.d() + head * problem.width + column; }
-  // Whole rows of the type that sums are held in are read and written where they are; others are copied.
+  // Whole rows of the accumulator type are read and written in place; others are copied.
   HD bool direct() const { return std::is_same_v<T, A> && columns() == kColumns; }
   template <class E, class Given> HD Row<E> rows(Given* tensor, A* memory) const {
     if constexpr (std::is_same_v<T, A>)
@@ -57,7 +56,7 @@ template <class T, int Bytes, int kVectors> struct Strip {
     for (int64_t x = 0; x < n; ++x) target[x] = To(from[x]);
   }
 
-  // body(m, q, the coefficients of class m from level q on, which levels of the walk are active, the number of rows)
+  // body(m, q, the coefficients of class m from level q on, the active levels of the walk as bits, the number of rows)
   template <class Body> HD void each_class(int walk, const Body& body) const {
     const int q = first_level(problem, walk), levels = first_level(problem, walk + 1) - q;
     const Row<const T> of_head{c + (sequence * problem.positions * problem.heads + head) * problem.levels + q, problem.coefficients()};
@@ -82,7 +81,7 @@ template <class T, int Bytes, int kVectors> struct Strip {
   }
 };
 
-// Slices of the columns of a head, of all sequences and heads. The forward has no dy and no sums; each of its slices is a strip.
+// Slices of the columns of a head, of all sequences and heads. The forward has no dy and no sums, and each of its slices is a strip.
 template <class T, int Bytes, bool kBackward> struct Task {
   using A = Accumulator<T>;
   static constexpr int kOfGradients = Bytes == 64 ? 1 : 2, kVectors = kBackward ? kOfGradients : 4;  // more are slower
@@ -105,7 +104,7 @@ template <class T, int Bytes, bool kBackward> struct Task {
     }
   }
   HD void run(const S& strip, A* dc) const {
-    const int walks = walks_of(problem);
+    const int walks = walks_of(problem.used);
     const int64_t size = kBackward ? problem.positions * S::kColumns : 0;
     A* const after = memory + walks * size;
     const Row<const A> first = strip.input(v, memory);
@@ -133,7 +132,7 @@ void run(const Problem& problem, int64_t slices, const Tensor& v, const Tensor& 
       using Of = Task<T, bytes(), kBackward>;
       const int64_t strips = (problem.width + Of::S::kColumns - 1) / Of::S::kColumns, of_head = slices ? slices : strips;
       parallel_for_with_scratch(problem.batches * problem.heads * of_head, 1, [&](int64_t begin, int64_t end) {
-        const Scratch<Accumulator<T>> memory((kBackward ? walks_of(problem) + 1 : 1) * problem.positions * Of::S::kColumns);
+        const Scratch<Accumulator<T>> memory((kBackward ? walks_of(problem.used) + 1 : 1) * problem.positions * Of::S::kColumns);
         run_with_vectors<bytes()>(
             Of{problem, problem.active(), of_head, (strips + of_head - 1) / of_head, v.data<T>(), c.data<T>(),
                 kBackward ? dy.data<T>() : nullptr, result.data<T>(), kBackward ? partial.data<Accumulator<T>>() : nullptr, memory.data()},
@@ -145,7 +144,7 @@ void run(const Problem& problem, int64_t slices, const Tensor& v, const Tensor& 
 
 }  // namespace
 
-// Some tasks for every thread; a function of the shape alone, as the order of the sums depends on it.
+// A few tasks for every thread. It depends only on the shape, because the order of the sums depends on it.
 int64_t gradient_slices_cpu(const Problem& problem) {
   constexpr int64_t kTasks = 16, kColumns = 16;
   const int64_t heads = problem.batches * problem.heads;

@@ -1,4 +1,5 @@
-// The definition, level by level, made of ops that are recorded by themselves:
+// The definition, one level after the other. It needs no backward, because the ops that it calls record theirs. The fast versions are
+// compared with it. Every V^r is a tensor in memory.
 //   V^{r+1}_bcnk = V^r_bcnk + c_bcn1 (V^r shifted 2^r positions to the right, zeros in front)_bcnk
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"

@@ -1,17 +1,31 @@
-// One shift-and-sum as its kernels see it.
+// One shift-and-sum as its kernels see it, and the words for parts of the work. Levels q, q + 1, q + 2 with 2^q = 4; the rows of two
+// classes are marked:
+//
+//   position   0 1 2 3  4 5 6 7  8 9 ...           column  0 ... 31 | 32 ... 63 | ...
+//   class 0    *        *        *                         slice 0  | slice 1   |
+//   class 1      *        *        *                       a strip is one to four vectors of columns of a slice
+//
+//   class   the positions that are equal mod 2^q: these levels connect no others. Its positions are rows 0, 1, 2, ...
+//   walk    three levels in one pass over the rows of a class (walk.h)
+//   tile    some rows of a class, if shared memory cannot hold all; its halo is the rows before it that it depends on
+//   part    some levels: one launch on a GPU (kernels.h)
+//   slice   some columns: a thread block, or a task of the CPU
+//   strip   the columns of a slice that fit into one to four vectors of the CPU
+//   stretch some rows of a class: if half-warps share a class, each walks over one (gpu/block_walk.h)
 #pragma once
 #include <cstdint>
 
-#include "core/host_device.h"
+#include "core/dtype.h"
 #include "core/philox.h"
 #include "core/tensor.h"
 
 namespace ricci::shift_and_sum_kernels {
 
 constexpr int kMaxLevels = 30;
-constexpr int kWalkLevels = 3, kWalkRows = 1 << kWalkLevels;  // levels in one walk (walk.h); the rows that its last level depends on
+constexpr int kWalkLevels = 3, kWalkRows = 1 << kWalkLevels;  // levels of a walk (walk.h); rows that its last level depends on
+HD int walks_of(int levels) { return levels > kWalkLevels ? (levels + kWalkLevels - 1) / kWalkLevels : 1; }
 
-// Dropout of levels: level r stays when word r of the random stream is at least 2^32 p. The backward finds the same ones.
+// Dropout of levels: level r stays if word r of the random stream is at least 2^32 p. So the backward finds the same ones.
 struct LevelDropout {
   PhiloxSource random{};
   uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
@@ -36,26 +50,11 @@ struct Problem {
   }
 };
 
-// The columns of a head are computed in slices, each by one thread block or by one task of the CPU, which takes a slice in strips of
-// one to four vectors. The gradient of the coefficients is a sum over the columns of a head. Each slice has a sum of its own; these are
-// then added in order, so that the bits depend neither on threads nor on the order of blocks.
+// The gradient of a coefficient is a sum over the columns of its head. Each slice of columns has a separate sum, and these are then added
+// in order, because the bits would otherwise depend on threads and on the order of blocks.
 //   partial [slice, b, c, heads, used]
 HD int64_t partial_at(const Problem& problem, int64_t slice, int64_t b, int64_t position, int64_t head) {
   return (((slice * problem.batches + b) * problem.positions + position) * problem.heads + head) * problem.used;
 }
 
 }  // namespace ricci::shift_and_sum_kernels
-
-// The words for parts of the work. Levels q, q + 1, q + 2 with 2^q = 4; rows of one class are marked:
-//
-//   position   0 1 2 3  4 5 6 7  8 9 ...           column  0 ... 31 | 32 ... 63 | ...
-//   class 0    *        *        *                         slice 0  | slice 1   |
-//   class 1      *        *        *                       a strip is one to four vectors of columns of a slice
-//
-//   class   the positions that are equal mod 2^q: these levels connect no others. Its positions are rows 0, 1, 2, ...
-//   walk    three levels in one pass over the rows of a class (walk.h)
-//   tile    some rows of a class, where shared memory cannot hold all; the halo are the rows before it that it depends on
-//   part    some levels: one launch on a GPU (gpu/parts.h)
-//   slice   some columns: a thread block, or a task of the CPU
-//   strip   the columns of a slice that fit into one to four vectors of the CPU
-//   stretch some rows of a class: if half-warps share a class, each walks over one (gpu/block_walk.h)

@@ -1,12 +1,12 @@
-// With G^R = dL/dV^R and from the last level to the first:
+// The public op. The backward goes from the last level to the first (shift_and_sum.h has the derivation). With G^r = dL/dV^r:
 //   dc[i, r] = <G^{r+1}[i], V^r[i - 2^r]>  (over the columns of the head),   G^r[i] = G^{r+1}[i] + c[i + 2^r, r] G^{r+1}[i + 2^r]
 // and dV^0 = G^0. Kept for the backward: V^0 and c.
 #include "ops/shift_and_sum/shift_and_sum.h"
 
-#include "autograd/random.h"
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/philox.h"
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/trace.h"
@@ -19,7 +19,6 @@ namespace shift_and_sum_kernels {
 // The gradient of the coefficients from the sums over slices of columns (problem.h), added one after the other:
 //   dcoef = sum over slices of partial, 0 for the levels that are not used
 //   bytes   (4 slices + s) b c heads R, numbers of s bytes
-//   floor   65,536 rows of 768, c = 512, R = 9, one head, in bf16 on an H200: 24 slices, 0.06 GB at 4.8 TB/s 0.01 ms
 template <class T> struct SumSlices {
   using A = Accumulator<T>;
   const A* partial;
@@ -41,34 +40,34 @@ HOST void sum_slices(const Problem& problem, const Tensor& partial, const Tensor
   });
 }
 
-HOST double flops_of(const Problem& problem) {
+HOST double count_flops(const Problem& problem) {
   double rows = 0;
   for (int r = 0; r < problem.used; ++r) rows += static_cast<double>(problem.positions - (int64_t{1} << r));
   return 2 * rows * static_cast<double>(problem.batches * problem.d());
 }
 
-HOST Plan plan_on(const Tensor& v_bcd, const Problem& problem, bool backward) {
+HOST Plan make_plan(const Tensor& v_bcd, const Problem& problem, bool backward) {
   return plan(problem, backward, size_of(sums_of(v_bcd.dtype())), device_memory(v_bcd.device()).shared_bytes());
 }
 
 HOST Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_bcx) {
   const Tensor y_bcd = like(v_bcd);
   if (y_bcd.size() == 0) return y_bcd;
-  if (trace::enabled) trace::flops(flops_of(problem));
+  if (trace::enabled) trace::flops(count_flops(problem));
   if (v_bcd.device() == Device::cpu) forward_cpu(problem, v_bcd, coef_bcx, y_bcd);
-  else forward_gpu(problem, plan_on(v_bcd, problem, false), v_bcd, coef_bcx, y_bcd);
+  else forward_gpu(problem, make_plan(v_bcd, problem, false), v_bcd, coef_bcx, y_bcd);
   return y_bcd;
 }
 
 HOST Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx) {
   const Tensor dv_bcd = like(v_bcd), dcoef_bcx = like(coef_bcx);
   if (v_bcd.size() == 0) return {dv_bcd, zeros_like(coef_bcx)};
-  if (trace::enabled) trace::flops(3 * flops_of(problem));
+  if (trace::enabled) trace::flops(3 * count_flops(problem));
   const bool cpu = v_bcd.device() == Device::cpu;
   const int64_t slices = cpu ? gradient_slices_cpu(problem) : gradient_slices_gpu(problem);
   const Tensor partial({slices, problem.batches, problem.positions, problem.heads, problem.used}, sums_of(v_bcd.dtype()), v_bcd.device());
   if (cpu) backward_cpu(problem, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
-  else backward_gpu(problem, plan_on(v_bcd, problem, true), dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
+  else backward_gpu(problem, make_plan(v_bcd, problem, true), dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
   sum_slices(problem, partial, dcoef_bcx);
   return {dv_bcd, dcoef_bcx};
 }

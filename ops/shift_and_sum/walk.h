@@ -1,12 +1,13 @@
-// Three levels q, q + 1, q + 2 in one walk. These levels connect only positions whose distance is a multiple of 2^q. Within such
-// a class of positions, rows i = 0, 1, 2, ..., they are shifts by 1, 2 and 4 rows:
+// Three levels q, q + 1, q + 2 in one walk, because a pass for each level would read and write all of memory three times. These levels only
+// connect positions at distances that are multiples of 2^q. Within such a class of positions, rows i = 0, 1, 2, ..., they are shifts by 1,
+// 2 and 4 rows:
 //   v1[i] = v0[i] + c0[i] v0[i-1],   v2[i] = v1[i] + c1[i] v1[i-2],   v3[i] = v2[i] + c2[i] v2[i-4]
-// A walk over the rows in order keeps the last values of v0, v1 and v2 in registers. It reads each row of v0 once and writes each
-// row of v3 once, which may have the same place. The derivative, with g3 = dL/dv3:
+// A walk over the rows in order keeps the last values of v0, v1 and v2 in registers. It reads each row of v0 once and writes each row of v3
+// once, in the same place if wanted. The derivative, with g3 = dL/dv3:
 //   g2[i] = g3[i] + c2[i+4] g3[i+4],   g1[i] = g2[i] + c1[i+2] g2[i+2],   g0[i] = g1[i] + c0[i+1] g1[i+1]
 //   dc2[i] = <g3[i], v2[i-4]>,   dc1[i] = <g2[i], v1[i-2]>,   dc0[i] = <g1[i], v0[i-1]>
-// It is a walk from the last row to the first, which computes v1 and v2 again.
-// Both go through blocks of eight rows: row i has place i mod 8 of a ring. A row is one vector or more, because all share the coefficients.
+// This is a walk from the last row to the first. It computes v1 and v2 again. Both walks go through blocks of eight rows: row i has place i
+// mod 8 of a ring. A row is one or more vectors, because all share the coefficients.
 #pragma once
 #include "core/cpu/vectors.h"
 #include "ops/shift_and_sum/problem.h"
@@ -20,12 +21,12 @@ template <class E> struct Row {
 
   HD void move(int64_t rows) {
     data += rows * next;
-    asm("" : "+r"(data));  // otherwise g++ makes a pointer of each of eight rows, most of them in memory
+    asm("" : "+r"(data));  // otherwise g++ keeps a pointer for each of eight rows, most of them in memory
   }
   HD Row of_class(int64_t m, int q) const { return {data + m * next, next << q}; }
 };
 
-// The columns of a row: a vector and the others, since g++ would keep an array of vectors in memory.
+// The columns of a row: a vector and the others. It is recursive, because g++ would keep an array of vectors in memory.
 template <class A, int Bytes, int kVectors> struct Columns {
   using Of = Vectors<A, Bytes>;
   typename Of::Vector first;
@@ -81,7 +82,7 @@ template <class T, int Bytes, int kVectors> struct ForwardWalk {
       V v;
       v.load(values.data);
 #pragma GCC unroll 4
-      for (int k = 0; k < kVectors * Bytes; k += 64) {  // The next columns: their rows are too far apart for the processor to guess.
+      for (int k = 0; k < kVectors * Bytes; k += 64) {  // the next columns: their rows are too far apart for the processor to guess
         __builtin_prefetch(reinterpret_cast<const char*>(values.data) + kVectors * Bytes + k);
         __builtin_prefetch(reinterpret_cast<const char*>(result.data) + kVectors * Bytes + k);
       }
@@ -124,7 +125,7 @@ template <class T, int Bytes, int kVectors> struct BackwardWalk {
   }
 
  private:
-  // kFirst: no rows are before the block. kWhole: 12 rows are there from its first one on; otherwise `rows`.
+  // kFirst: the block is the first. kWhole: at least 12 rows follow from its first one on; otherwise `rows`.
   template <bool kFirst, bool kWhole> HD void block(int64_t rows) {
     compute_values<-7, kFirst, kWhole>(rows);
     c.move(1);

@@ -11,14 +11,9 @@ narrow 'all mixers'
 is 'a row for each length and mixer' $' 9 4 8\n 9 8 8' eval "awk 'NR > 2 && NF == 8 { print \$2, NF }' out | sort | uniq -c | tr -s ' '"
 accept 'a drawing, on an emulated GPU' bench metric dispatcher "${small[@]}" --lengths 2,4 --tokens 4 --device cuda_emulated --dtype bf16 -o plot.svg
 is 'no memory of the process on a GPU' - eval "awk '/^(metric|dispatcher) / { print \$8 }' out | sort -u"
-accept 'one layer at several scales' bench --layer --width 8 --heads 2 --rounds 2 --threads 1 --lengths 4,16 --scales 1,4,8 -o layer.svg
-narrow 'one layer'
-is 'a row for each scale that has a cell' $'1x 4 4\n4x 4 1\n1x 16 16\n4x 16 4\n8x 16 2' awk 'NR > 2 { print $1, $2, $3 }' out
-verdict 'the drawings are XML' "$(xmllint --noout plot.svg layer.svg 2>&1)"
+verdict 'the drawing is XML' "$(xmllint --noout plot.svg 2>&1)"
 refuse 'tokens and sequences' 2 '--sequences' bench --tokens 64 --sequences 2
-refuse 'a layer and mixers' 2 '--layer excludes mixers|mixers' bench sdp --layer
-refuse 'scales without a layer' 2 '--scales requires --layer' bench --scales 1,4
-refuse 'an unknown mixer' 1 "no mixer is called 'spd', the nearest is 'sdp'; there are sdp, .*dispatcher" bench spd
+refuse 'an unknown mixer' 1 "no mixer is called 'spd', the nearest is 'sdp'; the mixers are sdp, .*dispatcher" bench spd
 refuse 'a length beyond 64 bits' 2 '--lengths' bench --lengths 99999999999999999999
 refuse 'a width beyond any memory' 1 'is larger than any memory' bench --width 9000000000000000000 --heads 1
 refuse 'an unknown dtype' 1 'f16' bench --dtype f16

@@ -57,7 +57,7 @@ begin() {
   await "[ -s runs/$1_slow_1/metrics.jsonl ]"
   child=$(tr -d ' ' <"/proc/$background/task/$background/children")
 }
-interrupted() { verdict "$1" "$([ "$2" = 0 ] && tail -1 background.err | grep -qx "interrupted $3; the same command continues" || shown background.err)"; }
+interrupted() { verdict "$1" "$([ "$2" = 0 ] && tail -1 background.err | grep -qx "interrupted $3; repeat the command to continue" || shown background.err)"; }
 saved() { holds "$1: the child has saved and ended" eval "ls runs/$1_slow_1/checkpoints | grep safetensors && ! kill -0 $child"; }
 printf 'slow: [tiny.yaml, model.d=64, model.layers=6]\nfast: tiny.yaml\n' >slow.yaml
 slow=(slow.yaml steps=400 batch=4 log_every=1 checkpoint_every=0)
@@ -133,7 +133,7 @@ trains_as() { printf '#!/bin/sh\n%s\n' "$1" >ends/ricci-train && chmod +x ends/r
 for end in 'exit 0' 'exit 3' 'kill -KILL $$' 'kill -TERM $$'; do
   trains_as "$end"
   case $end in
-    'exit 0') line='runs/end_vanilla_1: the run is not finished; the same command continues it' ;;
+    'exit 0') line='runs/end_vanilla_1: the run is not finished; repeat the command to continue it' ;;
     'exit 3') line='runs/end_vanilla_1: ricci-train ended with exit code 3' ;;
     *KILL*) line='.*/ricci-train: ended by signal 9' ;;
     *) line='.*/ricci-train: ended by signal 15' ;;
@@ -143,7 +143,7 @@ for end in 'exit 0' 'exit 3' 'kill -KILL $$' 'kill -TERM $$'; do
 done
 trains_as "'$build/ricci-train' \"\$@\"; kill -TERM \$PPID"
 ends/ricci-compare "${small[@]}" --name between >out 2>err
-verdict 'a request between two trainings' "$([ $? = 0 ] && tail -1 err | grep -qx 'interrupted before run 2 of 2; the same command continues' || shown err)"
+verdict 'a request between two trainings' "$([ $? = 0 ] && tail -1 err | grep -qx 'interrupted before run 2 of 2; repeat the command to continue' || shown err)"
 holds 'does not begin the next' [ -e runs/between_vanilla_1/model.safetensors -a ! -e runs/between_top-down_1 ]
 
 # ---- The same tokens for all, whatever their losses leave out
@@ -170,9 +170,9 @@ is 'with its value' $'lr: 0.01\nlr: 0.001' grep -h '^lr:' runs/pair_vanilla_lr_1
 refuse 'no file' 1 'no comparison file given' compare
 echo 'a: nowhere.yaml' >lost.yaml
 refuse 'a run file that is not there' 1 'nowhere\.yaml: No such file' compare lost.yaml
-refuse 'the name of a run' 1 'name=x: the runs of a comparison have --name and --seeds' compare pair.yaml name=x
+refuse 'the name of a run' 1 'name=x: use --name and --seeds instead' compare pair.yaml name=x
 refuse 'a model that is not there' 1 "--only: no model is called 'top-dwn', the nearest is 'top-down'" compare pair.yaml --only vanilla,top-dwn
-refuse 'a seed twice' 1 '--seeds: 2 is there twice' compare pair.yaml --seeds 2,1,2
+refuse 'a seed twice' 1 '--seeds: 2 is given twice' compare pair.yaml --seeds 2,1,2
 refuse 'nothing to make equal' 1 "--equal: expected one of nothing, parameters, flops, memory, got 'speed'" compare pair.yaml --equal speed
 refuse 'nothing to change' 1 "--change: expected one of width, ff, layers, got 'depth'" compare pair.yaml --change depth
 refuse 'a drawing of an unknown kind' 1 'both\.pdf: expected a name that ends in \.svg or \.html' compare pair.yaml -o both.pdf

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-eval of one run and of several, as a line, a table and JSON; and what ricci-probe tells of a classifier.
+# ricci-eval of one run and of several, as a line, a table and JSON.
 #   evaluate.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
@@ -65,7 +65,6 @@ printf 'metric: [tiny.yaml, model.mixer=metric]\nidentity: [tiny.yaml, model.mix
 sed -i '/^name:/d' tiny.yaml
 run compare mixers.yaml "${pairs[@]}" sample.tokens=0 steps=60 batch=16 lr=1e-2
 is 'a comparison of mixers has the exact answers of both' $'accuracy\nmetric\nidentity' awk 'NR == 2 && /accuracy/ { print "accuracy" } NR > 2 && NR < 5 { print $1 }' out
-refuse 'a former run file' 1 'data: sorter was removed; ricci-sorter FOLDER writes ' train tiny.yaml name=bad data=sorter
 
 # ---- Models whose loss leaves positions out
 accept 'train one that scores where every scale is heard' train tiny.yaml name=full steps=2 model.family=topdown 'model.scales=[1, 4]' model.layers=1 model.loss_from=first_full
@@ -94,19 +93,9 @@ accept 'train one that scores cells' train tiny.yaml name=coarse steps=2 model.s
 refuse 'positions of cells' 1 '--from: runs/coarse scores cells, not positions' eval runs/coarse --data score.txt --from 3
 # Windows of 13 tokens and a last one of 9, scored in cells of 4 but the first: 3 times 8, and 4.
 prints 'a text whose last window ends early, without its padding' '^score\.txt: 28 tokens, context 13' eval runs/coarse --data score.txt --context 13
-refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, and would score those where windows overlap several times' eval runs/coarse --data score.txt --stride 8
+refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells; where windows overlap it would score them twice' eval runs/coarse --data score.txt --stride 8
 refuse 'a context of one cell' 1 'evaluation: the loss counts none of' eval runs/coarse --data score.txt --context 7
 refuse 'a training on contexts of one cell' 1 'context: 7, too short: the loss of model\.family: coarse counts no token of it' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
 refuse 'pairs, of which it knows no order' 1 'format: pairs, but model\.family: coarse writes no text' train tiny.yaml name=bad "${pairs[@]}" "${coarse[@]}"
 
-# ---- A classifier
-for case in classifier_avgpool gpt; do python3 "$root/tests/golden/stored.py" $case $case || exit 1; done
-# probe CASE ARGUMENT ...: the arguments that run ricci-probe on a case.
-probe() { echo probe --config "$1/model.yaml" --weights "$1/weights.safetensors" --input "$1/in.safetensors" --output probe.out "${@:2}"; }
-accept 'the scores of a classifier' $(probe classifier_avgpool --scores)
-# It predicts 0, 1 and 1; the targets are 1, none and 1.
-is 'by hand' '{"sequences":2,"accuracy":0.5,"macro_precision":0.5,"macro_recall":0.25,"macro_f1":0.3333333333333333,"confusion":[[0,0],[1,1]]}' sed -E 's/"nats_per_sequence":0\.83277164507[0-9]*,//' out
-accept 'without them' $(probe classifier_avgpool)
-holds 'nothing is printed' [ ! -s out ]
-refuse 'the scores of another family' 1 '--scores: the scores of a classifier, but model\.family is decoder' $(probe gpt --scores)
 finish

@@ -30,7 +30,7 @@ for word in help --help; do
 done
 door 'the version' 0 '' --version
 is 'is that of the programs' "$(sed 's/^ricci /ricci-plan /' out)" "$build/ricci-plan" --version
-is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.1.0' commit compiler CUDA MPI CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
+is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.2.0' commit compiler CUDA MPI CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
 shows 'with the commit' '^commit   ([0-9a-f]{10}\+?|unknown)$'
 shows 'and the instructions in use' '^CPU      (baseline|avx2|avx512|avx512_bf16|amx)$'
 "$build/ricci-train" --help >help
@@ -89,7 +89,7 @@ accept 'a run of bytes' train tiny.yaml name=bytes tokenizer=byte
 prints 'a text in brackets' '^\[a, b\]' generate bytes --prompt '[a, b]' --tokens 0
 prints 'a text with a dash' '^-x' generate bytes --prompt -x --tokens 0
 prints 'and after an equals sign' '^--jsonl' generate bytes --prompt=--jsonl --tokens 0
-refuse 'a value that is not there' 2 '--prompt=: there is no value ' generate bytes --prompt= --tokens 0
+refuse 'a value that is not there' 2 '--prompt=: the value is missing ' generate bytes --prompt= --tokens 0
 accept 'a stop in brackets' generate bytes --prompt the --stop '[x]' --stop '[]' --tokens 1
 prints 'a list stays a list' 'saved after 2 steps' train tiny.yaml name=two 'data=["[x].txt", text.txt]'
 rm -r runs/{bytes,two}
@@ -101,11 +101,11 @@ refuse 'an option of an analysis' 2 "no option --bin, the nearest is '--bins' " 
 refuse 'an option beside keys' 2 "not expected: --memry, the nearest is '--memory' " plan tiny.yaml --memry 8GiB
 refuse 'a text without its option' 2 "not expected: 'The licence' " generate mine 'The licence'
 refuse 'a list does not take the next word' 1 "pair\.yaml: No such file" compare --seeds 1,2 pair.yaml threads=1
-refuse 'an unknown mixer' 1 "no mixer is called 'attention'; there are sdp, .*dispatcher.*metric" bench attention
-refuse 'an unknown command' 2 "no command 'frequncy', the nearest is 'frequency'; there are memory, frequency, .*, masks " analyze frequncy mine
-refuse 'a command that is far from all' 2 "no command 'mine'; there are train, .*encode.* " tokenize mine --eos line
-refuse 'an unknown metric' 1 "no run has 'loss' among its metrics; there are step, .*train_loss, val_loss" plot mine --keys loss
-refuse 'blanks around an equals sign' 2 '=: a key and its value have no blanks around the equals sign, as data=my\.txt ' train data = my.txt
+refuse 'an unknown mixer' 1 "no mixer is called 'attention'; the mixers are sdp, .*dispatcher.*metric" bench attention
+refuse 'an unknown command' 2 "no command 'frequncy', the nearest is 'frequency'; the commands are memory, frequency, .*, masks " analyze frequncy mine
+refuse 'a command that is far from all' 2 "no command 'mine'; the commands are train, .*encode.* " tokenize mine --eos line
+refuse 'an unknown metric' 1 "no run has the metric 'loss'; the metrics are step, .*train_loss, val_loss" plot mine --keys loss
+refuse 'blanks around an equals sign' 2 '=: no blanks around the equals sign of a key, as in data=my\.txt ' train data = my.txt
 
 # ---- Mistyped runs, run files and tokenizers
 mkdir elsewhere && cd elsewhere && refuse 'no run, and none there is' 1 'nosuch: no such run folder$' generate nosuch && cd ..
@@ -115,14 +115,13 @@ refuse 'one that is near' 1 "mien: no such run folder, the nearest is 'mine'; ru
 for ((i = 0; i < 10; ++i)); do mkdir -p runs/run$i && cp runs/mine/config.yaml runs/run$i; done
 refuse 'in a drawing' 1 "mien: no such run, the nearest is 'mine'; runs has mine, run0, .* and 2 more$" plot mien
 refuse 'no such run file' 1 'shakespeare_char: no such run file, and no run of this name; runs has mine' train shakespeare_char
-refuse 'the files that there are' 1 'cannot read nothing\.yaml: No such file or directory; run files are tiny\.yaml$' train nothing.yaml
 refuse 'one that is near, without its ending' 1 'tinny: no such run file, and no run of this name; .*; the nearest run file is tiny\.yaml$' train tinny
 mkdir -p apps/configs/dispatcher && cp tiny.yaml apps/configs/dispatcher/word_level.yaml
 refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest run file is apps/configs/dispatcher/word_level\.yaml$' plan word_levl.yaml
 rm -r apps
 refuse 'a name of a tokenizer' 1 "tokenizer: expected one of .* or a file, got 'gpt2'; the file of GPT-2 is its tokenizer\.json or vocab\.bpe" train tiny.yaml tokenizer=gpt2
 refuse 'a vocabulary without a size' 1 'tokenizer: bpe needs the size of its vocabulary, as in model\.vocab=4000' train tiny.yaml tokenizer=bpe
-refuse 'no such vocabulary' 1 'tokenizer: ptb\.json is not there; ricci-tokenize train TEXT -o ptb\.json makes one, and the first lines of a run file may' train tiny.yaml tokenizer=ptb.json
+refuse 'no such vocabulary' 1 'tokenizer: ptb\.json does not exist; ricci-tokenize train TEXT -o ptb\.json makes one; the first lines of the run file can' train tiny.yaml tokenizer=ptb.json
 for file in $(grep -rlE '^tokenizer: .*\.json' "$root/apps/configs/dispatcher"); do
   holds "the first lines of ${file##*/} have the command" grep -qzP "\n# +ricci-tokenize train .* \\\\\n# .* -o $(sed -n 's/^tokenizer: //p' "$file")\n" "$file"
 done

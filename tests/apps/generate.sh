@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# ricci-generate: where prompts come from, several texts, stop strings, lines of JSON, and samples while a model is trained. A small model
-# learns conversations and answers others; packed, killed and started again it ends with the same bytes. What is wrong with lines of
-# messages ends in one line.
+# ricci-generate: prompts, several texts, stop strings, lines of JSON, and samples during a training. A small model learns conversations and
+# answers others; packed, killed and started again it ends with the same bytes. A wrong line of messages is one line of error.
 #   generate.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
@@ -16,7 +15,7 @@ accept 'a prompt' generate "${greedy[@]}" --prompt $'the quick\nbrown'
 cp out expected
 is 'stands first' $'the quick\nbrown' eval 'head -c 15 out; echo'
 printf 'the quick\nbrown' >prompt.txt
-for words in '--prompt the\x20quick\nbrown' '--prompt-file prompt.txt' '--prompt -' '--prompt-file -'; do
+for words in '--prompt-file prompt.txt' '--prompt -' '--prompt-file -'; do
   "$build/ricci-generate" "${greedy[@]}" $words <prompt.txt >out 2>err
   same "the same with $words" expected out
 done
@@ -27,13 +26,13 @@ for words in '--prompt-file windows.txt' '--prompt -' '--prompt-file -'; do
 done
 printf 'caf\xe9' >latin1.txt
 refuse 'a prompt that is no text' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8' generate runs/tiny --prompt-file latin1.txt
-refuse 'an unknown escape' 1 "--prompt: unknown escape '.q' at byte 4; two backslashes mean one" generate runs/tiny --prompt 'the \q'
+refuse 'an unknown escape' 1 "--prompt: unknown escape '.q' at byte 4; " generate runs/tiny --prompt 'the \q'
 refuse 'two prompts' 2 '--prompt' generate runs/tiny --prompt a --prompt-file prompt.txt
 refuse 'an empty prompt' 1 "the prompt '' has no tokens for the char tokenizer" generate runs/tiny --prompt ''
 
 # ---- A terminal gets no escape sequence of a text
 accept 'a model of bytes' train tiny.yaml name=bytes tokenizer=byte
-escape=(generate runs/bytes --prompt 'a\x1b[2Jb\u009b\n\tc' --tokens 0)
+escape=(generate runs/bytes --prompt $'a\x1b[2Jb\xc2\x9b''\n\tc' --tokens 0)
 accept 'a prompt with an escape sequence' "${escape[@]}"
 is 'is written as it is' $'a\x1b[2Jb\xc2\x9b\n\tc' cat out
 python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$build/ricci-generate" "${escape[@]:1}" </dev/null >out 2>err
@@ -77,58 +76,6 @@ is 'with tokens and end' 2 grep -c '"tokens":30,"end":"length"}$' out
 from_stdin '{"prompt": "the"}\n\n{"text": "fox"}\n' "${greedy[@]}" --jsonl
 verdict 'a line without a prompt is refused' "$([ $? = 1 ] && diff err - <<<'ricci-generate: line 3: expected an object with a text "prompt"')"
 is 'and the lines before it are answered' 1 grep -c '' out
-from_stdin 'the\r\n\nTHE\nfox' "${greedy[@]}" --interactive
-is 'prompts line by line' 2 grep -cE '^(the|fox)' out
-shows 'one that cannot be continued is told' "^ricci-generate: .*'T' \(U\+0054\) at byte 0 is not among" err
-refuse 'texts and JSON' 1 '--interactive: shows texts, and --jsonl writes lines of JSON' generate runs/tiny --interactive --jsonl
-refuse 'a prompt and lines' 1 '--interactive: the prompts are lines of stdin' generate runs/tiny --interactive --prompt the
-run generate "${greedy[@]}" --prompt the --speed
-shows 'the speed is told when it is asked for' '^30 tokens, [0-9]+ tokens/s$' err
-
-# ---- Log-probabilities
-probable=(generate runs/tiny --temperature 0 --prompt 'the quick' --tokens 6)
-accept 'the most probable tokens' "${probable[@]}" --jsonl
-plain=$(sed 's/}$//' out)
-accept 'with their log-probabilities' "${probable[@]}" --jsonl --log-probabilities
-verdict 'are the same text' "$(case $(cat out) in "$plain,\"log_probabilities\":["*) ;; *) cat out ;; esac)"
-verdict 'token by token' "$(python3 - "$(cat out)" <<'END'
-import json, sys
-line = json.loads(sys.argv[1]); tokens = line["log_probabilities"]
-if len(tokens) != 6 or "".join(t["token"] for t in tokens) != line["text"] or not all(-9 < t["log_probability"] <= 0 for t in tokens): print(line)
-open("scored.txt", "w").write("the quick" + line["text"])
-END
-)"
-"$build/ricci-generate" "${probable[@]:1}" --log-probabilities --dtype f64 >out 2>err
-shows 'as a table' '^token +log-probability +sum$'
-"$build/ricci-eval" runs/tiny --data scored.txt --dtype f64 --from 8 --json >scored.json 2>>err
-verdict 'their sum is that of ricci-eval' "$(python3 -c "
-import json; scored = json.load(open('scored.json'))[0]; lines = open('out').read().split('\n')
-total = float([line for line in lines if line][-1].split()[-1])
-if scored['tokens'] != 6 or abs(total + scored['nats_per_token'] * 6) > 1e-3: print(total, scored)")"
-
-# Each window has 16 tokens at most: the last ones of the prompt, then what was written; a full one is followed by its later half. The right
-# value is that of ricci-eval for the token after the window.
-for prompt in the 'the quick brown fox jumps'; do
-  accept "two texts beyond the context, after '$prompt'" generate runs/tiny --prompt "$prompt" --tokens 40 --samples 2 --dtype f64 --jsonl --log-probabilities
-  python3 - "$prompt" <<'END' >windows
-import json, sys
-for line in open("out"):
-    line = json.loads(line)
-    window = sys.argv[1][-16:]
-    for i, token in enumerate(line["log_probabilities"]):
-        if i in (2, 17, 39): print(json.dumps(window + token["token"]), token["log_probability"])
-        window += token["token"]
-        if len(window) > 16: window = window[-8:]
-END
-  is 'six of their windows' 6 grep -c '' windows
-  verdict 'the log-probabilities are those of ricci-eval' "$(while read -r line; do
-    python3 -c 'import json, sys; end = sys.argv[1].rindex(" "); text = json.loads(sys.argv[1][:end]); open("window.txt", "w").write(text); print(len(text) - 1, sys.argv[1][end:])' "$line" >numbers
-    read -r size logp <numbers
-    "$build/ricci-eval" runs/tiny --data window.txt --context "$size" --from $((size - 1)) --dtype f64 --json >scored.json
-    python3 -c 'import json, sys; scored = json.load(open("scored.json"))[0]; sys.exit(scored["tokens"] != 1 or abs(scored["nats_per_token"] + float(sys.argv[1])) > 1e-5)' "$logp" || echo "$line" "$(cat scored.json)"
-  done <windows)"
-done
-
 # ---- Samples while a model is trained
 accept 'a sample every 4 steps' train tiny.yaml name=sampled steps=10 sample.tokens=12 sample.every=4 sample.prompt=lazy
 is 'each under a heading' $'sample after step 4:\nsample after step 8:\nsample after step 10:' grep '^sample after' out
@@ -162,22 +109,14 @@ lines="{\"messages\": [$(message user "$first")]}
 is 'lines of messages have the same answers' "$answer"$'\n'"$follow" sed -E 's/.*"answer":"([^"]*)","tokens":[0-9]+,"end":"stop".*/\1/' out
 "$build/ricci-generate" runs/talks --chat --temperature 0 --tokens 2 <<<"$first"$'\n'"$second" >out 2>err
 is 'an answer that is cut does not end the conversation' 2 grep -c '' out
-"$build/ricci-generate" runs/talks --chat --jsonl --temperature 0 --log-probabilities <<<"$lines" >out 2>err
-verdict 'each token of an answer has its log-probability' "$(python3 -c '
-import json
-for line in open("out"):
-    line = json.loads(line); tokens = line["log_probabilities"]
-    if len(tokens) != line["tokens"] or "".join(t["token"] for t in tokens[:-1]) != line["answer"] or not all(-1 < t["log_probability"] <= 0 for t in tokens): print(line)')"
-"$build/ricci-generate" runs/talks --chat --temperature 0 --log-probabilities <<<"$first" >out 2>err
-shows 'also in a conversation' '^token +log-probability +sum$'
 accept 'a text ends where an answer does' generate runs/talks --temperature 0 --tokens 90 --jsonl --prompt "$(printf '<|im_start|>user\\n%s<|im_end|>\\n<|im_start|>assistant\\n' "$first")"
 is 'as in the export' "$answer stop" sed -E 's/.*"text":"([^"]*)","tokens":[0-9]+,"end":"([a-z]*)".*/\1 \2/' out
-accept 'a run that goes on, with a sample' train runs/talks steps=401 sample.tokens=60
+accept 'a run that continues, with a sample' train runs/talks steps=401 sample.tokens=60
 first_held=$(sed -n '/^sample after step 401:$/,$p' out)
 verdict 'the sample answers the first question of the validation text' "$(case $first_held in *'<|im_start|>user'$'\n'*'<|im_end|>'*'<|im_start|>assistant'$'\n'[A-Z]*.) ;; *) echo "$first_held" ;; esac)"
 accept 'a prompt that was given' train runs/talks steps=402 sample.prompt=Where
 is 'is continued as it is' 1 grep -c '^Where' out
-refuse 'a model that knows no template' 1 '--chat: runs/tiny did not learn conversations; --template names' generate runs/tiny --chat
+refuse 'a model that knows no template' 1 '--chat: runs/tiny has not learned conversations; .*--template names' generate runs/tiny --chat
 refuse 'a prompt' 2 '--chat' generate runs/talks --chat --prompt a
 refuse 'samples' 2 '--chat' generate runs/talks --chat --samples 2
 
@@ -208,7 +147,7 @@ for given, written in zip(open("pairs.jsonl"), open("out"), strict=True):
     given, written = json.loads(given), json.loads(written)
     if (written["text"], written["tokens"], written["end"]) != (given["answer"], 4, "stop"): print(given, written)' 2>&1)"
 prints 'evaluation counts them' 'exact answers: 100\.0%' eval runs/pairs
-refuse 'other objects' 1 'talks.jsonl:1: expected an object with the texts "prompt" and "answer"' train "${pairs[@]/#data=*/data=talks/talks.jsonl}"
+refuse 'other objects' 1 'talks.jsonl:1: expected an object with the texts "prompt" and "answer"' train "${pairs[@]/#data=*/data=talks/talks.jsonl}" name=bad
 refuse 'pairs without their format' 1 'pairs.jsonl:1: has no text "text"; format pairs reads prompts and answers' train data=pairs.jsonl name=bad
 
 # ---- What is refused

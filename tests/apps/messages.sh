@@ -14,10 +14,9 @@ trained=runs/tiny/model.safetensors
 printf 'name: bad\nmodel:\n  d: 16\n  heds: 2\n' >key.yaml
 refuse 'unknown key' 1 "key\.yaml:4: unknown key 'model\.heds', the nearest known key is 'model\.heads'" train key.yaml
 refuse 'unknown device' 1 "device: expected one of cpu, cuda, cuda_emulated, got 'tpu'" train tiny.yaml device=tpu
-refuse 'timed products on the cpu' 1 'tune_products: device cpu has no cuBLASLt, expected cuda' train tiny.yaml tune_products=true
 refuse 'vocabulary of another size' 1 'model\.vocab: 900, but the char tokenizer has 38 tokens; 0 takes its number' train tiny.yaml model.vocab=900
 cp "$trained" before.safetensors
-prints 'run that is trained already' '^runs/tiny: finished after 2 steps already; a larger steps=\.\.\. goes on$' train tiny.yaml name=tiny
+prints 'run that is trained already' '^runs/tiny: already finished after 2 steps; set a larger steps= to continue$' train tiny.yaml name=tiny
 same 'the trained model is as it was' "$trained" before.safetensors
 
 # ---- bf16 on a CPU without an instruction for it
@@ -86,9 +85,9 @@ short=(model.mixer=dispatcher model.levels=2 context=8)
 run train tiny.yaml name=short "${short[@]}"
 mv err train.err
 run plan tiny.yaml "${short[@]}" --json
-is 'a plan warns of the model' 'warning: model.levels: with 2 levels a layer reads 4 positions, but ctx is 8, which needs 3 levels' cat err
+is 'a plan warns of the model' 'warning: model.levels: with 2 levels a layer reads 4 positions, but ctx: 8 needs 3 levels' cat err
 same 'as the training does' train.err err
-prints 'a plan explains the gradients' '^Gradients are made in backward and freed after the update' plan tiny.yaml
+prints 'a plan explains the gradients' '^The backward allocates gradients, and the update frees them' plan tiny.yaml
 # A step that cannot fit is refused before it starts, and a batch that fits is named.
 refuse 'a step that cannot fit' 1 'batch: 100,000,000 sequences of 16 tokens need more than the .* of memory here; the largest batch that leaves a tenth of it free is [0-9]+$' train tiny.yaml name=large batch=100000000
 holds 'nothing was begun' [ ! -e runs/large/metrics.jsonl ]
@@ -96,15 +95,14 @@ holds 'nothing was begun' [ ! -e runs/large/metrics.jsonl ]
 ranks=(plan tiny.yaml accumulation=5 --ranks 4)
 prints 'a plan of 4 ranks' 'recompute: none; one of 4 ranks, with 2 x 2 of them$' "${ranks[@]}"
 narrow 'a plan of 4 ranks'
-shows 'the bytes of the sum' '^The ranks add up [0-9.]+ KiB of gradients in f32; in a ring each sends [0-9.]+ KiB\.$'
-prints 'the time of the sum' '^It takes [0-9.]+ ms at 2\.0 GB/s\.$' "${ranks[@]}" --bandwidth 2GB/s
+shows 'the bytes of the sum' '^The ranks add up [0-9.]+ KiB of gradients in f32; each sends [0-9.]+ KiB in a ring\.$'
 # sum_of KEY ARGUMENT ...: the number of this key for one way to recompute.
 sum_of() { run "${@:2}" --json; sed -nE "s/^ *\"$1\": ([0-9.]+),?$/\1/p" out | head -1; }
 bytes=$(sum_of sum_bytes "${ranks[@]}")
-holds 'each rank sends 2 x 3 / 4 of the bytes' awk "BEGIN { exit !($bytes > 0 && ($(sum_of sum_ms "${ranks[@]}" --bandwidth 2MB) - $bytes * 1.5 / 2000)^2 < 1e-12) }"
+run "${ranks[@]}"
+holds 'each rank sends 2 x 3 / 4 of the bytes' awk "/^The ranks/ { found = (\$5 > 0 && (\$13 / \$5 - 1.5)^2 < 4e-4) } END { exit !found }" out
 is 'half of them in bf16' $((bytes / 2)) sum_of sum_bytes "${ranks[@]}" reduce_dtype=bf16
 refuse 'ranks without work' 1 'accumulation: a step of 2 micro-batches cannot be shared by 4 ranks; a new run with accumulation=4 batch=1 reads the same sequences per step$' plan tiny.yaml accumulation=2 --ranks 4
-refuse 'a bandwidth for one process' 2 '--bandwidth requires --ranks' plan tiny.yaml --bandwidth 10GB
 
 # ---- A run whose context was shorter than what the model takes
 accept 'a run with a shorter context' train tiny.yaml name=shorter context=8
@@ -161,7 +159,7 @@ sed 's/"shape":\[64,16\]/"shape":[16,64]/' "$trained" >turned.safetensors
 probe() { rm -f probe.safetensors && "${@:3}" probe --config "$1" --weights "$2" --input in.safetensors --output probe.safetensors; }
 input $((vocab - 1))
 probe model.yaml renamed.safetensors refuse 'missing tensor' 1 'tensor ln_f\.bias \[16\] is missing'
-probe fewer.yaml "$trained" refuse 'surplus tensor' 1 'tensor pos\.weight \[16 16\] is no parameter'
+probe fewer.yaml "$trained" refuse 'surplus tensor' 1 'tensor pos\.weight \[16 16\] is not a parameter'
 probe model.yaml turned.safetensors refuse 'misshapen tensor' 1 'is \[16 64\], expected \[64 16\]'
 probe model.yaml flipped.safetensors refuse 'damaged weights' 1 'flipped\.safetensors: damaged: its bytes do not match'
 while IFS='|' read -r name tensor fault; do

@@ -54,8 +54,8 @@ mkdir -p far/away && ln -s far/away link && cp text.txt far/beyond.txt
 accept 'a path behind a link' train tiny.yaml name=linked data=link/../beyond.txt
 RICCI_DATA=$PWD/corpora/again accept 'a finished run' train tiny.yaml name=done data=text.txt
 mv text.txt moved.txt
-refuse 'whose text has moved' 1 'text\.txt is not there' eval done
-prints 'is told where it is now, and is finished' 'finished after 2 steps already' train done data=moved.txt
+refuse 'whose text has moved' 1 'text\.txt' eval done
+accept 'continues with the new path' train done data=moved.txt steps=3
 accept 'and is evaluated' eval done
 mv moved.txt text.txt
 
@@ -105,12 +105,12 @@ plan named
 plan named batch=4 --json
 convert export named exported
 END
-refuse 'memory of a run file in a drawing' 1 'a\.svg: not written, as nothing that was found can be drawn' analyze memory ../tiny.yaml -o a.svg
+refuse 'memory of a run file in a drawing' 1 'a\.svg: not written, because the result has nothing to draw' analyze memory ../tiny.yaml -o a.svg
 cd .. || exit 1
 
 # ---- Keys
 prints 'keys with two dashes' 'saved after 5 steps' train tiny.yaml --name=dashes --steps=5 --model.d=8
-refuse 'a value behind a blank' 2 'not expected: --steps; keys of a run file are given as steps=VALUE' train tiny.yaml --steps 5
+refuse 'a value behind a blank' 2 'not expected: --steps; keys of a run file are written as steps=VALUE' train tiny.yaml --steps 5
 head -c 300000 /dev/zero | tr '\0' 'a' >large.txt
 for text in large text; do refuse "$text.txt as run file" 1 "$text\.txt is read as a run file, data=$text\.txt trains on it as a text" train $text.txt; done
 : >empty.txt

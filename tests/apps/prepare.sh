@@ -92,10 +92,10 @@ refuse 'an id outside of the vocabulary' 1 'train\.bin: id [0-9]+ at byte [0-9]+
 printf 'abc' >half.bin
 refuse 'half an id' 1 'half\.bin: ids of two bytes each, but there are 3 bytes' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
 for words in '--documents line' '--eos line' '--encoding latin-1'; do
-  refuse "ids are no text: $words" 1 "${words% *}: is for texts; --format u16 reads ids, and each file is one document" \
+  refuse "ids are no text: $words" 1 "${words% *}: is for texts, but --format u16 reads ids, and each file is one document" \
     prepare train.bin --format u16 --tokenizer bpe.json $words --output bad_ids
 done
-refuse 'no tokenizer' 1 '--format u16: --tokenizer names the file of the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
+refuse 'no tokenizer' 1 '--format u16: needs --tokenizer, the file of the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
 
 # ---- Documents with a mask: the prepared ones train the same model as the file
 awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}, {\"role\": \"assistant\", \"content\": \"%d\"}]}\n", $0, NR % 7 }' lines.txt | head -300 >talks.jsonl
@@ -115,29 +115,28 @@ for format in messages pairs; do
     is 'finds the same answers' "${found:=$(sed '1s/^[^:]*//' out)}" sed '1s/^[^:]*//' out
   done
   unset found
-  refuse 'as a text' 1 "format: text, but some tokens of $format do not count; only messages and pairs learn from such" train tiny.yaml data=$format validation=$format
+  refuse 'as a text' 1 "format: text, but only the answers in $format count; the formats messages and pairs learn from answers" train tiny.yaml data=$format validation=$format
 done
-refuse 'tokens without a mask' 1 'format: pairs, but all tokens of whole count; ricci-prepare --format pairs makes others' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
+refuse 'tokens without a mask' 1 'format: pairs, but whole has no answers; ricci-prepare --format pairs makes shards with answers' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
 refuse 'another template in the same folder' 1 'messages: holds shards of other inputs, settings or tokenizer' \
   prepare talks.jsonl --format messages --tokenizer marked.json --chat '<|im_start|>' '{content}' '{content}' '{content}<|im_end|>' '<|im_end|>' '' --output messages
 refuse 'messages without markers' 1 '--tokenizer: messages needs the file of a tokenizer with the markers of chat' prepare talks.jsonl --format messages --output bad_talks
-refuse 'an end of messages' 1 '--eos: messages end as their template has it' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
-refuse 'a template of other lines' 1 '--chat: is for messages, and not for pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
+refuse 'an end of messages' 1 '--eos: the template of messages has its own end tokens' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
+refuse 'a template of other lines' 1 '--chat: is for messages, not for pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
 
 # ---- What is wrong, in one line
 refuse 'shards of one document are not split' 1 'file: has 1 documents, .*; validation=\.\.\. names another text, and data=TEXT, without ricci-prepare, is split ' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
-refuse 'weights without a sum' 1 'weights: their sum is not finite' "${shuffled[@]}" data='[whole, jsonl]' weights='[1e308, 1e308]'
 refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
-refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole brings its own, a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300
-refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole brings its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json
+refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole has its own, a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300
+refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole has its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json
 perl -e 'print pack("l<256", 20240520, 1, 400), pack("S<400", map { 97 + $_ % 26 } 1 .. 400)' >foreign.bin
 accept 'shards of another program' train tiny.yaml name=foreign data=foreign.bin validation=foreign.bin tokenizer=byte
 for words in 'eos: line' 'format: jsonl'; do
   for data in foreign.bin whole; do
-    refuse "a key that means nothing for tokens ($words, $data)" 1 "$words, but .*$data holds tokens already; ricci-prepare --${words%%:*} makes such" \
+    refuse "a key that means nothing for tokens ($words, $data)" 1 "$words, but .*$data holds tokens already; ricci-prepare --${words%%:*} prepares them so" \
       train tiny.yaml data=$data tokenizer=whole/tokenizer.json "${words/: /=}"
   done
 done

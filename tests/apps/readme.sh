@@ -40,7 +40,6 @@ build/ricci-train() {
 build/ricci-compare() { command build/ricci-compare "${@/#1,2,3/1,2}" steps=2 warmup=1 eval_every=0 eval_batches=1 batch=2 model.vocab=300 model.d=16; }
 build/ricci-bench() {
   local words=(--lengths 8,16 --width 16 --layers 1 --rounds 1) tokens=(--tokens 16)
-  [[ $* != *'--layer '* ]] || words=(--lengths 8,16 --width 24 --rounds 1) tokens=()
   while [ $# -gt 0 ]; do
     case $1 in
       --lengths | --tokens | --width | --layers | --rounds) shift ;;

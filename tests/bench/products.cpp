@@ -2,7 +2,7 @@
 // for one long step of a small one.
 // Other rows are for GPUs, or if asked for: square_8192, because no product is faster, copy_2GiB, the same of memory, and the products of
 // GPT-2 with 16,384 tokens, next to torch/products.py. Those without _dw are of the forward: y_km = sum over n of x_kn w_mn, in the dtype.
-//   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--tuned=FILE] [--peer]
+//   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--peer]
 // Prints "measure NAME VALUE UNIT": the median, the fastest and the processor time of a product, and its operations per second.
 // --peer measures oneDNN's product after each, as NAME_onednn, on its own threads. OMP_NUM_THREADS is the number of both, and
 // OMP_WAIT_POLICY=passive keeps threads of oneDNN that wait from taking time of ours.
@@ -16,7 +16,6 @@
 #include <dnnl.hpp>
 #endif
 
-#include "cuda/gemm/cublas/tuned_products.h"
 #include "cuda/gemm/gemm.h"
 #include "tests/bench/measured_steps.h"
 
@@ -132,7 +131,6 @@ void measure_copy(const bench::Options& options) {
 
 int main(int argc, char** argv) {
   bench::Options options;
-  std::string tuned;
   bool peer = false;
   options.seconds = 1;
   const apps::AppText text{"ricci-bench-products", "The speed of products of gradients of weights."};
@@ -140,11 +138,9 @@ int main(int argc, char** argv) {
       argc, argv, text,
       [&](CLI::App& app) {
         bench::add_options(app, options);
-        app.add_option("--tuned", tuned, "time the algorithms of cuBLASLt and keep the fastest in this file");
         app.add_flag("--peer", peer, "measure the products of oneDNN on the CPU, too");
       },
       [&] {
-        if (!tuned.empty()) tune_products(TunedProducts(tuned));
         if (options.as() == Dtype::f64) fail("products are measured in f32 or bf16");
         if (peer && options.on() != Device::cpu) fail("--peer: only with --device cpu");
         std::vector<std::string> names;

@@ -26,6 +26,7 @@
 #include "ops/elements/arithmetic.h"
 #include "ops/first_rungs.h"
 #include "ops/rows/layer_norm.h"
+#include "ops/shapes/shape_ops.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 
 using namespace ricci;
@@ -70,13 +71,12 @@ double real(int64_t number) { return static_cast<double>(number); }
 
 std::string bf16_rung_on_gpu(const Options& o, const std::array<Tensor, 3>& x) {
   using namespace attention_kernels;
-  const Rows q{x[0]}, k{x[1]}, v{x[2]};
+  const ColumnSlice q{x[0]}, k{x[1]}, v{x[2]};
   const Checked checked = attention_kernels::check("attention", q, k, v, Visibility::causal(), {.heads = o.heads});
   switch (gpu_path(checked.problem, {q, k, v, q})) {
     case GpuPath::flash:
       return std::string("ops/attention/flash/") + (wgmma_takes(checked.problem, o.device) ? "wgmma/" : "") + "forward.cu";
-    case GpuPath::padded: return "ops/attention/wide/padded.cpp";
-    case GpuPath::products: return "ops/attention/wide/products.cu";
+    case GpuPath::padded: return "ops/attention/flash/padded.cpp";
     case GpuPath::blocks: break;
   }
   return "ops/attention/gpu/forward.cu";
@@ -90,18 +90,25 @@ Ladder attention_ladder(const Options& o) {
     for (uint64_t i = 0; i < 3; ++i) x[i] = random(o, {1, o.tokens, o.width}, i + 1, dtype);
     return x;
   };
-  const auto fused = [&](Dtype dtype, auto* op) {
-    return [x = inputs(dtype), heads = o.heads, op] { op(Rows{x[0]}, Rows{x[1]}, Rows{x[2]}, Visibility::causal(), {.heads = heads}); };
+  const auto fused = [&](Dtype dtype) {
+    return [x = inputs(dtype), heads = o.heads] {
+      attention(ColumnSlice{x[0]}, ColumnSlice{x[1]}, ColumnSlice{x[2]}, Visibility::causal(), {.heads = heads});
+    };
   };
-  ladder.rungs.push_back({"ops/attention/definition.cpp", Dtype::f64, fused(Dtype::f64, naive_attention)});
+  ladder.rungs.push_back({"ops/attention/definition.cpp", Dtype::f64, [x = inputs(Dtype::f64), heads = o.heads, tokens = o.tokens] {
+                            const int64_t width = x[0].shape()[2] / heads;  // one head after the other, each with the first columns
+                            const auto head = [&](const Tensor& t) { return slice(t, 2, 0, width).reshaped({tokens, width}); };
+                            for (int64_t n = 0; n < heads; ++n)
+                              naive_attention(head(x[0]), head(x[1]), head(x[2]), Visibility::causal(), 1 / std::sqrt(real(width)));
+                          }});
   ladder.rungs.push_back({kFirst, Dtype::f32,
       [x = inputs(Dtype::f32), heads = o.heads] { first_rungs::attention(x[0], x[1], x[2], Visibility::causal(), heads); }});
   if (o.device == Device::cpu) {
-    ladder.rungs.push_back({"ops/attention/cpu/forward.cpp", Dtype::f32, fused(Dtype::f32, attention)});
+    ladder.rungs.push_back({"ops/attention/cpu/forward.cpp", Dtype::f32, fused(Dtype::f32)});
     return ladder;
   }
-  ladder.rungs.push_back({"ops/attention/gpu/forward.cu", Dtype::f32, fused(Dtype::f32, attention)});
-  ladder.rungs.push_back({bf16_rung_on_gpu(o, inputs(Dtype::bf16)), Dtype::bf16, fused(Dtype::bf16, attention)});
+  ladder.rungs.push_back({"ops/attention/gpu/forward.cu", Dtype::f32, fused(Dtype::f32)});
+  ladder.rungs.push_back({bf16_rung_on_gpu(o, inputs(Dtype::bf16)), Dtype::bf16, fused(Dtype::bf16)});
   return ladder;
 }
 

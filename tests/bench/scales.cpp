@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "autograd/tape.h"
+#include "models/families/retina.h"
 #include "models/layers/visit.h"
 #include "models/mixers/mixers.h"
-#include "models/mixers/retina.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;

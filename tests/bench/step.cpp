@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "apps/run/batches.h"
 #include "apps/run/config.h"
 #include "apps/run/corpus.h"
-#include "apps/run/micro_batches.h"
 #include "apps/run/options.h"
 #include "core/cpu/parallel.h"
 #include "core/files/checksum.h"

@@ -1,7 +1,7 @@
 // One training step (forward, backward, gradient norm, clipping, AdamW) on random tokens, for the models that other frameworks
 // are measured on; tests/bench/torch/training.py is the same in PyTorch on the CPU, torch/train.py on a GPU;
 // tests/bench/compare.py runs ricci and PyTorch in turn.
-//   ricci-bench-training [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--graph] [--fused-gelu] [--tuned=FILE]
+//   ricci-bench-training [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--graph]
 // Without a name: the small models.
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the peak of memory, and the operations of the
 // products per second: 6 per weight and token, and 12 layers d context / 2 (of a causal mask) per token in attention.
@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/micro_batches.h"
+#include "apps/run/batches.h"
 #include "apps/run/train_config.h"
-#include "cuda/gemm/cublas/tuned_products.h"
 #include "models/training/train_step.h"
 #include "tests/bench/measured_steps.h"
 
@@ -41,19 +40,17 @@ constexpr Case kCases[] = {
 };
 
 struct Options : bench::Options {
-  bool graph = false, fused_gelu = false;
-  std::string tuned;  // the file of tune_products; empty: products are not timed
+  bool graph = false;
   Options() { seconds = 10; }
 };
 
-ModelConfig config_of(const Case& c, const Options& options) {
+ModelConfig config_of(const Case& c) {
   ModelConfig config;
   config.preset = c.preset, config.vocab = c.vocab, config.ctx = c.context, config.d = c.d, config.settings<Sdp>().heads = c.heads;
   config.layers = c.layers, config.block.ff = c.ff, config.block.bias = config.block.norm_bias = c.bias;
   config.settings<Sdp>().kv_heads = c.kv_heads;
   apply_preset(config);
   if (config.block.activation == Activation::gelu && c.bias) config.block.activation = Activation::gelu_tanh;  // as GPT-2 has it
-  config.block.fused_gelu = options.fused_gelu;
   check(config);
   return config;
 }
@@ -83,7 +80,7 @@ void measure(const Case& c, const Options& options) {
   const Device device = options.on();
   const apps::TrainConfig config = training_of(options);
   reset_peak(device);
-  Model model(config_of(c, options));
+  Model model(config_of(c));
   model.init(config.seed);
   model.place_for_training(options.as(), device);
   Optimizer optimizer(model.parameters(), config.optimizer);
@@ -102,13 +99,10 @@ int main(int argc, char** argv) {
   const auto setup = [&](CLI::App& app) {
     bench::add_options(app, options);
     app.add_flag("--graph", options.graph, "record a step as a CUDA graph");
-    app.add_flag("--fused-gelu", options.fused_gelu, "gelu within the products of the feed-forward layer");
-    app.add_option("--tuned", options.tuned, "time the algorithms of cuBLASLt and keep the fastest in this file");
   };
   return apps::run_app(argc, argv, text, setup, [&] {
     std::vector<std::string> names;
     for (const Case& c : kCases) names.push_back(c.name);
-    if (!options.tuned.empty()) tune_products(TunedProducts(options.tuned));
     return bench::measure_named(
         options, names, [](size_t i) { return kCases[i].small; }, [&](size_t i) { measure(kCases[i], options); });
   });

@@ -20,12 +20,8 @@ std::string fault(std::string_view text, const JsonLimits& limits = {}) {
 TEST_CASE("json: members in their order, numbers, escapes") {
   const Json value = parse_json(R"({"b":[1,-2,2.5,null,true],"a":"\u00e9\ud83d\ude00","c":{},"d":[]})", std::string("test"));
   const Json& list = member(value, "b");
-  CHECK(list[0].is_number_integer());
-  CHECK(list[1].get<int64_t>() == -2);
-  CHECK(list[1].get<double>() == -2);
-  CHECK(list[2].get<double>() == 2.5);
-  CHECK_FALSE(list[2].is_number_integer());
-  CHECK(list[4].get<bool>());
+  CHECK((as<int64_t>(list[1]) == -2 && as<double>(list[1]) == -2));
+  CHECK((as<int64_t>(list[2]) == std::nullopt && as<double>(list[2]) == 2.5));
   CHECK(to_text(value) == R"({"b":[1,-2,2.5,null,true],"a":"é😀","c":{},"d":[]})");
   CHECK(to_text(value, 1, true).starts_with("{\n \"b\": [\n  1,"));
 }
@@ -78,8 +74,8 @@ TEST_CASE("json: a text beyond its limits is refused") {
 }
 
 TEST_CASE("json: a key twice in an object is refused, because readers would disagree about its value") {
-  CHECK(fault(R"({"a":1,"b":2,"a":3})") == "test: the key \"a\" is there twice in one object");
-  CHECK(fault(R"([{"x":{"\u009b":1,"\u009b":1}}])") == "test: the key \"\\u009b\" is there twice in one object");
+  CHECK(fault(R"({"a":1,"b":2,"a":3})") == "test: the key \"a\" occurs twice in one object");
+  CHECK(fault(R"([{"x":{"\u009b":1,"\u009b":1}}])") == "test: the key \"\\u009b\" occurs twice in one object");
   CHECK(fault(R"([{"a":1},{"a":{"a":2}}])") == "no error");
 }
 

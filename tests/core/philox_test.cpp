@@ -16,16 +16,12 @@ using namespace ricci;
 namespace {
 
 // Pearson's statistic of counts that should all be `expected`: chi-square distributed.
-template <class Counts> double chi_square(const Counts& counts, double expected) {
+// True unless it is beyond four standard deviations: a sound generator fails once in about 30000 experiments.
+bool are_even(const std::vector<double>& counts, double expected) {
+  const double n = static_cast<double>(counts.size());
   double sum = 0;
   for (double count : counts) sum += (count - expected) * (count - expected) / expected;
-  return sum;
-}
-
-// Exceeded once in about 30000 honest experiments: four standard deviations.
-double chi_square_limit(size_t cells) {
-  const double n = static_cast<double>(cells);
-  return n + 4 * std::sqrt(2 * n) + 8;
+  return sum < n + 4 * std::sqrt(2 * n) + 8;
 }
 
 void check_block(uint64_t index, uint64_t stream, uint64_t seed, const Philox::Block& expected) {
@@ -50,7 +46,7 @@ template <class T> Moments moments(const std::vector<T>& x) {
   return m;
 }
 
-// The largest distance between the distribution of x and the one given by `below`, times sqrt(n): Kolmogorov, Smirnov.
+// The largest distance between the distribution of x and the one of `below`, times sqrt(n) (Kolmogorov and Smirnov).
 template <class F> double distance(std::vector<double> x, F below) {
   std::sort(x.begin(), x.end());
   const double n = static_cast<double>(x.size());
@@ -102,7 +98,7 @@ TEST_CASE("philox: uniform numbers") {
       REQUIRE(value < 1);
       ++counts[static_cast<size_t>(value * 1000)];
     }
-    CHECK(chi_square(counts, n / 1000.0) < chi_square_limit(counts.size()));
+    CHECK(are_even(counts, n / 1000.0));
     for (const std::vector<double>& values : {x, xd}) {
       const Moments m = moments(values);
       CHECK(std::abs(m.mean - 0.5) < 4 * std::sqrt(1.0 / 12 / n));
@@ -173,7 +169,7 @@ TEST_CASE("random: uniform values stay below the upper end") {
   for (float value : x) CHECK(value == 4);
 }
 
-TEST_CASE("random: arguments that make no sense are named") {
+TEST_CASE("random: arguments without a meaning are errors") {
   double x[1];
   CHECK_THROWS_WITH_AS(fill_normal(x, -1, 0, 1, {}), "fill_normal: n is -1, expected at least 0", Error);
   CHECK_THROWS_WITH_AS(fill_normal(x, 1, 0, -2, {}), "fill_normal: deviation is -2, expected at least 0", Error);
@@ -185,7 +181,7 @@ TEST_CASE("random: arguments that make no sense are named") {
   CHECK_THROWS_WITH_AS(Permutation(0, 1)(0), "permutation: index 0 is not below 0", Error);
 }
 
-TEST_CASE("random: every index is as likely as another") {
+TEST_CASE("random: all indices are equally likely") {
   for (uint64_t n : {1u, 2u, 7u, 100u}) {
     std::vector<double> counts(n);
     for (uint64_t i = 0; i < 100000; ++i) {
@@ -193,7 +189,7 @@ TEST_CASE("random: every index is as likely as another") {
       REQUIRE(index < n);
       ++counts[index];
     }
-    CHECK(chi_square(counts, 100000.0 / static_cast<double>(n)) < chi_square_limit(n));
+    CHECK(are_even(counts, 100000.0 / static_cast<double>(n)));
   }
   // With n = 3/4 of 2^64 a remainder would favour the lowest third, and a plain product every third index.
   const uint64_t n = uint64_t{3} << 62;
@@ -204,8 +200,8 @@ TEST_CASE("random: every index is as likely as another") {
     ++thirds[index >> 62];
     ++remainders[index % 3];
   }
-  CHECK(chi_square(thirds, 10000) < chi_square_limit(3));
-  CHECK(chi_square(remainders, 10000) < chi_square_limit(3));
+  CHECK(are_even(thirds, 10000));
+  CHECK(are_even(remainders, 10000));
 }
 
 TEST_CASE("random: a permutation reaches every element once") {
@@ -215,7 +211,6 @@ TEST_CASE("random: a permutation reaches every element once") {
       REQUIRE(element < n);
       ++seen[element];
     }
-    INFO("n = ", n);
     CHECK(std::count(seen.begin(), seen.end(), 1) == static_cast<int64_t>(n));
   }
   const Permutation largest(~uint64_t{0}, 1);
@@ -223,22 +218,9 @@ TEST_CASE("random: a permutation reaches every element once") {
   CHECK(largest(~uint64_t{0} - 1) < ~uint64_t{0});
 }
 
-TEST_CASE("random: a permutation is decided by its seed and looks shuffled") {
+TEST_CASE("random: a permutation depends only on its seed, and all orders are equally likely") {
   CHECK(elements(Permutation(1001, 1)) == elements(Permutation(1001, 1)));
   CHECK(elements(Permutation(1001, 1)) != elements(Permutation(1001, 2)));
-  const std::vector<uint64_t> order = elements(Permutation(10007, 3));
-  double correlation = 0, fixed = 0, followed = 0;
-  for (size_t i = 0; i < order.size(); ++i) {
-    correlation += (static_cast<double>(i) / 10006 - 0.5) * (static_cast<double>(order[i]) / 10006 - 0.5) * 12;
-    fixed += order[i] == i;
-    followed += i > 0 && order[i] == order[i - 1] + 1;
-  }
-  CHECK(std::abs(correlation) < 4 * std::sqrt(10007.0));
-  CHECK(fixed < 8);  // 1 expected
-  CHECK(followed < 8);
-}
-
-TEST_CASE("random: all orders of few elements are equally likely") {
   for (uint64_t n : {3u, 4u, 5u}) {
     constexpr uint64_t kSeeds = 24000;
     std::map<std::vector<uint64_t>, double> counts;
@@ -247,6 +229,6 @@ TEST_CASE("random: all orders of few elements are equally likely") {
     CHECK(counts.size() == orders);
     std::vector<double> values;
     for (const auto& [order, count] : counts) values.push_back(count);
-    CHECK(chi_square(values, static_cast<double>(kSeeds) / static_cast<double>(orders)) < chi_square_limit(orders));
+    CHECK(are_even(values, static_cast<double>(kSeeds) / static_cast<double>(orders)));
   }
 }

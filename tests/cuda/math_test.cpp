@@ -19,7 +19,7 @@ using namespace ricci;
 
 namespace {
 
-// The largest error in ulp is what math.h promises.
+// The bounds of the errors in ulp are those of math.h.
 #define FUNCTION(Name, name, exact_value, largest_error)                    \
   struct Name {                                                             \
     static constexpr const char* text = #name;                              \
@@ -66,7 +66,7 @@ std::vector<Isa> instruction_sets() {
   return all;
 }
 
-// |y - exact| in units of the last place of T at `exact`; infinite where only one of the two is finite.
+// |y - exact| in units of the last place of T at `exact`; infinite if only one of the two is finite.
 template <class T, class R> double ulp_error(T y, R exact) {
   using Limits = std::numeric_limits<T>;
   const T rounded = static_cast<T>(exact);
@@ -143,7 +143,7 @@ template <class T> void check_special_values() {
   CHECK(at<Sigmoid>(T(0)) == T(0.5));
 }
 
-// The smallest and the largest normal number are reached; what lies beyond is 0 and infinite.
+// The smallest and the largest normal number are reached; beyond them are 0 and infinity.
 template <class T> void check_ends(T smallest, T largest) {
   using Limits = std::numeric_limits<T>;
   CHECK(at<Exp>(smallest) >= Limits::min());
@@ -242,7 +242,7 @@ TEST_CASE("math: functions keep their bound where they vary") {
   }
 }
 
-TEST_CASE("math: sin and cos keep their bound beside multiples of pi/2") {
+TEST_CASE("math: sin and cos keep their bound next to multiples of pi/2") {
   std::vector<float> x;
   std::vector<double> xd;
   for (int64_t n = 1; n < 318000; n = n + 1 + n / 1000) {

@@ -8,12 +8,11 @@
 
 namespace test_data {
 
-// Calls use(piece, is_first, ids) for the parts of all pieces; is_first: the part is the first of its piece.
+// Calls use(piece, ids) for all pieces.
 inline void for_each_encoded(const ricci::Documents& documents, const ricci::Tokenizer& tokenizer,
-    const std::function<void(const ricci::DocumentPiece&, bool is_first, std::span<const int64_t> ids)>& use) {
+    const std::function<void(const ricci::DocumentPiece&, std::span<const int64_t> ids)>& use) {
   ricci::DocumentReader reader(documents, [&](std::string_view known) { return tokenizer.complete_prefix(known); });
-  for (ricci::DocumentPiece piece; reader.next(piece);)
-    for (const ricci::EncodedPart& part : encode(tokenizer, {&piece, 1})) use(piece, part.is_first, part.ids);
+  for (ricci::DocumentPiece piece; reader.next(piece);) use(piece, encode(tokenizer, {&piece, 1})[0]);
 }
 
 }  // namespace test_data

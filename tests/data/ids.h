@@ -12,7 +12,7 @@
 
 namespace test_data {
 
-// They are those of a text of characters, which has blocks in the place of documents.
+// They are those of a text of characters, which has blocks instead of documents.
 inline ricci::Tokens tokens_of(const std::vector<int64_t>& ids, int64_t vocab_size) {
   using namespace ricci;
   constexpr char32_t kFirst = 0x10000;
@@ -22,7 +22,7 @@ inline ricci::Tokens tokens_of(const std::vector<int64_t>& ids, int64_t vocab_si
   const auto tokenizer = std::make_shared<CharTokenizer>(characters);
   const ScratchFolder folder;
   const std::string path = prepare(folder, "ids", {.files = TextSource(folder.write("ids.txt", text)), .joined = true}, tokenizer);
-  return Tokens::hold(path, *tokenizer, "ids", Tokens::Unit::blocks);
+  return Tokens::open_checked(path, *tokenizer, "ids", Tokens::Unit::blocks);
 }
 
 inline std::vector<int64_t> read_all(const ricci::Tokens& tokens) {

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::attempt([&] {
     const TrainConfig config = load_config<TrainConfig>(input.write(text), overrides);
     const std::string yaml = to_yaml(config);
-    fuzz::require(to_yaml(load_config<TrainConfig>(printed.write(yaml))) == yaml, "what is printed reads back to the same config");
+    fuzz::require(to_yaml(load_config<TrainConfig>(printed.write(yaml))) == yaml, "a printed config reads back to the same config");
   });
   return 0;
 }

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apps/interop/their_models.h"
+#include "apps/interop/hugging_face.h"
 #include "core/json.h"
 #include "data/tokenizers/kinds.h"
 #include "tests/fuzz/input.h"
@@ -13,14 +13,14 @@ using namespace ricci::apps;
 
 namespace {
 
-ModelConfig read(const std::string& path) { return config_of_theirs(read_json(path), path, -1); }
+ModelConfig read(const std::string& path) { return read_hf_config(read_json(path), path, -1); }
 
 void read_config(const std::string& text) {
   static fuzz::InputFile input, written;
   const ModelConfig config = read(input.write(text));
   fuzz::attempt([&] {
-    const std::string json = their_config(config, {});
-    fuzz::require(their_config(read(written.write(json)), {}) == json, "what is written reads back to the same config");
+    const std::string json = hf_config_json(config, {});
+    fuzz::require(hf_config_json(read(written.write(json)), {}) == json, "a written config reads back to the same config");
   });
 }
 
@@ -30,7 +30,7 @@ class PairFolder {
     std::filesystem::create_directory(path_);
   }
   ~PairFolder() { std::filesystem::remove_all(path_); }
-  // An empty part is no file.
+  // An empty part is left out.
   std::string write(const std::vector<std::string>& parts) const {
     constexpr const char* names[] = {
         "vocab.json", "merges.txt", "tokenizer_config.json", "config.json", "special_tokens_map.json", "added_tokens.json"};

@@ -1,4 +1,4 @@
-// Shared by every fuzz target: its input as a file, and the errors that it may end with.
+// Shared by every fuzz target: its input as a file, and the errors that it can end with.
 #pragma once
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 
-// Called by libFuzzer, and under the name of its target by replay/replay.cpp. An input may end in a ricci::Error of one line, and in
+// Called by libFuzzer, and under the name of its target by replay/replay.cpp. An input can end in a ricci::Error of one line, and in
 // nothing else.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
@@ -50,7 +50,7 @@ inline std::vector<std::string> parts_of(std::string_view bytes) {
   }
 }
 
-// Runs f, which may throw a ricci::Error.
+// Runs f, and lets it throw a ricci::Error.
 template <class F> void attempt(const F& f) {
   try {
     f();

@@ -1,5 +1,5 @@
 // Fuzzes command lines. The first byte chooses the program, and zero bytes divide the words. The programs are compiled with their main
-// under another name and with parse_only in the place of run_app (CMakeLists.txt), so that they declare their options and do no work.
+// under another name and with parse_only instead of run_app (CMakeLists.txt), because they must only declare their options.
 #include "apps/run/options.h"
 
 #include <CLI/CLI.hpp>
@@ -72,7 +72,7 @@ bool accepts(CLI::App& app, const AppText& text, const std::function<void(CLI::A
     return false;
   }
   fuzz::require(!code || *code == 0 || *code == 2, "an exit code is 0 or 2");
-  fuzz::require(errors.empty() == (code.value_or(0) == 0), "there is a message where there is a mistake");
+  fuzz::require(errors.empty() == (code.value_or(0) == 0), "a mistake has a message");
   if (errors.empty()) return !code;
   fuzz::require(errors.starts_with(std::string(text.name) + ": ") && errors.ends_with('\n'), "a line begins with the program");
   errors.pop_back();
@@ -106,7 +106,7 @@ Words words_of(const CLI::App& app) {
   return words;
 }
 
-// Words that are no options come out as they were given; only a list divides them, at commas, and CLI11 opens one in brackets.
+// Words that are not options come out as they were given; only a list divides them, at commas, and CLI11 opens one in brackets.
 void check_given(const CLI::App& app, const Words& words) {
   std::set<std::string> taken{"--", "++"};  // the end of the options, and of a command's words
   const auto add = [&](const auto& self, const CLI::App& each) -> void {
@@ -162,7 +162,7 @@ bool accepts(Trained& options, const Words& words) {
   fuzz::require(written(app, "--top-k", std::vector{sampling.top_k}) == std::vector{sampling.top_k} &&
                     written(app, "--seed", std::vector{sampling.seed}) == std::vector{sampling.seed} &&
                     written(app, "--list", options.list) == options.list,
-      "a number is what is written");
+      "a number has the written value");
   return true;
 }
 
@@ -187,9 +187,9 @@ void train(const Words& words) {
   fuzz::attempt([&] {
     const auto config = load_config<TrainConfig>("", options.run.overrides);
     const Words same = words_of(config, options);
-    fuzz::require(accepts(printed, same), "what is printed is accepted");
+    fuzz::require(accepts(printed, same), "printed options are accepted");
     const auto again = load_config<TrainConfig>("", printed.run.overrides);
-    fuzz::require(to_yaml(again) == to_yaml(config) && words_of(again, printed) == same, "what is printed reads back to the same");
+    fuzz::require(to_yaml(again) == to_yaml(config) && words_of(again, printed) == same, "printed options read back unchanged");
   });
 }
 
@@ -199,7 +199,7 @@ const Words* given = nullptr;  // the words that parse_only reads
 
 namespace ricci::apps {
 
-// Takes the place of run_app, which the programs call.
+// Replaces run_app in the programs.
 int parse_only(int, const char* const*, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>&) {
   CLI::App app(text.summary, text.name), other(text.summary, text.name);
   if (!accepts(app, text, setup, *given)) return 0;
@@ -212,8 +212,7 @@ int parse_only(int, const char* const*, const AppText& text, const std::function
 }  // namespace ricci::apps
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const bool is_plain = ::setenv("NO_COLOR", "1", 1) == 0;
-  if (size < 2 || size > 4096 || !is_plain) return 0;
+  if (size < 2 || size > 4096) return 0;
   Words words = fuzz::parts_of({reinterpret_cast<const char*>(data) + 1, size - 1});
   given = &words;
   if (data[0] % 3 == 0) train(words);

@@ -41,7 +41,7 @@ void check_message(const std::shared_ptr<const Tokenizer>& tokenizer, const std:
   if (!pieces || pieces->added_tokens().empty()) return;
   const std::string end = pieces->added_tokens()[0].content, message = "{content}" + end;
   EncodedDocument encoded;
-  ChatEncoder(tokenizer, chat_template({"", message, message, message, end, ""})).append_message({Speaker::user, text}, encoded);
+  ChatEncoder(tokenizer, chat_template({"", message, message, message, end, ""})).append_message({ChatRole::user, text}, encoded);
   std::vector<int64_t>& ids = encoded.ids;
   const int64_t unknown = pieces->find(pieces->unknown());
   fuzz::require(!ids.empty() && ids.back() == pieces->added_tokens()[0].id, "a message ends with the end of its template");

@@ -1,4 +1,4 @@
-// Fuzzes the reading of safetensors files: as they are, and as a header whose length is right, with some data behind it.
+// Fuzzes the reading of safetensors files: as they are, and as a header with the right length and some data after it.
 #include "core/files/safetensors.h"
 
 #include "tests/fuzz/input.h"
@@ -13,7 +13,8 @@ void read(const std::string& path) {
   for (const std::string& name : file.names()) {
     fuzz::attempt([&] {
       const Tensor tensor = file.load(name);
-      fuzz::require(tensor.shape() == file.shape(name) && tensor.dtype() == file.dtype(name), "a tensor is what its file tells");
+      fuzz::require(
+          tensor.shape() == file.shape(name) && tensor.dtype() == file.dtype(name), "a tensor has the type and shape of its file");
       bytes += tensor.bytes();
     });
     fuzz::attempt([&] { fuzz::require(file.load_f32(name).shape() == file.shape(name), "widened, it has the same shape"); });

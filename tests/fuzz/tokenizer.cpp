@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "data/text/utf8.h"
-#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "tests/fuzz/input.h"
 
@@ -14,11 +13,11 @@ void end_documents(const std::shared_ptr<const Tokenizer>& tokenizer) {
   const auto ended = with_eos(tokenizer, Eos::document);
   std::vector<int64_t> end;
   ended->append_end("", end);
-  fuzz::require(end.size() == 1 && ended->marks().ends[0] == end[0], "what is after a document ends a text");
+  fuzz::require(end.size() == 1 && ended->marks().ends[0] == end[0], "the piece after a document ends a text");
   fuzz::require(ended->find(end_of_text(*ended)) == end[0], "and has a name");
   fuzz::require(with_own_eos(ended) == ended && with_eos(ended, Eos::document) == ended, "and is there once");
   fuzz::require(tokenizer_from_json(ended->model_json().dump())->eos() == Eos::none, "other programs read the tokenizer inside");
-  fuzz::require(tokenizer_from_json(ended->to_json())->hash() == ended->hash(), "JSON brings it back, too");
+  fuzz::require(tokenizer_from_json(ended->to_json())->hash() == ended->hash(), "JSON also brings it back");
 }
 
 void read_tokenizer(const std::string& json) {
@@ -31,7 +30,7 @@ void read_tokenizer(const std::string& json) {
   if (tokenizer->name() != "char" && tokenizer->name() != "byte") return;  // others: pieces.cpp
   const std::string text = tokenizer->decode({&last, 1});
   const std::vector<int64_t> ids = tokenizer->encode(text);
-  const bool is_end = tokenizer->eos() != Eos::line && tokenizer->find(text) == last;  // of characters, which no text has
+  const bool is_end = tokenizer->eos() != Eos::line && tokenizer->find(text) == last;  // of characters, but no text has it
   fuzz::require(is_end ? std::find(ids.begin(), ids.end(), last) == ids.end() : ids == std::vector<int64_t>{last}, "an id comes back");
 }
 

@@ -47,7 +47,7 @@ build_programs() {
 
 # RICCI_BUILD names another build to pack. That may be larger, because it has oneDNN and the kernels of more GPUs.
 pack_programs() {
-  local to=$build/programs began=$SECONDS card bytes libraries
+  local to=$build/programs began=$SECONDS bytes libraries
   apps/install_packages.sh doctest-dev patchelf || return
   [ -n "${RICCI_BUILD:-}" ] || build_programs || return
   rm -rf "$to" "$to.tar.gz" && mkdir -p "$to"
@@ -56,9 +56,6 @@ pack_programs() {
   sources > "$to/sources"
   git describe --always --dirty --exclude '*' > "$to/commit"
   toolkit_major > "$to/cuda_major" || rm "$to/cuda_major"
-  for card in h100 h200; do
-    tests/bench/machine_code/step_table.py --estimates "$to/libricci_programs.so" --gpu $card > "$to/estimates.$card" || rm "$to/estimates.$card"
-  done
   pack_texts "$to"
   tar -czf "$to.tar.gz" -C "$to" . && rm -r "$to"
   bytes=$(stat -c %s "$to.tar.gz")

@@ -1,9 +1,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# The parts of tests/gpu.sh, which reads this file, that say how fast ricci is: next to PyTorch, to the peaks that smoke measured, and to
-# estimates, which tests/bench/machine_code/step_table.py made from machine code.
+# The parts of tests/gpu.sh, which reads this file, that say how fast ricci is: next to PyTorch, and to the peaks that smoke measured.
 
 of_card() { case $card in *H200*) echo "$2" ;; *H100*) echo "$1" ;; *) echo - ;; esac; }                  # text for an H100, for an H200
-estimate() { awk -F'\t' -v op="$1" '$1 == op { print $2 " ms" }' "$bin/estimates.$(of_card h100 h200)" 2> /dev/null | grep . || echo -; }  # op or all
 
 shown() { awk -v value="$1" -v unit="$2" 'BEGIN { if (unit == "GFLOP/s") printf "%.1f TFLOP/s", value / 1000; else print value, unit }'; }  # value unit
 
@@ -61,13 +59,10 @@ part_attention() {
 
 # ---- gpt2: training of GPT-2 124M, 64 x 1024 tokens a step, in bf16
 part_gpt2() {
-  local tuned=(--tuned "$state/tuned.txt")
-  step plain "$(estimate all)" '470000 tokens/s' gpt2 gpt2_64x1024
-  step tuned - - gpt2 gpt2_64x1024 "${tuned[@]}"
-  step fused - - gpt2 gpt2_64x1024 --fused-gelu
+  step plain - '470000 tokens/s' gpt2 gpt2_64x1024
   step 'PyTorch, compiled' - - torch_gpt2
   plan 'PyTorch, plain'
-  step 'fused, tuned, graph' - - gpt2 gpt2_64x1024 --fused-gelu --graph "${tuned[@]}"
+  step graph - - gpt2 gpt2_64x1024 --graph
   step 'ours to PyTorch' - '1 x PyTorch' compare_gpt2
   plan 'memory to PyTorch' - '1 x PyTorch'
 }
@@ -95,7 +90,7 @@ torch_gpt2() {
 compare_gpt2() {
   local name speed memory
   log=$logs/gpt2_torch.txt
-  read -r speed name < <(for name in plain tuned fused fused__tuned__graph; do echo "$(value_of $name gpt2_64x1024_speed) $name"; done | sort -g | tail -n 1)
+  read -r speed name < <(for name in plain graph; do echo "$(value_of $name gpt2_64x1024_speed) $name"; done | sort -g | tail -n 1)
   memory=$(value_of gpt2_torch compiled_memory)
   has_torch || return
   if [ -z "$name" ] || [ -z "$memory" ]; then result 'one of them was not measured' unfinished; return; fi
@@ -125,19 +120,18 @@ part_mixers() {
 part_products() {
   local name names=(gpt2_16x1024_{qkv,proj,up,down,head}{,_dw}) options=(--device cuda --dtype bf16 --steps 20)
   for name in "${names[@]}"; do plan "${name}_speed"; done
-  step 'ours, tuned' - - both products '.*_speed' ours 25 products bench-products "${names[@]}" "${options[@]}" --tuned "$state/tuned.txt"
+  step ours - - both products '.*_speed' ours 25 products bench-products "${names[@]}" "${options[@]}"
   step PyTorch - - both products '.*_speed' torch 25 products_torch products "${names[@]}" "${options[@]}"
 }
 
 # ---- trace: a training step of GPT-2 op by op. Each op is waited for, so the sum is more than a step.
-part_trace() { step 'all ops' "$(estimate all)" - trace_gpt2; }
+part_trace() { step 'all ops' - - trace_gpt2; }
 
 trace_gpt2() {
-  local op ms share expected
+  local op ms share
   RICCI_TRACE=1 ours 30 trace bench-training gpt2_64x1024 --device cuda --dtype bf16 --steps 10 || return
   while IFS=$'\t' read -r op ms share; do
-    expected=$(estimate "$op")
-    if [ "$op" = all ]; then result "$ms ms a step" -; else row "$op" "$ms ms a step, $share" - "$expected"; fi
+    if [ "$op" = all ]; then result "$ms ms a step" -; else row "$op" "$ms ms a step, $share" -; fi
   done < <(traced_ops)
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A file includes its own floor and lower ones only: core -> cuda -> autograd -> ops -> {models, data} -> apps, and inside apps/
+# A file includes its own layer and lower ones only: core -> cuda -> autograd -> ops -> {models, data} -> apps, and inside apps/
 # terminal -> run -> {lab, interop}. fmt and yaml-cpp stay out of every header, and JSON out of those of kernels; only launch() launches
 # kernels. Each mechanism of the system is used in one file.
 set -u

@@ -18,29 +18,28 @@ listed=$(sed -nE 's/^set\(RICCI_NEEDS (.*)\)/\1/p' tests/CMakeLists.txt | tr ' '
 silent=$(grep -rnE 'MESSAGE\("skipped' tests --include='*.cpp' --include='*.h' | grep -vE '"skipped on (cuda: )?"|^tests/skip\.h:')
 [ -z "$silent" ] || fault 'tests that skip without test::skip():' "$silent"
 
-# Every file with kernels for the GPU says what they cost: the bytes they move, and the floor, the time that takes at best.
+# Every file with kernels for the GPU says what they cost: the bytes that they move.
 kernels=$(grep -lE '^CUDA_[A-Z]+\(' -r cuda ops --include='*.cu')
 [ "$(wc -w <<<"$kernels")" -gt 10 ] || fault 'too few files with kernels were found'
-for word in '[Bb]ytes' floor; do
-  silent=$(grep -LE "^ *//.*\b$word\b" $kernels)
-  [ -z "$silent" ] || fault "no comment on $word:" "$silent"
-done
+silent=$(grep -LE '^ *//.*\b[Bb]ytes\b' $kernels)
+[ -z "$silent" ] || fault 'no comment on bytes:' "$silent"
 
-# Every name that is recorded on a tape somewhere has a gradient check, and every check names an op that exists.
-calls=$(find ops autograd -name '*.cu' -o -name '*.cpp' -o -name '*.h' | xargs cat | tr '\n' ' ' | grep -oE '[a-z_]*record\( *("[^"]+"|[a-z_]+,)')
+# Every name that is recorded on a tape somewhere has a gradient check, and every check names an op that exists. A helper that records for
+# multiple ops is called record_...("name", ...).
+calls=$(find ops autograd -name '*.cu' -o -name '*.cpp' -o -name '*.h' | xargs cat | tr '\n' ' ' | grep -oE '[a-z_]*record(_[a-z_]+)?\( *("[^"]+"|[a-z_]+,)')
 generic=$(grep -E '^record\( *[a-z_]+,' <<<"$calls" | grep -vxE 'record\( *op,')  # record itself passes its op on
 [ -z "$generic" ] || fault 'record() with a name that this search cannot read:' "$generic"
-difference=$(diff <(sed -nE 's/^record\( *"(.*)"/\1/p' <<<"$calls" | sort -u) <("$build/ricci-check" --list | sort -u)) ||
+difference=$(diff <(sed -nE 's/^record(_[a-z_]+)?\( *"(.*)"/\2/p' <<<"$calls" | sort -u) <("$build/ricci-check" --list | sort -u)) ||
   fault 'recorded (<) and checked (>) ops differ:' "$difference"
 
 # Every file sees core/tensor.h, so it includes nothing that takes long to compile.
-heavy=$(grep -n '#include' core/tensor.h core/bf16.h core/host_device.h | grep -vE '<(cstdint|initializer_list)>|"core/(bf16|host_device)\.h"')
+heavy=$(grep -n '#include' core/tensor.h core/storage.h core/dtype.h | grep -vE '<(cstdint|initializer_list)>|"core/(storage|dtype)\.h"')
 [ -z "$heavy" ] || fault 'core/tensor.h includes more:' "$heavy"
 
 # Each public op is defined in exactly one object: the CPU half comes from the C++ build, never from nvcc's. And no program defines what
 # the library of all programs defines: two objects of the library cannot, but of a program and a library the linker takes the program's.
 find "$build" -name '*.o' -exec nm -A --defined-only {} + >"$work/symbols"
-ops=$(grep -rlE '^namespace ricci \{' ops --include='*.h' | xargs cat |  # those of ricci::name are not public
+ops=$(grep -rlE '^namespace ricci \{' ops --include='*.h' | xargs awk '/^namespace ricci \{/ { inner = 0 } /^namespace [a-z_]+_kernels \{/ { inner = 1 } /^}  \/\/ namespace/ { inner = 0 } !inner' |  # ricci::name is not public
   sed -nE 's/^(Tensor|std::array<Tensor, [0-9]+>|double|void) ([a-z_]+)\(.*[;,]$/\2/p' | sort -u)
 awk '$1 ~ /ricci_/ && $2 == "T" && $3 ~ /^_ZN5ricci[0-9]/ { print $3 }' "$work/symbols" | c++filt | sed -nE 's/^ricci::([a-z_]+)(\[abi:[^]]*\])?\(/\1(/p' | sort >"$work/defined"
 [ "$(wc -w <<<"$ops")" -gt 50 ] || fault 'too few public ops were found'
@@ -90,9 +89,9 @@ for tool in bash grep; do ln -s "$(command -v $tool)" "$work/$tool"; done
 printf '#!/bin/sh\nexit 1\n' >"$work/dpkg-query"  # no package is installed
 printf '#!/bin/sh\necho 1000\n' >"$work/id"       # and the user is not root
 chmod +x "$work/dpkg-query" "$work/id"
-for missing in 'no apt-get to install them with: g' 'no sudo; as root: apt-get install g'; do
+for missing in 'apt-get was not found: g' 'sudo was not found; as root: apt-get install g'; do
   text=$(PATH=$work "$work/bash" apps/install_packages.sh 2>&1)
-  [ $? = 1 ] && grep -qxE "ricci needs these packages, and there is $missing\+\+ cmake .*libxxhash-dev" <<<"$text" && [ "$(grep -c '' <<<"$text")" = 1 ] ||
+  [ $? = 1 ] && grep -qxE "ricci needs these packages, but $missing\+\+ cmake .*libxxhash-dev" <<<"$text" && [ "$(grep -c '' <<<"$text")" = 1 ] ||
     fault "apps/install_packages.sh with $missing: $text"
   ln -sf /bin/true "$work/apt-get"
 done

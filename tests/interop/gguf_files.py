@@ -67,15 +67,6 @@ def check_keys(reader, kind, config):
     return expected
 
 
-def check_factors(tensor, theta, width, factor, low, high, trained):
-    """rope_freqs.weight, as llama.cpp's own converter computes it."""
-    w = theta ** -(np.arange(0, width, 2) / width)
-    wavelength = 2 * np.pi / w
-    smooth = (trained / wavelength - low) / (high - low)
-    expected = np.where(wavelength < trained / high, 1, np.where(wavelength > trained / low, factor, 1 / ((1 - smooth) / factor + smooth)))
-    assert np.abs(tensor.data - expected).max() < 1e-6 * factor and len(set(tensor.data.tolist())) > 2, (tensor.data, expected)
-
-
 def model_keys(run_folder):
     lines = open(f"{run_folder}/config.yaml").read().split("\n")
     return dict(line.strip().split("  #")[0].split(": ", 1) for line in lines if line.startswith("  ") and ": " in line)
@@ -86,9 +77,7 @@ def check_tensors(file, run_folder, numbers, kind):
     keys = check_keys(reader, kind, config)
     heads = keys["attention.head_count"], keys.get("attention.head_count_kv"), keys.get("attention.key_length")
     for tensor in reader.tensors:
-        if tensor.name == "rope_freqs.weight":
-            theta, *scaling = (float(config[f"rope_{key}"]) for key in ("theta", "factor", "low", "high", "trained_ctx"))
-            check_factors(tensor, theta, heads[2], *scaling)
+        if tensor.name == "rope_freqs.weight":  # a test in C++ computes them; here the logits of llama.cpp depend on them
             continue
         expected = find(weights, tensor.name, *heads, "gpt2" not in kind, "llama" in kind)
         if expected is None:

@@ -2,7 +2,7 @@
 # A project outside of ricci does what the examples show, once with the installed library and once with ricci in a folder of a folder of
 # its own, and links no library for YAML, command lines or archives. And the installed programs need neither the source tree nor the build
 # folder.
-#   library.sh build-folder     with RICCI_TEST_ALL; without it a file of the project is compiled against the installed library
+#   library.sh build-folder     with RICCI_TEST_ALL; without it only the example that trains is built, against the installed library
 . "$(dirname "$0")/../apps/programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
@@ -28,14 +28,26 @@ says() {
   verdict "$1" "$fault"
 }
 
+# trains NAME FOLDER: the example that trains learns, and resumes to the same bytes.
+trains() {
+  local run=("$2/examples/train" "$root/README.md")
+  step "$1: train" "${run[@]}" "$2/whole" 200
+  verdict "$1: train learns" "$(awk -F'[ ,]+' '/^step/ { loss[$2 + 0] = $4 } END { if (!(loss[200] < loss[100])) print "the losses: " loss[100], loss[200] }' out)"
+  mkdir "$2/resumed"
+  cp "$2/whole/step-00000100.safetensors" "$2/resumed"
+  step "$1: train resumes" "${run[@]}" "$2/resumed" 200
+  verdict "$1: train resumes to the same bytes" "$(cmp "$2"/{whole,resumed}/step-00000200.safetensors 2>&1)"
+}
+
 # project NAME FOLDER OPTION ...: configures the project outside and builds it in FOLDER, and tries its programs.
 project() {
   local name=$1 in=$folder/$2 program needed
   step "$name: configure" cmake -S "$root/tests/library/outside" -B "$in" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
     "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror" "${architectures[@]}" "${@:3}"
   verdict "$name: the target tells whether it has kernels for GPUs" "$(grep -qE -e "^-- kernels for GPUs: $gpus" out || echo "expected $gpus")"
-  everything || { step "$name: a file" cmake --build "$in" --target CMakeFiles/outside.dir/main.cpp.o && return; }
+  everything || { step "$name: two programs" cmake --build "$in" --target CMakeFiles/outside.dir/main.cpp.o train && trains "$name" "$in" && return; }
   step "$name: build" cmake --build "$in" -j 2
+  trains "$name" "$in"
   says "$name: a gradient by hand" "$in/outside" '^0 of 12 elements are wrong$'
   says "$name: two_layer_net" "$in/examples/two_layer_net" '^(9[7-9]\.[0-9]|100\.0)% of 289 points are right$'
   says "$name: small_gpt" "$in/examples/small_gpt" '^This is the farmer sowing his corn, that kept the cock that crowed in the morn'
@@ -44,7 +56,7 @@ project() {
   # README.md shows what it prints; the folder of a file is left out there.
   verdict "$name: look_inside prints what README.md shows" "$("$in/examples/look_inside" 2>&1 | sed -E 's| /[^ ]*/look_inside| look_inside|g' |
     grep . >out; [ "$(wc -l <out)" -gt 10 ] || echo 'too few lines'; grep -vxF -f "$root/README.md" out)"
-  for program in outside examples/two_layer_net examples/small_gpt examples/sorter examples/own_op examples/look_inside; do
+  for program in outside examples/two_layer_net examples/small_gpt examples/train examples/sorter examples/own_op examples/look_inside; do
     needed=$(readelf -d "$in/$program" | grep NEEDED) || needed='unknown'
     verdict "$name: what $program links" "$(grep -iE 'unknown|yaml|cli11|archive|libz|icu' <<<"$needed")"
   done

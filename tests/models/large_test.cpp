@@ -1,10 +1,11 @@
-// A training step of 64 sequences of 1,024 tokens, whose feed-forward layers have more than 2^31 elements, or a fourth of them in coarse,
+// A training step of 64 sequences of 1,024 tokens, with more than 2^31 elements in its feed-forward layers, or a fourth of them in coarse,
 // on the emulator with its option `ends`: an index of 32 bits that overflows in any kernel of any mixer or family is an error. What is
 // computed means nothing.
 #include <algorithm>
 
 #include "cuda/emulator/emulator.h"
 #include "tests/models/training/every_model.h"
+#include "tests/models/training/forward_backward.h"
 
 using namespace ricci;
 
@@ -42,7 +43,7 @@ void check_step(const std::string& name, const ModelConfig& config) {
   const bool classifies = config.family == family_of<Classifier>;
   const Tensor ids_bc = zeros({kSequences, kContext}, Dtype::i64, device);
   const Tensor targets = classifies ? zeros({kSequences}, Dtype::i64, device) : ids_bc;
-  TrainStep(model, device, 1).forward_backward({{{ids_bc, targets}, targets.size()}}, 0);
+  forward_backward(model, {{{ids_bc, targets}, targets.size()}});
   optimizer.begin_step(1e-3);
   optimizer.update(0, zeros({}, Dtype::f64, device));
   const int64_t positions = config.family == family_of<Coarse> ? config.settings<Coarse>().scale : 1;  // of a cell
@@ -51,7 +52,7 @@ void check_step(const std::string& name, const ModelConfig& config) {
 
 }  // namespace
 
-// The feed-forward layers are the largest, and the same in all of them. The long run takes steps of the others, too.
+// The feed-forward layers are the largest, and the same in all of them. The long run also takes steps of the others.
 TEST_CASE("a large step: every mixer and every family") {
   for (size_t i = 0; i < (test::everything() ? choices(MixerKind()).size() : 1); ++i)
     check_step(choices(MixerKind())[i], large(family_of<Decoder>, static_cast<MixerKind>(i)));

@@ -107,7 +107,7 @@ inline Variant llama_of(Family family, bool qk_norm) {
   return {std::string(name_of(family)) + ", llama", c};
 }
 
-// The families of several scales that predict the next token.
+// The multi-scale families that predict the next token.
 inline std::vector<Variant> scale_variants() {
   std::vector<Variant> all;
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>})
@@ -127,7 +127,7 @@ inline std::vector<Variant> scale_variants() {
   return all;
 }
 
-// Decoders whose mixers and blocks have keys that differ from the defaults.
+// Decoders with mixers and blocks that differ from the defaults.
 inline std::vector<Variant> decoder_options() {
   std::vector<Variant> all;
   const auto add = [&](const std::string& name, const ModelConfig& config, const auto& change, bool on_emulator = false) {

@@ -53,7 +53,7 @@ struct Setup {
 
 }  // namespace
 
-TEST_CASE("out of memory: in the forward the line names the op, what came before, and what is held for what") {
+TEST_CASE("out of memory: in the forward pass the line names the op, the one before it, and the memory held by purpose") {
   Small memory;
   Setup s;
   const Optimizer optimizer(s.model.parameters(), {});
@@ -64,8 +64,8 @@ TEST_CASE("out of memory: in the forward the line names the op, what came before
   memory.most = together + 100;
   const std::string line = message_of([&] { gelu(h); });
   CAPTURE(line);
-  CHECK(line.starts_with("out of memory on cuda_emulated: gelu: forward ("));
-  CHECK(has(line, "ops/elements/gelu.cu:"));
+  CHECK(line.starts_with("out of memory on cuda_emulated: activations: forward ("));
+  CHECK(has(line, "ops/elements/activations.cu:"));
   CHECK(has(line, ", after gelu ("));
   CHECK(has(line, "models/out_of_memory_test.cpp:"));
   CHECK(has(line, "), asked for 616 bytes; 7 bytes free; held: "));
@@ -73,7 +73,7 @@ TEST_CASE("out of memory: in the forward the line names the op, what came before
   CHECK(has(line, "optimizer state " + show_bytes(2 * parameters)));
   CHECK_FALSE(has(line, "gradients"));
   CHECK(line.ends_with("together " + show_bytes(together)));
-  // Kept parameters are parameters, so activations are what the tape keeps less the weights; ids and the head's result are others.
+  // Kept parameters count as parameters, so activations are the other tensors that the tape keeps; ids and the logits are others.
   CHECK(has(line, "activations "));
   CHECK(has(line, "other "));
 }
@@ -140,7 +140,7 @@ std::vector<AfterStep> train(Preset preset, Dtype dtype, int64_t accumulation, i
 
 TEST_CASE("steady memory: steps 3 to 20 ask the system for no memory, and hold no more than the second") {
   const int threads = thread_count();
-  set_thread_count(1);  // how many threads work at the same time, each in memory of its own, is not the same in every step
+  set_thread_count(1);  // because the number of threads at work, each with its memory, differs from step to step
   for (Preset preset : {Preset::gpt, Preset::msa})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16})
       for (int64_t accumulation : {1, 2}) {
@@ -158,7 +158,7 @@ TEST_CASE("steady memory: steps 3 to 20 ask the system for no memory, and hold n
 }
 #endif
 
-TEST_CASE("out of memory: in the backward the line names the op whose gradient was computed, at every allocation") {
+TEST_CASE("out of memory: in the backward the line names the op that was being differentiated, at every allocation") {
   Small memory;
   Setup s;
   const Training training;
@@ -190,7 +190,7 @@ TEST_CASE("out of memory: a holder counts while it lives, on its thread, and mem
     memory.most = std::numeric_limits<int64_t>::max();
     return line.substr(line.find("held: "));
   };
-  const std::string before = held();  // what ops keep to themselves
+  const std::string before = held();  // buffers that ops keep
   CHECK(before == (used() ? "held: other " + show_bytes(used()) + ", " : "held: ") + "together " + show_bytes(used()));
   const int64_t own = used();
   {
@@ -200,7 +200,7 @@ TEST_CASE("out of memory: a holder counts while it lives, on its thread, and mem
     CHECK(held() == parameters);
     Model moved = Model(small());
     CHECK(held() == parameters);
-    const Optimizer twice(const_cast<Setup&>(s).model.parameters(), {.kind = OptimizerConfig::Kind::sgd, .momentum = 0});
+    const Optimizer twice(const_cast<Setup&>(s).model.parameters(), OptimizerConfig::with(Sgd{.momentum = 0}));
     CHECK(held() == parameters);
     std::thread([&] { CHECK(held() == "held: other " + show_bytes(used()) + ", together " + show_bytes(used())); }).join();
   }

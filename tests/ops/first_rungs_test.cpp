@@ -31,7 +31,7 @@ Tensor numbers(const Shape& shape, uint64_t seed) { return randn(shape, seed, Dt
 TEST_CASE("first rungs: attention") {
   for (const Visibility& sees : {Visibility::causal(), Visibility::causal(3), Visibility::not_causal()})
     check_same([&](const auto& x) { return first_rungs::attention(x[0], x[1], x[2], sees, 2); },
-        [&](const auto& x) { return attention(Rows{x[0]}, Rows{x[1]}, Rows{x[2]}, sees, {.heads = 2}); },
+        [&](const auto& x) { return attention(ColumnSlice{x[0]}, ColumnSlice{x[1]}, ColumnSlice{x[2]}, sees, {.heads = 2}); },
         {numbers({2, 7, 6}, 1), numbers({2, 7, 6}, 2), numbers({2, 7, 6}, 3)});
 }
 
@@ -49,16 +49,12 @@ TEST_CASE("first rungs: layer norm, of matrices and of one row") {
         [&](const auto& x) { return layer_norm(x[0], x[1], x[2]); }, {numbers(shape, 1), numbers({6}, 2), numbers({6}, 3)});
 }
 
-TEST_CASE("first rungs: classifier loss") {
+TEST_CASE("first rungs: classifier loss and the scores of a metric") {
   const Tensor targets_r = tensor_of(std::vector<int64_t>{3, -1, 0, 8, 4}, {5});
   check_same([&](const auto& x) { return first_rungs::classifier_loss(x[0], x[1], x[2], targets_r); },
       [&](const auto& x) { return classifier_loss(x[0], x[1], x[2], targets_r); },
       {numbers({5, 4}, 1), numbers({9, 4}, 2), numbers({9}, 3)});
-}
-
-TEST_CASE("first rungs: the scores of a metric") {
-  const Tensor m_nl = numbers({2, 6}, 2);
-  const Tensor M_nkK = whole_metric(m_nl, Triangle::upper);
+  const Tensor m_nl = numbers({2, 6}, 2), M_nkK = whole_metric(m_nl, Triangle::upper);
   check_same([&](const auto& x) { return first_rungs::metric_scores(x[0], M_nkK); },
       [&](const auto& x) { return metric_scores(x[0], m_nl, Triangle::upper); }, {numbers({2, 5, 6}, 1)});
 }

@@ -60,7 +60,7 @@ TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test
   on_every_device([](Device device) {
     if (device == Device::cuda_emulated && !test::everything()) return;
     for (const OpCheck& check : op_checks()) {
-      INFO("op ", std::string(check.op), ", what ", std::string(check.what));
+      INFO("op ", std::string(check.op), ", what ", std::string(check.variant));
       const GradCheck result = run_check(check, device);
       CAPTURE(result.worst_at);
       CHECK(result.worst <= 1e-6);
@@ -75,7 +75,7 @@ TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test
 TEST_CASE("every op has the results and gradients of the CPU on a GPU") {
   on_gpus([](Device device) {
     for (const OpCheck& check : op_checks()) {
-      INFO("op ", std::string(check.op), ", what ", std::string(check.what));
+      INFO("op ", std::string(check.op), ", what ", std::string(check.variant));
       check_same(results_and_gradients(check, device), results_and_gradients(check, Device::cpu));
     }
   });
@@ -84,7 +84,7 @@ TEST_CASE("every op has the results and gradients of the CPU on a GPU") {
 // Kernels must not depend on the order of their threads, nor blocks see each other's writes, nor the CPU read what it has not waited for.
 TEST_CASE("every backward and its forward compute the same in every mode of the emulator" * doctest::skip(test::kSanitized)) {
   for (const OpCheck& check : op_checks()) {
-    INFO("op ", std::string(check.op), ", what ", std::string(check.what));
+    INFO("op ", std::string(check.op), ", what ", std::string(check.variant));
     const std::vector<Values> expected = results_and_gradients(check, Device::cpu);
     for (const Mode& mode : kModes) {
       CAPTURE(std::string(mode.name));

@@ -32,6 +32,12 @@ inline std::string message_of(const std::function<void()>& f) {
   return "no error";
 }
 
+inline int64_t kept_bytes(const Tape& tape) {
+  int64_t bytes = 0;
+  for (const auto& node : tape.nodes()) bytes += node->kept_bytes();
+  return bytes;
+}
+
 inline Tensor tensor_of(const Values& values, const Shape& shape, Dtype dtype, Device device) {
   const Tensor t(shape, Dtype::f64);
   std::copy(values.begin(), values.end(), t.data<double>());

@@ -1,5 +1,5 @@
-// ricci-analyze: analyses of trained models on text (after Subramanian et al. 2020). An analysis is a function from runs to a Report
-// (apps/lab/report/report.h). The numbers in them are here because tests calculate the same by hand.
+// ricci-analyze: analyses of trained models on text (after Subramanian et al. 2020). Each analysis is a function from runs to a Report
+// (apps/lab/report/report.h). Its numbers come from separate functions below, because tests calculate the same by hand.
 #pragma once
 #include <array>
 #include <cmath>
@@ -20,13 +20,12 @@
 
 namespace ricci::apps {
 
-// Each analysis has a part of them (apps/lab/analyze.cpp).
+// The options of all analyses. Each reads some of them (apps/lab/analyze.cpp).
 struct AnalysisOptions {
-  RunOptions run = {};                 // run folders; for memory and masks run files too, for masks with keys of them
-  std::vector<std::string> data = {};  // files to read in place of the validation text of each run
+  RunOptions run = {};                 // run folders; for memory and masks also run files, for masks with keys of them
+  std::vector<std::string> data = {};  // files to read instead of the validation text of each run
   ModelOptions model = {};
-  std::optional<int64_t> batch = {};      // memory
-  uint64_t measured = uint64_t{2} << 30;  // bytes; a step that holds more by its plan is not taken, and its planned memory is shown
+  std::optional<int64_t> batch = {};                         // memory
   int64_t bins = 10, scored = 50'000, counted = 20'000'000;  // frequency
   int64_t windows = 64;                                      // shuffle, neighbours
   uint64_t seed = 1;
@@ -53,33 +52,31 @@ struct TextRun : OpenModel {
 // Errors: a family that is not among `families`; a model that does not predict the next token; no plain text; as for open_model.
 std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::vector<Family>& families);
 
-// The first tokens of stretches of `length` tokens, at most `max` of them, spread over the first `size` tokens of a text. Error: fewer
-// than `least`.
+// Spreads at most `max` stretches of `length` tokens over the first `size` tokens of a text, and returns the first token of each. Error:
+// fewer than `least` fit.
 Ids spread_over(const Tokens& tokens, int64_t size, int64_t length, int64_t max, int64_t least = 1);
-// Calls use(starts) for windows, in batches that the model computes at a time, with a bar.
+// Calls use(starts) for each group of windows that the model computes at a time, with a progress bar.
 void in_batches(const TextRun& run, const Ids& starts, const std::function<void(const Ids& starts)>& use);
-// The `count` tokens from each start on, one stretch after the other; 0 after the end of the text.
+// `count` tokens from each start, one stretch after the other; 0 after the end of the text.
 Ids ids_at(const Tokens& tokens, const Ids& starts, int64_t count);
-// Ids as the sequences of a batch, [b c], on a device.
-Tensor ids_tensor(const Ids& ids, int64_t sequences, Device device);
-// The nats of the token after each token of the windows: [window context]. With a seed the model reads the first half of each window
-// shuffled.
+Tensor ids_tensor(const Ids& ids, int64_t sequences, Device device);  // [b c]
+// The nats of the token after each token of the windows: [window context]. With a seed, the first half of each window is shuffled.
 std::vector<double> window_nats(const TextRun& run, const Ids& starts, std::optional<uint64_t> seed = {});
 // Shuffles ids as a function of the seed and the number of their window.
 void shuffle(std::span<int64_t> ids, uint64_t seed, uint64_t window);
-// Tokens in one line: line ends and tabs as signs, blanks too with `with_blanks`. A token without text is "id 5".
+// Tokens in one line, with signs for line ends and tabs, and for blanks if `with_blanks`. A token without text is "id 5".
 std::string shown(const Tokenizer& tokenizer, const Ids& ids, bool with_blanks);
-// A note about a run; runs share a note that they have in common.
+// Adds a note about a run. Runs with the same note share it.
 void add_note(Report& report, const std::string& run, const std::string& note);
 
-// ---- The analyses. Errors: as for open_text_runs; a text, a context, a scale or a mixer with which nothing can be computed.
+// ---- The analyses. Errors: as for open_text_runs; a text, a context, a scale or a mixer that leaves nothing to compute.
 
 Report analyse_memory(const AnalysisOptions& options);       // perplexity against the memory of training (figure 3 of the paper)
 Report analyse_frequency(const AnalysisOptions& options);    // nats per token in bins of equal token mass (figures 5 and 6)
 Report analyse_shuffle(const AnalysisOptions& options);      // nats by the distance from a shuffled half of the window (figure 4)
-Report analyse_neighbours(const AnalysisOptions& options);   // chunks that are alike by the output of the blocks of a scale (table 6)
+Report analyse_neighbours(const AnalysisOptions& options);   // similar chunks by the output of the blocks of a scale (table 6)
 Report analyse_completions(const AnalysisOptions& options);  // tokens that a coarse model expects in the next cell (table 7)
-Report analyse_samples(const AnalysisOptions& options);      // texts that models write, in numbers (table 5)
+Report analyse_samples(const AnalysisOptions& options);      // generated texts, in numbers (table 5)
 Report analyse_masks(const AnalysisOptions& options);        // tokens and cells that the queries of a model see (figure 1)
 
 // ---- Their numbers
@@ -88,52 +85,50 @@ struct MemoryRow {
   std::string name;
   Family family;
   StepMemory memory;
-  bool is_planned = false;
   std::optional<double> loss = {};  // the least recorded one, in nats per token
   std::optional<double> perplexity() const { return loss ? std::optional(std::exp(*loss)) : std::nullopt; }
 };
-// The memory of a step of the config: measured if it fits, otherwise planned.
+// The memory of a step of the config.
 MemoryRow memory_row(const std::string& name, const TrainConfig& config, const AnalysisOptions& options);
 
-// A kind of token.
+// A type of token.
 struct TokenScore {
-  int64_t training = 0, scored = 0;  // how often it is in the training text, and how often it was scored
+  int64_t training = 0, scored = 0;  // occurrences in the training text, and among the scored tokens
   double nats = 0;                   // sum
 };
 struct FrequencyBin {
-  double tokens = 0;         // scored ones, the same number in each bin; a kind of token can be in multiple bins with a share in each
+  double tokens = 0;         // scored ones, the same number in each bin; a token type can be in multiple bins with a share in each
   double nats = 0;           // mean
-  int64_t kinds = 0;         // kinds of tokens that are in the bin, as a whole or with a share
-  int64_t max = 0, min = 0;  // how often they are in the training text
+  int64_t kinds = 0;         // token types in the bin, as a whole or with a share
+  int64_t max = 0, min = 0;  // their occurrences in the training text
 };
-// The most frequent tokens first; tokens that are equally frequent in the order of their ids.
+// From the most frequent tokens to the rarest; equally frequent ones in the order of their ids.
 std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t bins);
 
 // Means over windows at one distance, counted from 1: the first token after the shuffled ones.
 struct ShuffleRow {
-  int64_t distance = 0, last_distance = 0;   // to the first and the last token of the row
-  double nats = 0, increase = 0, error = 0;  // in the true order; how much more after shuffling; its standard error over windows
+  int64_t distance = 0, last_distance = 0;   // for the first and the last token of the row
+  double nats = 0, increase = 0, error = 0;  // in the true order; the increase by shuffling; its standard error over windows
 };
 // From the nats before and after shuffling [window context]: for every distance, or for ranges that grow by powers of two: 1, 2, 3-4 ...
 std::vector<ShuffleRow> shuffle_rows(std::span<const double> before, std::span<const double> after, int64_t context, bool in_ranges);
 
-// A chunk or a token, and its cosine or probability. The best ones come first, equal ones by their numbers.
+// A chunk or a token, and its cosine or probability. The best come first, equal ones by their numbers.
 struct Ranked {
   int64_t index = 0;
   double score = 0;
 };
-// The most probable tokens by their logits.
 std::vector<Ranked> most_probable(std::span<const double> logits, int64_t count);
 
 // Chunks of one size as vectors.
 struct Chunks {
   int64_t tokens = 0;    // per chunk
-  bool is_mean = false;  // the mean of the vectors of its tokens: the model has no blocks at this scale
+  bool is_mean = false;  // vectors are means over tokens, because the model has no blocks at this scale
   int64_t per_window = 0, width = 0;
   std::vector<double> vectors;  // [chunk width], window by window
   int64_t count() const { return static_cast<int64_t>(vectors.size()) / width; }
 };
-// Subtracts the mean over all chunks, and divides each by its length; a vector of zeros stays one.
+// Subtracts the mean over all chunks and divides each by its length. A vector of zeros stays zero.
 void centre(Chunks& chunks);
 // The chunks of other windows with the largest cosines. The vectors are centred.
 std::vector<Ranked> nearest_chunks(const Chunks& chunks, int64_t chunk, int64_t count);

@@ -1,4 +1,4 @@
-// Both analyses look at cells: their neighbours by the vectors that a model makes of them, and the tokens that it expects in the next one.
+// Analyses of cells: their nearest neighbours by the vectors of a model, and the tokens that it expects in the next cell.
 #include "ops/scales/cells.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "apps/lab/analysis/analyses.h"
-#include "apps/lab/report/statistics.h"
 #include "apps/terminal/progress.h"
 #include "autograd/tape.h"
 #include "core/error.h"
@@ -21,7 +20,7 @@
 namespace ricci::apps {
 namespace {
 
-// The scales asked for; otherwise the coarse scales of the model, if the context holds them.
+// The requested scales, or the coarse scales of the model that fit into the context.
 Ids scales_of(const TextRun& run, std::vector<int64_t> scales, const std::vector<Representation>& known) {
   if (scales.empty()) {
     for (const Representation& each : known)
@@ -29,7 +28,7 @@ Ids scales_of(const TextRun& run, std::vector<int64_t> scales, const std::vector
     if (scales.empty()) scales = {4, 16};
     std::erase_if(scales, [&](int64_t scale) { return scale > run.context; });
   }
-  if (scales.empty() || known.empty()) fail("neighbours: a context of {}, fewer tokens than any chunk", {run.context});
+  if (scales.empty() || known.empty()) fail("neighbours: a context of {} has fewer tokens than any chunk", {run.context});
   for (const int64_t scale : scales) {
     if (scale > run.context) fail("--scales: {}, but the context is {}", {scale, run.context});
     if (scale % known[0].tokens) fail("--scales: {}, but the finest cells of {} have {} tokens", {scale, run.name, known[0].tokens});
@@ -37,7 +36,7 @@ Ids scales_of(const TextRun& run, std::vector<int64_t> scales, const std::vector
   return scales;
 }
 
-// The output of the blocks of each scale; or the means over chunks of the output of the finest blocks.
+// The output of the blocks of each scale. A scale without blocks takes means over the output of the finest blocks.
 std::vector<Chunks> read_chunks(const TextRun& run, const AnalysisOptions& options, const Ids& starts) {
   const NoTape no_tape;
   const Training off(false);
@@ -61,7 +60,7 @@ std::vector<Chunks> read_chunks(const TextRun& run, const AnalysisOptions& optio
   return all;
 }
 
-// Queries are spread over the windows. Each is from the second half of its window, because there the model has read something before it.
+// Spreads queries over the windows, each in the second half of its window, because by then the model has read some context.
 Ids queries_of(const Chunks& chunks, int64_t count) {
   const int64_t windows = chunks.count() / chunks.per_window, half = chunks.per_window / 2;
   count = std::min(count, windows);
@@ -113,7 +112,7 @@ Report analyse_neighbours(const AnalysisOptions& options) {
     const Ids starts = spread_over(run.tokens, run.tokens.size(), run.context, options.windows, 2);
     Json name = run.name, scales = Json::array();
     for (const Chunks& chunks : read_chunks(run, options, starts)) {
-      // A chunk as JSON, and in the table.
+      // A chunk as JSON; the table shows its text.
       const auto chunk_json = [&](int64_t chunk) {
         const int64_t first = starts[static_cast<size_t>(chunk / chunks.per_window)] + chunk % chunks.per_window * chunks.tokens;
         return Json{
@@ -138,8 +137,7 @@ Report analyse_neighbours(const AnalysisOptions& options) {
     }
     report.json.push_back(Json{{"run", run.name}, {"scales", scales}});
   }
-  report.notes.push_back("The cosine is computed after the mean over all chunks is subtracted from the vectors. Chunks of the query's own "
-                         "window are left out.");
+  report.notes.push_back("Cosines are computed after the mean over all chunks is subtracted. Chunks of the same window do not count.");
   return report;
 }
 
@@ -158,11 +156,11 @@ Report analyse_completions(const AnalysisOptions& options) {
   const NoTape no_tape;
   const Training off(false);
   Report report{.title = "the most probable tokens of the next cell", .json = Json::array()};
-  report.table.columns = {{.heading = "run", .left = true, .missing = ""}, {.heading = "the text in front", .left = true},
-      {.heading = "the next cell", .left = true}, {.heading = "expected, with probabilities", .left = true}};
+  report.table.columns = {{.heading = "run", .left = true, .missing = ""}, {.heading = "preceding text", .left = true},
+      {.heading = "next cell", .left = true}, {.heading = "expected, with probabilities", .left = true}};
   for (const TextRun& run : open_text_runs(options, {family_of<Coarse>})) {
     const int64_t scale = run.config().model.settings<Coarse>().scale, whole = run.context / scale * scale;
-    if (whole == 0) fail("--context: {}, fewer tokens than a cell of {}", {run.context, scale});
+    if (whole == 0) fail("--context: {} is shorter than a cell of {}", {run.context, scale});
     const Ids starts = spread_over(run.tokens, run.tokens.size(), whole + scale, options.places);
     const Tokenizer& tokenizer = run.tokenizer();
     Json name = run.name, places = Json::array();

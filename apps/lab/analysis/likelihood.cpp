@@ -1,4 +1,4 @@
-// Both analyses look at the nats of single tokens: by how frequent a token is, and by how far it is from shuffled ones.
+// Analyses of the nats of single tokens: by their frequency, and by their distance from shuffled tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,15 +19,15 @@ int64_t total_scored(const std::vector<TokenScore>& kinds) {
   return std::accumulate(kinds.begin(), kinds.end(), int64_t{0}, [](int64_t sum, const TokenScore& kind) { return sum + kind.scored; });
 }
 
-// All kinds of tokens by their ids.
+// The scores of all token types, by id.
 std::vector<TokenScore> score_tokens(const TextRun& run, const Tokens& train, int64_t counted, int64_t scored) {
   std::vector<TokenScore> kinds(static_cast<size_t>(run.model.config().vocab));
   constexpr int64_t kChunk = 1 << 16;
   for (int64_t first = 0; first < counted; first += kChunk)
     for (const int64_t id : ids_at(train, {first}, std::min(kChunk, counted - first))) ++kinds[static_cast<size_t>(id)].training;
 
-  // Windows overlap by half, because a token should have half a window before it. A model that does not score the first tokens of a window
-  // needs windows that overlap by these.
+  // Windows overlap by half, so each token has half a window before it. If a model does not score the first tokens of a window, windows
+  // must overlap by at least those.
   const int64_t context = run.context, skipped = first_scored(run.model, context);
   const int64_t stride = std::max<int64_t>(1, std::min(context / 2, context - skipped)), last = run.tokens.size() - 1;
   if (last < context) fail("{}: {} tokens, fewer than a window of {} and one more", {run.tokens.name(), run.tokens.size(), context});
@@ -35,13 +35,13 @@ std::vector<TokenScore> score_tokens(const TextRun& run, const Tokens& train, in
   for (int64_t start = stride; start - stride + context < std::min(last, scored + skipped); start += stride) starts.push_back(start);
   const std::vector<double> nats = window_nats(run, starts);
   const Ids ids = ids_at(run.tokens, {0}, starts.back() + context + 1);
-  int64_t token = 0, left = scored;  // the latest token that was scored
+  int64_t token = 0, left = scored;  // token: the last one that was scored
   for (size_t i = 0; i < nats.size() && left > 0; ++i) {
     // Position p of a window predicts the token after it.
     const int64_t p = static_cast<int64_t>(i) % context, next = starts[i / static_cast<size_t>(context)] + p + 1;
     if (p < skipped || next <= token || next > last) continue;
     const int64_t id = ids[static_cast<size_t>(token = next)];
-    if (id == run.tokens.first_id()) continue;  // it is not a target
+    if (id == run.tokens.first_id()) continue;  // it is never a target
     ++kinds[static_cast<size_t>(id)].scored;
     kinds[static_cast<size_t>(id)].nats += nats[i];
     --left;
@@ -55,10 +55,10 @@ std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t 
   std::erase_if(kinds, [](const TokenScore& kind) { return kind.scored == 0; });
   if (kinds.empty()) fail("frequency: no token was scored");
   std::stable_sort(kinds.begin(), kinds.end(), [](const TokenScore& a, const TokenScore& b) { return a.training > b.training; });
-  // A token is divided into a part for each bin, because the parts that a bin has room for are then a whole number: the scored tokens.
+  // Each token counts as `bins` parts, because the parts of a bin are then a whole number: the number of scored tokens.
   const int64_t room = total_scored(kinds);
   std::vector<FrequencyBin> all;
-  int64_t left = 0;  // in the last bin
+  int64_t left = 0;  // parts that the last bin can take
   for (const TokenScore& kind : kinds)
     for (int64_t rest = kind.scored * bins, taken = 0; rest > 0; rest -= taken, left -= taken) {
       if (left == 0) {
@@ -84,7 +84,7 @@ Report analyse_frequency(const AnalysisOptions& options) {
   if (runs.size() > 1) chart.panels.push_back({"more than " + runs[0].name, "nats per token"});
   std::vector<FrequencyBin> first;  // bins of the first run
   for (const TextRun& run : runs) {
-    if (run.config().data.empty()) fail("{}: has no training text: data is empty, as in imported runs", {run.name});
+    if (run.config().data.empty()) fail("{}: has no training text (data is empty, as in imported runs)", {run.name});
     const Tokens train = open_corpus(run.config(), run.run.tokenizer()).train;
     const int64_t counted = std::min(options.counted, train.size());
     const std::vector<TokenScore> kinds = score_tokens(run, train, counted, options.scored);
@@ -143,7 +143,7 @@ std::vector<ShuffleRow> shuffle_rows(std::span<const double> before, std::span<c
 
 Report analyse_shuffle(const AnalysisOptions& options) {
   Report report{.title = "nats per token after a shuffled half of the context",
-      .notes = {"In the true order, the increase after shuffling, and its standard error over the windows."},
+      .notes = {"nats: in the true order; shuffled: the increase by shuffling; ±: its standard error over the windows."},
       .json = Json::array()};
   report.table.columns = {{.heading = "run", .left = true, .missing = ""}, {.heading = "distance", .left = true},
       {.heading = "nats", .format = "{:.4f}"}, {.heading = "shuffled", .format = "{:+.4f}"}, {.heading = "±", .format = "{:.4f}"}};

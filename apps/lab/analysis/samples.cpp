@@ -1,3 +1,4 @@
+// Generated texts in numbers. Repetition and BLEU show faults of a model that its loss hides.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +30,9 @@ std::vector<Ids> complete(const TextRun& run, const Ids& prompt, const AnalysisO
     texts[static_cast<size_t>(sample)].push_back(token);
     return true;
   };
-  generate_samples(run.model, prompt, options.completions, options.tokens, sampling, run.device, use, run.context);
+  Continuation completions(run.model, options.completions, sampling, run.device, run.context);
+  completions.append(prompt);
+  completions.draw(options.tokens, use);
   return texts;
 }
 
@@ -57,7 +60,7 @@ double bleu(const std::vector<std::pair<Words, std::vector<Words>>>& corpus) {
   for (size_t n = 1; n <= kMax; ++n) {
     double matched = 0, all = 0;
     for (const auto& [candidate, references] : corpus) {
-      std::map<Words, int64_t> most;  // in any one reference
+      std::map<Words, int64_t> most;  // the largest count in one reference
       for (const Words& reference : references)
         for (const auto& [gram, count] : grams_of(std::span(reference), n)) most[gram] = std::max(most[gram], count);
       for (const auto& [gram, count] : grams_of(std::span(candidate), n)) {
@@ -69,7 +72,7 @@ double bleu(const std::vector<std::pair<Words, std::vector<Words>>>& corpus) {
     logs += std::log(matched / all) / kMax;
   }
   for (const auto& [candidate, references] : corpus) {
-    std::pair<int64_t, size_t> nearest{INT64_MAX, 0};  // distance and length: the shorter one if two are equally near
+    std::pair<int64_t, size_t> nearest{INT64_MAX, 0};  // distance and length: of two equally near ones the shorter
     for (const Words& each : references) nearest = std::min(nearest, {std::abs(std::ssize(each) - std::ssize(candidate)), each.size()});
     length += static_cast<double>(candidate.size());
     reference_length += static_cast<double>(nearest.second);
@@ -83,7 +86,7 @@ Report analyse_samples(const AnalysisOptions& options) {
       .title = fmt::format("{} samples of {} tokens after each of {} prompts", options.completions, options.tokens, options.prompts),
       .notes = {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}, min-p {}", options.prompt,
                     options.sampling.temperature, options.sampling.top_k, options.sampling.top_p, options.sampling.min_p),
-          "BLEU: of words, the text itself against the completions. 1-grams to 4-grams: the share of repeated ones."},
+          "BLEU compares the words of the text with the completions. 1-grams to 4-grams: the share of repeated ones."},
       .json = Json::array()};
   for (const char* heading : {"run", "BLEU", "1-grams", "2-grams", "3-grams", "4-grams"})
     report.table.columns.push_back({.heading = heading, .format = "{:.3f}", .left = report.table.columns.empty()});
@@ -96,7 +99,7 @@ Report analyse_samples(const AnalysisOptions& options) {
     add_curves(chart, name, {{{1, shares[0]}, {2, shares[1]}, {3, shares[2]}, {4, shares[3]}}});
   };
   const int64_t length = options.prompt + options.tokens;
-  std::vector<Shares> truths;  // the text itself has a row before the runs that share it
+  std::vector<Shares> truths;  // the text itself has a row above the runs that share it
   for (const TextRun& run : open_text_runs(options, text_writers())) {
     const Ids starts = spread_over(run.tokens, run.tokens.size(), length, options.prompts, options.prompts);
     std::vector<Ids> written, truth;
@@ -128,7 +131,7 @@ Report analyse_samples(const AnalysisOptions& options) {
     if (run.context < length)
       add_note(report, run.name,
           fmt::format(
-              "its context of {} tokens is shorter than the sequences; when it is full, its later half is read again", run.context));
+              "the context of {} tokens is shorter than the sequences; whenever it is full, its later half is read again", run.context));
   }
   add_curve("the text itself", truths[0]);
   report.add(chart);

@@ -1,3 +1,4 @@
+// Opens runs with their texts, and computes nats of windows, for all analyses of texts.
 #include <algorithm>
 #include <set>
 
@@ -19,13 +20,13 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
   std::string expected;
   for (const Family family : families) expected += (expected.empty() ? "" : ", ") + std::string(name_of(family));
   for (const std::string& path : options.run.files) {
-    const RunFolder folder = RunFolder::open(path);  // errors are reported before the weights are read, because these can be large
+    const RunFolder folder = RunFolder::open(path);  // reports errors before it reads the weights, because those can be large
     const TrainConfig& config = folder.config();
     if (std::find(families.begin(), families.end(), config.model.family) == families.end())
       fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), expected});
     if (!config.model.causal) fail("{}: model.causal: false, expected a model that predicts the next token", {path});
     if (config.data.empty() && config.validation.empty() && options.data.empty())
-      fail("--data: {} was imported and has no text of its own; name one", {path});
+      fail("--data: {} was imported without a text; name one", {path});
     if (has_mask(config)) fail("{}: learns answers (format: {}), and this analysis reads plain texts", {path, name_of(config.format)});
     OpenModel open = open_model(path, options.model);
     Tokens tokens = open_validation(config, options.data, open.run.tokenizer()).tokens;

@@ -22,7 +22,7 @@ double width_of(const std::string& text) { return 8 * static_cast<double>(count_
 
 int decade(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }
 
-// Labels of an axis agree in unit and decimals: `largest` is the largest magnitude on it, `step` the distance of ticks.
+// All labels of an axis have the same unit and decimals. `largest` is its largest magnitude, `step` the distance between ticks.
 std::string label(double value, double largest, double step) {
   if (value == 0) return "0";
   if (largest < 1e-3 * (1 - 1e-9) || largest >= 1e15) {
@@ -42,21 +42,25 @@ std::string exact(double value) {
 }
 
 std::string with_scale(const std::string& name, bool log) {
-  const std::string scale = name.empty() ? "logarithmic" : ", logarithmic";
-  return log ? name + scale : name;
+  if (!log) return name;
+  return name + (name.empty() ? "logarithmic" : ", logarithmic");
 }
 
-std::vector<double> values_of(const std::vector<Panel>& panels, double Point::*coordinate) {
+Axis x_axis_of(const Chart& chart) {
   std::vector<double> values;
-  for (const Panel& panel : panels)
+  for (const Panel& panel : chart.panels)
     for (const Curve& curve : panel.curves)
-      for (const Point& point : curve.points) values.push_back(point.*coordinate);
-  return values;
+      for (const Point& point : curve.points) values.push_back(point.x);
+  Axis axis = axis_around(values, chart.log_x, 2);
+  axis.whole = chart.whole_x;
+  return axis;
 }
 
-// Bands widen the axis by at most half of the range of the values on each side, because otherwise a wide one would flatten all curves.
+// Bands widen the axis by at most half of the range of the values on each side. Otherwise a wide band would flatten all curves.
 Axis y_axis_of(const Panel& panel, bool log) {
-  std::vector<double> values = values_of({panel}, &Point::y);
+  std::vector<double> values;
+  for (const Curve& curve : panel.curves)
+    for (const Point& point : curve.points) values.push_back(point.y);
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
   const double room = values.empty() ? 0 : (*greatest - *least) / 2;
   for (const Curve& curve : panel.curves)
@@ -77,18 +81,17 @@ struct Frame {
   double left, top, right, bottom;
 
   double x_at(double value) const { return left + (right - left) * x.share(value); }
-  // A band can reach beyond the axis, also below 0 on a logarithmic one.
+  // A band can reach beyond the axis, even below 0 on a logarithmic one.
   double y_at(double value) const { return bottom - (bottom - top) * y.share(std::clamp(value, y.low, y.high)); }
 };
 
 std::string draw_axes(const Frame& frame, const std::string& x_name) {
   const auto& [x_axis, y_axis, left, top, right, bottom] = frame;
-  std::string svg;
+  std::string svg = svg_line(left, bottom, right, bottom, "axis");
   for (const Tick& tick : ticks(y_axis, 6)) {
     const double y = frame.y_at(tick.value);
     svg += svg_line(left, y, right, y, "grid") + svg_text(left - 8, y + 5, "muted", kEnd, tick.label);
   }
-  svg += svg_line(left, bottom, right, bottom, "axis");
   for (const Tick& tick : ticks(x_axis, 6)) {
     const double x = frame.x_at(tick.value);
     svg += svg_line(x, bottom, x, bottom + 5, "axis") + svg_text(x, bottom + 21, "muted", kMiddle, tick.label);
@@ -96,15 +99,14 @@ std::string draw_axes(const Frame& frame, const std::string& x_name) {
   return svg + svg_text((left + right) / 2, bottom + 42, "muted", kMiddle, fitting(x_name, kWidth));
 }
 
-// A long curve has more points than a picture has columns. Of each column, the least and the greatest look the same as all.
+// Keeps the least and the greatest point of each column of pixels: a long curve then looks the same, and its file stays small.
 std::vector<Point> thinned(const Frame& frame, const std::vector<Point>& points) {
   if (points.size() < 400) return points;
-  const auto is_lower = [](const Point& a, const Point& b) { return a.y < b.y; };
   std::vector<Point> result;
   for (auto begin = points.begin(); begin != points.end();) {
     const double next = std::floor(frame.x_at(begin->x)) + 1;
     const auto end = std::find_if(begin, points.end(), [&](const Point& point) { return frame.x_at(point.x) >= next; });
-    const auto [least, greatest] = std::minmax_element(begin, end, is_lower);
+    const auto [least, greatest] = std::minmax_element(begin, end, [](const Point& a, const Point& b) { return a.y < b.y; });
     result.push_back(*std::min(least, greatest));
     if (least != greatest) result.push_back(*std::max(least, greatest));
     begin = end;
@@ -112,8 +114,8 @@ std::vector<Point> thinned(const Frame& frame, const std::vector<Point>& points)
   return result;
 }
 
-// A band around the line, or a bar through a single point. Each dot has its name and values as a title under the pointer. A long curve has
-// about 60 of them, visible only there.
+// Draws a band around the line, or a bar through a single point. Each dot shows name and values under the pointer. A long curve has about
+// 60 dots, visible only there.
 std::string draw_curve(const Frame& frame, const Curve& curve) {
   const std::vector<Point> points = thinned(frame, curve.points);
   const int colour = curve.colour % kColours;
@@ -121,16 +123,17 @@ std::string draw_curve(const Frame& frame, const Curve& curve) {
   bool has_intervals = false;
   std::string line, upper, lower, dots;
   for (size_t i = 0; i < points.size(); ++i) {
-    const auto& [x, y, half_width, label] = points[i];
+    const auto& [x, y, half_width] = points[i];
     const char verb = i ? 'L' : 'M';
     has_intervals |= half_width > 0;
     line += fmt::format("{}{:.1f} {:.1f}", verb, frame.x_at(x), frame.y_at(y));
     upper += fmt::format("{}{:.1f} {:.1f}", verb, frame.x_at(x), frame.y_at(y + half_width));
     lower = fmt::format("L{:.1f} {:.1f}", frame.x_at(x), frame.y_at(y - half_width)) + lower;
     if (curve.faint || (!has_dots && i % (points.size() / 60 + 1))) continue;
-    const std::string name = label.empty() ? curve.name : label, interval = half_width > 0 ? " ± " + exact(half_width) : "";
-    dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" class=\"{}f{}\"><title>{}: {}, {}{}</title></circle>\n",
-        frame.x_at(x), frame.y_at(y), curve.dashed ? 3 : 4, has_dots ? "" : "hit ", colour, escaped(name), exact(x), exact(y), interval);
+    const std::string interval = half_width > 0 ? " ± " + exact(half_width) : "";
+    dots +=
+        fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" class=\"{}f{}\"><title>{}: {}, {}{}</title></circle>\n", frame.x_at(x),
+            frame.y_at(y), curve.dashed ? 3 : 4, has_dots ? "" : "hit ", colour, escaped(curve.name), exact(x), exact(y), interval);
   }
   std::string svg;
   const char* const interval = points.size() == 1 ? "bar c" : "band f";
@@ -139,53 +142,24 @@ std::string draw_curve(const Frame& frame, const Curve& curve) {
   return svg + fmt::format("<path d=\"{}\" class=\"{}{}\"/>\n", line, curve.faint ? "faint c" : look, colour) + dots;
 }
 
-// The label of a dot is where it meets no other label and no dot, if such a place exists: to the right, to the left, above or below.
-std::string draw_labels(const Frame& frame, const Panel& panel) {
-  struct Area {
-    double x, y, width;  // x, y: the middle
-    std::string label = {};
-  };
-  std::vector<Area> taken;
-  for (const Curve& curve : panel.curves)
-    for (const Point& point : curve.points)
-      if (!point.label.empty()) taken.push_back({frame.x_at(point.x), frame.y_at(point.y), 12, fitting(point.label, kWidth / 2)});
-  std::string svg;
-  for (const Area& dot : std::vector(taken)) {
-    const double width = width_of(dot.label), aside = 12 + width / 2;
-    std::vector<Area> areas;
-    for (const double down : {0.0, -17.0, 17.0, -34.0, 34.0, -51.0})
-      for (const double right : {aside, -aside, 0.0}) areas.push_back({dot.x + right, dot.y + down, width});
-    const auto is_free = [&](const Area& a) {
-      const auto meets = [&](const Area& b) { return std::abs(a.x - b.x) < (width + b.width) / 2 && std::abs(a.y - b.y) < 15; };
-      const bool inside = a.x >= frame.left + width / 2 && a.x <= kWidth - width / 2 && a.y >= frame.top && a.y <= frame.bottom - 8;
-      return inside && std::none_of(taken.begin(), taken.end(), meets);
-    };
-    const auto found = std::find_if(areas.begin(), areas.end(), is_free);
-    taken.push_back(found == areas.end() ? areas[0] : *found);
-    svg += svg_text(taken.back().x, taken.back().y + 5, "ink", kMiddle, dot.label);
-  }
-  return svg;
-}
-
 // ---- Panels
 
-// The names of the curves, and the meaning of dashes, in rows below y. y becomes the place of the last row.
+// The names of the curves, and the meaning of dashes, in rows from y down. Moves y to the last row.
 std::string draw_legend(const Chart& chart, const Panel& panel, double& y) {
   std::set<std::string> names;
   for (const Panel& each : chart.panels)
     for (const Curve& curve : each.curves) names.insert(curve.name);
   std::vector<std::pair<std::string, std::string>> entries;  // a name and the look of its line
-  const auto add = [&](const std::string& name, const std::string& look) {
-    if (std::find(entries.begin(), entries.end(), std::pair(name, look)) == entries.end()) entries.emplace_back(name, look);
-  };
   const bool has_names = names.size() > 1;
   const bool has_dashes = std::any_of(panel.curves.begin(), panel.curves.end(), [](const Curve& curve) { return curve.dashed; });
   for (const Curve& curve : panel.curves) {
-    const std::string colour = fmt::format("c{}", curve.colour % kColours), measured = curve.dashed ? "validation" : "training";
-    if (has_names && !curve.faint) add(curve.name, "curve " + colour);
-    if (!has_names && has_dashes && !curve.faint) add(measured, (curve.dashed ? "curve dashed " : "curve ") + colour);
+    const std::string look = fmt::format("curve {}c{}", curve.dashed && !has_names ? "dashed " : "", curve.colour % kColours);
+    const std::string measured = curve.dashed ? "validation" : "training";
+    const std::pair entry(has_names ? curve.name : measured, look);
+    const bool is_new = std::find(entries.begin(), entries.end(), entry) == entries.end();
+    if (is_new && !curve.faint && (has_names || has_dashes)) entries.push_back(entry);
   }
-  if (has_names && has_dashes) add("validation", "curve dashed axis");
+  if (has_names && has_dashes) entries.emplace_back("validation", "curve dashed axis");
   std::string svg;
   double x = kWidth;
   for (const auto& [full_name, look] : entries) {
@@ -206,20 +180,18 @@ Picture draw_panel(const Chart& chart, const Panel& panel, double top) {
   std::string svg = fmt::format("<text y=\"20\" class=\"ink strong\">{}<tspan class=\"muted\" dx=\"8\">{}</tspan></text>\n", escaped(title),
       escaped(fitting(unit, kWidth - 1.15 * width_of(title))));
   svg += draw_legend(chart, panel, last_row);
-  Frame frame{
-      axis_around(values_of(chart.panels, &Point::x), chart.log_x, 2), y_axis_of(panel, chart.log_y), 0, top, kWidth - 20, top + kHeight};
-  frame.x.whole = chart.whole_x;
+  Frame frame{x_axis_of(chart), y_axis_of(panel, chart.log_y), 0, top, kWidth - 20, top + kHeight};
   for (const Tick& tick : ticks(frame.y, 6)) frame.left = std::max(frame.left, width_of(tick.label) + 12);
   svg += draw_axes(frame, with_scale(chart.x_name, chart.log_x));
   for (const Curve& curve : panel.curves) svg += draw_curve(frame, curve);
-  return {.name = panel.title, .width = kWidth, .height = frame.bottom + 50, .elements = svg + draw_labels(frame, panel)};
+  return {.name = panel.title, .width = kWidth, .height = frame.bottom + 50, .elements = svg};
 }
 
 // ---- Heat maps
 
-constexpr int64_t kWithNumbers = 8, kWithTitles = 32;  // at most so wide and high
+constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;  // per side: at most, with numbers, with text under the pointer
 
-// The map as it is drawn: every cell is the number of largest magnitude of its block. One NaN makes the cell NaN.
+// A map with a cell for each block: its number of largest magnitude, or NaN if it has one.
 HeatMap shrunk(const HeatMap& map, int64_t block) {
   const auto labels = [&](const std::vector<std::string>& given, int64_t count) {
     std::vector<std::string> kept;
@@ -246,8 +218,8 @@ struct Grid {
   double y(size_t row) const { return top + (static_cast<double>(row) + 0.5) * height; }
 };
 
-// Opacity is the root of the share of the largest magnitude, because attention that is spread over many positions would look like none
-// otherwise. Cells of one colour are one path, because 4,096 paths for each of many maps would make a page slow.
+// Opacity is the root of the share of the largest magnitude; otherwise attention that is spread over many positions would be invisible.
+// Cells of one colour are one path, because 4,096 paths for each of many maps would make a page slow.
 std::string draw_cells(const Grid& grid, const std::vector<double>& values, size_t columns, bool with_numbers) {
   std::map<std::string, std::string> paths;  // by their attributes
   std::string numbers;
@@ -268,7 +240,7 @@ std::string draw_cells(const Grid& grid, const std::vector<double>& values, size
          svg_rectangle(grid.left, grid.top, width, height, "class=\"axis\" fill=\"none\"") + numbers;
 }
 
-// The labels of a side, one in as many cells as it needs room.
+// The labels of a side. If they are too close, only every 2nd, 5th, 10th ... is drawn.
 std::string draw_side(const Grid& grid, const std::vector<std::string>& labels, bool is_top, bool turned, double room) {
   std::string svg;
   size_t every = 1;
@@ -340,7 +312,7 @@ std::string fitting(const std::string& text, double width) {
   return cut + "…";
 }
 
-// Differences of logarithms, because the quotient of the largest and the smallest value that can be drawn is beyond f64.
+// Differences of logarithms, because the quotient of the largest and the smallest drawable value is beyond f64.
 double Axis::share(double value) const {
   return log ? (std::log(value) - std::log(low)) / (std::log(high) - std::log(low)) : (value - low) / (high - low);
 }
@@ -349,7 +321,7 @@ Axis axis_around(std::span<const double> values, bool log, double quotient) {
   if (values.empty()) return log ? Axis{1, 10, true} : Axis{0, 1};
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
   double low = *least, high = *greatest;
-  // Values that differ only by rounding, such as averages of a constant, count as one.
+  // Values that differ only by rounding, for example averages of a constant, count as one.
   if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) low = high;
   if (log) {
     const double range = std::log(high) - std::log(low), room = std::max(0.04 * range, (std::log(quotient) - range) / 2);
@@ -364,14 +336,15 @@ std::vector<Tick> ticks(const Axis& axis, int count) {
   std::vector<Tick> result;
   const double slack = axis.log ? 1e-9 * axis.low : 1e-6 * (axis.high - axis.low) / count;  // for rounding
   const double least = axis.low - slack, most = axis.high + slack;
-  // First at 1, 2 and 5 times each power of ten; if these are too many, at every power, at every second, and on. Whole: powers of two.
+  // Tries 1, 2 and 5 times each power of ten, then every power, every second power, and so on, until the ticks are few enough. Whole axes
+  // have powers of two.
   const double base = axis.whole ? 2 : 10;
   for (int every = axis.whole; axis.log && axis.high / base >= axis.low; ++every) {
     result.clear();
     for (auto exponent = static_cast<int>(std::log(axis.low) / std::log(base)) - 1; std::pow(base, exponent) <= most; ++exponent)
       for (const int factor : {1, 2, 5}) {
         if (every > 0 && (factor > 1 || exponent % every)) continue;
-        // From the decimal text, because powers of ten below 1 have no exact value.
+        // Read from decimal text, because powers of ten below 1 have no exact value.
         const double value = axis.whole ? std::pow(2, exponent) : std::stod(fmt::format("{}e{}", factor, exponent));
         if (value >= least && value <= most) result.push_back({value, axis.whole ? exact(value) : label(value, value, value / factor)});
       }
@@ -400,7 +373,7 @@ std::vector<Picture> pictures_of(const Chart& given) {
   std::vector<Picture> pictures;
   for (Panel& panel : chart.panels)
     for (Curve& curve : panel.curves) std::erase_if(curve.points, is_left_out);
-  // Pictures in a row have the same room for legends, because otherwise their axes would not be level.
+  // Pictures in a row reserve the same height for legends; otherwise their axes would not be level.
   double last_row = 0;
   for (const Panel& panel : chart.panels) {
     double y = 20;
@@ -417,7 +390,7 @@ Picture picture_of(const HeatMap& given) {
   constexpr double kSide = 400, kCell = 64, kLine = 16;
   const HeatMap map = shrunk(given, block_of(given));
   const int64_t most = std::max(map.rows(), map.columns);
-  // Cells are squares, unless one side has many more of them than the other.
+  // Cells are squares, unless one side has many more cells than the other.
   const auto extent = [&](int64_t count) {
     return std::max(std::min(kSide / static_cast<double>(most), kCell), std::min(24.0, kSide / static_cast<double>(count)));
   };
@@ -429,7 +402,7 @@ Picture picture_of(const HeatMap& given) {
     }
   for (const std::string& label : map.row_labels) row_label = std::max(row_label, width_of(label));
   for (const std::string& label : map.column_labels) column_label = std::max(column_label, width_of(label));
-  // Words that have no room are turned. Of numbers, some are left out.
+  // Words that are too wide are turned; numbers are thinned out.
   const bool turned = !given.column_labels.empty() && column_label + 4 > extent(map.columns);
   const Grid grid{32 + row_label, 54 + (turned ? column_label : kLine), extent(map.columns), extent(map.rows()), std::max(-low, high)};
   const double right = grid.left + grid.width * static_cast<double>(map.columns);
@@ -440,13 +413,13 @@ Picture picture_of(const HeatMap& given) {
   svg += draw_side(grid, map.column_labels, true, turned, turned ? kLine : column_label + 4) +
          draw_side(grid, map.row_labels, false, false, kLine);
   svg += draw_cells(grid, map.values, static_cast<size_t>(map.columns), most <= kWithNumbers);
-  for (size_t i = 0; most <= kWithTitles && i < map.values.size(); ++i) {  // invisible cells above the others
+  for (size_t i = 0; most <= kWithTitles && i < map.values.size(); ++i) {  // invisible cells above the others, for the pointer
     const size_t row = i / map.column_labels.size(), column = i % map.column_labels.size();
     svg += fmt::format("<path d=\"M{:.6g} {:.6g}h{:.6g}v{:.6g}h{:.6g}z\" opacity=\"0\"><title>{}, {}: {:.4g}</title></path>\n",
         grid.x(column) - grid.width / 2, grid.y(row) - grid.height / 2, grid.width, grid.height, -grid.width, escaped(map.row_labels[row]),
         escaped(map.column_labels[column]), map.values[i]);
   }
-  // The legend: cells with their values, evenly in opacity.
+  // The legend: cells with their values, in even steps of opacity.
   std::vector<double> shades;
   const auto root = [](double value) { return std::copysign(std::sqrt(std::abs(value)), value); };
   for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {

@@ -1,5 +1,5 @@
-// ricci-compare, in the order to read: the models of a comparison file, which are made equal in size, because they shall differ by their
-// family only (contestants.cpp); and the report of their runs, with statistics over the seeds (report.cpp).
+// ricci-compare: reads the models of a comparison file and makes them equal in size, because they should differ only by their family
+// (contestants.cpp); then reports their runs, with statistics over the seeds (report.cpp).
 // The file names a run file for each model, or a list of it and keys that change it:
 //   vanilla: small.yaml
 //   top-down: [small.yaml, model.family=topdown, "model.layers=[2, 2]"]
@@ -28,56 +28,48 @@ struct Outcome {
   std::string run;  // its folder
   uint64_t seed = 0;
   std::vector<Evaluation> evaluations = {};
-  double seconds = 0, tokens_per_second = 0;  // the time of training; the median speed
-  double peak_bytes = 0;                      // the largest number of bytes of tensors at one time
-  std::vector<std::string> builds = {};       // the builds that trained it, from its config.yaml (apps/run/config.h)
+  double seconds = 0, tokens_per_second = 0;  // for training; the median speed
+  double peak_bytes = 0;                      // for tensors
+  std::vector<std::string> builds = {};       // that trained it, from its config.yaml (apps/run/config.h)
 
   const Evaluation& best() const { return *std::ranges::min_element(evaluations, {}, &Evaluation::nats); }
 };
 
 struct Contestant {
-  std::string name, model, file;            // model: its name in the file; file: of the run
+  std::string name, model, file;            // model: its name in the file; file: its run file
   std::vector<std::string> overrides = {};  // KEY=VALUE or ~KEY
   Json grid = {};                           // its keys and values of a grid
   // By matched():
   TrainConfig config = {};
   std::string changed = {};  // "model.d=132", the last override; empty if nothing changed
   Plan plan = {};            // for a step
-  double vs_first = 1;       // the amount divided by the amount of the file's first model
+  double vs_first = 1;       // its amount divided by the first model's
   // After training:
   std::vector<Outcome> outcomes = {};  // one per seed
 };
 
-// The models in the order of the file, for every combination of the grids; `common` words come after their own. Run files are looked for
-// next to the file. Errors: not such a file; a name twice or one that cannot be a part of the name of a run; a key of a grid again.
+// Reads the models in the order of the file, one for every combination of the grids. `common` words follow their own, and run files are
+// relative to the file. Errors: not such a file; a name twice, or one that cannot be part of the name of a run; a key of a grid again.
 std::vector<Contestant> read_contestants(const std::string& path, const std::vector<std::string>& common = {});
 
-// The amount that is made equal to the first model's.
-enum class Equal : uint8_t {
-  nothing,     // each model is as in its run file
-  parameters,  // numbers that are trained
-  flops,       // per step
-  memory,      // the largest number of bytes of tensors at one time in a step
-};
+// The amount that is made equal: none, trained numbers, FLOPs of a step, or the peak bytes of tensors in a step.
+enum class Equal : uint8_t { nothing, parameters, flops, memory };
 constexpr auto choices(Equal) { return std::array{"nothing", "parameters", "flops", "memory"}; }
 
-// The key that is changed to make it so.
-enum class Change : uint8_t {
-  width,   // model.d, in multiples of the heads, times 2 / rope_fraction with rope; model.ff follows if no run file gives it
-  ff,      // model.ff, the width of the feed-forward layers
-  layers,  // model.layers; in proportion if every scale has its own
-};
+// The key that changes to make it so: model.d, in multiples of the heads, times 2 / rope_fraction with rope (model.ff follows if no run
+// file sets it); model.ff; or model.layers, in proportion if every scale has its own.
+enum class Change : uint8_t { width, ff, layers };
 constexpr auto choices(Change) { return std::array{"width", "ff", "layers"}; }
 
 double amount_of(const Plan& plan, Equal equal);  // parameters for Equal::nothing
 
-// The models with these names, or all of them. The file's first model, chosen or not, stays as it is, and the others are made as equal to
-// it as they can be. If some losses leave out the first positions of a window, all models get the key eval_from, because losses of
-// different tokens cannot be compared. Errors: an unknown name; models that read other tokens or have other losses; a model that has more
-// than the first one even at its smallest; models that count other positions of documents with a mask.
+// Returns the models with these names, or all of them. The first model of the file, chosen or not, is the reference; the others are made as
+// equal to it as possible. If some losses leave out the first positions of a window, all models get the key eval_from, because losses of
+// different tokens cannot be compared. Errors: an unknown name; models that read other tokens or have other losses; a model that exceeds
+// the first one even at its smallest; models that count different positions of documents with a mask.
 std::vector<Contestant> matched(std::vector<Contestant> models, Equal equal, Change change, const std::vector<std::string>& only = {});
 
-// The number from 1 to 65,536 with the value closest to the target; values grow with numbers.
+// The number from 1 to 65,536 with the value closest to the target. Values grow with numbers.
 int64_t closest(const std::function<double(int64_t)>& value, double target);
 
 // ---- The report
@@ -90,10 +82,10 @@ struct Comparison {
   size_t seeds() const { return models[0].outcomes.size(); }  // 0 before training
 };
 
-// From the records and the config.yaml of a run. Error: as for read_records; a run without an evaluation, or without that file.
+// Reads the records and the config.yaml of a run. Errors: as for read_records; a run without an evaluation, or without that file.
 Outcome read_outcome(const std::string& run, uint64_t seed);
 
-// The validation loss, a mean over the seeds, against tokens and time; the accuracy, if it was measured; the best loss against memory.
+// The validation loss, a mean over the seeds, against tokens and time; the accuracy, if measured; the best loss against memory.
 std::vector<Chart> charts_of(const Comparison& comparison);
 
 // A row for each model; losses, times and charts only after training. The JSON names the build that writes it.

@@ -1,4 +1,4 @@
-// The models of a comparison: read from its file and the command line, and then made equal in size.
+// Reads the models of a comparison from its file and the command line, and makes them equal in size.
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "apps/lab/comparison/comparison.h"
+#include "apps/run/batches.h"
 #include "apps/run/config.h"
-#include "apps/run/init.h"
-#include "apps/run/micro_batches.h"
+#include "apps/run/run.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/memory/dry_run.h"
@@ -22,12 +22,12 @@ std::string place_of(const std::string& path, const YAML::Node& value) { return 
 
 void check_name(const std::string& name, const std::string& place, const std::vector<Contestant>& before) {
   if (name.empty() || name.size() > 60 || name.find('/') != name.npos || name.starts_with('.') || one_line(name) != name)
-    fail("{}: '{}' cannot be a part of the name of a run", {place, one_line(name)});
+    fail("{}: '{}' cannot be part of the name of a run", {place, one_line(name)});
   if (std::any_of(before.begin(), before.end(), [&](const Contestant& other) { return other.name == name; }))
-    fail("{}: {} is there twice", {place, name});
+    fail("{}: {} is given twice", {place, name});
 }
 
-// True for the keys that take one value. Keys such as model.layers, which take a list in some families, keep it.
+// True for keys that take one value. model.layers, for example, takes a list in some families, so a list is one value of it.
 bool takes_one_value(const std::string& key) {
   TrainConfig config;
   bool is_known = false;
@@ -40,7 +40,7 @@ bool takes_one_value(const std::string& key) {
   return is_known;
 }
 
-// The models with one more word each; a list for a key that takes one value makes a model for each of its values. `place`: for errors.
+// Adds a word to each model. A list for a key that takes one value becomes one model per value. `place`: for errors.
 std::vector<Contestant> with_word(const std::vector<Contestant>& models, const std::string& word, const std::string& place) {
   const std::string key = word.substr(0, word.find('=')), text = word.substr(std::min(word.size(), key.size() + 1));
   const YAML::Node value = text.starts_with('[') && takes_one_value(key) ? parse_yaml(text, place, false) : YAML::Node();
@@ -63,19 +63,11 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
 }
 
 // ---- Models that can be compared
-// Keys that decide which tokens are read in training and evaluation, and in which order. model.vocab does where the tokenizer is made
-// from the text.
+// Keys that determine the tokens of training and evaluation, and their order. model.vocab does so if the tokenizer is trained on the text.
 constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "format", "text_field", "label_field", "order", "weights",
     "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps", "eval_every", "eval_batches"};
 
-// Losses are comparable only for the same target: coarse models with other cells predict something else.
-bool have_same_target(const TrainConfig& a, const TrainConfig& b) {
-  const Objective objective = a.model.traits().objective;
-  if (objective != b.model.traits().objective) return false;
-  return objective != Objective::next_cell || a.model.settings<Coarse>().scale == b.model.settings<Coarse>().scale;
-}
-
-// Errors: models that do not read the same tokens in the same order, or have another loss.
+// Errors: models that read other tokens or in another order, or that have another loss.
 void check_comparable(const std::vector<Contestant>& all) {
   TrainConfig first = resolved(all[0].config);
   TextsByKey expected = value_texts(fields_of(first));
@@ -85,11 +77,15 @@ void check_comparable(const std::vector<Contestant>& all) {
     for (const char* key : kDataKeys) {
       const bool is_left_open = std::string_view(key) == "model.vocab" && (first.model.vocab == 0 || other.model.vocab == 0);
       if (found[key] != expected[key] && !is_left_open)
-        fail("{}: {}: {}, but {} has {}: they would not read the same tokens",
+        fail("{}: {}: {}, but {} has {}: they would read different tokens",
             {each.name, key, one_line(found[key]), all[0].name, one_line(expected[key])});
     }
-    if (!have_same_target(first, other))
-      fail("{}: model.family: {}, which predicts something else than {}", {each.name, name_of(other.model.family), all[0].name});
+    // Coarse models with other cells predict something else, so their losses cannot be compared.
+    const Objective objective = first.model.traits().objective;
+    const bool has_other_cells =
+        objective == Objective::next_cell && first.model.settings<Coarse>().scale != other.model.settings<Coarse>().scale;
+    if (objective != other.model.traits().objective || has_other_cells)
+      fail("{}: model.family: {} does not predict the same as {}", {each.name, name_of(other.model.family), all[0].name});
   }
 }
 
@@ -97,14 +93,14 @@ void check_comparable(const std::vector<Contestant>& all) {
 int64_t first_counted(TrainConfig config, int64_t vocab) {
   if (!config.model.traits().writes_text()) return 0;
   config.model.vocab = vocab;
-  const DryRun dry(Device::cpu);  // weights without memory
+  const DryRun dry(Device::cpu);  // allocates no weights
   const Model model(config.model);
   const OutsideDryRun counting;
   return first_scored(model, config.sequence_length());
 }
 
-// The first position that evaluations score, the same for all models. Evaluations of documents with a mask score every token that counts,
-// so models that count from different positions of them are an error.
+// The first position that the evaluations of all models score. Evaluations of documents with a mask score every counted token, so there
+// models that count from different positions are an error.
 int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
   const int64_t first = first_counted(all[0].config, vocab);
   int64_t last = 0;
@@ -112,7 +108,7 @@ int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
     const TrainConfig& config = each.config;
     const int64_t counted = first_counted(config, vocab);
     if (counted >= config.sequence_length())
-      fail("{}: context: {}, too short: its loss counts no token of it", {each.name, config.sequence_length()});
+      fail("{}: context: {} is too short: the loss counts none of its tokens", {each.name, config.sequence_length()});
     if (has_mask(config) && counted != first)
       fail("{}: its loss counts the positions of a document from {} on, but the loss of {} from {} on",
           {each.name, counted, all[0].name, first});
@@ -122,7 +118,7 @@ int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
 }
 
 // ---- Models of one size
-// `count` layers in all, in the proportion of `layers`, but one at least of each.
+// `count` layers in total, in the proportion of `layers`, at least one of each.
 std::string layers_text(const std::vector<int64_t>& layers, int64_t count) {
   const double all = static_cast<double>(std::accumulate(layers.begin(), layers.end(), int64_t{0}));
   std::string text;
@@ -137,14 +133,14 @@ std::string size_text(TrainConfig config, Change change, int64_t n) {
   if (change == Change::ff) return "model.ff=" + std::to_string(n);
   if (change == Change::layers && !model.traits().reads_stacks) return "model.layers=" + std::to_string(n);
   if (change == Change::layers) return "model.layers=" + layers_text(model.stack_layers.per_scale(model.scales), n);
-  const std::string heads = value_texts(fields_of(config))["model.heads"];  // empty if the model reads none
-  // The columns of a head that turn are pairs.
+  const std::string heads = value_texts(fields_of(config))["model.heads"];  // empty if the model has no heads
+  // Rotary positions rotate pairs of columns.
   const bool turns = model.embedding.positions == PositionKind::rope;
   const auto columns = turns ? static_cast<int64_t>(std::ceil(2 / model.embedding.rope_fraction)) : int64_t{1};
   return "model.d=" + std::to_string(n * columns * (heads.empty() ? 1 : std::stoll(heads)));
 }
 
-// The model with one more key, if it is not empty, and with the plan of a step.
+// Adds a key, unless it is empty, and the plan of a step.
 Contestant planned(Contestant model, const std::string& changed, int64_t vocab) {
   model.changed = changed;
   if (!changed.empty()) model.overrides.push_back(changed);

@@ -6,7 +6,6 @@
 
 #include "apps/lab/comparison/comparison.h"
 #include "apps/lab/plot/records.h"
-#include "apps/lab/report/statistics.h"
 #include "apps/run/config.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -48,8 +47,8 @@ Json as_json(const Outcome& o) {
   return json;
 }
 
-// The loss of each seed minus the first model's loss with the same seed. Both read the same data in the same order, so the differences
-// vary less than the losses. Nothing for the first model, and for a single seed.
+// The loss of each seed minus the first model's loss with the same seed. Differences vary less than losses, because both runs read the same
+// data in the same order. Nothing for the first model, and for a single seed.
 std::optional<MeanSpread> difference_from_first(const Comparison& comparison, const Contestant& model) {
   const Contestant& first = comparison.models[0];
   std::vector<double> all;
@@ -67,7 +66,7 @@ ResultTable table_of(const Comparison& comparison) {
   add({.heading = "parameters", .key = "parameters", .format = ","}, [](const Contestant& m) { return m.plan.parameters; });
   add({.heading = "GFLOP/step", .key = "flops_per_step", .format = "{:.2f}", .factor = 1e-9},
       [](const Contestant& m) { return m.plan.flops(); });
-  const bool shows_plan = comparison.seeds() == 0 || comparison.equal == Equal::memory;  // else the measured memory is enough
+  const bool shows_plan = comparison.seeds() == 0 || comparison.equal == Equal::memory;  // otherwise the measured memory is enough
   add({.heading = shows_plan ? "planned MB" : "", .key = "planned_bytes", .format = "{:.1f}", .factor = 1e-6},
       [](const Contestant& m) { return m.plan.peak; });
   add({.heading = "vs first", .format = "{:+.1f}%", .factor = 100}, [](const Contestant& m) { return m.vs_first - 1; });
@@ -75,7 +74,7 @@ ResultTable table_of(const Comparison& comparison) {
   const auto add_mean = [&](Column column, double Outcome::*member) {
     add(std::move(column), [&](const Contestant& m) { return over_seeds(m, member).mean; });
   };
-  // A mean over seeds, its deviation, and half of its interval. A single seed leaves the last two unknown.
+  // A mean over seeds, its deviation, and half of its interval. A single seed has only the first.
   const auto add_spread = [&](const std::string& heading, const std::string& key, const std::string& prefix, const auto& spread) {
     const auto part = [&](double MeanSpread::*member) {
       return [&, member](const Contestant& m) {
@@ -102,9 +101,9 @@ ResultTable table_of(const Comparison& comparison) {
   return table;
 }
 
-// The means over seeds of each evaluation, as far as all seeds have one, with their intervals.
+// The means over seeds of each evaluation that all seeds have, with their intervals.
 Curve mean_curve(const Contestant& model, int colour, double Evaluation::*x, double Evaluation::*y) {
-  constexpr size_t few = 12;  // points of a curve that have dots
+  constexpr size_t few = 12;  // curves with more points have no dots
   Curve curve{.name = model.name, .colour = colour};
   size_t count = SIZE_MAX;
   for (const Outcome& outcome : model.outcomes) count = std::min(count, outcome.evaluations.size());
@@ -149,8 +148,7 @@ std::vector<Chart> charts_of(const Comparison& comparison) {
   add(time, {"validation loss", unit}, &Evaluation::seconds, &Evaluation::nats);
   for (const Contestant& model : comparison.models) {
     const MeanSpread nats = nats_of(model);
-    add_curves(
-        memory, model.name, {{{over_seeds(model, &Outcome::peak_bytes).mean * 1e-6, nats.mean, nats.half_width, model.name}}}, false);
+    add_curves(memory, model.name, {{{over_seeds(model, &Outcome::peak_bytes).mean * 1e-6, nats.mean, nats.half_width}}}, false);
   }
   return {tokens, time, memory};
 }
@@ -161,8 +159,8 @@ Report report_of(const Comparison& comparison) {
   report.json = {{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command},
       {"equal", name_of(comparison.equal)}, {"eval_from", config.eval_from}, {"models", json_of(report.table)}};
   if (config.eval_from > 0)
-    report.title += fmt::format("; losses of the positions from {} on of each window of {}", config.eval_from, config.sequence_length());
-  if (comparison.seeds() == 2) report.notes.push_back("2 seeds leave wide intervals; those of 3 are about a quarter as wide");
+    report.title += fmt::format("; losses from position {} of each window of {}", config.eval_from, config.sequence_length());
+  if (comparison.seeds() == 2) report.notes.push_back("intervals of 2 seeds are wide; with 3 seeds they are about a quarter as wide");
   for (const Contestant& model : comparison.models)
     if (const std::optional<MeanSpread> difference = difference_from_first(comparison, model))
       report.notes.push_back(fmt::format("{} minus {}: {:+.4f} ±{:.4f} nats/{} (95%, seed by seed)", model.name, comparison.models[0].name,

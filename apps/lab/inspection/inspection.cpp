@@ -8,24 +8,20 @@
 #include <map>
 #include <set>
 
-#include "apps/lab/report/statistics.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/inspection/layers.h"
 #include "models/inspection/observation.h"
-#include "models/inspection/spectrum.h"
 
 namespace ricci::apps {
 namespace {
 
-// ---- A look into a model
-
-// The numbers asked for, or all. Error: one that is not below count.
-std::set<int64_t> chosen(const char* option, const std::vector<int64_t>& asked, int64_t count, const char* what) {
-  std::set<int64_t> numbers(asked.begin(), asked.end());
-  for (int64_t i = 0; i < count && asked.empty(); ++i) numbers.insert(i);
+// The requested numbers, or all. Error: one that is not below count.
+std::set<int64_t> chosen(const char* option, const std::vector<int64_t>& requested, int64_t count, const char* what) {
+  std::set<int64_t> numbers(requested.begin(), requested.end());
+  for (int64_t i = 0; i < count && requested.empty(); ++i) numbers.insert(i);
   if (*numbers.rbegin() >= count) fail("{}: {}, but the model has {} {}", {option, *numbers.rbegin(), count, what});
   return numbers;
 }
@@ -46,7 +42,7 @@ std::vector<int64_t> most_frequent(const std::vector<int64_t>& ids) {
   return best_of(tokens, 16, [&](int64_t a, int64_t b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
 }
 
-// A piece of the vocabulary as it is written there, or a text that is one token.
+// The id of a piece of the vocabulary, or of a text that is one token.
 int64_t id_of(const Tokenizer& tokenizer, const std::string& text) {
   if (const int64_t id = tokenizer.find(text); id >= 0) return id;
   const std::vector<int64_t> ids = tokenizer.encode(text);
@@ -60,8 +56,8 @@ std::string layer_name(int64_t number, const MixingLayer& layer) {
   return layer.tokens == 1 ? name : name + format_message(" (cells of {})", {layer.tokens});
 }
 
-// Each token, or the text of each whole cell.
-std::vector<std::string> texts_of(const Found& found, const std::vector<int64_t>& ids, int64_t tokens = 1) {
+// The text of each token, or of each whole cell.
+std::vector<std::string> texts_of(const Inspection& found, const std::vector<int64_t>& ids, int64_t tokens = 1) {
   std::vector<std::string> texts;
   for (auto first = ids.begin(); ids.end() - first >= tokens; first += tokens)
     texts.push_back(shown(*found.tokenizer, {first, first + tokens}, true));
@@ -75,22 +71,23 @@ std::vector<double> numbers_of(const Tensor& t_nxy, int64_t head) {
   return {first, first + size};
 }
 
-// The scores, the coefficients and the matrix of a head, as far as the mixer has them.
-void add_tables(HeadFound& head, const Found& found, int64_t query_tokens, const Observation& seen, const Forms& forms) {
+// Adds drawings of the scores, the coefficients and the matrix that the mixer has.
+void add_tables(InspectedHead& head, const Inspection& found, int64_t query_tokens, const Observation& seen, const Forms& forms) {
   const auto cell = [](int64_t tokens) { return tokens == 1 ? "position" : format_message("cell of {}", {tokens}); };
   const Tensor& coefficients_bncr = seen.coefficients_bncr;
   const Tensor scores_bcC = seen.heads.empty() ? Tensor() : seen.heads.at(static_cast<size_t>(head.head)).table_bcC;
   if (scores_bcC) {
     const int64_t key_tokens = head.key_tokens = query_tokens * seen.heads[static_cast<size_t>(head.head)].key_scale;
-    TableFound& table = head.tables.emplace_back(TableFound{"scores", {}, {}});
+    InspectedTable& table = head.tables.emplace_back(InspectedTable{"scores", {}, {}});
     table.map = {"scores", cell(query_tokens) + " that reads", cell(key_tokens) + " that is read",
         texts_of(found, found.text_ids, query_tokens), texts_of(found, found.text_ids, key_tokens), scores_bcC.shape()[2],
         numbers_of(scores_bcC, 0)};
-    table.caption = "Row i shows how much of the value of position j goes into position i: the softmax of the scores, which adds up to 1.";
+    table.caption =
+        "Row i shows how much of the value of position j goes into position i: the softmax of the scores. Each row adds up to 1.";
     if (coefficients_bncr) {
       table.map.title = "products of coefficients";
-      table.caption = "Row i shows what the value of position j is multiplied by before it is added to position i: the product of the "
-                      "coefficients on its way there.";
+      table.caption = "Row i shows the factor of the value of position j in position i: the product of the coefficients along the way "
+                      "from j to i.";
     }
   }
   if (coefficients_bncr) {
@@ -98,30 +95,29 @@ void add_tables(HeadFound& head, const Found& found, int64_t query_tokens, const
     head.tables.push_back({"coefficients",
         {"dispatching coefficients", "level", "position", {}, texts_of(found, found.text_ids), levels_bnrc.shape()[3],
             numbers_of(levels_bnrc, head.head)},
-        "Level r shows the factor of the sum that each position reads from 2^r positions before it."});
+        "Level r shows the factor of the sum that each position adds from 2^r positions before it."});
   }
   if (const Tensor& m_nkK = forms.m_nkK) {
     const Tensor m_kk = m_nkK.rows(head.head, 1).reshaped({m_nkK.shape()[1], m_nkK.shape()[2]});
     head.spectrum = forms.symmetric ? eigenvalues(m_kk) : singular_values(m_kk);
-    TableFound& table = head.tables.emplace_back(TableFound{"matrix", {}, {}});
+    InspectedTable& table = head.tables.emplace_back(InspectedTable{"matrix", {}, {}});
     table.map = {forms.name, "component of the position that reads", "component of the position that is read", {}, {}, m_kk.shape()[1],
         numbers_of(m_nkK, head.head)};
     table.caption = format_message("The score of two positions is the product of their {} with this matrix between them, divided by the "
                                    "root of the head's width.",
         {forms.of_input ? "inputs" : "projections"});
-    if (forms.turned) table.caption += " That is the score at distance 0: between Wq and Wk comes the rotation by the distance of the two.";
+    if (forms.turned) table.caption += " This is the score at distance 0: at other distances, a rotation comes between Wq and Wk.";
   }
 }
 
-// `distances`: from each of the tokens to the whole vocabulary, [token vocab].
-void add_distances(HeadFound& head, const Found& found, const std::vector<double>& distances, int64_t nearest, bool positive) {
+// `distances` from each token to the whole vocabulary: [token vocab].
+void add_distances(InspectedHead& head, const Inspection& found, const std::vector<double>& distances, int64_t nearest, bool positive) {
   const std::vector<std::string> names = texts_of(found, found.token_ids);
-  TableFound table{"distances", {"squared distances of tokens", "token", "token", names, names, std::ssize(names), {}},
-      "The squared distance of two tokens under the metric of the head, as their embeddings come to this layer, without positions or "
+  InspectedTable table{"distances", {"squared distances of tokens", "token", "token", names, names, std::ssize(names), {}},
+      "The squared distance of two tokens under the metric of the head, by their embeddings at this layer without positions or "
       "neighbours."};
   if (!positive)
-    table.caption +=
-        " The metric is not positive: squares below 0 occur, where two tokens differ along directions of negative eigenvalues.";
+    table.caption += " The metric is not positive: squares are below 0 if two tokens differ along directions of negative eigenvalues.";
   const size_t vocab = distances.size() / names.size();
   for (size_t i = 0; i < names.size(); ++i) {
     const double* const row = distances.data() + i * vocab;
@@ -136,10 +132,12 @@ void add_distances(HeadFound& head, const Found& found, const std::vector<double
 
 // ---- Pictures
 
-// A row of the page for each kind.
-std::string group_of(const LayerFound& layer, const TableFound& table) { return "L" + layer.name.substr(1) + ": " + table.map.title; }
+// The heading of a row of the page: one for each kind.
+std::string group_of(const InspectedLayer& layer, const InspectedTable& table) {
+  return "L" + layer.name.substr(1) + ": " + table.map.title;
+}
 
-Picture picture_of(const LayerFound& layer, const HeadFound& head, const TableFound& table) {
+Picture picture_of(const InspectedLayer& layer, const InspectedHead& head, const InspectedTable& table) {
   HeatMap map = table.map;
   map.title = fmt::format("head {}", head.head);
   Picture picture = picture_of(map);
@@ -151,8 +149,8 @@ Picture picture_of(const LayerFound& layer, const HeadFound& head, const TableFo
   return picture;
 }
 
-// A colour for each head. A few values are dots, many are a line.
-Picture spectrum_of(const LayerFound& layer, const TableFound& matrix) {
+// A colour for each head. Few values are drawn as dots, many as a line.
+Picture spectrum_of(const InspectedLayer& layer, const InspectedTable& matrix) {
   const std::string numbers = layer.symmetric ? "eigenvalues" : "singular values";
   Chart chart{.x_name = "number, from the largest on", .whole_x = true, .panels = {{numbers + " of " + matrix.map.title, ""}}};
   std::vector<Curve>& curves = chart.panels[0].curves;
@@ -168,9 +166,9 @@ Picture spectrum_of(const LayerFound& layer, const TableFound& matrix) {
   picture.name = fmt::format("layer{}_spectrum", layer.layer);
   picture.group = group_of(layer, matrix);
   picture.caption = layer.symmetric
-                        ? "Along the directions of large eigenvalues positions that are alike score high, along the directions of "
-                          "negative ones positions that are opposite; where all are alike, every direction counts the same."
-                        : "The number of large ones is the number of directions of the input that the scores depend on.";
+                        ? "Similar positions score high along directions of large eigenvalues, opposite positions along directions of "
+                          "negative ones. If all eigenvalues are equal, every direction counts the same."
+                        : "The scores depend on as many directions of the input as there are large singular values.";
   return picture;
 }
 
@@ -178,7 +176,7 @@ Picture spectrum_of(const LayerFound& layer, const TableFound& matrix) {
 
 double rounded(double value) { return std::isfinite(value) ? std::strtod(fmt::format("{:.8g}", value).c_str(), nullptr) : value; }
 
-// The rows, or the columns.
+// The rows; the columns if `turned`.
 Json rows_of(const HeatMap& map, bool turned) {
   Json rows = Json::array();
   const int64_t count = turned ? map.columns : map.rows(), length = turned ? map.rows() : map.columns;
@@ -189,15 +187,15 @@ Json rows_of(const HeatMap& map, bool turned) {
   return rows;
 }
 
-Json token_json(const Found& found, int64_t id) { return {{"id", id}, {"token", found.token(id)}}; }
-Json tokens_json(const Found& found, const std::vector<int64_t>& ids) {
+Json token_json(const Inspection& found, int64_t id) { return {{"id", id}, {"token", found.token(id)}}; }
+Json tokens_json(const Inspection& found, const std::vector<int64_t>& ids) {
   return values_of(ids, [&](int64_t id) { return token_json(found, id); });
 }
 
-Json head_json(const Found& found, const LayerFound& layer, const HeadFound& head) {
+Json head_json(const Inspection& found, const InspectedLayer& layer, const InspectedHead& head) {
   Json result = {{"head", head.head}};
   if (head.key_tokens > 1) result["key_tokens"] = head.key_tokens;
-  for (const TableFound& table : head.tables) {
+  for (const InspectedTable& table : head.tables) {
     const bool is_matrix = table.kind == "matrix";
     if (!is_matrix || table.map.columns <= kMaxColumns)
       result[table.kind == "distances" ? "squared_distances" : table.kind] = rows_of(table.map, table.kind == "coefficients");
@@ -215,8 +213,8 @@ Json head_json(const Found& found, const LayerFound& layer, const HeadFound& hea
   return result;
 }
 
-// The pictures, the nearest tokens and the text.
-Report report_of(const Found& found, const std::vector<Picture>& pictures) {
+// The page: the pictures, the nearest tokens and the text.
+Report report_of(const Inspection& found, const std::vector<Picture>& pictures) {
   Report report{.title = found.run + ": " + found.mixer, .pictures = pictures};
   if (!found.note.empty()) report.notes.push_back(found.note);
   std::string text;
@@ -224,8 +222,8 @@ Report report_of(const Found& found, const std::vector<Picture>& pictures) {
   report.notes.push_back(fmt::format("The first {} tokens of the text: {}", found.text_ids.size(), text));
   ResultTable table{{{.heading = "layer"}, {.heading = "head"}, {.heading = "token", .left = true},
       {.heading = "its nearest tokens in the whole vocabulary, with squared distances", .left = true}}};
-  for (const LayerFound& layer : found.layers)
-    for (const HeadFound& head : layer.heads)
+  for (const InspectedLayer& layer : found.layers)
+    for (const InspectedHead& head : layer.heads)
       for (size_t i = 0; i < head.nearest.size(); ++i) {
         std::string others;
         for (const auto& [squared_distance, id] : head.nearest[i])
@@ -238,10 +236,10 @@ Report report_of(const Found& found, const std::vector<Picture>& pictures) {
 
 }  // namespace
 
-Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options) {
+Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options) {
   const ModelConfig& config = open.run.config().model;
   const FamilyTraits family = config.traits();
-  Found found{open.run.path(), family.mixes ? name_of(config.mixer) : family.name, open.run.tokenizer(), text_ids, {}};
+  Inspection found{open.run.path(), family.mixes ? name_of(config.mixer) : family.name, open.run.tokenizer(), text_ids, {}};
   for (const std::string& token : options.tokens) found.token_ids.push_back(id_of(*found.tokenizer, token));
   if (found.token_ids.empty()) found.token_ids = most_frequent(text_ids);
   const std::set<int64_t> heads = chosen("--heads", options.heads, heads_of(config), "heads");
@@ -259,26 +257,25 @@ Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const
     const Tensor distances_ntv = token_distances(open.model, mixer, tokens_t);
     for (const Tensor& t : {forms.m_nkK, distances_ntv})
       if (t && count_nonfinite(t)) fail("layer {}: weights of the {} mixer are not finite", {layer, found.mixer});
-    LayerFound& each = found.layers.emplace_back(LayerFound{layer, layer_name(layer, mixer), mixer.tokens, forms.symmetric});
+    InspectedLayer& each = found.layers.emplace_back(InspectedLayer{layer, layer_name(layer, mixer), mixer.tokens, forms.symmetric});
     for (const int64_t head : heads) {
-      HeadFound& looked_at = each.heads.emplace_back(HeadFound{head});
-      add_tables(looked_at, found, mixer.tokens, all_seen[static_cast<size_t>(layer)], forms);
-      if (distances_ntv) add_distances(looked_at, found, numbers_of(distances_ntv, head), options.nearest, forms.positive);
-      empty &= looked_at.tables.empty();
+      InspectedHead& result = each.heads.emplace_back(InspectedHead{head});
+      add_tables(result, found, mixer.tokens, all_seen[static_cast<size_t>(layer)], forms);
+      if (distances_ntv) add_distances(result, found, numbers_of(distances_ntv, head), options.nearest, forms.positive);
+      empty &= result.tables.empty();
       progress.update(++done, 0);
     }
   }
-  if (empty)
-    found.note = found.mixer + " has neither scores, coefficients nor a metric: what a position reads does not depend on the text.";
+  if (empty) found.note = found.mixer + " has neither scores, coefficients nor a metric: its reading does not depend on the text.";
   return found;
 }
 
-std::vector<Picture> pictures_of(const Found& found) {
+std::vector<Picture> pictures_of(const Inspection& found) {
   std::vector<Picture> all;
-  for (const LayerFound& layer : found.layers)
+  for (const InspectedLayer& layer : found.layers)
     for (const char* const kind : {"scores", "coefficients", "matrix", "distances"})
-      for (const HeadFound& head : layer.heads)
-        for (const TableFound& table : head.tables) {
+      for (const InspectedHead& head : layer.heads)
+        for (const InspectedTable& table : head.tables) {
           if (table.kind != kind) continue;
           all.push_back(picture_of(layer, head, table));
           if (table.kind == "matrix" && &head == &layer.heads.back()) all.push_back(spectrum_of(layer, table));
@@ -286,9 +283,9 @@ std::vector<Picture> pictures_of(const Found& found) {
   return all;
 }
 
-Json json_of(const Found& found) {
-  const auto layer_json = [&](const LayerFound& layer) {
-    const auto of_layer = [&](const HeadFound& head) { return head_json(found, layer, head); };
+Json json_of(const Inspection& found) {
+  const auto layer_json = [&](const InspectedLayer& layer) {
+    const auto of_layer = [&](const InspectedHead& head) { return head_json(found, layer, head); };
     return Json{{"layer", layer.layer}, {"name", layer.name}, {"query_tokens", layer.tokens}, {"heads", values_of(layer.heads, of_layer)}};
   };
   Json missing = Json::array();
@@ -297,7 +294,7 @@ Json json_of(const Found& found) {
       {"tokens", tokens_json(found, found.token_ids)}, {"missing", missing}, {"layers", values_of(found.layers, layer_json)}};
 }
 
-int64_t write_report(const std::string& folder, const Found& found) {
+int64_t write_report(const std::string& folder, const Inspection& found) {
   make_folders(folder);
   const std::vector<Picture> pictures = pictures_of(found);
   for (const Picture& picture : pictures)

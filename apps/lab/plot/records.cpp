@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void add(const Json& record, const std::string& place, RunRecords& run) {
-  if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});
+  if (!record.is_object()) fail("{}: expected a JSON object", {place});
   const auto size = static_cast<size_t>(run.records++);
   for (const auto& [key, value] : record.items()) {
     if (!value.is_number() && !value.is_null())
@@ -41,7 +41,7 @@ Point best_evaluation(const RunRecords& run) {
   return best;
 }
 
-// Records without a sound config.yaml can be plotted, so a note names the fault.
+// Runs without a valid config.yaml can still be plotted, so a note names the fault.
 ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) {
   ListedRun run{read_records(path)};
   const std::string folder = run.path.substr(0, run.path.rfind('/'));
@@ -65,7 +65,7 @@ ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) 
   return run;
 }
 
-// Leaves out values that most of the runs with their key have.
+// Keeps the values that at most half of the runs with this key have.
 void keep_differing(std::vector<ListedRun>& runs) {
   std::map<std::string, std::vector<std::string>> values;  // by key
   for (const ListedRun& run : runs)
@@ -77,7 +77,7 @@ void keep_differing(std::vector<ListedRun>& runs) {
     });
 }
 
-// A path is its last part.
+// Only the last part of a path is shown, because names of runs differ there.
 std::string words_of(const TextsByKey& keys) {
   std::string words;
   for (const auto& [key, value] : keys) {
@@ -90,7 +90,7 @@ std::string words_of(const TextsByKey& keys) {
   return words;
 }
 
-// The largest unit that a time has at least 3 of.
+// The largest unit that fits into the time three times.
 std::pair<const char*, double> time_unit(double seconds) {
   constexpr std::pair<const char*, double> kUnits[] = {{"day", 86400}, {"hour", 3600}, {"minute", 60}, {"second", 1}};
   return *std::find_if(kUnits, kUnits + 3, [&](const auto& unit) { return seconds >= 3 * unit.second; });
@@ -101,7 +101,7 @@ Json time_text(double seconds) {
   return std::isfinite(seconds) ? Json(counted(std::llround(seconds / length), unit)) : Json();
 }
 
-// The time for the steps that a run has left, at its mean speed.
+// The time for the remaining steps, at the mean speed.
 Json time_left(const ListedRun& run) {
   if (run.state != "running" || run.records == 0) return {};
   return time_text(training_seconds(run).back() * std::max(static_cast<double>(run.config.steps) / run.last("step") - 1, 0.0));
@@ -123,17 +123,17 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
     for (const auto& [name, column] : run.columns) known.push_back(name);
   if (std::find(known.begin(), known.end(), key) != known.end()) return;
   const std::string nearest = nearest_note(key, known);
-  fail("no run has '{}' among its metrics{}",
-      {one_line(key), nearest.empty() ? fmt::format("; there are {}", fmt::join(kMetricsKeys, ", ")) : nearest});
+  fail("no run has the metric '{}'{}",
+      {one_line(key), nearest.empty() ? fmt::format("; the metrics are {}", fmt::join(kMetricsKeys, ", ")) : nearest});
 }
 
-// Gives the runs the values of x: `time` becomes the time of training, in the unit that suits the longest run. Returns the name of x.
+// Adds the column of x to the runs: `time` is the time of training, in the unit that suits the longest run. Returns the title of the axis.
 std::string prepare_x(std::vector<RunRecords>& runs, const std::string& key) {
   check_key(runs, key);
   double longest = 0;
   for (RunRecords& run : runs) {
     if (key == "time") run.columns[key] = training_seconds(run);
-    if (run.finite(key).empty()) fail("{}: no record has its {}", {run.path, key});
+    if (run.finite(key).empty()) fail("{}: no record has {}", {run.path, key});
     longest = std::max(longest, run.last(key));
   }
   if (key != "time") return key;
@@ -208,7 +208,7 @@ std::vector<ListedRun> read_runs(std::vector<std::string> paths, std::vector<std
     const std::string folder = folder_of_runs();
     for (const std::string& name : names_in(folder))
       if (is_file(folder + "/" + name + "/config.yaml")) paths.push_back((folder + "/").append(name));
-    if (paths.empty()) fail("{}: there is no run in it", {folder});
+    if (paths.empty()) fail("{}: no runs in this folder", {folder});
   }
   std::vector<ListedRun> runs;
   for (const std::string& path : paths) {
@@ -226,7 +226,7 @@ std::vector<ListedRun> read_runs(std::vector<std::string> paths, std::vector<std
 ResultTable list_of(std::vector<ListedRun> runs) {
   const auto place = [](const ListedRun& run) { return std::pair(run.state != "running", run.records ? run.age : 1e300); };
   std::stable_sort(runs.begin(), runs.end(), [&](const ListedRun& a, const ListedRun& b) { return place(a) < place(b); });
-  size_t room = 78;  // for words next to the names
+  size_t room = 78;  // columns next to the names
   for (const ListedRun& run : runs) room = std::min(room, 78 - std::min<size_t>(run.name.size(), 58));
   const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
   const auto whole = [](double value) { return std::isfinite(value) ? Json(std::llround(value)) : Json(); };
@@ -254,7 +254,7 @@ std::vector<double> smoothed(const std::vector<double>& values, const std::vecto
   double sum = 0, weights = 0, step = kNotMeasured;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
-    const double gap = std::max(1.0, steps[i] - step);  // records of one step, or without steps, are one step apart
+    const double gap = std::max(1.0, steps[i] - step);  // records of the same step, or without steps, count as one step apart
     const double kept = std::exp(-2 * gap / width);
     sum = kept * sum + values[i];
     weights = kept * weights + 1;
@@ -289,7 +289,7 @@ Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options) {
       if (smooths) add_curve(look, i, smoothed(values, runs[i].column("step"), options.smooth), false);
     }
   }
-  if (chart.panels.empty()) fail("{}: it has no value that can be drawn", {runs[0].path});
+  if (chart.panels.empty()) fail("{}: no value to draw", {runs[0].path});
   return chart;
 }
 

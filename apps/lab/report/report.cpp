@@ -12,8 +12,6 @@
 namespace ricci::apps {
 namespace {
 
-bool is_page(const std::string& name) { return name.ends_with(".html"); }
-
 void check_folder(const std::string& name) {
   const std::string folder = std::filesystem::path(name).parent_path().string();
   if (!folder.empty() && !is_folder(folder)) fail("cannot write {}: folder {}: No such file or directory", {name, folder});
@@ -36,7 +34,7 @@ td{white-space:nowrap} td.left,td:first-child{white-space:normal;min-width:5em}
 @media (max-width:500px){main{padding:8px 12px 24px} th,td{padding-left:14px}}
 )";
 
-// Pictures share a row if they fit at about two thirds of their size. A single one grows.
+// Pictures share a row if they fit at about two thirds of their size. A single picture grows.
 std::string pictures_html(const std::vector<Picture>& pictures) {
   std::string html;
   const double largest = pictures.size() == 1 ? 1.25 : 1.05;
@@ -55,7 +53,7 @@ std::string pictures_html(const std::vector<Picture>& pictures) {
   return html.empty() ? "" : html + "</div>\n";
 }
 
-// The first column needs no class, because names are always to the left.
+// The first column needs no class, because CSS aligns it to the left.
 std::string table_html(const ResultTable& table) {
   std::string html;
   const std::vector<Cells> rows = cells_of(table);
@@ -70,12 +68,6 @@ std::string table_html(const ResultTable& table) {
     html += "</tr>\n";
   }
   return classes.empty() ? "" : "<div class=\"wide\"><table>\n" + html + "</table></div>\n";
-}
-
-std::string notes_html(const std::vector<std::string>& notes) {
-  std::string html;
-  for (const std::string& note : notes) html += "<p class=\"note\">" + escaped(note) + "</p>\n";
-  return html;
 }
 
 }  // namespace
@@ -95,15 +87,15 @@ void add_json_flag(CLI::App& app, ReportOptions& options) {
 }
 
 void add_json_file(CLI::App& app, ReportOptions& options) {
-  app.add_option("--json", options.json, "Write JSON to this file; -: to stdout, in place of the table");
+  app.add_option("--json", options.json, "Write JSON to this file; -: to stdout, instead of the table");
 }
 
 void check(const ReportOptions& options, bool draws) {
   if (!options.json.empty() && options.json != "-") check_folder(options.json);
   if (options.out.empty()) return;
   const bool is_png = draws && options.out.ends_with(".png");
-  if (!is_page(options.out) && !(draws && options.out.ends_with(".svg")))
-    fail("{}: expected a name that ends in {}{}", {options.out, draws ? ".svg or .html" : ".html: there is a page, but no drawing",
+  if (!options.out.ends_with(".html") && !(draws && options.out.ends_with(".svg")))
+    fail("{}: expected a name that ends in {}{}", {options.out, draws ? ".svg or .html" : ".html, because it has no drawing",
                                                       is_png ? "; rsvg-convert --zoom 2 turns an SVG into a PNG" : ""});
   check_folder(options.out);
 }
@@ -144,25 +136,26 @@ std::string to_svg(const std::string& title, const std::vector<Picture>& picture
 }
 
 void draw(const Report& report, const std::string& file) {
-  if (is_page(file)) return write_atomically(file, page_of(report));
-  if (report.pictures.empty()) fail("{}: not written, as nothing that was found can be drawn", {file});
+  if (file.ends_with(".html")) return write_atomically(file, page_of(report));
+  if (report.pictures.empty()) fail("{}: not written, because the result has nothing to draw", {file});
   write_atomically(file, to_svg(report.title, report.pictures));
 }
 
-void tell(const Report& report, const ReportOptions& options) {
+void publish(const Report& report, const ReportOptions& options) {
   print(options.json == "-" ? json_of(report) : text_of(report));
   if (!options.json.empty() && options.json != "-") write_atomically(options.json, json_of(report) + "\n");
   if (!options.out.empty()) draw(report, options.out);
 }
 
-std::string page_of(const Report& report, int reload) {
-  const std::string title = escaped(report.title),
-                    refresh = reload ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\"/>\n", reload) : "";
-  return "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta "
-         "name=\"viewport\" content=\"width=device-width\"/>\n" +
-         refresh + "<title>" + title + "</title>\n<style>" + picture_style() + kPageStyle + "</style>\n</head>\n<body>\n<main" +
-         (report.pictures.size() == 1 ? " class=\"narrow\"" : "") + ">\n<h1>" + title + "</h1>\n" + pictures_html(report.pictures) +
-         table_html(report.table) + notes_html(report.notes) + "</main>\n</body>\n</html>\n";
+std::string page_of(const Report& report) {
+  const std::string title = escaped(report.title);
+  std::string page = "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                     "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>" +
+                     title + "</title>\n<style>" + picture_style() + kPageStyle + "</style>\n</head>\n<body>\n<main" +
+                     (report.pictures.size() == 1 ? " class=\"narrow\"" : "") + ">\n<h1>" + title + "</h1>\n";
+  page += pictures_html(report.pictures) + table_html(report.table);
+  for (const std::string& note : report.notes) page += "<p class=\"note\">" + escaped(note) + "</p>\n";
+  return page + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace ricci::apps

@@ -1,51 +1,108 @@
-// The result of a program of the lab, and its four writers: text of at most 80 columns, JSON, SVG, and a page that needs no other file.
+// The result of a program of the lab, and its four forms: text of at most 80 columns, JSON, SVG, and a page that needs no other file.
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "apps/lab/chart/chart.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
+#include "core/error.h"
 
 namespace ricci::apps {
 
 struct Report {
-  std::string title = {};  // what was looked at, in a line
+  std::string title = {};  // one line
   ResultTable table = {};
-  std::vector<std::string> notes = {};  // what a reader should know of the numbers, a line each
-  Json json = {};                       // the rows of the table if it is null
-  std::vector<Picture> pictures = {};   // without one there is no SVG, and the page has only the tables
+  std::vector<std::string> notes = {};  // facts that a reader needs to understand the numbers, one per line
+  Json json = {};                       // if null, the rows of the table
+  std::vector<Picture> pictures = {};   // without pictures there is no SVG, and the page has only the table
 
   void add(const Chart& chart);  // its pictures
 };
 
 struct ReportOptions {
-  std::string json;  // a file; -: stdout, in place of the table; no JSON if it is empty
-  std::string out;   // .svg or .html; empty without a picture
+  std::string json;  // a file, or - for stdout instead of the table; empty without JSON
+  std::string out;   // a file .svg or .html; empty without a picture
 };
 
-// --output. add_json_flag: --json, to stdout; add_json_file: --json FILE.
+// --output; --json as a flag (to stdout); --json FILE.
 void add_output_option(CLI::App& app, ReportOptions& options, const char* help);
 void add_json_flag(CLI::App& app, ReportOptions& options);
 void add_json_file(CLI::App& app, ReportOptions& options);
 
-// Checks the names of files before anything is computed. `draws`: there is a picture. Errors: a name with another ending, a folder that
-// does not exist.
+// Checks the names of files before anything is computed, because that can take hours. `draws`: the report has pictures. Errors: a name
+// with another ending, a folder that does not exist.
 void check(const ReportOptions& options, bool draws = true);
 
-// Title, table and notes, in lines of at most 80 columns. Ends without a line end.
+// Title, table and notes. Ends without a line end.
 std::string text_of(const Report& report);
-// The JSON of the report, or of its rows if it has none.
 std::string json_of(const Report& report);
-// The file that a name asks for: a page if it ends in .html, else SVG. Error: no picture.
+// A page if the name ends in .html, otherwise SVG. Error: no picture.
 void draw(const Report& report, const std::string& file);
 // Prints the text or the JSON, and writes the files.
-void tell(const Report& report, const ReportOptions& options);
+void publish(const Report& report, const ReportOptions& options);
 
-// A whole SVG file: the title, and the pictures group by group in rows, two charts wide. It is never wider than the window.
+// An SVG file: the title, and the pictures group by group in rows, two charts wide. It shrinks to the width of the window.
 std::string to_svg(const std::string& title, const std::vector<Picture>& pictures);
-// A page that needs no other file, well-formed as XML too: pictures with their captions, group by group; the table, and notes. The browser
-// loads a page with `reload` again after that many seconds.
-std::string page_of(const Report& report, int reload = 0);
+// A page, well-formed as XML too, because other programs read it: pictures with captions, the table, and notes.
+std::string page_of(const Report& report);
+
+// ---- Statistics of a few measured values: means over seeds, quartiles of times, the best of a list
+
+// The 97.5% quantile of Student's t distribution, accurate to 0.2%. Error: less than one degree of freedom.
+inline double student_t(size_t degrees_of_freedom) {
+  constexpr double kFew[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139};
+  if (degrees_of_freedom == 0) fail("student_t: 0 degrees of freedom, expected at least 1");
+  if (degrees_of_freedom <= std::size(kFew)) return kFew[degrees_of_freedom - 1];
+  // The quantile of the normal distribution plus the first terms of a series in 1 / n (Abramowitz and Stegun, 26.7.5).
+  constexpr double z = 1.959964;
+  const auto n = static_cast<double>(degrees_of_freedom);
+  return z + (std::pow(z, 3) + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * n * n);
+}
+
+// The deviation divides by n - 1. `half_width` is half of the 95% interval of the mean, if the values are normally distributed (Student's
+// t). Both are 0 for a single value.
+struct MeanSpread {
+  double mean = 0, deviation = 0, half_width = 0;
+};
+inline MeanSpread mean_spread(const std::vector<double>& values) {
+  MeanSpread result;
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) result.mean += value / n;
+  if (values.size() < 2) return result;
+  double squares = 0;
+  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
+  result.deviation = std::sqrt(squares / (n - 1));
+  result.half_width = student_t(values.size() - 1) * result.deviation / std::sqrt(n);
+  return result;
+}
+
+struct Spread {
+  double min = 0, lower_quartile = 0, median = 0, upper_quartile = 0, max = 0;
+};
+// Quartiles interpolate between neighbours, as NumPy's quantile. Error: no values.
+inline Spread spread_of(std::vector<double> values) {
+  if (values.empty()) fail("bench: no step was timed");
+  std::sort(values.begin(), values.end());
+  const auto quantile = [&](double q) {
+    const double rank = q * static_cast<double>(values.size() - 1);
+    const size_t first = static_cast<size_t>(rank), second = std::min(first + 1, values.size() - 1);
+    return values[first] + (rank - static_cast<double>(first)) * (values[second] - values[first]);
+  };
+  return {values.front(), quantile(0.25), quantile(0.5), quantile(0.75), values.back()};
+}
+
+// The first `count` elements in the order of `before`.
+template <class T, class Before> std::vector<T> best_of(std::vector<T> all, int64_t count, const Before& before) {
+  const auto end = all.begin() + std::min<int64_t>(count, std::ssize(all));
+  std::partial_sort(all.begin(), end, all.end(), before);
+  all.erase(end, all.end());
+  return all;
+}
 
 }  // namespace ricci::apps

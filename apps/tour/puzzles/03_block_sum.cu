@@ -1,7 +1,7 @@
 // 3. The sum over a block.
-// A block of 128 threads is four warps. Lanes exchange numbers within a warp only (warp_reduce does what puzzle 2 did); between warps
-// they go through shared memory, which all threads of a block see. SHARED(float, sums, [4]) declares four numbers there. A thread may
-// read what another one wrote after both have met at a barrier, __syncthreads().
+// A block of 128 threads is four warps. Lanes can exchange numbers only within a warp (warp_reduce is puzzle 2). Between warps, numbers
+// go through shared memory, because all threads of a block see it. SHARED(float, sums, [4]) declares four numbers there. A thread can
+// read the numbers of another one after both have met at a barrier, __syncthreads().
 // Task: lane 0 of each warp stores its warp's sum, all threads meet, and each adds the four into its `total`.
 // Unsolved: sum[0] is 528, expected 8256
 #include "apps/tour/puzzle.h"

@@ -1,8 +1,8 @@
 // 8. One level of the Dispatcher.
-// Shift-and-sum has log2(n) levels. At level r, position i adds the value of position i - 2^r, times a coefficient of its own:
-//   y[i] = x[i] + coef[i] * x[i - shift],  shift = 2^r;  where i < shift there is nothing to add
+// Shift-and-sum has log2(n) levels. At level r, position i adds the value of position i - 2^r, times its own coefficient:
+//   y[i] = x[i] + coef[i] * x[i - shift],  shift = 2^r;  if i < shift, nothing is added
 // Level 0 doubles what a position has seen, level 1 doubles it again: after 3 levels position 7 depends on the positions 0 to 7.
-// The launches of the levels take turns between two arrays, so that a thread never reads what another has just overwritten.
+// The launches of the levels alternate between two arrays; otherwise a thread could read a number that another has just overwritten.
 // Task: add the second term.
 // Unsolved: y[1] is 2, expected 3
 #include "apps/tour/puzzle.h"

@@ -1,7 +1,7 @@
 // 11. Column sums without atomics.
 // The gradient of a bias is a sum over rows, and many blocks share the rows. atomicAdd(&sum, x) lets all of them add to one number. But
-// floats round, so the result depends on the order in which blocks happen to run, and two runs of one training differ. The check runs the
-// blocks forward and in reverse. Instead, each block can write a sum of its own, which another kernel adds in a fixed order (AddUp, below).
+// floats round, so the result depends on the order of the blocks: two runs of one training differ. The check runs the blocks forward and
+// in reverse. Instead, each block can write its own sum, and another kernel adds these in a fixed order (AddUp, below).
 // Task: let block b store its total in partial[b] instead of adding to partial[0].
 // Unsolved: sum differs with the order of the blocks: 16777216 forward, 16777236 in reverse
 #include "apps/tour/puzzle.h"

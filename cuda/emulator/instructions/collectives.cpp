@@ -1,10 +1,74 @@
 #include "cuda/emulator/instructions/collectives.h"
 
 #include <bit>
+#include <cstring>
 
 #include "cuda/emulator/block.h"
 
 namespace emu {
+
+// ---- Waiting for the lanes of a mask
+
+void Block::collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc, bool aligned) {
+  Quiet quiet;
+  Warp& warp = *warp_;
+  const unsigned lane = lane_, bit = 1u << lane;
+  if (!(mask & bit) || mask & ~warp.live) fail_mask(name, mask, loc);
+  warp.arrivals[lane] = {name, resolve, mask, loc, aligned};
+  warp.payloads[lane] = payload;
+  warp.waiting |= bit;
+  if (try_complete(warp, lane)) warp.ready &= ~bit;  // the last lane does not wait
+  else yield();
+}
+
+// Returns false if a lane of the mask has not arrived yet, or waits for other lanes first.
+bool Block::try_complete(Warp& warp, unsigned lane) {
+  const Arrival& first = warp.arrivals[lane];
+  const unsigned lanes = first.mask & warp.live;
+  if (lanes & ~warp.waiting) return false;
+  for (unsigned rest = lanes; rest; rest &= rest - 1) {
+    const Arrival& other = warp.arrivals[std::countr_zero(rest)];
+    if (other.mask != first.mask) return false;
+    if (other.resolve != first.resolve || (other.name != first.name && std::strcmp(other.name, first.name)))
+      fail("the lanes of one mask met at different warp collectives: " + state());
+    if (first.aligned && !same_place(other.loc, first.loc))
+      fail("divergent " + std::string(first.name) + ", the lanes of the warp met at different lines: " + state());
+  }
+  first.resolve(warp.payloads, lanes);
+  warp.waiting &= ~lanes;
+  warp.ready |= lanes;
+  ++steps_;
+  return true;
+}
+
+void Block::warp_barrier(unsigned mask, Loc loc) {
+  const unsigned w = warp_->index;
+  // Atomic only for ThreadSanitizer, because a thread of the next block continues to count in the same memory.
+  const unsigned number = mask == ~0u ? __atomic_fetch_add(&thread().warp_barriers, 1u, __ATOMIC_RELAXED) : 0;
+  char* tag = mask == ~0u ? &tags_->warp[w][number % 2] : &tags_->partial_warp[w];
+  order_release(tag);
+  collective(
+      "__syncwarp", mask, nullptr, [](void* const*, unsigned) {}, loc);
+  order_acquire(tag);
+}
+
+void Block::thread_returned() {
+  check_nobody_waits();
+  check_nothing_under_way();
+  Warp& warp = *warp_;
+  warp.live &= ~(1u << lane_);
+  --live_;
+  ++steps_;
+  // Threads that only waited for this one can continue.
+  for (unsigned rest = warp.waiting; rest; rest &= rest - 1) {
+    const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+    if (warp.waiting >> lane & 1) try_complete(warp, lane);
+  }
+  if (live_ && arrived_ == live_) release_barrier();
+}
+
+// ---- The collectives
+
 namespace {
 
 template <class F> void for_lanes(unsigned lanes, F f) {
@@ -22,12 +86,12 @@ void resolve_shuffle(void* const* payloads, unsigned lanes) {
     ShuffleLane& mine = *static_cast<ShuffleLane*>(payloads[l]);
     if (!(lanes >> mine.source & 1))
       current_block->fail("shuffle at " + describe(mine.loc) + ": lane " + std::to_string(l) + " reads lane " +
-                          std::to_string(mine.source) + ", which takes no part");
+                          std::to_string(mine.source) + ", but that lane does not take part");
     mine.result = static_cast<const ShuffleLane*>(payloads[mine.source])->value;
   });
 }
 
-// The lane to read from. As in PTX: the segment's end bounds all but `index`, which wraps around; a lane outside gives one's own.
+// The lane to read from. As in PTX, `index` wraps around in its segment; the others read their own lane if theirs is outside.
 unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned width) {
   const unsigned begin = lane & ~(width - 1), last = begin + width - 1, by = argument % kLanes;
   switch (kind) {
@@ -63,24 +127,6 @@ void resolve_match(void* const* payloads, unsigned lanes) {
   });
 }
 
-int64_t combine(Fold kind, int64_t a, int64_t b) {
-  switch (kind) {
-    case Fold::add: return a + b;
-    case Fold::min: return b < a ? b : a;
-    case Fold::max: return a < b ? b : a;
-    case Fold::bit_and: return a & b;
-    case Fold::bit_or: return a | b;
-    case Fold::bit_xor: return a ^ b;
-  }
-  return a;
-}
-
-template <Fold kind> void resolve_fold(void* const* payloads, unsigned lanes) {
-  int64_t result = *static_cast<int64_t*>(payloads[std::countr_zero(lanes)]);
-  for_lanes(lanes & (lanes - 1), [&](unsigned l) { result = combine(kind, result, *static_cast<int64_t*>(payloads[l])); });
-  for_lanes(lanes, [&](unsigned l) { *static_cast<int64_t*>(payloads[l]) = result; });
-}
-
 }  // namespace
 
 void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc) {
@@ -88,13 +134,13 @@ void collective(const char* name, unsigned mask, void* payload, Resolve resolve,
 }
 void fail_thread(const char* what, Loc loc) { current_block->fail_thread(std::string(what) + " at " + describe(loc)); }
 unsigned lane() { return current_block->lane(); }
-int barrier(bool predicate, Loc loc) { return current_block->barrier(predicate, loc); }
+void barrier(Loc loc) { current_block->barrier(loc); }
 void __syncwarp(unsigned mask, Loc loc) { current_block->warp_barrier(mask, loc); }
 void poll() { current_block->poll(); }
 
 void fence() {
 #if RICCI_TSAN
-  // ThreadSanitizer knows no fences: each orders all that came before it anywhere with what follows.
+  // ThreadSanitizer does not know fences. Here each fence orders everything before it, in any thread, with everything after it.
   static char tag;
   order_release(&tag);
   order_acquire(&tag);
@@ -106,7 +152,7 @@ uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument,
   constexpr const char* names[] = {"__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"};
   const char* name = names[static_cast<int>(kind)];
   Block& block = *current_block;
-  if (width < 1 || width > warpSize || width & (width - 1))
+  if (width < 1 || width > 32 || width & (width - 1))
     block.fail_thread(
         std::string(name) + " at " + describe(loc) + ": width is " + std::to_string(width) + ", expected 1, 2, 4, 8, 16 or 32");
   ShuffleLane payload{value, 0, source_lane(kind, block.lane(), argument, static_cast<unsigned>(width)), loc};
@@ -124,19 +170,6 @@ unsigned match(unsigned mask, uint64_t value, Loc loc) {
   MatchLane payload{value, 0};
   current_block->collective("__match_any_sync", mask, &payload, &resolve_match, loc);
   return payload.result;
-}
-
-int64_t fold(Fold kind, unsigned mask, int64_t value, Loc loc) {
-  struct Kind {
-    const char* name;
-    Resolve resolve;
-  };
-  constexpr Kind kinds[] = {{"__reduce_add_sync", &resolve_fold<Fold::add>}, {"__reduce_min_sync", &resolve_fold<Fold::min>},
-      {"__reduce_max_sync", &resolve_fold<Fold::max>}, {"__reduce_and_sync", &resolve_fold<Fold::bit_and>},
-      {"__reduce_or_sync", &resolve_fold<Fold::bit_or>}, {"__reduce_xor_sync", &resolve_fold<Fold::bit_xor>}};
-  const Kind& it = kinds[static_cast<int>(kind)];
-  current_block->collective(it.name, mask, &value, it.resolve, loc);
-  return value;
 }
 
 }  // namespace emu

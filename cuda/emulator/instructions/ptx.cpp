@@ -1,4 +1,4 @@
-// The wrapped instructions: what a warp's registers hold before and after, by the definition.
+// The wrapped instructions by their definition: the registers of a warp before and after.
 #include "cuda/ptx.h"
 
 #include <algorithm>
@@ -9,38 +9,23 @@
 namespace emu {
 namespace {
 
-float half_to_float(uint32_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ffu;
-  if (exponent == 0) {
-    const float tiny = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign ? -tiny : tiny;
-  }
-  const uint32_t wide = exponent == 31 ? 0xffu : exponent + 112;
-  return __builtin_bit_cast(float, sign | wide << 23 | mantissa << 13);
-}
-
-// Element `half` (0 or 1) of a register.
-float element(Mma kind, uint32_t bits, unsigned half) {
-  if (kind == Mma::tf32) return __builtin_bit_cast(float, bits);
-  const uint32_t sixteen = bits >> 16 * half & 0xffffu;
-  return kind == Mma::f16 ? half_to_float(sixteen) : __builtin_bit_cast(float, sixteen << 16);
-}
-
 struct MmaLane {
   float* c;
   const uint32_t *a, *b;
 };
 
-// c [16][8] += a [16][k] b [k][8]. A register holds one element along k or two.
-template <Mma kind> void resolve_mma(void* const* payloads, unsigned) {
-  constexpr unsigned kOfRegister = kind == Mma::tf32 ? 1 : 2, kDepth = 8 * kOfRegister;
+float element(uint32_t bits, unsigned half) { return __builtin_bit_cast(float, bits >> 16 * half << 16); }
+
+// c [16][8] += a [16][16] b [16][8]. A register holds two neighbours along k.
+void resolve_mma(void* const* payloads, unsigned) {
+  constexpr unsigned kDepth = 16;
   float a[16][kDepth], b[kDepth][8];
   const auto payload_of = [&](unsigned lane) -> const MmaLane& { return *static_cast<const MmaLane*>(payloads[lane]); };
   for (unsigned lane = 0; lane < kLanes; ++lane)
-    for (unsigned half = 0; half < kOfRegister; ++half) {
-      const unsigned g = lane / 4, k = lane % 4 * kOfRegister + half;
-      for (unsigned r = 0; r < 4; ++r) a[g + 8 * (r % 2)][k + 4 * kOfRegister * (r / 2)] = element(kind, payload_of(lane).a[r], half);
-      for (unsigned r = 0; r < 2; ++r) b[k + 4 * kOfRegister * r][g] = element(kind, payload_of(lane).b[r], half);
+    for (unsigned half = 0; half < 2; ++half) {
+      const unsigned g = lane / 4, k = lane % 4 * 2 + half;
+      for (unsigned r = 0; r < 4; ++r) a[g + 8 * (r % 2)][k + 8 * (r / 2)] = element(payload_of(lane).a[r], half);
+      for (unsigned r = 0; r < 2; ++r) b[k + 8 * r][g] = element(payload_of(lane).b[r], half);
     }
   for (unsigned lane = 0; lane < kLanes; ++lane)
     for (unsigned r = 0; r < 4; ++r) {
@@ -49,12 +34,6 @@ template <Mma kind> void resolve_mma(void* const* payloads, unsigned) {
       for (unsigned k = 0; k < kDepth; ++k) sum += a[row][k] * b[k][column];
       payload_of(lane).c[r] = sum;
     }
-}
-
-void check_rounded(const uint32_t* registers, unsigned count, Loc loc) {
-  for (unsigned i = 0; i < count; ++i)
-    if (const float x = __builtin_bit_cast(float, registers[i]); registers[i] & 0x1fffu && x == x)
-      current_block->fail_thread("mma_tf32 at " + describe(loc) + ": " + std::to_string(x) + " was not rounded by to_tf32");
 }
 
 struct LdmatrixLane {
@@ -79,7 +58,7 @@ void resolve_ldmatrix(void* const* payloads, unsigned) {
   }
 }
 
-// Checks that `bytes` bytes from p on are in the block's shared memory.
+// Error: not all of the `bytes` bytes at p are in the block's shared memory.
 void check_shared(const char* what, const void* p, size_t bytes, Loc loc) {
   if (!current_block->shared().contains(p, bytes))
     current_block->fail_thread(std::string(what) + " at " + describe(loc) + ": the address is not in shared memory");
@@ -99,15 +78,9 @@ void check_not_shared(const char* what, const void* p, Loc loc) {
     current_block->fail_thread(std::string(what) + " at " + describe(loc) + ": the address is in shared memory");
 }
 
-void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc loc) {
-  constexpr const char* names[] = {"mma_bf16", "mma_f16", "mma_tf32"};
-  constexpr Resolve resolves[] = {&resolve_mma<Mma::bf16>, &resolve_mma<Mma::f16>, &resolve_mma<Mma::tf32>};
-  if (kind == Mma::tf32) {
-    check_rounded(a, 4, loc);
-    check_rounded(b, 2, loc);
-  }
+void mma_bf16(float* c, const uint32_t* a, const uint32_t* b, Loc loc) {
   MmaLane payload{c, a, b};
-  current_block->collective(names[static_cast<int>(kind)], ~0u, &payload, resolves[static_cast<int>(kind)], loc, true);
+  current_block->collective("mma_bf16", ~0u, &payload, &resolve_mma, loc, true);
 }
 
 void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, const void* row, Loc loc) {
@@ -115,7 +88,7 @@ void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, cons
   if (current_block->lane() < static_cast<unsigned>(matrices) * 8) {
     check_aligned(name, row, 16, loc);
     check_shared(name, row, 16, loc);
-    std::memcpy(payload.row, row, 16);  // each lane its own row, where the sanitizers see it
+    std::memcpy(payload.row, row, 16);  // each lane reads its own row here, because the sanitizers must see the read
   }
   current_block->collective(name, ~0u, &payload, &resolve_ldmatrix, loc, true);
 }

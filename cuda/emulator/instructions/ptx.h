@@ -1,19 +1,17 @@
-// The functions of cuda/ptx.h for the emulator; that header documents them. The emulator refuses more than the hardware:
+// The functions of cuda/ptx.h for the emulator; that header documents them. The emulator refuses more than the hardware does, because a
+// GPU computes wrong numbers without a word:
 //   an address that is misaligned, or in the wrong memory: ldmatrix and the target of cp_async need shared memory, the source of cp_async
 //   needs device memory, and store16_whole must not write to shared memory;
-//   a number for mma_tf32 that was not rounded;
-//   load16_once of bytes that the launch writes;
-//   a return before all copies were waited for.
-// The destination of a copy holds NaN until the copy is waited for, because the data can arrive that late.
+//   a return before the wait for all copies.
+// The destination of a copy holds NaN until the wait for the copy, because the data can arrive that late.
 #pragma once
-#include "core/bf16.h"
+#include "core/dtype.h"
 #include "cuda/emulator/emulator.h"
 #include "cuda/emulator/instructions/wgmma.h"
 
 namespace emu {
 
-enum class Mma : uint8_t { bf16, f16, tf32 };
-void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc loc);
+void mma_bf16(float* c, const uint32_t* a, const uint32_t* b, Loc loc);
 void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, const void* row, Loc loc);
 
 void begin_copy(void* shared, const void* global, int bytes, int source_bytes, Loc loc);
@@ -37,20 +35,11 @@ namespace ricci::ptx {
 
 using emu::Loc;
 
-inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) {
-  emu::mma(emu::Mma::bf16, c, a, b, loc);
-}
-inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) { emu::mma(emu::Mma::f16, c, a, b, loc); }
-inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) {
-  emu::mma(emu::Mma::tf32, c, a, b, loc);
-}
-inline uint32_t to_tf32(float x) {
-  const uint32_t bits = __builtin_bit_cast(uint32_t, x);
-  return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffffffu : (bits + 0x1000u) & ~0x1fffu;
-}
+inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) { emu::mma_bf16(c, a, b, loc); }
 inline uint32_t pack_bf16(float low, float high) { return bf16(low).bits | static_cast<uint32_t>(bf16(high).bits) << 16; }
 
-// The GPU's approximations err in the last bits, so these do, too: by two units in the last place, up or down by the argument's last bit.
+// The GPU's approximations have errors in the last bits, so these do as well: two units in the last place, up or down depending on the
+// argument's last bit.
 inline float off_by_two(float y, float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, y), of_x = __builtin_bit_cast(uint32_t, x);
   const bool exact = !(y > 0x1p-125f && y < 0x1p127f) || (bits & 0x7fffffu) == 0;  // 0, infinity, NaN, a power of two
@@ -107,11 +96,6 @@ inline uint4 load16(const void* p, Loc loc = {}) {
   emu::check_aligned("load16", p, 16, loc);
   return *static_cast<const uint4*>(p);
 }
-inline uint4 load16_once(const void* global, Loc loc = {}) {
-  emu::check_aligned("load16_once", global, 16, loc);
-  emu::note_read_only("load16_once", global, 16, loc);
-  return *static_cast<const uint4*>(global);
-}
 inline void store16(void* p, uint4 value, Loc loc = {}) {
   emu::check_aligned("store16", p, 16, loc);
   *static_cast<uint4*>(p) = value;
@@ -121,9 +105,4 @@ inline void store16_whole(void* global, uint4 value, Loc loc = {}) {
   emu::check_not_shared("store16_whole", global, loc);
   *static_cast<uint4*>(global) = value;
 }
-inline void store16_once(void* global, uint4 value, Loc loc = {}) {
-  emu::check_aligned("store16_once", global, 16, loc);
-  *static_cast<uint4*>(global) = value;
-}
-
 }  // namespace ricci::ptx

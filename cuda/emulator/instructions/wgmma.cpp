@@ -1,9 +1,10 @@
+// The products of warpgroups: their checks, and their arithmetic in plain loops.
 #include "cuda/emulator/instructions/wgmma.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "core/bf16.h"
+#include "core/dtype.h"
 #include "core/error.h"
 #include "cuda/emulator/block.h"
 #include "cuda/ptx.h"
@@ -11,7 +12,7 @@
 namespace emu {
 namespace {
 
-constexpr uint32_t kUnderWay = 0x7fb0b0b0;  // a NaN that no arithmetic makes
+constexpr uint32_t kUnderWay = 0x7fb0b0b0;  // a NaN that no arithmetic produces
 constexpr unsigned kDepth = 16, kRows = 64, kUnit = 16, kSwizzle = 128, kPattern = 1024;
 
 [[noreturn]] void fail_product(const char* name, Loc loc, const std::string& what) {
@@ -23,13 +24,13 @@ const unsigned char* shared_bytes() { return static_cast<const unsigned char*>(c
 Operand decoded(const char* name, uint64_t bits, unsigned columns, bool transposed, Loc loc) {
   const auto field = [=](int bit) { return static_cast<unsigned>(bits >> bit & 0x3fff) << 4; };
   const Operand b{field(0), field(16), field(32), columns, transposed};
-  if (bits >> 62 != 1) fail_product(name, loc, "the descriptor's swizzle is not the one of 128 bytes");
+  if (bits >> 62 != 1) fail_product(name, loc, "the descriptor has another swizzle than 128 bytes");
   if (b.start % kPattern >= kSwizzle)
     fail_product(name, loc, ricci::format_message("the matrix begins {} bytes beyond a multiple of {}", {b.start % kPattern, kPattern}));
   return b;
 }
 
-// Each lane looks at its share of the 16-byte units of an operand.
+// Each lane checks its share of the 16-byte units of an operand.
 void check_seen(const Product& product, const Operand& b, const char* otherwise) {
   const SharedMemory& shared = current_block->shared();
   for (unsigned i = current_block->lane(); i < b.columns * kDepth * 2 / kUnit; i += kLanes) {
@@ -46,7 +47,7 @@ void check_seen(const Product& product, const char* otherwise) {
   check_seen(product, product.right, otherwise);
 }
 
-// Loaded where ThreadSanitizer sees it.
+// Loads an element here, because ThreadSanitizer must see the read.
 float loaded(const Operand& operand, unsigned k, unsigned column) {
   ricci::bf16 element;
   std::memcpy(&element, shared_bytes() + operand.offset_of(k, column), sizeof element);
@@ -82,11 +83,11 @@ void execute(const char* name, Loc loc, uint64_t left = 0, uint64_t right = 0, P
 
 }  // namespace
 
-// Eight rows of 128 bytes are a pattern of 1,024 bytes: the chunks of 16 bytes of each row are permuted by an exclusive or with the row's
-// number, which the hardware takes from the address.
+// Eight rows of 128 bytes are a pattern of 1,024 bytes. The 16-byte chunks of a row are permuted by an exclusive or with the row's number,
+// because a column is then in different banks. The hardware takes the row's number from the address.
 unsigned Operand::offset_of(unsigned k, unsigned column) const {
-  const unsigned row = transposed ? k : column, beside = transposed ? column : k;
-  const unsigned address = start + row / 8 * stride + row % 8 * kSwizzle + beside / 64 * leading + beside % 64 * 2;
+  const unsigned row = transposed ? k : column, along = transposed ? column : k;
+  const unsigned address = start + row / 8 * stride + row % 8 * kSwizzle + along / 64 * leading + along % 64 * 2;
   return address ^ (address / kSwizzle % 8 * kUnit);
 }
 
@@ -112,7 +113,7 @@ void AsyncProducts::begin(const Product& product) {
   const bool a_is_fenced = product.a ? is_fenced(product.a) : has_fenced_;
   if (!a_is_fenced || (product.accumulate && !sum && !is_fenced(product.d)))
     fail_product(product.name, product.loc, "no wgmma_fence names its registers since the last wgmma_wait");
-  if (sum && !sum->untouched()) fail_product(product.name, product.loc, "d was written while an earlier product is under way");
+  if (sum && !sum->untouched()) fail_product(product.name, product.loc, "d was written while an earlier product was unfinished");
   if (!sum) sums_.push_back({product.d, {product.d, product.d + product.right.columns / 2}});
   std::fill_n(product.d, product.right.columns / 2, __builtin_bit_cast(float, kUnderWay));
   products_.push_back(product);
@@ -153,7 +154,7 @@ void AsyncProducts::wait(unsigned groups_left, const Registers& d, Loc loc) {
   deliver(d, loc);
 }
 
-// The sums whose last product has run.
+// Writes the sums that have no unfinished product left to their registers.
 void AsyncProducts::deliver(const Registers& d, Loc loc) {
   const auto done = [this](const Sum& sum) {
     return std::none_of(products_.begin(), products_.end(), [&](const Product& product) { return product.d == sum.d; });
@@ -161,7 +162,7 @@ void AsyncProducts::deliver(const Registers& d, Loc loc) {
   for (const Sum& sum : sums_) {
     if (!done(sum)) continue;
     if (!sum.untouched()) fail_product("wgmma_wait", loc, "d was written before it");
-    if (!d.hold(sum.d)) fail_product("wgmma_wait", loc, "it completes a product whose d it does not name");
+    if (!d.hold(sum.d)) fail_product("wgmma_wait", loc, "it completes a product but does not name its d");
     std::copy(sum.values.begin(), sum.values.end(), sum.d);
   }
   std::erase_if(sums_, done);
@@ -237,7 +238,7 @@ bool AsyncProxy::sees(const SharedMemory& shared, unsigned offset, unsigned byte
   return offset + bytes <= seen_.size() && std::memcmp(now, seen_.data() + offset, bytes) == 0;
 }
 
-// ---- the words
+// ---- the functions of cuda/ptx.h
 
 unsigned shared_address(const void* p, Loc loc) {
   if (!current_block->shared().contains(p, 1)) fail_product("descriptor", loc, "the address is not in shared memory");

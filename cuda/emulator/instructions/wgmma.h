@@ -1,6 +1,6 @@
-// The products of warpgroups (wgmma in cuda/ptx.h) as the emulator runs them. From its issue on the accumulators of a product hold NaN, and
-// each lane computes its own elements when it waits. So these show: results that are read too early, shared memory that is overwritten
-// too early, and registers of the left operand that change too early.
+// The products of warpgroups (wgmma in cuda/ptx.h) on the emulator. A GPU computes them while the kernel continues. To find kernels that do
+// not wait, the accumulators hold NaN from the start of a product, and each lane computes its own elements as late as possible: when it
+// waits. So results that are read too early show, and shared memory or registers of the left operand that change too early.
 #pragma once
 #include <array>
 #include <string>
@@ -20,11 +20,11 @@ struct Registers {
   }
 };
 
-// A right operand [16][columns] of bf16 in shared memory, read from its descriptor; or a left one, whose 64 rows are the columns here.
+// A right operand [16][columns] of bf16 in shared memory, read from its descriptor. For a left operand the columns are its 64 rows.
 struct Operand {
   unsigned start, leading, stride, columns;
   bool transposed;
-  unsigned offset_of(unsigned k, unsigned column) const;  // the element's distance in bytes from the beginning of shared memory
+  unsigned offset_of(unsigned k, unsigned column) const;  // bytes from the start of shared memory to the element
 };
 
 struct Product {
@@ -34,12 +34,12 @@ struct Product {
   Operand left, right;  // left: without columns if it is in registers
   bool accumulate;
   Loc loc;
-  unsigned group = 0;  // how many were closed before it
+  unsigned group = 0;  // the number of groups closed before it
   uint32_t a_at_issue[4] = {};
   float rows[2][16] = {};  // in the left operand, of this lane's elements
 };
 
-// The products of one CUDA thread that are under way.
+// The unfinished products of one CUDA thread.
 class AsyncProducts {
  public:
   void fence(const Registers& first, const Registers& second);
@@ -60,14 +60,14 @@ class AsyncProducts {
   void run(const Product& product);
   void deliver(const Registers& d, Loc loc);
 
-  std::vector<Product> products_;  // in the order of their issue
+  std::vector<Product> products_;  // in the order of their starts
   std::vector<Sum> sums_;          // the accumulators of these
   std::array<Registers, 2> fenced_{};
   bool has_fenced_ = false;  // since the last wait
   unsigned groups_ = 0;      // closed
 };
 
-// The four warps of a warpgroup execute the same of these instructions in the same order, each at its own time.
+// The four warps of a warpgroup execute the same of these instructions in the same order, but not at the same time.
 class Warpgroups {
  public:
   struct Step {
@@ -76,9 +76,9 @@ class Warpgroups {
     uint64_t left, right;  // descriptors
   };
   void begin_block(unsigned warps);
-  // The mistake in the next step of a warp; empty if there is none.
+  // The mistake in the next step of a warp; empty without one.
   std::string add(unsigned warp, const Step& step);
-  std::string unfinished() const;  // the same at the end of the block
+  std::string unfinished() const;  // the mistake at the end of the block
 
  private:
   static constexpr unsigned kWarps = 4;
@@ -92,13 +92,13 @@ class Warpgroups {
 
 class SharedMemory;
 
-// Shared memory as tensor cores see it, which they read through the asynchronous proxy: what the threads wrote before fence_proxy_async
-// and then a barrier. The emulator does not know the writer, so it asks all threads of the block to execute the fence.
+// Shared memory as tensor cores see it. They read it through the asynchronous proxy, which only shows writes before fence_proxy_async and a
+// barrier after it. The emulator does not know the writer, so it expects the fence from all threads of the block.
 class AsyncProxy {
  public:
   void begin_block();
   void fence(unsigned thread, unsigned live, const SharedMemory& shared);
-  void written(unsigned thread);  // by an asynchronous copy that arrives
+  void written(unsigned thread);  // by an asynchronous copy that has arrived
   void barrier(unsigned live);
   bool sees(const SharedMemory& shared, unsigned offset, unsigned bytes) const;
 

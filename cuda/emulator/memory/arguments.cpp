@@ -1,8 +1,8 @@
-// The arguments of a launch: pointers must be to device memory. A kernel is a struct of bytes, so every word of eight of them is
-// looked at: one that is a readable address of this process, but not of device memory, is taken for a pointer to memory of the CPU. It must
-// be readable, because the driver of a GPU reserves addresses that a pair of small numbers looks like, without memory behind them.
-// Two kinds of builds check nothing, because many numbers look like a pointer there. Sanitizers use a large part of the address space.
-// Compilers that cannot clear padding leave chance values there (cuda/launch.h).
+// The arguments of a launch: pointers must be to device memory, because a GPU cannot read the CPU's. A kernel is a struct of bytes, so
+// every word of eight bytes is checked: if it is a readable address of this process, but not of device memory, it counts as a pointer to
+// memory of the CPU. It must be readable, because the driver of a GPU reserves addresses without memory that look like a pair of small
+// numbers. Two kinds of builds check nothing, because too many numbers look like a pointer: with sanitizers, which use a large part of the
+// address space, and with compilers that cannot clear padding (emu::launch_kernel).
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,8 +21,8 @@ constexpr bool kIsChecked = false;
 constexpr bool kIsChecked = true;
 #endif
 
-// Addresses are above 4 GiB and have at most 47 bits. The kernel tells whether one can be read: rt_sigprocmask first copies eight bytes
-// from it, and fails with EFAULT if it cannot. Otherwise it fails because the requested operation does not exist, and changes nothing.
+// Addresses are above 4 GiB and have at most 47 bits. The operating system knows if one can be read: rt_sigprocmask first copies eight
+// bytes from it and fails with EFAULT if it cannot. Otherwise it fails because the requested operation does not exist, and changes nothing.
 bool is_readable(uintptr_t address) {
   if (address >> 32 == 0 || address >> 47 != 0) return false;
   constexpr int kNoOperation = ~0;

@@ -1,3 +1,5 @@
+// Blocks run one after the other on the same memory. After each block its changed bytes are moved to `after` and the old values are
+// restored, so the next block does not see them.
 #include "cuda/emulator/memory/isolation.h"
 
 #include <algorithm>
@@ -16,12 +18,12 @@ Isolation::Isolation() {
 
 void Isolation::begin_block(uint64_t block) { block_ = static_cast<uint32_t>(block + 1); }
 
-// The block that runs has changed what another one wrote, too.
+// The running block has changed a byte that another block also wrote.
 void Isolation::note_race(const Region& region, size_t i, uint32_t other) {
   if (!race_.bytes) race_ = {other - 1, i, region.bytes};
 }
 
-// A byte that was changed otherwise than by an atomic.
+// A byte that was changed without an atomic.
 void Isolation::note_unordered(const Region& region, size_t i) {
   if (region.writer[i] != kNobody) note_race(region, i, region.writer[i]);
   if (ordered_) return;
@@ -47,7 +49,7 @@ void Isolation::show_to_all(Region& region, size_t i) {
   region.fenced[i] = block_;
 }
 
-// Calls f(i) for each byte that is not what it was before the launch.
+// Calls f(i) for each byte that differs from before the launch.
 template <class F> void Isolation::for_changed_bytes(const Region& region, F f) {
   constexpr size_t kAtOnce = 256;
   for (size_t first = 0; first < region.bytes; first += kAtOnce) {
@@ -85,16 +87,6 @@ Isolation::Race Isolation::end_block() {
   own_words_.clear();
   ordered_ = false;
   return std::exchange(race_, {});
-}
-
-bool Isolation::was_written(const unsigned char* data, size_t bytes) const {
-  for (const Region& region : regions_) {
-    if (data < region.data || data >= region.data + region.bytes || region.after.empty()) continue;
-    const size_t first = static_cast<size_t>(data - region.data);
-    for (size_t i = first; i < std::min(first + bytes, region.bytes); ++i)
-      if (region.writer[i] != kNobody || region.fenced[i] != kNobody) return true;
-  }
-  return false;
 }
 
 void Isolation::end_launch() {

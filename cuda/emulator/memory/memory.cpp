@@ -14,7 +14,8 @@ namespace emu {
 namespace {
 
 constexpr size_t kAlign = 256, kRedZone = 256;
-// After the red zone. Rows that a kernel writes past the end may go here before the launch ends and reports them: not into the CPU's heap.
+// After the red zone, for rows that a kernel writes past the end. They must not reach the CPU's heap before the launch ends and reports
+// them.
 constexpr size_t kSpare = 16 << 10;
 
 struct Allocation {
@@ -27,7 +28,7 @@ struct Allocation {
   size_t all_bytes() const { return (kRedZone + bytes + kRedZone + kSpare + kAlign - 1) / kAlign * kAlign; }
 };
 
-// Under AddressSanitizer, what the rest of the program may not touch.
+// For AddressSanitizer: memory that only kernels and copies have access to.
 void hide([[maybe_unused]] const void* data, [[maybe_unused]] size_t bytes) {
 #if RICCI_ASAN
   __asan_poison_memory_region(data, bytes);
@@ -42,7 +43,7 @@ void show([[maybe_unused]] const void* data, [[maybe_unused]] size_t bytes) {
 struct Heap {
   std::mutex mutex;
   std::map<const unsigned char*, Allocation> allocations;
-  int launches = 0;  // that run now
+  int launches = 0;  // running now
 
   // The allocation that holds the range. `what` names the caller.
   const Allocation& find(const char* what, const void* data, size_t bytes) {
@@ -57,7 +58,7 @@ struct Heap {
     return found;
   }
 
-  // Makes the range accessible for the host code of one copy.
+  // Gives the host code of one copy access to the range.
   template <class Copy> void access(const char* what, const void* data, size_t bytes, Copy copy) {
     const std::lock_guard lock(mutex);
     const Allocation allocation = find(what, data, bytes);
@@ -81,7 +82,7 @@ const unsigned char* red_zone() {
   return zone;
 }
 
-// The first byte of the red zones that was written, or null.
+// The first changed byte of the red zones, or null.
 unsigned char* find_damage(const Allocation& allocation) {
   for (unsigned char* zone : {allocation.front(), allocation.back()})
     if (std::memcmp(zone, red_zone(), kRedZone) != 0) return zone + find_written(zone, kRedZone);
@@ -207,6 +208,13 @@ DeviceRange nearest_allocation(uintptr_t address) {
   return !before.end || address - std::min(address, before.end) > after.begin - address ? after : before;
 }
 
+bool Block::in_device_memory(const void* p, size_t bytes) {
+  Quiet quiet;
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  if (!looked_up_.contains(address, bytes)) looked_up_ = allocation_around(address);
+  return looked_up_.contains(address, bytes);
+}
+
 bool is_device_memory(uintptr_t address) {
   const std::lock_guard lock(heap().mutex);
   const auto next =
@@ -223,7 +231,7 @@ void hide_device_memory() {
 }
 
 DeviceDamage repair_device_memory() {
-  if (RICCI_ASAN) return {};  // it has seen any such write itself
+  if (RICCI_ASAN) return {};  // AddressSanitizer has reported such writes
   const std::lock_guard lock(heap().mutex);
   for (const auto& [data, allocation] : heap().allocations)
     if (unsigned char* byte = find_damage(allocation)) {

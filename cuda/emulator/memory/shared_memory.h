@@ -6,15 +6,15 @@
 
 namespace emu {
 
-// ---- Red zones beside each object of device and shared memory: bytes that are a NaN in every floating-point type, so that a
-// read past the end spreads, and that no ordinary number has, so that a write shows.
+// ---- Red zones next to each object of device and shared memory. Their bytes are a NaN in every floating-point type, because then a read
+// past the end spreads, and no ordinary number has these bytes, because then a write shows.
 constexpr unsigned char red(size_t i) { return i % 2 ? 0x7f : 0xf5; }
 
 inline void fill_red_zone(unsigned char* zone, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) zone[i] = red(i);
 }
 
-// The first byte that was written; `bytes` when none was.
+// The first changed byte; `bytes` if none was changed.
 inline size_t find_written(const unsigned char* zone, size_t bytes) {
   size_t i = 0;
   while (i < bytes && zone[i] == red(i)) ++i;
@@ -33,15 +33,14 @@ class SharedMemory {
 
   void begin_block(size_t dynamic_bytes);
   void* dynamic() const { return memory_; }
-  bool contains(const void* p, size_t bytes) const;  // wholly, in one variable
+  bool contains(const void* p, size_t bytes) const;  // all of it in one variable
   void copy_to(std::vector<unsigned char>& bytes) const;
   // The variable of that key, made on first use. Null if it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
-  // The first write into a red zone: byte `data` of a variable; that name is null when there was none. With
-  // AddressSanitizer the red zones are its affair.
+  // The first write into a red zone; the name is null without one. AddressSanitizer checks the red zones itself.
   struct Damage {
     const char* variable = nullptr;
-    size_t bytes = 0, position = 0, offset = 0;  // offset: from the beginning of all shared memory
+    size_t bytes = 0, position = 0, offset = 0;  // offset: from the start of all shared memory
   };
   Damage damage() const;
   const unsigned char* repaired(const Damage& damage);  // that byte, as before it was written

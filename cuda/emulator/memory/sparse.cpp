@@ -1,3 +1,5 @@
+// An access outside of sparse memory is a fault of the processor. The handler jumps back into the thread that caused it (siglongjmp),
+// because returning would repeat the access.
 #include "cuda/emulator/memory/sparse.h"
 
 #include <sys/mman.h>
@@ -20,10 +22,10 @@ thread_local uintptr_t fault = 0;
 
 size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Faults that are none of ours go to the handler that was there before: the access is repeated when this one returns.
+// Other faults go to the earlier handler, because the access is repeated when this one returns.
 void on_fault(int, siginfo_t* info, void*) {
   fault = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (current_block && current_block->landing()) {  // else the heap may be locked by the thread that came here
+  if (current_block && current_block->landing()) {  // otherwise this thread can hold the lock of the heap
     const DeviceRange nearest = nearest_allocation(fault);
     if (nearest.end && fault + kGuard >= nearest.begin && fault < nearest.end + kGuard)
       siglongjmp(*static_cast<sigjmp_buf*>(current_block->landing()), 1);
@@ -35,7 +37,7 @@ void handle_faults() {
   [[maybe_unused]] static const bool handled = [] {
     struct sigaction handler = {};
     handler.sa_sigaction = on_fault;
-    handler.sa_flags = SA_SIGINFO | SA_NODEFER;  // siglongjmp leaves the mask of signals as it is
+    handler.sa_flags = SA_SIGINFO | SA_NODEFER;  // because siglongjmp does not restore the mask of signals
     return sigaction(SIGSEGV, &handler, &handler_before) == 0;
   }();
 }

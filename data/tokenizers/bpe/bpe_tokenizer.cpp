@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <functional>
+#include <queue>
 
 #include "core/error.h"
 #include "data/text/utf8.h"
@@ -10,20 +13,105 @@
 
 namespace ricci {
 
+// ---- Merges. Short words are searched from end to end for every merge. Long ones, as in a text without spaces, keep their possible merges
+// in a heap, because the time would otherwise grow with the square of their length.
 namespace {
 
-uint32_t id_of(const Vocabulary& vocabulary, const std::string& piece, size_t merge) {
+constexpr size_t kLongestShort = 48;
+
+uint64_t as_pair(uint32_t left, uint32_t right) { return static_cast<uint64_t>(left) << 32 | right; }
+uint64_t mix(uint64_t pair) { return (pair ^ pair >> 32) * 0x9e3779b97f4a7c15u; }
+
+}  // namespace
+
+Merges::Merges(std::vector<Merge> merges) : merges_(std::move(merges)) {
+  const size_t places = std::bit_ceil(2 * merges_.size() + 2);
+  shift_ = 64 - std::countr_zero(places);
+  slots_.resize(places);
+  for (size_t rank = 0; rank < merges_.size(); ++rank) {
+    const Merge& merge = merges_[rank];
+    slots_[find_slot(merge.left, merge.right)] = {as_pair(merge.left, merge.right), static_cast<uint32_t>(rank)};  // twice: the last rank
+  }
+}
+
+// The slot of the pair, or the empty slot for it.
+size_t Merges::find_slot(uint32_t left, uint32_t right) const {
+  const uint64_t pair = as_pair(left, right);
+  size_t place = mix(pair) >> shift_;
+  while (slots_[place].rank != kNone && slots_[place].pair != pair) place = (place + 1) & (slots_.size() - 1);
+  return place;
+}
+
+size_t Merges::apply(std::span<uint32_t> pieces) const { return pieces.size() <= kLongestShort ? apply_short(pieces) : apply_long(pieces); }
+
+size_t Merges::apply_short(std::span<uint32_t> pieces) const {
+  std::array<uint32_t, kLongestShort> ranks;  // for each piece and the next
+  size_t count = pieces.size();
+  for (size_t i = 0; i + 1 < count; ++i) ranks[i] = find_rank(pieces[i], pieces[i + 1]);
+  while (count > 1) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < count; ++i)
+      if (ranks[i] < ranks[best]) best = i;
+    if (ranks[best] == kNone) break;
+    pieces[best] = merges_[ranks[best]].merged;
+    std::copy(pieces.begin() + static_cast<int64_t>(best) + 2, pieces.begin() + static_cast<int64_t>(count),
+        pieces.begin() + static_cast<int64_t>(best) + 1);
+    --count;
+    if (best + 1 < count) {
+      std::copy(ranks.begin() + best + 2, ranks.begin() + count, ranks.begin() + best + 1);
+      ranks[best] = find_rank(pieces[best], pieces[best + 1]);
+    }
+    if (best > 0) ranks[best - 1] = find_rank(pieces[best - 1], pieces[best]);
+  }
+  return count;
+}
+
+size_t Merges::apply_long(std::span<uint32_t> pieces) const {
+  constexpr uint32_t gone = UINT32_MAX;  // a piece that was merged into the one before it
+  const auto count = static_cast<uint32_t>(pieces.size());
+  std::vector<uint32_t> before(count), next(count);
+  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> possible;  // rank, then position
+  const auto offer = [&](uint32_t i) {
+    if (next[i] >= count) return;
+    if (const uint32_t rank = find_rank(pieces[i], pieces[next[i]]); rank != kNone) possible.push(as_pair(rank, i));
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    before[i] = i - 1;
+    next[i] = i + 1;
+  }
+  for (uint32_t i = 0; i < count; ++i) offer(i);
+  while (!possible.empty()) {
+    const auto rank = static_cast<uint32_t>(possible.top() >> 32), i = static_cast<uint32_t>(possible.top());
+    possible.pop();
+    // Other merges can have changed the two pieces meanwhile.
+    if (pieces[i] == gone || next[i] >= count || find_rank(pieces[i], pieces[next[i]]) != rank) continue;
+    pieces[i] = merges_[rank].merged;
+    pieces[next[i]] = gone;
+    next[i] = next[next[i]];
+    if (next[i] < count) before[next[i]] = i;
+    offer(i);
+    if (i > 0) offer(before[i]);
+  }
+  size_t left = 0;
+  for (uint32_t i = 0; i < count; i = next[i]) pieces[left++] = pieces[i];
+  return left;
+}
+
+// ---- The tokenizer
+namespace {
+
+uint32_t find_id(const Vocabulary& vocabulary, const std::string& piece, size_t merge) {
   const int32_t id = vocabulary.find(piece);
   if (id < 0) fail("bpe tokenizer: merge {} needs the piece '{}', which is not in the vocabulary", {merge, one_line(piece)});
   return static_cast<uint32_t>(id);
 }
 
-Merges merges_of(const Vocabulary& vocabulary, const std::vector<BpeTokenizer::Pair>& pairs) {
+Merges make_merges(const Vocabulary& vocabulary, const std::vector<BpeTokenizer::Pair>& pairs) {
   std::vector<Merges::Merge> merges;
   merges.reserve(pairs.size());
   for (const auto& [left, right] : pairs) {
     const size_t rank = merges.size();
-    merges.push_back({id_of(vocabulary, left, rank), id_of(vocabulary, right, rank), id_of(vocabulary, left + right, rank)});
+    merges.push_back({find_id(vocabulary, left, rank), find_id(vocabulary, right, rank), find_id(vocabulary, left + right, rank)});
   }
   return Merges(std::move(merges));
 }
@@ -38,19 +126,19 @@ std::string composed(std::string_view text, int64_t offset) {
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options)
     : PieceTokenizer(std::move(vocabulary), std::move(added), options.compose ? NormalForm(composed) : NormalForm()),
       options_(std::move(options)),
-      merges_(merges_of(this->vocabulary(), merges)) {
+      merges_(make_merges(this->vocabulary(), merges)) {
   const Vocabulary& pieces = this->vocabulary();
   const int32_t unknown = options_.unknown.empty() ? -1 : pieces.find(options_.unknown);
   if (!options_.unknown.empty() && unknown < 0)
-    fail("bpe tokenizer: '{}', for what is unknown, is not in the vocabulary", {one_line(options_.unknown)});
+    fail("bpe tokenizer: '{}', for unknown bytes, is not in the vocabulary", {one_line(options_.unknown)});
   if (!options_.first.empty() && pieces.find(options_.first) < 0)
     fail("bpe tokenizer: '{}', which starts every text, is not in the vocabulary", {one_line(options_.first)});
   for (int byte = 0; byte < 256; ++byte) {
-    const int32_t id = find_in_model(letter_of(byte));
+    const int32_t id = find_in_model(byte_to_letter(byte));
     id_of_byte_[static_cast<size_t>(byte)] = id >= 0 ? id : unknown;
   }
   bytes_of_id_.resize(static_cast<size_t>(pieces.size()));
-  // A piece with other letters can only be written as it is: no merge leads to it.
+  // No merge leads to a piece with other letters, so it is decoded as it is written.
   for (int64_t id = 0; id < pieces.size(); ++id)
     bytes_of_id_[static_cast<size_t>(id)] = letters_to_bytes(pieces.piece(id)).value_or(std::string(pieces.piece(id)));
   for (const AddedToken& token : added_tokens()) bytes_of_id_[static_cast<size_t>(token.id)] = token.content;
@@ -69,7 +157,7 @@ std::shared_ptr<PieceTokenizer> BpeTokenizer::with_vocabulary(Vocabulary pieces,
     if (pieces.find(left) >= 0 && pieces.find(right) >= 0 && pieces.find(left + right) >= 0) merges.emplace_back(left, right);
   }
   BpeOptions options = options_;
-  options.post_processor = nullptr;  // it holds ids; one for options.first is written again
+  options.post_processor = nullptr;  // it contains ids; the one for options.first is written again
   const auto is_first = [&](const AddedToken& token) { return token.content == options_.first; };
   if (pieces.find(options.first) < 0 && std::none_of(added.begin(), added.end(), is_first)) options.first.clear();
   auto other = std::make_shared<BpeTokenizer>(std::move(pieces), merges, std::move(added), std::move(options));
@@ -119,9 +207,9 @@ void BpeTokenizer::append_plain(std::string_view text, int64_t offset, std::vect
   }
 }
 
-// Two neighbouring characters are enough: a word ends between a letter or number and something else, and before a blank that follows
-// anything but white space. Words are found in the normal form, and what follows must begin with a blank if it would be given one.
-bool BpeTokenizer::may_cut(std::string_view text, size_t position) const {
+// Two neighbouring characters decide it: a word ends between a letter or number and something else, and before a blank after anything but
+// white space. Both must stay separate in the normal form, and with add_prefix_space the second must be a blank.
+bool BpeTokenizer::can_cut(std::string_view text, size_t position) const {
   const Utf8Character after = decode_utf8(text, position), before = decode_utf8_before(text, position);
   if (after.bytes == 0 || before.bytes == 0) return false;
   const uint8_t kind_before = unicode_classes()[before.code], kind_after = unicode_classes()[after.code];
@@ -167,7 +255,7 @@ std::string bytes_to_letters(std::string_view bytes) {
   return letters;
 }
 
-std::string letter_of(int byte) {
+std::string byte_to_letter(int byte) {
   std::string letter;
   append_utf8(kLetters[static_cast<size_t>(byte)], letter);
   return letter;

@@ -1,38 +1,69 @@
-// Byte-level byte pair encoding, as GPT-2 introduced it: the text is divided into words, the bytes of each word are merged by a
-// learnt list of pairs. Every text, valid UTF-8 or not, has ids and comes back from them byte by byte.
+// Byte-level byte pair encoding, introduced by GPT-2: a text is divided into words (split.h), and the bytes of each word are merged by a
+// learned list of pairs. It starts from bytes because then every text has ids, even if it is not UTF-8, and comes back byte by byte.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "data/tokenizers/bpe/merges.h"
 #include "data/tokenizers/bpe/split.h"
 #include "data/tokenizers/piece_tokenizer.h"
 #include "data/tokenizers/word_cache.h"
 
 namespace ricci {
 
+class Merges {
+ public:
+  struct Merge {
+    uint32_t left, right, merged;  // ids of pieces
+  };
+  // In the order of their ranks: the first is applied first. If a pair is listed twice, its last rank counts.
+  explicit Merges(std::vector<Merge> merges);
+
+  std::span<const Merge> all() const { return merges_; }
+  // Merges the two neighbours of lowest rank, of equal ones the leftmost, until no pair can be merged. Returns the number of pieces that
+  // are left, at the front of `pieces`.
+  size_t apply(std::span<uint32_t> pieces) const;
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Slot {
+    uint64_t pair = UINT64_MAX;
+    uint32_t rank = kNone;
+  };
+  size_t find_slot(uint32_t left, uint32_t right) const;
+  uint32_t find_rank(uint32_t left, uint32_t right) const { return slots_[find_slot(left, right)].rank; }
+  size_t apply_short(std::span<uint32_t> pieces) const;
+  size_t apply_long(std::span<uint32_t> pieces) const;
+
+  std::vector<Merge> merges_;
+  std::vector<Slot> slots_;  // their number is a power of two, and at most half are used
+  int shift_;
+};
+
 struct BpeOptions {
   const SplitPattern* pattern = &split_patterns()[0];
-  bool add_prefix_space = false;  // a text that does not begin with a space is given one
-  bool ignore_merges = false;     // a word that is a piece is taken whole, whether merges lead to it or not
-  bool compose = false;           // the text is brought into normal form C first, and must be valid UTF-8
-  std::string unknown = {};       // the piece for bytes that have none; if empty, they are an error
-  Json post_processor = nullptr;  // kept from a file for programs that read the file again; null if there is none
-  std::string first = {};         // the piece that starts every text (Marks::first), from a template in post_processor; may be empty
+  bool add_prefix_space = false;  // puts a space before a text that does not begin with one
+  bool ignore_merges = false;     // a word that is a piece gets its id, even if no merges lead to it
+  bool compose = false;           // normalises the text to form C first; it must be valid UTF-8
+  std::string unknown = {};       // the piece for bytes without a piece; if empty, they are an error
+  Json post_processor = nullptr;  // from the file, only to be written again
+  std::string first = {};         // the piece that starts every text (Marks::first), or empty
 };
 
 class BpeTokenizer final : public PieceTokenizer {
  public:
   using Pair = std::pair<std::string, std::string>;
-  // Pieces and merges in the letters of bytes_to_letters(). Errors: a merge of pieces, or to a piece, that the vocabulary has not,
-  // a piece with other letters, a byte without a piece where `unknown` is none either.
+  // Pieces and merges in the letters of bytes_to_letters(). Errors: a merge with a piece that the vocabulary lacks; it lacks
+  // options.unknown or options.first.
   BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options);
 
   std::string name() const override { return "bpe"; }
   const std::string& unknown() const override { return options_.unknown; }
-  // Merges with pieces that the vocabulary has not are left out.
+  // Merges with pieces that the vocabulary lacks are left out.
   std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
   const BpeOptions& options() const { return options_; }
   const Merges& merges() const { return merges_; }
@@ -40,7 +71,7 @@ class BpeTokenizer final : public PieceTokenizer {
  protected:
   Marks model_marks() const override;
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
-  bool may_cut(std::string_view text, size_t position) const override;
+  bool can_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
   Json json_with(Json vocabulary) const override;
 
@@ -55,13 +86,12 @@ class BpeTokenizer final : public PieceTokenizer {
   WordCacheOwner cache_owner_;
 };
 
-// GPT-2 writes every byte of a piece as one visible character: printable Latin-1 as itself, the 68 other bytes as U+0100 and
-// the code points that follow it. A space is written as U+0120, a capital G with a dot. These are the characters of the bytes, as
-// UTF-8.
+// The bytes as GPT-2's files write them, one visible character each: printable Latin-1 as itself, the 68 other bytes as U+0100 and the code
+// points after it. For example, a space is U+0120, a capital G with a dot.
 std::string bytes_to_letters(std::string_view bytes);
-std::string letter_of(int byte);
+std::string byte_to_letter(int byte);
 
-// The bytes of the characters, or nullopt if one of them means no byte.
+// The reverse. Returns nothing if a character does not stand for a byte.
 std::optional<std::string> letters_to_bytes(std::string_view letters);
 
 }  // namespace ricci

@@ -1,5 +1,3 @@
-// SmolLM: each number alone; GPT-2's words of the text between two numbers, which ends there.
-// The first alternative that matches counts, as in every regular expression that backtracks.
 #include "data/tokenizers/bpe/split.h"
 
 #include <array>
@@ -14,7 +12,7 @@ namespace {
 
 constexpr uint8_t kWordClasses = unicode::letter | unicode::number | unicode::space;
 
-// A character of a text: its class, one of kWordClasses or 0, and where it ends.
+// A character of a text: its class, one of kWordClasses or 0, and its end.
 struct Character {
   uint8_t kind;
   size_t end;
@@ -37,7 +35,7 @@ inline Character character_at(std::string_view text, size_t position) {
   return {static_cast<uint8_t>(unicode_classes()[character.code] & kWordClasses), position + character.bytes};
 }
 
-// The end of the run of one class that goes on at `position`.
+// The end of the run of characters of this class at `position`.
 inline size_t run_end(std::string_view text, size_t position, uint8_t kind) {
   while (position < text.size()) {
     const Character next = character_at(text, position);
@@ -60,7 +58,7 @@ size_t contraction_end(std::string_view text, size_t position, bool any_case) {
   return long_s ? position + 3 : position;
 }
 
-// \s+(?!\S)|\s+ : white space leaves its last character to the word that follows.
+// \s+(?!\S)|\s+ : the last white space character belongs to the word after it.
 size_t space_end(std::string_view text, size_t position) {
   size_t last = position, end = character_at(text, position).end;
   while (end < text.size()) {
@@ -83,6 +81,7 @@ size_t gpt2_end(std::string_view text, size_t position) {
   return first.kind == unicode::space ? space_end(text, position) : run_end(text, first.end, first.kind);
 }
 
+// Each digit is a word; GPT-2's words between two of them.
 size_t smollm_end(std::string_view text, size_t position) {
   const Character first = character_at(text, position);
   if (first.kind == unicode::number) return first.end;
@@ -145,13 +144,13 @@ std::string names() {
 
 std::span<const SplitPattern> split_patterns() { return kPatterns; }
 
-const SplitPattern& split_pattern_of_name(std::string_view name) {
+const SplitPattern& find_pattern(std::string_view name) {
   for (const SplitPattern& pattern : kPatterns)
     if (name == pattern.name) return pattern;
   fail("split pattern: unknown name {}, known are {}", {one_line(name), names()});
 }
 
-const SplitPattern& split_pattern_of_regex(std::string_view regex) {
+const SplitPattern& find_pattern_by_regex(std::string_view regex) {
   for (const SplitPattern& pattern : kPatterns)
     if (regex == pattern.regex) return pattern;
   fail("split pattern: {} is not known; known are: {}", {one_line(regex), names()});

@@ -1,5 +1,5 @@
-// The number of every pair is kept up to date: a merge visits only the words that hold its pair. A heap gives the most frequent
-// pair; its entries may be out of date, and are then put back with the number of now.
+// Learns the merges of byte pair encoding. Counting all pairs again for every merge would take hours, so the counts are kept up to date: a
+// merge visits only the words with its pair. A heap gives the most frequent pair; an entry with an old count is put back with the new one.
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
@@ -12,9 +12,9 @@ namespace {
 
 using Pair = uint64_t;
 
-Pair pair_of(uint32_t left, uint32_t right) { return static_cast<Pair>(left) << 32 | right; }
-uint32_t left_of(Pair pair) { return static_cast<uint32_t>(pair >> 32); }
-uint32_t right_of(Pair pair) { return static_cast<uint32_t>(pair); }
+Pair join(uint32_t left, uint32_t right) { return static_cast<Pair>(left) << 32 | right; }
+uint32_t get_left(Pair pair) { return static_cast<uint32_t>(pair >> 32); }
+uint32_t get_right(Pair pair) { return static_cast<uint32_t>(pair); }
 
 struct PairHash {
   size_t operator()(Pair pair) const { return (pair ^ pair >> 29) * 0x9e3779b97f4a7c15u >> 7; }
@@ -22,7 +22,7 @@ struct PairHash {
 
 struct Occurrences {
   int64_t count = 0;
-  std::vector<uint32_t> words;  // that hold the pair, or held it
+  std::vector<uint32_t> words;  // that have or had the pair
 };
 using Pairs = std::unordered_map<Pair, Occurrences, PairHash>;
 
@@ -38,7 +38,7 @@ void note(Pairs& pairs, Pair pair, int64_t count, uint32_t word) {
   if (occurrences.words.empty() || occurrences.words.back() != word) occurrences.words.push_back(word);
 }
 
-// Counts the pairs of all words; each thread has its share of the words.
+// Counts the pairs of all words, a share of the words on each thread.
 Pairs count_pairs(const std::vector<PieceWord>& words) {
   const auto lanes = static_cast<size_t>(thread_count());
   const size_t share = (words.size() + lanes - 1) / lanes;
@@ -47,7 +47,7 @@ Pairs count_pairs(const std::vector<PieceWord>& words) {
     for (auto lane = static_cast<size_t>(begin); lane < static_cast<size_t>(end); ++lane)
       for (size_t w = lane * share; w < std::min(words.size(), (lane + 1) * share); ++w)
         for (size_t i = 0; i + 1 < words[w].pieces.size(); ++i)
-          note(found[lane], pair_of(words[w].pieces[i], words[w].pieces[i + 1]), words[w].count, static_cast<uint32_t>(w));
+          note(found[lane], join(words[w].pieces[i], words[w].pieces[i + 1]), words[w].count, static_cast<uint32_t>(w));
   });
   Pairs pairs = std::move(found[0]);
   for (size_t lane = 1; lane < lanes; ++lane)
@@ -84,7 +84,7 @@ class Learner {
 
  private:
   void merge(Pair pair) {
-    const uint32_t left = left_of(pair), right = right_of(pair);
+    const uint32_t left = get_left(pair), right = get_right(pair);
     std::string text = pieces_[left] + pieces_[right];
     const auto [known, is_new] = ids_.emplace(text, static_cast<uint32_t>(pieces_.size()));
     if (is_new) pieces_.push_back(std::move(text));
@@ -103,21 +103,21 @@ class Learner {
   void merge_in(uint32_t word, uint32_t left, uint32_t right, uint32_t merged) {
     std::vector<uint32_t>& p = words_[word].pieces;
     const int64_t count = words_[word].count;
-    size_t kept = 0;  // pieces before it are final
+    size_t kept = 0;  // pieces that are final
     for (size_t i = 0; i < p.size(); ++i, ++kept) {
       if (p[i] != left || i + 1 == p.size() || p[i + 1] != right) {
         p[kept] = p[i];
         continue;
       }
       if (kept > 0) {
-        pairs_[pair_of(p[kept - 1], left)].count -= count;
-        grow(pair_of(p[kept - 1], merged), count, word);
+        pairs_[join(p[kept - 1], left)].count -= count;
+        grow(join(p[kept - 1], merged), count, word);
       }
       p[kept] = merged;
       ++i;
       if (i + 1 < p.size()) {
-        pairs_[pair_of(right, p[i + 1])].count -= count;
-        grow(pair_of(merged, p[i + 1]), count, word);
+        pairs_[join(right, p[i + 1])].count -= count;
+        grow(join(merged, p[i + 1]), count, word);
       }
     }
     p.resize(kept);
@@ -134,7 +134,7 @@ class Learner {
   std::unordered_map<std::string, uint32_t> ids_;
   std::priority_queue<Candidate> heap_;
   std::vector<Merges::Merge> merges_;
-  std::vector<Pair> grown_;  // pairs that the present merge made more frequent
+  std::vector<Pair> grown_;  // pairs that this merge made more frequent
 };
 
 }  // namespace

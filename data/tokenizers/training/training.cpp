@@ -8,15 +8,15 @@
 #include "core/error.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
-#include "data/tokenizers/words/word_tokenizer.h"
+#include "data/tokenizers/words.h"
 
 namespace ricci {
 namespace {
 
-// ---- Counting words: a vocabulary is learnt from these, because far fewer words than characters differ
+// ---- Counting words, because a text has far fewer different words than characters
 
 struct WordHash {
-  using is_transparent = void;  // a word that is known is not copied
+  using is_transparent = void;  // known words are found without a copy
   size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }
 };
 using WordCounts = std::unordered_map<std::string, int64_t, WordHash, std::equal_to<>>;
@@ -40,11 +40,11 @@ void count_pieces(std::vector<DocumentPiece>& pieces, const CountPiece& count_pi
   pieces.clear();
 }
 
-// Counted by all threads, and sorted by the bytes of the words.
+// Counts words with all threads, and sorts them by their bytes.
 Words count_words(const Documents& documents, const Tokenizer& tokenizer, const CountPiece& count_piece) {
   constexpr size_t bytes_at_once = 16 << 20, pieces_at_once = 1 << 16;
   std::vector<WordCounts> counts(static_cast<size_t>(thread_count()));
-  for (WordCounts& each : counts) each.max_load_factor(0.25F);  // a bucket is searched from its latest word, and frequent words come early
+  for (WordCounts& each : counts) each.max_load_factor(0.25F);  // frequent words come early, but a bucket is searched from its last word
   std::vector<DocumentPiece> pieces;
   size_t bytes = 0;
   const auto complete_prefix = [&](std::string_view text) { return tokenizer.complete_prefix(text); };
@@ -63,23 +63,23 @@ Words count_words(const Documents& documents, const Tokenizer& tokenizer, const 
   return words;
 }
 
-// ---- The pieces that a vocabulary begins with
+// ---- The pieces that a vocabulary starts with
 
-// The special pieces that a vocabulary begins with, each once: its kind's, then the requested ones.
+// The special pieces, each once: first the kind's, then the requested ones.
 std::vector<std::string> special_pieces(std::vector<std::string> pieces, const std::vector<std::string>& asked) {
   for (const std::string& piece : asked)
     if (std::find(pieces.begin(), pieces.end(), piece) == pieces.end()) pieces.push_back(piece);
   return pieces;
 }
 
-// They are found in texts as they are written; their ids are their places.
+// Added tokens with the ids 0, 1, 2, ...
 std::vector<AddedToken> as_added(const std::vector<std::string>& special) {
   std::vector<AddedToken> added;
   for (const std::string& piece : special) added.push_back({.id = static_cast<int64_t>(added.size()), .content = piece});
   return added;
 }
 
-// Error: a vocabulary of this size has no place for the pieces that it begins with, or is too large.
+// Error: the vocabulary is too small for the pieces that it starts with, or too large.
 void check_size(const char* who, const TrainingOptions& options, size_t least) {
   if (options.vocab < static_cast<int64_t>(least))
     fail("{}: a vocabulary of {} pieces, but {} are needed before the first merge", {who, options.vocab, least});
@@ -89,13 +89,13 @@ void check_size(const char* who, const TrainingOptions& options, size_t least) {
 // The special pieces, then a piece for each byte.
 std::vector<std::string> byte_pieces(const std::vector<std::string>& special) {
   std::vector<std::string> pieces = special, letters;
-  for (int byte = 0; byte < 256; ++byte) letters.push_back(letter_of(byte));
+  for (int byte = 0; byte < 256; ++byte) letters.push_back(byte_to_letter(byte));
   std::sort(letters.begin(), letters.end());
   pieces.insert(pieces.end(), letters.begin(), letters.end());
   return pieces;
 }
 
-// Words do not cross the ends of lines, and do not contain them, if each line ends with a token.
+// If each line ends with a token, words do not contain line ends.
 Words count_bpe_words(const Documents& documents, const TrainingOptions& options) {
   const BpeTokenizer bytes(Vocabulary(byte_pieces({})), {}, {}, {.pattern = options.pattern});
   return count_words(documents, bytes, [&](const DocumentPiece& piece, WordCounts& counts) {
@@ -108,6 +108,34 @@ Words count_bpe_words(const Documents& documents, const TrainingOptions& options
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     }
   });
+}
+
+// For each id: true if the texts have it.
+std::vector<bool> find_used_pieces(const Documents& documents, const Tokenizer& tokenizer) {
+  std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
+  const auto complete_prefix = [&](std::string_view text) { return tokenizer.complete_prefix(text); };
+  for_each_text(documents, complete_prefix, [&](const DocumentPiece& piece) {
+    const auto ids = encode(tokenizer, {&piece, 1});
+    for (const int64_t id : ids[0]) seen[static_cast<size_t>(id)] = true;
+  });
+  return seen;
+}
+
+void keep(const Vocabulary& vocabulary, std::string_view piece, std::vector<bool>& kept) {
+  if (const int32_t id = vocabulary.find(piece); id >= 0) kept[static_cast<size_t>(id)] = true;
+}
+
+// Keeps the pieces of bytes, and the two parts of each piece that is kept. The parts mostly come from earlier merges.
+void keep_parts(const BpeTokenizer& tokenizer, std::vector<bool>& kept) {
+  for (int byte = 0; byte < 256; ++byte) keep(tokenizer.vocabulary(), byte_to_letter(byte), kept);
+  keep(tokenizer.vocabulary(), tokenizer.options().first, kept);
+  const std::span<const Merges::Merge> merges = tokenizer.merges().all();
+  for (bool found = true; found;) {
+    found = false;
+    for (size_t i = merges.size(); i-- > 0;)
+      for (const uint32_t part : {merges[i].left, merges[i].right})
+        if (kept[merges[i].merged] && !kept[part]) kept[part] = found = true;
+  }
 }
 
 }  // namespace
@@ -149,49 +177,17 @@ std::shared_ptr<const Tokenizer> train_words(const Documents& documents, const T
     const bool is_new = std::find(pieces.begin(), pieces.begin() + special, word) == pieces.begin() + special;
     if (is_new && count >= options.min_count && pieces.size() < most) pieces.push_back(word);
   }
-  // <unk> in a text is a word as it is found between blanks; the other special pieces are found inside words, too.
+  // <unk> is found only as a whole word; the other special pieces are also found inside words.
   const std::vector<AddedToken> found(added.begin() + 1, added.end());
   return std::make_shared<WordTokenizer>(Vocabulary(pieces), found, unknown);
 }
 
 // ---- Restricting
 
-namespace {
-
-// By id: whether the piece is in the texts.
-std::vector<bool> pieces_of_text(const Documents& documents, const Tokenizer& tokenizer) {
-  std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
-  const auto complete_prefix = [&](std::string_view text) { return tokenizer.complete_prefix(text); };
-  for_each_text(documents, complete_prefix, [&](const DocumentPiece& piece) {
-    for (const EncodedPart& part : encode(tokenizer, {&piece, 1}))
-      for (const int64_t id : part.ids) seen[static_cast<size_t>(id)] = true;
-  });
-  return seen;
-}
-
-void keep(const Vocabulary& vocabulary, std::string_view piece, std::vector<bool>& kept) {
-  if (const int32_t id = vocabulary.find(piece); id >= 0) kept[static_cast<size_t>(id)] = true;
-}
-
-// The pieces of bytes, and the parts of each piece that remains. The pieces of a merge mostly come from merges before it.
-void keep_parts(const BpeTokenizer& tokenizer, std::vector<bool>& kept) {
-  for (int byte = 0; byte < 256; ++byte) keep(tokenizer.vocabulary(), letter_of(byte), kept);
-  keep(tokenizer.vocabulary(), tokenizer.options().first, kept);
-  const std::span<const Merges::Merge> merges = tokenizer.merges().all();
-  for (bool found = true; found;) {
-    found = false;
-    for (size_t i = merges.size(); i-- > 0;)
-      for (const uint32_t part : {merges[i].left, merges[i].right})
-        if (kept[merges[i].merged] && !kept[part]) kept[part] = found = true;
-  }
-}
-
-}  // namespace
-
 std::shared_ptr<const Tokenizer> restrict_to(const Documents& documents, const Tokenizer& tokenizer) {
   const auto* const old = dynamic_cast<const PieceTokenizer*>(&tokenizer);
   if (!old) fail("restrict: the {} tokenizer has no pieces that could be left out, only bpe, wordpiece and word have", {tokenizer.name()});
-  std::vector<bool> kept = pieces_of_text(documents, tokenizer);
+  std::vector<bool> kept = find_used_pieces(documents, tokenizer);
   std::vector<AddedToken> added = old->added_tokens();
   for (const AddedToken& token : added) kept[static_cast<size_t>(token.id)] = true;
   keep(old->vocabulary(), old->unknown(), kept);
@@ -201,7 +197,7 @@ std::shared_ptr<const Tokenizer> restrict_to(const Documents& documents, const T
   for (int64_t id = 0; id < old->model_size(); ++id)
     if (kept[static_cast<size_t>(id)]) pieces.emplace_back(old->vocabulary().piece(id));
   Vocabulary vocabulary(pieces);
-  int64_t next = vocabulary.size();  // for tokens that the model does not know
+  int64_t next = vocabulary.size();  // the id for the next token that the model does not know
   for (AddedToken& token : added) token.id = token.id < old->model_size() ? vocabulary.find(token.content) : next++;
   const auto restricted = old->with_vocabulary(std::move(vocabulary), std::move(added));
   if (old->eos() != Eos::none) restricted->set_eos(old->eos(), old->eos_piece());

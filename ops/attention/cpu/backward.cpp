@@ -1,26 +1,48 @@
-// The backward on the CPU, from the kept log-sum-exp and without storing probabilities. For every block of 64 queries by
-// 64 keys, with the scale z, which is a part of the packed q or of the products (block.h):
+// The backward on the CPU, from the kept log-sum-exp and without storing probabilities. For every block of 64 queries by 64 keys, with the
+// factor z of the scores,
 //   p_tj = exp(z q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
-// A head of keys that several query heads share is the work of one task, which goes over them in their order for every block of keys.
-// Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
+// If query heads share a head of keys, one task goes over all of them in order, for every block of keys, because their gradients add up.
+// Every sum is taken in the order of the blocks, however the work is shared out: otherwise the bits would depend on the threads.
+#include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
+#include "cuda/math.h"
 #include "ops/attention/cpu/block.h"
-#include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
 namespace {
+
+// Scores and dp_ij = dy_i . v_j become p_ij = exp(s_ij - lse_i) and p_ij (dp_ij - delta_i), both 0 where not visible.
+template <class A> struct BackwardSoftmax {
+  Tile tile;
+  A *s, *dp;
+  const A *lse, *delta;
+
+  HD void operator()(int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) {
+      A *s_j = s + i * kBlock, *dp_j = dp + i * kBlock;
+      const Columns columns(tile, i);
+      const A lse_i = lse[i], delta_i = delta[i];
+#pragma omp simd
+      for (int j = columns.begin; j < columns.end; ++j) {
+        const A p = math::exp(s_j[j] - lse_i), ds = p * (dp_j[j] - delta_i);
+        s_j[j] = columns.sees(j) ? p : A(0);
+        dp_j[j] = columns.sees(j) ? ds : A(0);
+      }
+    }
+  }
+};
 
 // The tasks that the blocks of one head become, and the gradients that these compute.
 struct Share {
   int64_t queries, keys;  // a task's: multiples of 64; one of them is everything
   bool want_q, want_kv;
-  // The query heads of a task: all that share its keys, where it sums their gradients.
+  // The query heads of a task: all that share its keys, if it sums the gradients of keys.
   int64_t heads(const Problem& problem) const { return want_kv ? problem.group : 1; }
 };
 
-// The gradients of views that are the same columns share one buffer, where they are added up.
+// The gradients of equal slices share one buffer and are added up there.
 template <class T> struct Tensors {
   HeadRows<const T> q, k, v, y, dy;
   const Accumulator<T>* lse;
@@ -38,7 +60,7 @@ template <class T> class BackwardTask {
       : problem_(problem),
         share_(share),
         tensors_(tensors),
-        gaps_(problem.sees.most - problem.sees.least < problem.sees.scale),
+        gaps_(problem.sees.most - problem.sees.least < problem.sees.cell),
         row_(packed_row<A>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
         queries_(share.heads(problem) * share.queries),
@@ -66,7 +88,7 @@ template <class T> class BackwardTask {
     if (tensors.one_sum_of_k_and_v()) dv_ = dk_;
   }
 
-  // Some queries of the heads of task `number`, and some keys: all that share_ wants of them.
+  // Some queries of the heads of task `number`, and some keys: computes the gradients that share_ asks for.
   void run(int64_t number, Interval queries, Interval keys) {
     const int64_t heads = share_.heads(problem_), head = number * heads, all_keys = problem_.keys_of(head);
     const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, min(keys.end, all_keys)});
@@ -82,7 +104,7 @@ template <class T> class BackwardTask {
       if (share_.want_kv) store_key_gradients(head, j0, n);
     }
     for (int64_t n = 0; n < heads && share_.want_q; ++n)
-      store(tensors_.dq, head + n, queries.begin, queries.end - queries.begin, dq_ + n * share_.queries * row_, A(problem_.scale),
+      store(tensors_.dq, head + n, queries.begin, queries.end - queries.begin, dq_ + n * share_.queries * row_, A(problem_.score_scale),
           tensors_.add_dq());
   }
 
@@ -109,7 +131,7 @@ template <class T> class BackwardTask {
     const int64_t width = problem_.width, rows = queries.end - queries.begin;
     const T *dy = tensors_.dy.of_head(problem_, head) + queries.begin * tensors_.dy.row,
             *y = tensors_.y.of_head(problem_, head) + queries.begin * tensors_.y.row;
-    pack_rows(tensors_.q.of_head(problem_, head) + queries.begin * tensors_.q.row, tensors_.q.row, rows, width, A(problem_.scale),
+    pack_rows(tensors_.q.of_head(problem_, head) + queries.begin * tensors_.q.row, tensors_.q.row, rows, width, A(problem_.score_scale),
         q_ + first_row * row_, row_);
     pack_rows(dy, tensors_.dy.row, rows, width, A(1), dy_ + first_row * row_, row_);
     dot_rows(dy, tensors_.dy.row, y, tensors_.y.row, rows, width, delta_ + first_row);
@@ -141,7 +163,8 @@ template <class T> class BackwardTask {
       weight_factors(tile, problem_, head, f_);
       multiply_weights(tile, f_, ds_);
     }
-    backward_softmax(tile, p_, ds_, tensors_.lse + head * problem_.queries + tile.t0, delta_ + first_row);
+    const A* const lse = tensors_.lse + head * problem_.queries + tile.t0;
+    run_vectorized(BackwardSoftmax<A>{tile, p_, ds_, lse, delta_ + first_row}, 0, tile.queries());
     if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + first_row * row_);
     if (!share_.want_kv) return;
     if (dropping) multiply_weights(tile, f_, p_);
@@ -165,8 +188,8 @@ template <class T> class BackwardTask {
   Problem problem_;
   Share share_;
   Tensors<T> tensors_;
-  // In a window narrower than a cell, a query may see nothing between two keys that its neighbours see. Its weights are then
-  // not computed, but the sums over queries read them: they must be 0.
+  // A window can be narrower than a cell. Then a query can see nothing between two keys that its neighbours see, and its weights there are
+  // not computed. The sums over queries read them, so they must be 0.
   bool gaps_;
   int64_t row_, transposed_, queries_;  // queries_: rows of q
   Scratch<A> packed_, sums_;
@@ -194,15 +217,16 @@ template <class T> void run_share(const Problem& problem, const Share& share, co
 
 }  // namespace
 
-void backward_cpu(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
+void backward_cpu(
+    const Problem& problem, const Tensor& dy, const QueryKeyValue& inputs, const Outputs& out, const QueryKeyValue& gradients) {
   const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
   const int64_t heads = problem.batches * problem.heads / problem.group, threads = thread_count(), rounds = (heads + threads - 1) / threads;
   with_dtype(dy, [&]<class T>(T) {
     const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q),
         head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
-    // Five products per block when a task has a whole head of keys. With few heads for the threads there are two rounds of smaller
-    // tasks, the first for dk and dv, the second for dq, with seven products in all.
+    // Five products per block if a task has a whole head of keys. With too few heads for the threads, smaller tasks run in two rounds with
+    // seven products in all: first for dk and dv, then for dq.
     if (7 * heads >= 5 * rounds * threads) return run_share(problem, {all_queries, all_keys, true, true}, tensors);
     run_share(problem, {all_queries, kBlock, false, true}, tensors);
     run_share(problem, {kBlock, all_keys, true, false}, tensors);

@@ -1,9 +1,9 @@
-// The work on one block of 64 queries by 64 keys on the CPU: which part of it is visible, and the vectorised steps that the
-// forward and the backward are made of. A, the type of sums, is float or double. Matrices are stored row by row; `row` is the distance of
-// rows. What is multiplied is packed as numbers of type A, tensors of bf16 too.
+// The work on one block of 64 queries by 64 keys on the CPU: the part of it that is visible, and the vectorised steps of the forward and
+// the backward. A block is small because its matrices must stay in the cache. A, the type of sums, is float or double, and all matrices are
+// packed as numbers of type A. They are stored row by row; `row` is the distance between rows.
 #pragma once
 #include "core/tensor.h"
-#include "ops/attention/problem.h"
+#include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
 
@@ -11,7 +11,8 @@ constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in whole 
 
 HD int64_t round_up(int64_t n, int64_t target) { return (n + target - 1) / target * target; }
 
-// The number of tasks of that many multiplications that one thread should take at a time: less than some microseconds is not worth it.
+// The number of tasks that a thread should take at a time, if each has this many multiplications: less than a few microseconds of work is
+// not worth a thread.
 inline int64_t tasks_per_chunk(int64_t multiplications) { return max<int64_t>(1, (1 << 17) / max<int64_t>(1, multiplications)); }
 
 // The row length of packed matrices. Long rows get an extra cache line: a power of two would put all rows in few cache sets.
@@ -20,19 +21,19 @@ template <class A> int64_t packed_row(int64_t width) {
   return columns > kBlock ? columns + 64 / static_cast<int64_t>(sizeof(A)) : columns;
 }
 
-// *to = T(value), in loops over vectors: g++ makes none where a bf16 is made in the loop itself.
+// *target = T(value). It is a function, because g++ does not vectorise a loop that converts to bf16 itself.
 template <class T, class A> HD void store(T* target, A value) { *target = T(value); }
 
 struct Interval {
   int64_t begin, end;
 };
 
-// The block of 64 queries from t0 on and 64 keys from j0 on, of all queries and of the keys that exist. Rows (i, queries) and
-// columns (j, keys) below are counted from there.
+// The block of 64 queries from t0 on and 64 keys from j0 on, without padding. Rows (i, queries) and columns (j, keys) below are counted
+// from there.
 struct Tile {
   Visibility sees;
   int64_t all_queries, all_keys, t0, j0;
-  uint8_t first[kBlock], end[kBlock];  // the columns that each row sees: none where end is not above first
+  uint8_t first[kBlock], end[kBlock];  // the columns that each row sees: none if end is not above first
 
   Tile(const Problem& problem, int64_t keys_of_head, int64_t query, int64_t key)
       : sees(problem.sees), all_queries(problem.queries), all_keys(keys_of_head), t0(query), j0(key) {
@@ -44,7 +45,7 @@ struct Tile {
   }
   HD int64_t queries() const { return min(kBlock, all_queries - t0); }
   HD int64_t keys() const { return min(kBlock, all_keys - j0); }
-  // True where any of these queries may see any of these keys.
+  // False if none of these queries sees any of these keys.
   static bool visible(const Problem& problem, int64_t keys_of_head, int64_t t0, int64_t j0) {
     const int64_t last_query = min(t0 + kBlock, problem.queries) - 1, end_key = min(j0 + kBlock, keys_of_head);
     return problem.sees.first_key(t0) < end_key && problem.sees.end_key(last_query, keys_of_head) > j0;
@@ -65,30 +66,36 @@ struct Tile {
   }
 };
 
-// ---- Products. Packed q holds the scale of the scores.
-// s_ij = sum_x a_ix b_xj where visible (elsewhere s is left or arbitrary); b_xj has rows of 64.
+// The columns of one row: computed from begin to end - 1, visible from first to last - 1. The numbers are ints, because they then fit the
+// lanes of a vector.
+struct Columns {
+  int begin, end, first, last;
+  HD Columns(const Tile& tile, int64_t i) {
+    const Interval columns = tile.columns_of(i), keys = tile.keys_of(i, 1);
+    begin = static_cast<int>(columns.begin);
+    end = static_cast<int>(columns.end);
+    first = static_cast<int>(keys.begin);
+    last = static_cast<int>(keys.end);
+  }
+  HD bool sees(int j) const { return (j >= first) & (j < last); }
+};
+
+// ---- Products. Packed q includes the factor of the scores.
+// s_ij = sum_x a_ix b_xj for visible pairs; other s are arbitrary. b_xj has rows of 64.
 template <class A> void multiply(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A* s_ij);
-// c_ix += sum_j w_ij b_jx over the keys that row i sees, and c_jx += sum_i w_ij b_ix over the queries that see key j. w must
-// be zero where not visible. Columns of c beyond `width`, up to a multiple of 16, are changed too.
+// c_ix += sum_j w_ij b_jx over the keys that row i sees, and c_jx += sum_i w_ij b_ix over the queries that see key j. w must be zero if not
+// visible. Columns of c beyond `width`, up to a multiple of 16, are changed as well.
 template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 
-// ---- Softmax
-// Scores become p_ij = exp(s_ij - m_i) for the new maximum m_i, and 0 where not visible; the sums l_i and the rows of o are
-// brought up to date.
-template <class A> void forward_softmax(const Tile& tile, A* s_ij, A* m_i, A* l_i, A* o_ix, int64_t row, int64_t width);
-// Scores and dp_ij = dy_i . v_j become p_ij = exp(s_ij - lse_i) and p_ij (dp_ij - delta_i), both 0 where not visible.
-template <class A> void backward_softmax(const Tile& tile, A* s_ij, A* dp_ij, const A* lse_i, const A* delta_i);
-
-// f_ij = 0 or 1 / (1 - p), what dropout multiplies the weights of the tile by; and w_ij *= f_ij. Both where any weight of the
-// row's group of 8 is visible.
+// f_ij = 0 or 1 / (1 - p), the factors of dropout for the weights of the tile; and w_ij *= f_ij. Both only for the columns_of a row.
 template <class A> void weight_factors(const Tile& tile, const Problem& problem, int64_t head, A* f_ij);
 template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij);
 
 // Between tensors (T) and packed matrices (A):
-//   pack_rows     to_rx = factor from_rx
-//   pack_columns  to_xr = from_rx, with rows of 64
-//   unpack        to_rx = factor_r from_rx, or factor from_rx where factor_r is null; with `add` to_rx += instead
+//   pack_rows     target_rx = factor source_rx
+//   pack_columns  target_xr = source_rx, with rows of 64
+//   unpack        target_rx = factor_r source_rx, or factor source_rx if factor_r is null; with `add` target_rx += instead
 //   dot_rows      sum_r = sum_x a_rx b_rx
 template <class T, class A>
 void pack_rows(const T* source, int64_t source_row, int64_t rows, int64_t width, A factor, A* target, int64_t row);

@@ -1,12 +1,9 @@
-// The forward on the CPU. A task owns some queries of one head and goes over the blocks of 64 keys that they see. With the
-// maximum m, the sum l and the output o so far, and scores s that are times the scale (block.h):
-//   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
-// and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
+// The forward on the CPU. A task owns some queries of one head, packs their keys and values block by block, and adds each block by the
+// running softmax. The blocks of a query come in a fixed order, however queries are shared among threads: otherwise the bits would depend
+// on the threads.
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
-#include "cuda/math.h"
-#include "ops/attention/cpu/block.h"
-#include "ops/attention/kernels.h"
+#include "ops/attention/cpu/running_softmax.h"
 
 namespace ricci::attention_kernels {
 namespace {
@@ -40,10 +37,10 @@ template <class T> class ForwardTask {
   // The queries first .. end - 1 of a head.
   void run(int64_t head, int64_t first, int64_t end) const {
     const int64_t width = problem_.width, n = end - first;
-    pack_rows(tensors_.q.of_head(problem_, head) + first * tensors_.q.row, tensors_.q.row, n, width, A(problem_.scale), q_, row_);
+    pack_rows(tensors_.q.of_head(problem_, head) + first * tensors_.q.row, tensors_.q.row, n, width, A(problem_.score_scale), q_, row_);
     for (int64_t i = 0; i < n * row_; ++i) o_[i] = 0;
     for (int64_t i = 0; i < n; ++i) {
-      m_[i] = -A(__builtin_huge_val());
+      m_[i] = kLowest<A>;
       l_[i] = 0;
     }
     const T *k = tensors_.k.of_head(problem_, head), *v = tensors_.v.of_head(problem_, head);
@@ -63,7 +60,10 @@ template <class T> class ForwardTask {
   void add_block(const Tile& tile, int64_t head, int64_t first_row) const {
     A* o = o_ + first_row * row_;
     multiply(tile, q_ + first_row * row_, row_, k_xj_, problem_.width, s_);
-    forward_softmax(tile, s_, m_ + first_row, l_ + first_row, o, row_, problem_.width);
+    with_vectors([&](auto bytes) {
+      const RunningSoftmax<A, bytes()> softmax{tile, s_, m_ + first_row, l_ + first_row, o, row_, problem_.width};
+      run_vectorized(softmax, 0, tile.queries());
+    });
     if (problem_.dropout.active()) {
       weight_factors(tile, problem_, head, f_);
       multiply_weights(tile, f_, s_);
@@ -71,8 +71,8 @@ template <class T> class ForwardTask {
     add_over_keys(tile, s_, v_, row_, problem_.width, o);
   }
 
-  // l becomes 1 / l. A query that sees no key has l = 0: 0 in place of 1 / l makes its output 0, and with an infinite lse the
-  // backward finds p = 0.
+  // l becomes 1 / l. A query that sees no key has l = 0. It gets 0 instead of 1 / l, to make its output 0, and an infinite lse: the
+  // backward then finds p = 0.
   void finish(A* lse, int64_t n) const {
     for (int64_t i = 0; i < n; ++i) {
       lse[i] = l_[i] == 0 ? A(__builtin_huge_val()) : m_[i] + math::log(l_[i]);
@@ -84,11 +84,12 @@ template <class T> class ForwardTask {
   Tensors<T> tensors_;
   int64_t row_, transposed_;
   Scratch<A> packed_, sums_;
-  A *q_, *k_xj_, *v_;         // k and v of one block of keys
-  A *o_, *m_, *l_, *s_, *f_;  // s and f of one block of keys
+  A *q_, *k_xj_, *v_;         // k and v: one block of keys
+  A *o_, *m_, *l_, *s_, *f_;  // s, and f for dropout: one block of keys
 };
 
-// Whole heads where there are enough of them for the threads; otherwise several tasks per head, which pack the keys again.
+// The number of queries of a task: a whole head, if the threads have enough heads. Otherwise a head becomes multiple tasks, and each of
+// them packs its keys again.
 int64_t choose_queries(const Problem& problem) {
   const int64_t blocks = (problem.queries + kBlock - 1) / kBlock, heads = problem.batches * problem.heads;
   const int64_t wanted = thread_count() == 1 ? 1 : 4 * int64_t{thread_count()};
@@ -97,7 +98,7 @@ int64_t choose_queries(const Problem& problem) {
 
 }  // namespace
 
-void forward_cpu(const Problem& problem, const Views& inputs, const Outputs& out) {
+void forward_cpu(const Problem& problem, const QueryKeyValue& inputs, const Outputs& out) {
   with_dtype(out.y_bcd, [&]<class T>(T) {
     const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<T>({out.y_bcd}), out.lse_bnc.data<Accumulator<T>>()};

@@ -1,4 +1,5 @@
-// Copies between tensors, whose rows may be far apart, and the packed matrices that the blocks are computed on.
+// Copies between tensors and packed matrices. The blocks are computed on packed matrices, because the rows of a head can be far apart in a
+// tensor, and each row is read many times.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"

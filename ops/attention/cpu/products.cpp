@@ -1,5 +1,6 @@
-// Products of the blocks, C_ij (+)= sum_p A_ip B_pj. Some rows by two vectors of C stay in vector registers while they are
-// summed over p, and are stored once. What is not visible is left out, of the columns of C or of the sums.
+// Products of the blocks, C_ij (+)= sum_p A_ip B_pj, and dropout of their weights. A few rows by two vectors of C stay in registers while
+// they are summed over p, because otherwise each product would be a load and a store. Columns of C and terms of the sums that are not
+// visible are skipped.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"
@@ -72,6 +73,49 @@ template <class A, int Bytes> struct Product {
   }
 };
 
+// One block of the random generator has the numbers of four neighbouring keys. The keys of a query can start anywhere in such a block,
+// because the number of keys need not be a multiple of four.
+template <class A> struct WeightFactors {
+  Tile tile;
+  Problem problem;
+  int64_t head;
+  A* f;
+  HD void operator()(int64_t begin, int64_t end) const {
+    const WeightDropout& dropout = problem.dropout;
+    const Philox random = dropout.random.philox();
+    uint32_t words[kBlock + 4];
+    for (int64_t i = begin; i < end; ++i) {
+      const Interval columns = tile.columns_of(i);
+      const int64_t first = problem.weight(head, tile.t0 + i) + tile.j0 + columns.begin;
+      const int n = static_cast<int>(columns.end - columns.begin), offset = static_cast<int>(first % 4), blocks = (offset + n + 3) / 4;
+#pragma omp simd
+      for (int q = 0; q < blocks; ++q) {
+        const Philox::Block block = random.block(static_cast<uint64_t>(first / 4 + q));
+        words[4 * q] = block.v[0];
+        words[4 * q + 1] = block.v[1];
+        words[4 * q + 2] = block.v[2];
+        words[4 * q + 3] = block.v[3];
+      }
+      A* f_j = f + i * kBlock + columns.begin;
+#pragma omp simd
+      for (int j = 0; j < n; ++j) f_j[j] = words[offset + j] < dropout.dropped_below ? A(0) : A(dropout.keep_factor);
+    }
+  }
+};
+
+template <class A> struct MultiplyWeights {
+  Tile tile;
+  const A* f;
+  A* w;
+  HD void operator()(int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) {
+      const Interval columns = tile.columns_of(i);
+#pragma omp simd
+      for (int64_t j = columns.begin; j < columns.end; ++j) w[i * kBlock + j] *= f[i * kBlock + j];
+    }
+  }
+};
+
 template <class A> void product(Form form, const Tile& tile, int64_t rows, int64_t width, const Factors<A>& factors) {
   with_vectors([&](auto bytes) { run_vectorized(Product<A, bytes()>{form, tile, width, factors}, 0, rows); });
 }
@@ -90,10 +134,20 @@ template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const 
   product<A>(Form::over_queries, tile, tile.keys(), width, {w_ij, 1, kBlock, b, row, c, row});
 }
 
-#define FOR_SUMS_IN(A)                                                                \
-  template void multiply(const Tile&, const A*, int64_t, const A*, int64_t, A*);      \
-  template void add_over_keys(const Tile&, const A*, const A*, int64_t, int64_t, A*); \
-  template void add_over_queries(const Tile&, const A*, const A*, int64_t, int64_t, A*);
+template <class A> void weight_factors(const Tile& tile, const Problem& problem, int64_t head, A* f_ij) {
+  run_vectorized(WeightFactors<A>{tile, problem, head, f_ij}, 0, tile.queries());
+}
+
+template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij) {
+  run_vectorized(MultiplyWeights<A>{tile, f_ij, w_ij}, 0, tile.queries());
+}
+
+#define FOR_SUMS_IN(A)                                                                   \
+  template void multiply(const Tile&, const A*, int64_t, const A*, int64_t, A*);         \
+  template void add_over_keys(const Tile&, const A*, const A*, int64_t, int64_t, A*);    \
+  template void add_over_queries(const Tile&, const A*, const A*, int64_t, int64_t, A*); \
+  template void weight_factors(const Tile&, const Problem&, int64_t, A*);                \
+  template void multiply_weights(const Tile&, const A*, A*);
 FOR_SUMS_IN(float)
 FOR_SUMS_IN(double)
 

@@ -1,4 +1,5 @@
-// Decoding on the CPU: per query one pass over the visible keys for the scores, their softmax, one pass over the values.
+// Decoding on the CPU: for each query one pass over the visible keys for the scores, their softmax, and one pass over the values. All
+// scores of a query are kept, because one query has few.
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
@@ -26,7 +27,7 @@ template <class T> struct CachedTask {
     T* y = queries.at(queries.y, head, r);
 #pragma omp simd
     for (int64_t x = 0; x < width; ++x) {
-      q[x] = A(given[x]) * A(queries.problem.scale);
+      q[x] = A(given[x]) * A(queries.problem.score_scale);
       o[x] = 0;
     }
     for (int64_t j = 0; j < keys; ++j) p[j] = score(queries.k_cache + queries.slot(head, first + j));

@@ -1,8 +1,7 @@
-// Attention of new positions against the keys and values kept from earlier ones:
-//   y_t = sum_j p_tj v_j,  p_tj = softmax of scale q_t . k_j over the visible j <= t
-// A query reads every key and value once, so what takes time is reading memory, not the products.
+// Attention of new positions to the keys and values of earlier ones:
+//   y_t = sum_j p_tj v_j,  p_tj = softmax of z q_t . k_j over the visible j <= t
+// The time goes into reading memory, because a query reads every key and value only once.
 //   bytes   4 c k per head and new position in bf16 for c kept ones of width k, twice in f32;  FLOPs 4 c k
-//   floor   12 layers of 12 heads of 64, c = 1024 in bf16 on an H200: 38 MB at 4.8 TB/s 0.008 ms per sequence
 #include "ops/attention/decode/decode.h"
 
 #include "autograd/record.h"
@@ -40,7 +39,7 @@ template <class T> struct CachedKernel {
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
     A *const q_x = dynamic_shared<A>(), *const o_x = q_x + width;
     for (int64_t x = threadIdx.x; x < width; x += kThreads) {
-      q_x[x] = A(queries.at(queries.q, head, r)[x]) * A(queries.problem.scale);
+      q_x[x] = A(queries.at(queries.q, head, r)[x]) * A(queries.problem.score_scale);
       o_x[x] = 0;
     }
     A m = kLowest, l = 0;
@@ -83,7 +82,7 @@ HOST void check_caches(
   Dims dims;
   dims.bind(op, "q_bcx, k_cache_bnsk, v_cache_bnsk", {checked.inputs[0], k_cache_bnsk, v_cache_bnsk});
   if (problem.sees.least < 0) fail("{}: new positions cannot see later ones, expected causal attention", {op});
-  if (problem.sees.scale != 1) fail("{}: keys of {} tokens, expected keys that are tokens", {op, problem.sees.scale});
+  if (problem.sees.cell != 1) fail("{}: keys of {} tokens, expected keys that are tokens", {op, problem.sees.cell});
   if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
   if (problem.keys != problem.queries) fail("{}: {} new queries, {} new keys, expected the same", {op, problem.queries, problem.keys});
   if (past < 0) fail("{}: past is {}, expected 0 or more", {op, past});
@@ -107,7 +106,7 @@ template <class T> void attend_cached(const CachedQueries<T>& queries, Device de
       CachedKernel<T>{queries});
 }
 
-// Takes new positions in steps, each as long as it can be without overwriting what its first position sees.
+// Takes new positions in steps, each as long as possible without overwriting keys that its first position sees.
 template <class T> void attend_in_steps(CachedQueries<T> queries, Device device) {
   const int64_t past = queries.first;
   for (; queries.row < queries.problem.queries; queries.row += queries.count) {
@@ -119,8 +118,7 @@ template <class T> void attend_in_steps(CachedQueries<T> queries, Device device)
   }
 }
 
-// At the beginning of the sequences all keys are new ones, and `forward` has computed y. Only the last positions that fit are
-// written to the caches.
+// At the start of the sequences all keys are new, and `forward` has computed y. Only the last positions that fit are written to the caches.
 template <class T> void append_last(CachedQueries<T> queries, Device device) {
   queries.count = queries.problem.queries < queries.capacity ? queries.problem.queries : queries.capacity;
   queries.row = queries.first = queries.problem.queries - queries.count;
@@ -131,12 +129,12 @@ template <class T> void append_last(CachedQueries<T> queries, Device device) {
 
 using namespace attention_kernels;
 
-HOST Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk, int64_t past,
-    const Visibility& sees, const AttentionOptions& options) {
+HOST Tensor attention_cached(const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk,
+    int64_t past, const Visibility& sees, const AttentionOptions& options) {
   const Checked checked = check("attention_cached", q, k, v, sees, options);
   check_caches(checked, k_cache_bnsk, v_cache_bnsk, past, options);
   const Problem& problem = checked.problem;
-  const Views inputs = checked.views();
+  const QueryKeyValue inputs = checked.slices();
   const Tensor y = past == 0 ? forward(problem, inputs).y_bcd : like(q.tensor, {problem.batches, problem.queries, problem.d()});
   if (y.size() > 0)
     with_dtype(y, [&]<class T>(T) {

@@ -1,11 +1,11 @@
-// Decoding, as far as devices share it: new positions, and the caches of the earlier ones.
+// Decoding: the new positions, and the caches of the earlier ones, as all devices see them.
 #pragma once
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
 
-// Some of the new positions: first .. first + count - 1 of their sequences, which are the rows from `row` on of q, k, v and y.
-// Position t is in slot t mod capacity of the caches. Where k and v share a cache, k_cache and v_cache are the same.
+// Some of the new positions: first .. first + count - 1 of their sequences. They are the rows from `row` on of q, k, v and y. Position t is
+// in slot t mod capacity of the caches. If k and v share a cache, k_cache and v_cache are equal.
 template <class T> struct CachedQueries {
   Problem problem;  // its queries and keys are the new positions
   HeadRows<const T> q, k, v;
@@ -13,7 +13,7 @@ template <class T> struct CachedQueries {
   T *k_cache, *v_cache;  // [b, kv_heads, capacity, k]
   int64_t capacity, row, first, count;
 
-  // Where the caches hold position t of what query head `head` reads.
+  // The offset of position t in the caches, for the head that query head `head` reads.
   HD int64_t slot(int64_t head, int64_t t) const { return (head / problem.group * capacity + t % capacity) * problem.width; }
   // Row r of these positions.
   template <class E> HD E* at(const HeadRows<E>& rows, int64_t head, int64_t r) const {

@@ -1,19 +1,17 @@
-// Flash attention backward in bf16: first delta, which both gradient kernels read, then dk and dv, then dq. No two thread blocks
-// write the same element and no atomics are needed: the same bits on every run.
+// Flash attention backward in bf16: first delta, because both gradient kernels read it, then dk and dv, then dq. No two thread blocks write
+// the same element. So no atomics are needed, and every run has the same bits.
 #include "ops/attention/flash/backward.h"
 
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
-#include "cuda/launch.h"
-#include "cuda/verbs/lanes.h"
 #include "ops/attention/flash/flash.h"
 
 namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-// delta_bnt = dy_bt . y_bt of head n. A power of two of lanes shares a row of k elements; neighbours have neighbouring t.
-// Bytes: 4 k + 4 per row, which is also the floor: k = 64, b n c = 786,432 on an H200: 204 MB at 4.8 TB/s 0.04 ms.
+// delta_bnt = dy_bt . y_bt of head n. A power of two of lanes shares a row of k elements; neighbours have neighbouring t. Bytes: 4 k + 4
+// for each row.
 template <int kWidth> struct DeltaKernel {
   static constexpr int kThreads = 256, kLanes = lanes_of_row(kWidth);
   unsigned rows, queries, heads;
@@ -48,29 +46,30 @@ template <int kWidth> void launch_delta(const Problem& problem, const Tensor& dy
 }  // namespace flash
 
 HOST bool flash_takes(const Problem& problem, Device device) {
-  static const bool unwanted = is_switched_on("RICCI_WITHOUT_FLASH");  // for a second opinion: wide/ computes the same
+  static const bool unwanted = is_switched_on("RICCI_WITHOUT_FLASH");  // for a second opinion: gpu/ computes the same
   if (unwanted) return false;
   if (device_memory(device).shared_bytes() < flash_shared_bytes(problem.width)) return false;
   const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // more than a block has rows
   constexpr int64_t kPositions = int64_t{1} << 27;
   return (k == 32 || k == 64 || k == 96 || k == 128) && heads * problem.queries < kPositions && heads * problem.keys < kPositions &&
-         problem.sees.scale < kFar / 2 / (problem.keys + blocks);
+         problem.sees.cell < kFar / 2 / (problem.keys + blocks);
 }
 
-HOST bool flash_fits(const Problem& problem, const std::vector<Rows>& views) {
+HOST bool flash_fits(const Problem& problem, const std::vector<ColumnSlice>& slices) {
   constexpr int64_t kBytes = 16, kElements = flash::kChunk;
-  for (const Rows& view : views)
-    if (const Arg& tensor = view.tensor; tensor.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(tensor.raw()) % kBytes ||
-                                         view.offset % kElements || tensor.shape()[2] % kElements || tensor.shape()[2] >= 1 << 22 ||
-                                         tensor.size() / kElements >= int64_t{1} << 30)
+  for (const ColumnSlice& slice : slices)
+    if (const Arg& tensor = slice.tensor; tensor.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(tensor.raw()) % kBytes ||
+                                          slice.offset % kElements || tensor.shape()[2] % kElements || tensor.shape()[2] >= 1 << 22 ||
+                                          tensor.size() / kElements >= int64_t{1} << 30)
       return false;
-  return flash_takes(problem, views[0].tensor.device());
+  return flash_takes(problem, slices[0].tensor.device());
 }
 
-HOST void flash_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
+HOST void flash_backward(
+    const Problem& problem, const Tensor& dy, const QueryKeyValue& inputs, const Outputs& out, const QueryKeyValue& gradients) {
   const Tensor delta_bnc = like(out.lse_bnc);
   with_constant<32, 64, 96, 128>(problem.width, [&]<int width>() { flash::launch_delta<width>(problem, dy, out.y_bcd, delta_bnc); });
-  const flash::BackwardTensors tensors{problem, flash::Bounds(problem), static_cast<float>(problem.scale) * flash::kLog2E,
+  const flash::BackwardTensors tensors{problem, flash::Bounds(problem), static_cast<float>(problem.score_scale) * flash::kLog2E,
       head_rows<const bf16>(inputs.q), head_rows<const bf16>(inputs.k), head_rows<const bf16>(inputs.v), head_rows<const bf16>({dy}),
       out.lse_bnc.data<float>(), delta_bnc.data<float>(), head_rows<bf16>(gradients.q), head_rows<bf16>(gradients.k),
       head_rows<bf16>(gradients.v)};

@@ -1,5 +1,5 @@
-// The tensors of the gradient kernels of flash attention, and their launches. With the weights p of the forward, the
-// factors m of dropout (1 without) and the scale z of the scores:
+// The tensors of the gradient kernels of flash attention, and their launches. The weights p are computed again, because storing them would
+// take c x C numbers. With the factors m of dropout (1 without) and the factor z of the scores:
 //   p_tj = 2^((z q_t . k_j - lse_t) log2(e)),   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j = sum_t m_tj p_tj dy_t,   dk_j = z sum_t ds_tj q_t,   dq_t = z sum_j ds_tj k_j
 #pragma once
@@ -8,18 +8,17 @@
 
 namespace ricci::attention_kernels::flash {
 
-// The gradients of views that are the same columns share one buffer, where they are added up: dk and dv before they are stored, dq to what
-// has been stored.
+// The gradients of equal slices share one buffer: dk and dv are added up before they are stored, and dq is added to the stored numbers.
 struct BackwardTensors {
   Problem problem;
   Bounds bounds;
-  float z;  // scale log2(e)
+  float z;  // score_scale log2(e)
   HeadRows<const bf16> q, k, v, dy;
   const float *lse, *delta;  // [b, heads, c]
   HeadRows<bf16> dq, dk, dv;
 };
 
-// dk and dv, then dq: first for problems that flash_fits, then for problems that wgmma_takes too.
+// dk and dv, then dq: first for problems that flash_fits, then for problems that wgmma_takes as well.
 void key_gradient(const BackwardTensors& tensors, Device device);
 void query_gradient(const BackwardTensors& tensors, Device device);
 void wgmma_key_gradient(const BackwardTensors& tensors, Device device);
@@ -43,21 +42,22 @@ __device__ inline void weigh_keys(const BackwardTensors& tensors, const float* l
 template <int kTiles, int kPartTiles>
 __device__ inline void hide_queries(const Visible& visible, int t0, int j0, float (&p)[kTiles][kPartTiles][4]) {
   const Bounds& bounds = visible.bounds;
-  const int j = j0 + lane_row(), far = bounds.scale * j - t0;
+  const int j = j0 + lane_row(), far = bounds.cell * j - t0;
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
-      const int row = 16 * i + 8 * half, first = far + bounds.scale * row;
+      const int row = 16 * i + 8 * half, first = far + bounds.cell * row;
       hide_outside(p, i, half, 1, first + bounds.least, j < visible.keys - row ? first + bounds.most : 0, 0.0f);
     }
 }
 
-// ds, from v . dy in its place, and p becomes what dropout leaves of it: element e of tile [i][x] stays where bit e of kept(i, x) is set.
-// In a sum of both gradients ds has the scale already.
-template <bool dropping, bool in_sum, int kTiles, int kPartTiles, class OfTile>
-__device__ inline void differentiate_keys(const BackwardTensors& tensors, OfTile kept, const float* delta,
+// ds replaces v . dy, and p is multiplied by the factors of dropout: element e of tile [i][x] stays if bit e of kept(i, x) is set. In a sum
+// of both gradients ds includes the factor z.
+template <bool dropping, bool in_sum, int kTiles, int kPartTiles, class KeptOfTile>
+__device__ inline void differentiate_keys(const BackwardTensors& tensors, KeptOfTile kept, const float* delta,
     float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) {
-  const float scale = static_cast<float>(tensors.problem.dropout.scale), of_sum = in_sum ? static_cast<float>(tensors.problem.scale) : 1.0f;
+  const float scale = static_cast<float>(tensors.problem.dropout.keep_factor),
+              of_sum = in_sum ? static_cast<float>(tensors.problem.score_scale) : 1.0f;
   UNROLL(16)
   for (int x = 0; x < kPartTiles; ++x) {
     const float2 of_queries = *reinterpret_cast<const float2*>(delta + 8 * x + lane_column());
@@ -91,7 +91,7 @@ template <int kTiles> struct QuerySums {
       }
   }
 
-  // Scores become p; z is scale log2(e).
+  // Scores become p; z is score_scale log2(e).
   template <int kPartTiles> __device__ void weigh(float z, float (&p)[kTiles][kPartTiles][4]) const {
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
@@ -99,11 +99,11 @@ template <int kTiles> struct QuerySums {
       for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], z, -lse[i][e / 2]));
   }
 
-  // ds, from dy . v in its place; kept as in differentiate_keys.
-  template <bool dropping, int kPartTiles, class OfTile>
+  // ds replaces dy . v; kept as in differentiate_keys.
+  template <bool dropping, int kPartTiles, class KeptOfTile>
   __device__ void differentiate(
-      const BackwardTensors& tensors, OfTile kept, const float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) const {
-    const float scale = static_cast<float>(tensors.problem.dropout.scale);
+      const BackwardTensors& tensors, KeptOfTile kept, const float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) const {
+    const float scale = static_cast<float>(tensors.problem.dropout.keep_factor);
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
     for (int x = 0; x < kPartTiles; ++x) {

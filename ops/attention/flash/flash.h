@@ -1,27 +1,59 @@
-// Flash attention in bf16 on tensor cores, for head widths 32, 64, 96 and 128; other widths go to wide/. In reading order:
-// tile.h (products of tiles in shared memory), mask.h (what is visible, what dropout keeps, the work of each thread block), launch.h,
-// softmax.h, forward.cu, backward.h and backward.cu, key_gradient.cu, query_gradient.cu; then wgmma/ with panels.h and the same kernels
-// on wgmma.
+// Flash attention in bf16 on tensor cores, for head widths 32, 64, 96 and 128: how the host calls and launches it. In reading order: tile.h
+// (products of tiles in shared memory), mask.h (visibility, dropout, the work of each thread block), softmax.h, forward.cu, backward.h and
+// backward.cu, key_gradient.cu, query_gradient.cu, padded.cpp (other widths); then wgmma/, the same kernels on larger products.
 #pragma once
+#include "cuda/launch.h"
+#include "cuda/verbs/pieces.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
 
-// The shared memory that the most demanding of the kernels needs per thread block. Width 128 is too much for GPUs of compute
-// capability 8.6, 8.9 and 12.0, which have 99 KiB.
+// The shared memory that a thread block needs at most. Width 128 is too much for GPUs of compute capability 8.6, 8.9 and 12.0, because they
+// have 99 KiB.
 constexpr int flash_shared_bytes(int64_t width) { return static_cast<int>(1024 * width) + 1024; }
 
-// True where the kernels below can do it, whatever the views: one of the widths, positions within 32 bits, enough shared memory.
+// True if the kernels can take the problem: one of the widths, positions within 32 bits, enough shared memory.
 bool flash_takes(const Problem& problem, Device device);
-// True where the kernels below can do it: bf16, one of the widths, positions within 32 bits, every row of every view on 16
-// bytes, and enough shared memory. Rows are loaded and stored 16 bytes at a time.
-bool flash_fits(const Problem& problem, const std::vector<Rows>& views);
-
-// As forward_gpu and backward_gpu, of problems that fit.
-void flash_forward(const Problem& problem, const Views& inputs, const Outputs& out);
-// True where they take the kernels in wgmma/: widths 64 and 128 on a GPU with wgmma, whose blocks have 227 KiB of shared memory.
+// flash_takes, and the slices are bf16 with every row at a multiple of 16 bytes, because rows are loaded and stored 16 bytes at a time.
+bool flash_fits(const Problem& problem, const std::vector<ColumnSlice>& slices);
+// True if flash takes the problem once its heads are padded. The added columns are zeros. They change no score and no output.
+bool padding_fits(const Problem& problem, Device device);
+// True for widths 64 and 128 on a GPU with wgmma, whose thread blocks have 227 KiB of shared memory: flash_forward then calls
+// wgmma_forward.
 bool wgmma_takes(const Problem& problem, Device device);
-void wgmma_forward(const Problem& problem, const Views& inputs, const Outputs& out);
-void flash_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients);
+Forward wgmma_forward;
+
+namespace flash {
+
+// Launches a Kernel<width, dropping, keys_are_values>{arguments...} for the width of the problem's heads, one of `widths`, with
+// kernel.blocks() thread blocks for each head.
+template <template <int, bool, bool> class Kernel, int... widths, class... Arguments>
+void launch_flash(const char* name, Device device, const Problem& problem, bool keys_are_values, const Arguments&... arguments) {
+  const auto run = [&](const auto& kernel) {
+    launch(name, device, {problem.batches * problem.heads * kernel.blocks(), kernel.kThreads, kernel.kBytes}, kernel);
+  };
+  with_constant<widths...>(problem.width, [&]<int width>() {
+    if (problem.dropout.active() && keys_are_values) return run(Kernel<width, true, true>{arguments...});
+    if (problem.dropout.active()) return run(Kernel<width, true, false>{arguments...});
+    if (keys_are_values) return run(Kernel<width, false, true>{arguments...});
+    run(Kernel<width, false, false>{arguments...});
+  });
+}
+
+}  // namespace flash
+
+#define CUDA_FLASH_OF_WIDTH(Kernel, width)  \
+  CUDA_KERNEL(Kernel<width, false, false>); \
+  CUDA_KERNEL(Kernel<width, false, true>);  \
+  CUDA_KERNEL(Kernel<width, true, false>);  \
+  CUDA_KERNEL(Kernel<width, true, true>)
+#define CUDA_FLASH(Kernel)         \
+  CUDA_FLASH_OF_WIDTH(Kernel, 32); \
+  CUDA_FLASH_OF_WIDTH(Kernel, 64); \
+  CUDA_FLASH_OF_WIDTH(Kernel, 96); \
+  CUDA_FLASH_OF_WIDTH(Kernel, 128)
+#define CUDA_WGMMA(Kernel)         \
+  CUDA_FLASH_OF_WIDTH(Kernel, 64); \
+  CUDA_FLASH_OF_WIDTH(Kernel, 128)
 
 }  // namespace ricci::attention_kernels

@@ -1,17 +1,15 @@
-// The forward in bf16 on tensor cores (Dao 2023, FlashAttention-2): a thread block owns 128 queries of one head, 32 to a warp,
-// and goes over the keys they see, 64 or 32 at a time. With a number m near the maximum so far (see weigh), the sum l and the
-// output o so far, and z = log2(e) times the scale:
-//   s = q k^T,   o and l times 2^((m - m') z) where m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
-// and at the end y = o / l,  lse = m scale + log l. Scores and weights never leave the registers. The next keys and values are
-// copied while these are worked on. Only tiles that an edge of the mask crosses pay for the mask. Keys that are values, as those
-// of a metric, are copied once. GPUs with wgmma take wgmma/forward.cu for widths 64 and 128.
+// The forward in bf16 on tensor cores (Dao 2023, FlashAttention-2). A thread block has 128 queries of one head, 32 to a warp, and goes over
+// the keys they see, 64 or 32 at a time. For each query there are a number m near the largest score so far (see Softmax::weigh), the sum l
+// and the output o so far. With z = log2(e) times the factor of the scores, because the hardware has exp2 and no exp,
+//   s = q k^T,   o and l times 2^((m - m') z) when m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
+// and at the end y = o / l,  lse = m z / log2(e) + log l. Scores and weights never leave the registers. The next keys and values are copied
+// while the current ones are used. Only tiles that an edge of the mask crosses pay for the mask. Keys that are values, as with a metric,
+// are copied once. GPUs with wgmma take wgmma/forward.cu for widths 64 and 128.
 //
 // With b sequences, n heads of width k, c queries and c keys, N = b n c:
 //   bytes   8 N k read and written (q, k, v, y, once) + 4 N of lse; keys and values again from L2, c / 128 times
 //   FLOPs   4 N c k, half of it when causal; exponentials N c, half of it when causal
-//   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 403 MB at 4.8 TB/s 0.08 ms; 103 GFLOP at 989 TFLOP/s 0.10 ms
 #include "ops/attention/flash/flash.h"
-#include "ops/attention/flash/launch.h"
 #include "ops/attention/flash/softmax.h"
 
 namespace ricci {
@@ -50,7 +48,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
-    const Queries of_warp(queries(), row);
+    const Queries warp_queries(queries(), row);
     State state;
     UNROLL(1)
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
@@ -58,18 +56,18 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
       __syncthreads();  // these have arrived; those before have been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       UNROLL(1)
-      for (int part = 0; part < kKeys; part += kPart) add_keys(visible, of_warp, place.head, t, j0, part, stage, state);
+      for (int part = 0; part < kKeys; part += kPart) add_keys(visible, warp_queries, place.head, t, j0, part, stage, state);
     }
     state.finish(problem, y, lse + place.head * bounds.queries + t, place.head, t, bounds.queries - t, queries(), row);
   }
 
   __device__ void add_keys(
-      const Visible& visible, const Queries& of_warp, int head, int t, int j0, int part, int stage, State& state) const {
+      const Visible& visible, const Queries& warp_queries, int head, int t, int j0, int part, int stage, State& state) const {
     if (visible.none(t, t + 16 * kTiles, j0 + part, j0 + part + kPart)) return;
     typename State::Scores s = {};
-    add_scores(s, of_warp, keys(stage), part);
+    add_scores(s, warp_queries, keys(stage), part);
     if (!visible.all(t, t + 16 * kTiles, j0 + part, j0 + part + kPart)) hide_keys(visible, t, j0 + part, s, State::kLowest);
-    state.weigh(s, static_cast<float>(problem.scale) * kLog2E);
+    state.weigh(s, static_cast<float>(problem.score_scale) * kLog2E);
     if constexpr (dropping) State::drop(problem, head, t, j0 + part, s);
     add_weighted<kTiles, kWidth>(state.o, s, values(stage), part);
   }
@@ -82,7 +80,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
 
 }  // namespace flash
 
-HOST void flash_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
+HOST void flash_forward(const Problem& problem, const QueryKeyValue& inputs, const Outputs& out) {
   if (wgmma_takes(problem, out.y_bcd.device())) return wgmma_forward(problem, inputs, out);
   const auto q = head_rows<const bf16>(inputs.q), k = head_rows<const bf16>(inputs.k), v = head_rows<const bf16>(inputs.v);
   flash::launch_flash<flash::ForwardKernel, 32, 64, 96, 128>("attention", out.y_bcd.device(), problem, k == v, problem,

@@ -1,16 +1,14 @@
-// dk and dv in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 keys of one head, 32 or 16 to a
-// warp, and goes over the queries that see them, 32 at a time, of one query head after the other where several share the keys. Scores
-// are computed transposed: their rows are keys. Then they and their gradients have the layout of a left operand, and never leave the
-// registers. Keys that are values, as with a metric, are copied once, and have one gradient in half of the registers:
-// sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma take wgmma/backward.cu for widths 64 and 128 and keys of one query head.
+// dk and dv in bf16 on tensor cores (the formulas are in backward.h): a thread block has 128 keys of one head, 32 or 16 to a warp, and goes
+// over the queries that see them, 32 at a time. If query heads share the keys, it takes one head after the other. Scores are computed
+// transposed, with keys as rows, because they and their gradients then have the layout of a left operand and never leave the registers.
+// Keys that are values, as with a metric, are copied once, and have one gradient in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj
+// q_t). GPUs with wgmma take wgmma/backward.cu for widths 64 and 128 and keys of one query head.
 //
 // With N = b n c queries of width k, and N keys:
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times
 //   FLOPs   8 N c k, half of it when causal; exponentials N c, half of it when causal
-//   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 610 MB at 4.8 TB/s 0.13 ms; 206 GFLOP at 989 TFLOP/s 0.21 ms
 #include "ops/attention/flash/backward.h"
 #include "ops/attention/flash/flash.h"
-#include "ops/attention/flash/launch.h"
 
 namespace ricci {
 namespace attention_kernels {
@@ -27,14 +25,14 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
 
   BackwardTensors tensors;
 
-  struct Sources {  // where a head's q, dy, lse and delta begin
+  struct Sources {  // the first q, dy, lse and delta of a head
     int q_chunk, dy_chunk, sums;
     __device__ Sources(const BackwardTensors& tensors, int head)
         : q_chunk(chunk_of(tensors.q, tensors.problem, head)),
           dy_chunk(chunk_of(tensors.dy, tensors.problem, head)),
           sums(head * tensors.bounds.queries) {}
   };
-  struct OfWarp {
+  struct WarpState {
     int head, j;  // the warp's first key
     LeftRows k, v;
     float gradients[kGradients][kTiles][kWidth / 8][4];  // the keys', and last the values'
@@ -63,7 +61,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
-    OfWarp own{head, j0 + row, LeftRows(keys(), row), LeftRows(values(), row), {}};
+    WarpState own{head, j0 + row, LeftRows(keys(), row), LeftRows(values(), row), {}};
     UNROLL(1)
     for (int t0 = first, stage = 0; t0 < end; stage ^= 1) {
       ptx::cp_async_wait_all();
@@ -90,7 +88,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
           sums(stage) + threadIdx.x, (threadIdx.x < kQueries ? tensors.lse : tensors.delta) + from.sums + t0 + i, i < rows ? 4 : 0);
   }
 
-  __device__ void add_queries(const Visible& visible, int t0, int part, int stage, OfWarp& own) const {
+  __device__ void add_queries(const Visible& visible, int t0, int part, int stage, WarpState& own) const {
     const int t = t0 + part, j1 = own.j + 16 * kTiles;
     if (visible.none(t, t + kPart, own.j, j1)) return;
     Scores p = {}, ds = {};
@@ -105,13 +103,13 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     add_weighted<kTiles, kWidth>(own.gradients[0], ds, queries(stage), part);
   }
 
-  // Keys of padding have gradients too: zeros.
-  __device__ void store(OfWarp& own, int row) const {
-    if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.scale), keys(), row, own);
+  // Keys of padding also have gradients: zeros.
+  __device__ void store(WarpState& own, int row) const {
+    if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.score_scale), keys(), row, own);
     store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);
   }
   __device__ void store(const float (&gradient)[kTiles][kWidth / 8][4], const HeadRows<bf16>& target, float factor, const Tile<kWidth>& by,
-      int row, const OfWarp& own) const {
+      int row, const WarpState& own) const {
     store_rows<kTiles, kWidth>(
         gradient, [&](int, int) { return factor; }, by, row, row_of(target, chunk_of(target, tensors.problem, own.head), own.j),
         static_cast<int>(target.row), tensors.bounds.keys - own.j);

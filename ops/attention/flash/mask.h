@@ -1,34 +1,34 @@
-// The weights that the flash attention kernels compute and keep: the visibility of whole tiles, the weights that dropout keeps,
-// and the order in which thread blocks take their work.
+// The weights that the flash attention kernels compute and keep: the visibility of whole tiles, because most tiles are completely visible
+// or not at all; the weights that dropout keeps; and the order of the work of thread blocks.
 #pragma once
 #include "ops/attention/flash/tile.h"
-#include "ops/attention/problem.h"
+#include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels::flash {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 
-// The visibility and the extents in 32 bits: an argument of the kernels, which the compiler reads where it is used, so that it
-// spends no registers.
+// The visibility and the extents in 32 bits. They are an argument of the kernels, because the compiler then reads them from constant memory
+// when they are used, and they take no registers.
 struct Bounds {
-  int scale, least, most, queries, keys;
+  int cell, least, most, queries, keys;
   explicit Bounds(const Problem& problem)
-      : scale(static_cast<int>(problem.sees.scale)),
+      : cell(static_cast<int>(problem.sees.cell)),
         least(bounded(problem.sees.least)),
         most(bounded(problem.sees.most)),
         queries(static_cast<int>(problem.queries)),
         keys(static_cast<int>(problem.keys)) {}
 };
 
-// The keys that one head's queries see (visibility.h), asked of whole rectangles: of the queries t0 .. t1 - 1 and keys j0 .. j1 - 1.
+// The keys that the queries of a head see (visibility.h), for whole rectangles: the queries t0 .. t1 - 1 and the keys j0 .. j1 - 1.
 struct Visible {
   const Bounds& bounds;
   int keys;  // that exist
   __device__ Visible(const Bounds& bounds, const Problem& problem, int head)
       : bounds(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
 
-  // The distance t - scale j is smallest in the corner (t0, j1 - 1) and largest in the corner (t1 - 1, j0). (The width j1 - j0 is known
-  // when compiling: written with it, both corners cost a single product.)
+  // The distance t - cell j is smallest in the corner (t0, j1 - 1) and largest in the corner (t1 - 1, j0). The formulas use the width j1 -
+  // j0, because it is known at compile time and both corners then cost a single product.
   __device__ bool all(int t0, int t1, int j0, int j1) const {
     return max_distance(t1, j0) < bounds.most && min_distance(t0, j0, j1) >= bounds.least && j1 <= keys;
   }
@@ -36,20 +36,20 @@ struct Visible {
     return min_distance(t0, j0, j1) >= bounds.most || max_distance(t1, j0) < bounds.least || j0 >= keys || t0 >= bounds.queries;
   }
   // All keys that the queries t0 .. t1 - 1 see are in first_key .. end_key - 1; all queries that see the keys j0 .. j1 - 1 are in
-  // first_query .. end_query - 1. Of one query, or one key, these are exactly the visible ones.
+  // first_query .. end_query - 1. For one query, or one key, these are exactly the visible ones.
   __device__ int first_key(int t0) const { return max(0, whole_cells(t0 - bounds.most) + 1); }
   __device__ int end_key(int t1) const { return min(whole_cells(min(t1, bounds.queries) - 1 - bounds.least) + 1, keys); }
-  __device__ int first_query(int j0) const { return max(0, bounds.scale * j0 + bounds.least); }
+  __device__ int first_query(int j0) const { return max(0, bounds.cell * j0 + bounds.least); }
   __device__ int end_query(int j0, int j1) const {
-    return j0 < keys ? min(bounds.scale * (min(j1, keys) - 1) + bounds.most, bounds.queries) : 0;
+    return j0 < keys ? min(bounds.cell * (min(j1, keys) - 1) + bounds.most, bounds.queries) : 0;
   }
 
  private:
-  __device__ int max_distance(int t1, int j0) const { return t1 - 1 - bounds.scale * j0; }
-  __device__ int min_distance(int t0, int j0, int j1) const { return t0 - bounds.scale * j0 - bounds.scale * (j1 - 1 - j0); }
-  __device__ int whole_cells(int tokens) const {  // tokens / scale, rounded down
-    if (bounds.scale == 1) return tokens;
-    return tokens >= 0 ? tokens / bounds.scale : -((bounds.scale - 1 - tokens) / bounds.scale);
+  __device__ int max_distance(int t1, int j0) const { return t1 - 1 - bounds.cell * j0; }
+  __device__ int min_distance(int t0, int j0, int j1) const { return t0 - bounds.cell * j0 - bounds.cell * (j1 - 1 - j0); }
+  __device__ int whole_cells(int tokens) const {  // tokens / cell, rounded down
+    if (bounds.cell == 1) return tokens;
+    return tokens >= 0 ? tokens / bounds.cell : -((bounds.cell - 1 - tokens) / bounds.cell);
   }
 };
 
@@ -64,21 +64,21 @@ __device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, 
       if (step * (8 * x + e) < first || step * (8 * x + e) >= end) c[i][x][2 * half + e] = hidden;
 }
 
-// Sets what is not visible to `hidden`: rows are the queries from t0 on, columns the keys from j0 on. Key j is visible to query
-// t iff t - most < scale j <= t - least, which needs no division.
+// Sets pairs that are not visible to `hidden`: rows are the queries from t0 on, columns the keys from j0 on. Key j is visible to query t if
+// t - most < cell j <= t - least: no division is needed.
 template <int kTiles, int kColumnTiles>
 __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
   const Bounds& bounds = visible.bounds;
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
-      const int t = t0 + 16 * i + 8 * half + lane_row(), end = min(t - bounds.least + 1, bounds.scale * visible.keys);
-      hide_outside(c, i, half, bounds.scale, t - bounds.most + 1 - bounds.scale * j0, end - bounds.scale * j0, hidden);
+      const int t = t0 + 16 * i + 8 * half + lane_row(), end = min(t - bounds.least + 1, bounds.cell * visible.keys);
+      hide_outside(c, i, half, bounds.cell, t - bounds.most + 1 - bounds.cell * j0, end - bounds.cell * j0, hidden);
     }
 }
 
-// The weights that dropout keeps. One block of the random generator has the numbers of four neighbouring keys of a query; of 16 x
-// 8 weights each lane draws four, and they trade. Both functions return in bit e whether the lane's element c[e] stays.
+// The weights that dropout keeps. One block of the random generator has the numbers of four neighbouring keys of a query. Of 16 x 8 weights
+// each lane draws four, and they trade. Both functions return in bit e whether element c[e] of the lane stays.
 struct Kept {
   Philox random;
   uint32_t dropped_below;
@@ -122,10 +122,10 @@ struct Kept {
   }
 };
 
-// The head, and the one of its `blocks` of rows, that a thread block takes. `read` is the number of positions of the other side that
-// a block goes over: two rows of bf16 each. Heads are processed in groups whose keys and values fit into L2; in a group the
-// blocks of all heads are taken in turn, from the first or from the last: under a causal mask the last blocks of queries and
-// the first blocks of keys have most to do.
+// The head, and the one of its `blocks` of rows, that a thread block takes. `read` is the number of positions of the other side that a
+// block goes over: two rows of bf16 each. Heads are processed in groups, and the keys and values of a group fit into L2. In a group the
+// blocks of all heads are taken in turn, from the first or from the last, because under a causal mask the last blocks of queries and the
+// first blocks of keys have most to do.
 struct Place {
   int head, block;
   __device__ Place(const Problem& problem, int64_t read, int blocks, bool last_first) {
@@ -142,8 +142,8 @@ struct Place {
 // The number of blocks of kRows.
 template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<int>((positions + kRows - 1) / kRows); }
 
-// The place where what a query head reads begins in a view, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk
-// while it goes over the rows: an int takes half the registers of a pointer. flash_fits sees to it that ints can count the chunks.
+// The start of the head that a query head reads, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk while it
+// goes over the rows, because an int takes half the registers of a pointer. flash_fits ensures that ints can count the chunks.
 constexpr int kChunk = 8;  // elements
 template <class T> __device__ inline int chunk_of(const HeadRows<T>& rows, const Problem& problem, int head) {
   const int heads = static_cast<int>(problem.heads), n = head % heads, shared = rows.group == 1 ? n : n / static_cast<int>(rows.group);
@@ -153,7 +153,7 @@ template <class T> __device__ inline T* row_of(const HeadRows<T>& rows, int chun
   return rows.data + int64_t{chunk + t * (static_cast<int>(rows.row) / kChunk)} * kChunk;
 }
 
-// Begins to load kRows of a head's rows from row t on; those from row `end` on become zeros.
+// Starts to load kRows rows of a head from row t on; rows from `end` on become zeros.
 template <int kRows, int kThreads, int kWidth>
 __device__ inline void begin_rows(const Tile<kWidth>& tile, const HeadRows<const bf16>& rows, int chunk, int t, int end) {
   begin_load<kRows, kThreads>(tile, row_of(rows, chunk, t), static_cast<int>(rows.row), end - t);

@@ -1,14 +1,13 @@
-// dq in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 queries of one head, 32 or 16 to a warp,
-// and goes over the keys they see, 32 at a time. Scores and their gradients never leave the registers. Keys that are values are
-// copied once. GPUs with wgmma take wgmma/backward.cu for widths 64 and 128.
+// dq in bf16 on tensor cores (the formulas are in backward.h): a thread block has 128 queries of one head, 32 or 16 to a warp, and goes
+// over the keys they see, 32 at a time. It is separate from dk and dv, because each sum then belongs to one thread block and needs no
+// atomics. Scores and their gradients never leave the registers. Keys that are values are copied once. GPUs with wgmma take
+// wgmma/backward.cu for widths 64 and 128.
 //
 // With N = b n c queries of width k, and N keys:
 //   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times
 //   FLOPs   6 N c k, half of it when causal; exponentials N c, half of it when causal
-//   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 510 MB at 4.8 TB/s 0.11 ms; 155 GFLOP at 989 TFLOP/s 0.16 ms
 #include "ops/attention/flash/backward.h"
 #include "ops/attention/flash/flash.h"
-#include "ops/attention/flash/launch.h"
 
 namespace ricci {
 namespace attention_kernels {
@@ -24,7 +23,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
 
   BackwardTensors tensors;
 
-  struct OfWarp {
+  struct WarpState {
     int head, t;  // the warp's first query
     LeftRows q, dy;
     QuerySums<kTiles> sums;
@@ -50,7 +49,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
-    OfWarp own{place.head, t, LeftRows(queries(), row), LeftRows(gradients(), row), {tensors, place.head, t}};
+    WarpState own{place.head, t, LeftRows(queries(), row), LeftRows(gradients(), row), {tensors, place.head, t}};
     float dq[kTiles][kWidth / 8][4] = {};
     UNROLL(1)
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
@@ -69,13 +68,13 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
   }
 
   __device__ void add_keys(
-      const Visible& visible, const OfWarp& own, int j0, int part, int stage, float (&dq)[kTiles][kWidth / 8][4]) const {
+      const Visible& visible, const WarpState& own, int j0, int part, int stage, float (&dq)[kTiles][kWidth / 8][4]) const {
     const int j = j0 + part, t1 = own.t + 16 * kTiles;
     if (visible.none(own.t, t1, j, j + kPart)) return;
     Scores p = {}, ds = {};
     add_scores(p, own.q, keys(stage), part);
     add_scores(ds, own.dy, values(stage), part);
-    own.sums.weigh(static_cast<float>(tensors.problem.scale) * kLog2E, p);
+    own.sums.weigh(static_cast<float>(tensors.problem.score_scale) * kLog2E, p);
     if (!visible.all(own.t, t1, j, j + kPart)) hide_keys(visible, own.t, j, p, 0.0f);
     const Kept kept(tensors.problem, own.head);
     own.sums.template differentiate<dropping>(
@@ -83,8 +82,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     add_weighted<kTiles, kWidth>(dq, ds, keys(stage), part);
   }
 
-  __device__ void store(const float (&dq)[kTiles][kWidth / 8][4], const OfWarp& own, int row) const {
-    const float scale = static_cast<float>(tensors.problem.scale);
+  __device__ void store(const float (&dq)[kTiles][kWidth / 8][4], const WarpState& own, int row) const {
+    const float scale = static_cast<float>(tensors.problem.score_scale);
     const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // those have been stored
     store_rows<kTiles, kWidth>(
         dq, [&](int, int) { return scale; }, queries(), row, row_of(tensors.dq, chunk_of(tensors.dq, tensors.problem, own.head), own.t),

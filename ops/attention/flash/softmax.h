@@ -1,4 +1,4 @@
-// The softmax of the forward, as its keys arrive part by part, and the end of a block's work. forward.cu has the formulas.
+// The running softmax of the forward, and the end of the work of a block. forward.cu has the formulas.
 #pragma once
 #include "cuda/math.h"
 #include "cuda/verbs/reduce.h"
@@ -26,26 +26,27 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
       for (int e = 0; e < 4; ++e) o[i][x][e] = 0;
   }
 
-  // Scores become p, and the state is brought up to date; `scale` is z. The result does not depend on m as long as p stays within
-  // range. So m is moved to the maximum only where p would exceed 2^kSlack, which is rare after the first keys.
-  __device__ void weigh(Scores& s, float scale) {
+  // Scores become p, and the state is brought up to date; `z` is as in forward.cu. The result does not depend on m as long as p stays
+  // within range. So m only moves to the maximum if p would exceed 2^kSlack, because moving it means multiplying all of o. This is rare
+  // after the first keys.
+  __device__ void weigh(Scores& s, float z) {
     float largest[kTiles][2];
     bool far = false;
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
       for (int half = 0; half < 2; ++half) {
         largest[i][half] = row_largest(s, i, half, m[i][half]);
-        far = far || (largest[i][half] - m[i][half]) * scale > kSlack;
+        far = far || (largest[i][half] - m[i][half]) * z > kSlack;
       }
-    if (__any_sync(~0u, far)) rescale(largest, scale);
+    if (__any_sync(~0u, far)) rescale(largest, z);
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(2)
     for (int half = 0; half < 2; ++half) {
-      const float shift = m[i][half] > kLowest ? m[i][half] * scale : 0.0f;
+      const float shift = m[i][half] > kLowest ? m[i][half] * z : 0.0f;
       float sum = 0;
       UNROLL(16)
       for (int j = 0; j < kPartTiles; ++j)
-        for (int e = 2 * half; e < 2 * half + 2; ++e) sum += s[i][j][e] = ptx::exp2_approx(math::fma(s[i][j][e], scale, -shift));
+        for (int e = 2 * half; e < 2 * half + 2; ++e) sum += s[i][j][e] = ptx::exp2_approx(math::fma(s[i][j][e], z, -shift));
       l[i][half] += sum;
     }
   }
@@ -61,7 +62,7 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
     }
   }
 
-  // Stores y and lse of the warp's queries t .. t + rows - 1, by way of its own rows of a tile. A query that sees no
+  // Stores y and lse of the warp's queries t .. t + rows - 1, by way of the rows of a tile that belong to the warp. A query that sees no
   // key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
   __device__ void finish(
       const Problem& problem, const HeadRows<bf16>& y, float* lse, int head, int t, int rows, const Tile<kWidth>& by, int row) {
@@ -71,8 +72,9 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
         const int r = 16 * i + 8 * half + lane_row();
         float& sum = l[i][half];
         sum = row_reduce(sum, Sum{});
-        if (lane_column() == 0 && r < rows) lse[r] = sum == 0 ? -kLowest : m[i][half] * static_cast<float>(problem.scale) + math::log(sum);
-        sum = sum == 0 ? 0.0f : static_cast<float>(problem.dropout.scale) / sum;
+        if (lane_column() == 0 && r < rows)
+          lse[r] = sum == 0 ? -kLowest : m[i][half] * static_cast<float>(problem.score_scale) + math::log(sum);
+        sum = sum == 0 ? 0.0f : static_cast<float>(problem.dropout.keep_factor) / sum;
       }
     store_rows<kTiles, kWidth>(
         o, [&](int i, int half) { return l[i][half]; }, by, row, row_of(y, chunk_of(y, problem, head), t), static_cast<int>(y.row), rows);
@@ -85,11 +87,11 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
     return row_reduce(largest, [](float a, float b) { return larger(a, b); });
   }
 
-  __device__ void rescale(const float (&largest)[kTiles][2], float scale) {
+  __device__ void rescale(const float (&largest)[kTiles][2], float z) {
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
       for (int half = 0; half < 2; ++half) {
-        const float factor = m[i][half] > kLowest ? ptx::exp2_approx((m[i][half] - largest[i][half]) * scale) : 0.0f;
+        const float factor = m[i][half] > kLowest ? ptx::exp2_approx((m[i][half] - largest[i][half]) * z) : 0.0f;
         m[i][half] = largest[i][half];
         l[i][half] *= factor;
         UNROLL(16)

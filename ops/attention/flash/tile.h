@@ -1,7 +1,7 @@
-// Shared by the flash attention kernels: tiles of bf16 in shared memory, and the products that a warp makes of them on tensor
-// cores (Dao 2023, with mma m16n8k16). A warp owns kTiles x 16 rows of the left operand and of the result. The lane with
-// g = lane / 4 and q = lane % 4 holds of a result c[i][j] the rows 16 i + g (elements 0, 1) and 16 i + g + 8 (2, 3), in the
-// columns 8 j + 2 q and 8 j + 2 q + 1 (cuda/ptx.h).
+// Shared by the flash attention kernels: tiles of bf16 in shared memory, and the products that a warp computes from them on tensor cores
+// (Dao 2023, with mma m16n8k16). A warp has kTiles x 16 rows of the left operand and of the result. The lane with g = lane / 4 and q = lane
+// % 4 holds of a result c[i][j] the rows 16 i + g (elements 0, 1) and 16 i + g + 8 (2, 3), in the columns 8 j + 2 q and 8 j + 2 q + 1
+// (cuda/ptx.h).
 #pragma once
 #include "core/tensor.h"
 #include "cuda/ptx.h"
@@ -13,22 +13,22 @@ __device__ inline int warp() { return static_cast<int>(threadIdx.x) / 32; }
 __device__ inline int lane_row() { return lane() / 4; }         // g
 __device__ inline int lane_column() { return lane() % 4 * 2; }  // 2 q
 
-// Rows of kWidth elements, in chunks of 16 bytes. ldmatrix reads the same chunk of 8 neighbouring rows at once, and these
-// must be in different banks. Therefore the chunks of a row are permuted, by an exclusive or with the row's number.
+// Rows of kWidth elements, in chunks of 16 bytes. ldmatrix reads one chunk of each of 8 neighbouring rows at once, and these must be in
+// different banks. Therefore the chunks of a row are permuted, by an exclusive or with the number of the row.
 template <int kWidth> struct Tile {
   static_assert(kWidth % 32 == 0);
   static constexpr int kChunks = kWidth / 8, kRowBytes = kWidth * 2, kSwapped = kWidth % 64 == 0 ? 8 : 4;
   bf16* data;
 
   __device__ static int offset(int row, int chunk) { return row * kWidth + (chunk ^ (row / (8 / kSwapped) % kSwapped)) * 8; }
-  // The offset of chunk n + chunks, given the offset of chunk n (0 or 1); `chunks` is even. Most of this is known when compiling, which
+  // The offset of chunk n + chunks, given the offset of chunk n (0 or 1); `chunks` is even. Most of this is known at compile time, so it
   // saves registers.
   __device__ static int moved(int offset, int chunks) { return (offset ^ chunks % kSwapped * 8) + chunks / kSwapped * kSwapped * 8; }
   __device__ bf16* at(int row, int chunk) const { return data + offset(row, chunk); }
   __device__ Tile after(int rows) const { return {data + rows * kWidth}; }  // a multiple of 8
 
-  // The offset of the row and chunk whose address a lane gives ldmatrix for 16 x 16 elements: of a left operand, or of a right
-  // operand that is transposed on the way; and of a right operand whose rows are the columns of the product.
+  // The offset of the address that a lane gives ldmatrix for 16 x 16 elements. left_of_lane: for a left operand, or for a right operand
+  // that is transposed on the way. right_of_lane: for a right operand with its rows as the columns of the product.
   __device__ static int left_of_lane() { return offset(lane() % 16, lane() / 16); }
   __device__ static int right_of_lane() { return offset(lane() / 16 * 8 + lane() % 8, lane() / 8 % 2); }
 };
@@ -39,8 +39,8 @@ HD constexpr int lanes_of_row(int width) {
   return width <= 64 ? 8 : 16;
 }
 
-// Begins to copy kRows rows, which are `pitch` elements apart; those from `rows` on become zeros. A power of two of lanes shares
-// a row: then the rows of one thread are a multiple of 8 apart, and its chunks are permuted alike.
+// Starts to copy kRows rows, `pitch` elements apart; rows from `rows` on become zeros. A power of two of lanes shares a row, because the
+// rows of a thread are then a multiple of 8 apart and its chunks are permuted alike.
 template <int kRows, int kThreads, int kWidth>
 __device__ inline void begin_load(const Tile<kWidth>& tile, const bf16* from, int pitch, int rows) {
   constexpr int kLanes = lanes_of_row(kWidth), kStep = kThreads / kLanes;
@@ -57,8 +57,7 @@ __device__ inline void begin_load(const Tile<kWidth>& tile, const bf16* from, in
   }
 }
 
-// A warp's rows of a left operand: held in registers, or read from the tile each time they are used. get(k) gives the columns
-// 16 k .. 16 k + 15.
+// A warp's rows of a left operand: held in registers, or read from the tile each time. get(k) returns the columns 16 k .. 16 k + 15.
 template <int kTiles, int kWidth> struct ReadRows {
   Tile<kWidth> tile;
   int row;
@@ -112,8 +111,8 @@ __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Row
   }
 }
 
-// o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, one for each column of w. The weights are rounded to bf16: a lane
-// holds of a result just the elements that it needs of a left operand.
+// o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, one for each column of w. The weights are rounded to bf16. They need no
+// shuffle, because a lane holds exactly those elements of a result that it needs of a left operand.
 template <int kTiles, int kWidth, int kWeightTiles>
 __device__ inline void add_weighted(
     float (&o)[kTiles][kWidth / 8][4], const float (&w)[kTiles][kWeightTiles][4], const Tile<kWidth>& b, int row) {
@@ -141,9 +140,9 @@ __device__ inline uint4 add_bf16(const uint4& a, const uint4& b) {
   return {add(a.x, b.x), add(a.y, b.y), add(a.z, b.z), add(a.w, b.w)};
 }
 
-// to_rx = factor(i, half) o_rx for the first `rows` of the warp's rows, where half 1 are the rows 16 i + g + 8; with `add` to_rx
-// += instead. On the way the numbers pass through the warp's own rows of a tile that no other warp reads any more, so that 16
-// bytes are stored at once.
+// target_rx = factor(i, half) o_rx for the first `rows` of the rows of the warp; half 1 means the rows 16 i + g + 8. With `add` target_rx
+// += instead. On the way the numbers pass through rows of a tile that belong to the warp and that no other warp still reads, because 16
+// bytes can then be stored at once.
 template <int kTiles, int kWidth, class Factor>
 __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* target,
     int pitch, int rows, bool add = false) {

@@ -1,12 +1,10 @@
-// The backward on GPUs, from the kept log-sum-exp. With q already times the scale z:
+// The backward on GPUs, from the kept log-sum-exp. With q already times the factor z of the scores:
 //   p_tj = exp(q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
-// One kernel owns 64 keys and sums dv_j = sum_t p_tj dy_t and dk_j = sum_t ds_tj q_t, over the query heads that share them in their
-// order; after it another owns 64 queries and sums
-// dq_t = z sum_j ds_tj k_j. No atomics: the same bits on every run.
-// With N = b n c queries of width k, N keys, s bytes a number:
+// A thread block of the first kernel has 64 keys and sums dv_j = sum_t p_tj dy_t and dk_j = sum_t ds_tj q_t, over the query heads that
+// share them in order. A thread block of the second has 64 queries and sums dq_t = z sum_j ds_tj k_j. There are two kernels, because one
+// would need atomics, and then the bits would differ from run to run. With N = b n c queries of width k, N keys, s bytes a number:
 //   bytes   8 s N k read and written, and the other side of each block again from L2, c / 64 times
-//   FLOPs   14 N c k, half of it when causal: both kernels make the scores and their gradients
-//   floor   f32, k = 64, causal, b n = 768, c = 1024 on an H200: 361 GFLOP at 67 TFLOP/s 5.4 ms
+//   FLOPs   14 N c k, half of it when causal: both kernels compute the scores and their gradients
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/verbs/rows.h"
@@ -29,8 +27,7 @@ template <class T> struct Delta {
   }
 };
 
-// The tensors that both kernels read and write. The gradients of views that are the same columns share one buffer, where they are added
-// up.
+// The tensors that both kernels read and write. The gradients of equal slices share one buffer and are added up there.
 template <class T> struct BackwardTensors {
   using A = Accumulator<T>;
   Problem problem;
@@ -39,7 +36,9 @@ template <class T> struct BackwardTensors {
   HeadRows<T> dq, dk, dv;
 
   // The rows of a head from query t, or key j, on.
-  __device__ Matrix<T> q(int64_t head, int64_t t) const { return matrix(problem, q_rows, head, t, problem.queries, A(problem.scale)); }
+  __device__ Matrix<T> q(int64_t head, int64_t t) const {
+    return matrix(problem, q_rows, head, t, problem.queries, A(problem.score_scale));
+  }
   __device__ Matrix<T> k(int64_t head, int64_t j, int64_t keys) const { return matrix(problem, k_rows, head, j, keys, A(1)); }
   __device__ Matrix<T> v(int64_t head, int64_t j, int64_t keys) const { return matrix(problem, v_rows, head, j, keys, A(1)); }
   __device__ Matrix<T> dy(int64_t head, int64_t t) const { return matrix(problem, dy_rows, head, t, problem.queries, A(1)); }
@@ -87,10 +86,10 @@ template <class T, int kWidth> struct QueryGradientKernel {
     T* target = tensors.dq.of_head(problem, head) + t0 * tensors.dq.row + x0;
     const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // those were stored by the other kernel
     store<kWidth>(
-        dq, target, tensors.dq.row, problem.queries - t0, problem.width - x0, [&](int) { return A(problem.scale); }, add);
+        dq, target, tensors.dq.row, problem.queries - t0, problem.width - x0, [&](int) { return A(problem.score_scale); }, add);
   }
 
-  // ds, from dy . v in its place.
+  // ds replaces dy . v.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       const A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = tensors.problem.dropout.active();
@@ -143,7 +142,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
     store_gradients(first_head, j0, x0, dk, dv);
   }
 
-  // ds, from dy . v in its place, and p, from the scores, times what dropout multiplies it by.
+  // ds replaces dy . v, and p replaces the scores, times the factor of dropout.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = tensors.problem.dropout.active();
@@ -163,7 +162,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
     }
   }
 
-  // Keys of padding have gradients too: zeros.
+  // Keys of padding also have gradients: zeros.
   __device__ void store_gradients(
       int64_t head, int64_t j0, int64_t x0, A (&dk)[kThreadRows][kWidth / 16], const A (&dv)[kThreadRows][kWidth / 16]) const {
     const Problem& problem = tensors.problem;
@@ -182,13 +181,14 @@ template <class T, int kWidth> struct KeyGradientKernel {
 
 template <class T, int kWidth> void launch_backward(const BackwardTensors<T>& tensors, Device device) {
   constexpr int kBytes = SharedBlocks<Accumulator<T>>::kBytes;
-  const KeyGradientKernel<T, kWidth> of_keys{tensors};
-  launch("attention' dk dv", device, {of_keys.blocks(), kGpuThreads, kBytes}, of_keys);
-  const QueryGradientKernel<T, kWidth> of_queries{tensors};
-  launch("attention' dq", device, {of_queries.blocks(), kGpuThreads, kBytes}, of_queries);
+  const KeyGradientKernel<T, kWidth> key_kernel{tensors};
+  launch("attention' dk dv", device, {key_kernel.blocks(), kGpuThreads, kBytes}, key_kernel);
+  const QueryGradientKernel<T, kWidth> query_kernel{tensors};
+  launch("attention' dq", device, {query_kernel.blocks(), kGpuThreads, kBytes}, query_kernel);
 }
 
-HOST void blocks_backward(const Problem& problem, const Tensor& dy, const Views& inputs, const Outputs& out, const Views& gradients) {
+HOST void blocks_backward(
+    const Problem& problem, const Tensor& dy, const QueryKeyValue& inputs, const Outputs& out, const QueryKeyValue& gradients) {
   const Tensor delta_bnc = like(out.lse_bnc);
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;

@@ -1,9 +1,9 @@
-// The work of a thread block on one block of 64 rows by 64 columns: 128 threads, 16 to a row; thread (ty, tx) has the rows
-// ty + 8 i and the columns tx + 16 j. Matrices pass through shared memory in pieces of 32 columns, so that any width fits.
+// The work of a thread block on one block of 64 rows by 64 columns: 128 threads, 16 to a row; thread (ty, tx) has the rows ty + 8 i and the
+// columns tx + 16 j. Matrices pass through shared memory in pieces of 32 columns, because otherwise wide heads would not fit.
 #pragma once
 #include "core/tensor.h"
 #include "cuda/seam.h"
-#include "ops/attention/problem.h"
+#include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
 
@@ -11,14 +11,14 @@ constexpr int kGpuThreads = 128, kGpuBlock = 64, kPiece = 32;
 constexpr int kThreadRows = 8, kThreadColumns = 4;                     // in a block of scores
 constexpr int kPiecePitch = kPiece + 4, kScorePitch = kGpuBlock + 16;  // row lengths that spread the rows over the banks
 
-// n neighbouring numbers, which are loaded together.
+// n neighbouring numbers, loaded together.
 template <class A, int n> struct alignas(n * sizeof(A) < 16 ? n * sizeof(A) : 16) Few { A element[n]; };
 template <int n, class A> __device__ inline Few<A, n> load(const A* source) { return *reinterpret_cast<const Few<A, n>*>(source); }
 
 __device__ inline int thread_row(int i) { return static_cast<int>(threadIdx.x) / 16 + 8 * i; }
 __device__ inline int thread_column(int j) { return static_cast<int>(threadIdx.x) % 16 + 16 * j; }
 
-// A kernel keeps in shared memory: two pieces of 64 x 32 for scores, in whose place one piece of 32 x 128, 64 x 64 or 64 x 32 is put for
+// Shared memory of a kernel: two pieces of 64 x 32 for scores, which are later overwritten by one piece of 32 x 128, 64 x 64 or 64 x 32 for
 // weighted sums; and a block of weights.
 template <class A> struct SharedBlocks {
   static constexpr int kPieces = 2 * kGpuBlock * kPiecePitch, kBytes = (kPieces + kGpuBlock * kScorePitch) * static_cast<int>(sizeof(A));
@@ -31,7 +31,7 @@ template <class A> struct SharedBlocks {
   __device__ A& weight(int i, int j) const { return weights[thread_row(i) * kScorePitch + thread_column(j)]; }
 };
 
-// Copies kRows x kColumns elements, times a factor, into rows of kPitch; those outside rows x columns become zero.
+// Copies kRows x kColumns elements, times a factor, into rows of kPitch. Elements outside rows x columns become zero.
 template <int kRows, int kColumns, int kPitch, class T, class A>
 __device__ inline void stage(A* target, const T* source, int64_t source_row, int64_t rows, int64_t columns, A factor) {
   UNROLL(8)
@@ -44,7 +44,7 @@ __device__ inline void stage(A* target, const T* source, int64_t source_row, int
 // The rows of one head from some position on, up to the last.
 template <class T> struct Matrix {
   const T* data;
-  int64_t row, rows;      // the distance of rows, and their number
+  int64_t row, rows;      // the distance between rows, and their number
   Accumulator<T> factor;  // for every element
   __device__ Matrix columns_from(int64_t x) const { return {data + x, row, rows, factor}; }
 };
@@ -54,18 +54,18 @@ __device__ inline Matrix<T> matrix(
   return {rows.of_head(problem, head) + first * rows.row, rows.row, end - first, factor};
 }
 
-// The visible pairs among the 64 queries from t0 on and the 64 keys from j0 on, both counted from there; only the first `keys` keys exist.
-// Relative to the block all distances fit into ints (a cell has at most 2^24 tokens), and no division is needed: both save
+// The visible pairs among the 64 queries from t0 on and the 64 keys from j0 on, with indices relative to t0 and j0; only the first `keys`
+// keys exist. Relative to the block all distances fit into ints (a cell has at most 2^24 tokens), and no division is needed. Both save
 // registers.
 struct BlockMask {
-  int scale, least, most, keys;
+  int cell, least, most, keys;
   __device__ BlockMask(const Problem& problem, int64_t t0, int64_t j0, int64_t all_keys)
-      : scale(static_cast<int>(problem.sees.scale)),
-        least(bounded(problem.sees.least - (t0 - problem.sees.scale * j0))),
-        most(bounded(problem.sees.most - (t0 - problem.sees.scale * j0))),
+      : cell(static_cast<int>(problem.sees.cell)),
+        least(bounded(problem.sees.least - (t0 - problem.sees.cell * j0))),
+        most(bounded(problem.sees.most - (t0 - problem.sees.cell * j0))),
         keys(bounded(all_keys - j0)) {}
   __device__ bool visible(int query, int key) const {
-    const int back = query - scale * key;
+    const int back = query - cell * key;
     return back >= least && back < most && key < keys;
   }
 };
@@ -77,7 +77,7 @@ __device__ inline void scores(
   for (int i = 0; i < kThreadRows; ++i)
     for (int j = 0; j < kThreadColumns; ++j) sum[i][j] = 0;
   for (int64_t x = 0; x < width; x += kPiece) {
-    __syncthreads();  // the pieces before have been read
+    __syncthreads();  // the previous pieces have been read
     stage<kGpuBlock, kPiece, kPiecePitch>(shared.a, a.data + x, a.row, a.rows, width - x, a.factor);
     stage<kGpuBlock, kPiece, kPiecePitch>(shared.b, b.data + x, b.row, b.rows, width - x, b.factor);
     __syncthreads();
@@ -107,7 +107,7 @@ __device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const S
   using Output = OutputColumns<kWidth>;
   static_assert(Output::kRows * Output::kPitch <= SharedBlocks<A>::kPieces);
   for (int first = 0; first < kGpuBlock; first += Output::kRows) {
-    __syncthreads();  // the weights have been written, the pieces before have been read
+    __syncthreads();  // the weights have been written, the previous pieces have been read
     stage<Output::kRows, kWidth, Output::kPitch>(shared.a, b.data + first * b.row, b.row, b.rows - first, columns, b.factor);
     __syncthreads();
     UNROLL(1)
@@ -135,15 +135,15 @@ __device__ inline void store(
     }
 }
 
-// Collects the block of weights from what each thread has of it.
+// Collects the block of weights from all threads.
 template <class A> __device__ inline void store_weights(const A (&w)[kThreadRows][kThreadColumns], const SharedBlocks<A>& shared) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int j = 0; j < kThreadColumns; ++j) shared.weight(i, j) = w[i][j];
 }
 
-// Writes, in the place of the weights, their factors of dropout: for the queries t0 .. t0 + 63 and the keys j0 .. j0 + 63,
-// which are t_pitch and j_pitch apart. One block of the random generator has the numbers of four neighbouring keys; where a
-// query's keys begin within such a block differs from query to query.
+// Writes the factors of dropout to `target`, for the queries t0 .. t0 + 63 and the keys j0 .. j0 + 63 at distances of t_pitch and j_pitch.
+// One block of the random generator has the numbers of four neighbouring keys. The keys of a query can start anywhere in such a block,
+// because the number of keys need not be a multiple of four.
 template <class A>
 __device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t j0, int t_pitch, int j_pitch, A* target) {
   constexpr int kBlocks = kGpuBlock / 4 + 1;
@@ -156,7 +156,7 @@ __device__ inline void stage_factors(const Problem& problem, int64_t head, int64
     for (int word = 0; word < 4; ++word) {
       const int j = 4 * q + word - static_cast<int>(first % 4);
       if (j >= 0 && j < kGpuBlock)
-        target[t * t_pitch + j * j_pitch] = words.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.scale);
+        target[t * t_pitch + j * j_pitch] = words.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.keep_factor);
     }
   }
 }

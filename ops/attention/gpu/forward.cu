@@ -1,11 +1,9 @@
-// The forward on GPUs (Dao 2023) in f32, f64 and bf16, without tensor cores: what flash/ cannot do. A thread block owns 64
-// queries of one head and up to 128 columns of their output, and goes over the blocks of 64 keys that they see. With the
-// maximum m, the sum l and the output o so far, and q already times the scale:
+// The forward on GPUs (Dao 2023) in f32, f64 and bf16, without tensor cores, for all problems that flash/ cannot take. A thread block has
+// 64 queries of one head and up to 128 columns of their output, and goes over the blocks of 64 keys that they see. As in cpu/forward.cpp it
+// corrects the largest score m, the sum l and the output o for each block, because shared memory cannot hold the scores of all keys:
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
-// and at the end y = o / l,  lse = m + log l.
-// With N = b n c queries of width k, N keys, s bytes a number:
+// with q already times z, and at the end y = o / l,  lse = m + log l. With N = b n c queries of width k, N keys, s bytes a number:
 //   bytes   4 s N k read and written, keys and values again from L2, c / 64 times;  FLOPs 4 N c k, half of it when causal
-//   floor   f32, k = 64, causal, b n = 768, c = 1024 on an H200: 103 GFLOP at 67 TFLOP/s 1.5 ms
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/verbs/reduce.h"
@@ -48,7 +46,8 @@ template <class T, int kWidth> struct ForwardKernel {
     const int64_t keys = problem.keys_of(head), end_key = problem.sees.end_key(end - 1, keys);
     for (int64_t j0 = problem.sees.first_key(t0) / kGpuBlock * kGpuBlock; j0 < end_key; j0 += kGpuBlock) {
       A s[kThreadRows][kThreadColumns];
-      scores<T>(matrix(problem, q, head, t0, end, A(problem.scale)), matrix(problem, k, head, j0, keys, A(1)), problem.width, shared, s);
+      scores<T>(
+          matrix(problem, q, head, t0, end, A(problem.score_scale)), matrix(problem, k, head, j0, keys, A(1)), problem.width, shared, s);
       const BlockMask mask(problem, t0, j0, keys);
       UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) add_row(mask, i, s[i], state);
@@ -90,7 +89,7 @@ template <class T, int kWidth> struct ForwardKernel {
   }
 };
 
-template <class T, int kWidth> void launch_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
+template <class T, int kWidth> void launch_forward(const Problem& problem, const QueryKeyValue& inputs, const Outputs& out) {
   using A = Accumulator<T>;
   const ForwardKernel<T, kWidth> kernel{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
       head_rows<T>({out.y_bcd}), out.lse_bnc.data<A>()};
@@ -98,7 +97,7 @@ template <class T, int kWidth> void launch_forward(const Problem& problem, const
   launch("attention", out.y_bcd.device(), {blocks, kGpuThreads, SharedBlocks<A>::kBytes}, kernel);
 }
 
-HOST void blocks_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
+HOST void blocks_forward(const Problem& problem, const QueryKeyValue& inputs, const Outputs& out) {
   with_dtype(out.y_bcd, [&]<class T>(T) {
     if (problem.width <= 32) return launch_forward<T, 32>(problem, inputs, out);
     if constexpr (dtype_of<T> != Dtype::f64) {  // f64 has no registers for more

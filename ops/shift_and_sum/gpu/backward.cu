@@ -1,10 +1,9 @@
-// The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again, keeping the values before every
-// walk but the first; then it walks backward over them with the gradient (walk.h), and reads V^0 once more for the last of
-// these walks, from the L2 cache. The sums over its columns, which dc is made of, go to `partial` (problem.h), where
-// shift_and_sum.cu adds the sums of a head. With N = b c d numbers of s bytes, R levels, heads of whole slices of 32 columns, for each
-// part:
+// The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again and keeps the values before every walk but
+// the first, because the gradient of a coefficient needs the values that it multiplied. Then it walks backward over them with the gradient
+// (walk.h), and reads V^0 once more for the last of these walks, from the L2 cache. The sums over its columns, the terms of dc, go to
+// `partial` (problem.h), and shift_and_sum.cu adds the sums of a head. With N = b c d numbers of s bytes, R levels, heads of whole slices
+// of 32 columns, for each part:
 //   bytes   3 s N + (s + 8) b c R (d / 32);  FLOPs 6 N R
-//   floor   65,536 rows of 768, c = 512, one head, in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms
 #include "cuda/launch.h"
 #include "ops/shift_and_sum/gpu/block_walk.h"
 #include "ops/shift_and_sum/kernels.h"
@@ -24,7 +23,7 @@ template <class T> struct BackwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, true);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;                                                  // the whole block, so that no barrier waits for a thread
+    if (place.empty()) return;  // the whole block, because a barrier would otherwise wait for it
     const int size = place.rows * kColumns, later = walks_of(part.levels) - 1;  // walks after the first
     A *const values = dynamic_shared<A>(), *const gradient = values + max(later, 1) * size, *const coefficients = gradient + size;
     const Copy<T> copy(problem, part, place);

@@ -1,7 +1,7 @@
-// A thread block's walks over the rows that it has in shared memory. A half-warp walks over the rows of a class. If there are fewer classes
-// than half-warps, a number of half-warps share a class, each with a stretch of its rows.
-//   The two half-warps of a warp take the same branches, because the sums over lanes need them all: each goes through as many blocks of
-//   eight rows as the one that has more, and a block has Around::inside only if it has that in both.
+// A thread block's walks over its rows in shared memory. A half-warp walks over the rows of a class. If a walk has fewer classes than the
+// block has half-warps, multiple half-warps share a class, each with a stretch of its rows.
+// The two half-warps of a warp take the same branches, because the sums over lanes need all of them: both go through the larger
+// number of blocks of eight rows, and a block is Around::inside only if it is so in both.
 #pragma once
 #include "ops/shift_and_sum/gpu/tile.h"
 #include "ops/shift_and_sum/gpu/walks.h"
@@ -28,9 +28,9 @@ template <class T> struct BlockWalk {
         rows_of_class<q>(m)};
   }
 
-  // Calls begin(m, first, blocks) and walk(m, first, blocks) for the half-warp's rows of class m: so many blocks of eight from row `first`
-  // on. A walk that begins within a class first reads rows before it, which another half-warp may be about to write: `begin` does
-  // that before any walk stores.
+  // Calls begin(m, first, blocks) and walk(m, first, blocks) for the rows of class m that the half-warp has: `blocks` blocks of eight from
+  // row `first` on. A walk that starts within a class first reads rows before it, and another half-warp might be about to write them. So
+  // `begin` reads them before any walk stores.
   template <int q, class Begin, class Walk> __device__ void each(const Begin& begin, const Walk& walk) const {
     constexpr int classes = 1 << q;
     const int half = static_cast<int>(threadIdx.x) / kLanes, halves = static_cast<int>(blockDim.x) / kLanes;  // halves is a power of two
@@ -50,7 +50,7 @@ template <class T> struct BlockWalk {
   }
 };
 
-// The levels q, q + 1, q + 2 of the part; `target` may be `source`.
+// The levels q, q + 1, q + 2 of the part; `target` can be equal to `source`.
 template <int q, class T>
 __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator<T>* source, Accumulator<T>* target) {
   ForwardWalk<Accumulator<T>, q> along;
@@ -63,7 +63,7 @@ __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator
   };
   const auto walk = [&](int m, int first, int blocks) {
     const auto io = block.template rows<q>(m, source, target);
-    if (of_both(first == 0 && io.rows == kWalkRows)) return along.template block<Around::alone, true>(io, 0);
+    if (of_both(first == 0 && io.rows == kWalkRows)) return along.template block<Around::single, true>(io, 0);
     for (int base = first; blocks > 0; --blocks, base += kWalkRows) {
       if (of_both(base + kWalkRows <= io.rows)) along.template block<Around::inside, true>(io, base);
       else along.template block<Around::edge, true>(io, base);
@@ -72,7 +72,7 @@ __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator
   block.template each<q>(begin, walk);
 }
 
-// Where a lane stores the sums that it has after a block: of its row in the class.
+// The place of the sums that a lane has after a block: of its row in the class.
 template <class T, int q> struct CoefficientGradient {
   using A = Accumulator<T>;
   A* dc;            // row 0 of the block at base 0
@@ -114,8 +114,8 @@ __device__ inline void walk_backward(const BlockWalk<T>& block, const Accumulato
     const auto io = block.template rows<q>(m, values, gradient);
     const CoefficientGradient<T, q> dc(block, m);
     if (of_both(first == 0 && io.rows == kWalkRows)) {
-      along.template block<Around::after_alone, false>(io, kWalkRows);
-      along.template block<Around::alone, true>(io, 0);
+      along.template block<Around::after_single, false>(io, kWalkRows);
+      along.template block<Around::single, true>(io, 0);
       return dc.store(0, along.dc);
     }
     for (int base = first + (blocks - 1) * kWalkRows; blocks > 0; --blocks, base -= kWalkRows) {

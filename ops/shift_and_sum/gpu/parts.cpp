@@ -1,6 +1,7 @@
-#include "ops/shift_and_sum/gpu/parts.h"
-
+// The parts of a shift-and-sum on a GPU (kernels.h): a long sequence is divided, because it does not fit into shared memory.
 #include <algorithm>
+
+#include "ops/shift_and_sum/kernels.h"
 
 namespace ricci::shift_and_sum_kernels {
 namespace {
@@ -14,7 +15,7 @@ struct Memory {
   bool fits(int64_t rows_of_class, int levels) const {
     return rows_of_class <= rows(levels) && levels <= kWalkLevels * (backward ? kBackwardWalks : kForwardWalks);
   }
-  // A half-warp has about 16 rows to walk over: with fewer, the rows in front of its stretch, which it reads too, would cost more.
+  // A half-warp has about 16 rows to walk over. It also reads the rows in front of its stretch, and with fewer rows these would cost more.
   int warps(int64_t held) const {
     const int64_t most = size == 4 ? kMaxWarps<float> : kMaxWarps<double>;
     int warps = 1;
@@ -36,8 +37,8 @@ Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
   int first = 0;
   int64_t rows = problem.positions;
   while (!memory.fits(rows, problem.used - first)) {
-    // The first number of levels that fills its walks and with which the others can be computed at once, or the last that leaves at least
-    // half of a tile to its own rows.
+    // The first number of levels that fills its walks and lets all later levels run at once; otherwise the last that leaves at least half
+    // of a tile for rows that are not halo.
     const int sides = backward ? 2 : 1, left = problem.used - first;
     int levels = 1;
     while (levels < left && levels < kTileLevels && (int64_t{2} << levels) * 2 * sides <= memory.rows(levels + 1) &&

@@ -1,17 +1,17 @@
-// The place of a thread block of the GPU kernels, and the way of its rows and their coefficients into shared memory and back.
+// The place of a thread block of the GPU kernels, and the copies of its rows and their coefficients into shared memory and back.
 #pragma once
 #include <type_traits>
 
 #include "core/tensor.h"
 #include "cuda/ptx.h"
-#include "ops/shift_and_sum/gpu/parts.h"
+#include "ops/shift_and_sum/kernels.h"
 
 namespace ricci::shift_and_sum_kernels {
 
 // The place of a thread block: a slice of the columns of a head, and a tile of positions.
 struct Place {
   int64_t sequence, head, slice, first_position;
-  int rows, begin, end;  // that are held, from first_position on; of them `begin` to end - 1 are stored
+  int rows, begin, end;  // the rows held, from first_position on; the rows `begin` to end - 1 are stored
 
   __device__ static Place of_block(const Problem& problem, const Part& part, bool halo_after) {
     const uint32_t slices = static_cast<uint32_t>((problem.width + kColumns - 1) / kColumns);
@@ -23,7 +23,7 @@ struct Place {
         held(tile.end)};
   }
   __device__ bool empty() const { return begin >= end; }
-  // The position of a row that is held.
+  // The position of a held row.
   __device__ int64_t position(const Part& part, int row) const { return first_position + row * part.step(); }
 };
 inline int64_t blocks_of(const Problem& problem, const Part& part) {
@@ -36,8 +36,8 @@ __device__ inline uint32_t active_levels(const Problem& problem, const Part& par
   return __ballot_sync(~0u, level < part.levels && problem.dropout.stays(part.first + level));
 }
 
-// Calls body.operator()<size>(i) for batches of the rows i, i + step, ..., i + (size - 1) step below `rows`. A read from memory takes
-// hundreds of clocks: a body first reads all rows of its batch, so that their times overlap.
+// Calls body.operator()<size>(i) for batches of the rows i, i + step, ..., i + (size - 1) step below `rows`. A body first reads all rows of
+// its batch, because a read from memory takes hundreds of clocks and these times then overlap.
 template <int kSize, class Body> __device__ void in_batches(int i, int rows, int step, const Body& body) {
   UNROLL(1)
   for (; i + (kSize - 1) * step < rows; i += kSize * step) body.template operator()<kSize>(i);
@@ -121,8 +121,8 @@ template <class T> struct Copy {
   }
 };
 
-// Coefficients in shared memory: the three levels of a walk are together, a row after the other, a walk after the other. Levels that
-// dropout skips have zeros, and so have the levels that a walk is short of.
+// Coefficients in shared memory: the three levels of a walk are together, one row after the other, one walk after the other. Levels that
+// dropout skips are zeros, and so are the missing levels of a walk with fewer than three.
 template <class T>
 __device__ void copy_coefficients(
     const Problem& problem, const Part& part, const Place& place, uint32_t active, const T* c, Accumulator<T>* shared) {

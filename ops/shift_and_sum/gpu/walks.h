@@ -1,16 +1,16 @@
-// The walks of walk.h on a GPU: the same formulas, but a half-warp walks over 32 columns, two for each lane, in shared memory. Rings of
-// rows are in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
-// half-warp are at the same row. The other half-warp is at a row of another class or stretch. Shared memory delivers 128 bytes in a turn:
-// a pair of columns for every lane takes two turns, and the coefficients of both half-warps only one.
+// The walks of walk.h on a GPU. A half-warp walks over 32 columns, two for each lane, in shared memory. Rings of rows are in registers. A
+// block of eight rows is unrolled, because the places in a ring and the addresses of rows are then constants. All lanes of a half-warp are
+// at the same row. The other half-warp is at a row of another class or stretch. Shared memory delivers 128 bytes in a turn: a pair of
+// columns for every lane takes two turns, and the coefficients of both half-warps only one.
 #pragma once
 #include "cuda/seam.h"
-#include "ops/shift_and_sum/gpu/parts.h"
+#include "ops/shift_and_sum/kernels.h"
 
 namespace ricci::shift_and_sum_kernels {
 
-// Each lane of a half-warp has 24 values, and each of them is summed over its 16 lanes. One shuffle serves two values: a lane keeps one of
-// them and sends the other to the lane at `distance`, which does the opposite. So 24 sums take 24 shuffles and not 24 x 4. Both half-warps
-// shuffle at once.
+// Each lane of a half-warp has 24 values, and each of them is summed over its 16 lanes. One shuffle serves two values, because a lane keeps
+// one of them and sends the other to the lane at `distance`, and that lane does the opposite. So 24 sums take 24 shuffles and not 24 x 4.
+// Both half-warps shuffle at once.
 template <class A> __device__ inline A merged(A of_lower, A of_upper, int distance) {
   const bool upper = threadIdx.x & static_cast<unsigned>(distance);
   return (upper ? of_upper : of_lower) + __shfl_xor_sync(~0u, upper ? of_lower : of_upper, distance);
@@ -45,12 +45,12 @@ template <class A> struct alignas(2 * sizeof(A)) Pair {
 };
 template <class A> __device__ inline A dot(const Pair<A>& g, const Pair<A>& v) { return g.x * v.x + g.y * v.y; }
 
-// The rows that a block of eight depends on. inside: all of them exist. edge: each is asked for. alone: the class has just eight
-// rows, and base is 0; after_alone: the block before that one in a walk backward, base is 8.
-enum class Around { inside, edge, alone, after_alone };
+// The rows that a block of eight depends on. inside: all of them exist. edge: each is checked. single: the class has exactly eight rows,
+// and base is 0; after_single: the block before that one in a walk backward, base is 8.
+enum class Around { inside, edge, single, after_single };
 // True if a class can have row base + offset.
 template <Around kAround, int offset> HD constexpr bool can_have() {
-  constexpr int row = offset + (kAround == Around::after_alone ? kWalkRows : 0);
+  constexpr int row = offset + (kAround == Around::after_single ? kWalkRows : 0);
   return kAround == Around::inside || kAround == Around::edge || (row >= 0 && row < kWalkRows);
 }
 
@@ -67,7 +67,7 @@ template <class A, int q> struct ClassRows {
     if constexpr (kAround == Around::edge) return static_cast<unsigned>(base + offset) < static_cast<unsigned>(rows);
     return can_have<kAround, offset>();
   }
-  // A row that does not exist is 0, and so is the coefficient of level q + l where the row 2^l before it does not exist.
+  // A row that does not exist is 0. The coefficient of level q + l is 0 if the row 2^l before it does not exist.
   template <Around kAround, int offset> __device__ Pair<A> value(int base) const {
     return has<kAround, offset>(base) ? values_[(base + offset) * kRow] : Pair<A>{};
   }
@@ -86,11 +86,11 @@ template <class A, int q> struct ForwardWalk {
   using Io = ClassRows<A, q>;
   Pair<A> v0[kWalkRows], v1[kWalkRows], v2[kWalkRows];
 
-  // Before the first row of a class: no value is there.
+  // Before the first row of a class: all values are 0.
   __device__ void begin() {
     for (int i = 0; i < kWalkRows; ++i) v0[i] = v1[i] = v2[i] = {};
   }
-  // The rows base .. base + 7, where they exist; base is a multiple of eight.
+  // The existing rows among base .. base + 7; base is a multiple of eight.
   template <Around kAround, bool kStore, int u = 0> __device__ void block(const Io& io, int base) {
     if constexpr (u < kWalkRows) {
       v0[u] = io.template value<kAround, u>(base);
@@ -115,14 +115,14 @@ template <class A, int q> struct BackwardWalk {
   A c0[kWalkRows], c1[kWalkRows];
   LaneSums<A> dc;  // sums over the block
 
-  // After the last row of a class: no gradient is there.
+  // After the last row of a class: all gradients are 0.
   __device__ void begin() {
     for (int i = 0; i < kWalkRows; ++i) {
       v0[i] = v1[i] = g1[i] = g2[i] = g3[i] = {};
       c0[i] = c1[i] = 0;
     }
   }
-  // The rows base + 7 .. base, where they exist.
+  // The existing rows among base + 7 .. base.
   template <Around kAround, bool kStore, int u = kWalkRows - 1> __device__ void block(const Io& io, int base) {
     if constexpr (u >= 0) {
       const Pair<A> v2 = walk_values<kAround, u>(io, base);
@@ -150,7 +150,7 @@ template <class A, int q> struct BackwardWalk {
     return can_have<kAround, offset>() ? dot(g, v) : A(0);
   }
 
-  // Row base + u - 7 of v0, the row after it of v1 and the row base + u - 4 of v2, which it returns.
+  // Computes row base + u - 7 of v0, row base + u - 6 of v1, and returns row base + u - 4 of v2.
   template <Around kAround, int u> __device__ Pair<A> walk_values(const Io& io, int base) {
     v0[(u + 1) % 8] = io.template value<kAround, u - 7>(base);
     c0[(u + 2) % 8] = io.template coefficient<kAround, u - 6, 0>(base);

@@ -23,7 +23,7 @@ done
 refuse 'a terabyte as a run file' 1 'cannot read huge: it has more than [0-9]+ bytes' train huge
 refuse 'a terabyte of metrics' 1 'cannot read huge: it has more than [0-9]+ bytes' plot huge
 refuse 'a terabyte of weights' 1 'huge: the header: not JSON' probe --config model.yaml --weights huge --input huge --output probe.safetensors
-for name in config.yaml tokenizer.json metrics.jsonl model.safetensors; do
+for name in config.yaml tokenizer.json metrics.jsonl; do
   fresh; rm runs/odd/$name; mkfifo runs/odd/$name
   refuse "$name is a pipe" 1 "cannot read runs/odd/$name: not a regular file" train runs/odd steps=8 checkpoint_every=2
 done
@@ -37,7 +37,6 @@ ln -s itself itself
 refuse 'a link to itself' 1 'data: cannot read itself: Too many levels of symbolic links' train tiny.yaml data=itself
 refuse 'a run that is a link to itself' 1 'cannot read itself: Too many levels of symbolic links' eval itself
 refuse 'records of a link to itself' 1 'cannot read itself: Too many levels of symbolic links' plot itself
-refuse 'an override that begins with a comma' 1 "command line: data=,x: not YAML: unexpected ','; text that starts with it needs quotes" train tiny.yaml data=,x
 echo '{name: bad}, {steps: 1}' >comma.yaml
 refuse 'a run file of two mappings' 1 "comma\.yaml:1: not YAML: unexpected ','" train comma.yaml
 refuse 'a run file of two mappings, in a probe' 1 "comma\.yaml:1: not YAML: unexpected ','" probe --config comma.yaml --weights x --input x --output probe.safetensors
@@ -61,7 +60,7 @@ for limit in $(few_or_all '3 5 8' '3 4 5 6 7 8 9 10 11 12'); do
   rm -rf runs/bad
   (ulimit -n $limit && exec "$build/ricci-train" tiny.yaml) >out 2>err </dev/null
   code=$?
-  [ $code = 0 ] || [ $code = 127 ] || { [ "$(grep -c '' err)" = 1 ] && grep -qE '^ricci-train: .*[a-z_]+[./].*: Too many open files' err; } || faults+=" $limit: exit code $code, $(cat err)"
+  [ $code = 0 ] || [ $code = 127 ] || { [ "$(grep -c '' err)" = 1 ] && grep -qE '^ricci-train: .*[a-z_]+.*: Too many open files' err; } || faults+=" $limit: exit code $code, $(cat err)"
 done
 rm -rf runs/bad
 verdict 'under limits of open files' "$faults"

@@ -1,7 +1,5 @@
 // GGUF files, byte for byte: the numbers, and GPT-2 with its tokenizer; Llama, Qwen2 and Qwen3 against the folders of Hugging Face that
 // they came from.
-#include "apps/interop/gguf.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -11,9 +9,9 @@
 #include <map>
 #include <numbers>
 
-#include "apps/interop/foreign_model.h"
+#include "apps/interop/hugging_face.h"
 #include "apps/interop/interop.h"
-#include "apps/interop/their_tokenizer.h"
+#include "apps/interop/weight_map.h"
 #include "apps/run/run.h"
 #include "core/files/safetensors.h"
 #include "core/json.h"
@@ -168,6 +166,11 @@ std::string refused(const std::function<void(ModelConfig&)>& change) {
 }  // namespace
 
 TEST_CASE("GGUF: f16 is the nearest, of two the even one") {
+  const auto f16_bits = [](float x) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, gguf_bytes({&x, 1}, GgufNumbers::f16).data(), sizeof bits);
+    return bits;
+  };
   for (uint32_t bits = 0; bits < 0x7c00; ++bits) {  // all that are finite, and the middles between them
     const double here = f16_value(static_cast<uint16_t>(bits)), next = bits == 0x7bff ? 65536 : f16_value(static_cast<uint16_t>(bits + 1));
     const auto middle = static_cast<float>((here + next) / 2);
@@ -198,7 +201,7 @@ TEST_CASE("GGUF: GPT-2 has its keys, and its tensors in each kind of numbers") {
   const std::string run = imported(scratch, "gpt2");
   const SafetensorsFile weights(run + "/model.safetensors");
   for (const auto& [kind, type, file_type] : {std::tuple(GgufNumbers::f32, 0, 0), {GgufNumbers::f16, 1, 1}, {GgufNumbers::bf16, 30, 32},
-           {GgufNumbers::q8_0, 1, 7}}) {  // rows of 8 are no multiple of 32
+           {GgufNumbers::q8_0, 1, 7}}) {  // rows of 8 are not a multiple of 32
     const GgufNumbers numbers = kind;
     CAPTURE(name_of(numbers));
     const std::string path = scratch / (std::string(name_of(numbers)) + ".gguf");
@@ -226,7 +229,7 @@ TEST_CASE("GGUF: GPT-2 has its keys, and its tensors in each kind of numbers") {
       const std::string expected = gguf_bytes({value.data<float>(), static_cast<size_t>(value.size())}, stored);
       CHECK(file.tensors[theirs].bytes.substr(0, expected.size()) == expected);
     }
-    CHECK(error_of([&] { export_gguf(run, "last", path, numbers, false); }) == path + ": is there already");
+    CHECK(error_of([&] { export_gguf(run, "last", path, numbers, false); }) == path + ": already exists");
   }
 }
 
@@ -315,7 +318,7 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
       if (one.chat == own) write_imported_run(scratch / "own", model, run.tokenizer().get(), "nowhere", {.named = own});
     }
     const std::string run = one.chat == own ? "own" : "run";
-    // The run, and what becomes of it after a way through transformers' format.
+    // The run, and the run after an export to transformers and an import.
     export_hugging_face(scratch / run, "last", scratch / "back");
     import_hugging_face(scratch / "back", scratch / "again", {});
     export_hugging_face(scratch / "again", "last", scratch / "twice");
@@ -341,7 +344,7 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
   }
 }
 
-TEST_CASE("GGUF: what llama.cpp does not know is refused, and nothing is written") {
+TEST_CASE("GGUF: models and tokenizers unknown to llama.cpp are refused, and nothing is written") {
   const ScratchFolder scratch;
   const std::string relu = imported(scratch, "bare_f16");
   CHECK(error_of([&] { export_gguf(relu, "last", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
@@ -437,7 +440,7 @@ TEST_CASE("GGUF: scaled rotary positions") {
   REQUIRE(file.tensors.at("rope_freqs.weight").extents == std::vector<int64_t>{2});
   float divisors[2];
   std::memcpy(divisors, file.tensors.at("rope_freqs.weight").bytes.data(), sizeof divisors);
-  // Factor 4, low 1, high 4, trained on 16 positions: wavelengths of 2 pi, which goes over, and of 2 pi sqrt(500), which is long.
+  // Factor 4, low 1, high 4, trained on 16 positions: the wavelength 2 pi is between the bounds, and 2 pi sqrt(500) is long.
   const double turns = 16 / (2 * std::numbers::pi), kept = (turns - 1) / 3;
   CHECK(divisors[0] == doctest::Approx(1 / ((1 - kept) / 4 + kept)).epsilon(1e-6));
   CHECK(divisors[1] == 4);
@@ -470,16 +473,16 @@ TEST_CASE("GGUF: models with rotary positions that llama.cpp does not know") {
 }
 
 TEST_CASE("GGUF: the template of conversations in Jinja") {
-  CHECK(chat_jinja(chat_template({"chatml"})) ==
+  CHECK(to_jinja(chat_template({"chatml"})) ==
         R"j({{ "" }}{% for message in messages %}{% if message["role"] == "system" %})j"
         R"j({{ "<|im_start|>system\n" + message["content"] + "<|im_end|>\n" }}{% elif message["role"] == "user" %})j"
         R"j({{ "<|im_start|>user\n" + message["content"] + "<|im_end|>\n" }}{% elif message["role"] == "assistant" %})j"
         R"j({{ "<|im_start|>assistant\n" + message["content"] + "<|im_end|>\n" }})j"
         R"j({% else %}{{ raise_exception("a role other than system, user and assistant") }}{% endif %}{% endfor %})j"
         R"j({% if add_generation_prompt %}{{ "<|im_start|>assistant\n" }}{% endif %})j");
-  const std::string llama3 = chat_jinja(chat_template({"llama3"}));
+  const std::string llama3 = to_jinja(chat_template({"llama3"}));
   CHECK(llama3.starts_with(R"j({{ "<|begin_of_text|>" }})j"));
   CHECK(contains(llama3, R"j(user<|end_header_id|>\n\n" + message["content"] | trim + "<|eot_id|>" }})j"));
-  CHECK(contains(chat_jinja(chat_template({"", "'{content}\"\\", "{content}", "{content}E", "E", ""})),
-      R"j({{ "'" + message["content"] + "\"\\" }})j"));
+  CHECK(contains(
+      to_jinja(chat_template({"", "'{content}\"\\", "{content}", "{content}E", "E", ""})), R"j({{ "'" + message["content"] + "\"\\" }})j"));
 }

@@ -42,7 +42,7 @@ inline void check_same_values(
   CHECK(std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0);
 }
 
-// A copy of a stored folder, of which config.json can be changed.
+// A copy of a stored folder. Tests change its config.json.
 struct Copy {
   test_data::ScratchFolder folder;
   explicit Copy(const std::string& name) { std::filesystem::copy(kModels + name, folder / "theirs"); }

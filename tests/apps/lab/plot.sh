@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-plot: drawings that parsers and decoders other than ours read, the list of runs, and the page that is written while they train.
+# ricci-plot: drawings that parsers and decoders other than ours read, and the list of runs.
 #   plot.sh build-folder
 . "$(dirname "$0")/../outputs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
@@ -42,14 +42,6 @@ holds 'a run that is trained goes on' kill -0 $background
 prints 'folders that are no runs are named' '^none: no such run' plot --list wide weights none
 shows 'both' 'runs/weights/config\.yaml: No such file'
 
-# ---- A watched page, which is written again after some seconds
-trainer=$background
-"$build/ricci-plot" --watch page.html >watch.out 2>watch.err </dev/null &
-watcher=$!
-trap '[ "$BASHPID" != $$ ] || { kill -KILL $watcher $trainer 2>/dev/null; rm -rf "$folder"; }' EXIT
-await '[ -s page.html ]'
-cp page.html first.html
-
 # ---- Drawings
 accept 'a run with a name to be escaped' train tiny.yaml 'name=a<b>&"c"' steps=5
 for options in '' '--log-y --x tokens' '--keys lr,grad_norm --smooth 5'; do
@@ -65,17 +57,6 @@ verdict 'it is XML' "$(xmllint --noout plot.html 2>&1)"
 shows 'with the list' '<td>wide</td>' plot.html
 prints 'a drawing names paths that are no runs' 'runs/weights/config\.yaml: No such file' plot runs/wide runs/weights -o some.svg
 
-# ---- The watched page, again
-await '! cmp -s page.html first.html'
-kill -INT $watcher
-background=$watcher
-ended
-verdict 'a watched page ends with Ctrl-C' "$([ $? = 0 ] && [ "$(grep -c '' watch.out)" = 1 ] && [ ! -s watch.err ] || shown watch.out watch.err)"
-shows 'its table has the steps in all' '<td>short</td><td class="left">interrupted</td><td>4</td><td>60</td>' first.html
-shows 'it loads itself again' 'http-equiv="refresh" content="5"' first.html
-holds 'and the last one does not' eval "! grep 'http-equiv=\"refresh\"' page.html"
-for page in first page; do shows "$page.html has a curve" 'class="curve' $page.html; done
-background=$trainer
 kill -TERM $background
 ended
 
@@ -84,9 +65,8 @@ refuse 'JSON without a list' 2 '--json requires --list' plot wide --json
 refuse 'neither runs nor a list' 2 'runs is required' plot
 RICCI_RUNS=nowhere refuse 'no folder of runs' 1 'folder nowhere: cannot be listed: No such file' plot --list
 refuse 'a list as a drawing' 1 'a\.svg: expected a name that ends in \.html' plot --list -o a.svg
-refuse 'a watched drawing' 1 'a\.svg: expected a name that ends in \.html' plot wide --watch a.svg
-refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' plot wide --watch no/page.html
-refuse 'runs without a record' 1 'none of 1 runs has a record yet' plot fresh
+refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' plot wide -o no/page.html
+refuse 'runs without a record' 1 'none of the 1 runs has a record yet' plot fresh
 refuse 'a drawing of an unknown kind' 1 'plot.pdf: expected a name that ends in .svg or .html' plot runs/wide -o plot.pdf
 for steps in nan -1 0.6 inf; do
   refuse "smoothing over $steps" 1 "--smooth: expected a number of steps from 1 to 1e9, or 0, got $steps" plot runs/wide --smooth $steps

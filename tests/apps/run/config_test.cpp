@@ -142,6 +142,8 @@ TEST_CASE("config: unknown keys name file, line and the nearest known key") {
   CHECK(complaint("modle:\n  d: 3\n") == "run.yaml:1: unknown key 'modle', the nearest known key is 'model'");
   CHECK(override_complaint("model.layer=6") == "command line: unknown key 'model.layer', the nearest known key is 'model.layers'");
   CHECK(complaint("frobnicate: 3\n") == "run.yaml:1: unknown key 'frobnicate'; --help-config prints every key");
+  CHECK(override_complaint("model.fused_gelu=true")
+            .starts_with("command line: unknown key 'model.fused_gelu', which was removed: the products"));
   CHECK(override_complaint("max_ranks=4") ==
         "command line: unknown key 'max_ranks', which was removed: the processes that mpirun starts share a step");
   CHECK(override_complaint("Warmup=6") == "command line: unknown key 'Warmup', the nearest known key is 'warmup'");
@@ -158,13 +160,13 @@ TEST_CASE("config: integers with an exponent") {
 
 TEST_CASE("config: a key that nothing reads is an error that says who does") {
   CHECK(complaint("momentum: 0.5\n") == "run.yaml:1: momentum: nothing reads it here, only optimizer: sgd");
-  CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") == "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, adam");
+  CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") == "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, optimizer: adam");
   CHECK(override_complaint("decay_fraction=0.1") == "command line: decay_fraction: nothing reads it here, only schedule: wsd");
   CHECK(complaint("min_lr: 0\nschedule: constant\n") ==
         "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");
   CHECK(complaint("validation: a.txt\ntrain_fraction: 0.5\n") == "run.yaml:2: train_fraction: nothing reads it here, only validation: []");
   // The key that decides may come later, and from elsewhere.
-  CHECK(read("momentum: 0.5\n", {"optimizer=sgd"}).optimizer.momentum == 0.5);
+  CHECK(read("momentum: 0.5\n", {"optimizer=sgd"}).optimizer.settings<Sgd>().momentum == 0.5);
   CHECK(read("decay_fraction: 0.5\nschedule: wsd\n").schedule.decay_fraction == 0.5);
   CHECK_FALSE(keys_of(read("")).contains("momentum"));
 }
@@ -189,7 +191,7 @@ TEST_CASE("config: wrong types name file, line, key and value") {
   CHECK(override_complaint("model.d=abc") == "command line: model.d: expected integer, got 'abc'");
   CHECK(override_complaint("model.d") == "command line: expected key=value, got 'model.d'");
   CHECK(override_complaint("~model.dd") == "command line: unknown key 'model.dd', the nearest known key is 'model.d'");
-  CHECK(override_complaint("~lr=3") == "command line: ~lr takes the key back and has no value, expected ~lr, got '~lr=3'");
+  CHECK(override_complaint("~lr=3") == "command line: ~lr removes the key and has no value, expected ~lr, got '~lr=3'");
   CHECK(override_complaint("~") == "command line: unknown key ''; --help-config prints every key");
   CHECK(override_complaint("=3") == "command line: expected key=value, got '=3'");
   CHECK(complaint("steps: \"a\\nb" + std::string(100, 'c') + "\"\n") ==
@@ -238,8 +240,6 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
   CHECK(complaint("batch: 65536\naccumulation: 65536\n") ==
         "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
-  CHECK(complaint("batch: 2147483647\nsteps: 9000000000000\nmodel: {ctx: 16}\n") ==
-        "steps: 9000000000000 of batch 2147483647 and context 16 are more tokens than 64 bits can count");
   CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");
   CHECK(complaint("threads: -1\n") == "threads: -1, expected 0 or more");
   CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");
@@ -256,7 +256,7 @@ TEST_CASE("config: values that cannot be") {
   for (const char* name : {"''", ".", "..", "a/b"})
     CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));
   CHECK(complaint("name: 'a '\n") == "name: 'a ' cannot be the name of a folder");
-  CHECK(complaint("name: \"a\\nb\"\n") == "name: a control character cannot be in the name of a folder");
+  CHECK(complaint("name: \"a\\nb\"\n") == "name: has a control character");
   CHECK(complaint("name: " + std::string(201, 'n') + "\n") == "name: '" + std::string(57, 'n') + "...' cannot be the name of a folder");
   CHECK(
       complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not see the tokens that it is to predict");
@@ -275,7 +275,7 @@ TEST_CASE("config: what is printed reads back to the same config") {
   CHECK(to_yaml(second) == text);
   CHECK(second.data == std::vector<std::string>{"a", "b, c", "null", "- x", "[y]", "it's", "q\"\\"});
   CHECK(second.name == "007: #x");
-  CHECK(second.optimizer.eps == 1.0000000000000002e-8);
+  CHECK(second.optimizer.settings<AdamW>().eps == 1.0000000000000002e-8);
   CHECK(second.sample.prompt == "\n\t\x01 \\ ü: ");
   for (const char* word : {"null", "true", "~", "", "0", "a b", "*x", "&x", "%", "@", "'", "-"})
     CHECK(read(to_yaml(read("data: [\"" + std::string(word) + "x\"]", {"sample.prompt=\"" + std::string(word) + "\""}))).sample.prompt ==
@@ -296,32 +296,15 @@ TEST_CASE("config: the description of all keys is a run file of the defaults") {
   const std::string optimizer = describe(TrainConfig(), "optimizer");
   CHECK(optimizer.starts_with("# ---- optimizer\noptimizer: adamw "));
   CHECK(contains(text, "\n\n" + optimizer + "\n# ---- device\n"));
-  CHECK(error_of([] { describe(TrainConfig(), "optimiser"); }) == "no group of keys 'optimiser', the nearest is 'optimizer'; there are "
-                                                                  "run, model, data, batch, schedule, optimizer, device, evaluation, "
+  CHECK(error_of([] { describe(TrainConfig(), "optimiser"); }) == "no group of keys 'optimiser', the nearest is 'optimizer'; the groups "
+                                                                  "are run, model, data, batch, schedule, optimizer, device, evaluation, "
                                                                   "sample");
 }
 
-TEST_CASE("config: the config.yaml of a run, written before it told the version, lists keys that nothing reads") {
-  const std::string keys = "model:\n  d: 16\n  forgotten: false\n  scales: [1, 4]\ndecay_fraction: 0.7\nsteps: 3\nno_section:\n  a: 1\n";
-  const std::string old = "# commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 1, seed 1\n";
-  const std::string after = "# after step 2: commit 2b3c4d5e6f, g++ 12.2.0\n",
-                    after_now = "# after step 2: ricci 0.1.0, commit 2b3c4d5e6f\n";
-  for (const std::string& head : {old, old + after, old + "# my words\n"}) {
-    const TrainConfig config = read(head + keys);
-    CHECK(config.model.d == 16);
-    CHECK(config.steps == 3);
-    CHECK(config.schedule.decay_fraction == TrainConfig().schedule.decay_fraction);
-  }
-  CHECK(complaint(keys) == "run.yaml:3: unknown key 'model.forgotten'; --help-config prints every key");
+TEST_CASE("config: the config.yaml of a run can have removed keys, other run files cannot") {
   CHECK(complaint("max_ranks: 4\n").starts_with("run.yaml:1: unknown key 'max_ranks', which was removed"));
-  CHECK(read("# ricci 0.1.0, commit 1a2b3c4d5e\nmax_ranks: 4\nsteps: 3\n").steps == 3);
-  CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\n" + keys).starts_with("run.yaml:4: unknown key 'model.forgotten'"));
-  CHECK(complaint(old + after_now + keys).starts_with("run.yaml:5: unknown key 'model.forgotten'"));
-  CHECK(complaint("steps: 3\n" + old + keys).starts_with("run.yaml:5: unknown key 'model.forgotten'"));
-  CHECK(complaint(old + "decay_fraction: 0.7\n", {"decay_fraction=0.7"}) ==
-        "command line: decay_fraction: nothing reads it here, only schedule: wsd");
-  CHECK(complaint(old + "model: {mixer: unheard}\n").starts_with("run.yaml:2: model.mixer: expected one of "));
-  CHECK(complaint(old + "steps: two\n") == "run.yaml:2: steps: expected integer, got 'two'");
+  CHECK(read("# ricci 0.1.0, commit 1a2b3c4d5e\nmax_ranks: 4\nmodel:\n  fused_gelu: true\nsteps: 3\n").steps == 3);
+  CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\nmodel: {forgotten: 1}\n").starts_with("run.yaml:2: unknown key 'model.forgotten'"));
 }
 
 TEST_CASE("config: lists of integers, one of which may stand alone") {
@@ -387,7 +370,6 @@ TEST_CASE("config: lists and ranges are written as they are read") {
 
 TEST_CASE("config: the line about the build on top of a file") {
   CHECK(build_line("# ricci 0.1.0, commit 1a2b3c4d5e\na: 1\n") == "ricci 0.1.0, commit 1a2b3c4d5e");
-  CHECK(build_line("# commit 1a2b3c4d5e, g++ 12.2.0") == "commit 1a2b3c4d5e, g++ 12.2.0");
   for (const char* other : {"", "a: 1\n", "# my run: ricci 0.1.0\n", "\n# ricci 0.1.0\n"}) CHECK(build_line(other).empty());
 }
 

@@ -8,7 +8,7 @@
 #include "data/shards/prepare.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/training/training.h"
-#include "data/tokenizers/words/wordpiece_tokenizer.h"
+#include "data/tokenizers/words.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 
@@ -140,7 +140,7 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   }
   CHECK(test::bounded_error([&] {
     open_corpus(load_config<TrainConfig>("", {data, file, "eos=document"}));
-  }).ends_with("holds tokens already; ricci-prepare --eos makes such"));
+  }).ends_with("holds tokens already; ricci-prepare --eos prepares them so"));
   const auto ended = std::make_shared<CharTokenizer>("ab", "<eos>");
   const std::string open = prepare("open", ended).substr(5), closed = prepare("closed", with_eos(ended, Eos::document)).substr(5);
   CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + open + ", " + closed + "]"})); }) ==

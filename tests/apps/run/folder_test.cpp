@@ -3,17 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <limits>
-#include <optional>
 #include <vector>
 
+#include "apps/run/batches.h"
 #include "apps/run/config.h"
-#include "apps/run/evaluation.h"
 #include "apps/run/loop.h"
 #include "apps/run/run.h"
 #include "core/files/file.h"
 #include "core/memory/memory.h"
-#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "tests/data/files.h"
 
@@ -58,33 +55,18 @@ std::string continued(const ScratchFolder& scratch, const std::vector<std::strin
   return error.starts_with(scratch / "a") ? "RUN" + error.substr((scratch / "a").size()) : error;
 }
 
-// 12 tokens of 0.5 nats each are 6 nats.
-ScoredRun scored(const char* run, int64_t words) {
-  ScoredRun s{run, "a.txt", 16, 4, "", {}, TextSize{.bytes = 40, .words = words}};
-  s.result.nats_per_token = 0.5, s.result.tokens = 12;
-  return s;
-}
-
 }  // namespace
 
 TEST_CASE("a run folder: one training at a time, and a start that comes to nothing leaves no folder") {
   const ScratchFolder scratch;
-  const std::string path = scratch / "runs/a";
-  const auto start = [&] { return RunFolder::to_train({path, tiny()}); };
-  {
-    const RunFolder run = start();
-    CHECK(fs::is_directory(path));
-    CHECK(error_of(start) == path + ": another ricci-train is at work in it");
-    CHECK(fs::is_directory(path));
-  }
-  CHECK_FALSE(fs::exists(scratch / "runs"));
-  fs::create_directory(scratch / "runs");
+  const auto start = [&] { return RunFolder::to_train(request(scratch, {})); };
   start();
-  CHECK(fs::exists(scratch / "runs"));
-  CHECK_FALSE(fs::exists(path));
-  fs::create_directory(path);
-  start();
-  CHECK(fs::exists(path));  // it was there before
+  CHECK_FALSE(fs::exists(scratch / "a"));
+  RunFolder first = start(), second = start();
+  const CharTokenizer tokenizer(kLetters);
+  first.begin(first.config(), &tokenizer);
+  CHECK(error_of([&] { second.begin(second.config(), &tokenizer); }) == scratch / "a" + ": another ricci-train is at work in it");
+  CHECK(error_of(start) == scratch / "a" + ": another ricci-train is at work in it");
 }
 
 TEST_CASE("a run folder: config.yaml has the keys that were given, and none that follow from them") {
@@ -101,19 +83,6 @@ TEST_CASE("a run folder: config.yaml has the keys that were given, and none that
   CHECK_FALSE(request_run(scratch / "a", {"~lr"}).config.given.contains("lr"));
 }
 
-TEST_CASE("a run folder: comments of the user in config.yaml stay while the keys do") {
-  TrainConfig config = tiny({"lr=0.5"});
-  const std::string keys = to_yaml(config), first = config_file_text(config, "", ""), noted = first + "# not higher\n";
-  CHECK(first.ends_with("\n" + keys));
-  CHECK(config_file_text(config, noted, keys) == noted);
-  CHECK(config_file_text(config, "# ricci 0.1.0, commit 0000000000, another build\n# mine\n" + keys, keys) ==
-        first.substr(0, first.find('\n') + 1) + "# mine\n" + keys);
-  CHECK(config_file_text(config, "# commit 0000000000, without a version\nold_key: 1\n" + keys, keys) == first);
-  config.steps = 9;
-  CHECK(contains(config_file_text(config, noted, keys), "\nsteps: 9\n"));
-  CHECK_FALSE(contains(config_file_text(config, noted, keys), "# not higher"));
-}
-
 TEST_CASE("a run folder: a continued run is compared with the keys of its newest checkpoint, whatever config.yaml says") {
   const ScratchFolder scratch;
   train_two_steps(scratch);
@@ -128,8 +97,6 @@ TEST_CASE("a run folder: a continued run is compared with the keys of its newest
   CHECK(continued(scratch, {"tokenizer=byte"}) == "RUN: holds a run with tokenizer: char, not byte" + advice);
   CHECK(continued(scratch, {"steps=1"}) == "RUN: has done 2 steps; steps: 1 would be fewer");
   CHECK(continued(scratch, {"data=b.txt"}) == "no error");  // texts are compared by their contents
-  CHECK(RunFolder::to_train(request(scratch, {"data=b.txt"})).names_other_texts());
-  CHECK_FALSE(RunFolder::to_train(request(scratch, {})).names_other_texts());
   const std::string edited = read_text(scratch / "a/config.yaml") + "lr: 0.5\n";
   write_atomically(scratch / "a/config.yaml", edited);
   CHECK(continued(scratch, {}) == "no error");
@@ -178,7 +145,7 @@ TEST_CASE("provenance: values that follow from others are told from those that w
   CHECK(lines_in(provenance(with_keys({"model.ff=32"}), nullptr, Compare::model), "following").count("model.ff") == 0);
 }
 
-TEST_CASE("provenance: what other versions tell, and what is no text") {
+TEST_CASE("provenance: keys of other versions, and values that are not UTF-8") {
   const ByteTokenizer tokenizer;
   Metadata was = provenance(with_keys({}), &tokenizer, Compare::training);
   was["config"] += "model.of_the_future: 3\ninit_changes: []\nno key\n";
@@ -198,13 +165,6 @@ TEST_CASE("run report: an evaluation of a classifier tells its accuracy") {
   CHECK(evaluation_line(2000, 0.69314, evaluation) == "step 2,000: train 0.6931, validation 0.6870, accuracy 0.5420 (1,500 documents)");
   // The longest that are likely fit on a terminal of 80 columns.
   CHECK(evaluation_line(100'000, 5.12345, {.nats_per_token = 5.1, .tokens = 99'999}).size() <= 80);
-}
-
-TEST_CASE("evaluation: bits per byte, and perplexity per word") {
-  const ScoredRun s = scored("runs/a", 3);
-  CHECK(s.result.bits_per_byte(40) == doctest::Approx(6 / 0.69314718055994531 / 40).epsilon(1e-14));
-  CHECK(s.result.word_perplexity(3) == doctest::Approx(7.38905609893065).epsilon(1e-14));  // e^2
-  CHECK(s.result.word_perplexity(12) == doctest::Approx(s.result.perplexity()).epsilon(1e-14));
 }
 
 TEST_CASE("a step that needs more memory than there is is refused; the batch that its message names is not") {
@@ -231,43 +191,4 @@ TEST_CASE("a step that needs more memory than there is is refused; the batch tha
         "a step of one sequence of 64 tokens needs more than the 256.0 MiB of memory here; a smaller model or context needs less");
   large.batch_invariant = true;
   CHECK(error_of([&] { check_step(large, 1 << 28); }).starts_with("a step of one sequence"));
-}
-
-TEST_CASE("a run that was scored: a line, a table, JSON") {
-  ScoredRun a = scored("runs/a", 3), b = scored("runs/longer", 100);
-  a.context_note = " (trained with 8)";
-  CHECK(line_of(a) == "a.txt: 12 tokens, context 16 (trained with 8), stride 4\n"
-                      "0.5000 nats per token, perplexity 1.649, 0.2164 bits per byte\nword perplexity 7.39");
-  b.result.tokens = 1200;
-  ScoredRun sorter = a;
-  sorter.stride = {};
-  CHECK(line_of(sorter).starts_with("a.txt: 12 tokens, context 16 (trained with 8)\n0.5000 nats"));
-  CHECK(text_of(std::vector{sorter, a}).find("       16       -  0.5000") != std::string::npos);
-  CHECK(json_of(std::vector{sorter}).find("stride") == std::string::npos);
-  const std::string head = "run          tokens  context  stride    nats  perplexity  per word  bits/byte\n",
-                    row_a = "runs/a           12       16       4  0.5000       1.649      7.39     0.2164",
-                    row_b = "runs/longer   1,200       16       4  0.5000       1.649    403.43    21.6404";
-  CHECK(text_of(std::vector{a, b}) == "a.txt:\n" + head + row_a + "\n" + row_b);
-  CHECK(head.size() <= 81);
-  b.text = "b.txt";  // each text has its own table
-  CHECK(text_of(std::vector{b, a, b}).starts_with("a.txt:\nrun "));
-  CHECK(text_of(std::vector{b, a, b}).ends_with("b.txt:\n" + head + row_b + "\n" + row_b));
-  b.has_words = false;  // of characters
-  CHECK(text_of(std::vector{a, b}).find("403.43") == std::string::npos);
-  CHECK(text_of(std::vector{b, b}).find("per word") == std::string::npos);
-  CHECK(json_of(std::vector{b}).find("\"word_perplexity\": 403.4") != std::string::npos);
-  a.result.nats_per_token = std::numeric_limits<double>::infinity();
-  a.text = "bad \xff";
-  CHECK(json_of(std::vector{a}) ==
-        "[\n {\n  \"run\": \"runs/a\",\n  \"text\": \"bad \xef\xbf\xbd\",\n  \"tokens\": 12,\n  \"context\": 16,\n  \"stride\": 4,\n"
-        "  \"nats_per_token\": null,\n  \"perplexity\": null,\n  \"bytes\": 40,\n  \"bits_per_byte\": null,\n  \"words\": 3,\n  "
-        "\"word_perplexity\": null\n }\n]");
-}
-
-TEST_CASE("the scores of a classifier as JSON") {
-  Confusion confusion(2);
-  for (const auto& [target, predicted] : {std::pair{0, 0}, {0, 0}, {0, 1}, {1, 1}}) confusion.add(target, predicted);
-  CHECK(to_text(scores_of({.nats_per_token = 0.25, .confusion = confusion})) ==
-        R"({"sequences":4,"nats_per_sequence":0.25,"accuracy":0.75,"macro_precision":0.75,"macro_recall":0.8333333333333333,)"
-        R"("macro_f1":0.7333333333333334,"confusion":[[2,1],[0,1]]})");
 }

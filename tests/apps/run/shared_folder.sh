@@ -47,7 +47,7 @@ for name in config.yaml tokenizer.json metrics.jsonl model.safetensors checkpoin
   esac
 done
 rm -rf runs/linked store && cp -r runs/x2 runs/linked && rm -r runs/linked/checkpoints runs/linked/model.safetensors && ln -s /nowhere runs/linked/checkpoints
-refuse 'a disk that is not there' 1 'runs/linked/checkpoints: is a link to /nowhere, which is not there' train tiny.yaml name=linked steps=12 "${saving[@]}"
+refuse 'a disk that is not there' 1 'runs/linked/checkpoints: cannot be made: ' train tiny.yaml name=linked steps=12 "${saving[@]}"
 
 # ---- The folder of a run is removed, renamed or replaced while it trains: the old training ends with one line, and the new one has its own
 # files only
@@ -63,7 +63,10 @@ for what in removed renamed replaced; do
   esac
   ended
   code=$?
-  verdict "the folder was $what" "$([ $code = 1 ] || echo "exit code $code"; diff background.err - <<<'ricci-train: runs/lost: the folder was removed or replaced since the training began')"
+  # If the folder goes between the check and the write, the line is the system's.
+  verdict "the folder was $what" "$([ $code = 1 ] || echo "exit code $code"
+    grep -vE '^ricci-train: (runs/lost: the folder was removed or replaced since the training began|cannot write runs/lost/.*: No such file or directory)$' background.err
+    [ "$(grep -c '' background.err)" = 1 ] || echo 'not one line')"
   if [ $what = replaced ]; then
     verdict 'the new run is as it would be' "$(diff <(cd runs/expected && find . -name '*.safetensors' -exec md5sum {} +) <(cd runs/lost && find . -name '*.safetensors' -exec md5sum {} +))"
   else

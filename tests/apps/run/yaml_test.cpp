@@ -41,7 +41,6 @@ TEST_CASE("yaml: a text as a tree") {
   CHECK(tree("---\n") == "nothing");
   CHECK(tree("a: 1\nb: [x, 'y z', \"\\n\", null, ~, [], {}]\nc:\n  - {d: e}\n  - f:\n") ==
         "{'a': '1', 'b': ['x', 'y z', '\n', nothing, nothing, [], {}], 'c': [{'d': 'e'}, {'f': nothing}]}");
-  CHECK(tree("a: &x [1, 2]\nb: *x\nc: *x\n") == "{'a': ['1', '2'], 'b': ['1', '2'], 'c': ['1', '2']}");
   const YAML::Node lines = parse_yaml("a: 1\n\nb:\n  c: 2\n", "x.yaml", true);
   CHECK(lines["a"].Mark().line == 0);
   CHECK(lines["b"]["c"].Mark().line == 3);
@@ -72,14 +71,10 @@ TEST_CASE("yaml: deep nesting is told as such") {
   CHECK(complaint(staircase) == "x.yaml:33" + deep);
 }
 
-TEST_CASE("yaml: many values, long texts, and aliases that multiply") {
+TEST_CASE("yaml: long texts, many values and aliases") {
   CHECK(complaint(std::string(kMaxYaml + 1, ' ')) == "x.yaml: 262145 bytes, at most 262144 are read");
-  CHECK(complaint("[" + repeated("a,", 250'000) + "]").ends_with("more than 100000 values"));
-  CHECK(complaint("[" + repeated("a,", 190'000) + "]") == "no error");
-  std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
-  for (int i = 1; i < 20; ++i) laughs += format_message("a{}: &a{} [", {i, i}) + repeated(format_message("*a{},", {i - 1}), 50) + "]\n";
-  CHECK(complaint(laughs).ends_with("more than 100000 values"));
-  CHECK(complaint("a: &a [*a]") == "x.yaml:1: an alias inside of its own anchor");
+  CHECK(complaint("[" + repeated("a,", 250'000) + "]") == "no error");
+  CHECK(complaint("a: &a [1]\nb: *a") == "x.yaml:2: aliases are not read; base: FILE shares keys");
   CHECK(complaint("a: *b").find("not YAML") != std::string::npos);
 }
 

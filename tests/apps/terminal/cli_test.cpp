@@ -1,5 +1,4 @@
-// The command line by exit codes and by the texts on stdout and stderr, the layout of --help, and messages whatever they hold.
-// One declaration of a column, printed as text and as JSON.
+// The command line by its exit codes and its texts on stdout and stderr, and the layout of --help. Tables as text and as JSON.
 #include "apps/terminal/cli.h"
 
 #include <doctest/doctest.h>
@@ -71,7 +70,7 @@ struct Members {
 };
 void visit_fields(Members& m, const ricci::Fields& field) {
   field("fast", m.fast, "a flag");
-  field("top", m.top, "a number that may be missing").at_least(1);
+  field("top", m.top, "an optional number").at_least(1);
   field("name", m.name, "a text");
   field("sizes", m.sizes, "a list with a default").at_least(1);
   field("layers", m.layers, "a list without").at_least(0);
@@ -120,7 +119,7 @@ TEST_CASE("cli: help and version go to stdout, and the program does not run") {
     const Outcome outcome = run({flag}, no_options, []() -> int { throw std::runtime_error("ran"); });
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
-    if (std::string(flag) == "--version") CHECK(outcome.out.starts_with("ricci-train 0.1.0\ncommit   "));
+    if (std::string(flag) == "--version") CHECK(outcome.out.starts_with("ricci-train 0.2.0\ncommit   "));
     if (std::string(flag) != "--version") CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci-train [OPTIONS]"));
   }
 }
@@ -194,7 +193,7 @@ TEST_CASE("cli: options for the members of a struct") {
     CHECK(contains(help, text));
 }
 
-TEST_CASE("cli: flags, lists and numbers that may be missing as members of a struct") {
+TEST_CASE("cli: flags, lists and optional numbers as members of a struct") {
   const auto parse = [](std::vector<const char*> words) {
     Members members;
     const Outcome outcome = run(
@@ -237,8 +236,8 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"--lr=1", "--lr=2", "--model.layers=2", "model.d=8"}) == ": <lr=1> <lr=2> <model.layers=2> <model.d=8>");
   CHECK(parse({""}) == "ricci-train: the name of a run file is empty (--help lists the options)\n");
   CHECK(parse({"a.yaml", "b.yaml"}) == "ricci-train: two run files: a.yaml and b.yaml (--help lists the options)\n");
-  CHECK(parse({"--lr"}).find("--lr; keys of a run file are given as lr=VALUE (--help") != std::string::npos);
-  CHECK(parse({"--~lr"}).find("--~lr; keys of a run file are given as ~lr (--help") != std::string::npos);
+  CHECK(parse({"--lr"}).find("--lr; keys of a run file are written as lr=VALUE (--help") != std::string::npos);
+  CHECK(parse({"--~lr"}).find("--~lr; keys of a run file are written as ~lr (--help") != std::string::npos);
   // Words with dashes and words without keep their order, because the last one of a key counts.
   CHECK(parse({"--model.layers=1", "model.layers=2"}) == ": <model.layers=1> <model.layers=2>");
   CHECK(parse({"model.layers=2", "run.yaml", "--model.layers=1"}) == "run.yaml: <model.layers=2> <model.layers=1>");
@@ -247,7 +246,7 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"--model.d=8", "~model.dropout", "lr=1"}) == ": <model.d=8> <~model.dropout> <lr=1>");
 }
 
-TEST_CASE("cli: commands and options that are near are named, and --name= without a value is a mistake") {
+TEST_CASE("cli: a mistake names the nearest command or option, and --name= without a value is a mistake") {
   std::string name;
   const auto mistake = [&](std::vector<const char*> words) {
     const auto setup = [&](CLI::App& app) {
@@ -260,10 +259,10 @@ TEST_CASE("cli: commands and options that are near are named, and --name= withou
     return outcome.err.substr(0, outcome.err.find(" (--help lists the options)\n"));
   };
   CHECK(mistake({}) == "ricci-train: A subcommand is required");
-  CHECK(mistake({"maek"}) == "ricci-train: no command 'maek', the nearest is 'make'; there are make, take");
-  CHECK(mistake({"frobnicate", "--x"}) == "ricci-train: no command 'frobnicate'; there are make, take");
+  CHECK(mistake({"maek"}) == "ricci-train: no command 'maek', the nearest is 'make'; the commands are make, take");
+  CHECK(mistake({"frobnicate", "--x"}) == "ricci-train: no command 'frobnicate'; the commands are make, take");
   CHECK(mistake({"make", "--nam", "x"}) == "ricci-train: no option --nam, the nearest is '--name'");
-  CHECK(mistake({"make", "--name=", "x"}) == "ricci-train: --name=: there is no value");
+  CHECK(mistake({"make", "--name=", "x"}) == "ricci-train: --name=: the value is missing");
   CHECK(mistake({"make", "x"}) == "ricci-train: not expected: 'x'");
 }
 
@@ -313,13 +312,14 @@ TEST_CASE("cli: --help fits 80 columns and ends with the examples") {
     for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
     CHECK(text.ends_with("\nExamples:\n  ricci-train one\n  ricci-train two\n"));
   }
-  CHECK(contains(help({"make", "--help"}), "  --second TEXT           a text of many words, which a terminal of 80 columns\n"
-                                           "                          does not hold in a line. Excludes: --first\n"));
+  CHECK(contains(help({"make", "--help"}), "  --second TEXT Excludes: --first\n"
+                                           "                          a text of many words, which a terminal of 80 columns\n"
+                                           "                          does not hold in a line\n"));
   CHECK(wrapped("one two", 4, 78) == "one\n    two\n");
   CHECK(two_columns("a", "b") == "  a" + std::string(23, ' ') + "b\n");
 }
 
-TEST_CASE("cli: a message has no control characters, also none of those that UTF-8 writes in two bytes") {
+TEST_CASE("cli: a message has no control characters, not even those of two bytes in UTF-8") {
   int64_t tokens = 0;
   const std::string mistake = run(
       {"--tokens=\xc2\x9b"
@@ -337,7 +337,7 @@ TEST_CASE("table: text has the columns with a heading, as wide as their widest c
   CHECK(cells_of(table())[2] == Cells{"zwölf", "0.0", "12", "12 bytes", "inf", "-", ""});
 }
 
-TEST_CASE("table: columns beyond 80 are below the others, after the names of the rows") {
+TEST_CASE("table: columns beyond 80 follow below, after the names of the rows") {
   const std::vector<std::string> names = {"x", "y"};
   ResultTable wide;
   wide.add({.heading = "run", .left = true}, names, [](const std::string& name) { return name; });
@@ -354,7 +354,7 @@ TEST_CASE("table: JSON has the columns with a key, unscaled; a missing value is 
   CHECK(to_text(json_of(ResultTable())) == "[]");
 }
 
-TEST_CASE("table: no control character comes out as it is, in text and in JSON") {
+TEST_CASE("table: text and JSON have no raw control characters") {
   for (int code = 1; code < 0xa0; ++code) {
     const std::string text = code < 0x80 ? std::string(1, static_cast<char>(code)) : "\xc2" + std::string(1, static_cast<char>(code));
     const bool is_control = code < 0x20 || code == 0x7f || code >= 0x80;
@@ -369,13 +369,4 @@ TEST_CASE("table: no control character comes out as it is, in text and in JSON")
     CHECK(json.find("\xc2") == json.npos);
     if (code >= 0x7f) CHECK(json == "[{\"k\":\"a" + escaped + "b\"}]");
   }
-}
-
-TEST_CASE("table: cells and lists of values") {
-  CHECK(number_of(2) == 2);
-  CHECK(number_of(true) == 1);
-  for (const Json& cell : {Json("2"), Json(), Json::array({2})}) CHECK(std::isnan(number_of(cell)));
-  CHECK(cell_of(std::optional<double>()).is_null());
-  CHECK(values_of(kRows, &Row::loss) == Json{2.5, nullptr});
-  CHECK(values_of(std::vector<Row>(), &Row::loss) == Json::array());
 }

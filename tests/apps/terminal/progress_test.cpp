@@ -1,4 +1,4 @@
-// The progress bar by the characters it writes, under a clock and a width of the test, and on terminals that become narrower or wider.
+// The progress bar by the characters that it writes, with the clock and the width of the test, and on terminals that change their width.
 #include "apps/terminal/progress.h"
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ class Recorder {
 
 const std::string kErase = "\r\x1b[J";
 
-// A pseudo-terminal; what is written to `out` comes out of taken().
+// A pseudo-terminal. taken() returns the text that was written to `out`.
 struct Terminal {
   explicit Terminal(int width) {
     REQUIRE(::openpty(&master, &slave, nullptr, nullptr, nullptr) == 0);
@@ -62,7 +62,10 @@ struct Terminal {
     REQUIRE(out);
     resize(width);
   }
-  ~Terminal() { std::fclose(out), ::close(master); }
+  ~Terminal() {
+    std::fclose(out);
+    ::close(master);
+  }
   void resize(int width) const {
     const winsize size = {24, static_cast<unsigned short>(width), 0, 0};
     REQUIRE(::ioctl(slave, TIOCSWINSZ, &size) == 0);
@@ -80,25 +83,15 @@ struct Terminal {
 }  // namespace
 
 TEST_CASE("progress: numbers and times for reading") {
-  CHECK(with_commas(0) == "0");
-  CHECK(with_commas(999) == "999");
-  CHECK(with_commas(1000) == "1,000");
-  CHECK(with_commas(1234567) == "1,234,567");
-  CHECK(with_commas(-123) == "-123");
-  CHECK(with_commas(-1234) == "-1,234");
-  CHECK(short_number(0) == "0");
-  CHECK(short_number(950.4) == "950");
-  CHECK(short_number(999.6) == "1.0k");
-  CHECK(short_number(15'240) == "15.2k");
-  CHECK(short_number(152'400) == "152k");
-  CHECK(short_number(3'100'000) == "3.1M");
-  CHECK(short_number(5e15) == "5000T");
-  CHECK(clock_time(0.4) == "0:00");
-  CHECK(clock_time(41) == "0:41");
-  CHECK(clock_time(59.6) == "1:00");
-  CHECK(clock_time(7390) == "2:03:10");
-  CHECK(clock_time(-5) == "0:00");
-  CHECK(clock_time(1e300) == "1000000:00:00");
+  for (const auto& [number, text] :
+      {std::pair(0, "0"), {999, "999"}, {1000, "1,000"}, {1234567, "1,234,567"}, {-123, "-123"}, {-1234, "-1,234"}})
+    CHECK(with_commas(number) == text);
+  for (const auto& [number, text] : {std::pair(0.0, "0"), {950.4, "950"}, {999.6, "1.0k"}, {15'240.0, "15.2k"}, {152'400.0, "152k"},
+           {3'100'000.0, "3.1M"}, {5e15, "5000T"}})
+    CHECK(short_number(number) == text);
+  for (const auto& [seconds, text] :
+      {std::pair(0.4, "0:00"), {41.0, "0:41"}, {59.6, "1:00"}, {7390.0, "2:03:10"}, {-5.0, "0:00"}, {1e300, "1000000:00:00"}})
+    CHECK(clock_time(seconds) == text);
 }
 
 TEST_CASE("progress: a bar with speed and time left") {
@@ -172,7 +165,7 @@ TEST_CASE("progress: without a terminal, plain lines every ten seconds") {
   CHECK(r.taken() == "done\n");
 }
 
-TEST_CASE("progress: a file is no terminal") {
+TEST_CASE("progress: a file is not a terminal") {
   std::FILE* file = std::tmpfile();
   REQUIRE(file);
   {
@@ -187,7 +180,7 @@ TEST_CASE("progress: a file is no terminal") {
   std::fclose(file);
 }
 
-TEST_CASE("progress: mpirun may give a terminal to a process whose output goes to a file") {
+TEST_CASE("progress: mpirun gives a terminal even to processes with output to a file") {
   const ScopedVariable kind("TERM", "xterm");
   for (const char* const variable : {"", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     const ScopedVariable launcher(*variable ? variable : "RICCI_NONE", "2");
@@ -200,7 +193,7 @@ TEST_CASE("progress: mpirun may give a terminal to a process whose output goes t
   }
 }
 
-TEST_CASE("progress: the speed forgets what is older than half a minute, and starts anew after a resume") {
+TEST_CASE("progress: the speed forgets what is older than half a minute, and starts again after a resume") {
   Recorder r({.steps = 10'000, .first_step = 5000, .terminal = false});
   int64_t step = 5000, tokens = 0;
   for (int i = 0; i < 100; ++i) r.now += 1, r.progress->update(++step, tokens += 10);
@@ -222,8 +215,7 @@ TEST_CASE("progress: output that cannot be written is dropped") {
   std::fclose(full);
 }
 
-// Each line is erased from its first character, where the cursor waits, to the end of the screen: so nothing of it stays, whether a
-// terminal breaks lines that are longer than its new width or cuts them off.
+// Erasing from the first character of the line to the end of the screen leaves nothing, whether a terminal breaks long lines or cuts them.
 TEST_CASE("progress: the bar is as wide as the terminal is now, and is erased from the first character of its line") {
   const Terminal terminal(100);
   double now = 0;

@@ -1,4 +1,4 @@
-// Signals that this process sends to itself, and to a child for the second one. Output to pipes and terminals whose readers have stopped.
+// Signals that this process sends to itself, and to a child for the second one. Output to pipes and terminals without a reader.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,19 +30,19 @@ void wait_until_asleep(pid_t thread) {
     status = read_file("/proc/self/task/" + std::to_string(thread) + "/stat");
 }
 
-// Tells more than the reader takes, and is asked to end while it waits for the reader.
-void tell_until_asked(int descriptor) {
+// Writes more than the reader takes, and gets a request to end while it waits for the reader.
+void write_until_asked(int descriptor) {
   const Interrupt interrupt;
   std::signal(SIGPIPE, SIG_IGN);
-  std::thread asking([teller = ::gettid(), descriptor] {
+  std::thread asking([writer = ::gettid(), descriptor] {
     for (pollfd ready{descriptor, POLLOUT, 0}; ::poll(&ready, 1, 0) != 0;) std::this_thread::yield();  // until it is full
-    wait_until_asleep(teller);
+    wait_until_asleep(writer);
     ::kill(::getpid(), SIGTERM);
   });
   const std::string text(1'000'000, 'x');
-  tell(descriptor, text);
+  write_output(descriptor, text);
   asking.join();
-  tell(descriptor, text);
+  write_output(descriptor, text);
   if (!Interrupt::requested()) fail("it did not wait for its reader");
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("interrupt: the first signal sets the flag, a new watch starts without
   }
 }
 
-TEST_CASE("interrupt: what stood before comes back") {
+TEST_CASE("interrupt: the previous handler comes back") {
   static volatile std::sig_atomic_t outer = 0;
   const auto old = std::signal(SIGINT, [](int) { outer = 1; });
   { const Interrupt interrupt; }
@@ -89,7 +89,7 @@ TEST_CASE("interrupt: a second signal ends the program, whichever was first") {
   }
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which queues signals, and forgets those whose handler has gone by then
+#if !defined(__SANITIZE_THREAD__)  // it queues signals, and forgets them if their handler has gone by then
 TEST_CASE("interrupt: two signals that arrive together are two") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -117,7 +117,7 @@ TEST_CASE("interrupt: a call that waits in the system ends") {
   const Interrupt interrupt;
   std::atomic<bool> ended = false;
   const pthread_t reader = ::pthread_self();
-  std::thread sender([&] {  // the first signals may come before the call
+  std::thread sender([&] {  // the first signals can come before the call
     while (!ended && ::pthread_kill(reader, SIGUSR1) == 0) std::this_thread::yield();
   });
   char byte;
@@ -149,7 +149,7 @@ TEST_CASE("interrupt: a terminal that is gone is a request to end, but not under
   CHECK(ignored_again);
 }
 
-TEST_CASE("output: what is told is written as a whole") {
+TEST_CASE("output: a long text is written completely") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   std::string text;
@@ -159,14 +159,14 @@ TEST_CASE("output: what is told is written as a whole") {
     for (size_t at = 0; at < read.size();)
       at += static_cast<size_t>(std::max<ssize_t>(::read(ends[0], &read[at], std::min<size_t>(read.size() - at, 999)), 0));
   });
-  tell(ends[1], text);
+  write_output(ends[1], text);
   reader.join();
   CHECK(read == text);
   ::close(ends[0]);
   ::close(ends[1]);
 }
 
-TEST_CASE("output: neither a pipe that nobody reads nor a terminal that has stopped is waited for after a request to end") {
+TEST_CASE("output: after a request to end, neither a full pipe nor a stopped terminal is waited for") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
@@ -176,31 +176,31 @@ TEST_CASE("output: neither a pipe that nobody reads nor a terminal that has stop
   REQUIRE(user >= 0);
   REQUIRE(::tcflow(user, TCOOFF) == 0);  // as by Ctrl-S
   // Both at once: each waits for a second.
-  const auto outcome_of = [](int descriptor) { return test::bounded_error([=] { tell_until_asked(descriptor); }); };
+  const auto outcome_of = [](int descriptor) { return test::bounded_error([=] { write_until_asked(descriptor); }); };
   std::future<std::string> of_pipe = std::async(std::launch::async, outcome_of, ends[1]);
   CHECK(outcome_of(user) == "no error");
   CHECK(of_pipe.get() == "no error");
   for (const int descriptor : {ends[0], ends[1], user, terminal}) ::close(descriptor);
 }
 
-TEST_CASE("output: a request to end that comes before a write is not forgotten in it") {
+TEST_CASE("output: a request to end before a write counts in it") {
   CHECK(test::bounded_error([] {
     int ends[2];
     if (::pipe(ends) != 0) fail("no pipe");
     const Interrupt interrupt;
     std::raise(SIGTERM);
-    tell(ends[1], std::string(1'000'000, 'x'));  // nobody reads, and no other signal comes
+    write_output(ends[1], std::string(1'000'000, 'x'));  // nobody reads, and no other signal comes
   }) == "no error");
 }
 
-TEST_CASE("output: what cannot be written is dropped") {
-  CHECK(test::bounded_error([] { tell(-1, "text"); }) == "no error");
-  CHECK(test::bounded_error([] { tell(::open("/dev/full", O_WRONLY), "text"); }) == "no error");
+TEST_CASE("output: text that cannot be written is dropped") {
+  CHECK(test::bounded_error([] { write_output(-1, "text"); }) == "no error");
+  CHECK(test::bounded_error([] { write_output(::open("/dev/full", O_WRONLY), "text"); }) == "no error");
   CHECK(test::bounded_error([] {
     int ends[2];
     std::signal(SIGPIPE, SIG_IGN);
     if (::pipe(ends) != 0) fail("no pipe");
     ::close(ends[0]);
-    tell(ends[1], std::string(100'000, 'x'));
+    write_output(ends[1], std::string(100'000, 'x'));
   }) == "no error");
 }

@@ -105,7 +105,7 @@ accept 'a run of a Dispatcher' train tiny.yaml name=dispatcher model.mixer=dispa
 longer=(train next.yaml name=levels init=runs/dispatcher model.ctx=43)
 refuse 'a context that needs more levels' 1 'tensor blocks\.0\.mixer\.coef\.weight is \[10 16\], expected \[12 16\]' "${longer[@]}" name=bad
 run "${longer[@]}" model.levels=5
-verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 5 levels a layer reads 32 positions, but ctx is 43, which needs 6 levels')"
+verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 5 levels a layer reads 32 positions, but ctx: 43 needs 6 levels')"
 accept 'without a table of positions' train next.yaml name=sinusoidal init=runs/scales model.positions=sinusoidal
 verdict 'it is left' "$(starts "$scales; not used: 2 tensors")"
 accept 'and with one again' train next.yaml name=learned init=runs/sinusoidal model.positions=learned
@@ -117,7 +117,7 @@ verdict 'the new one is drawn' "$(grep -q '^  drawn: [0-9]* tensors$' out && gre
 strange='{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
 printf "\\x$(printf %x ${#strange})\\0\\0\\0\\0\\0\\0\\0%s\\0\\0\\0\\0" "$strange" >strange.safetensors
 refuse 'weights of something else' 1 'strange\.safetensors: holds no parameter of this model' train next.yaml name=bad init=strange.safetensors
-refuse 'a start that is not there' 1 'init: there is neither a run folder nor a file runs/none' train next.yaml name=bad init=runs/none
+refuse 'a start that is not there' 1 'init: runs/none is neither a run folder nor a file' train next.yaml name=bad init=runs/none
 refuse 'the list that older versions asked for' 1 "unknown key 'init_changes', which was removed: the keys of a run win over the keys of init" train next.yaml name=bad 'init_changes=[model.ctx]'
 accept 'another head' train next.yaml name=untied model.tie=false
 verdict 'it is drawn' "$(starts "$first; head.weight: drawn")"
@@ -159,6 +159,6 @@ accept 'without an interruption' train tiny.yaml name=whole steps=3 'freeze=[tok
 verdict 'gives the same bits' "$([ "$(tensors runs/resumed/model.safetensors | sha256sum)" = "$(tensors runs/whole/model.safetensors | sha256sum)" ] || echo no)"
 accept 'only the last norm, recomputed in bf16' train tiny.yaml name=norm 'freeze=[tok, pos, blocks]' recompute=blocks precision=bf16
 verdict 'the frozen parameters are told' "$(grep -q ' parameters (4,' out || instead head -1 out)"
-refuse 'frozen parameters that are not there' 1 "freeze: 'blocks\.0\.fcc' fits no parameter, the nearest is 'blocks\.0\.fc'" train tiny.yaml 'freeze=[blocks.0.fcc]'
+refuse 'frozen parameters that are not there' 1 "freeze: 'blocks\.0\.fcc' matches no parameter, the nearest is 'blocks\.0\.fc'" train tiny.yaml 'freeze=[blocks.0.fcc]'
 refuse 'nothing to train' 1 'freeze: no parameter is left to train' train tiny.yaml 'freeze=[tok, pos, blocks, ln_f]'
 exit $((failures > 0))

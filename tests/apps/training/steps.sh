@@ -78,7 +78,7 @@ accept 'training with patience' "${early[@]}" name=patient steps=40 patience=6
 verdict 'it ends there' "$(tail -n 2 out | grep -qE "^no better validation loss since step $best, saved after $last steps, .*:$" || instead tail -n 2 out)"
 verdict 'with the checkpoints of the end and of the best' "$(ls runs/patient/checkpoints | xargs | diff - <(printf 'step-%08d.safetensors step-%08d.safetensors\n' $best $last))"
 accept 'called again' train runs/patient
-verdict 'it is finished' "$(diff out - <<<"runs/patient: finished after $last steps already; a larger patience=... goes on")"
+verdict 'it is finished' "$(diff out - <<<"runs/patient: already finished after $last steps; set a larger patience= to continue")"
 accept 'it goes on where there is more patience' train runs/patient patience=1000
 verdict 'to the bits of a training without' "$([ "$(tensors runs/patient/model.safetensors | sha256sum)" = "$(tensors runs/whole/model.safetensors | sha256sum)" ] || echo no)"
 accept 'steps at first' "${early[@]}" name=divided steps=$((last - 1)) patience=6

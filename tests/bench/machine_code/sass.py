@@ -1,4 +1,4 @@
-"""Reads the kernels of an object file, an executable or a cubin: registers, stack, code, loops, and the path that is executed. No GPU is
+"""Reads the kernels of an object file, an executable or a cubin: registers, stack, code and loops. No GPU is
 needed, only TOOLS."""
 
 import functools
@@ -11,7 +11,7 @@ import sys
 import sysconfig
 
 TOOLS = "cuobjdump and nvdisasm, of the CUDA toolkit or by 'pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm'"
-REGISTERS, MAX_WARPS, MAX_BLOCKS, SHARED_BYTES = 65536, 64, 32, 228 << 10  # of a multiprocessor, compute capability 9.0
+REGISTERS, MAX_WARPS, MAX_BLOCKS = 65536, 64, 32  # of a multiprocessor, compute capability 9.0
 
 
 def find_tools():
@@ -39,10 +39,10 @@ def instructions(sass):
     return kernels
 
 
-def warps_per_multiprocessor(registers, threads, shared=0):
+def warps_per_multiprocessor(registers, threads):
     warps = (threads + 31) // 32
     of_warp = (registers + 7) // 8 * 8 * 32
-    return min(REGISTERS // (of_warp * warps), MAX_WARPS // warps, MAX_BLOCKS, SHARED_BYTES // max(shared, 1)) * warps
+    return min(REGISTERS // (of_warp * warps), MAX_WARPS // warps, MAX_BLOCKS) * warps
 
 
 def written(text):
@@ -152,22 +152,6 @@ class Code:
     def innermost_loops(self):
         return [body for head, body in sorted(self.loops.items()) if not any(h != head and h in body for h in self.loops)]
 
-    def path(self, weigh, head=None):
-        """The heaviest way through the loop that begins at block `head`, or through the whole kernel, loops passed once: its texts.
-        weigh(texts of a block) is a tuple of numbers, the most important first."""
-        inside = self.loops[head] if head is not None else set(self.order)
-        start = head if head is not None else 0
-        best = {}
-        for block in reversed([b for b in self.order if b in inside]):
-            texts = self.texts([block])
-            weight = weigh(texts)
-            ways = [best[b] for b in self.follow[block] if b in best]
-            if not ways or head in self.follow[block]:
-                ways.append((tuple(0 for _ in weight), []))  # the end of the way
-            rest = max(ways, key=lambda way: way[0])
-            best[block] = (tuple(a + b for a, b in zip(weight, rest[0])), texts + rest[1])
-        return best[start][1]
-
     def split_stores(self):
         """Stores of 16 bytes that the compiler has split: four of 32 bits, one after the other, at +0, +4, +8 and +c of one base."""
         store = re.compile(r"(?:@!?U?P\d+ +)?(STG|STS|ST)(?:\.E)? (?:desc\[\w+\])?\[([\w.]+)(?:\+(-?0x[0-9a-f]+))?\], R")
@@ -208,30 +192,25 @@ def readable(names):
     return {name: re.sub(r"^run<(.*)>\(.*\)$", r"\1", text) for name, text in zip(names, texts)}
 
 
-def kernels_of(path, wanted=""):
-    """The kernels in a file whose names match `wanted`, of the newest architecture that it has machine code for."""
+def kernels_of(path):
+    """The kernels in a file, of the newest architecture that it has machine code for."""
     architectures = re.findall(r"\.sm_(\d+)(a?)\.", run("cuobjdump", "--list-elf", path)) or [("", "")]
     newest = max(architectures, key=lambda a: (int(a[0] or 0), a[1]))
     only = ["-arch", "sm_" + "".join(newest)] if newest[0] else []
-    usage = re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)", run("cuobjdump", "-res-usage", *only, path))
-    names = {name: text for name, text in readable([name for name, *_ in usage]).items() if re.search(wanted, text)}
-    if not names:
-        return
-    some = ["-fun", ",".join(names)] if wanted else []  # disassembling takes the most time
-    elf, code = run("cuobjdump", "-elf", *only, path), instructions(run("cuobjdump", "-sass", *only, *some, path))
+    usage = re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+)", run("cuobjdump", "-res-usage", *only, path))
+    names = readable([name for name, *_ in usage])
+    elf, code = run("cuobjdump", "-elf", *only, path), instructions(run("cuobjdump", "-sass", *only, path))
     threads = {}
     for kernel, attributes in re.findall(r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.\w|\Z)", elf, re.M | re.S):
         if most := re.search(r"EIATTR_MAX_THREADS\n.*\n\s*Value:\s+(0x[0-9a-f]+)", attributes):
             threads[kernel] = int(most[1], 16)
-    for name, registers, stack, shared in usage:
-        if name in names and name in code:
+    for name, registers, stack in usage:
+        if name in code:
             yield {
-                "file": str(path),
                 "architecture": "".join(newest),
                 "name": names[name],
                 "registers": int(registers),
                 "stack": int(stack),
-                "shared": int(shared),
                 "threads": threads.get(name, 1024),
                 "code": Code(code[name]),
             }

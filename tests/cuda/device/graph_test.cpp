@@ -66,14 +66,14 @@ TEST_CASE("offset heap: drawn sizes and lifetimes") {
   CHECK(heap.extent() < 2 * most);
 }
 
-TEST_CASE("graph: a launch reads what its inputs hold by then, and writes the same memory again") {
+TEST_CASE("graph: a launch reads the current values of its inputs, and writes the same memory again") {
   on_gpus([](Device device) {
     const Tensor x = drawn({3000}, Dtype::f32, device, 1);
     Tensor y;
     Graph graph(device);
     prepare(graph, [&] {
       Tensor h = x;
-      for (int i = 0; i < 6; ++i) h = gelu(h) + x;  // what is made on the way comes and goes
+      for (int i = 0; i < 6; ++i) h = gelu(h) + x;  // tensors that come and go
       y = h;
     });
     CHECK(graph.bytes() >= 2 * x.bytes());
@@ -145,7 +145,7 @@ TEST_CASE("graph: messages") {
   CHECK(message_of([&] { graph.record([&] { Tensor({129}, Dtype::f32, device); }); }) ==
         "graph: the work asks for more memory than the 512 bytes it was measured with");
   CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded");
-  CHECK(values_of(gelu(x)) == values_of(gelu(x)));  // no recording goes on
+  CHECK(values_of(gelu(x)) == values_of(gelu(x)));  // nothing is being recorded
   graph.record([&] { gelu(x); });
-  CHECK(message_of([&] { graph.record([] {}); }) == "graph: something is recorded already");
+  CHECK(message_of([&] { graph.record([] {}); }) == "graph: it is recorded already");
 }

@@ -60,7 +60,7 @@ TEST_CASE("everything lazy: launches, copies, zeros and frees in order, errors w
     options->order = order, options->lazy = true;
     const Tensor x = tensor_of({1, 2, 3}, {3}, Dtype::f32, device), copied = like(x);
     Tensor y = x;
-    for (int i = 0; i < 5; ++i) y = gelu(y);  // what is freed on the way is freed in order
+    for (int i = 0; i < 5; ++i) y = gelu(y);  // freed tensors are freed in order
     copy(copied, y);
     y = zeros({3}, Dtype::f32, device);
     const Values got = values_of(copied);
@@ -78,5 +78,5 @@ TEST_CASE("streams: messages") {
   if (!available(Device::cuda)) CHECK(message_of([] { Stream{Device::cuda}; }) == std::string("device cuda: ") + why_not(Device::cuda));
   else
     CHECK(message_of([] { Stream::main(Device::cuda).wait_for(Stream::main(Device::cuda_emulated)); }) ==
-          "stream: one of cuda cannot wait for one of cuda_emulated");
+          "stream: a stream of cuda cannot wait for a stream of cuda_emulated");
 }

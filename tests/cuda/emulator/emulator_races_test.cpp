@@ -1,6 +1,6 @@
-// Races between blocks. In any one order blocks run one after the other, so that most races leave no trace; isolated
-// blocks do not see each other, and what is right then is right on hardware too. ThreadSanitizer reports these races and
-// ends the program (planted.cpp): its build has no part of this.
+// Races between blocks. In any one order blocks run one after the other, so most races leave no trace. Isolated blocks do not see each
+// other, and a kernel that is right then is right on hardware. ThreadSanitizer reports these races and ends the program (planted.cpp), so
+// its build does not run them.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -42,22 +42,6 @@ struct AllWriteOne {
 struct Chain {
   float* x;
   __device__ void operator()() const { x[blockIdx.x + 1] = 2 * x[blockIdx.x]; }
-};
-
-// The last block to finish adds up what all have written, with or without the fence between.
-template <bool fence> struct LastBlockSums {
-  float *parts, *sum;
-  unsigned* arrived;
-  __device__ void operator()() const {
-    SHARED(bool, last, [1]);
-    parts[blockIdx.x * blockDim.x + threadIdx.x] = static_cast<float>(threadIdx.x + 1);
-    if (fence) __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) last[0] = atomicAdd(arrived, 1u) + 1 == gridDim.x;
-    __syncthreads();
-    if (!last[0] || threadIdx.x != 0) return;
-    for (unsigned i = 0; i < gridDim.x * blockDim.x; ++i) *sum += parts[i];
-  }
 };
 
 // Under a lock, each block changes what it has read.
@@ -129,7 +113,7 @@ TEST_CASE("blocks that read, change and write one cell") {
   CHECK(flag.host() == std::vector<int>{0, 0, 1, 0, 0});
 }
 
-TEST_CASE("a plain write beside atomics, or beside writes that are fenced") {
+TEST_CASE("a plain write next to atomics or to fenced writes") {
   WithOptions options;
   options->isolate = true;
   const auto total = DeviceArray<int>::zeros(3);
@@ -149,32 +133,7 @@ TEST_CASE("blocks that read, change and write one cell with a fence, but never w
   });
 }
 
-// In the order in which the write comes first, the value that was loaded stands there at the end, too.
-TEST_CASE("read-only loads of what the launch writes") {
-  const auto x = DeviceArray<float>::zeros(64), y = DeviceArray<float>::zeros(64);
-  const auto run = [&] {
-    emu::fill_zero(x.data(), 64 * sizeof(float));
-    return launch_error({2, 32}, planted::ReadOnlyLoadOfWritten{x.data(), y.data()});
-  };
-  const std::string load = ": __ldg at " + planted::at(planted::ReadOnlyLoadOfWritten::kLine) +
-                           ": the launch writes these 4 bytes, expected that it only reads them (launched at caller.cu:12)";
-  {
-    WithOptions options;
-    for (Order order : kOrders) {
-      options->order = order;
-      CHECK(contains(run(), load));
-    }
-  }
-  isolated_in_every_order([&] { CHECK(contains(run(), load)); });
-  isolated_in_every_order([&] {
-    const DeviceArray<uint4> own(128);
-    CHECK(contains(launch_error({2, 32}, planted::ReadOnlyLoadAfterWrite{own.data()}), "the launch writes these 16 bytes"));
-  });
-  const auto several = DeviceArray<uint4>::zeros(32);
-  CHECK(contains(launch_error({1, 32}, planted::ReadOnlyLoadsOfSeveralSizes{several.data(), y.data()}), ": load16_once at "));
-}
-
-TEST_CASE("a block that reads what another block writes computes with what was there before") {
+TEST_CASE("a block that reads a value written by another block gets the old value") {
   const auto run = [] {
     const DeviceArray<float> x(std::vector<float>{1, NAN, NAN, NAN, NAN});
     launch({4, 1}, Chain{x.data()});
@@ -195,7 +154,7 @@ template <bool fence> float last_block_sum() {
   const DeviceArray<float> parts(size_t{5} * 64);
   const auto sum = DeviceArray<float>::zeros(1);
   const auto arrived = DeviceArray<unsigned>::zeros(1);
-  launch({5, 64}, LastBlockSums<fence>{parts.data(), sum.data(), arrived.data()});
+  launch({5, 64}, planted::LastBlockSums<fence>{parts.data(), sum.data(), arrived.data()});
   return sum.host()[0];
 }
 
@@ -207,7 +166,7 @@ TEST_CASE("a missing fence before the last block sums up") {
   });
 }
 
-TEST_CASE("what blocks may do: atomics, locks with fences, bytes side by side") {
+TEST_CASE("allowed for blocks: atomics, locks with fences, neighbouring bytes") {
   isolated_in_every_order([] {
     const auto total = DeviceArray<int>::zeros(1), cells = DeviceArray<int>::zeros(2);
     launch({dim3(3, 3), 32}, Count<true>{total.data()});

@@ -53,7 +53,7 @@ struct ShuffleSomeNeverReach {
   }
 };
 
-// Lanes leave the loop at different times and go on to another collective.
+// Lanes leave the loop at different times and reach another collective.
 struct ShuffleInUnevenLoop {
   float* x;
   unsigned n;
@@ -111,35 +111,19 @@ template <bool loads> struct WarpInstructionFromTwoLines {
   }
 };
 
-// Each thread reads by __ldg what a thread of the other block writes.
-struct ReadOnlyLoadOfWritten {
-  static constexpr int kLine = __LINE__ + 4;
-  float *x, *y;
+// The last block to finish adds up the numbers of all blocks, with or without the fence between.
+template <bool fence> struct LastBlockSums {
+  float *parts, *sum;
+  unsigned* arrived;
   __device__ void operator()() const {
-    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    y[i] = __ldg(x + (i + blockDim.x) % (gridDim.x * blockDim.x));
-    x[i] = 2;
-  }
-};
-
-// Reads what it has just written itself.
-struct ReadOnlyLoadAfterWrite {
-  uint4* x;
-  __device__ void operator()() const {
-    uint4* const of_block = x + blockIdx.x * 2 * blockDim.x + threadIdx.x;
-    *of_block = {1, 2, 3, blockIdx.x};
-    of_block[blockDim.x] = ricci::ptx::load16_once(of_block);
-  }
-};
-
-// The first load of an address is the shortest; what is written lies behind it.
-struct ReadOnlyLoadsOfSeveralSizes {
-  uint4* x;
-  float* y;
-  __device__ void operator()() const {
-    y[threadIdx.x] = __ldg(reinterpret_cast<const float*>(x + threadIdx.x));
-    y[threadIdx.x] += static_cast<float>(ricci::ptx::load16_once(x + threadIdx.x).x);
-    x[threadIdx.x].z = 7;
+    SHARED(bool, last, [1]);
+    parts[blockIdx.x * blockDim.x + threadIdx.x] = static_cast<float>(threadIdx.x + 1);
+    if (fence) __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last[0] = atomicAdd(arrived, 1u) + 1 == gridDim.x;
+    __syncthreads();
+    if (!last[0] || threadIdx.x != 0) return;
+    for (unsigned i = 0; i < gridDim.x * blockDim.x; ++i) *sum += parts[i];
   }
 };
 
@@ -227,15 +211,6 @@ template <class Index> struct FillByIndex {
   __device__ void operator()() const {
     const auto i = static_cast<Index>(static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x);
     y[i] = 1;
-  }
-};
-
-// Does so in the first run alone.
-struct DeviceOverrunOnce {
-  float* x;
-  int* runs;
-  __device__ void operator()() const {
-    if (threadIdx.x == 0 && atomicAdd(runs, 1) == 0) x[63] = 5;
   }
 };
 

@@ -43,7 +43,7 @@ struct Case {
   bool accumulate = false, bias = false, c_f32 = false;
 };
 
-// The c that must come out, element by element of its memory, and the most that it may be off.
+// The expected c, element by element of its memory, and a bound of the error.
 struct Expected {
   Values before, after, bound;
 };
@@ -68,7 +68,7 @@ inline Expected expected_of(
         }
         e.after[at] = sum;
         e.bound[at] = static_cast<double>(t.k + 3) * sum_unit(dtype) * size + 1.01 * unit(c_dtype) * std::abs(sum);
-        // cuBLASLt adds a bias to a rounded sum if there is an old c, too.
+        // cuBLASLt adds a bias to a rounded sum if c is also added to.
         if (device == Device::cuda && t.accumulate && t.bias) e.bound[at] += 1.01 * unit(c_dtype) * std::abs(sum - offset_j);
       }
   return e;
@@ -77,21 +77,11 @@ inline Expected expected_of(
 // The product of a case.
 inline Gemm product_of(
     const Case& t, Dtype dtype, Device device, const Matrices& a, const Matrices& b, const Matrices& c, const Tensor& bias = {}) {
-  return {.device = device,
-      .dtype = dtype,
-      .batch = t.batch,
-      .m = t.m,
-      .n = t.n,
-      .k = t.k,
-      .a = a.memory.raw(),
-      .b = b.memory.raw(),
-      .a_at = a.at,
-      .b_at = b.at,
-      .c = c.memory.raw(),
-      .c_at = c.at,
-      .accumulate = t.accumulate,
-      .bias_n = t.bias ? bias.raw() : nullptr,
-      .c_f32 = t.c_f32};
+  // clang-format off
+  return {.device = device, .dtype = dtype, .batch = t.batch, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(), .b = b.memory.raw(),
+          .a_at = a.at, .b_at = b.at, .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate,
+          .bias_n = t.bias ? bias.raw() : nullptr, .c_f32 = t.c_f32};
+  // clang-format on
 }
 
 // The largest error, in units of the bound, of these ways to multiply; infinite when an element that is not c's was written.

@@ -1,6 +1,6 @@
 // Matrix products against the definition, in every layout, dtype and on every device.
 #include "cuda/gemm/backends.h"
-#include "cuda/gemm/cublas/load_cublas.h"
+#include "cuda/gemm/load_cublas.h"
 #include "tests/cuda/gemm/cases.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
@@ -9,7 +9,7 @@ using namespace gemm_cases;
 
 namespace {
 
-// What gemm chooses from, too, on the CPU.
+// On the CPU also the implementation that gemm falls back to.
 double worst_of_all(const Case& t, Dtype dtype, Device device) {
   return device == Device::cpu ? worst_of(t, dtype, device, {gemm, gemm_blocked}) : worst_of(t, dtype, device);
 }
@@ -61,7 +61,7 @@ TEST_CASE("products that are cut into blocks, pieces and tasks") {
       {1, 530, 33, 90, Layout::columns, Layout::rows, Layout::rows, false, true},
       {1, 20, 4200, 35, Layout::rows, Layout::rows, Layout::padded_rows, true},
       {1, 45, 77, 2101, Layout::columns, Layout::columns, Layout::padded_rows, true, true},
-      {1, 150, 90, 1201, Layout::columns, Layout::rows},  // gradients of weights over many tokens, written anew
+      {1, 150, 90, 1201, Layout::columns, Layout::rows},  // gradients of weights over many tokens
       {1, 33, 65, 513, Layout::columns, Layout::rows},
       {1, 530, 70, 65, Layout::padded_rows, Layout::columns, Layout::rows, false, true},  // many rows
       {1, 520, 4100, 20, Layout::rows, Layout::columns},
@@ -84,7 +84,7 @@ TEST_CASE("bf16 factors, c in f32") {
   });
 }
 
-TEST_CASE("nothing to sum is zero, and nothing to write is no error") {
+TEST_CASE("an empty sum is zero, and an empty result is allowed") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     for (int flags = 0; flags < 4; ++flags)
       for (int64_t m : {1, 5}) {
@@ -139,7 +139,7 @@ TEST_CASE("the bits do not depend on the number of threads") {
         a.draw(dtype, Device::cpu, 6), b.draw(dtype, Device::cpu, 7);
         const Tensor bias = drawn({t.n}, dtype, Device::cpu, 8);
         INFO("m ", t.m, ", n ", t.n, ", k ", t.k);
-        const std::vector<int> counts = {1, 3, 24};  // more than there is work for, too
+        const std::vector<int> counts = {1, 3, 24};  // also more than the work is enough for
         check_threads(
             [&] {
               c.draw(dtype, Device::cpu, 9);
@@ -151,18 +151,10 @@ TEST_CASE("the bits do not depend on the number of threads") {
 }
 
 TEST_CASE("errors of gemm name the values") {
-  Gemm g{.device = Device::cpu,
-      .dtype = Dtype::f32,
-      .batch = 1,
-      .m = 1,
-      .n = 1,
-      .k = 1,
-      .a = nullptr,
-      .b = nullptr,
-      .a_at = {},
-      .b_at = {},
-      .c = nullptr,
-      .c_at = {}};
+  // clang-format off
+  Gemm g{.device = Device::cpu, .dtype = Dtype::f32, .batch = 1, .m = 1, .n = 1, .k = 1, .a = nullptr, .b = nullptr, .a_at = {}, .b_at = {},
+         .c = nullptr, .c_at = {}};
+  // clang-format on
   g.dtype = Dtype::i64;
   CHECK(message_of([&] { gemm(g); }) == "gemm: expected f32, f64 or bf16, got i64");
   g.dtype = Dtype::f64, g.c_f32 = true;
@@ -173,7 +165,7 @@ TEST_CASE("errors of gemm name the values") {
   if (!available(Device::cuda)) CHECK(message_of([&] { gemm(g); }) == std::string("device cuda: ") + why_not(Device::cuda));
 }
 
-TEST_CASE("row sums beside a product: both are their definitions, whatever is added to, and where c is f32") {
+TEST_CASE("row sums of a product: both match their definitions, also with accumulation and with c in f32") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     for (const int64_t m : {1, 9, 40})
       for (const bool c_f32 : {false, true}) {
@@ -191,7 +183,7 @@ TEST_CASE("row sums beside a product: both are their definitions, whatever is ad
         gemm(g);
         g.c = c_mn.raw();
         const Tensor sums_m = gemm_with_row_sums(g, a_km, c_dtype);
-        if (device == Device::cuda)  // where cuBLASLt takes another algorithm
+        if (device == Device::cuda)  // because cuBLASLt takes another algorithm
           CHECK(error_of(c_mn, values_of(expected_mn)) <= 2.02 * unit(c_dtype) + static_cast<double>(k + 2) * sum_unit(dtype));
         else CHECK(values_of(c_mn) == values_of(expected_mn));
         Values sums(static_cast<size_t>(m)), sizes(static_cast<size_t>(m));
@@ -201,20 +193,9 @@ TEST_CASE("row sums beside a product: both are their definitions, whatever is ad
         CHECK(error_of(sums_m, sums, sizes) <= 1.01 * unit(c_dtype) + static_cast<double>(k + 2) * sum_unit(dtype));
       }
   });
-  Gemm fused{};
-  fused.epilogue = Epilogue::gelu;
-  CHECK(message_of([&] { gemm(fused); }) == "gemm: only gemm_fused has epilogues");
-  CHECK(message_of([&] { gemm_fused(fused); }) == "gemm: gelu needs a bias");
-  float number = 0;
-  fused.bias_n = &number;
-  CHECK_FALSE(gemm_fused(fused));  // on the CPU
-  fused.epilogue = Epilogue::row_sums;
-  CHECK(message_of([&] { gemm_fused(fused); }) == "gemm: this epilogue takes no bias");
-  fused.bias_n = nullptr;
-  CHECK(message_of([&] { gemm_fused(fused); }) == "gemm: this epilogue needs memory beside c");
 }
 
-TEST_CASE("gradients of weights in bf16: long sums in f32, whose matrices have gaps or none") {
+TEST_CASE("gradients of weights in bf16: long sums in f32, of matrices with and without gaps") {
   const std::vector<Case> cases = {
       {1, 130, 50, 1030, Layout::columns, Layout::rows, Layout::rows, false, false, true},
       {1, 270, 790, 515, Layout::columns, Layout::rows, Layout::padded_rows, true, false, true},
@@ -244,7 +225,7 @@ const std::vector<std::string> kFiles{"libcublasLt.so.13", "/usr/local/cuda/lib6
 
 }  // namespace
 
-TEST_CASE("a missing cuBLASLt is an error of one line that names what was tried and what to do") {
+TEST_CASE("a missing cuBLASLt is an error of one line that names the tried files and a way out") {
   for (const char* value : {static_cast<const char*>(nullptr), "", "0"}) {
     const test_data::ScopedVariable asked(kWithout, value);
     CHECK_THROWS_WITH_AS(load_cublas(kFiles, [](const std::string& file) { return file[0] == '/' ? "lacks cublasLtMatmul" : "not found"; }),
@@ -255,7 +236,7 @@ TEST_CASE("a missing cuBLASLt is an error of one line that names what was tried 
   }
 }
 
-TEST_CASE("the first file that can be loaded is taken, the others are left alone") {
+TEST_CASE("the first file that can be loaded is taken; with RICCI_WITHOUT_CUBLAS=1 none is tried") {
   const test_data::ScopedVariable asked(kWithout, nullptr);
   std::vector<std::string> tried;
   const auto load_from = [&](const std::string& there) {
@@ -269,9 +250,6 @@ TEST_CASE("the first file that can be loaded is taken, the others are left alone
   CHECK(tried.size() == 1);
   CHECK(load_from(kFiles[1]));
   CHECK(tried == kFiles);
-}
-
-TEST_CASE("RICCI_WITHOUT_CUBLAS=1: nothing is loaded, even if it is there") {
-  const test_data::ScopedVariable asked(kWithout, "1");
+  const test_data::ScopedVariable without(kWithout, "1");
   CHECK_FALSE(load_cublas(kFiles, [](const std::string&) -> std::string { throw Error("tried to load"); }));
 }

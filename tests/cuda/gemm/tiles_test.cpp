@@ -1,4 +1,4 @@
-// Products by the tiles of AMX, on processors without them: the same code with tiles in memory, against the definition.
+// Products by the tiles of AMX, on processors without AMX: the code with tiles in memory, against the definition.
 #include "core/cpu/isa.h"
 #include "cuda/gemm/blocked.h"
 #include "cuda/gemm/pairs.h"
@@ -55,7 +55,8 @@ void multiply_by_tiles(const Gemm& g) {
 }  // namespace
 
 TEST_CASE("tiles: every layout, sizes around those of a tile, sums that are cut into blocks" * doctest::test_suite("needs AVX-512")) {
-  if (cpu_isa() < Isa::avx512_bf16) return test::skip("needs a processor with AVX512-BF16, whose instructions round and convert the sums");
+  if (cpu_isa() < Isa::avx512_bf16)
+    return test::skip("needs a processor with AVX512-BF16, because its instructions round and convert the sums");
   std::vector<Case> cases;
   size_t turn = 0;
   for (const int64_t m : {1, 3, 15, 16, 17, 32, 47, 63, 100})

@@ -5,9 +5,7 @@ namespace ricci {
 
 using namespace ptx_kernels;
 
-CUDA_KERNEL(Mma<Elements::bf16>);
-CUDA_KERNEL(Mma<Elements::f16>);
-CUDA_KERNEL(Mma<Elements::tf32>);
+CUDA_KERNEL(Mma);
 CUDA_KERNEL(Wgmma<64, false, false>);
 CUDA_KERNEL(Wgmma<64, true, true>);
 CUDA_KERNEL(Wgmma<128, false, true>);
@@ -24,8 +22,6 @@ CUDA_KERNEL(Ldmatrix<4, true>);
 CUDA_KERNEL(Pipeline<4>);
 CUDA_KERNEL(Pipeline<8>);
 CUDA_KERNEL(Pipeline<16>);
-CUDA_KERNEL(WaitAll);
-CUDA_KERNEL(Wide);
 CUDA_KERNEL(Rounding);
 CUDA_KERNEL(Approximations);
 CUDA_KERNEL(Words);

@@ -1,14 +1,13 @@
 // Kernels that use each wrapped instruction and each of CUDA's warp functions once. Built for the GPU in ptx_kernels.cu.
 #pragma once
-#include "core/bf16.h"
+#include "core/dtype.h"
 #include "cuda/launch.h"
 #include "cuda/ptx.h"
 
 namespace ricci::ptx_kernels {
 
 // c += a b on one warp; each array holds the registers of lane 0, then of lane 1, ...
-enum class Elements { bf16, f16, tf32 };
-template <Elements elements> struct Mma {
+struct Mma {
   static constexpr int kThreads = 32;
   const uint32_t *a, *b;
   float* c;
@@ -17,9 +16,7 @@ template <Elements elements> struct Mma {
     float of_c[4];
     for (int r = 0; r < 4; ++r) of_a[r] = a[threadIdx.x * 4 + r], of_c[r] = c[threadIdx.x * 4 + r];
     for (int r = 0; r < 2; ++r) of_b[r] = b[threadIdx.x * 2 + r];
-    if constexpr (elements == Elements::bf16) ptx::mma_bf16(of_c, of_a, of_b);
-    if constexpr (elements == Elements::f16) ptx::mma_f16(of_c, of_a, of_b);
-    if constexpr (elements == Elements::tf32) ptx::mma_tf32(of_c, of_a, of_b);
+    ptx::mma_bf16(of_c, of_a, of_b);
     for (int r = 0; r < 4; ++r) c[threadIdx.x * 4 + r] = of_c[r];
   }
 };
@@ -62,7 +59,7 @@ template <int columns, bool transposed, bool accumulate> struct Wgmma {
   }
 };
 
-// The same of a [64][kDepth] that lies in shared memory, too.
+// Wgmma with a [64][kDepth] in shared memory.
 template <bool transposed, bool accumulate> struct WgmmaShared {
   using Right = Wgmma<64, transposed, accumulate>;
   static constexpr int kThreads = 128, kDepth = Right::kDepth, kPanels = (kDepth + 63) / 64, kPanel = 64 * 64;
@@ -134,36 +131,11 @@ template <int N> struct Pipeline {
   }
 };
 
-// y[i] = x[31 - i], 16 bytes each, copied in one uncommitted group.
-struct WaitAll {
-  static constexpr int kThreads = 32;
-  const uint4* x;
-  uint4* y;
-  __device__ void operator()() const {
-    SHARED(uint4, tile, [32]);
-    ptx::cp_async<16>(&tile[threadIdx.x], x + threadIdx.x);
-    ptx::cp_async_wait_all();
-    __syncwarp();
-    ptx::store16_once(y + threadIdx.x, ptx::load16(&tile[31 - threadIdx.x]));
-  }
-};
-
-struct Wide {
-  static constexpr int kThreads = 32;
-  const uint4* x;
-  uint4* y;
-  __device__ void operator()() const { ptx::store16(y + threadIdx.x, ptx::load16_once(x + threadIdx.x)); }
-};
-
 struct Rounding {
   static constexpr int kThreads = 256;
   const float* x;
-  uint32_t *tf32, *packed;
-  __device__ void operator()() const {
-    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    tf32[i] = ptx::to_tf32(x[i]);
-    packed[i] = ptx::pack_bf16(x[i], -x[i]);
-  }
+  uint32_t* packed;
+  __device__ void operator()() const { packed[threadIdx.x] = ptx::pack_bf16(x[threadIdx.x], -x[threadIdx.x]); }
 };
 
 struct Approximations {
@@ -178,12 +150,12 @@ struct Approximations {
 
 // out [kWords][64 threads]
 struct Words {
-  static constexpr int kThreads = 64, kWords = 19;
+  static constexpr int kThreads = 64, kWords = 8;
   const int* x;
   int* out;
   __device__ void operator()() const {
     const unsigned t = threadIdx.x;
-    const int v = __ldg(x + t);
+    const int v = x[t];
     int word = 0;
     const auto put = [&](auto value) { out[word++ * kThreads + t] = static_cast<int>(value); };
     put(__ballot_sync(~0u, v > 0));
@@ -194,33 +166,19 @@ struct Words {
     put(__shfl_up_sync(~0u, v, 3, 16));
     put(__shfl_down_sync(~0u, v, 9));
     put(__shfl_xor_sync(~0u, v, 6));
-    put(__reduce_add_sync(~0u, v));
-    put(__reduce_min_sync(~0u, v));
-    put(__reduce_max_sync(~0u, v));
-    put(__reduce_min_sync(~0u, static_cast<unsigned>(v)));
-    put(__reduce_and_sync(~0u, static_cast<unsigned>(v)));
-    put(__reduce_or_sync(~0u, static_cast<unsigned>(v)));
-    put(__reduce_xor_sync(~0u, static_cast<unsigned>(v)));
-    put(__syncthreads_count(v > 0));
-    put(__syncthreads_or(v == x[3]));
-    put(__syncthreads_and(v != x[3]));
-    const unsigned thirds = 0x49249249u;  // lanes 0, 3, 6, ...; the others are a group of their own
-    put(__reduce_add_sync(t % 32 % 3 == 0 ? thirds : ~thirds, v));
   }
 };
 
-// 128 threads a block, in several blocks, on cells that begin as 0 (and least as a large number).
+// 128 threads a block, in many blocks, on cells that begin as 0.
 struct Atomics {
   static constexpr int kThreads = 128;
-  int *sum, *most, *least, *first, *winners, *exchanged;
+  int *sum, *first, *winners, *exchanged;
   float* f32;
   double* f64;
   unsigned long long* u64;
   __device__ void operator()() const {
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     atomicAdd(sum, i);
-    atomicMax(most, i * 37 % 1000);
-    atomicMin(least, -i);
     if (atomicCAS(first, 0, i + 1) == 0) atomicAdd(winners, 1);
     atomicExch(exchanged, 7);
     atomicAdd(f32, 0.5f);

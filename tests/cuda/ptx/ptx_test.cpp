@@ -43,56 +43,35 @@ void on_emulator_and_gpu(const std::function<void(Device)>& f) {
   else if (!std::exchange(said, true)) MESSAGE("skipped on cuda: ", std::string(why_not(Device::cuda)));
 }
 
-// Small multiples of 1/8, which every type holds exactly and whose sums of 16 products f32 holds exactly.
+// Small multiples of 1/8, because every type holds them exactly and f32 holds sums of 16 of their products exactly.
 float small_number(size_t i) { return static_cast<float>(static_cast<int>(i * 37 % 61) - 30) / 8; }
 
-uint32_t half_bits(float x) {  // x is a normal number that a half holds
-  const uint32_t bits = __builtin_bit_cast(uint32_t, x);
-  return x == 0 ? 0 : (bits >> 16 & 0x8000u) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 0x3ffu);
-}
-
-uint32_t bits_of(Elements type, float x) {
-  return type == Elements::tf32 ? __builtin_bit_cast(uint32_t, x) : type == Elements::f16 ? half_bits(x) : bf16(x).bits;
-}
-
-// The place of element i of a lane's fragment, as the ISA states it for .bf16 and .f16 (m16n8k16) and .tf32 (m16n8k8).
+// The place of element i of a lane's fragment, as the ISA states it for m16n8k16.
 struct At {
   size_t row, column;
 };
-At a_at(Elements type, size_t lane, size_t i) {
-  const size_t group = lane >> 2, in_group = lane % 4;
-  if (type == Elements::tf32) return {i == 0 || i == 2 ? group : group + 8, i < 2 ? in_group : in_group + 4};
-  return {i < 2 || (4 <= i && i < 6) ? group : group + 8, in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
-}
-At b_at(Elements type, size_t lane, size_t i) {
-  const size_t group = lane >> 2, in_group = lane % 4;
-  if (type == Elements::tf32) return {i == 0 ? in_group : in_group + 4, group};
-  return {in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0), group};
-}
-At c_at(size_t lane, size_t i) { return {i < 2 ? lane >> 2 : (lane >> 2) + 8, lane % 4 * 2 + (i & 1)}; }
+At a_at(size_t lane, size_t i) { return {i < 2 || (4 <= i && i < 6) ? lane / 4 : lane / 4 + 8, lane % 4 * 2 + (i & 1) + (i >= 4 ? 8 : 0)}; }
+At b_at(size_t lane, size_t i) { return {lane % 4 * 2 + (i & 1) + (i >= 2 ? 8 : 0), lane / 4}; }
+At c_at(size_t lane, size_t i) { return {i < 2 ? lane / 4 : lane / 4 + 8, lane % 4 * 2 + (i & 1)}; }
 
-template <Elements type> void check_mma(Device device) {
-  const size_t depth = type == Elements::tf32 ? 8 : 16, per_register = type == Elements::tf32 ? 1 : 2;
-  const auto a = [&](At at) { return small_number(at.row * depth + at.column); };
+void check_mma(Device device) {
+  const auto a = [&](At at) { return small_number(at.row * 16 + at.column); };
   const auto b = [&](At at) { return small_number(1000 + at.row * 8 + at.column); };
-  const auto c = [&](At at) { return small_number(2000 + at.row * 8 + at.column); };
   std::vector<uint32_t> of_a(128), of_b(64);
   std::vector<float> of_c(128), expected(128);
   for (size_t lane = 0; lane < 32; ++lane) {
-    for (size_t i = 0; i < 4 * per_register; ++i)
-      of_a[lane * 4 + i / per_register] |= bits_of(type, a(a_at(type, lane, i))) << 16 * (i % per_register);
-    for (size_t i = 0; i < 2 * per_register; ++i)
-      of_b[lane * 2 + i / per_register] |= bits_of(type, b(b_at(type, lane, i))) << 16 * (i % per_register);
+    for (size_t i = 0; i < 8; ++i) of_a[lane * 4 + i / 2] |= static_cast<uint32_t>(bf16(a(a_at(lane, i))).bits) << 16 * (i % 2);
+    for (size_t i = 0; i < 4; ++i) of_b[lane * 2 + i / 2] |= static_cast<uint32_t>(bf16(b(b_at(lane, i))).bits) << 16 * (i % 2);
     for (size_t i = 0; i < 4; ++i) {
       const At at = c_at(lane, i);
-      float sum = of_c[lane * 4 + i] = c(at);
-      for (size_t k = 0; k < depth; ++k) sum += a({at.row, k}) * b({k, at.column});
+      float sum = of_c[lane * 4 + i] = small_number(2000 + at.row * 8 + at.column);
+      for (size_t k = 0; k < 16; ++k) sum += a({at.row, k}) * b({k, at.column});
       expected[lane * 4 + i] = sum;
     }
   }
   const Buffer<uint32_t> a_device(of_a, device), b_device(of_b, device);
   const Buffer<float> c_device(of_c, device);
-  ricci::launch("mma", device, {1, 32}, Mma<type>{a_device.data(), b_device.data(), c_device.data()});
+  ricci::launch("mma", device, {1, 32}, Mma{a_device.data(), b_device.data(), c_device.data()});
   CHECK(c_device.host() == expected);
 }
 
@@ -134,27 +113,14 @@ template <int N> void check_pipeline(Device device) {
 std::vector<int> expected_words(const std::vector<int>& x, size_t t) {
   const size_t first = t / 32 * 32, lane = t % 32;
   const int v = x[t];
-  const auto fold = [&](auto f, auto start, auto with) {
-    for (size_t l = 0; l < 32; ++l)
-      if (with(l)) start = f(start, static_cast<decltype(start)>(x[first + l]));
-    return static_cast<int>(start);
-  };
   const auto mask = [&](auto with) {
     unsigned bits = 0;
     for (size_t l = 0; l < 32; ++l) bits |= unsigned{with(x[first + l])} << l;
     return static_cast<int>(bits);
   };
-  const auto all = [](size_t) { return true; };
-  const auto third = [&](size_t l) { return (l % 3 == 0) == (lane % 3 == 0); };
-  const auto add = [](auto a, auto b) { return a + b; };
-  const auto min = [](auto a, auto b) { return b < a ? b : a; };
-  const auto max = [](auto a, auto b) { return a < b ? b : a; };
-  const auto positive = [](int value) { return value > 0; };
   const bool found = mask([&](int value) { return value == x[3]; }) != 0;
-  return {mask(positive), found, !found, mask([&](int value) { return (value & 3) == (v & 3); }), x[first + (lane + 5) % 32],
-      lane % 16 >= 3 ? x[t - 3] : v, lane + 9 < 32 ? x[t + 9] : v, x[t ^ 6], fold(add, 0, all), fold(min, INT32_MAX, all),
-      fold(max, INT32_MIN, all), fold(min, ~0u, all), fold(std::bit_and(), ~0u, all), fold(std::bit_or(), 0u, all),
-      fold(std::bit_xor(), 0u, all), static_cast<int>(std::count_if(x.begin(), x.end(), positive)), 1, 0, fold(add, 0, third)};
+  return {mask([](int value) { return value > 0; }), found, !found, mask([&](int value) { return (value & 3) == (v & 3); }),
+      x[first + (lane + 5) % 32], lane % 16 >= 3 ? x[t - 3] : v, lane + 9 < 32 ? x[t + 9] : v, x[t ^ 6]};
 }
 
 // The products of warpgroups, of whole matrices.
@@ -206,13 +172,7 @@ bool is_near(float got, double exact, double relative) {
 
 }  // namespace
 
-TEST_CASE("mma: the matrices that the fragments stand for are multiplied") {
-  on_emulator_and_gpu([](Device device) {
-    check_mma<Elements::bf16>(device);
-    check_mma<Elements::f16>(device);
-    check_mma<Elements::tf32>(device);
-  });
-}
+TEST_CASE("mma: the matrices that the fragments stand for are multiplied") { on_emulator_and_gpu(check_mma); }
 
 TEST_CASE("wgmma: the matrices that registers and descriptors stand for are multiplied") {
   on_emulator_and_gpu([](Device device) {
@@ -230,25 +190,6 @@ TEST_CASE("wgmma: the matrices that registers and descriptors stand for are mult
   });
 }
 
-TEST_CASE("mma of halves: subnormal numbers, infinity, NaN") {
-  on_emulator_and_gpu([](Device device) {
-    // Row 0 of a is `first` and 0, 0, ...; column 0 of b is 1, 0, 0, ...
-    const auto product = [&](uint32_t first) {
-      std::vector<uint32_t> a(128), b(64);
-      a[0] = first, b[0] = half_bits(1);
-      const Buffer<uint32_t> a_device(a, device), b_device(b, device);
-      const Buffer<float> c(std::vector<float>(128), device);
-      ricci::launch("mma", device, {1, 32}, Mma<Elements::f16>{a_device.data(), b_device.data(), c.data()});
-      return c.host()[0];
-    };
-    CHECK(product(0x0001) == 0x1p-24f);
-    CHECK(product(0x8200) == -0x1p-15f);
-    CHECK(product(0xfbff) == -65504);
-    CHECK(product(0xfc00) == -HUGE_VALF);
-    CHECK(std::isnan(product(0x7e00)));
-  });
-}
-
 TEST_CASE("ldmatrix: one, two, four matrices, also transposed") {
   on_emulator_and_gpu([](Device device) {
     check_ldmatrix<1, false>(device), check_ldmatrix<2, false>(device), check_ldmatrix<4, false>(device);
@@ -260,39 +201,19 @@ TEST_CASE("asynchronous copies: three tiles in flight, every size, zeros beyond 
   on_emulator_and_gpu([](Device device) { check_pipeline<4>(device), check_pipeline<8>(device), check_pipeline<16>(device); });
 }
 
-TEST_CASE("16-byte accesses, and a wait for all copies") {
-  on_emulator_and_gpu([](Device device) {
-    std::vector<uint32_t> x(128), reversed(128);
-    for (uint32_t i = 0; i < 128; ++i) x[i] = i * 2654435761u, reversed[(31 - i / 4) * 4 + i % 4] = x[i];
-    const Buffer<uint32_t> x_device(x, device), y(std::vector<uint32_t>(128), device), z(std::vector<uint32_t>(128), device);
-    const auto wide = [](const Buffer<uint32_t>& b) { return reinterpret_cast<uint4*>(b.data()); };
-    ricci::launch("wide", device, {1, 32}, Wide{wide(x_device), wide(y)});
-    CHECK(y.host() == x);
-    ricci::launch("wait_all", device, {1, 32}, WaitAll{wide(x_device), wide(z)});
-    CHECK(z.host() == reversed);
-  });
-}
-
-TEST_CASE("rounding to tf32 and bf16") {
+TEST_CASE("rounding to bf16") {
   on_emulator_and_gpu([](Device device) {
     std::vector<float> x(256);
     for (size_t i = 0; i < 256; ++i) x[i] = __builtin_bit_cast(float, static_cast<uint32_t>(0x3f800000u + i * 0x1355u + (i % 16 << 23)));
-    x[0] = 0, x[1] = -HUGE_VALF, x[2] = 1 + 0x1p-11f, x[3] = -1 - 0x1p-11f, x[4] = 1 + 0x1.ffep-12f, x[5] = 1 + 0x1p-8f, x[6] = 1 + 0x3p-8f;
+    x[0] = 0, x[1] = -HUGE_VALF, x[5] = 1 + 0x1p-8f, x[6] = 1 + 0x3p-8f;
     const Buffer<float> x_device(x, device);
-    const Buffer<uint32_t> tf32(std::vector<uint32_t>(256), device), packed(std::vector<uint32_t>(256), device);
-    ricci::launch("rounding", device, {1, 256}, Rounding{x_device.data(), tf32.data(), packed.data()});
-    const std::vector<uint32_t> rounded = tf32.host(), pairs = packed.host();
+    const Buffer<uint32_t> packed(std::vector<uint32_t>(256), device);
+    ricci::launch("rounding", device, {1, 256}, Rounding{x_device.data(), packed.data()});
+    const std::vector<uint32_t> pairs = packed.host();
     for (size_t i = 0; i < 256; ++i) {
       CAPTURE(x[i]);
-      int exponent = 0;
-      const float fraction = std::frexp(x[i], &exponent);
-      const float expected =
-          std::isinf(x[i]) ? x[i] : std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);  // halves away from zero
-      CHECK(__builtin_bit_cast(float, rounded[i]) == expected);
       CHECK(pairs[i] == (bf16(x[i]).bits | static_cast<uint32_t>(bf16(-x[i]).bits) << 16));
     }
-    CHECK(__builtin_bit_cast(float, rounded[2]) == 1 + 0x1p-10f);
-    CHECK(__builtin_bit_cast(float, rounded[4]) == 1);
     CHECK((pairs[5] & 0xffffu) == 0x3f80u);  // to even
     CHECK((pairs[6] & 0xffffu) == 0x3f82u);
   });
@@ -315,7 +236,7 @@ TEST_CASE("approximations: powers of two and reciprocals") {
   });
 }
 
-TEST_CASE("votes, matches, shuffles, reductions, counting barriers") {
+TEST_CASE("votes, matches, shuffles") {
   std::vector<int> x(64);
   for (int i = 0; i < 64; ++i) x[static_cast<size_t>(i)] = (i * 29 % 64 - 31) * (i % 5 + 1);
   on_emulator_and_gpu([&](Device device) {
@@ -335,20 +256,17 @@ TEST_CASE("votes, matches, shuffles, reductions, counting barriers") {
 
 TEST_CASE("atomics of many blocks") {
   on_emulator_and_gpu([](Device device) {
-    const Buffer<int> ints(std::vector<int>(6), device);
+    const Buffer<int> ints(std::vector<int>(4), device);
     const Buffer<float> f32({0}, device);
     const Buffer<double> f64({0}, device);
     const Buffer<unsigned long long> u64({0}, device);
     int* cells = ints.data();
-    ricci::launch("atomics", device, {9, 128},
-        Atomics{cells, cells + 1, cells + 2, cells + 3, cells + 4, cells + 5, f32.data(), f64.data(), u64.data()});
+    ricci::launch("atomics", device, {9, 128}, Atomics{cells, cells + 1, cells + 2, cells + 3, f32.data(), f64.data(), u64.data()});
     const std::vector<int> got = ints.host();
     CHECK(got[0] == 1151 * 1152 / 2);
-    CHECK(got[1] == 999);
-    CHECK(got[2] == -1151);
-    CHECK((got[3] >= 1 && got[3] <= 1152));
-    CHECK(got[4] == 1);
-    CHECK(got[5] == 7);
+    CHECK((got[1] >= 1 && got[1] <= 1152));
+    CHECK(got[2] == 1);
+    CHECK(got[3] == 7);
     CHECK(f32.host()[0] == 576);
     CHECK(f64.host()[0] == 288);
     CHECK(u64.host()[0] == (1152ull << 32 | 1152));

@@ -39,7 +39,6 @@ begin 4 two_stop
 begin 3 teller_stops
 begin 3 late
 for n in $(few_or_all 3 '2 3 4'); do passes "sums and messages of $n ranks" $n exchange; done
-passes 'sums of 3 ranks on cuda_emulated' 3 emulated
 ends 'an error on one rank' 3 fails 'rank 1 on [^ ]+: step 812: no space left'
 ends 'an error on all ranks is told once' 4 all_fail 'an error that all ranks meet'
 ! everything || passes 'a patient wait' 3 patient

@@ -1,4 +1,4 @@
-// One of several processes, started by ranks.sh through mpirun: ricci-several CASE.
+// One of the processes that ranks.sh starts through mpirun: ricci-several CASE.
 #include <errno.h>
 
 #include <CLI/CLI.hpp>
@@ -28,12 +28,12 @@ void require_equal(double found, double expected, const char* name) {
 }
 
 // Element i of rank r is r + i modulo 5: exact in every dtype.
-void sum_numbers(Ranks& ranks, int64_t size, Dtype dtype, Device device) {
+void sum_numbers(Ranks& ranks, int64_t size, Dtype dtype) {
   std::vector<double> terms(static_cast<size_t>(size));
   for (int64_t i = 0; i < size; ++i) terms[static_cast<size_t>(i)] = ranks.rank() + static_cast<double>(i % 5);
-  const Tensor t = to(convert(tensor_of(terms, {size}), dtype), device);
+  const Tensor t = convert(tensor_of(terms, {size}), dtype);
   ranks.sum({t});
-  const Tensor sums = convert(to(t, Device::cpu), Dtype::f64);
+  const Tensor sums = convert(t, Dtype::f64);
   const int count = ranks.count();
   for (int64_t i = 0; i < size; ++i)
     require_equal(sums.data<double>()[i], count * (count - 1) / 2. + count * static_cast<double>(i % 5), name_of(dtype));
@@ -53,15 +53,15 @@ void sum_twice(Ranks& ranks, Dtype dtype) {
   }
 }
 
-void sum_tensors(Ranks& ranks, Device device) {
+void sum_tensors(Ranks& ranks) {
   for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
     const int64_t piece = (int64_t{4} << 20) / size_of(dtype);
-    for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{1001}, piece, 2 * piece + 1}) sum_numbers(ranks, size, dtype, device);
+    for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{1001}, piece, 2 * piece + 1}) sum_numbers(ranks, size, dtype);
   }
   // Of rank 0 and rank 1: 257 and 259 lie in the middle between two numbers of bf16, and the even one is taken.
   std::vector<double> terms(2, ranks.rank() == 1 ? 1 : 0);
   if (ranks.rank() == 0) terms = {256, 258};
-  const Tensor t = to(convert(tensor_of(terms, {2}), Dtype::bf16), device);
+  const Tensor t = convert(tensor_of(terms, {2}), Dtype::bf16);
   ranks.sum({t});
   require_equal(item(t, 0), 256, "256 + 1");
   require_equal(item(t, 1), 260, "258 + 1");
@@ -98,11 +98,10 @@ void meet(Ranks& ranks) { ranks.sum_numbers(std::vector<double>{1}); }
 const std::map<std::string, std::function<void(Ranks&)>> kCases = {
     {"exchange",
         [](Ranks& ranks) {
-          sum_tensors(ranks, Device::cpu);
+          sum_tensors(ranks);
           for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) sum_twice(ranks, dtype);
           send_values(ranks);
         }},
-    {"emulated", [](Ranks& ranks) { sum_tensors(ranks, Device::cuda_emulated); }},
     {"fails",  // on one rank only, in a step
         [](Ranks& ranks) {
           ranks.at("step 812");
@@ -126,13 +125,13 @@ const std::map<std::string, std::function<void(Ranks&)>> kCases = {
           if (ranks.rank() % 3) std::raise(SIGSTOP);
           ranks.from_all("here");
         }},
-    {"teller_stops",  // which was to print the line
+    {"teller_stops",  // the rank that should print the line
         [](Ranks& ranks) {
           if (ranks.rank() == 2) std::raise(SIGSTOP);
           if (ranks.rank() == 0) stop_later(3);
           meet(ranks);
         }},
-    {"late",  // later than the others ask, but there before they end, which they do five seconds after it
+    {"late",  // later than the timeout of the others, but before they end, five seconds after it
         [](Ranks& ranks) {
           ranks.set_timeout(0.01);
           if (ranks.rank() == 0) nap(0.2);
@@ -184,6 +183,6 @@ int run_case(const std::string& name) {
 int main(int argc, char** argv) {
   std::string name;
   return apps::run_app(
-      argc, argv, {program_invocation_short_name, "One of several processes.", true, true},
-      [&](CLI::App& app) { app.add_option("case", name, "what to do")->required(); }, [&] { return run_case(name); });
+      argc, argv, {program_invocation_short_name, "One of the processes of a test.", true, true},
+      [&](CLI::App& app) { app.add_option("case", name, "the case to run")->required(); }, [&] { return run_case(name); });
 }

@@ -4,13 +4,13 @@
 
 #include "tests/cuda/stub/state.h"
 // after it
-#include "cuda/device/gpus.h"
+#include "cuda/device/device.h"
 #include "cuda/launch.h"
 
 namespace ricci::cuda_build {
 cudaStream_t stream();
 void check(cudaError_t status, const char* what);
-void check_grid(const char* name, Grid grid);
+void check_grid(const char* name, int64_t blocks, int threads);
 void begin_launch(const char* name);
 void check_launch(const char* name, cudaError_t status);
 }  // namespace ricci::cuda_build
@@ -32,9 +32,7 @@ void forgive() {
   state().complaint.clear();
 }
 
-void set_times(std::array<float, 3> milliseconds) { state().times = milliseconds; }
-int last_algorithm() { return state().last_algorithm; }
-int algorithms_run() { return state().algorithms_run; }
+int products_run() { return state().products_run; }
 
 void limit_pool(size_t bytes) { state().limit = bytes; }
 
@@ -79,14 +77,14 @@ void launch_for_ricci(const emu::Launch& l, void (*body)(const void*), const voi
   using namespace ricci::cuda_build;
   const auto function = reinterpret_cast<const void*>(body);
   const int shared_bytes = static_cast<int>(l.dynamic_shared_bytes);
-  check_grid(l.name, {l.grid.x, static_cast<int>(l.block.x), shared_bytes});
+  check_grid(l.name, l.grid.x, static_cast<int>(l.block.x));
   if (shared_bytes) check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), l.name);
   begin_launch(l.name);
   launch(l, body, kernel, bytes, stream());
   check_launch(l.name, cudaGetLastError());
 }
 
-[[maybe_unused]] const bool registered = (ricci::use_gpu(1), ricci::launch_on_stub = launch_for_ricci, true);
+[[maybe_unused]] const bool registered = (ricci::use_gpu(1), emu::cuda_stub = launch_for_ricci, true);
 
 }  // namespace
 }  // namespace stub
@@ -108,11 +106,9 @@ int ricci_stub_wrong(int status, const char* what) {
   return status;
 }
 
-void ricci_stub_ran(int algorithm) {
+void ricci_stub_ran() {
   const std::lock_guard lock(state().mutex);
-  state().clock += state().times[static_cast<size_t>(algorithm)];
-  state().last_algorithm = algorithm;
-  ++state().algorithms_run;
+  ++state().products_run;
 }
 
 bool ricci_stub_queue(void* stream, std::function<void()> work) {
@@ -167,7 +163,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* place, int length, int device) {
   return call(
       "cudaDeviceGetPCIBusId", [&] { return std::snprintf(place, static_cast<size_t>(length), "0000:0%d:00.0", device), cudaSuccess; });
 }
-// Streams of this GPU alone are waited for.
+// Waits only for streams of this GPU.
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [] {
     if (const cudaError_t error = not_while_capturing("cudaDeviceSynchronize")) return error;
@@ -205,24 +201,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return emu::synchronize(stream->work), cudaSuccess;
   });
 }
-// The first question is answered with no: then the stream goes on.
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call("cudaStreamQuery", [&] {
-    if (const cudaError_t error = not_while_capturing("cudaStreamQuery")) return error;
-    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
-    static bool asked = false;
-    if ((asked = !asked)) return cudaErrorNotReady;
-    return emu::synchronize(stream->work), cudaSuccess;
-  });
-}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return call("cudaEventCreateWithFlags", [&] { return *event = new CUevent_st{gpu, {}, 0}, cudaSuccess; });
+  return call("cudaEventCreateWithFlags", [&] { return *event = new CUevent_st{gpu, {}}, cudaSuccess; });
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call("cudaEventRecord", [&] {
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     if (event->gpu != stream->gpu) return wrong(cudaErrorInvalidResourceHandle, "an event of another GPU than its stream");
-    event->recorded_at = state().clock;
     return emu::wait_for(event->work, stream->work), cudaSuccess;
   });
 }
@@ -231,9 +216,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     if (const cudaError_t error = not_while_capturing("cudaEventSynchronize")) return error;
     return emu::synchronize(event->work), cudaSuccess;
   });
-}
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  return call("cudaEventElapsedTime", [&] { return *milliseconds = end->recorded_at - begin->recorded_at, cudaSuccess; });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return call("cudaStreamWaitEvent", [&] {
@@ -245,7 +227,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return call("cudaEventDestroy", [&] { return delete event, cudaSuccess; });
 }
 
-// ---- The objects of nvcc, where there are any, register kernels that never run here
+// ---- Objects of nvcc, if any, register kernels that never run here
 
 void** __cudaRegisterFatBinary(void*) {
   static void* none = nullptr;
@@ -260,7 +242,7 @@ cudaError_t __cudaPopCallConfiguration(cuda_dim3*, cuda_dim3*, size_t*, void*) {
 cudaError_t cudaLaunchKernel(const void*, cuda_dim3, cuda_dim3, void**, size_t, cudaStream_t) {
   return call("cudaLaunchKernel", [] { return wrong(cudaErrorLaunchFailure, "a kernel of nvcc was launched on the stub"); });
 }
-// The same from CUDA 13 on.
+// From CUDA 13 on.
 cudaError_t __cudaGetKernel(void**, const void*) { return cudaErrorLaunchFailure; }
 cudaError_t __cudaLaunchKernel(void*, cuda_dim3 grid, cuda_dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
   return cudaLaunchKernel(nullptr, grid, block, arguments, shared, stream);

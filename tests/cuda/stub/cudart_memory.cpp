@@ -16,7 +16,7 @@ const Allocation* holder_of(const void* data, size_t bytes) {
   return static_cast<size_t>(at - begin) + bytes <= allocation.bytes ? &allocation : nullptr;
 }
 
-// A free piece that is large enough is taken whole; else the pool asks the system. 0: there is no more.
+// Takes a free piece that is large enough as a whole; otherwise the pool asks the system. 0: no memory.
 size_t take_piece(size_t bytes) {
   if (const auto piece = state().pieces.lower_bound(bytes); piece != state().pieces.end()) return state().pieces.extract(piece).value();
   if (state().held + bytes > state().limit) return 0;
@@ -81,7 +81,7 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
     if (const cudaError_t error = not_while_capturing("cudaFreeAsync")) return error;
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     const auto found = state().allocations.find(static_cast<char*>(data));
-    if (found == state().allocations.end()) return wrong(cudaErrorInvalidValue, "a release of what was not allocated");
+    if (found == state().allocations.end()) return wrong(cudaErrorInvalidValue, "a release of memory that was not allocated");
     const size_t piece = found->second.piece;
     state().allocations.erase(found);
     emu::use_stream(&stream->work);

@@ -10,22 +10,12 @@
 // The header of the CUDA runtime and the emulator have names in common: they get other names here. None of them is part of a signature in
 // C.
 #define dim3 cuda_dim3
-#define double2 cuda_double2
 #define float2 cuda_float2
-#define float4 cuda_float4
-#define int2 cuda_int2
-#define int4 cuda_int4
-#define uint2 cuda_uint2
 #define uint3 cuda_uint3
 #define uint4 cuda_uint4
 #include <cuda_runtime_api.h>
 #undef dim3
-#undef double2
 #undef float2
-#undef float4
-#undef int2
-#undef int4
-#undef uint2
 #undef uint3
 #undef uint4
 #undef __global__
@@ -43,11 +33,10 @@ struct CUstream_st {
   int gpu;
   emu::Stream work;
 };
-// A stream that waits for what the recorded one held.
+// A stream that waits for the work of the recorded stream.
 struct CUevent_st {
   int gpu;
   emu::Stream work;
-  float recorded_at = 0;  // milliseconds
 };
 struct CUgraph_st {
   emu::Recorded work;
@@ -73,9 +62,7 @@ struct State {
   std::set<cudaStream_t> streams;
   cudaError_t sticky = cudaSuccess;
   std::string complaint;
-  std::array<float, 3> times = {3, 1, 2};  // of the algorithms of a product
-  float clock = 0;                         // milliseconds, for events
-  int last_algorithm = -1, algorithms_run = 0;
+  int products_run = 0;
 };
 State& state();
 
@@ -85,10 +72,10 @@ inline thread_local cudaStream_t captured = nullptr;
 inline thread_local bool capture_spoilt = false;
 
 cudaError_t wrong(cudaError_t error, const std::string& what);
-cudaError_t not_while_capturing(const char* name);  // spoils a capture that goes on
+cudaError_t not_while_capturing(const char* name);  // spoils the current capture
 bool may_be_used(cudaStream_t stream);              // now, by this thread; else the complaint says why not
 
-// Puts work on a stream; what it throws is found by who waits.
+// Puts work on a stream; its errors appear at the wait.
 void queue(cudaStream_t stream, std::function<void()> work);
 
 // The body of every function: failures that were asked for, the error that stays, the last error.

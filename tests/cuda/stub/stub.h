@@ -1,13 +1,12 @@
-// A stand-in for the CUDA runtime, so that cuda/toolkit runs where there is no GPU: memory and streams are the emulator's, two GPUs are
-// seen, and the second is used, so that a thread that forgets to choose it shows. It is stricter than the runtime:
+// A stand-in for the CUDA runtime, because cuda/toolkit must be tested on machines without a GPU: memory and streams are the emulator's. It
+// shows two GPUs and uses the second, because otherwise a thread that forgets to choose it would not show. It is stricter than the runtime:
 //   every stream is lazy: work runs when it is waited for, and reads host memory then;
 //   memory that a call names must lie in one live allocation; while a stream is captured, every call that CUDA forbids then is an error
 //   and spoils the capture; the pool never divides or joins the pieces it holds; the legacy stream is an error.
-// What a kernel does wrong ends in cudaErrorIllegalAddress at the wait, and at every call after that, as on a GPU.
+// A mistake in a kernel is cudaErrorIllegalAddress at the wait and at every later call, as on a GPU.
 #pragma once
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -19,17 +18,14 @@ namespace stub {
 
 // The n-th call of that function from now on fails with this status: of the runtime, of cuBLASLt or of NCCL.
 void fail_call(const std::string& name, int nth, int status);
-// Forgets failures that were asked for, and what a kernel did wrong.
+// Forgets requested failures and mistakes of kernels.
 void forgive();
 // The words of the emulator or the stub about the last mistake.
 std::string& complaint();
-// The bytes that the pool may hold at most, and the bytes that it holds.
+// Limits the bytes of the pool.
 void limit_pool(size_t bytes);
 
-// The milliseconds that the three algorithms of a product take; the number of the last that ran, and how many have run.
-void set_times(std::array<float, 3> milliseconds);
-int last_algorithm();
-int algorithms_run();
+int products_run();  // by cuBLASLt, so far
 
 // Launches a kernel as nvcc's triple brackets do. A mistake becomes the runtime's last error.
 void launch(const emu::Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes, void* stream);

@@ -1,12 +1,12 @@
 // Sums over rows, and for_each_element on arrays that begin anywhere and end anywhere: on the GPU most elements are read and written 16
-// bytes at a time, and those that cannot be alone.
+// bytes at a time, and the others one by one.
 #include "tests/ops/values.h"
 
 using namespace ricci;
 
 namespace {
 
-constexpr int64_t kMargin = 9;  // elements before and after, which stay as they are
+constexpr int64_t kMargin = 9;  // elements before and after, which must not change
 
 // n elements, `first` after a multiple of 16 bytes, within a larger tensor.
 struct Inside {
@@ -14,7 +14,7 @@ struct Inside {
   Inside(int64_t n, int64_t first, Dtype dtype, Device device, uint64_t stream)
       : all(drawn({16 + first + n + kMargin}, dtype, device, stream)), part(all.rows(16 + first, n)) {}
 
-  // `all` with these values in the place of the part.
+  // `all` with these values instead of the part.
   Values with(const Values& values) const {
     Values expected = values_of(all);
     const auto first = static_cast<int64_t>(expected.size()) - kMargin - static_cast<int64_t>(values.size());
@@ -75,7 +75,7 @@ TEST_CASE("sums of columns: every row once, from none to many chunks") {
 }
 
 TEST_CASE("sums over neighbouring indices are rounded once") {
-  // In bf16 the sums over the second index alone would be rounded: they are above 256.
+  // In bf16 the sums over only the second index would be rounded, because they are above 256.
   const Shape shape{3, 1, 331, 5};
   Values x, sums(5), of_first(15);
   for (int64_t i = 0; i < shape.size(); ++i) {

@@ -7,7 +7,7 @@
 #include "data/feeds/feed.h"
 #include "data/formats/formats.h"
 #include "data/shards/tokens.h"
-#include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 #include "tests/data/files.h"
 #include "tests/data/shards/shard_files.h"
@@ -54,7 +54,7 @@ inline ricci::Tokens answers(
   return records(folder, name, lines, {.format = ricci::format_of(ricci::kPairs)}, std::make_shared<ricci::ByteTokenizer>());
 }
 
-// a 0, b 1, | 2, which starts every text.
+// a 0, b 1, | 2 at the start of every text.
 inline std::shared_ptr<const ricci::Tokenizer> starting() {
   return ricci::tokenizer_from_json(
       R"({"added_tokens":[{"id":2,"content":"|"}],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/files/checksum.h"
-#include "data/feeds/documents.h"
+#include "data/feeds/evaluation.h"
 #include "data/feeds/feed.h"
 #include "data/feeds/sequence_stream.h"
 #include "data/tokenizers/training/training.h"
@@ -90,7 +90,7 @@ TEST_CASE("feeds of version 0.1.0: shuffled text of shards and of blocks") {
   const Tokens blocks = Tokens::open(folder.write("blocks.bin", llmc_shard(20240520, 1, ids, 2)), ByteTokenizer());
   check({blocks}, {.context = 700, .shuffle_buffer = 9}, 0xe88e61c064b90f33, 0xc1b9f5d3554b8629, "120 120 4 0 0 1900");
   const std::string path = prepared(folder, "text", documents(1000, 40, "abc"));
-  const Tokens text = Tokens::hold(path, ByteTokenizer(), "text", Tokens::Unit::blocks);
+  const Tokens text = Tokens::open_checked(path, ByteTokenizer(), "text", Tokens::Unit::blocks);
   check({text}, {.context = 700, .shuffle_buffer = 9}, 0xeebde827883807f8, 0x992d6026d2d284e5, "120 120 3 0 5 2500");
 }
 

@@ -1,8 +1,9 @@
-// Documents out of text, JSONL and TSV, out of archives and in their encodings; and what is wrong with others, by text.
+// Documents out of text, JSONL and TSV, out of archives and in their encodings; and the errors of others, by text.
 #include "data/formats/documents.h"
 
 #include <doctest/doctest.h>
 
+#include <sstream>
 #include <tuple>
 
 #include "data/text/utf8.h"
@@ -13,9 +14,17 @@ using namespace test_data;
 
 namespace {
 
+// A text of the files with these names, separated by commas.
+TextSource open_paths(const std::string& paths) {
+  std::vector<std::string> list;
+  std::istringstream names(paths);
+  for (std::string name; std::getline(names, name, ',');) list.push_back(name);
+  return TextSource(list);
+}
+
 std::vector<DocumentPiece> pieces_of(
     const std::string& paths, const DocumentOptions& options, const InputPlace& from = {}, Encoding encoding = Encoding::utf8) {
-  DocumentReader reader({.files = TextSource(paths).read_as(encoding), .options = options}, complete_utf8_prefix, from);
+  DocumentReader reader({.files = open_paths(paths).read_as(encoding), .options = options}, complete_utf8_prefix, from);
   std::vector<DocumentPiece> pieces;
   for (DocumentPiece piece; reader.next(piece);) pieces.push_back(piece);
   return pieces;
@@ -62,14 +71,14 @@ using Strings = std::vector<std::string>;
 
 std::string joined_text(const std::string& paths) {
   std::string text;
-  DocumentReader reader({.files = TextSource(paths), .joined = true}, complete_utf8_prefix);
+  DocumentReader reader({.files = open_paths(paths), .joined = true}, complete_utf8_prefix);
   for (DocumentPiece piece; reader.next(piece);) text += piece.text;
   return text;
 }
 
 }  // namespace
 
-TEST_CASE("files, lines, paragraphs and what stands between separators") {
+TEST_CASE("files, lines, paragraphs and texts between separators") {
   const ScratchFolder folder;
   const std::string path = folder.write("a.txt", "one\ntwo\n\nthree\nfour\n\n\n\nfive");
   CHECK(documents_of(path, {}) == Strings{"one\ntwo\n\nthree\nfour\n\n\n\nfive"});
@@ -96,7 +105,7 @@ TEST_CASE("long documents come in pieces, wherever their bytes come from") {
   }
 }
 
-TEST_CASE("reading goes on from the end of any piece") {
+TEST_CASE("reading continues at the end of any piece") {
   const ScratchFolder folder;
   const std::string long_text = mixed_text(130'000, 1),
                     paths = folder.write("a.txt", "x<end>" + long_text + "<end>\n<end><end>y") + "," + folder.write("b.txt", long_text);
@@ -134,7 +143,7 @@ TEST_CASE("members of tar archives, compressed or not, but no folders and hidden
   CHECK(contains(error_of([&] { documents_of(damaged, {}); }), "cut.tar.gz: cut short"));
 }
 
-TEST_CASE("what is packed in another way is not taken for a text") {
+TEST_CASE("a file that is packed in another way is not taken for a text") {
   const ScratchFolder folder;
   const auto error = [&](const std::string& name, std::string_view bytes) {
     return error_of([&] { documents_of(folder.write(name, bytes), {}); });
@@ -170,10 +179,10 @@ TEST_CASE("archives that were joined are read to their end, and so is the checks
 
 TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
   const ScratchFolder folder;
-  const std::string long_name(300, 'n'), text(600, 'x');  // a long name has headers of its own
+  const std::string long_name(300, 'n'), text(600, 'x');  // a long name has its own headers
   const std::string whole =
       read_file(write_tar(folder, "x.tar", {{"one", text}, {long_name, text}, {"zeros", std::string(512, '\0')}}, ARCHIVE_FILTER_NONE));
-  const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // where the last member ends
+  const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // end of the last member
   const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
   for (const size_t bytes : {262, 300, 511})  // in its first header
     CHECK(contains(error_of([&] { documents_of(cut_at(bytes), {}, Encoding::bytes); }), "data: cannot read " + folder / "cut.tar" + ": "));
@@ -212,10 +221,10 @@ std::string replaced(std::string text, std::string_view from, const std::string&
   return text;
 }
 
-// What a program of its writer may do to the bytes of a text that is the same to its reader.
+// How another program can change the bytes of a text that looks the same to its reader.
 const struct {
   const char* name;
-  std::string (*make)(const std::string& clean, const std::string& between);  // between: what is between two documents
+  std::string (*make)(const std::string& clean, const std::string& between);  // between: text between two documents
 } kDirt[] = {
     {"line ends of Windows", [](const std::string& clean, const std::string&) { return replaced(clean, "\n", "\r\n"); }},
     {"a mark", [](const std::string& clean, const std::string&) { return "\xef\xbb\xbf" + clean; }},
@@ -243,7 +252,7 @@ TEST_CASE("dirt makes no other documents, labels or text: every reader") {
     DocumentOptions options;
     std::string clean, between;
     Strings documents;
-    bool lines_count = false;  // an empty line is a document of its own
+    bool lines_count = false;  // an empty line is a document
   } readers[] = {
       {"files", {}, text, "", {text}},
       {"lines", {.documents = "line"}, text, "", {"one\n", "two\rtwo\n", "\n", "thr\u00e9e\n", "four\n"}},
@@ -281,7 +290,7 @@ TEST_CASE("dirt makes no other documents, labels or text: every reader") {
   }
 }
 
-TEST_CASE("bytes that are no text are an error that says what they look like, for every reader") {
+TEST_CASE("bytes that are not text are an error with a guess at their encoding, for every reader") {
   const ScratchFolder folder;
   std::string ids;  // of nanoGPT: two bytes each
   for (const int id : {5962, 22307, 25, 198, 8421}) ids += {static_cast<char>(id & 0xff), static_cast<char>(id >> 8)};
@@ -289,9 +298,7 @@ TEST_CASE("bytes that are no text are an error that says what they look like, fo
                           "a\0b\0",
       6),
       utf16_big("\xfe\xff\0a", 4);
-  const auto iconv = [](const std::string& name) {
-    return "it looks like " + name + ", and iconv -f " + name + " -t UTF-8 makes UTF-8 of it";
-  };
+  const auto iconv = [](const std::string& name) { return "it looks like " + name + ", and iconv -f " + name + " -t UTF-8 converts it"; };
   const std::string bin = "it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads; "
                           "if it holds anything else, leave it out",
                     utf = iconv("UTF-16"), nul = "it looks like UTF-16 or no text at all; encoding bytes reads any file";
@@ -316,7 +323,7 @@ TEST_CASE("bytes that are no text are an error that says what they look like, fo
     const std::string path = folder.write(name, bytes), innocent = folder.write("innocent.txt", "{\"text\":\"a\"}\n");
     for (const FormatTraits* const row : kFormats)
       CHECK(error_of([&] { documents_of(innocent + "," + path, {.format = format_of(*row)}); }) == error);
-    CHECK(error_of([&] { size_of_text(TextSource(innocent + "," + path)); }) == error);
+    CHECK(error_of([&] { size_of_text(open_paths(innocent + "," + path)); }) == error);
     CHECK(documents_of(path, {}, Encoding::bytes) == Strings{bytes});
   }
   const std::string packed = write_tar(folder, "x.tar", {{"a", "text"}, {"b", utf16}}, ARCHIVE_FILTER_GZIP);
@@ -382,8 +389,7 @@ TEST_CASE("JSONL and TSV, with labels") {
 TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
   CHECK(error({.documents = ""}) == "documents: is empty; expected file, line, blank_line, or the text between two documents");
-  CHECK(error({.format = format_of(kTsv), .documents = "line"}) ==
-        "documents: a line of tsv is a document; only format: text asks what is one");
+  CHECK(error({.format = format_of(kTsv), .documents = "line"}) == "documents: a line of tsv is a document; this key is for format: text");
   CHECK(error({.text_field = "a"}) == "text_field, label_field: only jsonl and tsv have fields");
   CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field and classes: expected both or neither");
   CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "label_field and classes: expected both or neither");
@@ -402,10 +408,10 @@ TEST_CASE("the names of files ask for a format") {
     CHECK(format_of_names({name}) == format_of(kPlainText));
   CHECK(format_of_names({folder / "talks"}) == format_of(kJsonl));
   CHECK(format_of_names({folder / "plain"}) == format_of(kPlainText));
-  CHECK(format_of_names({folder / "plain", "b.jsonl"}) == format_of(kJsonl));  // the others are then errors where they are none
+  CHECK(format_of_names({folder / "plain", "b.jsonl"}) == format_of(kJsonl));  // other labels are then errors
 }
 
-TEST_CASE("documents as texts: each of its own, the first of them, and the messages of conversations") {
+TEST_CASE("documents as texts: each one, only the first, and the messages of conversations") {
   const ScratchFolder folder;
   const auto texts_of = [](const Documents& documents) {
     std::vector<std::string> all;
@@ -419,7 +425,7 @@ TEST_CASE("documents as texts: each of its own, the first of them, and the messa
   const TextSource lines(folder.write("a.jsonl", "{\"text\":\"ab\"}\n\n{\"text\":\"ab\\ncd\"}\n{\"text\":\"\"}\n{\"text\":\"x\"}"));
   const DocumentOptions jsonl{.format = format_of(kJsonl)}, messages{.format = format_of(kMessages)};
   CHECK(texts_of({.files = lines, .options = jsonl}) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd", "a.jsonl:5 x"});
-  CHECK(texts_of({.files = lines, .options = jsonl, .most = 2}) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd"});
+  CHECK(texts_of({.files = lines, .options = jsonl, .limit = 2}) == Strings{"a.jsonl:1 ab", "a.jsonl:3 ab\ncd"});
   const std::string talk = R"({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]})";
   CHECK(texts_of({.files = TextSource(folder.write("t.jsonl", talk + "\n" + talk)), .options = messages}) ==
         Strings{"t.jsonl:1 user", "t.jsonl:1 hi", "t.jsonl:1 assistant", "t.jsonl:1 yo", "t.jsonl:2 user", "t.jsonl:2 hi",

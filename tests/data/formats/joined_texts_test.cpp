@@ -71,7 +71,7 @@ TEST_CASE("joined texts: a unit that is longer than a piece is divided between c
 TEST_CASE("joined texts: a second document starts at the character of the cut, and a file that shrank is noticed") {
   const ScratchFolder folder;
   const std::string text = mixed_text(200'000, 3), half = folder.write("half", text), both = text + text;
-  const TextSource source(half + "," + write_compressed(folder, "half.zst", text, ARCHIVE_FILTER_ZSTD));
+  const TextSource source({half, write_compressed(folder, "half.zst", text, ARCHIVE_FILTER_ZSTD)});
   const int64_t end = 400'000;  // characters
   size_t bytes = 0;
   std::vector<DocumentPiece> pieces;
@@ -94,7 +94,7 @@ TEST_CASE("joined texts: a second document starts at the character of the cut, a
     }
   }
   Strings texts;
-  for_each_text({.files = source, .joined = true, .cut = 3, .most = 1}, complete_utf8_prefix,
+  for_each_text({.files = source, .joined = true, .cut = 3, .limit = 1}, complete_utf8_prefix,
       [&](const DocumentPiece& piece) { texts.push_back(piece.text); });
   size_t three = 0;
   for (int i = 0; i < 3; ++i) three += decode_utf8(both, three).bytes;

@@ -128,7 +128,7 @@ TEST_CASE("cache: the first floor(fraction * characters) characters train, the r
       CAPTURE(fraction);
       const CachedText opened = open_one(joined(built_in(text)), bytes(), "", fraction);
       const std::string first = first_characters(text, expected);
-      const auto [train, validation] = opened.tokens.split_first();
+      const auto [train, validation] = opened.tokens.split_at_cut();
       CHECK(opened.cut_byte == std::ssize(first));
       CHECK(ByteTokenizer().decode(read_all(train)) == first);
       CHECK(ByteTokenizer().decode(read_all(validation)) == text.substr(first.size()));
@@ -136,7 +136,7 @@ TEST_CASE("cache: the first floor(fraction * characters) characters train, the r
     }
   }
   const auto [train, validation] =
-      open_one(joined(built_in("caf\xe9 cr\xe8me!").read_as(Encoding::bytes)), bytes(), "", 0.5).tokens.split_first();
+      open_one(joined(built_in("caf\xe9 cr\xe8me!").read_as(Encoding::bytes)), bytes(), "", 0.5).tokens.split_at_cut();
   CHECK(ByteTokenizer().decode(read_all(train)) == "caf\xe9 ");
   CHECK(ByteTokenizer().decode(read_all(validation)) == "cr\xe8me!");
   CHECK(error_of([] { open_one(joined(built_in("é")), bytes(), "", 0.9); }) ==
@@ -148,7 +148,7 @@ TEST_CASE("cache: tinyshakespeare as nanoGPT cuts it" * doctest::test_suite("nee
   if (path.empty()) return test::skip("needs tinyshakespeare/input.txt under $RICCI_DATA");
   const TextSource text(path);
   const auto tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(joined(text)));
-  const auto [train, validation] = open_one(joined(text), tokenizer, "", 0.9).tokens.split_first();
+  const auto [train, validation] = open_one(joined(text), tokenizer, "", 0.9).tokens.split_at_cut();
   CHECK(train.size() == 1'003'854);
   CHECK(validation.size() == 111'540);
   std::vector<int64_t> ids(15);

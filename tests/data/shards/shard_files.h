@@ -8,7 +8,6 @@
 #include "data/shards/cache.h"
 #include "data/shards/prepare.h"
 #include "data/shards/tokens.h"
-#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "tests/data/files.h"
 
@@ -30,7 +29,7 @@ inline std::string prepare(const ScratchFolder& folder, const std::string& name,
     const std::shared_ptr<const ricci::Tokenizer>& tokenizer = std::make_shared<ricci::ByteTokenizer>(), int64_t shard_tokens = 1 << 20) {
   ricci::make_folders(folder / name);
   ricci::prepare_shards(documents, tokenizer, folder / name,
-      {.shard_tokens = shard_tokens, .source_hash = ricci::identity_of(documents, *tokenizer, shard_tokens)});
+      {.shard_tokens = shard_tokens, .source_hash = ricci::hash_inputs(documents, *tokenizer, shard_tokens)});
   return folder / name;
 }
 
@@ -48,7 +47,7 @@ inline std::string text_of(const ricci::Tokens& tokens, int64_t first, int64_t e
 
 // A text that does not change is known by its bytes.
 inline ricci::TextSource built_in(std::string_view text, const std::string& name = "a") {
-  return ricci::TextSource::of_paths({name}, std::array{ricci::BuiltInText{name, text}});
+  return ricci::TextSource({name}, std::array{ricci::BuiltInText{name, text}});
 }
 
 inline ricci::CachedText open_one(const ricci::Documents& source, const std::shared_ptr<const ricci::Tokenizer>& tokenizer,

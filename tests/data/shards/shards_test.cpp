@@ -1,5 +1,5 @@
 // Preparing a corpus: the same bytes for any number of threads and any interruption. Shards as one corpus: its tokens, documents and
-// labels, and what is said of shards that do not belong together, were cut or altered.
+// labels, and the errors of shards that do not belong together, were cut or altered.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -53,15 +53,15 @@ std::string long_lines(int count) {
 
 struct Corpus {
   ScratchFolder folder;
-  Documents documents{.files = TextSource(folder.write("a.txt", long_lines(400)) + "," + folder.write("b.txt", "the end")),
-      .options = {.documents = "<end>"}};
+  Documents documents{
+      .files = TextSource({folder.write("a.txt", long_lines(400)), folder.write("b.txt", "the end")}), .options = {.documents = "<end>"}};
   int64_t shard_tokens = 15'000;
   std::shared_ptr<const Tokenizer> tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents));
 
   Prepared prepare(const std::string& name) const {
     make_folders(folder / name);
     return prepare_shards(documents, tokenizer, folder / name,
-        {.shard_tokens = shard_tokens, .source_hash = identity_of(documents, *tokenizer, shard_tokens)});
+        {.shard_tokens = shard_tokens, .source_hash = hash_inputs(documents, *tokenizer, shard_tokens)});
   }
 };
 
@@ -124,7 +124,7 @@ TEST_CASE("a corpus is divided between two documents") {
         "without ricci-prepare, is split between any two characters");
 }
 
-TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks in the place of documents") {
+TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks instead of documents") {
   const ScratchFolder folder;
   const CharTokenizer tokenizer("abcdefgh");
   std::vector<int64_t> ids;
@@ -154,7 +154,7 @@ TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks in the pla
   CHECK(error_of([&] { Tokens::open(version, tokenizer); }) == version + ": a shard of llm.c of version 2, expected 1");
 }
 
-TEST_CASE("a shard of llm.c beside a text is neither a corpus of shards nor one of texts") {
+TEST_CASE("a shard of llm.c next to a text is neither a corpus of shards nor one of texts") {
   const ScratchFolder folder;
   const CharTokenizer tokenizer("abcdefgh");
   folder.write("mixed/b.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2));
@@ -163,10 +163,10 @@ TEST_CASE("a shard of llm.c beside a text is neither a corpus of shards nor one 
   CHECK(Tokens::open(folder / "mixed", tokenizer).size() == 3);
   folder.write("mixed/more/c.txt", "text");
   CHECK(error_of([&] { names_shards(folder / "mixed"); }) ==
-        folder / "mixed" + ": b.bin is a shard and more is none; give shards a folder of their own");
+        folder / "mixed" + ": b.bin is a shard and more is not; put shards into a separate folder");
   const std::string text = folder.write("mixed/a.txt", "text");
   CHECK(error_of([&] { names_shards(folder / "mixed"); }) ==
-        folder / "mixed" + ": b.bin is a shard and a.txt is none; give shards a folder of their own");
+        folder / "mixed" + ": b.bin is a shard and a.txt is not; put shards into a separate folder");
   CHECK(error_of([&] { Tokens::open(folder / "mixed", tokenizer); }) == text + ": is not a shard");
   CHECK(!names_shards(folder / "mixed/more"));
 }
@@ -192,7 +192,7 @@ TEST_CASE("shards that were cut, continued or altered are named") {
   restore();
   for (const size_t at : {sizeof(ShardHeader), sound.size() / 2, sound.size() - 1}) {  // an id, the index
     alter(shard, at, std::string(1, static_cast<char>(sound[at] ^ 1)));
-    CHECK(error_of_folder(path) == shard + ": the shard was altered or damaged: its checksum is another");
+    CHECK(error_of_folder(path) == shard + ": the shard was altered or damaged: its checksum differs");
     restore();
   }
   alter(shard, 0, "RICCIXXX");
@@ -229,7 +229,7 @@ TEST_CASE("shards that do not make one corpus") {
   int64_t last = 0;
   while (std::filesystem::exists(place(b, last + 1))) ++last;
   std::filesystem::remove(place(b, last));
-  CHECK(error_of_folder(b) == b + ": the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again");
+  CHECK(error_of_folder(b) == b + ": the last shard is missing: ricci-prepare was interrupted; run it again to finish");
   CHECK(error_of([&] { Tokens::open(folder / "none", ByteTokenizer()); }) ==
         "cannot read " + (folder / "none") + ": No such file or directory");
 }
@@ -284,13 +284,13 @@ TEST_CASE("the error of the first document is told, whatever the number of threa
     }
 }
 
-TEST_CASE("what is missing or damaged is made again, and the rest kept") {
+TEST_CASE("missing and damaged shards are made again, and the rest kept") {
   const Corpus corpus;
   const Prepared made = corpus.prepare("whole");
   const std::string whole = corpus.folder / "whole", bytes = bytes_of(whole);
   for (int64_t kept = 0; kept <= made.shards; ++kept) {
     for (int64_t shard = kept; shard < made.shards; ++shard) std::filesystem::remove(whole + "/" + shard_name(shard));
-    corpus.folder.write("whole/.shard-00001.tokens.tmp-0123456789abcdef", "what a killed program left");
+    corpus.folder.write("whole/.shard-00001.tokens.tmp-0123456789abcdef", "left by a killed program");
     const Prepared again = corpus.prepare("whole");
     CHECK(again.found == kept);
     CHECK(again.tokens == made.tokens);
@@ -303,7 +303,7 @@ TEST_CASE("what is missing or damaged is made again, and the rest kept") {
   CHECK(bytes_of(whole) == bytes);
 }
 
-TEST_CASE("a folder with shards of something else is left alone") {
+TEST_CASE("a folder with shards of something else is not touched") {
   Corpus corpus;
   corpus.prepare("whole");
   const std::string whole = corpus.folder / "whole", bytes = bytes_of(whole);
@@ -322,7 +322,7 @@ TEST_CASE("a folder with shards of something else is left alone") {
   CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: another tokenizer is there"));
   const std::string ends = corpus.folder.write("ends.txt", "<end><end>"), end = corpus.folder.write("end.txt", "<end>");
   const auto without_tokens = [&](const std::vector<std::string>& paths) {
-    return error_of([&] { prepare(corpus.folder, "none", {.files = TextSource::of_paths(paths), .options = {.documents = "<end>"}}); });
+    return error_of([&] { prepare(corpus.folder, "none", {.files = TextSource(paths), .options = {.documents = "<end>"}}); });
   };
   CHECK(without_tokens({ends}) == "ends.txt: the inputs hold no tokens");
   CHECK(without_tokens({ends, end, end}) == "ends.txt and 2 more: the inputs hold no tokens");
@@ -454,7 +454,7 @@ TEST_CASE("chosen documents: in one shard, with their places in the tokens") {
   const Pairs pairs;
   const Tokens tokens = Tokens::open(prepare(pairs.folder, "whole", pairs.documents, pairs.tokenizer, 500), *pairs.tokenizer);
   const TokenSpan a{3, 7}, b = tokens.document(tokens.shards() - 1, 0);
-  const Tokens few = tokens.only({a, b});
+  const Tokens few = tokens.select({a, b});
   CHECK((few.shards() == 1 && few.documents(0) == 2 && few.size() == tokens.size() && few.hash() == tokens.hash() && few.has_mask()));
   const Tokens both = join({few, few});
   CHECK((both.shards() == 2 && both.documents(1) == 2 && both.size() == 2 * tokens.size()));

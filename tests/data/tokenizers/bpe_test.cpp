@@ -1,5 +1,5 @@
 // Byte pair encoding: merges against the definition, every byte string comes back, options, errors by text; and the split patterns, against
-// what regular expressions give.
+// the matches of regular expressions.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -33,7 +33,7 @@ std::shared_ptr<BpeTokenizer> tokenizer_of(
   return std::make_shared<BpeTokenizer>(Vocabulary(pieces), merges, std::move(added), std::move(options));
 }
 
-// The definition: merge the leftmost of the pairs of lowest rank, until there is none. A pair that is listed twice has its last rank.
+// The definition: merge the leftmost of the pairs of lowest rank, until none is left. A pair that is listed twice has its last rank.
 std::vector<uint32_t> merged_by_definition(const std::vector<Merges::Merge>& merges, std::vector<uint32_t> pieces) {
   for (;;) {
     size_t best = merges.size(), at = 0;
@@ -54,7 +54,7 @@ using Words = std::vector<std::string>;
 Words words_of(const char* pattern, const std::string& text) {
   Words words;
   for (size_t at = 0; at < text.size();) {
-    const size_t end = split_pattern_of_name(pattern).word_end(text, at);
+    const size_t end = find_pattern(pattern).word_end(text, at);
     words.push_back(text.substr(at, end - at));
     at = end;
   }
@@ -91,8 +91,8 @@ TEST_CASE("merges: short and long words, against the definition") {
 
 TEST_CASE("bpe tokenizer: random byte strings come back, whole and as a stream") {
   const auto gpt2 = tokenizer_of({{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}, {"a", "a"}, {"aa", "aa"}, {"ÿ", "ÿ"}});
-  const auto llama3 = tokenizer_of(
-      {{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}}, {{.id = 259, .content = "<|end|>"}}, {.pattern = &split_pattern_of_name("llama3")});
+  const auto llama3 =
+      tokenizer_of({{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}}, {{.id = 259, .content = "<|end|>"}}, {.pattern = &find_pattern("llama3")});
   Sequence sequence(11);
   for (int round = 0; round < 1'000; ++round) {
     std::string text;
@@ -143,7 +143,7 @@ TEST_CASE("bpe tokenizer: added tokens are found first, the longest of them, wit
 }
 
 // As Hugging Face's tokenizers has them.
-TEST_CASE("bpe tokenizer: a merge that is listed twice, words beside an added token, tokens that begin with a blank") {
+TEST_CASE("bpe tokenizer: a merge that is listed twice, words next to an added token, tokens that begin with a blank") {
   // Listed once, l + o is the first merge of "lower"; its second rank comes after o + w.
   const std::vector<std::string> merged = {"lo", "ow"};
   std::vector<std::string> pieces = all_letters();
@@ -158,7 +158,7 @@ TEST_CASE("bpe tokenizer: a merge that is listed twice, words beside an added to
   for (const char* joined : {"\u0903", "\u200d", "\u203f", "_", "7", "\u0301"}) {
     CAPTURE(joined);
     CHECK(words->encode(std::string("low") + joined)[0] == 'l');
-    CHECK(words->encode(std::string("low") + joined)[1] == 'o');  // what was passed over is not searched again
+    CHECK(words->encode(std::string("low") + joined)[1] == 'o');  // text that was passed over is not searched again
   }
 
   const auto blanks = tokenizer_of({}, {{.id = 256, .content = "<x>", .rstrip = true}, {.id = 257, .content = " <x>"}});
@@ -173,7 +173,7 @@ TEST_CASE("bpe tokenizer: a merge that is listed twice, words beside an added to
       tokenizer_of({}, {{.id = 256, .content = "<s>"}, {.id = 257, .content = "<s>low", .single_word = true, .normalized = true},
                            {.id = 258, .content = "ow", .single_word = true, .normalized = true}});
   CHECK(passes->encode("<s>low") == Ids{256, 'l', 'o', 'w'});
-  CHECK(passes->encode("x<s>ow<s>") == Ids{'x', 256, 258, 256});  // what is next to it is another part
+  CHECK(passes->encode("x<s>ow<s>") == Ids{'x', 256, 258, 256});  // the text next to it is another part
 }
 
 TEST_CASE("bpe tokenizer: errors") {
@@ -184,7 +184,7 @@ TEST_CASE("bpe tokenizer: errors") {
   CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {}).encode("ab"); }) ==
         "bpe tokenizer: the vocabulary has no piece for byte 1 (value 0x62)");
   CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {.unknown = "?"}); }) ==
-        "bpe tokenizer: '?', for what is unknown, is not in the vocabulary");
+        "bpe tokenizer: '?', for unknown bytes, is not in the vocabulary");
   CHECK(error_of([] { Vocabulary(std::vector<std::string>{"a", "b", "a"}); }) == "vocabulary: 'a' has the ids 0 and 2");
   CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "a"}}); }) == "added tokens: 'a' has the id 3, but 97 in the vocabulary");
   CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "new"}}); }) == "vocabulary: 'ă' and 'new' have the same id 3");
@@ -216,7 +216,7 @@ TEST_CASE("split: Llama 3's pattern, and Qwen 2's with single digits") {
   CHECK(words_of("llama3", "\n\nabc") == Words{"\n\n", "abc"});
 }
 
-TEST_CASE("split: SmolLM's numbers alone, and GPT-2's words between them") {
+TEST_CASE("split: SmolLM's single digits, and GPT-2's words between them") {
   CHECK(words_of("smollm", "a1b22 333 ½") == Words{"a", "1", "b", "2", "2", " ", "3", "3", "3", " ", "½"});
   CHECK(words_of("smollm", "x  1   y  ") == Words{"x", "  ", "1", "  ", " y", "  "});
   CHECK(words_of("smollm", "don't 5's\n7") == Words{"don", "'t", " ", "5", "'s", "\n", "7"});
@@ -225,8 +225,7 @@ TEST_CASE("split: SmolLM's numbers alone, and GPT-2's words between them") {
 }
 
 TEST_CASE("split: patterns are known by name and by their text, others are errors") {
-  for (const SplitPattern& pattern : split_patterns())
-    CHECK(&split_pattern_of_regex(pattern.regex) == &split_pattern_of_name(pattern.name));
-  CHECK(error_of([] { split_pattern_of_name("gpt5"); }) == "split pattern: unknown name gpt5, known are gpt2, llama3, qwen2, smollm");
-  CHECK(error_of([] { split_pattern_of_regex("\\w+"); }) == "split pattern: \\w+ is not known; known are: gpt2, llama3, qwen2, smollm");
+  for (const SplitPattern& pattern : split_patterns()) CHECK(&find_pattern_by_regex(pattern.regex) == &find_pattern(pattern.name));
+  CHECK(error_of([] { find_pattern("gpt5"); }) == "split pattern: unknown name gpt5, known are gpt2, llama3, qwen2, smollm");
+  CHECK(error_of([] { find_pattern_by_regex("\\w+"); }) == "split pattern: \\w+ is not known; known are: gpt2, llama3, qwen2, smollm");
 }

@@ -7,11 +7,9 @@
 #include <set>
 
 #include "data/text/utf8.h"
-#include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/unicode.h"
-#include "data/tokenizers/words/word_tokenizer.h"
-#include "data/tokenizers/words/wordpiece_tokenizer.h"
+#include "data/tokenizers/words.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
@@ -114,7 +112,7 @@ TEST_CASE("char tokenizer: ids are ranks in the sorted set of characters") {
   CHECK(tokenizer.decode({}) == "");
 }
 
-TEST_CASE("char tokenizer: what the vocabulary cannot say is an error") {
+TEST_CASE("char tokenizer: text outside the vocabulary is an error") {
   const CharTokenizer tokenizer("\nabé");
   CHECK(tokenizer.encode("béa\n") == std::vector<int64_t>{2, 3, 1, 0});
   CHECK(error_of([&] { tokenizer.encode("aéc"); }) ==
@@ -159,14 +157,14 @@ TEST_CASE("byte tokenizer: ids are bytes, every text survives") {
 TEST_CASE("tokenizer: the tokens that two vocabularies write alike, each once") {
   const CharTokenizer a("abc"), b("bcd");
   using Pairs = std::vector<std::pair<int64_t, int64_t>>;
-  CHECK(same_tokens(a, b) == Pairs{{1, 0}, {2, 1}});
-  CHECK(same_tokens(b, a) == Pairs{{0, 1}, {1, 2}});
-  CHECK(same_tokens(a, CharTokenizer("xyz")).empty());
+  CHECK(match_tokens(a, b) == Pairs{{1, 0}, {2, 1}});
+  CHECK(match_tokens(b, a) == Pairs{{0, 1}, {1, 2}});
+  CHECK(match_tokens(a, CharTokenizer("xyz")).empty());
   const ByteTokenizer bytes;
-  CHECK(same_tokens(bytes, a) == Pairs{{'a', 0}, {'b', 1}, {'c', 2}});
+  CHECK(match_tokens(bytes, a) == Pairs{{'a', 0}, {'b', 1}, {'c', 2}});
   const auto words = std::make_shared<WordTokenizer>(Vocabulary(Words{"<unk>", "b", "<eos>", "\n"}), std::vector<AddedToken>());
-  CHECK(same_tokens(*words, bytes) == Pairs{{3, '\n'}, {1, 'b'}});
-  CHECK(same_tokens(*with_eos(words, Eos::line, "<eos>"), bytes) == Pairs{{1, 'b'}});  // two tokens end a line
+  CHECK(match_tokens(*words, bytes) == Pairs{{3, '\n'}, {1, 'b'}});
+  CHECK(match_tokens(*with_eos(words, Eos::line, "<eos>"), bytes) == Pairs{{1, 'b'}});  // two tokens end a line
 }
 
 TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {
@@ -180,7 +178,7 @@ TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_su
   CHECK(tokenizer.encode("First Citizen:") == std::vector<int64_t>{18, 47, 56, 57, 58, 1, 15, 47, 58, 47, 64, 43, 52, 10});
 }
 
-TEST_CASE("word tokenizer: what white space divides") {
+TEST_CASE("word tokenizer: strings between white space") {
   CHECK(words()->encode(" the  cat\tsat\u3000the\ncat") == Ids{1, 2, 0, 1, 2});
   CHECK(words()->decode(Ids{1, 2, 0}) == "the cat <unk>");
   CHECK(words()->encode("thecat <unk>") == Ids{0, 0});
@@ -193,7 +191,7 @@ TEST_CASE("eos: behind every line") {
   const auto ended = with_eos(words(), Eos::line, "<eos>");
   const Tokenizer& tokenizer = *ended;
   CHECK(tokenizer.encode("the cat\n\nthe\n") == Ids{1, 2, 3, 3, 1, 3});
-  CHECK(tokenizer.encode("the cat\nthe") == Ids{1, 2, 3, 1});  // a prompt's last line goes on
+  CHECK(tokenizer.encode("the cat\nthe") == Ids{1, 2, 3, 1});  // a prompt's last line continues
   CHECK(with_end(tokenizer, "the cat\nthe") == Ids{1, 2, 3, 1, 3});
   CHECK(with_end(tokenizer, "the\n") == Ids{1, 3});
   CHECK(with_end(tokenizer, "") == Ids{});
@@ -278,7 +276,7 @@ TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without writ
   CHECK(error_of([&] { with_eos(tokenizer, Eos::document); }) == other_end);
 }
 
-TEST_CASE("bert text: control characters go, white space is a blank, Chinese characters stand alone") {
+TEST_CASE("bert text: control characters go, white space is a blank, Chinese characters are words") {
   CHECK(BertText{}.normalize("a\tb\r\nc\u00a0d\u3000e", 0) == "a b  c d e");
   CHECK(BertText{}.normalize(std::string("x\0y\x07\x7f\u200b\ufeff\ufffd\u00adz", 18), 0) == "xyz");
   CHECK(BertText{}.normalize("x中文y", 0) == "x 中  文 y");
@@ -289,7 +287,7 @@ TEST_CASE("bert text: control characters go, white space is a blank, Chinese cha
   CHECK(error_of([] { BertText{}.normalize("ab\xc3", 10); }) == "wordpiece tokenizer: byte 12 (value 0xc3) is not valid UTF-8");
 }
 
-TEST_CASE("bert text: words end at white space and at punctuation, which stands alone") {
+TEST_CASE("bert text: words end at white space and at punctuation, and each sign is a word") {
   CHECK(bert_words("don't  stop... $5 “ok”") == Words{"don", "'", "t", "stop", ".", ".", ".", "$", "5", "“", "ok", "”"});
   CHECK(bert_words("  ") == Words{});
   CHECK(bert_words("€5 a_b") == Words{"€5", "a", "_", "b"});
@@ -314,7 +312,7 @@ TEST_CASE("wordpiece tokenizer: blanks between words, at once and as a stream") 
   Words shown;
   for (const int64_t id : {1, 2, 5, 6, 11}) shown.push_back(tokenizer.decode_next(id, state));
   CHECK(shown == Words{"un", "aff", "!", " i", "s"});
-  CHECK(tokenizer.decode(Ids{2}) == "##aff");  // there is nothing to go on with
+  CHECK(tokenizer.decode(Ids{2}) == "##aff");  // nothing can continue it
   DecodeState after = tokenizer.state_after(Ids{1});
   CHECK(tokenizer.decode_next(6, after) == " i");
 }
@@ -322,7 +320,7 @@ TEST_CASE("wordpiece tokenizer: blanks between words, at once and as a stream") 
 TEST_CASE("wordpiece tokenizer: errors") {
   CHECK(error_of([] { WordPieceTokenizer(Vocabulary(Words{"a"}), {}, {}); }) ==
         "wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
-  CHECK(error_of([] { wordpiece({.prefix = ""}); }) == "wordpiece tokenizer: the prefix of pieces that go on with a word is empty");
+  CHECK(error_of([] { wordpiece({.prefix = ""}); }) == "wordpiece tokenizer: the prefix of pieces that continue a word is empty");
   CHECK(error_of([] { wordpiece({.longest_word = 0}); }) == "wordpiece tokenizer: words of 0 characters, expected 1 to 1000");
   CHECK(error_of([] { wordpiece().encode("un\xe9"); }) == "wordpiece tokenizer: byte 2 (value 0xe9) is not valid UTF-8");
 }
@@ -338,7 +336,7 @@ TEST_CASE("unicode: classes of characters") {
   for (const char32_t code : {U'\0', U'\u001f', U'\u007f', U'\u200b', U'\u200d', U'\ufeff', U'\ue000'})
     CHECK(class_of(code) == unicode::other);
   for (const char32_t code : {U'中', U'語', U'\U00020000', U'\uf900'}) CHECK(class_of(code) == (unicode::letter | unicode::ideograph));
-  for (const char32_t code : {U'€', U'±', U'😀', U'\u0378', U'\U0010ffff'}) CHECK(class_of(code) == 0);  // signs, and what is unassigned
+  for (const char32_t code : {U'€', U'±', U'😀', U'\u0378', U'\U0010ffff'}) CHECK(class_of(code) == 0);  // signs, and unassigned characters
   int spaces = 0;
   for (char32_t code = 0; code <= kLargestCodePoint; ++code) spaces += (class_of(code) & unicode::space) != 0;
   CHECK(spaces == 25);
@@ -356,7 +354,7 @@ TEST_CASE("unicode: normal forms and lower case") {
   CHECK(lower(U'ß') == "ß");
 }
 
-TEST_CASE("utf8: what is not UTF-8 is replaced as the Unicode standard recommends") {
+TEST_CASE("utf8: invalid bytes are replaced as the Unicode standard recommends") {
   const std::string mark = "\xef\xbf\xbd";
   CHECK(replace_invalid_utf8("aé語𝄞") == "aé語𝄞");
   CHECK(replace_invalid_utf8("a\xff"

@@ -8,9 +8,9 @@
 
 #include "core/cpu/parallel.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
-#include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/words/wordpiece_tokenizer.h"
+#include "data/tokenizers/words.h"
 #include "tests/data/encoded.h"
 #include "tests/data/files.h"
 
@@ -102,7 +102,7 @@ std::string random_tokens(size_t parts, uint64_t seed) {
   return random_parts(kinds, parts, seed);
 }
 
-// The same pieces and merges, for texts that are normalised or given a blank, with tokens that take white space or stand alone.
+// The same pieces and merges, for texts that are normalised or given a blank, with tokens that take white space or are single words.
 std::shared_ptr<const Tokenizer> altered(const Tokenizer& tokenizer, const BpeOptions& options) {
   const auto& bpe = dynamic_cast<const BpeTokenizer&>(tokenizer);
   std::vector<std::string> pieces;
@@ -127,7 +127,7 @@ std::vector<std::shared_ptr<const Tokenizer>> make_tokenizers() {
   }
   for (const Eos after : {Eos::none, Eos::line}) made.push_back(with_eos(wordpiece(), after));
   for (const char* name : {"llama3", "qwen2"}) {
-    const SplitPattern& pattern = split_pattern_of_name(name);
+    const SplitPattern& pattern = find_pattern(name);
     const auto plain = train_bpe(text, {.vocab = 400, .pattern = &pattern});
     made.push_back(plain);
     for (const BpeOptions& options : {BpeOptions{.pattern = &pattern}, BpeOptions{.pattern = &pattern, .compose = true},
@@ -162,7 +162,7 @@ TEST_CASE("learning merges: against the definition") {
   }
 }
 
-TEST_CASE("training: the same vocabulary on any number of threads") {
+TEST_CASE("training: the vocabulary does not depend on the number of threads") {
   const ScratchFolder folder;
   const Documents text{TextSource(folder.write("text", random_words(120'000, 5)))};  // more than one part of 256 KiB
   for (const TokenizerKind& kind : tokenizer_kinds()) {
@@ -186,7 +186,7 @@ TEST_CASE("training: byte pair encoding") {
   CHECK(tokenizer->vocab_size() == 262);
   CHECK(tokenizer->find("<eos>") == 0);
   CHECK(tokenizer->find("!") == 1);
-  CHECK(tokenizer->find("es") == 257);  // 9 times, as often as st, whose ids are larger
+  CHECK(tokenizer->find("es") == 257);  // 9 times, as often as st, with larger ids
   CHECK(tokenizer->find("est") == 258);
   CHECK(tokenizer->decode(tokenizer->encode(words + "\xff")) == words + "\xff");
   CHECK(train_bpe(text, {.vocab = 5000, .min_count = 100})->vocab_size() == 256);
@@ -309,9 +309,9 @@ TEST_CASE("streams: ids and errors do not depend on the number of threads") {
       CHECK(tokenizer->encode(text) == whole);
       Ids streamed;
       int64_t bytes = 0;
-      for_each_encoded({source}, *tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
+      for_each_encoded({source}, *tokenizer, [&](const DocumentPiece& piece, std::span<const int64_t> ids) {
         streamed.insert(streamed.end(), ids.begin(), ids.end());
-        bytes += is_first ? std::ssize(piece.text) : 0;
+        bytes += std::ssize(piece.text);
       });
       Ids expected = whole;
       tokenizer->append_end(text, expected);
@@ -321,11 +321,11 @@ TEST_CASE("streams: ids and errors do not depend on the number of threads") {
   }
   const TextSource invalid = TextSource(folder.write("invalid", text + " \xe9 " + text + " \xe8 ")).read_as(Encoding::bytes);
   const auto words = train_words({source}, {});
-  CHECK(error_of([&] { for_each_encoded({invalid}, *words, [](const DocumentPiece&, bool, std::span<const int64_t>) {}); }) ==
+  CHECK(error_of([&] { for_each_encoded({invalid}, *words, [](const DocumentPiece&, std::span<const int64_t>) {}); }) ==
         "invalid: word tokenizer: byte " + std::to_string(text.size() + 1) + " (value 0xe9) is not valid UTF-8");
 }
 
-TEST_CASE("streams: a text without blanks is cut, too") {
+TEST_CASE("streams: a text without blanks is also cut") {
   const std::string dots(1 << 18, '.');
   std::string chinese;
   for (int i = 0; i < 50'000; ++i) chinese += i % 7 ? "語" : "。";

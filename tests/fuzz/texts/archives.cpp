@@ -13,10 +13,10 @@ using namespace ricci;
 
 namespace {
 
-constexpr size_t kMost = 4 << 20;    // bytes that are read of one file: a small one may hold gigabytes
+constexpr size_t kMost = 4 << 20;    // bytes that are read of one file: a small one can contain gigabytes
 constexpr size_t kBlock = 1 << 20;   // the most bytes in a block
 constexpr size_t kRecognised = 262;  // a tar archive of fewer bytes looks like a text
-constexpr size_t kMark = 4;          // a compressed file of fewer bytes can do so, too
+constexpr size_t kMark = 4;          // a compressed file of fewer bytes can do it as well
 
 // Texts are looked up by the names of their files, which a file in memory does not have. A file lives only as long as it is read, because
 // libFuzzer ends without the destructors of static values.
@@ -51,7 +51,7 @@ Reading read(std::string_view bytes) {
   const size_t file_name = std::filesystem::path(input.path()).filename().native().size();  // which is another one each time
   Reading reading;
   fuzz::attempt([&] {
-    TextStream members(TextSource::of_paths({input.path()}).read_as(Encoding::bytes));
+    TextStream members(TextSource({input.path()}).read_as(Encoding::bytes));
     size_t left = kMost;
     while (members.next_member()) {
       reading.names.push_back(members.name().substr(file_name));
@@ -149,7 +149,7 @@ void read_packed(const std::vector<std::string>& texts, const Way& way, size_t p
   const Reading whole = read(bytes);
   std::string joined;
   for (const std::string& text : texts) joined += text;
-  fuzz::require(whole.is_whole && whole.joined() == joined, "what was packed is read");
+  fuzz::require(whole.is_whole && whole.joined() == joined, "packed bytes are read");
   fuzz::require(!way.is_tar || whole.texts == texts, "member by member");
   check_cut(bytes, place % bytes.size(), way, whole, borders);
   if (way.filter == ARCHIVE_FILTER_GZIP) check_damage(bytes, place, whole);
@@ -163,7 +163,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t way = data[0] % (1 + std::size(kWays));
   if (way == 0) {
     const std::string_view file = bytes.substr(1);
-    fuzz::require(read(file) == read(file), "what is read twice is equal");
+    fuzz::require(read(file) == read(file), "two readings are equal");
     return 0;
   }
   read_packed(texts_of(bytes.substr(3)), kWays[way - 1], static_cast<size_t>(data[1]) << 8 | data[2]);

@@ -14,12 +14,12 @@ namespace {
 
 using Found = std::vector<std::pair<std::string, int32_t>>;
 
-// The documents before the first error, and whether there was one.
+// The documents before the first error, and whether it was met.
 std::pair<Found, bool> read(std::string_view text, const DocumentOptions& options) {
   Found documents;
   bool is_whole = false;
   fuzz::attempt([&] {
-    DocumentReader reader({TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}), options}, complete_utf8_prefix);
+    DocumentReader reader({TextSource({"input"}, std::array{BuiltInText{"input", text}}), options}, complete_utf8_prefix);
     for (DocumentPiece piece; reader.next(piece);) documents.emplace_back(piece.text, piece.label);
     is_whole = true;
   });

@@ -1,4 +1,4 @@
-// Fuzzes the formats whose answers count: a template, the name of one or its six strings, and a line of messages or a pair, with a zero
+// Fuzzes the formats with a mask: a template, the name of one or its six strings, and a line of messages or a pair, with a zero
 // byte before each string but the first.
 #include <algorithm>
 #include <vector>
@@ -28,7 +28,7 @@ std::shared_ptr<const Tokenizer> with_markers() {
 // No text of a message makes a marker: each named template writes `per_message` of them around every text, and `start` before the first.
 void check_markers(const std::vector<int64_t>& ids, int64_t start, int64_t per_message, const std::string& line) {
   const int64_t markers = std::count_if(ids.begin(), ids.end(), [](int64_t id) { return id < 6; });
-  fuzz::require(markers == start + per_message * static_cast<int64_t>(messages_of(line).size()), "markers come from the template alone");
+  fuzz::require(markers == start + per_message * static_cast<int64_t>(read_messages(line).size()), "markers come only from the template");
 }
 
 EncodedDocument encoded(const DocumentOptions& options, const std::string& line) {

@@ -11,7 +11,7 @@ namespace fuzz {
 
 inline void read_documents(std::string_view text, ricci::Encoding encoding, const ricci::DocumentOptions& options) {
   using namespace ricci;
-  const Documents documents{TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}}).read_as(encoding), options};
+  const Documents documents{TextSource({"input"}, std::array{BuiltInText{"input", text}}).read_as(encoding), options};
   std::vector<DocumentPiece> pieces;
   attempt([&] {
     DocumentReader reader(documents, complete_utf8_prefix);

@@ -1,4 +1,4 @@
-// Fuzzes TSV, and text of which a separator makes documents. The first byte chooses how it is read.
+// Fuzzes TSV, and text that a separator divides into documents. The first byte chooses how it is read.
 #include "tests/fuzz/texts/records.h"
 
 using namespace ricci;

@@ -1,5 +1,5 @@
 // The exact dependence of positions on tokens: every token is changed in turn, and the positions whose logits change are compared
-// with the rules of the mixer or the family. So none hears from a later token. The attention inside the stacks of several scales has a
+// with the rules of the mixer or the family. So none reads a later token. The attention inside multi-scale stacks has a
 // window of one cell, because otherwise it hides what a position hears through the scales.
 #include <set>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Tokens = std::set<int64_t>;
 
-// The tokens that D(., scale) of cell j reads: its own; a convolution over several cells reads earlier ones, too.
+// The tokens that D(., scale) of cell j reads: its own; a convolution over multiple cells also reads earlier ones.
 Tokens cell(const DownConfig& down, int64_t scale, int64_t j) {
   Tokens tokens;
   const int64_t cells = down.down == Down::conv ? down.conv_kernel : 1;
@@ -114,7 +114,7 @@ TEST_CASE("every mixer: a token moves exactly the positions that are in reach") 
   for (const Variant& v : variants) check_map(v, heard);
 }
 
-TEST_CASE("several scales: a token moves exactly the positions that the cells and windows say") {
+TEST_CASE("multiple scales: a token moves exactly the positions that the cells and windows say") {
   std::vector<Variant> variants{llama_of(family_of<TopDown>, true), llama_of(family_of<BottomUp>, true)};
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>, family_of<Coarse>})
     for (Variant& v : variants_of(family)) variants.push_back(std::move(v));
@@ -125,7 +125,7 @@ TEST_CASE("several scales: a token moves exactly the positions that the cells an
   }
 }
 
-TEST_CASE("several scales: without a window a position hears every earlier token, and no later one") {
+TEST_CASE("multiple scales: without a window a position reads every earlier token, and no later one") {
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>})
     for (Variant& v : variants_of(family)) {
       v.config.settings<Retina>().windows.clear();

@@ -1,12 +1,13 @@
 // Every model must decode as it reads, leave padding alone, have the same bits when its blocks are computed again, and agree on every
-// device and in every dtype, because a mixer or a family may be wrong in one of these only.
+// device and in every dtype, because a mixer or a family can be wrong in only one of these.
 #include "tests/models/training/every_model.h"
 
 #include <algorithm>
 
-#include "autograd/random.h"
+#include "core/philox.h"
 #include "models/inference/sampling.h"
 #include "ops/shapes/shape_ops.h"
+#include "tests/models/training/forward_backward.h"
 #include "tests/models/training/small_training.h"
 
 using namespace ricci;
@@ -28,10 +29,8 @@ void check_decoding(const ModelConfig& config, Device device) {
   const Tensor tokens = ids(batch, length, device), full_bcv = model.logits({tokens});
   const auto read = [&](int64_t first, int64_t count) { return slice(tokens, 1, first, count); };
   for (const int64_t prompt : device == Device::cpu ? std::vector<int64_t>{1, 2, 7, length} : std::vector<int64_t>{3}) {
-    const auto state = model.init_state(batch), last = model.init_state(batch);
-    const Tensor prompt_bcv = model.advance_all(read(0, prompt), *state);
-    CHECK(difference(prompt_bcv, slice(full_bcv, 1, 0, prompt)) < 1e-13);
-    CHECK(difference(model.advance(read(0, prompt), *last), slice(prompt_bcv, 1, prompt - 1, 1)) < 1e-13);
+    const auto state = model.init_state(batch);
+    CHECK(difference(model.advance(read(0, prompt), *state), slice(full_bcv, 1, prompt - 1, 1)) < 1e-13);
     for (int64_t t = prompt; t < length; ++t)
       CHECK(difference(model.step(read(t, 1).reshaped({batch}), *state), slice(full_bcv, 1, t, 1).reshaped({batch, v})) < 1e-13);
   }
@@ -49,9 +48,9 @@ TEST_CASE("every model: decoding with a cache gives the logits of the full forwa
   }
 }
 
-// The text is longer than the context for long. Its window is what the next token is drawn from: the last tokens of the prompt, and when it
-// is full, its later half.
-TEST_CASE("every model: a token comes with the logits of a full forward over the window from which it was drawn") {
+// The text is longer than the context for long. Its window, the tokens that the next one depends on, is the last tokens of the prompt, and
+// when it is full, its later half.
+TEST_CASE("every model: a token comes with the logits of a full forward over its window") {
   for (Variant& v : writers()) {
     CAPTURE(v.name);
     v.config.ctx = 7;
@@ -62,24 +61,25 @@ TEST_CASE("every model: a token comes with the logits of a full forward over the
       std::vector<std::vector<int64_t>> windows(
           2, {begin.begin() + static_cast<int64_t>(prompt - std::min<size_t>(prompt, 7)), begin.begin() + static_cast<int64_t>(prompt)});
       double worst = 0;
-      generate_samples(model, std::span(begin).first(prompt), 2, 13, {.seed = 4}, Device::cpu,
-          [&](int64_t sample, int64_t token, std::span<const double> logits_v) {
-            std::vector<int64_t>& window = windows[static_cast<size_t>(sample)];
-            const Values all = values_of(model.logits({ids_of(window, {1, std::ssize(window)}, Device::cpu)}));
-            const std::span<const double> last = std::span(all).last(11);
-            double sum = 0;
-            for (const double logit : last) sum += std::exp(logit);
-            raise_to(worst, std::abs(log_probability(logits_v, token) - (last[static_cast<size_t>(token)] - std::log(sum))));
-            window.push_back(token);
-            if (window.size() > 7) window.erase(window.begin(), window.end() - 4);
-            return true;
-          });
+      Continuation texts(model, 2, {.seed = 4}, Device::cpu);
+      texts.append(std::span(begin).first(prompt));
+      texts.draw(13, [&](int64_t sample, int64_t token, std::span<const double> logits_v) {
+        std::vector<int64_t>& window = windows[static_cast<size_t>(sample)];
+        const Values all = values_of(model.logits({ids_of(window, {1, std::ssize(window)}, Device::cpu)}));
+        const std::span<const double> last = std::span(all).last(11);
+        double sum = 0;
+        for (const double logit : last) sum += std::exp(logit);
+        raise_to(worst, std::abs(log_probability(logits_v, token) - (last[static_cast<size_t>(token)] - std::log(sum))));
+        window.push_back(token);
+        if (window.size() > 7) window.erase(window.begin(), window.end() - 4);
+        return true;
+      });
       CHECK(worst < 1e-12);
     }
   }
 }
 
-TEST_CASE("every model: a padded sequence has the logits and the loss of the short one, whatever stands in the padding") {
+TEST_CASE("every model: a padded sequence has the logits and the loss of the short one, whatever the padding contains") {
   std::vector<Variant> variants = writers();
   for (size_t i = 0; i < choices(MixerKind()).size(); ++i) {
     variants.push_back({std::string(choices(MixerKind())[i]) + ", not causal", small_config(static_cast<MixerKind>(i))});
@@ -124,7 +124,7 @@ TEST_CASE("every model: blocks that are computed again give the same bits, dropo
         Model model(v.config, 3);
         model.place_for_training(Dtype::f32, device);
         model.recompute_blocks(recompute);
-        losses[recompute] = TrainStep(model, device, 8).forward_backward(micro_batches, 4);
+        losses[recompute] = forward_backward(model, micro_batches, 4, 8);
         gradients[recompute] = taken_gradients(model);
       }
       CHECK(losses[0] == losses[1]);

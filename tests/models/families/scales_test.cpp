@@ -3,8 +3,8 @@
 #include "models/inference/evaluation.h"
 #include "models/inference/sampling.h"
 #include "models/layers/visit.h"
-#include "models/training/train_step.h"
 #include "tests/models/model_cases.h"
+#include "tests/models/training/forward_backward.h"
 
 using namespace ricci;
 
@@ -30,7 +30,7 @@ LanguageModel<TopDown> model_of(const std::vector<int64_t>& scales, const TopDow
 
 }  // namespace
 
-TEST_CASE("several scales: micro-batches have the loss and gradient of the whole, also where the loss leaves positions out") {
+TEST_CASE("multiple scales: micro-batches have the loss and gradient of the whole, also if the loss leaves positions out") {
   ModelConfig late = small_scales(family_of<TopDown>), bags = late;
   late.settings<TopDown>().loss_from = LossFrom::first_full, bags.settings<TopDown>().bag_weights = {0.5};
   for (const Variant& v : {Variant{"topdown", late}, {"bags of words", bags}, {"coarse", small_scales(family_of<Coarse>)}}) {
@@ -45,7 +45,7 @@ TEST_CASE("several scales: micro-batches have the loss and gradient of the whole
       for (int64_t b = 0; b < 4; b += parted ? 1 : 4)
         micro_batches.push_back(micro_batch_from({tokens.rows(b, parted ? 1 : 4), targets.rows(b, parted ? 1 : 4)}));
       Model model = built(v.config, Device::cpu);
-      losses[parted] = TrainStep(model, Device::cpu, 8).forward_backward(micro_batches, 0);
+      losses[parted] = forward_backward(model, micro_batches);
       gradients[parted] = taken_gradients(model);
     }
     CHECK(losses[0] > 1);
@@ -63,26 +63,20 @@ TEST_CASE("coarse: decoding gives the logits of the full forward behind every ce
       const Tensor tokens = ids(1, 20, device), full = model.logits({tokens});
       REQUIRE(full.shape() == Shape{1, 6, 11});
       for (int64_t at_once : {1, 2, 3, 7, 20}) {
-        const auto state = model.init_state(1), last = model.init_state(1);
-        int64_t cells = 0;
+        const auto state = model.init_state(1);
         for (int64_t t = 0; t < 20; t += at_once) {
-          const int64_t count = std::min<int64_t>(at_once, 20 - t);
-          const Tensor next = tokens.reshaped({20}).rows(t, count).reshaped({1, count}), logits = model.advance_all(next, *state);
-          const int64_t news = logits.shape()[1];
-          CHECK(news == (t + count) / 3 - t / 3);
-          if (news) CHECK(difference(logits.reshaped({news, 11}), full.reshaped({6, 11}).rows(cells, news)) < 1e-13);
-          cells += news;
-          if (cells) CHECK(difference(model.advance(next, *last), full.reshaped({6, 11}).rows(cells - 1, 1)) < 1e-13);
+          const int64_t count = std::min<int64_t>(at_once, 20 - t), cells = (t + count) / 3;
+          const Tensor next = tokens.reshaped({20}).rows(t, count).reshaped({1, count});
+          if (cells) CHECK(difference(model.advance(next, *state), full.reshaped({6, 11}).rows(cells - 1, 1)) < 1e-13);
           else
-            CHECK(message_of([&] { model.advance(next, *last); }) ==
+            CHECK(message_of([&] { model.advance(next, *state); }) ==
                   format_message("model: no cell of 3 tokens is complete after {}", {t + count}));
         }
-        CHECK(cells == 6);
       }
     }
 }
 
-TEST_CASE("coarse: what stands behind the end of the text counts for nothing") {
+TEST_CASE("coarse: tokens after the end of the text do not count") {
   const Model model = built(small_scales(family_of<Coarse>), Device::cpu);
   const Tensor tokens = ids(2, 19, Device::cpu), targets = ids(2, 19, Device::cpu);
   CHECK(model.counted({tokens, targets}, 38) == 30);
@@ -109,10 +103,10 @@ TEST_CASE("coarse: no targets are needed, no text is written") {
   CHECK(model.logits({ids(2, 2, Device::cpu)}).shape() == Shape{2, 0, 11});
   const std::vector<int64_t> prompt{1};
   CHECK(message_of([&] { generate(model, prompt, 1, {}, Device::cpu, [](int64_t) { return true; }); }) ==
-        "generate: a coarse model predicts which tokens come next, but not in which order");
+        "generate: a coarse model predicts the next tokens, but not their order");
 }
 
-TEST_CASE("topdown: the first position that hears every scale") {
+TEST_CASE("topdown: the first position that reads every scale") {
   const auto first = [](const std::vector<int64_t>& scales, Shift shift, LossFrom from) {
     return model_of(scales, {shift, from, {}}, 64).body.scored_from();
   };
@@ -134,7 +128,7 @@ TEST_CASE("topdown: the loss from there on is that of the targets there") {
     for (int64_t b = 0; b < 2; ++b)
       for (int64_t t = 0; t < first; ++t) targets.data<int64_t>()[b * 19 + t] = -1;
     CHECK(whole == doctest::Approx(item(built(v.config, Device::cpu).loss({ids(2, 19, Device::cpu), targets}))).epsilon(1e-13));
-    // A sequence in which no position hears every scale.
+    // A sequence too short for any position to read every scale.
     Model model = built(later, Device::cpu);
     Tape tape;
     const Tensor loss = model.loss({ids(2, 4, Device::cpu), ids(2, 4, Device::cpu)});
@@ -151,11 +145,11 @@ TEST_CASE("topdown: a scale of cells of s tokens runs once per s tokens") {
     for (size_t i = 0; i < 4; ++i) CHECK(state.body.scales[i].stack.position == (t + 1) / (int64_t{1} << i));
     // No more rows are kept than a finer cell has still to read.
     for (size_t i = 1; i < 4; ++i)
-      if (const Tensor& z = state.body.scales[i].up.z_bmx) CHECK(z.shape()[1] == 1);
+      if (const Tensor& z = state.body.scales[i].up.rows_bmx) CHECK(z.shape()[1] == 1);
   }
 }
 
-TEST_CASE("topdown: what bag_weights add to the loss of training is the loss of the coarse scales, and nothing else changes") {
+TEST_CASE("topdown: bag_weights add the loss of the coarse scales to the training loss, and nothing else changes") {
   ModelConfig config = small_scales(family_of<TopDown>), weighted = config;
   weighted.settings<TopDown>().bag_weights = {0.5, 2};
   const Inputs inputs{ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3)};

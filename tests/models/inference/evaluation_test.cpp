@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/cpu/parallel.h"
+#include "data/feeds/evaluation.h"
 #include "models/layers/layers.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
@@ -25,7 +26,7 @@ Model built(double dropout) {
   return model;
 }
 
-// Sum and number of the nats of windows first .. last, each by a forward of its own.
+// Sum and number of the nats of windows first .. last, each by a separate forward.
 std::pair<double, int64_t> nats(const Model& model, const std::vector<int64_t>& text, int64_t stride, int64_t first, int64_t last) {
   const int64_t context = model.config().ctx;
   double sum = 0;
@@ -104,10 +105,10 @@ TEST_CASE("evaluation: nothing is recorded or dropped, wherever it is called") {
   const Training training;
   Tape tape;
   CHECK(evaluate(dropping, windows, Device::cpu).nats_per_token == expected);
-  CHECK(tape.op_names().empty());
+  CHECK(tape.nodes().empty());
 }
 
-TEST_CASE("evaluation: it can be given up within a batch, and made again") {
+TEST_CASE("evaluation: it can be stopped within a batch, and repeated") {
   const Model model = built(0.5);
   const Windows windows(small_text(), 50, 7, 7);
   const double expected = evaluate(model, windows, Device::cpu).nats_per_token;
@@ -127,7 +128,7 @@ TEST_CASE("evaluation: it can be given up within a batch, and made again") {
   CHECK(evaluate(model, windows, Device::cpu).nats_per_token == expected);
 }
 
-TEST_CASE("evaluation: ranks share the batches and have the result of one process, bit for bit; where one is stopped, all are") {
+TEST_CASE("evaluation: ranks share the batches and have the result of one process, bit for bit; if one is stopped, all are") {
   const Model model = built(0);
   const EvaluationBatches batches{Windows(small_text(), 3, 7, 7), 7};
   const Evaluation alone = evaluate(model, batches, Device::cpu);
@@ -197,7 +198,7 @@ TEST_CASE("token nats: errors") {
   const Model model = model_of(family_of<Decoder>, 8), coarse = model_of(family_of<Coarse>, 8);
   CHECK(message_of([&] {
     token_nats(coarse, {eight(text(8)), eight(text(8))});
-  }) == "token nats: model.family: coarse, which gives no probability of the next token");
+  }) == "token nats: model.family: coarse gives no probability of the next token");
   CHECK(message_of([&] {
     token_nats(model, {ids_of({0, 4}, {1, 2}, Device::cpu), ids_of({1, 19}, {1, 2}, Device::cpu)});
   }) == "token nats: target 19, expected -1 .. 18");

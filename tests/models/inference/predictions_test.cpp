@@ -1,5 +1,4 @@
 // The scores of classifiers and of predicted tokens, against values computed by hand and logits sequence by sequence.
-#include "models/inference/predictions.h"
 
 #include "models/inference/evaluation.h"
 #include "tests/models/model_cases.h"
@@ -38,7 +37,7 @@ std::vector<int64_t> ids_from(int64_t sequence, int64_t count) {
 }  // namespace
 
 TEST_CASE("predictions: tokens and whole sequences are counted, targets of -1 are not") {
-  // Largest logits: 2 0 1 | 1 1 0, where the first of equal ones counts.
+  // Largest logits: 2 0 1 | 1 1 0, the first of equal ones counts.
   const Tensor logits = tensor_of({0, 1, 2, 5, 1, 0, 3, 4, 4, 0, 9, 8, 1, 7, 0, 6, 6, 6}, {2, 3, 3}, Dtype::f64, Device::cpu);
   const auto counted = [&](const std::vector<int64_t>& targets) {
     Predictions p;
@@ -151,7 +150,7 @@ TEST_CASE("classes: loss and counts do not depend on the batches, and targets of
   for (const int64_t size : {1, 2, 9}) {
     CAPTURE(size);
     int64_t calls = 0;
-    const Evaluation got = evaluate_classes(
+    const Evaluation got = evaluate(
         model, (kSequences + size - 1) / size,
         [&](int64_t i) {
           const int64_t first = i * size, count = std::min(size, kSequences - first);

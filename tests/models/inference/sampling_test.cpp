@@ -53,7 +53,7 @@ Values last_logits(const Model& model, const std::vector<int64_t>& ids) {
   return {all.end() - kVocabulary, all.end()};
 }
 
-// Without a cache: every token from a forward over all that is to be seen.
+// Without a cache: every token from a forward over the whole window.
 std::vector<int64_t> naive(
     const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling, size_t context = 0) {
   if (context == 0) context = static_cast<size_t>(model.config().ctx);
@@ -72,6 +72,13 @@ std::vector<int64_t> generated(
   generate(
       model, prompt, count, sampling, Device::cpu, [&](int64_t token) { return tokens.push_back(token), true; }, context);
   return tokens;
+}
+
+void continue_texts(const Model& model, const std::vector<int64_t>& prompt, int64_t samples, int64_t count, const Sampling& sampling,
+    const UseOfToken& use) {
+  Continuation texts(model, samples, sampling, Device::cpu);
+  texts.append(prompt);
+  texts.draw(count, use);
 }
 
 // draw_token as it is defined: all tokens are sorted.
@@ -99,7 +106,7 @@ int64_t defined_draw(const Values& logits_v, const Sampling& s, uint64_t index) 
   return all[kept - 1].second;
 }
 
-// Logits of that standard deviation, many of which are equal; with 0 all are.
+// Logits with this standard deviation and many ties; all are equal if it is 0.
 void check_draws(int64_t vocabulary, double width) {
   Values logits = values_of(drawn({vocabulary}, Dtype::f64, Device::cpu, 1));
   for (double& logit : logits) logit = std::round(logit * width * 8) / 8;
@@ -115,13 +122,13 @@ void check_draws(int64_t vocabulary, double width) {
 
 }  // namespace
 
-TEST_CASE("sampling: whatever is sorted, the tokens are those that are drawn when everything is") {
+TEST_CASE("sampling: partial sorting draws the same tokens as full sorting") {
   for (const int64_t vocabulary : {1, 2, 63, 64, 65, 129, 1000, 5000})
     for (const double width : {0.0, 0.3, 4.0})
       if (vocabulary <= 1000 || test::everything()) check_draws(vocabulary, width);
 }
 
-// With min-p the shares are those of transformers 5.24, whose logits go through TemperatureLogitsWarper, TopK-, TopP- and MinPLogitsWarper.
+// The shares with min-p are those of transformers 5.24: TemperatureLogitsWarper, then TopK-, TopP- and MinPLogitsWarper.
 TEST_CASE("sampling: shares are the probabilities at every temperature; top-k, top-p and min-p leave the most probable") {
   const Values weights{1, 8, 2, 4};
   check_shares(weights, {}, weights);
@@ -147,7 +154,7 @@ TEST_CASE("sampling: shares are the probabilities at every temperature; top-k, t
   check_shares({3, 3, 1}, {.min_p = 1}, {3, 3, 0});
   check_shares(weights, {.temperature = 0.5, .min_p = 0.2}, {0, 64, 0, 16});  // of the probabilities at that temperature
   check_shares(weights, {.temperature = 0, .min_p = 0.1}, {0, 1, 0, 0});
-  check_shares({5, 4, 3, 2}, {.top_p = 0.7, .min_p = 0.5}, {5, 4, 3, 0});  // top-p's 0.7 of all, not of what min-p would leave
+  check_shares({5, 4, 3, 2}, {.top_p = 0.7, .min_p = 0.5}, {5, 4, 3, 0});  // top-p keeps 0.7 of all, not of the tokens that min-p leaves
   check_shares({5, 4, 3, 2}, {.top_k = 3, .top_p = 0.7, .min_p = 0.7}, {5, 4, 0, 0});
   CHECK(message_of([] { check(Sampling{.min_p = 1.5}); }) == "min-p: expected 0 to 1, got 1.5");
 }
@@ -179,7 +186,7 @@ TEST_CASE("sampling: of equal tokens top-k keeps all, top-p as many as it needs"
   check_shares({2, 1, 2, 2, 2}, {.top_p = 0.5}, {2, 0, 2, 2, 0});
 }
 
-TEST_CASE("sampling: a draw is a function of seed and index; what is not finite") {
+TEST_CASE("sampling: a draw is a function of seed and index; logits that are not finite") {
   const Values logits{0.5, 1, 0, 0.25, 0.75};
   const auto drawn = [&](uint64_t seed) {
     std::vector<int64_t> tokens;
@@ -195,25 +202,12 @@ TEST_CASE("sampling: a draw is a function of seed and index; what is not finite"
   CHECK(message_of([] { draw_token(Values{NAN, NAN}, {}, 0); }) == "sampling: every logit is NaN");
 }
 
-TEST_CASE("generate: the tokens of whole forwards, beyond the context too") {
-  for (Preset preset : {Preset::gpt, Preset::msa})
-    for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.temperature = 0.7, .seed = 5}, Sampling{.top_k = 4, .seed = 6}})
-      for (const std::vector<int64_t>& prompt :
-          {std::vector<int64_t>{3}, {3, 1, 4}, {3, 1, 4, 1, 5, 9, 2}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3}}) {
-        CAPTURE(std::string(name_of(preset)));
-        CAPTURE(prompt.size());
-        const Model model = built(preset);
-        const std::vector<int64_t> expected = naive(model, prompt, 30, sampling);
-        CHECK(generated(model, prompt, 30, sampling) == expected);
-        if (sampling.temperature > 0) CHECK(std::set<int64_t>(expected.begin(), expected.end()).size() > 1);
-      }
-}
-
-TEST_CASE("generate: no more tokens are seen than a shorter context has") {
+TEST_CASE("generate: a shorter context limits the tokens that a draw depends on") {
   const Model model = built(Preset::gpt);
   const std::vector<int64_t> prompt{3, 1, 4, 1, 5, 9, 2};
   const std::vector<int64_t> whole = generated(model, prompt, 30, {.temperature = 0});
   CHECK(generated(model, prompt, 30, {.temperature = 0}, model.config().ctx) == whole);
+  CHECK(whole == naive(model, prompt, 30, {.temperature = 0}));
   for (const int64_t context : {1, 2, 3, 5}) {
     CAPTURE(context);
     CHECK(generated(model, prompt, 30, {.temperature = 0}, context) ==
@@ -226,12 +220,12 @@ TEST_CASE("generate: no more tokens are seen than a shorter context has") {
         message_of([&] { generated(model, prompt, 1, {}, context); }) == format_message("generate: a context of {}, ", {context}) + range);
 }
 
-TEST_CASE("generate: several texts at once are those of one at a time, each with its draws") {
+TEST_CASE("generate: texts in one batch equal single texts, each with its draws") {
   const Model model = built(Preset::gpt);
   const std::vector<int64_t> prompt{3, 1, 4};
   for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.seed = 7}}) {
     std::vector<std::vector<int64_t>> texts(5);
-    generate_samples(model, prompt, 5, 30, sampling, Device::cpu, [&](int64_t sample, int64_t token, auto) {
+    continue_texts(model, prompt, 5, 30, sampling, [&](int64_t sample, int64_t token, auto) {
       auto& text = texts[static_cast<size_t>(sample)];
       return text.push_back(token), sample != 2 || text.size() < 4;
     });
@@ -244,15 +238,15 @@ TEST_CASE("generate: several texts at once are those of one at a time, each with
     }
     for (size_t i = 0; i < 4; ++i) CHECK((texts[2][i] == texts[1][i] || sampling.temperature != 0));
   }
-  CHECK(message_of([&] { generate_samples(model, prompt, 0, 1, {}, Device::cpu, [](int64_t, int64_t, auto) { return true; }); }) ==
+  CHECK(message_of([&] { continue_texts(model, prompt, 0, 1, {}, [](int64_t, int64_t, auto) { return true; }); }) ==
         "generate: 0 samples, expected 1 to 65536");
 }
 
-TEST_CASE("generate: it stops when it is told to, and when the last of several texts has ended; messages") {
+TEST_CASE("generate: it stops when asked to, and when the last text of a batch has ended; messages") {
   const Model model = built(Preset::gpt);
   std::vector<int64_t> used(3, 0);
-  generate_samples(model, std::vector<int64_t>{1, 2}, 3, 100, {}, Device::cpu,
-      [&](int64_t sample, int64_t, auto) { return ++used[static_cast<size_t>(sample)] < 2 * sample + 1; });
+  continue_texts(
+      model, {1, 2}, 3, 100, {}, [&](int64_t sample, int64_t, auto) { return ++used[static_cast<size_t>(sample)] < 2 * sample + 1; });
   CHECK(used == std::vector<int64_t>{1, 3, 5});
   used[0] = 0;
   generate(model, std::vector<int64_t>{1, 2}, 100, {}, Device::cpu, [&](int64_t) { return ++used[0] < 3; });

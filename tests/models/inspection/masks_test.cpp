@@ -2,7 +2,6 @@
 #include <numeric>
 
 #include "models/inspection/observation.h"
-#include "models/inspection/spectrum.h"
 #include "ops/products/products.h"
 #include "tests/ops/values.h"
 
@@ -58,10 +57,10 @@ TEST_CASE("masks: a decoder, with a window too") {
   config.settings<Sdp>().window = 2;
   CHECK(rows_of(masks_of(config, 5)[0]) == "0-0 0-1 1-2 2-3 3-4");
   config.mixer = kind_of<Dispatcher>;
-  CHECK_THROWS_WITH_AS(masks_of(config, 5), "masks: the dispatcher mixer has no attention, and so no mask", Error);
+  CHECK_THROWS_WITH_AS(masks_of(config, 5), "masks: the dispatcher mixer has no attention, so it has no mask", Error);
 }
 
-TEST_CASE("masks: top-down, when cells of 4 tokens are heard: with the token that completes them, or one later") {
+TEST_CASE("masks: top-down, cells of 4 tokens are read with the token that completes them, or one later") {
   ModelConfig config = config_of(family_of<TopDown>);
   const std::vector<Mask> tight = masks_of(config, 10);
   REQUIRE(tight.size() == 3);
@@ -122,7 +121,7 @@ TEST_CASE("representations: of each scale with blocks, one vector for each whole
   CHECK(shapes(family_of<Coarse>) == "4 [2 2 16] ");
 }
 
-TEST_CASE("spectrum: the eigenvalues that a matrix was made of, negative, repeated and zero ones too") {
+TEST_CASE("spectrum: the eigenvalues that a matrix was made from, also negative, repeated and zero ones") {
   for (const Values& values : {Values{3}, Values{2, -1}, Values{5, 5, 5}, Values{0, 0, 0, 0}, Values{7, 1, 1, 0, -1e-3, -2},
            Values{1e150, -1e150}, Values{1e-150, 3e-150}}) {
     const std::vector<double> got = eigenvalues(with_eigenvalues(values, 3));
@@ -146,8 +145,8 @@ TEST_CASE("spectrum: singular values of a product of known ones") {
   for (size_t i = 0; i < 4; ++i) CHECK(std::abs(got[i] - expected[i]) < (i == 3 ? 1e-7 : 1e-13));
 }
 
-TEST_CASE("spectrum: what is no matrix of numbers") {
-  CHECK(message_of([] { eigenvalues(zeros({2, 3}, Dtype::f64, Device::cpu)); }) == "eigenvalues: [2 3] is no square matrix");
+TEST_CASE("spectrum: inputs that are not square matrices of finite numbers") {
+  CHECK(message_of([] { eigenvalues(zeros({2, 3}, Dtype::f64, Device::cpu)); }) == "eigenvalues: [2 3] is not a square matrix");
   CHECK(message_of([] { singular_values(zeros({2, 2}, Dtype::f32, Device::cpu)); }) == "singular_values: expected f64 on the CPU");
   const Tensor m = zeros({2, 2}, Dtype::f64, Device::cpu);
   m.data<double>()[3] = std::nan("");

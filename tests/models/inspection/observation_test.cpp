@@ -39,6 +39,40 @@ template <class F> void with_all(const F& f) {
   }
 }
 
+Tensor columns_of(const ColumnSlice& rows) {
+  return slice(rows.tensor, 2, rows.offset, rows.width ? rows.width : rows.tensor.shape()[2] - rows.offset);
+}
+
+// sum over C of table_bncC v_bCgk, as [b c d], in the dtype and on the device of v. Each of the `groups` heads of v serves
+// n / groups neighbouring heads of the table.
+Tensor times_values(const std::vector<HeadTable>& heads, int64_t first, const Tensor& v_bcd, int64_t groups) {
+  std::vector<Arg> tables;
+  for (size_t n = static_cast<size_t>(first); n < heads.size(); ++n) {
+    const Shape& s = heads[n].table_bcC.shape();
+    tables.push_back(reshape(heads[n].table_bcC, {s[0], 1, s[1], s[2]}));
+  }
+  const Tensor table_bncC = to(convert(concatenate(tables, 1), v_bcd.dtype()), v_bcd.device());
+  const Shape& s = table_bncC.shape();
+  const Tensor v_bCgk = reshape(v_bcd, {s[0], s[3], groups, v_bcd.shape()[2] / groups});
+  const Tensor table_bgncC = reshape(table_bncC, {s[0], groups, s[1] / groups, s[2], s[3]});
+  return reshape(contract("bgncC,bCgk->bcgnk", table_bgncC, v_bCgk), {s[0], s[2], s[1] * (v_bcd.shape()[2] / groups)});
+}
+
+// The model continues with the output that the tables give.
+struct Replacing final : Observing {
+  Tensor attend(const void* layer, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
+      const AttentionOptions& options) override {
+    const int64_t first = std::ssize(seen[layer].heads);
+    Observing::attend(layer, q, k, v, sees, options);
+    return times_values(seen[layer].heads, first, columns_of(v), options.kv_heads > 0 ? options.kv_heads : options.heads);
+  }
+  Tensor dispatch(const void* layer, const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) override {
+    const int64_t first = std::ssize(seen[layer].heads);
+    Observing::dispatch(layer, v_bcd, coef_bcx, options);
+    return times_values(seen[layer].heads, first, v_bcd, options.heads);
+  }
+};
+
 // <a_i, b_j> over `width` columns from `first` on.
 double dot(const Tensor& a_bcd, int64_t i, const Tensor& b_bcd, int64_t j, int64_t first, int64_t width) {
   double sum = 0;
@@ -55,7 +89,7 @@ double through(const Tensor& m_nkK, int64_t n, const Tensor& p, int64_t a, int64
   return sum;
 }
 
-// The products of queries and keys that a mixer makes of x are the values of its forms. quad_full attends once for every head, with all
+// The products of a mixer's queries and keys are the values of its forms. quad_full attends once for every head, with all
 // columns.
 template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const Forms& forms) {
   constexpr bool kOneHead = std::is_same_v<M, QuadFull>;
@@ -63,7 +97,7 @@ template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const F
   Tensor p_bcd = x_bcd;
   if constexpr (requires { mixer.proj_in; }) p_bcd = mixer.proj_in(x_bcd);
   int64_t call = 0;
-  mixer.mix(x_bcd, 0, [&](const Rows& q, const Rows& keys, const Rows& v) {
+  mixer(x_bcd, 0, [&](const ColumnSlice& q, const ColumnSlice& keys, const ColumnSlice& v) {
     const Tensor q_bcd = columns_of(q), k_bcd = columns_of(keys);
     const int64_t width = kOneHead ? kWidth : kWidth / kHeads;
     for (int64_t n = kOneHead ? call : 0; n < (kOneHead ? call + 1 : kHeads); ++n)
@@ -100,7 +134,7 @@ Values projected(Model& model, int64_t token) {
   return p;
 }
 
-// A model whose vectors are drawn, too, so that a wrong place of one shows.
+// A model with drawn vectors instead of ones and zeros, because a misplaced one then shows.
 Model drawn_model(const ModelConfig& config, Device device) {
   Model model = built(config, device);
   uint64_t seed = 5;
@@ -118,9 +152,9 @@ void check_tables(const Model& model, const std::map<const void*, Observation>& 
     for (const MixingLayer::Heads& run : layer.heads)
       for (int64_t n = run.first; n < run.first + run.count; ++n) {
         const HeadTable& head = heads.at(static_cast<size_t>(n));
-        const int64_t queries = 13 / layer.tokens, keys = queries / run.sees.scale;
+        const int64_t queries = 13 / layer.tokens, keys = queries / run.sees.cell;
         CHECK((head.table_bcC ? head.table_bcC.shape() == Shape({2, queries, keys}) : keys == 0));
-        if (head.table_bcC) CHECK(head.key_scale == run.sees.scale);
+        if (head.table_bcC) CHECK(head.key_scale == run.sees.cell);
       }
     if (model.config().settings<Sdp>().kv_heads) CHECK(difference(heads.at(0).table_bcC, heads.at(1).table_bcC) > 1e-6);
   }
@@ -128,7 +162,7 @@ void check_tables(const Model& model, const std::map<const void*, Observation>& 
 
 }  // namespace
 
-TEST_CASE("inspection: with tables in the place of ops every model has the same logits, and when it is only watched the same tables") {
+TEST_CASE("inspection: with tables instead of ops every model has the same logits, and the same tables as when it is only watched") {
   std::vector<Variant> variants = every_model();
   for (Variant& v : decoder_options()) variants.push_back(std::move(v));
   variants.push_back({"sdp, not causal, a window", small_config()});
@@ -140,12 +174,12 @@ TEST_CASE("inspection: with tables in the place of ops every model has the same 
       CAPTURE(v.name);
       const Model model = drawn_model(v.config, device);
       for (const Tensor& lengths_b : {Tensor(), ids_of({13, 5}, {2}, device)}) {
-        if (lengths_b && (!decodes || v.config.mixer == kind_of<Dispatcher>)) continue;  // no position hears padding there
+        if (lengths_b && (!decodes || v.config.mixer == kind_of<Dispatcher>)) continue;  // padding is never read there
         const Inputs inputs{.ids_bc = ids(2, 13, device), .lengths_b = lengths_b};
         const auto observed = [&](bool replaces) {
-          Observing watch(replaces);
+          const std::unique_ptr<Observing> watch(replaces ? new Replacing() : new Observing());
           const Tensor logits = model.logits(inputs);
-          return std::pair(logits, watch.seen);
+          return std::pair(logits, watch->seen);
         };
         const auto [logits, watched] = observed(false);
         const auto [replaced_logits, replaced] = observed(true);
@@ -246,7 +280,7 @@ TEST_CASE("inspection: mixers without a table or a form, and too long a text") {
   CHECK(message_of([&] { attention_weights({q}, {q}, Visibility::causal(), {.heads = 4}); }).starts_with("attention_weights: "));
 }
 
-TEST_CASE("inspection: layers of several scales, their forms and their texts") {
+TEST_CASE("inspection: layers of multi-scale models and their forms") {
   const auto layers = [](Family family) {
     const Model model = built(small_scales(family), Device::cpu);
     std::string text;

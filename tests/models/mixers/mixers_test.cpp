@@ -2,7 +2,7 @@
 // tests/models/families.
 #include "models/mixers/mixers.h"
 
-#include "autograd/random.h"
+#include "core/philox.h"
 #include "models/layers/layers.h"
 #include "ops/shapes/shape_ops.h"
 #include "tests/models/model_cases.h"
@@ -41,7 +41,7 @@ void fill_with_identity(const Tensor& packed, int64_t k, Triangle triangle) {
 
 }  // namespace
 
-TEST_CASE("mixers: after an error the cache is at the position where it was") {
+TEST_CASE("mixers: after an error the cache is unchanged") {
   const auto check_mixer = [&](auto mixer) {
     each_parameter(mixer, [](const std::string&, Parameter& p) { fill(p.value, 0.1); });
     auto cache = mixer.make_cache(2, Dtype::f32, Device::cpu);
@@ -85,7 +85,7 @@ TEST_CASE("dispatcher: the cache is half as large as one of keys and values") {
   CHECK(2 * (cache.rings_bsd.bytes() + 3 * 64 * 4) == keys.k_bnsk.bytes() + keys.v_bnsk.bytes());
 }
 
-TEST_CASE("metric: the cache holds the projections alone, half of keys and values") {
+TEST_CASE("metric: the cache holds only the projections, half of keys and values") {
   const Metric metric(kShape, {{.heads = 3}});
   const auto cache = metric.make_cache(2, Dtype::f32, Device::cpu);
   CHECK(cache.k_bnsk.raw() == cache.v_bnsk.raw());
@@ -94,7 +94,7 @@ TEST_CASE("metric: the cache holds the projections alone, half of keys and value
   CHECK(both.k_bnsk.raw() != both.v_bnsk.raw());
 }
 
-TEST_CASE("dispatcher: with shared heads a slice of the input is heard in its own slice alone") {
+TEST_CASE("dispatcher: with shared heads a slice of the input is read only in its own slice") {
   for (bool share : {false, true}) {
     Dispatcher mixer(kShape, {.heads = 3, .share_heads = share});
     uint64_t seed = 1;
@@ -201,7 +201,7 @@ TEST_CASE("metric: in msa the biases of every map of attention begin at 0, and t
   }
 }
 
-TEST_CASE("mixers: what their keys may be") {
+TEST_CASE("mixers: values that their keys can have") {
   const auto of_dispatcher = [](const std::function<void(ModelConfig&)>& change) { return complaint(kind_of<Dispatcher>, change); };
   CHECK(of_dispatcher([](ModelConfig&) {}) == "no error");
   CHECK(of_dispatcher([](ModelConfig& c) { c.settings<Dispatcher>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
@@ -209,7 +209,7 @@ TEST_CASE("mixers: what their keys may be") {
   CHECK(of_dispatcher([](ModelConfig& c) { c.settings<Dispatcher>().levels = 0; }) == "model.levels: 0, expected 1 or more");
   CHECK(of_dispatcher([](ModelConfig& c) { c.settings<Dispatcher>().levels = 31; }) == "model.levels: 31, expected 30 or less");
   CHECK(of_dispatcher([](ModelConfig& c) { c.block.dropout = -0.1; }) == "model.dropout: -0.1, expected 0 or more and less than 1");
-  CHECK(of_dispatcher([](ModelConfig& c) { c.causal = false; }) == "model.causal: false, but the dispatcher reads earlier positions only");
+  CHECK(of_dispatcher([](ModelConfig& c) { c.causal = false; }) == "model.causal: false, but the dispatcher reads only earlier positions");
   const auto of_pool = [](int64_t pool, bool causal) {
     return complaint(kind_of<AveragePool>, [&](ModelConfig& c) { c.settings<AveragePool>().pool = pool, c.causal = causal; });
   };
@@ -224,21 +224,21 @@ TEST_CASE("mixers: what their keys may be") {
   check_form.operator()<Quad>(), check_form.operator()<POnly>(), check_form.operator()<Metric>(), check_form.operator()<MetricPsd>();
 }
 
-TEST_CASE("dispatcher: a warning says how far too few levels hear") {
+TEST_CASE("dispatcher: a warning says how far too few levels reach") {
   ModelConfig c = small_config(kind_of<Dispatcher>);
   c.ctx = 500;
   CHECK(warnings(c).empty());
   c.settings<Dispatcher>().levels = 8;
   REQUIRE(warnings(c).size() == 1);
-  CHECK(warnings(c)[0] == "model.levels: with 8 levels a layer reads 256 positions, but ctx is 500, which needs 9 levels");
+  CHECK(warnings(c)[0] == "model.levels: with 8 levels a layer reads 256 positions, but ctx: 500 needs 9 levels");
   c.settings<Dispatcher>().levels = 9;
   CHECK(warnings(c).empty());
   c.settings<Dispatcher>().levels = 10;
-  CHECK(warnings(c) == std::vector<std::string>{"model.levels: 10 levels, but with ctx: 500 all is reached after 9"});
+  CHECK(warnings(c) == std::vector<std::string>{"model.levels: 10 levels, but with ctx: 500 a layer reads every position after 9"});
   c.mixer = kind_of<Sdp>;
   CHECK(warnings(c).empty());
   c.settings<Sdp>().window = 500;
   CHECK(warnings(c).empty());
   c.settings<Sdp>().window = 501;
-  CHECK(warnings(c) == std::vector<std::string>{"model.window: 501 is more than ctx: 500, so that a token attends to all before it"});
+  CHECK(warnings(c) == std::vector<std::string>{"model.window: 501 is longer than ctx: 500, so a token attends to all before it"});
 }

@@ -1,4 +1,4 @@
-// A plan has the memory that a step then takes, and the measured memory of a step equals its plan, by what it is held for.
+// A plan equals the memory that a step then takes, also by purpose.
 #include "models/planning/plan.h"
 
 #include <algorithm>
@@ -59,11 +59,11 @@ ModelConfig small_llama(Device device) {
 
 }  // namespace
 
-TEST_CASE("plan: it is what a step is measured to take, whatever is trained") {
+TEST_CASE("plan: it equals the measured step, whatever is trained") {
   const auto freeze = [](Model& model) {
     model.each_parameter([](const std::string& path, Parameter& p) { p.frozen = path.starts_with("blocks.0.mixer"); });
   };
-  const OptimizerConfig adamw, sgd{.kind = OptimizerConfig::Kind::sgd};
+  const OptimizerConfig adamw, sgd = OptimizerConfig::with(Sgd());
   for (const Device device : {Device::cpu, Device::cuda_emulated})
     for (const auto& [config, optimizer, shape] :
         std::vector<std::tuple<ModelConfig, OptimizerConfig, StepShape>>{{small_model(device), adamw, {2, 32, 1, Dtype::f32, true, device}},
@@ -72,16 +72,10 @@ TEST_CASE("plan: it is what a step is measured to take, whatever is trained") {
             {small_model(device), adamw, {.sequences = 2, .context = 16, .device = device, .freeze = freeze}},
             {small_model(device, family_of<TopDown>), adamw, {2, 32, 1, Dtype::f32, false, device}}}) {
       const Plan planned = plan_step(config, optimizer, shape);
-      const StepMemory measured = measure_step(config, optimizer, shape);
-      if (device == Device::cpu) CHECK(static_cast<double>(measured_peak(config, optimizer, shape)) == near(planned.peak));
-      CHECK(static_cast<double>(measured.peak) == near(planned.peak));
-      CHECK(static_cast<double>(measured.working) == near(planned.working));
-      CHECK(measured.parameters == planned.parameters);
-      CHECK(at(measured, HeldFor::parameters) == at(planned, HeldFor::parameters));
-      CHECK(at(measured, HeldFor::optimizer_state) == at(planned, HeldFor::optimizer_state));
-      CHECK(std::accumulate(measured.at_peak.begin(), measured.at_peak.end(), int64_t{0}) == measured.peak);
-      CHECK(measured.working < measured.peak);
-      CHECK(measured.working >= at(measured, HeldFor::activations) + at(measured, HeldFor::other));
+      CHECK(static_cast<double>(measured_peak(config, optimizer, shape)) == near(planned.peak));
+      CHECK(std::accumulate(planned.at_peak.begin(), planned.at_peak.end(), int64_t{0}) == planned.peak);
+      CHECK(planned.working < planned.peak);
+      CHECK(planned.working >= at(planned, HeldFor::activations) + at(planned, HeldFor::other));
     }
 }
 
@@ -133,11 +127,10 @@ TEST_CASE("plan: the ranks of a plan") {
   StepShape shape{2, 32, 4, Dtype::f32, false, Device::cpu};
   CHECK(plan_step(small_model(), {}, shape).summed == 0);
   shape.ranks = 2;
-  CHECK(message_of([&] { measure_step(small_model(), {}, shape); }) == "measured memory: 2 ranks, this is one process");
   shape.ranks = 5;
   CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "plan: 4 micro-batches cannot be shared by 5 ranks");
   shape.ranks = 2, shape.cuda_graph = true;
-  CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "cuda_graph: not with several ranks yet");
+  CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "cuda_graph: not with multiple ranks yet");
 }
 
 TEST_CASE("plan: the block of a recorded step") {
@@ -162,7 +155,7 @@ TEST_CASE("plan: the block of a recorded step") {
   }
 }
 
-TEST_CASE("plan: the buffers of the threads are a part of what the process holds, and no tensors") {
+TEST_CASE("plan: buffers of threads count for the process, and not as tensors") {
   const int before = thread_count();
   const auto planned = [](int threads) {
     set_thread_count(threads);
@@ -183,7 +176,7 @@ TEST_CASE("plan: only activations and buffers grow with the batch") {
   }
 }
 
-TEST_CASE("plan: what it is held for, what the tape keeps, how much work") {
+TEST_CASE("plan: memory by purpose, memory kept by the tape, work") {
   const StepShape shape{2, 32, 1, Dtype::f32, false, Device::cpu};
   const Plan plan = plan_step(small_model(), {}, shape);
   Model model(small_model());
@@ -229,7 +222,7 @@ TEST_CASE("plan: frozen parameters have no gradient and no state, and frozen blo
   CHECK(at(without, HeldFor::optimizer_state) < at(all, HeldFor::optimizer_state) / 2);
   constexpr int64_t kHead = 3001 * 64, kRows = 64;
   CHECK(with_head.peak - without.peak >= 4 * 3 * kHead);              // its gradient and its moments
-  CHECK(with_head.flops() - without.flops() == 2.0 * kHead * kRows);  // the product that its gradient is
+  CHECK(with_head.flops() - without.flops() == 2.0 * kHead * kRows);  // the product for its gradient
   const int64_t residual = 4 * kRows * 64;
   CHECK(kept_bytes(again) < kept_bytes(without) - 4 * residual);
   int64_t recomputed = 0;
@@ -243,7 +236,7 @@ TEST_CASE("plan: the largest batch that fits, into what the process holds") {
     const auto process_of = [&](int64_t sequences) {
       return plan_step(small_model(), {}, {sequences, 32, 1, Dtype::f32, false, device}).process;
     };
-    // The arena takes memory from the system in slabs: where a sequence more needs no slab more, it fits too.
+    // The arena takes memory in slabs, so one more sequence fits if it needs no further slab.
     int64_t sequences = 5;
     while (process_of(sequences + 1) == process_of(sequences)) ++sequences;
     CHECK(most_sequences(small_model(), {}, shape, process_of(sequences)) == sequences);
@@ -252,9 +245,9 @@ TEST_CASE("plan: the largest batch that fits, into what the process holds") {
   }
 }
 
-TEST_CASE("plan: no request of a plan that need not say what memory is held for asks what is held") {
+TEST_CASE("plan: without by_use no request looks at the tensors that are held") {
   struct Asked final : MemoryHolder {
-    void each_held(const Visit&) const override { ++times; }
+    void each_tensor(const Visit&) const override { ++times; }
     mutable int64_t times = 0;
   };
   const StepShape shape{2, 32, 1, Dtype::f32, false, Device::cpu};
@@ -276,7 +269,7 @@ TEST_CASE("plan: a model far larger than the machine") {
   CHECK(plan.peak > int64_t{4} << 40);
 }
 
-TEST_CASE("arena counter: small blocks are cut from slabs of 32 MiB, of which whole huge pages are touched; freed ones are used again") {
+TEST_CASE("arena counter: small blocks are cut from slabs of 32 MiB and touch whole huge pages; freed blocks are used again") {
   constexpr int64_t kPage = 2 << 20, kBlock = 4 << 20;
   ArenaCounter arena;
   const int64_t small = arena.allocate(100);
@@ -288,7 +281,7 @@ TEST_CASE("arena counter: small blocks are cut from slabs of 32 MiB, of which wh
   arena.release(100, small);
   arena.allocate(110);
   CHECK(arena.touched() == 17 * kPage);
-  arena.allocate(2 * kBlock + 1);  // a mapping of its own
+  arena.allocate(2 * kBlock + 1);  // a separate mapping
   CHECK(arena.touched() == 22 * kPage);
 }
 
@@ -300,7 +293,7 @@ TEST_CASE("dry run: the buffers of a matrix product count, and are no tensors") 
   CHECK(dry.arena_bytes() >= 3 * x.bytes() + (1 << 20));
 }
 
-TEST_CASE("dry run: tensors of before and after are what they are") {
+TEST_CASE("dry run: tensors from before and after it are real") {
   const Tensor before = zeros({1000}, Dtype::f32, Device::cpu);
   before.data<float>()[7] = 3;
   Tensor outlives, replaced = zeros({1000}, Dtype::f32, Device::cpu);
@@ -308,13 +301,13 @@ TEST_CASE("dry run: tensors of before and after are what they are") {
     const DryRun dry(Device::cpu);
     outlives = zeros({int64_t{1} << 40}, Dtype::f32, Device::cpu);
     replaced = {};
-    CHECK(message_of([] { const DryRun second(Device::cpu); }) == "dry run: one is alive");
+    CHECK(message_of([] { const DryRun second(Device::cpu); }) == "dry run: another one is alive");
   }
   CHECK(item(outlives, int64_t{1} << 39) == 0);
   outlives = {};
   CHECK(item(before, 7) == 3);
   CHECK(message_of([] { const DryRun dry(Device::cuda); }) ==
-        "dry run: expected cpu or cuda_emulated, whose kernels ask for the same memory as on cuda, got cuda");
+        "dry run: expected cpu or cuda_emulated (its kernels need the same memory as on cuda), got cuda");
 }
 
 TEST_CASE("plan: the tape is that of a forward in training") {
@@ -323,22 +316,25 @@ TEST_CASE("plan: the tape is that of a forward in training") {
   model.init(1);
   model.place_for_training(Dtype::f32, Device::cpu);
   const Tensor ids_bc = zeros({2, 16}, Dtype::i64, Device::cpu);
-  char* text = nullptr;
-  size_t bytes = 0;
-  std::FILE* const file = open_memstream(&text, &bytes);
-  REQUIRE(file);
-  {
+  const auto printed = [](const auto& print) {
+    char* text = nullptr;
+    size_t bytes = 0;
+    std::FILE* const file = open_memstream(&text, &bytes);
+    print(file);
+    std::fclose(file);
+    const std::unique_ptr<char, void (*)(void*)> owner(text, std::free);
+    return std::string(text, bytes);
+  };
+  const std::string expected = printed([&](std::FILE* file) {
     const Training on;
     const Tape tape;
     const Tensor loss = model.loss({ids_bc, ids_bc});
     tape.print(file);
-  }
-  std::fclose(file);
-  const std::string expected(text, bytes);
-  std::free(text);
+  });
   CHECK(std::count(expected.begin(), expected.end(), '\n') > 20);
-  CHECK(tape_of_step(config, {.sequences = 2, .context = 16, .micro_batches = 3}) == expected);
-  CHECK(tape_of_step(config, {.sequences = 2, .context = 16, .recompute_blocks = true}) != expected);
+  const auto planned = [&](const StepShape& shape) { return printed([&](std::FILE* file) { print_tape(config, shape, file); }); };
+  CHECK(planned({.sequences = 2, .context = 16, .micro_batches = 3}) == expected);
+  CHECK(planned({.sequences = 2, .context = 16, .recompute_blocks = true}) != expected);
 }
 
 TEST_CASE("request watch: it is called with the bytes on its device, one at a time") {
@@ -346,9 +342,9 @@ TEST_CASE("request watch: it is called with the bytes on its device, one at a ti
   {
     const RequestWatch watch(Device::cpu, [&](const void*, int64_t bytes) { requests.push_back(bytes); });
     const Tensor a({3}), b({5}, Dtype::f64);
-    CHECK_THROWS_WITH_AS(RequestWatch(Device::cpu, [](const void*, int64_t) {}), "request watch: one is alive", Error);
+    CHECK_THROWS_WITH_AS(RequestWatch(Device::cpu, [](const void*, int64_t) {}), "request watch: another one is alive", Error);
   }
   const Tensor c({7});
   CHECK(requests == std::vector<int64_t>{12, 40, -1, -1});
-  CHECK_THROWS_WITH_AS(measure_step(small_model(), {}, {1, 49, 1}), "plan: a context of 49, the model's is 48", Error);
+  CHECK_THROWS_WITH_AS(plan_step(small_model(), {}, {1, 49, 1}), "plan: a context of 49, the model's is 48", Error);
 }

@@ -1,4 +1,4 @@
-// Checkpoints of a training, without the program around it: what is written is read back, whatever the optimizer, and what
+// Checkpoints of a training, without the program around it: the state is read back, whatever the optimizer, and what
 // does not fit is refused. tests/apps/hostile/kills.sh tests whole runs.
 #include "models/training/checkpoint.h"
 
@@ -6,8 +6,8 @@
 
 #include <cstring>
 
-#include "autograd/random.h"
 #include "autograd/tape.h"
+#include "core/philox.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/layers/layers.h"
@@ -52,7 +52,7 @@ struct Trainee {
   }
 };
 
-OptimizerConfig sgd() { return {.kind = OptimizerConfig::Kind::sgd, .momentum = 0.9}; }
+OptimizerConfig sgd() { return OptimizerConfig::with(Sgd{.momentum = 0.9}); }
 
 void save(const Checkpoints& checkpoints, int64_t step) {
   Tensor one({1}, Dtype::f32);
@@ -62,10 +62,10 @@ void save(const Checkpoints& checkpoints, int64_t step) {
 
 }  // namespace
 
-TEST_CASE("checkpoint: a training goes on with the same losses, bit for bit, under every optimizer and dtype") {
+TEST_CASE("checkpoint: training continues with the same losses, bit for bit, under every optimizer and dtype") {
   const ScratchFolder folder;
   const std::string path = folder / "a.safetensors";
-  for (const OptimizerConfig& config : {OptimizerConfig(), OptimizerConfig{.kind = OptimizerConfig::Kind::adam}, sgd()}) {
+  for (const OptimizerConfig& config : {OptimizerConfig(), OptimizerConfig::with(Adam()), sgd()}) {
     for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
       CAPTURE(std::string(name_of(dtype)));
       set_random_state({7, 0});
@@ -115,7 +115,7 @@ TEST_CASE("checkpoint: the state before any evaluation") {
   CHECK(state.best_loss == 3.25);
 }
 
-TEST_CASE("checkpoint: what does not fit is named") {
+TEST_CASE("checkpoint: errors name the tensor") {
   const ScratchFolder folder;
   const std::string path = folder / "a";
   Trainee adam({}), other(sgd()), twice({}, 5, Dtype::f64);
@@ -125,9 +125,9 @@ TEST_CASE("checkpoint: what does not fit is named") {
   CHECK(contains(load_into(other), " is missing"));
   CHECK(contains(load_into(twice), " is f32, expected f64"));
   save_checkpoint(path, other.model, other.optimizer, {1});
-  Trainee plain({.kind = OptimizerConfig::Kind::sgd, .momentum = 0});
+  Trainee plain(OptimizerConfig::with(Sgd{.momentum = 0}));
   CHECK(contains(load_into(plain), ".momentum ["));
-  CHECK(contains(load_into(plain), "belongs to no part of this training"));
+  CHECK(contains(load_into(plain), "does not belong to this training"));
 
   const SafetensorsFile sound(path);
   std::vector<std::pair<std::string, Tensor>> tensors;
@@ -143,11 +143,11 @@ TEST_CASE("checkpoint: what does not fit is named") {
     }
     metadata.erase(key);
     save_safetensors(path, tensors, metadata);
-    CHECK(load_into(other) == path + ": its metadata has no " + key);
+    CHECK(load_into(other) == path + ": " + key + " is missing from its metadata");
   }
 }
 
-TEST_CASE("checkpoint: a step before its evaluation, the end of the schedule, and numbers that cannot be") {
+TEST_CASE("checkpoint: a step before its evaluation, the end of the schedule, and impossible numbers") {
   const ScratchFolder folder;
   Trainee trainee(sgd());
   const TrainState state{.step = 7, .best_step = 7, .schedule_steps = 40, .awaits_evaluation = true};
@@ -165,7 +165,7 @@ TEST_CASE("checkpoint: a step before its evaluation, the end of the schedule, an
     Metadata metadata = file.metadata();
     metadata[key] = value;
     save_safetensors(folder / "c", {}, metadata);
-    CHECK(contains(error_of([&] { read_train_state(SafetensorsFile(folder / "c")); }), "which cannot be"));
+    CHECK(contains(error_of([&] { read_train_state(SafetensorsFile(folder / "c")); }), "invalid metadata"));
   }
 }
 
@@ -200,9 +200,9 @@ TEST_CASE("checkpoints: names, order, the newest sound one; the newest and the b
   CHECK(newest() == path(20));
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].starts_with(path(123456789) + ": "));
-  CHECK(warnings[0].ends_with("; the checkpoint of step 20 is used"));
+  CHECK(warnings[0].ends_with("; using the checkpoint of step 20"));
   for (const int64_t step : {5, 20}) std::filesystem::resize_file(path(step), 0);
-  CHECK(contains(error_of([&] { some.newest_sound(warn); }), "no sound checkpoint is left among 4"));
+  CHECK(contains(error_of([&] { some.newest_sound(warn); }), "all 4 checkpoints are damaged"));
 
   std::filesystem::create_directory(folder / "kept");
   const Checkpoints kept{folder / "kept"};
@@ -215,7 +215,7 @@ TEST_CASE("checkpoints: names, order, the newest sound one; the newest and the b
   CHECK_NOTHROW(open.verify());  // it was opened before it was removed
 }
 
-TEST_CASE("share_training: every rank has what rank 0 has, and continues with its losses, bit for bit") {
+TEST_CASE("share_training: every rank has the state of rank 0, and continues with its losses, bit for bit") {
   const ScratchFolder folder;
   const TrainState state_of_first{.step = 3,
       .best_step = 2,
@@ -252,7 +252,7 @@ TEST_CASE("share_training: every rank has what rank 0 has, and continues with it
         }
 }
 
-TEST_CASE("share_training: through the host's memory from device to device; one rank keeps what it has") {
+TEST_CASE("share_training: through the host's memory from device to device; one rank keeps its state") {
   const ScratchFolder folder;
   const auto errors = on_ranks(2, [&](Ranks& ranks) {
     const auto rank = static_cast<size_t>(ranks.rank());

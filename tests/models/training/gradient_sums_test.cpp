@@ -3,6 +3,7 @@
 
 #include "models/layers/layers.h"
 #include "tests/models/training/every_model.h"
+#include "tests/models/training/forward_backward.h"
 #include "tests/models/training/small_training.h"
 
 using namespace ricci;
@@ -15,7 +16,7 @@ void check_f32_sums(Model& model, Device device) {
   const int64_t count = device == Device::cuda_emulated ? 2 : 4;
   const std::vector<MicroBatch> micro_batches = small_micro_batches(model.config(), count, device);
   const auto gradients_of = [&](const std::vector<MicroBatch>& some) {
-    TrainStep(model, device, 1).forward_backward(some, 0);
+    forward_backward(model, some);
     return taken_gradients(model);
   };
   const std::vector<Parameter*> parameters = model.parameters();
@@ -42,15 +43,15 @@ void check_f32_sums(Model& model, Device device) {
     REQUIRE(static_cast<bool>(together[i]) == !sums[i].empty());
     if (!together[i]) continue;
     const bool is_zero = std::all_of(sizes[i].begin(), sizes[i].end(), [](double size) { return size == 0; });
-    CHECK((is_zero || narrow[i] < count));  // one of few terms, or whose terms cancel, may be a short number
+    CHECK((is_zero || narrow[i] < count));  // one of few terms, or whose terms cancel, can be a short number
     CHECK(error_of(together[i], sums[i], sizes[i]) < 64 * unit(Dtype::f32));
   }
 }
 
 }  // namespace
 
-// A view of a parameter or a block that is computed again may stand between it and the product that reads it.
-TEST_CASE("bf16: the gradients of several micro-batches are sums in f32, for every parameter of every family") {
+// A view of a parameter or a block that is computed again can be between it and the product that reads it.
+TEST_CASE("bf16: the gradients of multiple micro-batches are sums in f32, for every parameter of every family") {
   for (const Device device : {Device::cpu, Device::cuda_emulated})
     for (const Variant& v : every_model()) {
       if (!runs_on(device, v)) continue;

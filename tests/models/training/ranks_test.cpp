@@ -30,7 +30,7 @@ struct Outcome {
   std::vector<Tensor> values;
 };
 
-// Micro-batches of which some score fewer tokens, so that they weigh differently.
+// Micro-batches with different weights, because some score fewer tokens.
 std::vector<MicroBatch> micro_batches_of(const ModelConfig& config, int64_t count) {
   std::vector<MicroBatch> all = small_micro_batches(config, count, Device::cpu);
   if (config.family != family_of<Decoder>) return all;
@@ -81,7 +81,7 @@ bool same(const Outcome& a, const Outcome& b) {
   return true;
 }
 
-// What one process computes is computed by `count` ranks, with the same bits on each of them.
+// `count` ranks compute the result of one process, with the same bits on each.
 Outcome check_ranks(const Case& c, int count, double tolerance, Dtype reduce_dtype = Dtype::f32) {
   CAPTURE(count);
   std::mutex lock;
@@ -122,13 +122,13 @@ TEST_CASE("ranks: every family and mixer, sgd, a frozen table, an output map tha
   Case c = small_case();
   c.freeze = true;
   c.config.output.tie = false;
-  c.optimizer.kind = OptimizerConfig::Kind::sgd;
+  c.optimizer = OptimizerConfig::with(Sgd());
   check_ranks(c, 2, kRounding);
 }
 
 TEST_CASE("ranks: f32, bf16 models with f32 masters, and gradients that are added up in bf16") {
   Case c = small_case();
-  c.optimizer.kind = OptimizerConfig::Kind::sgd;  // proportional to the gradient, unlike adam
+  c.optimizer = OptimizerConfig::with(Sgd());  // proportional to the gradient, unlike adam
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     c.dtype = dtype;
     const Outcome exact = check_ranks(c, 4, dtype == Dtype::f32 ? 1e-6 : 1e-3);
@@ -173,7 +173,7 @@ TEST_CASE("ranks: a gradient is the sum of those that have one, and stays empty 
   }
 }
 
-TEST_CASE("ranks: the op that made a NaN on one of them is named on all, and nothing is updated") {
+TEST_CASE("ranks: if an op makes a NaN on one of them, all name it, and nothing is updated") {
   Case c = small_case();
   c.config.output.tie = false;
   const auto lines = on_ranks(3, [&](Ranks& ranks) {
@@ -202,5 +202,5 @@ TEST_CASE("ranks: a graph is an error") {
     Optimizer optimizer(model.trained_parameters(), {});
     TrainStep(model, optimizer, Device::cpu, {.cuda_graph = true}, ranks);
   });
-  CHECK(lines[0] == "cuda_graph: not with several ranks yet");
+  CHECK(lines[0] == "cuda_graph: not with multiple ranks yet");
 }

@@ -1,7 +1,6 @@
 // Shared by the tests of training: a small model and a text that can be learned.
 #pragma once
-#include "apps/run/evaluation.h"
-#include "apps/run/micro_batches.h"
+#include "apps/run/batches.h"
 #include "models/config.h"
 #include "tests/data/ids.h"
 #include "tests/ops/values.h"

@@ -3,9 +3,11 @@
 #include <functional>
 
 #include "cuda/verbs/arithmetic.h"
+#include "data/feeds/evaluation.h"
 #include "models/inference/evaluation.h"
 #include "models/training/optimizer.h"
 #include "models/training/train_step.h"
+#include "tests/models/training/forward_backward.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
 #include "tests/skip.h"
@@ -17,7 +19,7 @@ namespace {
 
 ModelConfig one_block(double dropout = 0, int64_t width = 12) { return small_model({.d = width, .layers = 1, .dropout = dropout}); }
 
-// A model of one block and what trains it, two sequences of seven tokens at a time.
+// A model of one block with its optimizer, two sequences of seven tokens at a time.
 struct Trainer {
   Model model;
   Optimizer optimizer;
@@ -45,7 +47,7 @@ TrainConfig with_graph(bool graph = true) {
   return config;
 }
 
-// The micro-batches of a step; in some of them targets are missing, so that they weigh differently.
+// The micro-batches of a step; some lack targets and so weigh less.
 std::vector<MicroBatch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
   std::vector<Batch> all = batches_of(crops, config, step);
   for (int64_t i = 0; i < step % 4; ++i) all[0].targets_bc[static_cast<size_t>(i)] = kNoTarget, --all[0].scored;
@@ -62,16 +64,15 @@ struct Variant {
   Dtype dtype = Dtype::f32;
   int64_t accumulation = 2;
   bool recompute = false;
-  OptimizerConfig::Kind optimizer = OptimizerConfig::Kind::adamw;
-  double momentum = 0.9;
+  OptimizerConfig optimizer = {};
   int64_t width = 12;
 };
 
-// Steps with a rate, a bias correction, a clipping and random numbers of their own, and work between two of them.
+// Steps with a rate, a bias correction, a clipping and random numbers that change, and work between two steps.
 Outcome trained(Device device, bool graph, const Variant& v) {
   TrainConfig config = with_graph(graph);
   config.accumulation = v.accumulation, config.seed = 5, config.clip = 0.5;
-  config.optimizer.kind = v.optimizer, config.optimizer.momentum = v.momentum;
+  config.optimizer = v.optimizer;
   Trainer trainer(device, config, one_block(v.dropout, v.width), v.dtype);
   trainer.model.recompute_blocks(v.recompute);
   const RandomCrops crops = crops_of(config.batch);
@@ -108,22 +109,22 @@ bool same(const Outcome& a, const Outcome& b) {
 TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps without a graph") {
   on_devices_with_graphs([](Device device) {
     std::vector<Variant> variants{{.dropout = 0.2, .dtype = Dtype::bf16, .width = 96},  // flash attention
-        {.accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd}, {.dropout = 0.2, .recompute = true},
-        {.accumulation = 1, .optimizer = OptimizerConfig::Kind::adam},
-        {.dropout = 0.2, .accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd, .momentum = 0}};
+        {.accumulation = 1, .optimizer = OptimizerConfig::with(Sgd())}, {.dropout = 0.2, .recompute = true},
+        {.accumulation = 1, .optimizer = OptimizerConfig::with(Adam())},
+        {.dropout = 0.2, .accumulation = 1, .optimizer = OptimizerConfig::with(Sgd{.momentum = 0})}};
     if (test::kSanitized) variants.resize(2);
     for (const Variant& v : variants) {
-      CAPTURE(std::string(name_of(v.optimizer)));
+      CAPTURE(std::string(name_of(v.optimizer.kind)));
       CAPTURE(v.dropout);
       const Outcome plain = trained(device, false, v);
       CHECK(same(plain, trained(device, true, v)));
       for (size_t i = 0; i < plain.numbers.size(); ++i) CHECK(std::isfinite(plain.numbers[i]));
-      CHECK(plain.numbers[1] > 0.5);  // so that it is clipped
+      CHECK(plain.numbers[1] > 0.5);  // to be clipped
     }
   });
 }
 
-TEST_CASE("step graph: a classifier of sequences of several lengths") {
+TEST_CASE("step graph: a classifier of sequences with different lengths") {
   on_devices_with_graphs([](Device device) {
     ModelConfig classifier = one_block();
     classifier.family = family_of<Classifier>, classifier.causal = false;
@@ -147,7 +148,7 @@ TEST_CASE("step graph: a classifier of sequences of several lengths") {
   });
 }
 
-TEST_CASE("step graph: where the loss is not finite nothing is updated, and the op is named") {
+TEST_CASE("step graph: if the loss is not finite, nothing is updated and the op is named") {
   on_devices_with_graphs([](Device device) {
     for (bool graph : {false, true}) {
       const TrainConfig config = with_graph(graph);
@@ -179,12 +180,12 @@ TEST_CASE("step graph: messages") {
   CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: a batch of [3 7] after batches of [2 7]");
   CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, step_options(config)); }) ==
         "graph: the cpu has no graphs");
-  step.forward_backward(micro_batches, 0);
+  forward_backward(trainer.model, micro_batches);
   CHECK(message_of([&] { step.run(micro_batches, 1, 1e-3); }) ==
-        "train step: the gradient of " + trainer.model.parameters()[0]->path + " is left from before");
+        "train step: " + trainer.model.parameters()[0]->path + " still has a gradient from an earlier backward");
 }
 
-TEST_CASE("step graph: what a run file may ask for") {
+TEST_CASE("step graph: devices in a run file") {
   TrainConfig config;
   config.cuda_graph = true;
   CHECK(message_of([&] { check(config); }) == "cuda_graph: device cpu has no graphs, expected cuda");

@@ -1,10 +1,9 @@
-// Attention in bf16 on GPUs: the flash kernels, heads of other widths that are padded for them, and wider heads as matrix products. Results
-// are compared with the exact values, and so is the definition carried out in bf16.
+// Attention in bf16 on GPUs: the flash kernels, heads of other widths that are padded for them, and blocks for the rest. Results are
+// compared with the exact values, and so is the oracle in bf16.
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "cuda/trace.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/tile.h"
 #include "tests/ops/attention/cases.h"
@@ -16,32 +15,36 @@ using attention_kernels::GpuPath;
 namespace {
 
 attention_kernels::Problem problem_of(const Case& of, const std::vector<Tensor>& inputs) {
-  const auto [q, k, v] = of.views(inputs);
+  const auto [q, k, v] = of.slices(inputs);
   Case unpadded = of;  // lengths would be pointed into
   unpadded.lengths.clear();
   return attention_kernels::check("attention", q, k, v, of.sees, unpadded.options()).problem;
 }
 
-GpuPath path_of(const Case& of, Dtype dtype) {
-  const std::vector<Tensor> inputs = as(of.inputs(), dtype, Device::cuda_emulated);
-  const auto [q, k, v] = of.views(inputs);
+GpuPath path_of(const Case& of, Dtype dtype, Device device = Device::cuda_emulated) {
+  const std::vector<Tensor> inputs = as(of.inputs(), dtype, device);
+  const auto [q, k, v] = of.slices(inputs);
   return attention_kernels::gpu_path(problem_of(of, inputs), {q, k, v});
 }
 
+void check_path(const Case& of, GpuPath path, Device device) {
+  CHECK(path_of(of, Dtype::bf16, device) == path);
+  check_precision<bf16>(of, device);
+}
 void check(const Case& of, Device device) { check_path(of, GpuPath::flash, device); }
 
-// What attention does, in blocks.
+// The op as its blocks compute it, for widths that otherwise go elsewhere.
 ForwardAndBackward in_blocks(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
   using namespace attention_kernels;
   set_random_state({5, 1});  // as in run of cases.h
-  const auto [q, k, v] = of.views(inputs);
+  const auto [q, k, v] = of.slices(inputs);
   const AttentionOptions options = of.options(dy.device());
   Checked checked = attention_kernels::check("attention", q, k, v, of.sees, options);
   checked.problem.dropout = draw_dropout(of.dropout, of.b * of.heads);
   const Outputs out{like(dy), like(dy, {of.b, of.heads, of.c}, Dtype::f32)};
-  blocks_forward(checked.problem, checked.views(), out);
+  blocks_forward(checked.problem, checked.slices(), out);
   const std::vector<Tensor> gradients = checked.layout.gradients(inputs);
-  blocks_backward(checked.problem, dy, checked.views(), out, checked.layout.views(gradients));
+  blocks_backward(checked.problem, dy, checked.slices(), out, checked.layout.slices(gradients));
   return {out.y_bcd, gradients};
 }
 
@@ -141,7 +144,7 @@ TEST_CASE("flash attention of scores that grow from key to key") {
         }
       const std::vector<Tensor> inputs = as(wide, Dtype::bf16, device);
       const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
-      check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
+      check_errors<bf16>(of, inputs, dy, run(of, inputs, dy));
     }
   });
 }
@@ -186,35 +189,39 @@ TEST_CASE("flash attention over padded sequences") {
 }
 
 TEST_CASE("flash attention has the same bits in every order of threads" * doctest::skip(test::kThreadSanitizer)) {
-  check_thread_orders({{1, 140, 1, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
-      {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same}, {1, 200, 1, 64, tokens(true)},
-      {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}});
+  for (const Case& of : std::vector<Case>{{1, 140, 1, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
+           {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same}, {1, 200, 1, 64, tokens(true)},
+           {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}}) {
+    CAPTURE(of.text());
+    const ForwardAndBackward expected = run(of, Dtype::bf16, Device::cuda_emulated);
+    for (auto order : {emu::Options::Order::reverse, emu::Options::Order::random}) {
+      WithOptions options;
+      options->order = order;
+      CHECK(same_bits(run(of, Dtype::bf16, Device::cuda_emulated), expected));
+    }
+  }
 }
 
-TEST_CASE("bf16 attention of what flash attention does not take") {
+TEST_CASE("bf16 attention of slices that are not at a multiple of 16 bytes, and of positions beyond 32 bits") {
   on_gpus([](Device device) {
-    const Case thirds{1, 70, 2, 32}, odd_offset{1, 70, 2, 32, tokens(true), 0, {}, Place::odd_columns};
+    const Case thirds{1, 70, 2, 32};
     const Tensor dy = to(convert(thirds.dy(), Dtype::bf16), device), packed = convert(thirds.inputs()[0], Dtype::bf16);
     const Tensor longer({packed.size() + 1}, Dtype::bf16);
     std::copy_n(packed.data<bf16>(), packed.size(), longer.data<bf16>() + 1);
     const Tensor odd = to(longer, device).rows(1, packed.size()).reshaped(packed.shape());  // 2 bytes off 16
-    const attention_kernels::Problem problem = problem_of(thirds, {odd});
-    CHECK(!attention_kernels::flash_fits(problem, {{odd, 0, 64}}));
-    CHECK(attention_kernels::flash_fits(problem, {{dy}}));
-    check_errors<bf16>(thirds, {odd}, dy, run(attention, thirds, {odd}, dy));
-    // An offset, and rows, of elements that are no multiple of 8.
-    CHECK(!attention_kernels::flash_fits(problem, {{to(packed, device), 4, 64}}));
-    CHECK(!attention_kernels::flash_fits(problem, {{drawn({1, 70, 68}, Dtype::bf16, device, 1), 0, 64}}));
-    const std::vector<Tensor> inputs = as(odd_offset.inputs(), Dtype::bf16, device);
-    check_errors<bf16>(odd_offset, inputs, dy, run(attention, odd_offset, inputs, dy));
-    // A scale that would leave 32 bits.
-    attention_kernels::Problem huge = problem;
-    huge.sees.scale = int64_t{1} << 23;
-    CHECK(!attention_kernels::flash_fits(huge, {{dy}}));
+    attention_kernels::Problem problem = problem_of(thirds, {odd});
+    const auto fits = [&](const ColumnSlice& slice) { return attention_kernels::flash_fits(problem, {slice}); };
+    CHECK(fits({dy}));
+    CHECK(!fits({odd, 0, 64}));
+    CHECK(!fits({to(packed, device), 4, 64}));                          // an offset
+    CHECK(!fits({drawn({1, 70, 68}, Dtype::bf16, device, 1), 0, 64}));  // rows
+    check_errors<bf16>(thirds, {odd}, dy, run(thirds, {odd}, dy));
+    problem.sees.cell = int64_t{1} << 23;
+    CHECK(!fits({dy}));
   });
 }
 
-// ---- Padded and wide heads, and blocks
+// ---- Padded heads, and blocks
 
 TEST_CASE("attention in bf16: heads of any width up to 128 are padded for flash attention") {
   on_gpus([](Device device) {
@@ -222,18 +229,6 @@ TEST_CASE("attention in bf16: heads of any width up to 128 are padded for flash 
     check_path({1, 70, 1, 64, tokens(true), 0, {}, Place::odd_columns}, GpuPath::padded, device);
     for (Place place : all_places()) check_path({1, 40, 2, 24, tokens(true), 0.2, {}, place}, GpuPath::padded, device);
     check_path({2, 130, 1, 48, tokens(false), 0.1, {70, 3}, Place::three_tensors, 70}, GpuPath::padded, device);
-  });
-}
-
-TEST_CASE("attention in bf16: wider heads are matrix products and a softmax of whole rows") {
-  on_gpus([](Device device) {
-    if (!test::kThreadSanitizer) check_path({3, 65, 1, 512}, GpuPath::products, device);  // several groups of sequences
-    check_path({1, 40, 2, 136, tokens(false)}, GpuPath::products, device);
-    check_path({2, 33, 2, 160, tokens(true, 9), 0.2}, GpuPath::products, device);
-    for (Place place : all_places()) check_path({1, 24, 1, 144, tokens(true), 0, {}, place}, GpuPath::products, device);
-    check_path(
-        {2, 50, 2, 130, Visibility::cells(4, 1, 60, CellRule::end), 0.1, {12, 5}, Place::three_tensors, 12}, GpuPath::products, device);
-    check_path({2, 30, 1, 200, tokens(true), 0, {20, 1}, Place::wider_tensors, 20}, GpuPath::products, device);
   });
 }
 
@@ -248,17 +243,10 @@ TEST_CASE("attention in bf16: padding reaches nothing, and queries that see noth
   });
 }
 
-TEST_CASE("attention: f32 and f64 go in blocks, and so do bf16 heads whose scores do not fit into memory") {
+TEST_CASE("attention: f32 and f64, wide heads and positions beyond 32 bits go in blocks") {
   for (Dtype dtype : {Dtype::f32, Dtype::f64}) CHECK(path_of({1, 8, 1, 32}, dtype) == GpuPath::blocks);
-  const Case far{1, 8, 1, 24, Visibility::cells(Visibility::kMaxTokens), 0, {}, Place::three_tensors, 300}, wide{1, 8, 1, 136};
-  CHECK(path_of(far, Dtype::bf16) == GpuPath::products);  // positions beyond 32 bits
-  const std::vector<Tensor> inputs = as(wide.inputs(), Dtype::bf16, Device::cuda_emulated);
-  const auto [q, k, v] = wide.views(inputs);
-  auto problem = problem_of(wide, inputs);
-  problem.queries = problem.keys = int64_t{1} << 14;
-  CHECK(attention_kernels::gpu_path(problem, {q, k, v}) == GpuPath::products);
-  ++problem.keys;
-  CHECK(attention_kernels::gpu_path(problem, {q, k, v}) == GpuPath::blocks);
+  const Case far{1, 8, 1, 24, Visibility::cells(Visibility::kMaxTokens), 0, {}, Place::three_tensors, 300};
+  for (const Case& of : {far, Case{1, 8, 1, 136}}) CHECK(path_of(of, Dtype::bf16) == GpuPath::blocks);
 }
 
 TEST_CASE("attention in bf16 in blocks is as exact") {
@@ -272,19 +260,5 @@ TEST_CASE("attention in bf16 in blocks is as exact") {
       const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
       check_errors<bf16>(of, inputs, dy, in_blocks(of, inputs, dy));
     }
-  });
-}
-
-TEST_CASE("attention by products counts the FLOPs of attention, and those of its products not as well") {
-  on_gpus([](Device device) {
-    const Case of{1, 20, 1, 200};
-    const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
-    const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
-    REQUIRE(path_of(of, Dtype::bf16) == GpuPath::products);
-    const trace::Counter counter;
-    run(attention, of, inputs, dy);
-    const double pairs = 20 * 21 / 2;
-    CHECK(counter.work().at("attention").flops == 2 * 2 * pairs * 200);
-    CHECK(counter.work().at("attention backward").flops == 5 * 2 * pairs * 200);
   });
 }

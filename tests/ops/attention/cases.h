@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "autograd/random.h"
+#include "core/philox.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/kernels.h"
 #include "tests/cuda/emulator/emulator_fixture.h"
@@ -39,14 +39,10 @@ inline const std::vector<Place>& all_places() {
       Place::queries_are_values, Place::wider_tensors, Place::odd_columns};
   return all;
 }
-inline bool in_one_tensor(Place place) {
-  return place == Place::thirds || place == Place::all_the_same || place == Place::queries_are_values;
-}
-
 inline Visibility tokens(bool causal, int64_t window = 0) { return causal ? Visibility::causal(window) : Visibility::not_causal(window); }
 
 // q, k and v, or their gradients.
-using Three = std::array<Rows, 3>;
+using Three = std::array<ColumnSlice, 3>;
 
 struct Case {
   int64_t b, c, heads, width;
@@ -65,40 +61,40 @@ struct Case {
   AttentionOptions options(Device device = Device::cpu) const {
     return {heads, scale, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device), kv_heads};
   }
-  // The tensors that q, k and v stand in.
-  std::vector<Tensor> inputs() const {
-    const auto tensor = [&](int64_t positions, int64_t columns, uint64_t stream) { return draw({b, positions, columns}, stream); };
+  // The columns of each tensor, the first with a position for each query, and the tensor and first column of q, k and v.
+  struct Columns {
+    std::vector<int64_t> tensors;
+    std::array<std::pair<size_t, int64_t>, 3> slices;
+  };
+  Columns columns() const {
+    const int64_t q = d(), k = kv();
     switch (place) {
-      case Place::thirds: return {tensor(c, d() + 2 * kv(), 1)};
-      case Place::three_tensors: return {tensor(c, d(), 1), tensor(key_count(), kv(), 3), tensor(key_count(), kv(), 4)};
-      case Place::keys_are_values: return {tensor(c, d(), 1), tensor(key_count(), kv(), 3)};
-      case Place::all_the_same: return {tensor(c, d(), 1)};
-      case Place::queries_are_values: return {tensor(c, 2 * d(), 1)};
-      case Place::wider_tensors: return {tensor(c, d() + 16, 1), tensor(key_count(), 2 * kv() + 24, 3)};
-      case Place::odd_columns: return {tensor(c, d() + 1, 1), tensor(key_count(), 2 * kv() + 3, 3)};
+      case Place::thirds: return {{q + 2 * k}, {{{0, 0}, {0, q}, {0, q + k}}}};
+      case Place::three_tensors: return {{q, k, k}, {{{0, 0}, {1, 0}, {2, 0}}}};
+      case Place::keys_are_values: return {{q, k}, {{{0, 0}, {1, 0}, {1, 0}}}};
+      case Place::all_the_same: return {{q}, {{{0, 0}, {0, 0}, {0, 0}}}};
+      case Place::queries_are_values: return {{2 * q}, {{{0, q}, {0, 0}, {0, q}}}};
+      case Place::wider_tensors: return {{q + 16, 2 * k + 24}, {{{0, 8}, {1, k + 16}, {1, 8}}}};
+      case Place::odd_columns: return {{q + 1, 2 * k + 3}, {{{0, 1}, {1, k + 2}, {1, 1}}}};
     }
     return {};
   }
-  template <class T> Three views(const std::vector<T>& of) const {
-    const auto view = [&](size_t tensor, int64_t offset) { return Rows{of[tensor], offset, d()}; };
-    const auto kv_view = [&](size_t tensor, int64_t offset) { return Rows{of[tensor], offset, kv()}; };
-    switch (place) {
-      case Place::thirds: return {view(0, 0), kv_view(0, d()), kv_view(0, d() + kv())};
-      case Place::three_tensors: return {view(0, 0), kv_view(1, 0), kv_view(2, 0)};
-      case Place::keys_are_values: return {view(0, 0), kv_view(1, 0), kv_view(1, 0)};
-      case Place::all_the_same: return {view(0, 0), view(0, 0), view(0, 0)};
-      case Place::queries_are_values: return {view(0, d()), view(0, 0), view(0, d())};
-      case Place::wider_tensors: return {view(0, 8), kv_view(1, kv() + 16), kv_view(1, 8)};
-      case Place::odd_columns: return {view(0, 1), kv_view(1, kv() + 2), kv_view(1, 1)};
-    }
-    return {view(0, 0), view(0, 0), view(0, 0)};
+  std::vector<Tensor> inputs() const {
+    std::vector<Tensor> all;
+    for (int64_t x : columns().tensors) all.push_back(draw({b, all.empty() ? c : key_count(), x}, all.empty() ? 1 : all.size() + 2));
+    return all;
+  }
+  template <class T> Three slices(const std::vector<T>& of) const {
+    const auto& [q, k, v] = columns().slices;
+    return {ColumnSlice{of[q.first], q.second, d()}, {of[k.first], k.second, kv()}, {of[v.first], v.second, kv()}};
   }
   Tensor dy() const { return draw({b, c, d()}, 2); }
   std::string text() const {
-    std::string all = "b " + std::to_string(b) + ", c " + std::to_string(c) + ", keys " + std::to_string(key_count()) + ", heads " +
-                      std::to_string(heads) + ", width " + std::to_string(width) + ", scale " + std::to_string(sees.scale) + ", least " +
-                      std::to_string(sees.least) + ", most " + std::to_string(sees.most) + ", dropout " + std::to_string(dropout) +
-                      ", place " + std::to_string(static_cast<int>(place)) + ", key heads " + std::to_string(kv_heads);
+    std::string all = "dropout " + std::to_string(dropout);
+    for (const auto& [name, value] : std::initializer_list<std::pair<const char*, int64_t>>{{"b", b}, {"c", c}, {"keys", key_count()},
+             {"heads", heads}, {"key heads", kv_heads}, {"width", width}, {"cell", sees.cell}, {"least", sees.least}, {"most", sees.most},
+             {"place", static_cast<int64_t>(place)}})
+      all += std::string(", ") + name + " " + std::to_string(value);
     for (int64_t length : lengths) all += ", length " + std::to_string(length);
     return all;
   }
@@ -110,28 +106,35 @@ inline std::vector<Tensor> as(const std::vector<Tensor>& tensors, Dtype dtype, D
   return all;
 }
 
-using Attention = Tensor (*)(const Rows&, const Rows&, const Rows&, const Visibility&, const AttentionOptions&);
-
 struct ForwardAndBackward {
   Tensor y;
   std::vector<Tensor> gradients;  // one for each input
 };
-// f of the case on tensors that may differ from its own in values, dtype and device.
-inline ForwardAndBackward run(Attention f, const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
+// attention of the case on tensors that can differ from its own in values, dtype and device.
+inline ForwardAndBackward run(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
   std::vector<Parameter> parameters;
   for (const Tensor& t : inputs) parameters.push_back({t, {}, "input"});
   set_random_state({5, 1});  // the same weights are dropped in every run
   Tape tape;
   const std::vector<Arg> args(parameters.begin(), parameters.end());
-  const auto [q, k, v] = of.views(args);
-  const Tensor y = f(q, k, v, of.sees, of.options(dy.device()));
+  const auto [q, k, v] = of.slices(args);
+  const Tensor y = attention(q, k, v, of.sees, of.options(dy.device()));
   tape.backward(y, dy);
   ForwardAndBackward result{y.detached(), {}};
   for (const Parameter& p : parameters) result.gradients.push_back(p.grad);
   return result;
 }
-inline ForwardAndBackward run(Attention f, const Case& of, Dtype dtype, Device device) {
-  return run(f, of, as(of.inputs(), dtype, device), to(convert(of.dy(), dtype), device));
+inline ForwardAndBackward run(const Case& of, Dtype dtype, Device device) {
+  return run(of, as(of.inputs(), dtype, device), to(convert(of.dy(), dtype), device));
+}
+
+// With q = k = 0 every visible key weighs the same, and with v_j the j-th unit vector y_tj is the weight of key j.
+inline Values uniform_weights(
+    int64_t queries, int64_t keys, int64_t width, const Visibility& sees, Dtype dtype, Device device, double dropout = 0) {
+  Values units(static_cast<size_t>(keys * width), 0.0);
+  for (int64_t j = 0; j < keys; ++j) units[static_cast<size_t>(j * width + j)] = 1;
+  const Tensor q = zeros({1, queries, width}, dtype, device), k = zeros({1, keys, width}, dtype, device);
+  return values_of(attention({q}, {k}, {tensor_of(units, {1, keys, width}, dtype, device)}, sees, {.heads = 1, .dropout = dropout}));
 }
 
 inline bool same_bits(const ForwardAndBackward& a, const ForwardAndBackward& b) {
@@ -142,9 +145,9 @@ inline bool same_bits(const ForwardAndBackward& a, const ForwardAndBackward& b) 
 
 // Column x of a view at a position, of a tensor's values.
 struct ViewElement {
-  Rows rows;
+  ColumnSlice rows;
   Values values;
-  explicit ViewElement(const Rows& view) : rows(view), values(values_of(view.tensor)) {}
+  explicit ViewElement(const ColumnSlice& view) : rows(view), values(values_of(view.tensor)) {}
   double operator()(int64_t b, int64_t t, int64_t x) const {
     const Shape& shape = rows.tensor.shape();
     return values[static_cast<size_t>((b * shape[1] + t) * shape[2] + rows.offset + x)];
@@ -154,14 +157,14 @@ struct ViewElement {
 // The case with keys and values behind the lengths that are `padding`. Not for views that queries share.
 inline ForwardAndBackward run_padded(const Case& of, Dtype dtype, Device device, double padding) {
   const std::vector<Tensor> inputs = of.inputs();
-  const Three views = of.views(inputs);
+  const Three views = of.slices(inputs);
   for (size_t i : {1, 2})
     for (int64_t b = 0; b < of.b; ++b)
       for (int64_t j = of.keys_of(b); j < of.key_count(); ++j) {
         const int64_t x = views[i].tensor.shape()[2];
         std::fill_n(views[i].tensor.data<double>() + (b * of.key_count() + j) * x + views[i].offset, of.d(), padding);
       }
-  return run(attention, of, as(inputs, dtype, device), to(convert(of.dy(), dtype), device));
+  return run(of, as(inputs, dtype, device), to(convert(of.dy(), dtype), device));
 }
 
 // The values of padding reach nothing; a query that sees no key gives zero and passes no gradient, and a key that nobody sees
@@ -170,7 +173,7 @@ template <class Sees> void check_zeros(const Case& of, Dtype dtype, Device devic
   CAPTURE(of.text());
   const ForwardAndBackward got = run_padded(of, dtype, device, std::numeric_limits<double>::quiet_NaN());
   CHECK(same_bits(got, run_padded(of, dtype, device, 1)));
-  const Three views = of.views(got.gradients);
+  const Three views = of.slices(got.gradients);
   const ViewElement y({got.y}), dq(views[0]), dk(views[1]), dv(views[2]);
   const auto visible = [&](int64_t b, int64_t t, int64_t j) { return j < of.keys_of(b) && sees(t, j); };
   bool right = true;  // one check for all: there are many elements
@@ -191,49 +194,42 @@ template <class Sees> void check_zeros(const Case& of, Dtype dtype, Device devic
   CHECK(right);
 }
 
-// attention in f64 on the device is the definition, forward and backward.
-inline void check_definition(const Case& of, Device device) {
-  CAPTURE(of.text());
-  const ForwardAndBackward expected = run(naive_attention, of, Dtype::f64, Device::cpu), got = run(attention, of, Dtype::f64, device);
-  CHECK(distance(got.y, expected.y) < 1e-12);
-  REQUIRE(got.gradients.size() == expected.gradients.size());
-  for (size_t i = 0; i < got.gradients.size(); ++i) CHECK(distance(got.gradients[i], expected.gradients[i]) < 1e-12);
-}
-
-// The definition of attention once more, every value stored as S and computed in f32: what a low precision may cost.
-template <class S> class LowPrecision {
+// The oracle: attention by its formulas, with every option of the op. Numbers are computed as A, and each result is rounded to S. In f64
+// the op must equal it. Rounded to bf16 it shows how large the errors of that precision are.
+template <class S, class A> class Oracle {
  public:
-  static ForwardAndBackward run(const Case& of, const std::vector<Tensor>& inputs_f32, const Tensor& dy_f32) {
-    set_random_state({5, 1});  // as in run of cases.h
-    const auto [q, k, v] = of.views(inputs_f32);
-    const AttentionOptions options = of.options();  // which the problem has a pointer into
-    attention_kernels::Problem problem = attention_kernels::check("low precision", q, k, v, of.sees, options).problem;
+  static ForwardAndBackward run(const Case& of, const std::vector<Tensor>& given, const Tensor& dy) {
+    set_random_state({5, 1});  // as in run above
+    const std::vector<Tensor> inputs = as(given, dtype_of<A>, Device::cpu);
+    const auto [q, k, v] = of.slices(inputs);
+    const AttentionOptions options = of.options();  // the problem has a pointer into it
+    attention_kernels::Problem problem = attention_kernels::check("oracle", q, k, v, of.sees, options).problem;
     problem.dropout = attention_kernels::draw_dropout(of.dropout, of.b * of.heads);
-    return LowPrecision(of, problem).all(inputs_f32, dy_f32);
+    return Oracle(of, problem).all(inputs, as({dy}, dtype_of<A>, Device::cpu)[0]);
   }
 
  private:
-  LowPrecision(const Case& of, const attention_kernels::Problem& problem) : of_(of), problem_(problem) {}
+  Oracle(const Case& of, const attention_kernels::Problem& problem) : of_(of), problem_(problem) {}
 
-  static float rounded(float x) { return static_cast<float>(S(x)); }
+  static A rounded(A x) { return A(S(x)); }
 
-  // A head's vectors by position.
+  // A head's numbers at each position.
   struct Vectors {
-    float* first;
+    A* first;
     int64_t row;
-    float* operator[](int64_t t) const { return first + t * row; }
+    A* operator[](int64_t t) const { return first + t * row; }
   };
-  Vectors vectors(const Rows& rows, int64_t head, int64_t group = 1) const {
-    auto view = attention_kernels::head_rows<float>(rows);
-    view.group = group;
-    return {view.of_head(problem_, head), view.row};
+  Vectors vectors(const ColumnSlice& slice, int64_t head, int64_t group = 1) const {
+    auto rows = attention_kernels::head_rows<A>(slice);
+    rows.group = group;
+    return {rows.of_head(problem_, head), rows.row};
   }
 
   ForwardAndBackward all(const std::vector<Tensor>& inputs, const Tensor& dy) const {
     ForwardAndBackward out{like(dy), {}};
     for (const Tensor& t : inputs) out.gradients.push_back(zeros_like(t));
-    const auto [q, k, v] = of_.views(inputs);
-    const auto [dq, dk, dv] = of_.views(out.gradients);
+    const auto [q, k, v] = of_.slices(inputs);
+    const auto [dq, dk, dv] = of_.slices(out.gradients);
     for (int64_t head = 0; head < of_.b * of_.heads; ++head) {
       const Vectors y = vectors({out.y}, head), dy_t = vectors({dy}, head);
       const int64_t group = problem_.group;
@@ -241,43 +237,42 @@ template <class S> class LowPrecision {
           vectors(dv, head, group)};
       for (int64_t t = 0; t < of_.c; ++t) one_query(head, t, h, dy_t[t], y[t]);
     }
-    for (const Tensor& t : out.gradients)
-      for (int64_t i = 0; i < t.size(); ++i) t.data<float>()[i] = rounded(t.data<float>()[i]);
+    for (const Tensor& t : out.gradients) std::transform(t.data<A>(), t.data<A>() + t.size(), t.data<A>(), rounded);
     return out;
   }
 
-  float dot(const float* a, const float* b) const {
-    float sum = 0;
+  A dot(const A* a, const A* b) const {
+    A sum = 0;
     for (int64_t x = 0; x < of_.width; ++x) sum += a[x] * b[x];
     return sum;
   }
-  float factor(int64_t head, int64_t t, int64_t j) const {
-    return problem_.dropout.active() ? problem_.dropout.factor<float>(problem_.weight(head, t) + j) : 1;
+  A factor(int64_t head, int64_t t, int64_t j) const {
+    return problem_.dropout.active() ? problem_.dropout.factor<A>(problem_.weight(head, t) + j) : 1;
   }
 
   struct Head {
     Vectors q, k, v, dq, dk, dv;
   };
-  void one_query(int64_t head, int64_t t, const Head& h, const float* dy, float* y) const {
-    const float scale = static_cast<float>(problem_.scale);
-    std::vector<float> p(static_cast<size_t>(of_.key_count()));
+  void one_query(int64_t head, int64_t t, const Head& h, const A* dy, A* y) const {
+    const A scale = A(problem_.score_scale);
+    std::vector<A> p(static_cast<size_t>(of_.key_count()));
     std::vector<int64_t> seen;
     for (int64_t j = 0; j < problem_.keys_of(head); ++j)
       if (of_.sees.visible(t, j)) seen.push_back(j);
-    float largest = -HUGE_VALF, sum = 0, mean = 0;
-    const auto weight = [&](int64_t j) -> float& { return p[static_cast<size_t>(j)]; };
+    A largest = -A(HUGE_VAL), sum = 0, delta = 0;
+    const auto weight = [&](int64_t j) -> A& { return p[static_cast<size_t>(j)]; };
     for (int64_t j : seen) largest = std::max(largest, weight(j) = rounded(dot(h.q[t], h.k[j]) * scale));
     for (int64_t j : seen) sum += weight(j) = std::exp(weight(j) - largest);
     for (int64_t j : seen) weight(j) = rounded(weight(j) / sum);
     for (int64_t x = 0; x < of_.width; ++x) {
-      float total = 0;
+      A total = 0;
       for (int64_t j : seen) total += rounded(weight(j) * factor(head, t, j)) * h.v[j][x];
       y[x] = rounded(total);
     }
-    for (int64_t j : seen) mean += weight(j) * factor(head, t, j) * dot(dy, h.v[j]);
+    for (int64_t j : seen) delta += weight(j) * factor(head, t, j) * dot(dy, h.v[j]);
     for (int64_t j : seen) {
-      const float dropped = rounded(weight(j) * factor(head, t, j));
-      const float ds = rounded(weight(j) * (rounded(dot(dy, h.v[j]) * factor(head, t, j)) - mean)) * scale;
+      const A dropped = rounded(weight(j) * factor(head, t, j));
+      const A ds = rounded(weight(j) * (rounded(dot(dy, h.v[j]) * factor(head, t, j)) - delta)) * scale;
       for (int64_t x = 0; x < of_.width; ++x) {
         h.dq[t][x] += ds * h.k[j][x];
         h.dk[j][x] += ds * h.q[t][x];
@@ -290,17 +285,31 @@ template <class S> class LowPrecision {
   attention_kernels::Problem problem_;
 };
 
+inline ForwardAndBackward exact(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
+  return Oracle<double, double>::run(of, inputs, dy);
+}
+inline ForwardAndBackward exact(const Case& of) { return exact(of, of.inputs(), of.dy()); }
+
+inline void check_equal(const ForwardAndBackward& got, const ForwardAndBackward& expected) {
+  CHECK(distance(got.y, expected.y) < 1e-12);
+  REQUIRE(got.gradients.size() == expected.gradients.size());
+  for (size_t i = 0; i < got.gradients.size(); ++i) CHECK(distance(got.gradients[i], expected.gradients[i]) < 1e-12);
+}
+
+// attention in f64 on the device equals the oracle, forward and backward.
+inline void check_exact(const Case& of, Device device) {
+  CAPTURE(of.text());
+  check_equal(run(of, Dtype::f64, device), exact(of));
+}
+
 // y, and the columns of each view in the gradients, have at most twice the error that the definition has in that precision.
 template <class S> void check_errors(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy, const ForwardAndBackward& got) {
-  const std::vector<Tensor> exact_inputs = as(inputs, Dtype::f64, Device::cpu);
-  const Tensor dy64 = to(convert(dy, Dtype::f64), Device::cpu);
-  const ForwardAndBackward exact = run(naive_attention, of, exact_inputs, dy64);
-  const ForwardAndBackward naive = LowPrecision<S>::run(of, as(exact_inputs, Dtype::f32, Device::cpu), convert(dy64, Dtype::f32));
+  const ForwardAndBackward expected = exact(of, inputs, dy), naive = Oracle<S, float>::run(of, inputs, dy);
   CHECK(got.y.dtype() == dtype_of<S>);
   // cuBLASLt adds the products of f32 in an order of its own; 2.2 times the error was measured.
   const double most = got.y.device() == Device::cuda && got.y.dtype() == Dtype::f32 ? 3 : 2;
-  CHECK(distance(got.y, exact.y) <= most * distance(naive.y, exact.y));
-  const Three got_views = of.views(got.gradients), exact_views = of.views(exact.gradients), naive_views = of.views(naive.gradients);
+  CHECK(distance(got.y, expected.y) <= most * distance(naive.y, expected.y));
+  const Three got_views = of.slices(got.gradients), exact_views = of.slices(expected.gradients), naive_views = of.slices(naive.gradients);
   for (size_t view : {0, 1, 2}) {
     CAPTURE(view);
     const ViewElement a(got_views[view]), b(exact_views[view]), c(naive_views[view]);
@@ -320,34 +329,7 @@ template <class S> void check_precision(const Case& of, Device device) {
   CAPTURE(of.text());
   const std::vector<Tensor> inputs = as(of.inputs(), dtype_of<S>, device);
   const Tensor dy = to(convert(of.dy(), dtype_of<S>), device);
-  check_errors<S>(of, inputs, dy, run(attention, of, inputs, dy));
-}
-
-// The same in bf16 on a GPU, computed by these kernels.
-inline void check_path(const Case& of, attention_kernels::GpuPath path, Device device) {
-  CAPTURE(of.text());
-  const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
-  const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
-  const auto [q, k, v] = of.views(inputs);
-  const AttentionOptions options = of.options(device);  // the problem points into them
-  auto problem = attention_kernels::check("attention", q, k, v, of.sees, options).problem;
-  problem.dropout = attention_kernels::draw_dropout(of.dropout, of.b * of.heads);
-  CHECK(attention_kernels::gpu_path(problem, {q, k, v, {dy}}) == path);
-  check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
-}
-
-// The results and the gradients of each case in bf16 have the same bits in every order of the emulator's threads.
-inline void check_thread_orders(const std::vector<Case>& cases) {
-  using Order = emu::Options::Order;
-  for (const Case& of : cases) {
-    CAPTURE(of.text());
-    const ForwardAndBackward expected = run(attention, of, Dtype::bf16, Device::cuda_emulated);
-    for (Order order : {Order::reverse, Order::random}) {
-      WithOptions options;
-      options->order = order;
-      CHECK(same_bits(run(attention, of, Dtype::bf16, Device::cuda_emulated), expected));
-    }
-  }
+  check_errors<S>(of, inputs, dy, run(of, inputs, dy));
 }
 
 }  // namespace ricci

@@ -31,8 +31,7 @@ void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, in
   const AttentionOptions options{.heads = kHeads, .kv_heads = kv_heads};
   const Case of{kBatches, c, kHeads, width, sees, 0, {}, place, -1, 0, kv_heads};
   const std::vector<Tensor> inputs = of.inputs();
-  const auto [all_q, all_k, all_v] = of.views(inputs);
-  const Tensor expected = naive_attention(all_q, all_k, all_v, sees, options);
+  const Tensor expected = exact(of).y;
   const bool one_cache = place == Place::keys_are_values || place == Place::all_the_same;
   Caches caches(capacity, Dtype::f64, device, width, kv_heads);
   int64_t past = 0;
@@ -40,7 +39,7 @@ void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, in
     INFO("past ", past, ", piece ", piece);
     std::vector<Tensor> now;
     for (const Tensor& t : inputs) now.push_back(to(positions(t, past, piece), device));
-    const auto [q, k, v] = of.views(now);
+    const auto [q, k, v] = of.slices(now);
     const Tensor y = attention_cached(q, k, v, caches.k, one_cache ? caches.k : caches.v, past, sees, options);
     CHECK(distance(y, positions(expected, past, piece)) < 1e-12);
     past += piece;
@@ -90,9 +89,8 @@ TEST_CASE("attention to cells that a cache holds, one query at a time, equals th
   on_every_device([](Device device) {
     const Case of{kBatches, 40, kHeads, kWidth, Visibility::cells(4, 3, 25), 0, {}, Place::three_tensors, 10};
     const std::vector<Tensor> inputs = of.inputs();
-    const auto [all_q, k, v] = of.views(inputs);
-    const Tensor expected = naive_attention(all_q, k, v, of.sees, kOptions);
-    const Rows k_cache{to(inputs[1], device)}, v_cache{to(inputs[2], device)};
+    const Tensor expected = exact(of).y;
+    const ColumnSlice k_cache{to(inputs[1], device)}, v_cache{to(inputs[2], device)};
     for (int64_t t = 0; t < of.c; ++t) {
       CAPTURE(t);
       const Tensor y = attention({to(positions(inputs[0], t, 1), device)}, k_cache, v_cache, of.sees.from(t), kOptions);
@@ -104,8 +102,8 @@ TEST_CASE("attention to cells that a cache holds, one query at a time, equals th
 TEST_CASE("cached decoding of every dtype") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     const Tensor qkv = convert(drawn({kBatches, 12, 3 * kHeads * kWidth}, dtype, Device::cpu, 1), Dtype::f64);
-    const auto [all_q, all_k, all_v] = thirds(qkv);
-    const Tensor expected = naive_attention(all_q, all_k, all_v, Visibility::causal(), kOptions);
+    const Case of{kBatches, 12, kHeads, kWidth};
+    const Tensor expected = exact(of, {qkv}, of.dy()).y;
     Caches caches(12, dtype, device);
     for (int64_t t = 0; t < 12; ++t) {
       const auto [q, k, v] = thirds(to(convert(positions(qkv, t, 1), dtype), device));

@@ -41,14 +41,6 @@ bool intervals_agree(const Visibility& sees, int64_t queries, int64_t keys) {
   return true;
 }
 
-// With q = k = 0 every visible key weighs the same, and with v_j the j-th unit vector y_tj is the weight of key j.
-Values uniform_weights(int64_t queries, int64_t keys, int64_t width, const Visibility& sees, Dtype dtype, Device device) {
-  Values units(static_cast<size_t>(keys * width), 0.0);
-  for (int64_t j = 0; j < keys; ++j) units[static_cast<size_t>(j * width + j)] = 1;
-  const Tensor q = zeros({1, queries, width}, dtype, device), k = zeros({1, keys, width}, dtype, device);
-  return values_of(attention({q}, {k}, {tensor_of(units, {1, keys, width}, dtype, device)}, sees, {.heads = 1}));
-}
-
 // In every implementation just the weights of the visible keys are not zero.
 template <class Sees>
 void check_weights(
@@ -57,7 +49,7 @@ void check_weights(
   for (int64_t t = 0; t < queries; ++t)
     for (int64_t j = 0; j < keys; ++j)
       if ((weights[static_cast<size_t>(t * width + j)] > 0) != sees(t, j))
-        FAIL("scale ", visibility.scale, ", least ", visibility.least, ", most ", visibility.most, ": query ", t, ", key ", j);
+        FAIL("scale ", visibility.cell, ", least ", visibility.least, ", most ", visibility.most, ": query ", t, ", key ", j);
 }
 
 }  // namespace
@@ -87,19 +79,14 @@ TEST_CASE("without a window every complete cell is visible, and cells of one tok
     }
 }
 
-TEST_CASE("the keys of a query and the queries of a key are intervals") {
+TEST_CASE("the keys of a query and the queries of a key are intervals, also for queries from a position on") {
   for (bool causal : {true, false})
     for (int64_t window : {0, 1, 5, 64}) CHECK(intervals_agree(tokens(causal, window), 70, 66));
   for (const Window& window : windows()) {
     CHECK(intervals_agree(window.visibility(), 150, 150 / window.scale + 3));
     CHECK(intervals_agree(window.visibility().from(37), 60, 150 / window.scale));
+    CHECK(window.visibility().from(37).visible(20, 5) == window.visibility().visible(57, 5));
   }
-}
-
-TEST_CASE("queries from a position on see what they see in the whole sequence") {
-  const Visibility sees = Visibility::cells(3, 2, 30, CellRule::end), later = sees.from(41);
-  for (int64_t t = 0; t < 20; ++t)
-    for (int64_t j = 0; j < 25; ++j) CHECK(later.visible(t, j) == sees.visible(41 + t, j));
 }
 
 TEST_CASE("which keys a query sees, of every implementation: f64, f32, and bf16 with the width of flash attention") {
@@ -131,5 +118,5 @@ TEST_CASE("a visibility says what is wrong with its numbers") {
   CHECK(message_of([] { Visibility::cells(0); }) == "attention: cells of 0 tokens, expected 1 .. 16777216");
   CHECK(message_of([] { Visibility::cells(1 << 25); }) == "attention: cells of 33554432 tokens, expected 1 .. 16777216");
   CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: a window of cells from -1, expected 0 or more tokens back");
-  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: a window of cells from 8 to 8, expected its end after its begin");
+  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: a window of cells from 8 to 8, expected its end after its start");
 }

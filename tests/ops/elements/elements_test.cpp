@@ -1,5 +1,4 @@
 // Arithmetic with broadcasting, and dropout.
-#include "autograd/random.h"
 #include "core/philox.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/elements/broadcast.h"
@@ -18,10 +17,10 @@ struct Case {
   double (*da)(double a, double b);  // derivatives
   double (*db)(double a, double b);
 };
+double one(double, double) { return 1; }
 const Case cases[] = {
-    {"add", add, [](double a, double b) { return a + b; }, [](double, double) { return 1.0; }, [](double, double) { return 1.0; }},
-    {"subtract", subtract, [](double a, double b) { return a - b; }, [](double, double) { return 1.0; },
-        [](double, double) { return -1.0; }},
+    {"add", add, [](double a, double b) { return a + b; }, one, one},
+    {"subtract", subtract, [](double a, double b) { return a - b; }, one, [](double, double) { return -1.0; }},
     {"multiply", multiply, [](double a, double b) { return a * b; }, [](double, double b) { return b; },
         [](double a, double) { return a; }},
     {"divide", divide, [](double a, double b) { return a / b; }, [](double, double b) { return 1 / b; },

@@ -76,16 +76,14 @@ TEST_CASE("embedding: fixed positions, and a table that is not trained") {
   const Parameter table{drawn({3, 4}, Dtype::f32, Device::cpu, 1), {}, "tok"},
       positions{drawn({2, 4}, Dtype::f32, Device::cpu, 2), {}, "pos"};
   const Tensor dy = drawn({1, 2, 4}, Dtype::f32, Device::cpu, 3);
-  {
+  const auto run = [&](const auto& table_vd, const auto& positions_Cd) {  // parameters become leaves while a tape records
     Tape tape;
-    tape.backward({embedding(ids_bc, table, positions.value)}, {dy});
-  }
+    tape.backward({embedding(ids_bc, table_vd, positions_Cd)}, {dy});
+  };
+  run(table, positions.value);
   CHECK(table.grad.shape() == Shape({3, 4}));
   CHECK_FALSE(positions.grad);
-  {
-    Tape tape;
-    tape.backward({embedding(ids_bc, table.value, positions)}, {dy});
-  }
+  run(table.value, positions);
   CHECK(same_bits(positions.grad, dy.reshaped({2, 4})));
 }
 
@@ -106,21 +104,17 @@ TEST_CASE("embedding: an id outside the vocabulary is named, with its place") {
 }
 
 TEST_CASE("embedding: messages") {
-  const Tensor ids = ids_of({0, 1, 2}, {1, 3}, Device::cpu), table({4, 8}), positions({4, 8});
-  CHECK(
-      message_of([&] { embedding(ids, table, positions, 1, 2); }) == "embedding: positions 2 .. 4 are needed, but positions_Cd[4 8] has 4");
-  CHECK(message_of([&] { embedding(ids, table, positions, 1, -1); }) ==
-        "embedding: positions -1 .. 1 are needed, but positions_Cd[4 8] has 4");
-  CHECK(message_of([&] {
-    embedding(ids, table, Tensor({4, 6}));
-  }) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");
-  CHECK(message_of([&] { embedding(Tensor({1, 3}), table, Tensor()); }) == "embedding: ids_bc[1 3] is f32, expected i64");
-  CHECK(message_of([&] { embedding(ids.reshaped({3}), table, Tensor()); }) == "embedding: ids_bc[3] does not have the indices 'bc'");
-  CHECK(message_of([&] { embedding(ids, to(table, Device::cuda_emulated), Tensor()); }) ==
-        "embedding: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated");
-  CHECK(message_of([&] {
-    embedding(ids, table, Tensor({4, 8}, Dtype::f64));
-  }) == "embedding: table_vd is f32 on cpu, positions_Cd f64 on cpu");
+  const Tensor ids = ids_of({0, 1, 2}, {1, 3}, Device::cpu), table({4, 8}), positions({4, 8}), none;
+  const auto error = [](const Tensor& ids_bc, const Tensor& table_vd, const Tensor& positions_Cd, int64_t first = 0) {
+    return message_of([&] { embedding(ids_bc, table_vd, positions_Cd, 1, first); });
+  };
+  CHECK(error(ids, table, positions, 2) == "embedding: positions 2 .. 4 are needed, but positions_Cd[4 8] has 4");
+  CHECK(error(ids, table, positions, -1) == "embedding: positions -1 .. 1 are needed, but positions_Cd[4 8] has 4");
+  CHECK(error(ids, table, Tensor({4, 6})) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");
+  CHECK(error(Tensor({1, 3}), table, none) == "embedding: ids_bc[1 3] is f32, expected i64");
+  CHECK(error(ids.reshaped({3}), table, none) == "embedding: ids_bc[3] does not have the indices 'bc'");
+  CHECK(error(ids, to(table, Device::cuda_emulated), none) == "embedding: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated");
+  CHECK(error(ids, table, Tensor({4, 8}, Dtype::f64)) == "embedding: table_vd is f32 on cpu, positions_Cd f64 on cpu");
 }
 
 TEST_CASE("rows are bucketed by id as a stable sort does it, strange ids left out") {
@@ -156,12 +150,11 @@ TEST_CASE("sinusoidal positions are the formula, of odd widths too") {
       CHECK(pe.dtype() == dtype);
       CHECK(pe.device() == device);
       Values expected;
-      for (int64_t t = 0; t < 33; ++t) {
+      for (int64_t t = 0; t < 33; ++t)
         for (int64_t d = 0; d < width; ++d) {
           const double angle = static_cast<double>(t) / std::pow(10000.0, 2.0 * static_cast<double>(d / 2) / static_cast<double>(width));
           expected.push_back(d % 2 ? std::cos(angle) : std::sin(angle));
         }
-      }
       CHECK(error_of(pe, expected) <= unit(dtype) + 64 * 0x1p-53);  // an angle of up to 32, rounded a few times
     }
   });

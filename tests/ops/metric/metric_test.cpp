@@ -1,6 +1,5 @@
 #include "ops/metric/metric.h"
 
-#include "ops/metric/unpack.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -19,22 +18,17 @@ const std::vector<Case> kCases = {{1, 1, 1, 1, Triangle::upper}, {2, 5, 2, 3, Tr
 
 // The whole matrices, spelled out.
 Values whole(const Case& of, const Values& packed) {
-  const auto k = static_cast<size_t>(of.width), heads = static_cast<size_t>(of.heads), size = static_cast<size_t>(packed_size(of.width));
-  Values m(heads * k * k);
-  for (size_t n = 0; n < heads; ++n) {
-    Values l(k * k);
-    size_t next = n * size;
+  const auto k = static_cast<size_t>(of.width), heads = static_cast<size_t>(of.heads);
+  const bool upper = of.triangle == Triangle::upper;
+  Values l(heads * k * k), m(l.size());
+  size_t next = 0;
+  for (size_t n = 0; n < heads; ++n)
     for (size_t i = 0; i < k; ++i)
-      for (size_t j = of.triangle == Triangle::upper ? i : 0; j < (of.triangle == Triangle::upper ? k : i + 1); ++j, ++next) {
-        l[i * k + j] = packed[next];
-        if (of.triangle == Triangle::upper) l[j * k + i] = packed[next];
-      }
-    for (size_t i = 0; i < k; ++i)
-      for (size_t j = 0; j < k; ++j) {
-        double sum = of.triangle == Triangle::upper ? l[i * k + j] : 0;
-        for (size_t x = 0; x < k && of.triangle == Triangle::lower; ++x) sum += l[i * k + x] * l[j * k + x];
-        m[(n * k + i) * k + j] = sum;
-      }
+      for (size_t j = upper ? i : 0; j < (upper ? k : i + 1); ++j) l[(n * k + i) * k + j] = packed[next++];
+  for (size_t e = 0; e < m.size(); ++e) {
+    const size_t first = e / k / k * k, i = e / k % k, j = e % k;  // first: row 0 of the head
+    if (upper) m[e] = l[(first + std::min(i, j)) * k + std::max(i, j)];
+    for (size_t x = 0; x < k && !upper; ++x) m[e] += l[(first + i) * k + x] * l[(first + j) * k + x];
   }
   return m;
 }
@@ -51,15 +45,13 @@ struct Expected {
         const double term = p[i / k * k + x] * m[(i / k % n * k + x) * k + i % k];
         q[i] += term, q_size[i] += std::abs(term);
       }
-    for (size_t s = 0; s < b; ++s)
-      for (size_t head = 0; head < n; ++head)
-        for (size_t i = 0; i < c; ++i)
-          for (size_t j = 0; j < c; ++j)
-            for (size_t x = 0; x < k; ++x) {
-              const size_t at = ((s * n + head) * c + i) * c + j, from = ((s * c + i) * n + head) * k + x,
-                           other = ((s * c + j) * n + head) * k + x;
-              r[at] += q[from] * p[other], r_size[at] += q_size[from] * std::abs(p[other]);
-            }
+    for (size_t at = 0; at < r.size(); ++at) {
+      const size_t i = at / c % c, j = at % c, head = at / c / c % n, first = at / c / c / n * c;
+      for (size_t x = 0; x < k; ++x) {
+        const size_t from = ((first + i) * n + head) * k + x, other = ((first + j) * n + head) * k + x;
+        r[at] += q[from] * p[other], r_size[at] += q_size[from] * std::abs(p[other]);
+      }
+    }
   }
 };
 
@@ -81,7 +73,7 @@ TEST_CASE("metric: p M and p M p^T are those of the whole matrices, on every dev
   });
 }
 
-TEST_CASE("metric: where one of projections and metric is a constant, the other has the gradient that it has beside it") {
+TEST_CASE("metric: if one of projections and metric is a constant, the gradient of the other has the same bits") {
   on_every_device([](Device device) {
     for (const Triangle triangle : {Triangle::upper, Triangle::lower})
       for (auto f : {times_metric, metric_scores}) {
@@ -114,10 +106,10 @@ TEST_CASE("metric: messages") {
   for (auto [name, f] : {std::pair<std::string, decltype(&times_metric)>{"times_metric", times_metric}, {"metric_scores", metric_scores}}) {
     const auto said = [f = f](Shape p, Shape m) { return message_of([&] { f(Tensor(p), Tensor(m), Triangle::upper); }); };
     CHECK(said({2, 3, 12}, {4, 10}) == name + ": m_nl[4 10] is a metric of 4 heads of width 4, but p_bcd[2 3 12] has 12 columns");
-    CHECK(said({2, 3, 12}, {3, 11}) == name + ": m_nl[3 11] has 11 entries of a head, which is no triangle");
+    CHECK(said({2, 3, 12}, {3, 11}) == name + ": 11 entries per head of m_nl[3 11] is not a triangular number");
   }
   const auto whole_of = [](Shape m) { return message_of([&] { whole_metric(Tensor(m), Triangle::upper); }); };
-  CHECK(whole_of({1, 4}) == "whole_metric: m_nl[1 4] has 4 entries of a head, which is no triangle");
+  CHECK(whole_of({1, 4}) == "whole_metric: 4 entries per head of m_nl[1 4] is not a triangular number");
   CHECK(whole_of({3}) == "whole_metric: m_nl[3] does not have the indices 'nl'");
   CHECK(message_of([] {
     metric_kernels::upper_triangle(Tensor({1, 3}, Dtype::bf16), Triangle::lower, 2, Dtype::bf16);

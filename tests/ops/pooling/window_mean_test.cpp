@@ -69,16 +69,15 @@ TEST_CASE("window mean: over whole sequences") {
 
 TEST_CASE("window mean: messages") {
   const Tensor x({2, 4, 3});
-  CHECK(message_of([&] { window_mean_difference(x, {0, true}); }) == "window_mean_difference: the window is 0, expected 1 or more");
-  CHECK(message_of([&] {
-    window_mean_difference(x, {2, false});
-  }) == "window_mean_difference: the window is 2, expected an odd number where it is not causal");
-  CHECK(message_of([&] {
-    window_mean_difference(x, {3, true}, ids_of({4, 5}, {2}, Device::cpu));
-  }) == "window_mean_difference: length 5 at [1] of lengths_b is outside 0 .. 4");
-  CHECK(message_of([&] { mean_over_positions(x, ids_of({4}, {1}, Device::cpu)); }) ==
-        "mean_over_positions: index b is 2 in x_bcd[2 4 3] but 1 in lengths_b[1]");
-  CHECK(message_of([&] {
-    mean_over_positions(x, ids_of({-1, 4}, {2}, Device::cpu));
-  }) == "mean_over_positions: length -1 at [0] of lengths_b is outside 0 .. 4");
+  const auto window = [&](const MeanWindow& window, const Tensor& lengths_b = {}) {
+    return message_of([&] { window_mean_difference(x, window, lengths_b); });
+  };
+  const auto mean = [&](const std::vector<int64_t>& lengths) {
+    return message_of([&] { mean_over_positions(x, ids_of(lengths, {static_cast<int64_t>(lengths.size())}, Device::cpu)); });
+  };
+  CHECK(window({0, true}) == "window_mean_difference: the window is 0, expected 1 or more");
+  CHECK(window({2, false}) == "window_mean_difference: the window is 2, expected an odd number unless it is causal");
+  CHECK(window({3, true}, ids_of({4, 5}, {2}, Device::cpu)) == "window_mean_difference: length 5 at [1] of lengths_b is outside 0 .. 4");
+  CHECK(mean({4}) == "mean_over_positions: index b is 2 in x_bcd[2 4 3] but 1 in lengths_b[1]");
+  CHECK(mean({-1, 4}) == "mean_over_positions: length -1 at [0] of lengths_b is outside 0 .. 4");
 }

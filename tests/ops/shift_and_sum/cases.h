@@ -1,6 +1,6 @@
 // Cases of the shift-and-sum, and its values and gradients.
 #pragma once
-#include "autograd/random.h"
+#include "core/philox.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 #include "tests/ops/values.h"
 

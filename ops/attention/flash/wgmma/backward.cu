@@ -1,15 +1,15 @@
-// dk and dv in bf16 on the warpgroup products of compute capability 9.0, for head widths 64 and 128; the formulas are in backward.h, the
-// bytes that are moved in key_gradient.cu, which serves all other widths and GPUs. A thread block owns 64 keys of one head to each
-// warpgroup, and goes over the queries that see them, 64 at a time. Scores are computed transposed, from keys and values that the tensor
-// cores read from shared memory as they do queries and dy: p and ds have the layout of a left operand, and never leave the registers.
-// While one warpgroup works on its scores, the tensor cores work for another; p is computed while they make v . dy.
+// dk and dv in bf16 on the warpgroup products of compute capability 9.0, for head widths 64 and 128, because tensor cores reach their peak
+// only with these (1.39 times as fast with its forward as mma.sync, width 128, H200, 2026-11-26: tests/bench/README.md). The formulas are
+// in backward.h. key_gradient.cu has the bytes that are moved, and serves all other widths and GPUs. A thread block has 64 keys of one head
+// for each warpgroup, and goes over the queries that see them, 64 at a time. Scores are computed transposed, from keys and values that the
+// tensor cores read from shared memory, as they read queries and dy: p and ds have the layout of a left operand and never leave the
+// registers. While one warpgroup works on its scores, the tensor cores work for another; p is computed while they compute v . dy.
 //
-//   cycles  per 64 keys and 64 queries of width k: 2 k / 16 products of 64 x 64 x 16 and 8 of 64 x k x 16 take 8 k cycles of an SM's tensor
-//           cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
-//   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 206 GFLOP at 989 TFLOP/s 0.21 ms; the exponentials 0.10 ms
+//   cycles  per 64 keys and 64 queries of width k: 2 k / 16 products of 64 x 64 x 16 and 8 of 64 x k x 16 take 8 k cycles of an SM's
+//           tensor cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
 #include "ops/attention/flash/backward.h"
 
-#include "ops/attention/flash/launch.h"
+#include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/wgmma/panels.h"
 
 namespace ricci {
@@ -28,10 +28,10 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
 
   BackwardTensors tensors;
 
-  struct Sources {  // where a head's q and dy begin
+  struct Sources {  // the first q and dy of a head
     int head, q_chunk, dy_chunk;
   };
-  struct OfWarp {
+  struct WarpState {
     int head, j;                                    // the warp's first key
     float gradients[kGradients][1][kWidth / 8][4];  // the keys', and last the values'
   };
@@ -56,7 +56,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     const Sources from{place.head, chunk_of(tensors.q, problem, place.head), chunk_of(tensors.dy, problem, place.head)};
     const int first = visible.first_query(j0) / kQueries * kQueries, end = visible.end_query(j0, j0 + kKeys);
     if (first < end) begin_queries(from, first, stage_of(first));
-    OfWarp own{place.head, j0 + row, {}};
+    WarpState own{place.head, j0 + row, {}};
     UNROLL(1)
     for (int t0 = first; t0 < end; t0 += kQueries) {
       const int stage = stage_of(t0);
@@ -84,7 +84,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
   }
 
   // All four warps of a warpgroup take part in its products: they skip queries together.
-  __device__ void add_queries(const Visible& visible, int t, int stage, OfWarp& own) const {
+  __device__ void add_queries(const Visible& visible, int t, int stage, WarpState& own) const {
     const int of_warpgroup = own.j / kOfWarpgroup * kOfWarpgroup, rows = of_warpgroup % kKeys * Keys::kRowBytes;
     if (visible.none(t, t + kQueries, of_warpgroup, of_warpgroup + kOfWarpgroup)) return;
     Scores p, ds;
@@ -97,7 +97,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     weigh_keys(tensors, sums(stage), p);
     if (!visible.all(t, t + kQueries, own.j, own.j + 16)) hide_queries(visible, t, own.j, p);
     uint32_t w[2][kQueries / 16][4];
-    constexpr bool early = !dropping && kGradients == 2;  // the products of dv begin while ds is computed, where its registers are free
+    constexpr bool early = !dropping && kGradients == 2;  // the products of dv start while ds is computed, if registers are free
     if constexpr (early) {
       pack_left(w[0], p[0]);
       ptx::wgmma_fence(own.gradients[1], w[0]);
@@ -117,13 +117,13 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     ptx::wgmma_wait<0>(own.gradients);
   }
 
-  // Keys of padding have gradients too: zeros.
-  __device__ void store(const OfWarp& own, int row) const {
-    if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.scale), keys(), row, own);
+  // Keys of padding also have gradients: zeros.
+  __device__ void store(const WarpState& own, int row) const {
+    if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.score_scale), keys(), row, own);
     store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);
   }
   __device__ void store(const float (&gradient)[1][kWidth / 8][4], const HeadRows<bf16>& target, float factor, const Keys& by, int row,
-      const OfWarp& own) const {
+      const WarpState& own) const {
     store_rows<1, kWidth>(
         gradient, [&](int, int) { return factor; }, {by.data}, row, row_of(target, chunk_of(target, tensors.problem, own.head), own.j),
         static_cast<int>(target.row), tensors.bounds.keys - own.j);
@@ -134,13 +134,12 @@ HOST void wgmma_key_gradient(const BackwardTensors& tensors, Device device) {
   launch_flash<WarpgroupKeyGradientKernel, 64, 128>("attention' dk dv", device, tensors.problem, tensors.dk == tensors.dv, tensors);
 }
 
-// dq likewise, beside query_gradient.cu: a thread block owns 128 queries of one head, 64 to each of
-// two warpgroups, and goes over the keys they see, 64 at a time. The tensor cores read queries, dy, keys and values from shared memory;
-// ds is a left operand in registers. p is computed while they make dy . v.
+// dq on the warpgroup products, for the widths and GPUs that query_gradient.cu leaves to it. A thread block has 128 queries of one head, 64
+// for each of two warpgroups, and goes over the keys they see, 64 at a time. The tensor cores read queries, dy, keys and values from shared
+// memory; ds is a left operand in registers. p is computed while they compute dy . v.
 //
-//   cycles  per 64 queries and 64 keys of width k: 2 k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 6 k cycles of an SM's tensor
-//           cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
-//   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 155 GFLOP at 989 TFLOP/s 0.16 ms; the exponentials 0.10 ms
+//   cycles  per 64 queries and 64 keys of width k: 2 k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 6 k cycles of an SM's
+//           tensor cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
 template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQueryGradientKernel {
   static constexpr int kQueries = 128, kOfWarpgroup = 64, kKeys = 64, kThreads = 2 * kQueries;
   static constexpr int kMinBlocks = kWidth == 64 && !dropping ? 2 : 0;
@@ -153,7 +152,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
 
   BackwardTensors tensors;
 
-  struct OfWarp {
+  struct WarpState {
     int head, t;  // the warp's first query
     QuerySums<1> sums;
   };
@@ -175,7 +174,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
     const int k_chunk = chunk_of(tensors.k, problem, place.head), v_chunk = chunk_of(tensors.v, problem, place.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
     if (first < end) begin_keys(k_chunk, v_chunk, first, visible.keys, stage_of(first));
-    const OfWarp own{place.head, t0 + row, {tensors, place.head, t0 + row}};
+    const WarpState own{place.head, t0 + row, {tensors, place.head, t0 + row}};
     Sums dq = {};
     UNROLL(1)
     for (int j0 = first; j0 < end; j0 += kKeys) {
@@ -197,7 +196,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
   }
 
   // All four warps of a warpgroup take part in its products: they skip keys together.
-  __device__ void add_keys(const Visible& visible, const OfWarp& own, int j, int stage, Sums& dq) const {
+  __device__ void add_keys(const Visible& visible, const WarpState& own, int j, int stage, Sums& dq) const {
     const int of_warpgroup = own.t / kOfWarpgroup * kOfWarpgroup, rows = of_warpgroup % kQueries * Queries::kRowBytes;
     if (visible.none(of_warpgroup, of_warpgroup + kOfWarpgroup, j, j + kKeys)) return;
     Scores p, ds;
@@ -214,8 +213,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
     add_weighted<Keys>(dq, ds[0], keys(stage).descriptor());
   }
 
-  __device__ void store(const Sums& dq, const OfWarp& own, int row) const {
-    const float scale = static_cast<float>(tensors.problem.scale);
+  __device__ void store(const Sums& dq, const WarpState& own, int row) const {
+    const float scale = static_cast<float>(tensors.problem.score_scale);
     const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // those have been stored
     store_rows<1, kWidth>(
         dq, [&](int, int) { return scale; }, {queries().data}, row,

@@ -1,18 +1,17 @@
-// The forward in bf16 on the warpgroup products of compute capability 9.0, for head widths 64 and 128; the formulas and the bytes that are
-// moved are forward.cu's, which serves all other widths and GPUs. A thread block owns 128 queries of one head, 64 to each of two
-// warpgroups, and goes over the keys they see, 64 at a time. The tensor cores read queries, keys and values from shared memory themselves.
-// This saves the instructions and registers of ldmatrix. Weights are left operands in registers. While one warpgroup computes its softmax,
-// the tensor cores work for another.
+// The forward in bf16 on the warpgroup products of compute capability 9.0, for head widths 64 and 128. Here the tensor cores read queries,
+// keys and values from shared memory themselves. This saves the instructions and registers of ldmatrix: with its backward it is 1.22 times
+// as fast as mma.sync (width 64, causal, H200, 2026-11-26: tests/bench/README.md). ../forward.cu has the formulas and the bytes that are
+// moved, and serves all other widths and GPUs. A thread block has 128 queries of one head, 64 for each of two warpgroups, and goes over the
+// keys they see, 64 at a time. Weights are left operands in registers. While one warpgroup computes its softmax, the tensor cores work for
+// another.
 //
 // Queries in registers would save shared memory traffic, but ptxas of CUDA 13.0 compiles that wrongly: it reuses the registers of a left
 // operand within the loop, although the next round reads them again. Heads of width 64 were wrong from the second tile of keys on.
 //
 //   cycles  per 64 queries and 64 keys of width k: k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 4 k cycles of an SM's tensor
 //           cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
-//   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 103 GFLOP at 989 TFLOP/s 0.10 ms, and as long again for the exponentials
 #include "cuda/device/device_memory.h"
 #include "ops/attention/flash/flash.h"
-#include "ops/attention/flash/launch.h"
 #include "ops/attention/flash/softmax.h"
 #include "ops/attention/flash/wgmma/panels.h"
 
@@ -75,7 +74,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
     begin_scores<Queries, Keys>(s[0], queries().descriptor().after(rows), keys(stage).descriptor());
     ptx::wgmma_wait<0>(s);
     if (!visible.all(t, t + 16, j0, j0 + kKeys)) hide_keys(visible, t, j0, s, State::kLowest);
-    state.weigh(s, static_cast<float>(problem.scale) * kLog2E);
+    state.weigh(s, static_cast<float>(problem.score_scale) * kLog2E);
     if constexpr (dropping) State::drop(problem, head, t, j0, s);
     add_weighted<Keys>(state.o, s[0], values(stage).descriptor());
   }
@@ -87,7 +86,7 @@ HOST bool wgmma_takes(const Problem& problem, Device device) {
   return (problem.width == 64 || problem.width == 128) && device_memory(device).has_wgmma();
 }
 
-HOST void wgmma_forward(const Problem& problem, const Views& inputs, const Outputs& out) {
+HOST void wgmma_forward(const Problem& problem, const QueryKeyValue& inputs, const Outputs& out) {
   const auto q = head_rows<const bf16>(inputs.q), k = head_rows<const bf16>(inputs.k), v = head_rows<const bf16>(inputs.v);
   flash::launch_flash<flash::WarpgroupForwardKernel, 64, 128>("attention", out.y_bcd.device(), problem, k == v, problem,
       flash::Bounds(problem), q, k, v, head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());

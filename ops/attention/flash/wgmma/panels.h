@@ -1,19 +1,19 @@
-// Shared by the kernels on warpgroup products: tiles that tensor cores read from shared memory themselves, and the products of a
-// warpgroup, which owns 64 rows of the left operand and of the result. Each of its warps holds 16 of them as tile.h has it.
+// Shared by the kernels on warpgroup products: tiles that tensor cores read from shared memory themselves, and the products of a warpgroup.
+// A warpgroup has 64 rows of the left operand and of the result. Each of its warps holds 16 of them as in tile.h.
 #pragma once
 #include "ops/attention/flash/mask.h"
 
 namespace ricci::attention_kernels::flash {
 
-// Rows of kWidth elements as the tensor cores read them: panels of 64 columns, one after the other. A panel, which begins on 1,024 bytes,
-// is a Tile<64>, whose permutation of chunks is the hardware's swizzle of 128 bytes.
+// Rows of kWidth elements as the tensor cores read them: panels of 64 columns, one after the other, each aligned to 1,024 bytes. A panel is
+// a Tile<64>, because its permutation of chunks is the swizzle of 128 bytes that the hardware expects.
 template <int kRows, int kWidth> struct Panels {
   static constexpr int kCount = kWidth / 64, kRowBytes = 128, kPanelBytes = kRows * kRowBytes, kBytes = kCount * kPanelBytes;
   bf16* data;
 
   __device__ Tile<64> panel(int i) const { return {data + i * kRows * 64}; }
-  // Begins to load all rows of a head from row t on; those from row `end` on become zeros. The rows of one thread are a multiple of 8
-  // apart, so that its chunks are permuted alike.
+  // Starts to load all rows of a head from row t on; rows from `end` on become zeros. The rows of a thread are a multiple of 8 apart,
+  // because its chunks are then permuted alike.
   template <int kThreads> __device__ void begin(const HeadRows<const bf16>& rows, int chunk, int t, int end) const {
     constexpr int kStep = kThreads / 8;
     static_assert(kRows % kStep == 0 && kStep % 8 == 0);
@@ -36,7 +36,7 @@ template <int kRows, int kWidth> struct Panels {
   __device__ static int rows(int k) { return 16 * k * kRowBytes; }
 };
 
-// c = a b^T for 64 rows of a and 64 of b, as a group of its own. A and B are the panels that hold them.
+// c = a b^T for 64 rows of a and 64 of b, as a separate group of products. A and B are the panels that hold them.
 template <class A, class B> __device__ inline void begin_scores(float (&c)[8][4], ptx::Descriptor a, ptx::Descriptor b) {
   ptx::wgmma_bf16<false, false>(c, a, b);
   UNROLL(16)
@@ -45,7 +45,7 @@ template <class A, class B> __device__ inline void begin_scores(float (&c)[8][4]
 }
 
 // The bits of a warp's 16 x 64 weights that dropout keeps, four for each tile of 8 columns. They are drawn while the products of the scores
-// are made; later there would be no registers for that.
+// run, because later all registers are in use.
 struct KeptBits {
   unsigned bits = 0;
   __device__ unsigned operator()(int, int x) const { return bits >> 4 * x; }
@@ -61,13 +61,13 @@ struct KeptBits {
   }
 };
 
-// A result of 64 columns, rounded to bf16, as a left operand: a lane holds of the one just the elements that it needs of the other.
+// A result of 64 columns, rounded to bf16, as a left operand: a lane holds exactly those elements of the one that it needs of the other.
 __device__ inline void pack_left(uint32_t (&w)[4][4], const float (&c)[8][4]) {
   UNROLL(16)
   for (int n = 0; n < 16; ++n) w[n / 4][n % 4] = ptx::pack_bf16(c[n / 2][n % 2 * 2], c[n / 2][n % 2 * 2 + 1]);
 }
 
-// o += w b for 64 rows of b, which the panels B hold, as a group of its own.
+// o += w b for the 64 rows of b in the panels B, as a separate group of products.
 template <class B, int kColumnTiles>
 __device__ inline void begin_weighted(float (&o)[kColumnTiles][4], const uint32_t (&w)[4][4], ptx::Descriptor b) {
   UNROLL(4)

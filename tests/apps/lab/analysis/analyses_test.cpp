@@ -116,22 +116,16 @@ TEST_CASE("neighbours: cosines of vectors without their mean, of other windows o
   CHECK(nearest_chunks(tilted, 2, 1)[0].index == 1);
 }
 
-TEST_CASE("memory: a step is measured where it fits, and then holds what the plan says") {
+TEST_CASE("memory: the plan of a step, with the batch of the options") {
   TrainConfig config;
   config.model.vocab = 50, config.model.ctx = 16, config.model.d = 32, config.batch = 2;
   apply_preset(config);
-  const MemoryRow measured = memory_row("a", config, {}), planned = memory_row("b", config, {.measured = 1});
-  CHECK_FALSE(measured.is_planned);
-  CHECK(planned.is_planned);
-  CHECK(measured.family == family_of<Decoder>);
-  CHECK(measured.memory.parameters == planned.memory.parameters);
-  const auto near = [](int64_t a, int64_t b) { return static_cast<double>(a) == doctest::Approx(static_cast<double>(b)).epsilon(0.01); };
-  CHECK(near(measured.memory.peak, planned.memory.peak));
-  CHECK(near(measured.memory.working, planned.memory.working));
-  CHECK(memory_row("c", config, {.batch = 8}).memory.working > 3 * measured.memory.working);
+  const MemoryRow row = memory_row("a", config, {});
+  CHECK(row.family == family_of<Decoder>);
+  CHECK(memory_row("b", config, {.batch = 8}).memory.working > 3 * row.memory.working);
 }
 
-TEST_CASE("samples: the share of n-grams that were there before") {
+TEST_CASE("samples: the share of n-grams that repeat an earlier one") {
   const Ids ids = {1, 2, 1, 2, 3, 1, 2, 1};
   CHECK(repeated_shares({ids}) == Shares{1 - 3 / 8.0, 1 - 4 / 7.0, 1 - 5 / 6.0, 0});  // 1 2 3; 12 21 23 31; 121 212 123 231 312
   CHECK(repeated_shares({Ids(256, 5)})[3] == 1 - 1 / 253.0);
@@ -140,7 +134,7 @@ TEST_CASE("samples: the share of n-grams that were there before") {
 }
 
 // The example of Papineni et al.: "the" is counted twice at most, since no reference has it more often.
-TEST_CASE("samples: BLEU, clipped, of several references, with the penalty for short candidates") {
+TEST_CASE("samples: BLEU, clipped, with two references, with the penalty for short candidates") {
   const auto score = [](const std::string& candidate, const std::vector<std::string>& references) {
     std::vector<Words> all;
     for (const std::string& reference : references) all.push_back(words_of(reference));
@@ -157,7 +151,7 @@ TEST_CASE("samples: BLEU, clipped, of several references, with the penalty for s
   CHECK(score("the cat is on the", {"the cat is on the mat", "a dog was there"}) == doctest::Approx(100));
 }
 
-TEST_CASE("samples: BLEU of several texts adds up their n-grams") {
+TEST_CASE("samples: BLEU of two texts adds up their n-grams") {
   // 5 + 5 of 10 words, 4 + 0 of 8, 3 of 6, 2 of 4.
   CHECK(bleu({{words_of("a b c d e"), {words_of("a b c d e")}}, {words_of("v w x y z"), {words_of("z y x w v")}}}) ==
         doctest::Approx(100 * std::pow(1 * 0.5 * 0.5 * 0.5, 0.25)));

@@ -1,5 +1,5 @@
-// Axes have ticks at round numbers. Charts show intervals around points and labels next to dots, and say when an axis is logarithmic. Heat
-// maps are tables as cells, whose legend agrees with them.
+// Axes have ticks at round numbers. Charts show intervals around points, and say when an axis is logarithmic. Heat
+// maps are tables as cells with a legend.
 #include "apps/lab/chart/chart.h"
 
 #include <doctest/doctest.h>
@@ -44,11 +44,6 @@ std::string attribute(const std::string& svg, const std::string& element, const 
   REQUIRE(at != svg.npos);
   const size_t line = svg.rfind('\n', at) + 1, begin = svg.find(" " + name + "=\"", line) + name.size() + 3;
   return svg.substr(begin, svg.find('"', begin) - begin);
-}
-
-Point place_of(const std::string& svg, const std::string& content) {
-  const std::string element = ">" + content + "</text>";
-  return {std::stod(attribute(svg, element, "x")), std::stod(attribute(svg, element, "y"))};
 }
 
 }  // namespace
@@ -133,7 +128,7 @@ TEST_CASE("intervals: a band runs along the upper ends and back along the lower 
                             line = numbers_of(attribute(svg, "class=\"curve c0\"", "d"));
   REQUIRE(band.size() == 12);
   REQUIRE(line.size() == 6);
-  const double unit = (line[5] - line[1]) / 2;  // of y, which grows downwards
+  const double unit = (line[5] - line[1]) / 2;  // of y; it grows downwards
   for (size_t i = 0; i < 3; ++i) {
     const double half_width = std::vector{0.5, 0.25, 0.125}[i];
     CHECK(band[2 * i] == line[2 * i]);
@@ -173,20 +168,6 @@ TEST_CASE("curves: a long one keeps its extremes, and has some 60 titles") {
   CHECK(heights.back() - heights[heights.size() - 2] > 100);  // and the one far below
   CHECK(count_of(svg, "class=\"hit f0\"") > 50);
   CHECK(count_of(svg, "class=\"hit f0\"") < 80);
-}
-
-TEST_CASE("labels: dots in one place have labels that do not touch, and all are inside") {
-  const std::string svg = svg_of(Curve{.name = "runs",
-      .marked = true,
-      .points = {{10, 5, 0, "one"}, {10, 5.01, 0, "two"}, {10, 4.99, 0, "three"}, {40, 9, 0, "a long name of a run"}}});
-  const std::vector<std::string> names = {"one", "two", "three"};
-  for (const std::string& a : names)
-    for (const std::string& b : names) {
-      const Point p = place_of(svg, a), q = place_of(svg, b);
-      if (a != b) CHECK((std::abs(p.y - q.y) >= 14 || std::abs(p.x - q.x) > 24));
-    }
-  const std::vector<double> line = numbers_of(attribute(svg, "class=\"curve", "d"));
-  CHECK(place_of(svg, "a long name of a run").x < line[6] - 80);  // to the left of its dot, which is at the right border
 }
 
 TEST_CASE("legend: names once, no name if all curves have it, and dashes are validation") {
@@ -245,7 +226,7 @@ TEST_CASE("heat map: opacity is the root of the share; 0 is the background; a va
   CHECK(contains(svg, "<title>0, 1: -1</title>"));
 }
 
-TEST_CASE("heat map: the legend has the shades and the values of the cells, which have room for their own up to 8 x 8") {
+TEST_CASE("heat map: the legend has the shades and the values of the cells, but cells up to 8 x 8 show their own values") {
   const std::string svg = picture_of({"", "", "", {}, {}, 9, {-0.0313, 4.58, 0, 0, 0, 0, 0, 0, 0}}).elements;
   const std::string legend = svg.substr(svg.rfind("<g transform"));
   for (const char* colour : {"class=\"f1\" fill-opacity=\"0.08\"", "class=\"f0\" fill-opacity=\"1.00\""}) CHECK(count_of(svg, colour) == 2);

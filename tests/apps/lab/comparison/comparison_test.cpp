@@ -1,4 +1,4 @@
-// ricci-compare: its files, models of equal size, and the report of known records; means over seeds and how far they may be off.
+// ricci-compare: its files, models of equal size, and the report of known records; means over seeds and their intervals.
 #include "apps/lab/comparison/comparison.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "apps/lab/plot/records.h"
-#include "apps/lab/report/statistics.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -48,7 +47,7 @@ Comparison known() {
 
 }  // namespace
 
-TEST_CASE("comparison: the file names models, run files beside it and keys") {
+TEST_CASE("comparison: the file names models, run files next to it and keys") {
   const ScratchFolder folder;
   const std::vector<Contestant> all =
       contestants_of(folder, "vanilla: run.yaml\ndeep: [sub/run.yaml, model.layers=6, \"model.scales=[1, 4]\"]\n");
@@ -83,19 +82,19 @@ TEST_CASE("comparison: a list for a key that takes one value is a grid") {
            "model.windows=[[0, 4], [4, 16]]", "lrr=[1, 2]", "lr=[]"})
     CHECK(rows("a: run.yaml\n", {word}) == Names{"a: " + std::string(word)});
   const auto refused = [&](const std::vector<std::string>& words) { return error_of([&] { rows("a: run.yaml\n", words); }); };
-  CHECK(refused({"lr=[1, 1]"}) == "lr=[1, 1]: a_lr_1 is there twice");
+  CHECK(refused({"lr=[1, 1]"}) == "lr=[1, 1]: a_lr_1 is given twice");
   CHECK(refused({"lr=[1, [2]]"}) == "lr=[1, [2]]: lr: expected a list of values");
   CHECK(refused({"lr=[1, 2]", "lr=3"}) == "a: lr: a list of values, and then lr=3");
-  CHECK(refused({"init=[runs/x, y]"}) == "init=[runs/x, y]: 'a_init_runs/x' cannot be a part of the name of a run");
+  CHECK(refused({"init=[runs/x, y]"}) == "init=[runs/x, y]: 'a_init_runs/x' cannot be part of the name of a run");
   CHECK(refused({"lr=[1, 2"}).starts_with("lr=[1, 2: not YAML: "));
 }
 
-TEST_CASE("comparison: what is wrong with a file") {
+TEST_CASE("comparison: errors of a file") {
   CHECK(complaint("") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
   CHECK(complaint("[a.yaml]") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
-  CHECK(complaint("a: b.yaml\nc/d: e.yaml\n") == "models.yaml:2: 'c/d' cannot be a part of the name of a run");
-  CHECK(complaint("\"a\\nb\": e.yaml\n") == "models.yaml:1: 'a b' cannot be a part of the name of a run");
-  CHECK(complaint("..: e.yaml\n") == "models.yaml:1: '..' cannot be a part of the name of a run");
+  CHECK(complaint("a: b.yaml\nc/d: e.yaml\n") == "models.yaml:2: 'c/d' cannot be part of the name of a run");
+  CHECK(complaint("\"a\\nb\": e.yaml\n") == "models.yaml:1: 'a b' cannot be part of the name of a run");
+  CHECK(complaint("..: e.yaml\n") == "models.yaml:1: '..' cannot be part of the name of a run");
   CHECK(complaint("a: b.yaml\nc: []\n") == "models.yaml:2: c: expected a run file, or a list of a run file and KEY=VALUE");
   CHECK(complaint("a: {b: c}\n") == "models.yaml:1: a: expected a run file, or a list of a run file and KEY=VALUE");
   CHECK(complaint("a: [b.yaml,\n    layers]\n") == "models.yaml:2: a: 'layers', expected KEY=VALUE or ~KEY");
@@ -109,15 +108,15 @@ TEST_CASE("comparison: models that would read other tokens are an error") {
     return error_of(
         [&] { matched(contestants_of(folder, "a: run.yaml\nb: [run.yaml, " + keys + "]\n", {}), Equal::nothing, Change::width); });
   };
-  CHECK(refused("batch=3") == "b: batch: 3, but a has 2: they would not read the same tokens");
-  CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: they would not read the same tokens");
-  CHECK(refused("model.ctx=32") == "b: context: 32, but a has 16: they would not read the same tokens");
+  CHECK(refused("batch=3") == "b: batch: 3, but a has 2: they would read different tokens");
+  CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: they would read different tokens");
+  CHECK(refused("model.ctx=32") == "b: context: 32, but a has 16: they would read different tokens");
   CHECK(refused("tokenizer=byte").find("b: tokenizer: byte, but a has char") == 0);
-  CHECK(refused("model.vocab=40") == "b: model.vocab: 40, but a has 50: they would not read the same tokens");
+  CHECK(refused("model.vocab=40") == "b: model.vocab: 40, but a has 50: they would read different tokens");
   CHECK(refused("lr=1e-3") == "no error");
 }
 
-TEST_CASE("comparison: models whose losses are of different things are an error") {
+TEST_CASE("comparison: models that predict different things are an error") {
   const ScratchFolder folder;
   folder.write("run.yaml", kRun);
   folder.write("labels.tsv", "0\tno\n1\tyes\n");
@@ -128,8 +127,8 @@ TEST_CASE("comparison: models whose losses are of different things are an error"
     });
   };
   const std::string coarse = "model.family=coarse, model.layers=1, model.scale=", scales = ", \"model.scales=[1, 4]\", model.layers=1";
-  CHECK(compared("lr=1e-3", coarse + "4") == "b: model.family: coarse, which predicts something else than a");
-  CHECK(compared(coarse + "4", coarse + "2") == "b: model.family: coarse, which predicts something else than a");
+  CHECK(compared("lr=1e-3", coarse + "4") == "b: model.family: coarse does not predict the same as a");
+  CHECK(compared(coarse + "4", coarse + "2") == "b: model.family: coarse does not predict the same as a");
   CHECK(compared(coarse + "4", coarse + "4, lr=1e-3") == "no error");
   CHECK(compared("lr=1e-3", "model.family=topdown" + scales) == "no error");
   const std::string labels = "\"data=" + (folder / "labels.tsv") + "\", format=tsv, ";
@@ -159,7 +158,7 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n") == std::vector<int64_t>{0, 0});
   CHECK(from("a: [run.yaml, eval_from=7]\nb: run.yaml\n") == std::vector<int64_t>{7, 7});
   CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 16]\", model.shift=block]\n"); }) ==
-        "b: context: 16, too short: its loss counts no token of it");
+        "b: context: 16 is too short: the loss counts none of its tokens");
   // Evaluations of documents with a mask leave out no positions.
   const std::vector<std::string> pairs = {"data=pairs.jsonl", "format=pairs"};
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n", pairs) == std::vector<int64_t>{0, 0});
@@ -168,7 +167,7 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
         "b: its loss counts the positions of a document from 7 on, but the loss of a from 0 on");
 }
 
-TEST_CASE("comparison: the file's first model is what others are made equal to, chosen or not") {
+TEST_CASE("comparison: the file's first model is the reference, chosen or not") {
   const ScratchFolder folder;
   folder.write("run.yaml", kRun);
   const std::vector<Contestant> all = contestants_of(folder, "a: run.yaml\nb: [run.yaml, model.layers=2]\nc: [run.yaml, model.layers=1]\n");
@@ -300,7 +299,7 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "vs first", "MB", "nats/token", "95% ±", "perplexity", "tokens/s",
                         "seconds"});
   CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "+0.0%", "3.0", "3.2500", "±3.1766", "25.79", "50", "4.0"});
-  Comparison planned = known();  // before training there is a table of plans only
+  Comparison planned = known();  // before training the table has only plans
   for (Contestant& model : planned.models) model.outcomes.clear();
   CHECK(cells_of(planned)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%"});
   const Json plan = Json::parse(json_of(planned))["models"][0];
@@ -333,15 +332,15 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   CHECK(page.find("top<down") == std::string::npos);
 }
 
-TEST_CASE("comparison: which tokens are scored is in the title of the table and the pictures, and in the JSON") {
+TEST_CASE("comparison: the title and the JSON say which tokens are scored") {
   Comparison scored = known();
   CHECK(report_of(scored).title == "small");
   for (Contestant& model : scored.models) model.config.eval_from = 15, model.config.context = 64;
-  CHECK(report_of(scored).title == "small; losses of the positions from 15 on of each window of 64");
+  CHECK(report_of(scored).title == "small; losses from position 15 of each window of 64");
   CHECK(Json::parse(json_of(scored))["eval_from"] == 15);
 }
 
-TEST_CASE("comparison: a loss that is not of the next token has its own unit and no perplexity") {
+TEST_CASE("comparison: a loss of something else than the next token has another unit and no perplexity") {
   Comparison classifiers = known(), coarse = known();
   for (Contestant& model : classifiers.models) model.config.model.family = family_of<Classifier>;
   for (Contestant& model : coarse.models) model.config.model.family = family_of<Coarse>;

@@ -1,4 +1,4 @@
-// From a run folder to what ricci-inspect tells: numbers against the weights of the run by hand, names, messages.
+// ricci-inspect of a run folder: numbers against a calculation by hand from the weights, names, messages.
 #include "apps/lab/inspection/inspection.h"
 
 #include <doctest/doctest.h>
@@ -167,7 +167,7 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
     double product = 0;
     for (int64_t k = 0; k < kPair; ++k) product += qkv(query + k, 1) * qkv(key + k, 6);
     CHECK(head["matrix"][1][6].get<double>() == doctest::Approx(product).epsilon(1e-6));
-    // With two columns a head is one pair, which turns by one radian a position: the score knows the angle between the two alone.
+    // With two columns a head is one pair. It turns by one radian a position, so the score depends only on the angle between the two.
     for (size_t c = 0; c < kIds.size(); ++c) {
       std::vector<double> weights;
       double sum = 0;
@@ -185,7 +185,7 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
   // The first matrix of a layer says why the scores are not those of the matrix.
   int64_t matrices = 0, explained = 0;
   for (const Picture& picture : pictures_of(inspect(open, kIds, {}))) {
-    explained += contains(picture.caption, "That is the score at distance 0: between Wq and Wk comes the rotation");
+    explained += contains(picture.caption, "This is the score at distance 0: at other distances, a rotation comes between");
     if (!picture.name.ends_with("_matrix")) continue;
     ++matrices;
     CHECK(picture.group.ends_with(": Wq Wk^T without the rotation"));
@@ -212,19 +212,19 @@ TEST_CASE("inspect: the table of a Dispatcher holds products of its coefficients
   CHECK(!head.contains("matrix"));
 }
 
-TEST_CASE("inspect: what mixers do not have") {
+TEST_CASE("inspect: mixers without tables") {
   for (const char* mixer : {"avgpool", "identity"}) {
     const Json found = found_in(Run(mixer), kIds);
     REQUIRE(found["missing"].size() == 1);
     CHECK(found["missing"][0] ==
-          std::string(mixer) + " has neither scores, coefficients nor a metric: what a position reads does not depend on the text.");
+          std::string(mixer) + " has neither scores, coefficients nor a metric: its reading does not depend on the text.");
   }
   CHECK(found_in(Run("p_only", ", heads: 2"), kIds)["layers"][0]["heads"][0]["nearest"].size() == 6);
 }
 
 TEST_CASE("inspect: files of a report, and names in them") {
   const Run run("metric", ", heads: 2");
-  const Found found = inspect(run.open(), kIds, {});
+  const Inspection found = inspect(run.open(), kIds, {});
   // Each layer and head has three drawings, each layer a spectrum; the page and the numbers are files too.
   CHECK(write_report(run.folder / "out/deep", found) == 2 * (2 * 3 + 1) + 2);
   int64_t drawings = 0;
@@ -244,7 +244,7 @@ TEST_CASE("inspect: files of a report, and names in them") {
   }
 }
 
-TEST_CASE("inspect: what the model does not have is refused") {
+TEST_CASE("inspect: layers, heads and tokens that the model lacks are refused") {
   const Run run("metric", ", heads: 2");
   const OpenModel open = run.open();
   const auto refused = [&](InspectionOptions options) { return error_of([&] { inspect(open, kIds, options); }); };

@@ -152,7 +152,7 @@ TEST_CASE("plot: the list has running runs on top, and then those with the newes
   const ScratchFolder folder;
   const ScopedVariable runs("RICCI_RUNS", folder.path().c_str());
   std::vector<std::string> notes;
-  CHECK(error_of([&] { read_runs({}, notes); }) == folder.path() + ": there is no run in it");
+  CHECK(error_of([&] { read_runs({}, notes); }) == folder.path() + ": no runs in this folder");
   const std::string old = R"({"step":10,"tokens":64,"val_loss":2.5,"tokens_per_s":32,"time":1e9})"
                           "\n";
   const std::string young = R"({"step":20,"tokens":640,"val_loss":2.75,"tokens_per_s":32,"time":1.7e9})"
@@ -188,7 +188,7 @@ TEST_CASE("plot: the list has running runs on top, and then those with the newes
   CHECK(error_of([&] { read_runs({folder / "nowhere", folder / "none"}, notes); }) == folder / "none: no such run");
 }
 
-TEST_CASE("plot: records without a sound config.yaml can be plotted, with a note") {
+TEST_CASE("plot: records without a valid config.yaml can be plotted, with a note") {
   const ScratchFolder folder;
   folder.write("broken/config.yaml", "stepz: 4\n");
   for (const char* name : {"bare", "broken"}) folder.write(std::string(name) + "/metrics.jsonl", metrics(3));
@@ -205,17 +205,6 @@ TEST_CASE("plot: records without a sound config.yaml can be plotted, with a note
   CHECK(!json_of(list_of(runs))[0].contains("steps"));
 }
 
-TEST_CASE("plot: words of a list are cut where a line ends") {
-  const ScratchFolder folder;
-  folder.write("a/config.yaml", "clip: 2\ndata: [" + std::string(90, 'x') + ".txt]\nlr: 0.1\n");
-  folder.write("b/config.yaml", "clip: 3\nlr: 0.2\n");
-  std::vector<std::string> notes;
-  const std::vector<Cells> cells = cells_of(list_of(read_runs({folder / "a", folder / "b"}, notes)));
-  CHECK(cells[1].back().starts_with("clip=2 data=xxx"));
-  CHECK(cells[1].back().ends_with("..."));
-  CHECK(cells[1].back().size() == 77);
-}
-
 TEST_CASE("plot: values that an axis cannot show are left out") {
   const ScratchFolder folder;
   folder.write("a/metrics.jsonl", "{\"step\":1,\"lr\":0}\n{\"step\":2,\"lr\":0.1}\n{\"step\":3,\"lr\":10}\n");
@@ -225,7 +214,7 @@ TEST_CASE("plot: values that an axis cannot show are left out") {
   CHECK(contains(picture(chart), "logarithmic"));
 }
 
-TEST_CASE("plot: any name gives a sound picture and a sound page") {
+TEST_CASE("plot: any name gives a well-formed picture and page") {
   const ScratchFolder folder;
   const std::string odd = "</script><b>&'\"\x01\xff" + std::string(100, 'w');
   std::vector<RunRecords> runs;
@@ -257,13 +246,18 @@ TEST_CASE("plot: messages") {
   for (const char* name : {"nothing", "empty"}) CHECK(read_records(folder / name).records == 0);
   CHECK(error("broken") == folder / "broken/metrics.jsonl:3: not JSON: fault at byte 12 of 11");
   CHECK(error("text") == folder / "text/metrics.jsonl:1: lr is \"high\", expected a number");
+  for (const auto& [text, fault] : {std::pair("[1]\n", "expected a JSON object"),
+           {"{\"step\":[[1]]}\n", "step is [[1]], expected a number"}, {"{{{{\n", "not JSON: fault at byte 2 of 5"}}) {
+    folder.write("odd/metrics.jsonl", text);
+    CHECK(error("odd") == folder / "odd/metrics.jsonl:1: " + fault);
+  }
   const std::vector<RunRecords> runs = {read_records(folder / "a")};
   const auto refusal = [&](const CurveOptions& options) { return test::bounded_error([&] { chart_of(runs, options); }); };
-  CHECK(refusal({.keys = {"train_los"}}) == "no run has 'train_los' among its metrics, the nearest is 'train_loss'");
-  CHECK(refusal({.keys = {"weather"}}).starts_with("no run has 'weather' among its metrics; there are step, tokens, train_loss, "));
-  CHECK(refusal({.x = "steps"}) == "no run has 'steps' among its metrics, the nearest is 'step'");
-  CHECK(refusal({.x = "time"}) == folder / "a/metrics.jsonl: no record has its time");
-  CHECK(refusal({.keys = {"val_loss"}}) == folder / "a/metrics.jsonl: it has no value that can be drawn");
+  CHECK(refusal({.keys = {"train_los"}}) == "no run has the metric 'train_los', the nearest is 'train_loss'");
+  CHECK(refusal({.keys = {"weather"}}).starts_with("no run has the metric 'weather'; the metrics are step, tokens, train_loss, "));
+  CHECK(refusal({.x = "steps"}) == "no run has the metric 'steps', the nearest is 'step'");
+  CHECK(refusal({.x = "time"}) == folder / "a/metrics.jsonl: no record has time");
+  CHECK(refusal({.keys = {"val_loss"}}) == folder / "a/metrics.jsonl: no value to draw");
 }
 
 TEST_CASE("plot: numbers at the ends of the range") {
@@ -287,27 +281,9 @@ TEST_CASE("plot: numbers at the ends of the range") {
         CAPTURE(x);
         const auto draw = [&] {
           const std::string svg = picture(chart_of({read_records(folder / run)}, {.x = x, .smooth = 5, .log_y = log}));
-          if (!fault_of(svg).empty()) fail("no sound picture");
-          if (contains(svg, "nan") || contains(svg, "inf")) fail("a number that is none");
+          if (!fault_of(svg).empty()) fail("no well-formed picture");
+          if (contains(svg, "nan") || contains(svg, "inf")) fail("not a number");
         };
         CHECK(test::bounded_error(draw) == "no error");
       }
-}
-
-TEST_CASE("plot: records that are nested deeply or are long") {
-  const ScratchFolder folder;
-  const auto error = [&](const std::string& text) {
-    folder.write("a/metrics.jsonl", text);
-    return test::bounded_error([&] { read_records(folder / "a"); });
-  };
-  const std::string place = folder / "a/metrics.jsonl:1: ";
-  CHECK(error("{\"step\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}\n") ==
-        place + "the JSON is nested more than 16 levels deep");
-  CHECK(error("{\"step\":[[1]]}\n") == place + "step is [[1]], expected a number");
-  CHECK(error("[1]\n") == place + "not a record, expected a JSON object");
-  CHECK(error("{\"" + std::string(100'000, 'k') + "\":\"" + std::string(100'000, 'v') + "\"}\n") ==
-        place + std::string(37, 'k') + "... is \"" + std::string(36, 'v') + "..., expected a number");
-  CHECK(error(std::string(500'000, '{')) == "no error");  // the line has no end
-  CHECK(error(std::string(500'000, '{') + "\n") == place + "not JSON: fault at byte 2 of 500001");
-  CHECK(error(std::string(500'000, '"') + "\n") == place + "not JSON: fault at byte 4 of 500001");
 }

@@ -1,7 +1,7 @@
-// A stand-in for cuBLASLt, a library of its own that is loaded in its place: D = alpha op(A) op(B) + beta C by columns, with a bias, GELU,
-// its gradient, or the column sums of op(B). It checks what the library is told, and every element that it would touch; sums are in f64. A
-// bf16 result whose preference allows sums in the type of the result is made of four parts rounded to bf16, so that a wrong preference
-// shows in the numbers.
+// A stand-in for cuBLASLt, a separate library that is loaded instead: D = alpha op(A) op(B) + beta C by columns, with a bias, or the column
+// sums of op(B). It checks all arguments and every element that the library would touch; sums are in f64. If the preference of a bf16
+// product allows sums in the type of the result, the result is the sum of four parts rounded to bf16, because a wrong preference then shows
+// in the numbers.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <map>
 #include <utility>
 
-#include "core/bf16.h"
+#include "core/dtype.h"
 #include "tests/cuda/stub/libraries/calls.h"
 
 namespace {
@@ -23,12 +23,8 @@ struct Product {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
-  void* aux = nullptr;
-  int64_t aux_leading = 0;
 
   bool is_biased() const { return (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
-  bool has_gelu() const { return (epilogue & CUBLASLT_EPILOGUE_GELU) != 0; }
-  bool uses_aux() const { return (epilogue & 128) != 0; }
 };
 struct Matrix {
   cudaDataType_t type;
@@ -55,12 +51,6 @@ int64_t place(const Matrix& m, cublasOperation_t op, int64_t z, int64_t i, int64
   return z * m.stride + (op == CUBLAS_OP_T ? j + i * m.leading : i + j * m.leading);
 }
 
-// GELU by tanh, and its slope.
-std::pair<double, double> gelu(double x) {
-  const double scale = std::sqrt(2 / std::acos(-1.0)), t = std::tanh(scale * (x + 0.044715 * x * x * x));
-  return {x / 2 * (1 + t), (1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x)};
-}
-
 // One call, as it runs on its stream.
 struct Call {
   Product product;
@@ -82,11 +72,7 @@ struct Call {
   double element(int64_t z, int64_t i, int64_t j) const {
     double x = alpha * sum(z, i, j);
     if (beta != 0) x += beta * value(c, c_of.type, place(c_of, CUBLAS_OP_N, z, i, j));
-    if (product.is_biased()) x += value(product.bias, d_of.type, i);
-    const int64_t beside = i + j * product.aux_leading;
-    if (product.epilogue == CUBLASLT_EPILOGUE_DGELU) return x * gelu(value(product.aux, d_of.type, beside)).second;
-    if (product.uses_aux()) store(product.aux, d_of.type, beside, x);
-    return product.has_gelu() ? gelu(x).first : x;
+    return product.is_biased() ? x + value(product.bias, d_of.type, i) : x;
   }
   void operator()() const {
     const auto rows = static_cast<int64_t>(d_of.rows), columns = static_cast<int64_t>(d_of.columns);
@@ -112,7 +98,6 @@ struct Preference {
 struct Chosen {
   uint64_t problem;
   uint32_t reductions, a, b, c, d;
-  int32_t number;
   size_t workspace;
 };
 static_assert(sizeof(Chosen) <= sizeof(cublasLtMatmulAlgo_t));
@@ -133,8 +118,7 @@ uint64_t number_of(const Problem& p) {
   const auto mix = [&](uint64_t x) { hash = (hash ^ x) * 1099511628211u; };
   for (const Matrix* m : {&p.a, &p.b, &p.c, &p.d})
     for (const uint64_t x : {uint64_t(m->type), m->rows, m->columns, uint64_t(m->leading), uint64_t(m->batch), uint64_t(m->stride)}) mix(x);
-  for (const int64_t x :
-      {int64_t(p.product.compute), int64_t(p.product.a), int64_t(p.product.b), int64_t(p.product.epilogue), p.product.aux_leading})
+  for (const int64_t x : {int64_t(p.product.compute), int64_t(p.product.a), int64_t(p.product.b), int64_t(p.product.epilogue)})
     mix(uint64_t(x));
   return hash;
 }
@@ -149,13 +133,8 @@ cublasStatus_t check_types(const Problem& p) {
 }
 
 cublasStatus_t check_epilogue(const Problem& p) {
-  const Product& with = p.product;
-  for (const int known : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_GELU_BIAS,
-           CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU}) {
-    if (with.epilogue != known) continue;
-    const bool fits = with.aux_leading % 8 == 0 && with.aux_leading >= static_cast<int64_t>(p.d.rows);
-    return with.uses_aux() && !fits ? wrong("the leading dimension beside the result") : CUBLAS_STATUS_SUCCESS;
-  }
+  for (const int known : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BGRADB})
+    if (p.product.epilogue == known) return CUBLAS_STATUS_SUCCESS;
   return wrong("epilogue");
 }
 
@@ -179,14 +158,12 @@ cublasStatus_t check_memory(const Matrix& m, const void* data, uint32_t alignmen
   return reinterpret_cast<uintptr_t>(data) % alignment ? wrong("a pointer that is less aligned than was promised") : CUBLAS_STATUS_SUCCESS;
 }
 
-// The same for what the epilogue reads and writes beside the matrices.
-cublasStatus_t check_memory_beside(const Problem& p) {
+// Likewise the bias that is read, or the sums that are written.
+cublasStatus_t check_bias(const Problem& p) {
   const bool sums = p.product.epilogue == CUBLASLT_EPILOGUE_BGRADB;
-  const uint64_t length = sums ? p.d.columns : p.d.rows, all = uint64_t(p.product.aux_leading) * (p.d.columns - 1) + p.d.rows;
+  const uint64_t length = sums ? p.d.columns : p.d.rows;
   if ((sums || p.product.is_biased()) && !ricci_stub_holds(p.product.bias, length * size_of(p.d.type)))
     return wrong("a bias that is not in one allocation");
-  if (p.product.uses_aux() && !ricci_stub_holds(p.product.aux, all * size_of(p.d.type)))
-    return wrong("a matrix beside the result that is not in one allocation");
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -206,7 +183,6 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = reinterpret_cast<cublasLtHandle_t>(1);
   return asked("cublasLtCreate");
 }
-size_t cublasLtGetVersion() { return 130000; }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t compute, cudaDataType_t scale) {
   *product = reinterpret_cast<cublasLtMatmulDesc_t>(new Product{compute, scale});
   return asked("cublasLtMatmulDescCreate");
@@ -224,8 +200,6 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(
   if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) return take(p.b);
   if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) return take(p.epilogue);
   if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return take(p.bias);
-  if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER) return take(p.aux);
-  if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD) return take(p.aux_leading);
   return wrong("an attribute that the stub does not know");
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(
@@ -275,12 +249,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (const cublasStatus_t status = check_shapes(p)) return status;
   if (most < 1 || asked("no algorithm")) return CUBLAS_STATUS_SUCCESS;
   const Preference& wish = object<Preference>(preference);
-  for (*found = 0; *found < std::min(most, 3); ++*found) {
-    const Chosen chosen{number_of(p), wish.reductions, wish.a, wish.b, wish.c, wish.d, *found, wish.workspace};
-    std::memcpy(&results[*found].algo, &chosen, sizeof chosen);
-    results[*found].workspaceSize = wish.workspace;
-    results[*found].state = CUBLAS_STATUS_SUCCESS;
-  }
+  const Chosen chosen{number_of(p), wish.reductions, wish.a, wish.b, wish.c, wish.d, wish.workspace};
+  std::memcpy(&results->algo, &chosen, sizeof chosen);
+  results->workspaceSize = wish.workspace;
+  results->state = CUBLAS_STATUS_SUCCESS;
+  *found = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha, const void* a, cublasLtMatrixLayout_t a_of,
@@ -292,14 +265,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   std::memcpy(&chosen, algorithm, sizeof chosen);
   if (chosen.problem != number_of(p)) return wrong("the algorithm of another problem");
   const cublasStatus_t checks[] = {check_memory(p.a, a, chosen.a), check_memory(p.b, b, chosen.b), check_memory(p.c, c, chosen.c),
-      check_memory(p.d, d, chosen.d), check_memory_beside(p), check_workspace(workspace, workspace_bytes, chosen, stream)};
+      check_memory(p.d, d, chosen.d), check_bias(p), check_workspace(workspace, workspace_bytes, chosen, stream)};
   for (const cublasStatus_t status : checks)
     if (status) return status;
   const bool rounded = p.d.type == CUDA_R_16BF && (chosen.reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
   const Call call{p.product, p.a, p.b, p.c, p.d, a, b, c, d, value(alpha, p.product.scale, 0), value(beta, p.product.scale, 0), rounded};
-  ricci_stub_ran(chosen.number);
+  ricci_stub_ran();
   const auto work = [=] {
-    std::memset(workspace, 0xff, workspace_bytes);  // NaN: nobody else's numbers may lie there
+    std::memset(workspace, 0xff, workspace_bytes);  // NaN, because nobody else's numbers can be there
     call();
   };
   return ricci_stub_queue(stream, work) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/bf16.h"
+#include "core/dtype.h"
 #include "tests/cuda/stub/libraries/calls.h"
 
 namespace {

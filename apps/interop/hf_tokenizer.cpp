@@ -1,0 +1,176 @@
+// Tokenizers and conversation templates in the file formats of transformers. Markers identify a template, because published templates of
+// one kind differ in everything else.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "apps/interop/hugging_face.h"
+#include "core/error.h"
+#include "core/files/file.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/kinds.h"
+#include "data/tokenizers/piece_tokenizer.h"
+
+namespace ricci::apps {
+namespace {
+
+constexpr const char* kTokenizerConfig = "/tokenizer_config.json";
+
+// The markers that identify a template of ricci. Phi's template has chatml's and one more.
+constexpr int64_t kMaxTemplate = 16 << 20;
+constexpr const char* kOfPhi = "<|im_sep|>";
+constexpr std::pair<const char*, std::array<const char*, 3>> kMarkers[] = {
+    {"chatml", {"<|im_start|>", "<|im_end|>", ""}}, {"llama3", {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}}};
+
+// Returns the template of ricci that has the markers of the text, or an empty text.
+std::string known_template(const std::string& text) {
+  const auto has = [&](const char* marker) { return text.find(marker) != text.npos; };
+  for (const auto& [ours, markers] : kMarkers)
+    if (std::all_of(markers.begin(), markers.end(), has) && !has(kOfPhi)) return ours;
+  return "";
+}
+
+// True if the markers are added tokens of the tokenizer.
+bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& tokenizer) {
+  try {
+    const ChatEncoder checked(tokenizer, chat_template({ours}));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A missing file counts as a file without members.
+Json find_json(const std::string& path) { return is_there(path) ? read_json(path) : Json(); }
+
+// The ids in a member of a config: one, a list or none. Ids that the tokenizer lacks are left out.
+std::vector<int64_t> ids_of(const Json& value, const Tokenizer& tokenizer) {
+  std::vector<int64_t> ids;
+  for (const Json& each : value.is_array() ? value : Json::array({value}))
+    if (const auto id = as<int64_t>(each); id && *id >= 0 && *id < tokenizer.vocab_size()) ids.push_back(*id);
+  return ids;
+}
+
+// The tokens that mark a text, from config.json, generation_config.json and tokenizer_config.json.
+Marks marks_in(const std::string& folder, const Json& config, const Tokenizer& tokenizer) {
+  Marks marks{.ends = ids_of(member(config, "eos_token_id"), tokenizer)};
+  if (const auto begin = ids_of(member(config, "bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];
+  const std::string path = folder + kTokenizerConfig;
+  const Json generation = find_json(folder + "/generation_config.json"), settings = find_json(path);
+  if (const auto ends = ids_of(member(generation, "eos_token_id"), tokenizer); !ends.empty()) marks.ends = ends;
+  const Json &token = member(settings, "bos_token"), &content = token.is_string() ? token : member(token, "content");
+  if (read_member<bool>(settings, "add_bos_token", path).value_or(false) && content.is_string())
+    marks.first = tokenizer.find(content.get<std::string>());
+  return marks;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> read_hf_tokenizer(const std::string& folder, const Json& config) {
+  if (find_tokenizer_file(folder).empty()) return nullptr;
+  try {
+    const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(folder);
+    return with_additions(*tokenizer, {.marks = marks_in(folder, config, *tokenizer)});
+  } catch (const Error& error) {
+    fail("{}; --without-tokenizer leaves it out", {error.what()});
+  }
+}
+
+std::string hf_tokenizer_json(const Tokenizer* tokenizer) {
+  if (!dynamic_cast<const PieceTokenizer*>(tokenizer) || tokenizer->eos() == Eos::line) return "";
+  Json json = tokenizer->model_json();
+  for (Json& token : json["added_tokens"])  // config.json has these marks, and transformers would complain about them here
+    for (const char* mark : {"bos", "eos"}) token.erase(mark);
+  return json.dump();
+}
+
+std::string default_template(const ImportedTemplate& kept, const std::string& origin) {
+  if (!kept.file.empty() || kept.member.empty()) return kept.file;
+  const Json value = parse_json(kept.member, kTemplateMember);
+  if (value.is_string()) return value.get<std::string>();
+  const auto reject = [&] {
+    fail("{}: {}: expected a text, or a list of objects with a \"name\" and a \"template\"", {origin, kTemplateMember});
+  };
+  if (!value.is_array()) reject();
+  std::string chosen;
+  for (const Json& each : value) {
+    const Json &name = member(each, "name"), &text = member(each, "template");
+    if (!name.is_string() || !text.is_string()) reject();
+    if (&each == &value[0] || name == "default") chosen = text.get<std::string>();
+  }
+  return chosen;
+}
+
+std::string hf_tokenizer_config_json(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& member) {
+  Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
+  const auto text = [&](int64_t id) { return tokenizer.decode({&id, 1}); };
+  if (marks.begin >= 0) config["bos_token"] = text(marks.begin);
+  if (!marks.ends.empty()) config["eos_token"] = text(marks.ends[0]);
+  if (!member.empty()) config[kTemplateMember] = parse_json(member, kTemplateMember);
+  return to_text(config, 2) + "\n";
+}
+
+HfChatTemplate read_hf_chat_template(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer) {
+  const std::string file = folder + "/" + kTemplateFile, config = folder + kTokenizerConfig;
+  HfChatTemplate chat;
+  try {
+    if (const auto text = find_text(file, kMaxTemplate)) check_utf8(file, chat.kept.file = *text, 0);
+    if (const Json found = find_json(config); !member(found, kTemplateMember).is_null())
+      chat.kept.member = member(found, kTemplateMember).dump();
+    if (chat.kept.empty()) return chat;
+    const std::string from = chat.kept.file.empty() ? config : file;
+    if (!tokenizer) return {.note = format_message("\n{}: the template is left out, because the folder has no tokenizer", {from})};
+    const std::string ours = known_template(default_template(chat.kept, config));
+    const bool has_markers = !ours.empty() && can_write(ours, tokenizer);
+    if (has_markers) chat.named = {ours};
+    std::string why = ours.empty() ? "neither chatml nor llama3" : ours;
+    if (!ours.empty() && !has_markers) why += ", but its tokenizer lacks them";
+    chat.note = format_message(
+        "\nchat: {}: {} has the markers of {}\nthe run keeps this template for exports", {has_markers ? ours : "none", from, why});
+  } catch (const Error& error) {
+    fail("{}; --without-tokenizer leaves it out", {error.what()});
+  }
+  return chat;
+}
+
+ImportedTemplate template_to_export(const RunFolder& run) {
+  ImportedTemplate kept = read_template(run.path());
+  if (kept.empty() && has_chat(run.config())) kept.file = to_jinja(chat_template(run.config().chat));
+  return kept;
+}
+
+std::string to_jinja(const ChatTemplate& form) {
+  const auto quoted = [](const std::string& text) { return Json(text).dump(); };
+  const auto message = [&](const std::string& text) {
+    const size_t place = text.find(kContent);
+    return "{{ " + quoted(text.substr(0, place)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
+           quoted(text.substr(place + kContent.size())) + " }}";
+  };
+  return "{{ " + quoted(form.start) + R"( }}{% for message in messages %}{% if message["role"] == "system" %})" + message(form.system) +
+         R"({% elif message["role"] == "user" %})" + message(form.user) + R"({% elif message["role"] == "assistant" %})" +
+         message(form.assistant) +
+         R"({% else %}{{ raise_exception("a role other than system, user and assistant") }}{% endif %}{% endfor %})" +
+         "{% if add_generation_prompt %}{{ " + quoted(form.answer) + " }}{% endif %}";
+}
+
+Marks marks_to_export(const RunFolder& run) {
+  const Tokenizer* const tokenizer = run.tokenizer().get();
+  Marks marks = tokenizer ? tokenizer->marks() : Marks();
+  if (marks.begin < 0) marks.begin = marks.first;
+  const std::string last = tokenizer ? end_of_text(*tokenizer) : "";
+  const bool is_between =
+      marks.ends.empty() || tokenizer->eos() == Eos::document;  // the end token of a document also precedes the next document
+  if (marks.ends.empty() && !last.empty()) marks.ends = {tokenizer->find(last)};
+  if (marks.begin < 0 && is_between && !last.empty()) marks.begin = marks.ends[0];
+  if (tokenizer) marks.ends = with_answer_end(marks.ends, run.config(), *tokenizer);
+  return marks;
+}
+
+void add_marks(Json& config, const Marks& marks) {
+  config["bos_token_id"] = marks.begin < 0 ? Json() : Json(marks.begin);
+  Json& ends = config["eos_token_id"] = marks.ends;
+  if (marks.ends.size() == 1) ends = marks.ends[0];
+  if (marks.ends.empty()) ends = nullptr;
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,53 @@
+#include "ops/optimizers/optimizers.h"
+
+#include "core/dims.h"
+#include "core/error.h"
+
+namespace ricci {
+namespace {
+
+// `what` begins the message: "m of blocks.0.fc.bias is", "the step's rates are".
+void check(const char* op, const std::string& what, const Tensor& t, const Shape& shape, Dtype dtype, Device device, const char* absent) {
+  if (!t) fail("{}: {} {}", {op, what, absent});
+  if (t.shape() == shape && t.dtype() == dtype && t.device() == device) return;
+  fail("{}: {} {} {} on {}, expected {} {} on {}",
+      {op, what, name_of(t.dtype()), show(t.shape()), name_of(t.device()), name_of(dtype), show(shape), name_of(device)});
+}
+
+void check(const char* op, const OptimizerTensor& t, const std::string& name, Moments moments) {
+  const auto check_part = [&](const char* part, const Tensor& tensor, Dtype dtype) {
+    check(op, std::string(part) + " of " + name + " is", tensor, t.value.shape(), dtype, t.value.device(), "empty");
+  };
+  check_part("grad", t.grad, t.master ? Dtype::f32 : t.value.dtype());
+  if (moments.m) check_part("m", t.m, sums_of(t.value.dtype()));
+  if (moments.v) check_part("v", t.v, sums_of(t.value.dtype()));
+  if (!t.master) return;
+  if (t.value.dtype() != Dtype::bf16) fail("{}: {} is {}, but only bf16 has master weights", {op, name, name_of(t.value.dtype())});
+  check_part("master", t.master, Dtype::f32);
+}
+
+}  // namespace
+
+void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments) {
+  if (tensors.empty()) return;
+  const Device device = tensors[0].value.device();
+  check(op, "the step's rates are", now.rates, {3}, Dtype::f64, device, "missing");
+  check(op, "the scale of the gradients is", now.gradient_scale, {}, Dtype::f64, device, "missing");
+  const auto name_of_tensor = [&](size_t place) {
+    return tensors[place].name.empty() ? "tensor " + std::to_string(place) : std::string(tensors[place].name);
+  };
+  for (size_t place = 0; place < tensors.size(); ++place) {
+    const OptimizerTensor& t = tensors[place];
+    if (!t.grad) continue;
+    if (t.value.device() != device)
+      fail("{}: {} is on {}, {} on {}", {op, name_of_tensor(place), name_of(t.value.device()), name_of_tensor(0), name_of(device)});
+    check(op, t, name_of_tensor(place), moments);
+  }
+}
+
+void mark_written(const std::vector<OptimizerTensor>& tensors, const char* file, int line) {
+  for (const OptimizerTensor& t : tensors)
+    if (t.grad) t.value.written(file, line);
+}
+
+}  // namespace ricci

@@ -1,0 +1,58 @@
+// The tensors and numbers that optimizers work on, and the norm of their gradients. One call of update_parameters (adamw.h, sgd.h) updates
+// all parameters in few launches and one pass over memory, because a launch for each of some hundred parameters would take longer than the
+// arithmetic.
+#pragma once
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace ricci {
+
+// One parameter and its state. m and v are f64 when value is, f32 otherwise.
+struct OptimizerTensor {
+  Tensor value{}, grad{};  // grad has the dtype of value, f32 with a master; without grad the update leaves the tensor unchanged
+  Tensor m{}, v{};         // mean of the gradient (momentum), mean of its square; each empty if the rule has none
+  Tensor master{};  // f32, for a bf16 value only: the weights that are updated, because bf16 would round small steps away; else empty
+  double weight_decay = 0;
+  std::string_view name{};  // for messages
+};
+
+// The learning rate of a step and the two bias corrections of AdamW, computed once a step instead of once an element.
+struct Rates {
+  double learning_rate;
+  double step_size;              // learning_rate / (1 - beta1^step)
+  double bias_correction2_sqrt;  // sqrt(1 - beta2^step)
+};
+
+// The numbers that differ from step to step. They are on the device of the tensors, because a step that was recorded
+// (cuda/device/graph.h) is launched again with the same arguments and reads the new numbers there.
+struct StepNumbers {
+  Tensor rates{};           // f64 [3]: the Rates
+  Tensor gradient_scale{};  // f64 []: every gradient is multiplied by it, for clipping; if it is not finite, nothing is updated
+};
+
+// The Euclidean norm of all elements of all tensors together (any floating-point dtypes, one device), an f64 scalar on their device, summed
+// in f64 in a fixed order. NaN or infinite when an element is. Empty tensors count as zeros. Error: tensors on different devices.
+Tensor gradient_norm(const std::vector<Tensor>& tensors);
+
+// The factor of gradient clipping: clip / norm if the norm exceeds clip and clip is not 0, otherwise 1. If norm or loss is not finite, it
+// is NaN, and the update does nothing. f64 scalars. Errors: anything else, scalars on different devices.
+Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss);
+
+// ---- For the rules
+// The moments that a rule reads.
+struct Moments {
+  bool m = false, v = false;
+};
+
+// Errors: a grad, moment or master with another shape, dtype or device than it needs, and likewise the numbers of the step:
+//   adamw: grad of blocks.0.fc.bias is f32 [4] on cpu, expected f32 [3] on cpu
+// A tensor without a name is called by its place: tensor 1.
+void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments);
+
+// The values that have a grad count as written at the caller's line, so a tape that kept one will notice.
+void mark_written(const std::vector<OptimizerTensor>& tensors, const char* file, int line);
+
+}  // namespace ricci
