@@ -368,10 +368,14 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, con
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
   check_place();
   const Checkpoints all = checkpoints();
-  save_checkpoint(all.path(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
+  try {
+    save_checkpoint(all.path(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
+  } catch (const Error&) {
+    check_place();  // the folder can go while the checkpoint is written, and that is then the reason
+    throw;
+  }
   all.prune(state, config_.keep_checkpoints);
 }
-
 void RunFolder::save_model(Model& model, int64_t step) const {
   check_place();
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);

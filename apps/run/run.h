@@ -43,8 +43,8 @@ TrainConfig with_found_files(TrainConfig config);
 // ---- The record
 // The keys that shape the model, or all that cannot change while a run continues, such as the seed.
 enum class Compare { model, training };
-// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, a line each. "following" has the user's values
-// of model keys that were resolved. "labels" is a JSON list of a classifier's classes, and "tokenizer" a hash.
+// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, a line each. "following" has the model
+// keys with derived values, as the user gave them. "labels" is a JSON list of a classifier's classes, and "tokenizer" a hash.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
 // The lines "key: value" under the name "config" or "following".
 TextsByKey lines_in(const Metadata& metadata, const char* name);

@@ -37,8 +37,8 @@ void for_each_typed_line(const std::function<void(const std::string& line)>& use
 // for the answer. Errors: a line without an answer, with its number; stdin or stdout fails.
 void answer_lines(const std::function<std::string(const std::string& line)>& answer);
 
-// Ends a text at the first stop string. The text comes in pieces, and a stop string can span two of them, so text that might be the start
-// of one is held back.
+// Ends a text at the first stop string. The text comes in pieces, and a stop string can span two of them, so text that could start
+// one is held back.
 class StopStrings {
  public:
   // Error: an empty string.

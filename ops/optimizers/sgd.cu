@@ -18,12 +18,13 @@ template <class T, bool kMomentum> struct Rule {
   const OptimizerItem<T>& t;
   A decay = A(t.weight_decay), momentum = A(options.momentum), learning_rate = A(rates.learning_rate);
   bool nesterov = options.nesterov;
+  A* m_before = t.m;  // a copy, because a GPU would otherwise keep the address of t in registers too
 
   HD auto operator()(auto piece, auto x, auto scaled_grad) const {
     auto g = scaled_grad + decay * x;
     if constexpr (kMomentum) {
-      const auto m = piece.load(t.m) * momentum + g;
-      piece.store(t.m, m);
+      const auto m = piece.load(m_before) * momentum + g;
+      piece.store(m_before, m);
       g = nesterov ? g + momentum * m : m;
     }
     return x - learning_rate * g;

@@ -19,7 +19,7 @@ struct StepSize {
   int64_t width = 256, layers = 2, heads = 4;
   std::optional<int64_t> feed_forward = {};  // by default the width
   int64_t sequences = 1, positions = 128;
-  bool alone = false;  // one mixer instead of blocks; its input has a gradient too, as inside a model
+  bool alone = false;  // one mixer instead of blocks; its input also has a gradient, as inside a model
   Dtype dtype = Dtype::f32;
   Device device = Device::cpu;
 };

@@ -49,7 +49,6 @@ ALLOWED = [
     (r"^(Row|Chunk)Kernel<", "split into four", "few of the bytes of optimizers and scales; whole stores cost norms registers"),
     (r"^shift_and_sum::(Forward|Backward)Kernel<bf16>", "split into four", "for slices of fewer than 32 columns, copied one by one"),
     (r"^attention::(Forward|QueryGradient)Kernel<bf16", "split into four", "four sums of f32 for shared memory"),
-    (r"ChunkKernel<OptimizerUpdate<bf16, sgd::Rule<bf16, true>", r"\b8 bytes of stack", "two numbers of SGD with momentum; its time is memory"),
     (r"SumRows<float, RegularRows, float>", r"\b8 bytes of stack", "one number, kept aside once per row"),
 ]
 
