@@ -34,7 +34,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
   }
   if (config.data.empty() && config.validation.empty()) fail("--text: {} was imported without a text; give one", {open.run.path()});
   if (has_mask(config)) fail("--text: {} learns answers and has no plain text; give one", {open.run.path()});
-  const Tokens tokens = open_validation(config, {}, open.run.tokenizer()).tokens;
+  const Tokens tokens = open_validation(config, {}, open.run.tokenizer(), open.context).tokens;
   ids.resize(std::min(static_cast<size_t>(tokens.size()), max));
   tokens.read(0, ids);
   return ids;

@@ -1,15 +1,12 @@
-// The text of a run: training and validation tokens, and their tokenizer.
+// The text of a run: training and validation tokens, and their tokenizer (data/shards/corpus.h), as its config asks for them.
 #pragma once
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "apps/run/train_config.h"
-#include "data/shards/tokens.h"
-#include "data/text/text.h"
-#include "data/tokenizers/tokenizer.h"
+#include "data/shards/corpus.h"
 
 namespace ricci::apps {
 
@@ -17,33 +14,24 @@ namespace ricci::apps {
 // because a run that learns it must be able to continue after an update.
 std::string_view embedded_corpus();
 
-struct Validation {
-  Tokens tokens;
-  std::optional<TextSource> text = {};  // if it is one plain text
-  int64_t from_byte = 0;                // where the tokens begin in it
-};
+// The data of a config, looked up, and its tokenizer: `known` if it is there, as of a run that continues; else as choose_tokenizer has it.
+// Errors: as for find_sources and choose_tokenizer.
+CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 
-struct Corpus {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::vector<Tokens> sources;  // for training: one, or one for each entry of data
-  Tokens train;                 // all sources
-  Validation validation;
-  std::string note = {};                 // lines about the tokenizer and about omitted documents
-  std::vector<std::string> labels = {};  // for a classifier's classes, if they have names
+// Error: the family or the format cannot learn from these tokens: a classifier without labels, or with more classes than the model has; a
+// format with answers for tokens without them, or the other way round.
+void check_tokens(const TrainConfig& config, const Tokens& tokens);
 
-  uint64_t hash() const;         // for all tokens, whatever files they came from
-  uint64_t former_hash() const;  // the hash of version 0.1.0; reads all tokens
-};
+// request_of, open_corpus and check_tokens. Errors: theirs.
+Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 
-// Opens the data of the config: texts or documents (they become shards in the cache, data/shards/cache.h), or prepared shards, or llm.c's.
-// Texts and documents form one source, unless `weights` mixes them; each entry of shards is a separate source.
-//   tokenizer   if null, the one that the config asks for. Prepared shards bring theirs. A vocabulary is made from the training text. One
-//   of
-//               characters is also made from a validation text that was cut from the same files, as nanoGPT's is.
-// Errors: no data; a text that is missing, empty or too short to split; text with characters outside the vocabulary; shards next to texts;
-// a classifier without labels, or with more classes than the model has; a format with answers for shards without them, or the other way
-// round.
-Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
+// Lines about documents that were left out, about a vocabulary that is smaller than asked for, and about documents without an end token.
+std::string describe_corpus(const TrainConfig& config, const Corpus& corpus);
+
+// The tokens that score a trained run: of `paths` (shards, or texts in the format of the config), else of the config's validation
+// files, else of the end of its data. Of documents with answers those with an answer in the first `context` tokens.
+Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,
+    int64_t context);
 
 // The rows of a vocabulary: the size of the tokenizer, or more if the config asks for more and the tokenizer is a file. A vocabulary that
 // is made from the text can be smaller than the config asks for. Error: the config asks for another size.
@@ -51,9 +39,5 @@ int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 
 // Fills in the values that depend on the text: the size of the vocabulary, the end of documents, the names of the classes.
 void resolve(TrainConfig& config, const Corpus& corpus);
-
-// The tokens that score a trained run: of `paths` (shards, or texts in the format of the config), else of the config's validation
-// files, else of the end of its data.
-Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace ricci::apps

@@ -88,7 +88,7 @@ int64_t planned_vocab(const TrainConfig& config, const std::string& file) {
     const bool same_end = follows_tokenizer_eos(config) || run.eos == config.eos;
     if (same_end && run.data == config.data && run.tokenizer == config.tokenizer) return run.model.vocab;
   }
-  return vocab_of(config, *open_corpus(config, nullptr).tokenizer);
+  return vocab_of(config, *request_of(config).tokenizer);
 }
 
 InitSource::InitSource(const TrainConfig& config) {

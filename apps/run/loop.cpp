@@ -46,7 +46,7 @@ void compare(Ranks& ranks, const char* name, const std::string& mine) {
 
 // The first document with an answer in the validation text, up to this answer.
 std::vector<int64_t> first_prompt(const TrainConfig& config, const Corpus& corpus) {
-  const Tokens documents = keep_masked(corpus.validation.tokens, config.sequence_length()).first;
+  const Tokens& documents = corpus.validation.tokens;
   const TokenSpan span = documents.document(0, 0);
   std::vector<int64_t> ids(static_cast<size_t>(span.size()));
   std::vector<uint8_t> counts(ids.size());
@@ -171,12 +171,13 @@ Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<con
   if (ranks.count() == 1) return open_corpus(config, tokenizer);
   const int turn = ranks.rank() == 0 ? 0 : 1 + (ranks.local() > 0);
   std::optional<Corpus> corpus;
-  if (turn == 0) corpus = open_corpus(config, tokenizer);
+  const auto open = [&] { corpus = open_corpus(config, tokenizer); };
+  if (turn == 0) open();
   const std::string json = ranks.from_first(turn == 0 ? corpus->tokenizer->to_json() : "");
   if (turn > 0) tokenizer = tokenizer_from_json(json);
-  if (turn == 1) corpus = open_corpus(config, tokenizer);
+  if (turn == 1) open();
   ranks.barrier();
-  if (turn == 2) corpus = open_corpus(config, tokenizer);
+  if (turn == 2) open();
   ranks.barrier();
   compare(ranks, "text", fmt::format("{:016x}", corpus->hash()));
   return std::move(*corpus);

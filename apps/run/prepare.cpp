@@ -51,8 +51,9 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents
   }
   const Eos eos = eos_for(options, documents.options, tokenizer);
   documents.options.keep_line_ends = eos != Eos::document;
-  if (!tokenizer) tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents));
-  return with_eos(tokenizer, eos, options.eos_piece);
+  if (tokenizer) return with_eos(tokenizer, eos, options.eos_piece);
+  std::vector<Documents> sources{documents};
+  return make_tokenizer({.eos = eos, .eos_piece = options.eos_piece}, sources);
 }
 
 int prepare(Options options) {

@@ -322,7 +322,7 @@ std::optional<int64_t> RunFolder::finished() const {
   }
 }
 
-TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash, const std::function<uint64_t()>& former_hash) const {
+TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
   if (!newest_) return {.text_hash = text_hash, .schedule_steps = config_.schedule.steps.value_or(config_.steps)};
   const TextsByKey keys = lines_in(newest_->metadata(), "config");
   if (const auto ranks = keys.find("max_ranks"); ranks != keys.end() && ranks->second != "1")
@@ -331,7 +331,7 @@ TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_h
         {path(), ranks->second}));
   TrainState state = load_checkpoint(*newest_, model, optimizer);
   if (config_.schedule.ends()) state.schedule_steps = config_.schedule.steps.value_or(state.schedule_steps);
-  if (state.text_hash != text_hash && !(former_hash && state.text_hash == former_hash()))
+  if (state.text_hash != text_hash)
     fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path(), state.step});
   return state;
 }

@@ -106,9 +106,8 @@ class RunFolder {
   std::optional<int64_t> finished() const;
 
   // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns its state; for a new
-  // run the state only has the hash of the text. former_hash(): the text's hash in version 0.1.0. The schedule ends where the
-  // config has it, else where the first start of the run had it. Errors: tensors of another shape; another text.
-  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash, const std::function<uint64_t()>& former_hash = {}) const;
+  // run the state only has the hash of the text. The schedule ends where the config has it, else where the first start of the run had it. Errors: tensors of another shape; another text.
+  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
   // Writes the files of a new run, or the changed files of one that continues. `tokenizer` can be null. Errors of this function and the two
   // below: the path and the reason; another folder has taken the place of this one, and its files must not be mixed with ours.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept = {});

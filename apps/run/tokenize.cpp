@@ -22,36 +22,35 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  std::string tokenizer, kind = "bpe", from, split = "gpt2", out = "tokenizer.json", eos = "none";
+  std::string tokenizer, from, split = "gpt2", out = "tokenizer.json", eos = "none";
   std::vector<std::string> form = {"chatml"};
   TextOptions text;
-  OpenOptions open;
-  TrainingOptions training;
-  EosOptions end;
+  TokenizerRecipe recipe{.name = "bpe"};  // of train; the other commands use its end and the options of a file
   bool keep_all = false, json_lines = false, u16 = false, special = false;
   void (*command)(Options&) = nullptr;
 };
 
 std::shared_ptr<const Tokenizer> open(const Options& options) {
-  const auto tokenizer = options.tokenizer == "byte" ? std::make_shared<ByteTokenizer>() : open_tokenizer(options.tokenizer, options.open);
-  return with_eos(tokenizer, options.end.after, options.end.piece);
+  const auto tokenizer = options.tokenizer == "byte" ? std::make_shared<ByteTokenizer>() : open_tokenizer(options.tokenizer, options.recipe.open);
+  return with_eos(tokenizer, options.recipe.eos, options.recipe.eos_piece);
 }
 
 const TokenizerKind& kind_of(const Options& options) {
-  const TokenizerKind* const kind = find_tokenizer_kind(options.kind);
-  if (!kind) fail("--kind: expected one of {}, got {}", {list_of_tokenizers(), one_line(options.kind)});
+  const TokenizerKind* const kind = options.recipe.kind();
+  if (!kind) fail("--kind: expected one of {}, got {}", {list_of_tokenizers(), one_line(options.recipe.name)});
   return *kind;
 }
 
 void train(Options& options) {
   const Documents texts = open_documents(options.text);
-  const TokenizerKind& kind = kind_of(options);
-  options.training.pattern = &find_pattern(options.split);
+  TokenizerRecipe& recipe = options.recipe;
+  kind_of(options);
+  recipe.training.pattern = &find_pattern(options.split);
   const auto given =
-      options.from.empty() ? nullptr : with_additions(*open_tokenizer(options.from, options.open), {.pieces = options.training.special});
+      options.from.empty() ? nullptr : with_additions(*open_tokenizer(options.from, recipe.open), {.pieces = recipe.training.special});
   const auto kept = !given || options.keep_all ? given : restrict_to(texts, *given);
-  const auto tokenizer =
-      kept ? with_eos(kept, options.end.after, options.end.piece) : train_tokenizer(kind, texts, options.training, options.end);
+  std::vector<Documents> sources{texts};
+  const auto tokenizer = kept ? with_eos(kept, recipe.eos, recipe.eos_piece) : make_tokenizer(recipe, sources);
   write_atomically(options.out, tokenizer->to_json());
   print(format_message("{}: {}, {} tokens", {options.out, tokenizer->name(), tokenizer->vocab_size()}));
 }
@@ -181,10 +180,10 @@ void count(Options& options) {
 }
 
 void add_common(CLI::App& app, Options& options) {
-  app.add_flag("--lowercase", options.open.lowercase, "For the vocab.txt of an uncased model: lower case without accents");
+  app.add_flag("--lowercase", options.recipe.open.lowercase, "For the vocab.txt of an uncased model: lower case without accents");
   CLI::Option* const eos =
       app.add_option("--eos", options.eos, "Put <eos> after each line or document: none, line, document")->capture_default_str();
-  app.add_option("--eos-piece", options.end.piece, "The text of <eos>; by default the tokenizer's own end of text after documents")
+  app.add_option("--eos-piece", options.recipe.eos_piece, "The text of <eos>; by default the tokenizer's own end of text after documents")
       ->needs(eos);
   add_threads_option(app);
 }
@@ -193,15 +192,15 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("texts", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
   add_text_options(app, options.text);
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
-  app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
-  app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")
+  app.add_option("--kind", options.recipe.name, list_of_tokenizers())->capture_default_str();
+  app.add_option("--vocab", options.recipe.training.vocab, "Tokens of the vocabulary; words: 0 for all")
       ->check(at_least_zero)
       ->capture_default_str();
-  app.add_option("--min-count", options.training.min_count, "Words and pairs that occur less often do not become tokens")
+  app.add_option("--min-count", options.recipe.training.min_count, "Words and pairs that occur less often do not become tokens")
       ->check(at_least_one)
       ->capture_default_str();
   // allow_extra_args(false): one token each time.
-  app.add_option("--special", options.training.special, "A token that is one piece wherever a text has it; repeatable")
+  app.add_option("--special", options.recipe.training.special, "A token that is one piece wherever a text has it; repeatable")
       ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
   CLI::Option* const from =
@@ -257,8 +256,8 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 int run(Options& options) {
-  options.end.after = choice_of<Eos>("--eos", options.eos);
-  options.text.documents.keep_line_ends = options.end.after != Eos::document;
+  options.recipe.eos = choice_of<Eos>("--eos", options.eos);
+  options.text.documents.keep_line_ends = options.recipe.eos != Eos::document;
   options.command(options);
   return 0;
 }

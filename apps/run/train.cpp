@@ -87,11 +87,11 @@ int train(Ranks& ranks, const RunOptions& options) {
   model.place_for_training(storage_dtype(config.precision), config.device);
   model.recompute_blocks(config.recompute == Recompute::blocks);
   Optimizer optimizer(model.trained_parameters(), config.optimizer);
-  TrainState state = run ? run->resume(model, optimizer, corpus.hash(), [&] { return corpus.former_hash(); }) : TrainState();
+  TrainState state = run ? run->resume(model, optimizer, corpus.hash()) : TrainState();
   share_training(ranks, model, optimizer, state);
   feed.start(state.step, state.data_place);
   if (run) run->begin(config, corpus.tokenizer.get(), init ? init->kept_template() : ImportedTemplate());
-  if (run) write_output(STDOUT_FILENO, corpus.note + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
+  if (run) write_output(STDOUT_FILENO, describe_corpus(config, corpus) + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
 
   // ---- Steps
   {

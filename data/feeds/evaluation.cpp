@@ -57,7 +57,7 @@ void check_labelled(const Tokens& tokens) {
 }
 
 DocumentBatches::DocumentBatches(const Tokens& tokens, int64_t batch, int64_t context)
-    : tokens_(tokens.has_mask() ? keep_masked(tokens, context).first : tokens), batch_(batch), context_(context), before_{0} {
+    : tokens_(tokens), batch_(batch), context_(context), before_{0} {
   if (batch < 1 || context < 1) fail("batches of documents: batch {} and context {}, expected 1 or more of each", {batch, context});
   if (!tokens_.has_mask()) check_labelled(tokens_);
   for (int64_t shard = 0; shard < tokens_.shards(); ++shard) before_.push_back(before_.back() + tokens_.documents(shard));

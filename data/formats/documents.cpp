@@ -1,8 +1,8 @@
 #include "data/formats/documents.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
-#include <tuple>
 
 #include "core/error.h"
 #include "data/text/utf8.h"
@@ -22,7 +22,7 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
     : documents_(documents),
       complete_prefix_(std::move(complete_prefix)),
       from_(from),
-      stream_(documents.files, from.input),
+      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut counts the characters of all files
       format_(traits_of(documents.options.format)),
       separator_(find_separator(documents.options)) {
   check(documents.options);
@@ -30,9 +30,9 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
 
 bool DocumentReader::next(DocumentPiece& piece) {
   while (next_anywhere(piece)) {
-    if (piece.starts && ++started_ > documents_.limit) return false;
-    const InputPlace& end = piece.end;
-    if (end.input > from_.input || std::tie(end.document, end.byte) > std::tie(from_.document, from_.byte)) return true;
+    if (piece.after_cut && documents_.stops_at_cut) return false;
+    if (piece.starts && has_tokens(piece) && ++started_ > documents_.limit) return false;
+    if (piece.end > from_) return true;
   }
   return false;
 }
@@ -40,52 +40,62 @@ bool DocumentReader::next(DocumentPiece& piece) {
 // The next piece of the open member, or of the next member that has a piece.
 bool DocumentReader::next_anywhere(DocumentPiece& piece) {
   for (;;) {
-    if (!in_member_) {
-      if (!stream_.next_member()) return false;
-      if (stream_.file() != at_.input) at_ = {.input = stream_.file()};
-      in_member_ = true;
-      member_ended_ = false;
-      line_ = 0;
-      header_.clear();
-      text_.clear();
-      used_ = searched_ = 0;
-    }
+    if (!in_member_ && !start_member()) return false;
     if (format_.is_text() ? next_text(piece) : next_record(piece)) return true;
     in_member_ = false;
   }
 }
 
-void DocumentReader::read_more() {
-  text_.erase(0, std::exchange(used_, 0));
-  std::string_view block = stream_.next();
-  while (block.empty() && documents_.joined && stream_.next_member()) block = stream_.next();
-  if (documents_.cut > 0 && !second_byte_) find_cut(block);
-  member_ended_ = block.empty();
-  text_ += block;
-  // The last line and the last paragraph must not depend on whether the file ends with a line end.
-  if (member_ended_ && is_paragraphs_) text_.erase(text_.find_last_not_of('\n') + 1);
-  if (member_ended_ && keeps_separator_ && !text_.empty() && !text_.ends_with('\n')) text_ += '\n';
+bool DocumentReader::start_member() {
+  if (!std::exchange(has_next_, false) && !stream_.next_member()) {
+    if (characters_left_ > 0)
+      fail("data: {} ends at character {}, but it is cut at character {}",
+          {documents_.files.name(), documents_.cut - characters_left_, documents_.cut});
+    return false;
+  }
+  if (stream_.file() != at_.input) at_ = {.input = stream_.file()};
+  name_ = stream_.name();
+  after_cut_ |= documents_.cut > 0 && characters_left_ == 0;
+  cut_byte_ = line_ = 0;
+  in_member_ = true;
+  member_ended_ = false;
+  header_.clear();
+  text_.clear();
+  used_ = searched_ = 0;
+  return true;
 }
 
-// Finds the byte of the cut if it is in this block. The block follows text_.
-void DocumentReader::find_cut(std::string_view block) {
-  if (block.empty() && characters_left_ > 0)
-    fail("data: {} ends at character {}, but it is cut at character {}",
-        {documents_.files.name(), documents_.cut - characters_left_, documents_.cut});
-  const int64_t here = count_characters(block);
-  if (here > characters_left_) {
+void DocumentReader::read_more() {
+  if (cut_at_) *cut_at_ -= used_;
+  text_.erase(0, std::exchange(used_, 0));
+  const std::string_view block = stream_.next();
+  member_ended_ = block.empty();
+  append(block);
+  if (!member_ended_) return;
+  // The last line and the last paragraph must not depend on whether the file ends with a line end.
+  if (is_paragraphs_) text_.erase(text_.find_last_not_of('\n') + 1);
+  if (ends_lines_) has_next_ = stream_.next_member();
+  if ((keeps_separator_ || has_next_) && !text_.empty() && !text_.ends_with('\n')) append("\n");
+}
+
+// Appends to text_, and notes the place of the cut.
+void DocumentReader::append(std::string_view block) {
+  const int64_t characters = documents_.cut > 0 && !after_cut_ && !cut_at_ ? count_characters(block) : 0;
+  if (characters > characters_left_) {
     size_t bytes = 0;
     for (int64_t seen = -1; seen < characters_left_; ++bytes) seen += count_characters(block.substr(bytes, 1));
-    second_byte_ = joined_byte_ + std::ssize(text_) + static_cast<int64_t>(bytes) - 1;
+    cut_at_ = text_.size() + bytes - 1;
   }
-  characters_left_ -= std::min(here, characters_left_);
+  characters_left_ -= std::min(characters, characters_left_);
+  text_ += block;
 }
 
 // Takes a piece from the front of the document; whole: this is the rest of it. Returns the number of bytes taken.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
   piece.ends = whole && (document.size() <= kPiece || format_.has_mask());
-  piece.first_byte = documents_.joined ? joined_byte_ : at_.byte;
+  piece.after_cut = after_cut_;
+  piece.first_byte = cut_byte_ + at_.byte;
   size_t taken = document.size();
   if (!piece.ends) {
     const std::string_view front = document.substr(0, kPiece);
@@ -94,7 +104,6 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   }
   piece.text = document.substr(0, taken);
   at_.byte += static_cast<int64_t>(taken);
-  joined_byte_ += static_cast<int64_t>(taken);
   if (piece.ends) at_ = {.input = at_.input, .document = at_.document + 1};
   piece.end = at_;
   return taken;
@@ -106,7 +115,7 @@ std::pair<std::string_view, bool> DocumentReader::next_part(std::string_view sep
     if (is_paragraphs_ && at_.byte == 0) used_ = std::min(text_.find_first_not_of('\n', used_), text_.size());
     const std::string_view rest = std::string_view(text_).substr(used_);
     size_t found = separator.empty() ? rest.npos : rest.find(separator, searched_);
-    if (second_byte_ && at_.document == 0) found = static_cast<size_t>(*second_byte_ - joined_byte_);
+    if (cut_at_) found = *cut_at_ - used_;
     if (found != rest.npos || member_ended_ || rest.size() > most) {
       searched_ = 0;
       return {rest.substr(0, found), found != rest.npos};
@@ -117,9 +126,9 @@ std::pair<std::string_view, bool> DocumentReader::next_part(std::string_view sep
 }
 
 std::string DocumentReader::place_of_text() const {
-  if (!documents_.joined) return stream_.name() + (separator_.empty() ? "" : format_message(": document {}", {at_.document + 1}));
-  const char* const part = at_.document == 0 ? " (train)" : " (validation)";
-  return documents_.files.name() + (documents_.cut > 0 ? part : "");
+  const std::string place = name_ + (separator_.empty() ? "" : format_message(": document {}", {at_.document + 1}));
+  if (documents_.cut == 0) return place;
+  return place + (after_cut_ ? " (validation)" : " (train)");
 }
 
 bool DocumentReader::next_text(DocumentPiece& piece) {
@@ -130,7 +139,13 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
     piece.place = place_of_text();
     piece.label = -1;
     used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), ends_here || member_ended_);
-    if (piece.ends && ends_here && !keeps_separator_) used_ += separator_.size();
+    if (piece.ends && cut_at_) {
+      cut_byte_ = piece.first_byte + std::ssize(piece.text);
+      cut_at_.reset();
+      after_cut_ = true;
+    } else if (piece.ends && ends_here && !keeps_separator_) {
+      used_ += separator_.size();
+    }
     if (!piece.text.empty() || separator_ == "\n") return true;  // an empty line is a document; nothing between two separators is not
   }
 }
@@ -171,6 +186,49 @@ void for_each_text(
     for (const std::string& text : about(piece.place, [&] { return format.texts(piece.text); }))
       if (!text.empty()) use({.text = text, .starts = true, .ends = true, .place = piece.place});
   }
+}
+
+void cut_text(Documents& text, double train_fraction, int64_t characters) {
+  text.cut = static_cast<int64_t>(std::floor(static_cast<double>(characters) * train_fraction));
+  if (text.cut < 1 || text.cut >= characters)
+    fail("split: {} has {} characters, too few for a training fraction of {}", {text.files.name(), characters, train_fraction});
+}
+
+void cut_text(Documents& text, double train_fraction) {
+  int64_t characters = 0;
+  DocumentReader reader(text, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) characters += count_characters(piece.text);
+  cut_text(text, train_fraction, characters);
+}
+
+Documents training_part(Documents& documents, double train_fraction) {
+  if (documents.is_text() && documents.cut == 0) cut_text(documents, train_fraction);
+  Documents part = documents;
+  part.stops_at_cut = documents.is_text();
+  if (documents.is_text()) return part;
+  int64_t all = 0;
+  DocumentReader reader(documents, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) all += piece.starts && reader.has_tokens(piece);
+  part.limit = static_cast<int64_t>(std::floor(static_cast<double>(all) * train_fraction));
+  return part;
+}
+
+TextSize size_of_text(const Documents& documents, int64_t from_byte, bool has_line_ends) {
+  const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };  // in ASCII, whatever the locale
+  TextSize size;
+  bool in_word = false;
+  DocumentReader reader(documents, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) {
+    const auto before = std::min(from_byte, std::ssize(piece.text));
+    from_byte -= before;
+    size.bytes += std::ssize(piece.text) - before;
+    for (const char c : std::string_view(piece.text).substr(static_cast<size_t>(before))) {
+      const bool blank = is_blank(c);
+      size.words += (has_line_ends && c == '\n') + (!blank && !in_word);
+      in_word = !blank;
+    }
+  }
+  return size;
 }
 
 // Labels are read as if they were the texts of the documents.

@@ -16,10 +16,10 @@ namespace ricci {
 
 // The place in files up to which documents were read.
 struct InputPlace {
-  int64_t input = 0;     // index of the file; 0 if all are joined
+  int64_t input = 0;     // index of the file
   int64_t document = 0;  // complete documents of this file
   int64_t byte = 0;      // bytes of the next document
-  bool operator==(const InputPlace&) const = default;
+  auto operator<=>(const InputPlace&) const = default;
 };
 
 // A document, or a part of a long one. Where a document is divided depends only on its text. In formats with a mask a line is one piece,
@@ -29,17 +29,21 @@ struct DocumentPiece {
   bool starts = false, ends = false;  // the first and the last piece of its document
   int32_t label = -1;
   InputPlace end = {};     // after this piece
+  bool after_cut = false;  // it belongs to the validation part
   std::string place = {};  // for messages: "a.jsonl:17", "a.txt: document 3"
-  int64_t first_byte = 0;  // position of the piece in the document, or in the joined text
+  int64_t first_byte = 0;  // position of the piece in the document, or in a file that is cut
 };
 
-// The documents of files, a small value.
+// The documents of files, a small value. A plain text has a document for each file and for each member of an archive. If no end token
+// separates them, a line end does: a document without one at its end gets it before the next one. (Encoding::bytes changes nothing.)
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
-  bool joined = false;        // all files are joined to one document
-  int64_t cut = 0;            // joined files: a second document starts at this character, counted from 0; by default none does
+  int64_t cut = 0;            // plain text: the validation part starts at this character of all, with a document; 0: there is none
+  bool stops_at_cut = false;  // only the training part is read
   int64_t limit = INT64_MAX;  // documents to read, at most
+
+  bool is_text() const { return traits_of(options.format).is_text(); }
 };
 
 // The number of bytes at the start of a text that are complete units, whatever follows the text, such as Tokenizer::complete_prefix.
@@ -57,6 +61,8 @@ class DocumentReader {
   // False at the end. Errors: TextStream's; the format's; the files end before the cut.
   bool next(DocumentPiece& piece);
   int64_t bytes_of_files() const { return stream_.bytes_of_files(); }  // including those before `from`
+  // False for the first piece of a document without text, unless an end token follows.
+  bool has_tokens(const DocumentPiece& piece) const { return !piece.text.empty() || !documents_.options.keep_line_ends; }
 
  private:
   bool next_anywhere(DocumentPiece& piece);
@@ -65,7 +71,8 @@ class DocumentReader {
   bool next_line();
   std::pair<std::string_view, bool> next_part(std::string_view separator, size_t most);
   void read_more();
-  void find_cut(std::string_view block);
+  bool start_member();
+  void append(std::string_view block);
   size_t cut_piece(DocumentPiece& piece, std::string_view document, bool whole);
   std::string place_of_text() const;
 
@@ -76,8 +83,11 @@ class DocumentReader {
   const FormatTraits& format_;
   std::string separator_;  // between two documents; empty if a document ends with its file
   bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // in the document
+  bool ends_lines_ = documents_.is_text() && documents_.options.documents == "file" && documents_.options.keep_line_ends &&
+                     documents_.files.encoding() != Encoding::bytes;  // at the end of a document before another one
   bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of empty lines
-  bool in_member_ = false, member_ended_ = false;
+  bool in_member_ = false, member_ended_ = false, has_next_ = false;  // has_next_: the stream is at the next member
+  std::string name_;                                                  // of the member
   std::string text_;  // decoded; returned up to used_
   size_t used_ = 0, searched_ = 0;
   int64_t started_ = 0;                       // documents
@@ -85,10 +95,29 @@ class DocumentReader {
   std::string header_;                        // the first line of the member, if the format has a header
   Record record_;                             // the last line
   std::string record_place_;                  // for messages
-  int64_t joined_byte_ = 0;                   // bytes of joined files that were returned
   int64_t characters_left_ = documents_.cut;  // before the cut
-  std::optional<int64_t> second_byte_;        // start of the second document of joined files; empty until it is read
+  std::optional<size_t> cut_at_;              // the cut in text_
+  int64_t cut_byte_ = 0;                      // in the member
+  bool after_cut_ = false;
 };
+
+// Cuts a plain text before the character floor(train_fraction * characters). Error: one of the two parts is empty.
+void cut_text(Documents& text, double train_fraction, int64_t characters);
+// Counts the characters of a plain text, and cuts it.
+void cut_text(Documents& text, double train_fraction);
+// The part of the documents that trains: of a plain text, which is cut if it is not yet, the characters before the cut; else the first
+// documents, as Tokens::split divides them. Reads the files.
+Documents training_part(Documents& documents, double train_fraction);
+
+// The length of a text in units that do not depend on a tokenizer.
+struct TextSize {
+  int64_t bytes = 0;
+  int64_t words = 0;  // between blanks, tabs and line ends
+};
+
+// The size of all documents as one text, without the bytes before from_byte. A line end counts as a word, as in the published numbers of
+// WikiText, but not if the tokenizer has no token for it: only words that were predicted count.
+TextSize size_of_text(const Documents& documents, int64_t from_byte = 0, bool has_line_ends = true);
 
 // Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);

@@ -1,23 +1,17 @@
-// A folder in the cache is named shards-PLACE-STAMP: PLACE is a hash of the paths, the options and the tokenizer, STAMP a hash of the
-// sizes, times and inodes of the files. A new folder replaces those with the same PLACE, because otherwise every change of a text would
-// leave its old shards in the cache. A program that makes shards in a folder holds its lock.
 #include "data/shards/cache.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <optional>
+#include <utility>
 
 #include "core/choice.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "core/files/file.h"
+#include "core/json.h"
 #include "data/shards/prepare.h"
-#include "data/tokenizers/char_tokenizer.h"
 
 namespace ricci {
 
@@ -32,34 +26,27 @@ std::string default_cache_folder() {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kMinShard = 4 << 20;  // tokens
-constexpr int64_t kMaxShards = 64;      // about, because all of them stay open
+// Tokens of the first shard, and what each has more than the one before: few shards for any text, because all of them stay open, and the
+// same ones whatever the size of its files.
+constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
 // ---- Names
-struct CacheName {
-  std::string place, stamp;
-  std::string text() const { return place + stamp; }
-  uint64_t source_hash() const { return hash_bytes(text()); }
-};
-
-std::string to_text(const DocumentOptions& o, double train_fraction) {
-  std::string text = format_message("{} {} {} {}:{}{}:{}",
-      {name_of(o.format), train_fraction, o.classes, o.text_field.size(), o.text_field, o.label_field.size(), o.label_field});
-  for (const std::vector<std::string>& list : {o.labels, o.chat})
-    for (const std::string& each : list) text += format_message(" {}:{}", {each.size(), each});
-  return text;
+uint64_t hash_of(const DocumentOptions& o) {
+  uint64_t hash = hash_bytes(name_of(o.format)) + static_cast<uint64_t>(o.classes);
+  for (const std::vector<std::string>& list : {{o.text_field, o.label_field}, o.labels, o.chat})
+    for (const std::string& each : list) hash = hash_bytes(each, hash + each.size());
+  return hash;
 }
 
-// tokenizer: identifies a given one, or is the key of a request, for a tokenizer that is made from the sources in made_of.
-CacheName make_name(
-    const Documents& source, double train_fraction, const std::string& tokenizer, const std::vector<Documents>& made_of = {}) {
-  uint64_t place = hash_bytes(to_text(source.options, train_fraction), hash_bytes(tokenizer, source.files.place_hash()));
-  uint64_t stamp = source.files.stamp_hash();
-  for (const Documents& each : made_of) {
-    place = hash_bytes(format_message("{}", {each.files.place_hash()}), hash_bytes(to_text(each.options, train_fraction), place));
-    stamp = hash_bytes(format_message("{}", {each.files.stamp_hash()}), stamp);
+// KIND-PLACE-STAMP-SETTINGS: hashes of the paths, of the sizes, times and inodes of the files, and of everything else.
+std::string make_name(const char* kind, const std::vector<Documents>& sources, uint64_t settings) {
+  std::vector<uint64_t> places, stamps, all{settings};
+  for (const auto& [files, options, cut, stops, limit] : sources) {
+    places.push_back(files.place_hash());
+    stamps.push_back(files.stamp_hash());
+    all.push_back(hash_of(options));
   }
-  return {format_message("shards-{:016x}-", {place}), format_message("{:016x}", {stamp})};
+  return format_message("{}-{:016x}-{:016x}-{:016x}", {kind, xxh64(bytes_of(places)), xxh64(bytes_of(stamps)), xxh64(bytes_of(all))});
 }
 
 // ---- Folders
@@ -69,7 +56,7 @@ void make_cache(const std::string& path) {
   make_folders(path, named && path == named ? 0777 : 0700);
 }
 
-// Waits for another program that makes shards in the folder. It can remove the folder when it fails.
+// Waits for another program that makes something in the folder. It can remove the folder when it fails.
 FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
     make_folders(folder);
@@ -95,16 +82,17 @@ void remove_all(const std::string& path) {
   fs::remove(path, ignored);  // an empty folder can be removed even if the disk refuses to list it
 }
 
-// Removes the folders that this one replaces, unless another program makes shards in them.
-void remove_replaced(const std::string& cache, const CacheName& name) {
-  for (const std::string& other : names_in(cache)) {
-    if (!other.starts_with(name.place) || other == name.text()) continue;
-    try {
-      if (const auto lock = FolderLock::take(cache + "/" + other)) remove_all(cache + "/" + other);
-    } catch (const Error&) {  // another program has removed it
-    }
+bool has_shards(const std::string& folder) {
+  try {
+    const std::vector<std::string> names = names_in(folder);
+    return std::any_of(names.begin(), names.end(), is_shard_name);
+  } catch (const Error&) {
+    return false;
   }
 }
+
+constexpr size_t kChecksum = 17;  // bytes of the line
+std::string checksum_line(std::string_view text) { return format_message("{:016x}\n", {xxh64(text)}); }
 
 // A folder that is removed at the end unless it is kept.
 struct Draft {
@@ -115,150 +103,111 @@ struct Draft {
   }
 };
 
-// The number of characters of a text, or of records.
-int64_t count_units(const Documents& source) {
-  int64_t units = 0;
-  if (source.joined) {
-    TextStream stream(source.files);
-    while (stream.next_member())
-      for (std::string_view block; !(block = stream.next()).empty();) units += count_characters(block);
-    return units;
-  }
-  DocumentReader reader(source, complete_utf8_prefix);
-  for (DocumentPiece piece; reader.next(piece);) units += piece.starts;
-  return units;
-}
-
-// ---- One call of open_cached
-struct Opening {
-  const std::vector<Documents>& sources;
-  double train_fraction;
-  const TokenizerRequest& request;
-  const std::string& cache_folder;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null until it is found or made
-  std::map<size_t, int64_t> units = {};        // numbers of characters or records, of the sources that were counted
-
-  std::vector<CachedText> open() {
-    const char* const start = tokenizer && tokenizer->marks().first >= 0 ? " with its first token" : "";
-    const std::string given = tokenizer ? format_message("given {}{}", {tokenizer->hash(), start}) : "";
-    std::vector<CacheName> names;
-    std::vector<std::optional<CachedText>> found(sources.size());
-    for (size_t i = 0; i < sources.size(); ++i) {
-      std::vector<CacheName> tried;
-      if (!request.key.empty()) tried.push_back(make_name(sources[i], train_fraction, request.key, sources));
-      if (!given.empty()) tried.push_back(make_name(sources[i], train_fraction, given));
-      for (size_t n = 0; n < tried.size() && !found[i]; ++n) found[i] = find(i, tried[n]);
-      if (found[i]) tokenizer = found[i]->tokenizer;
-      names.push_back(tried.back());
-    }
-    std::vector<CachedText> all;
-    for (size_t i = 0; i < sources.size(); ++i) all.push_back(found[i] ? *found[i] : make(i, names[i]));
-    return all;
-  }
-
-  bool is_cut(size_t i) const { return sources[i].joined && train_fraction > 0; }
-
-  // Error: the folder does not have all shards of this source, undamaged and made by this tokenizer, if it is known.
-  CachedText open_folder(const std::string& folder, size_t i, const CacheName& name) const {
-    const TextSource& files = sources[i].files;
-    const auto its = tokenizer ? tokenizer : tokenizer_of_shards(folder);
-    const std::string first = folder + "/" + shard_name(0);
-    if (ShardFile(first).header().source_hash != name.source_hash()) fail("{}: a shard of another text", {first});
-    const Tokens tokens =
-        Tokens::open_checked(folder, *its, files.name(), sources[i].joined ? Tokens::Unit::blocks : Tokens::Unit::documents);
-    return {its, tokens, is_cut(i) ? tokens.bytes_before_cut() : 0};
-  }
-
-  std::string folder_path(const CacheName& name) const { return cache_folder + "/" + name.text(); }
-
-  std::optional<CachedText> find(size_t i, const CacheName& name) const {
-    if (cache_folder.empty()) return {};
-    try {
-      return open_folder(folder_path(name), i, name);
-    } catch (const Error&) {  // the shards are made
-      return {};
-    }
-  }
-
-  CachedText make(size_t i, const CacheName& name) {
-    std::string fault;
-    if (const std::optional<FolderLock> held = lock(name, fault)) {
-      if (const std::optional<CachedText> made = find(i, name)) {  // another program has made the shards meanwhile
-        tokenizer = made->tokenizer;
-        return *made;
-      }
-      Draft draft{folder_path(name)};
-      try {
-        const CachedText made = make_in(draft.folder, i, name);
-        draft.is_kept = true;
-        remove_replaced(cache_folder, name);
-        return made;
-      } catch (const DiskFull& full) {  // the folder for temporary files can be on another disk
-        fault = full.what();
-      }
-    }
-    const Draft draft{make_temporary_folder()};
-    CachedText made = make_in(draft.folder, i, name);
-    made.fault = fault;
-    return made;
-  }
-
-  std::optional<FolderLock> lock(const CacheName& name, std::string& fault) const {
-    if (cache_folder.empty()) return {};
-    try {
-      make_cache(cache_folder);
-      return make_and_lock(folder_path(name));
-    } catch (const Error& error) {
-      fault = error.what();
-      return {};
-    }
-  }
-
-  CachedText make_in(const std::string& folder, size_t i, const CacheName& name) {
-    if (!tokenizer) tokenizer = make_tokenizer();
-    Documents source = sources[i];
-    if (is_cut(i)) source.cut = find_cut(i);
-    const Prepared made = prepare_shards(source, tokenizer, folder,
-        {.shard_tokens = std::max(kMinShard, source.files.bytes_on_disk() / kMaxShards),
-            .source_hash = name.source_hash(),
-            .replaces = true});
-    CachedText text = open_folder(folder, i, name);
-    text.empty_documents = made.empty_documents;
-    return text;
-  }
-
-  std::shared_ptr<const Tokenizer> make_tokenizer() {
-    CharacterSet characters;
-    int64_t all = 0;
-    for (size_t i = 0; i < sources.size(); ++i) {
-      if (request.reads_characters) {
-        characters.add(sources[i]);
-        units[i] = characters.count() - all;
-      } else if (train_fraction > 0) units[i] = count_units(sources[i]);
-      all += units[i];
-    }
-    const FormatTraits& format = traits_of(sources[0].options.format);
-    if (!format.is_text() && !format.has_mask()) characters.add("\n", 0);
-    return request.make(characters.sorted(), train_part(all));
-  }
-
-  int64_t train_part(int64_t all) const { return static_cast<int64_t>(std::floor(static_cast<double>(all) * train_fraction)); }
-
-  // The text is cut before this character.
-  int64_t find_cut(size_t i) {
-    if (!units.contains(i)) units[i] = count_units(sources[i]);
-    const int64_t train = train_part(units[i]);
-    if (train < 1 || train >= units[i])
-      fail("split: {} has {} characters, too few for a training fraction of {}", {sources[i].files.name(), units[i], train_fraction});
-    return train;
-  }
-};
-
 }  // namespace
 
-std::vector<CachedText> open_cached(const std::vector<Documents>& sources, double train_fraction,
-    const std::shared_ptr<const Tokenizer>& given, const TokenizerRequest& request, const std::string& cache_folder) {
-  return Opening{sources, train_fraction, request, cache_folder, given}.open();
+// The folders of the same files in an earlier state, because otherwise every change of a text would leave its old shards in the cache. A
+// folder in which another program is at work stays.
+void Cache::remove_replaced(const std::string& name) const {
+  const std::string stamp = name.substr(0, name.rfind('-') + 1), place = stamp.substr(0, stamp.rfind('-', stamp.size() - 2) + 1);
+  for (const std::string& other : names_in(folder_)) {
+    if (!other.starts_with(place) || other.starts_with(stamp)) continue;
+    try {
+      if (const auto lock = FolderLock::take(folder_ + "/" + other)) remove_all(folder_ + "/" + other);
+    } catch (const Error&) {  // another program has removed it
+    }
+  }
+}
+
+std::optional<FolderLock> Cache::lock(const std::string& folder) {
+  try {
+    make_cache(folder_);
+    return make_and_lock(folder);
+  } catch (const Error& error) {
+    fault_ = error.what();
+    return {};
+  }
+}
+
+// find(folder) throws an Error if the folder does not have all of it, undamaged. make(folder) continues what an interrupted call left.
+template <class Find, class Make> auto Cache::find_or_make(const std::string& name, const Find& find, const Make& make) {
+  const std::string folder = folder_ + "/" + name;
+  using Result = decltype(make(folder));
+  const auto found = [&]() -> std::optional<Result> {
+    try {
+      return find(folder);
+    } catch (const Error&) {
+      return {};
+    }
+  };
+  if (!folder_.empty()) {
+    if (std::optional<Result> before = found()) return *std::move(before);
+    if (const std::optional<FolderLock> held = lock(folder)) {
+      if (std::optional<Result> meanwhile = found()) return *std::move(meanwhile);  // another program has made it
+      Draft draft{folder};
+      try {
+        Result made = make(folder);
+        draft.is_kept = true;
+        remove_replaced(name);
+        return made;
+      } catch (const Error& error) {
+        draft.is_kept = has_shards(folder);  // the next start continues
+        if (!dynamic_cast<const DiskFull*>(&error)) throw;
+        fault_ = error.what();  // the folder for temporary files can be on another disk
+      }
+    }
+  }
+  const Draft draft{make_temporary_folder()};
+  return make(draft.folder);
+}
+
+// A text in a folder of its own, below its checksum.
+template <class Make> std::string Cache::text(const std::string& name, const Make& make) {
+  const auto find = [](const std::string& folder) {
+    const std::string file = read_text(folder + "/text", kMaxTokenizer), text = file.substr(std::min(kChecksum, file.size()));
+    if (file != checksum_line(text) + text) fail("{}: is damaged", {folder});
+    return text;
+  };
+  return find_or_make(name, find, [&](const std::string& folder) {
+    const std::string text = make();
+    write_atomically(folder + "/text", checksum_line(text) + text);
+    return text;
+  });
+}
+
+std::shared_ptr<const Tokenizer> Cache::tokenizer(
+    const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction) {
+  if (recipe.name == "byte") return make_tokenizer(recipe, sources);  // reads no text
+  const std::string name = make_name("tokenizer", sources, hash_bytes(format_message("{} {}", {train_fraction, recipe.key()})));
+  return tokenizer_from_json(text(name, [&] { return make_tokenizer(recipe, sources, train_fraction)->to_json(); }));
+}
+
+std::vector<std::string> Cache::labels(const Documents& documents) {
+  const std::string json = text(make_name("labels", {documents}, 0), [&] { return Json(word_labels(documents)).dump(); });
+  return parse_json(json, "labels").get<std::vector<std::string>>();
+}
+
+CachedText Cache::tokens(const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, double train_fraction) {
+  const char* const start = tokenizer->marks().first >= 0 ? " with its first token" : "";
+  const uint64_t settings = hash_bytes(format_message("{} {}{}", {train_fraction, tokenizer->hash(), start}));
+  const std::string name = make_name("shards", {documents}, settings);
+  const uint64_t source_hash = hash_bytes(name);
+  const bool is_cut = documents.is_text() && train_fraction > 0;
+  const auto find = [&](const std::string& folder) -> CachedText {
+    const std::string first = folder + "/" + shard_name(0);
+    if (ShardFile(first).header().source_hash != source_hash) fail("{}: a shard of another text", {first});
+    const Tokens tokens = Tokens::open_cached(folder, *tokenizer, documents.files.name());
+    return {tokens, is_cut ? tokens.bytes_before_cut() : 0};
+  };
+  const auto make = [&](const std::string& folder) {
+    Documents text = documents;
+    if (is_cut && text.cut == 0) cut_text(text, train_fraction);
+    const PrepareOptions options{.shard_tokens = kFirstShard, .growth = kGrowth, .source_hash = source_hash, .replaces = true};
+    const Prepared made = prepare_shards(text, tokenizer, folder, options);
+    CachedText result = find(folder);
+    result.empty_documents = made.empty_documents;
+    return result;
+  };
+  return find_or_make(name, find, make);
 }
 
 }  // namespace ricci

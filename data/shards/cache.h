@@ -1,17 +1,17 @@
-// The cache keeps texts as shards, because otherwise every start of ricci-train would read and encode them again. It has folders as
-// ricci-prepare makes them, so a first start that was interrupted continues in its folder. The first start reads a text twice, once to
-// count or collect its characters and once to encode it; if a vocabulary is trained on a part of the text, a third time. Later starts do
-// not read it while the sizes, times and inodes of its files stay the same.
+// The cache keeps what is made from texts: their tokens as shards, vocabularies, and the names of labels. So a text is not read while the
+// sizes, times and inodes of its files stay the same. Without the cache the first start reads a text twice, once to count or collect its
+// characters and once to encode it; if a vocabulary is trained on a part of the text, a third time.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/files/file.h"
 #include "data/formats/documents.h"
 #include "data/shards/tokens.h"
-#include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/kinds.h"
 
 namespace ricci {
 
@@ -19,27 +19,35 @@ namespace ricci {
 std::string default_cache_folder();
 
 struct CachedText {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  Tokens tokens;                // records, for split(); or a text, for split_at_cut()
+  Tokens tokens;                // the first documents train (Tokens::split), or those before the cut (split_at_cut)
   int64_t cut_byte = 0;         // bytes before the cut of a text
   int64_t empty_documents = 0;  // documents without tokens; `tokens` lacks them. Counted only when they are encoded
-  std::string fault = {};       // why the shards are not in the cache, such as a full disk
 };
 
-// A tokenizer that is to be made from the sources.
-struct TokenizerRequest {
-  std::string key;                // the sources and this key determine the tokenizer; if empty, none is made
-  bool reads_characters = false;  // make() needs the characters of all sources; of records also the line end
-  // all_cut: number of characters or documents for training, in all sources together; 0 if they are not cut.
-  std::function<std::shared_ptr<const Tokenizer>(const std::string& characters, int64_t all_cut)> make;
-};
+// Each function returns what is in the cache, or makes it there. What was damaged, or made from other files, is made again; open corpora
+// stay readable. If another program makes the same, this one waits for it; what was interrupted continues. If the cache folder cannot be
+// used, or its name is empty, the files are temporary. Multiple users can share a cache folder; its access rights are not changed.
+class Cache {
+ public:
+  explicit Cache(std::string folder = default_cache_folder()) : folder_(std::move(folder)) {}
 
-// Opens the sources (joined texts, or records) with the given tokenizer; if it is null, one is made. A train_fraction above 0 cuts
-// each text before the character floor(fraction * characters). Shards that are damaged, or made from other files or by another tokenizer,
-// are made again; open corpora stay readable. If another program makes the same shards, this one waits for it. If the cache folder cannot
-// be used, or its name is empty, the shards are temporary files. Multiple users can share a cache folder; its access rights are not
-// changed. Errors: the files' and the tokenizer's; a source too short to be cut; a source without tokens; a full disk.
-std::vector<CachedText> open_cached(const std::vector<Documents>& sources, double train_fraction,
-    const std::shared_ptr<const Tokenizer>& given, const TokenizerRequest& request, const std::string& cache_folder);
+  // make_tokenizer.
+  std::shared_ptr<const Tokenizer> tokenizer(const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction);
+  // word_labels.
+  std::vector<std::string> labels(const Documents& documents);
+  // The tokens of documents. A train_fraction above 0 cuts a plain text. Errors: the files' and the tokenizer's; a text too short to be
+  // cut; no tokens; a full disk.
+  CachedText tokens(const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, double train_fraction = 0);
+
+  const std::string& fault() const { return fault_; }  // why something is not in the cache, such as a full disk
+
+ private:
+  template <class Find, class Make> auto find_or_make(const std::string& name, const Find& find, const Make& make);
+  template <class Make> std::string text(const std::string& name, const Make& make);
+  std::optional<FolderLock> lock(const std::string& folder);
+  void remove_replaced(const std::string& name) const;
+
+  std::string folder_, fault_;
+};
 
 }  // namespace ricci

@@ -33,18 +33,13 @@ template <class Id> void pack(std::span<const int64_t> ids, std::string& packed)
 class ShardWriter {
  public:
   // `first`: the header of the next shard, without its numbers of tokens and documents.
-  ShardWriter(const std::string& folder, const ShardHeader& first, const Documents& documents, int64_t shard_tokens, Prepared& all)
-      : folder_(folder),
-        next_(first),
-        shard_tokens_(shard_tokens),
-        divides_documents_(traits_of(documents.options.format).is_text()),
-        divides_at_cut_(documents.cut > 0),
-        all_(all) {}
+  ShardWriter(const std::string& folder, const ShardHeader& first, bool divides_documents, const PrepareOptions& options, Prepared& all)
+      : folder_(folder), next_(first), options_(options), divides_documents_(divides_documents), all_(all) {}
 
   // If a document continues from the shard before, its rest is listed as a document of this shard, with the same label.
   void append(const DocumentPiece& piece, std::span<const int64_t> ids, const std::vector<bool>& counts = {}) {
-    if (can_end_ && held() >= shard_tokens_) write(false);
-    if (piece.starts && divides_at_cut_ && is_pending_) write(false);
+    if (is_full() || (piece.after_cut && !next_.after_cut && is_pending_)) write(false);
+    next_.after_cut = piece.after_cut;
     starts_document_ |= piece.starts;
     all_.empty_documents += piece.starts;
     if (!ids.empty()) append_ids(piece, ids, counts);
@@ -56,7 +51,7 @@ class ShardWriter {
 
   // To be called after the last document. Error: no tokens; `inputs` names the files.
   void finish(const std::string& inputs) {
-    if (can_end_ && held() >= shard_tokens_) write(false);
+    if (is_full()) write(false);
     if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});
     write(true);
   }
@@ -64,6 +59,7 @@ class ShardWriter {
 
  private:
   int64_t held() const { return static_cast<int64_t>(ids_.size()) / next_.bytes_per_token; }
+  bool is_full() const { return can_end_ && held() >= options_.shard_tokens + next_.number * options_.growth; }
 
   void append_ids(const DocumentPiece& piece, std::span<const int64_t> ids, const std::vector<bool>& counts) {
     if (!starts_document_ && ids_.empty()) next_.first_document_continues = 1;
@@ -107,9 +103,8 @@ class ShardWriter {
 
   const std::string& folder_;
   ShardHeader next_;
-  int64_t shard_tokens_;
+  const PrepareOptions& options_;
   bool divides_documents_;  // two shards can have parts of one document; records are not divided, because split() would count one twice
-  bool divides_at_cut_;     // the two documents of a text that is cut are in different shards
   Prepared& all_;
   std::string ids_;
   std::vector<uint64_t> mask_, starts_;
@@ -253,8 +248,7 @@ uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int
   for (const std::string& text : {o.documents, o.text_field, o.label_field}) all += format_message(" {}:", {text.size()}) + text;
   for (const std::vector<std::string>& list : {o.labels, o.chat})
     for (const std::string& each : list) all += format_message(" {}:{}", {each.size(), each});
-  for (const uint64_t file : documents.files.content_hashes()) all += format_message(" {}", {file});
-  return hash_bytes(all);
+  return hash_bytes(all, documents.files.content_hash());
 }
 
 Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& folder,
@@ -275,7 +269,7 @@ Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const 
   write_tokenizer(folder, *tokenizer, options.replaces);
   if (last && last->is_last) return all;
   next.number = all.found;
-  ShardWriter writer(folder, next, documents, options.shard_tokens, all);
+  ShardWriter writer(folder, next, documents.is_text(), options, all);
   DocumentReader reader(
       documents, [&](std::string_view text) { return tokenizer->complete_prefix(text); }, last ? last->end : InputPlace());
   append_all(reader, documents, tokenizer, writer, options.progress);

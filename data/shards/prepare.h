@@ -18,6 +18,7 @@ struct PrepareProgress {
 
 struct PrepareOptions {
   int64_t shard_tokens = 16 << 20;  // the piece of a document that reaches this number ends a shard; a record is never divided
+  int64_t growth = 0;               // each shard has this many tokens more than the one before
   uint64_t source_hash = 0;         // hash_inputs(), or another number that changes with the inputs and settings
   bool replaces =
       false;  // with true the caller has the folder's lock, and shards of other inputs are replaced; otherwise they are an error
@@ -31,7 +32,7 @@ struct Prepared {
   void add(const ShardHeader& written);
 };
 
-// A hash of everything that the bytes of the shards depend on. Reads the files.
+// A hash of everything that the bytes of the shards depend on, such as the contents of the files, but not their paths. Reads the files.
 uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens);
 
 // Writes tokenizer.json and the shards into the folder. The sound shards that it has are kept, up to the first damaged one. Each shard is

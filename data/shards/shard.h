@@ -40,7 +40,8 @@ struct ShardHeader {
   int64_t text_bytes = 0;
   InputPlace end;                         // the next shard starts here
   uint32_t is_last = 0;                   // in its corpus
-  uint32_t first_document_continues = 0;  // it started in the shard before
+  uint16_t first_document_continues = 0;  // it started in the shard before
+  uint16_t after_cut = 0;                 // the tokens belong to the validation part of a text
   int64_t classes = 0;                    // labels are 0 ... classes - 1; without labels 0
   uint64_t body_hash = 0;                 // hash_of_file of everything after the header
   uint64_t own_hash = 0;                  // hash of everything above

@@ -16,11 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::vector<std::shared_ptr<const ShardFile>>;
 
-int64_t blocks_in(int64_t tokens) { return (tokens + Tokens::kBlock - 1) / Tokens::kBlock; }
-
-// A shard that ends here has tokens of the first of two documents.
-bool is_before_cut(const InputPlace& end) { return end.document == 0 || (end.document == 1 && end.byte == 0); }
-
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
 bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(File(path)); }
@@ -92,13 +87,7 @@ bool has_tokenizer(const std::string& path) { return is_there(path + "/" + shard
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) { return open_tokenizer(path + "/tokenizer.json"); }
 
 // ---- A corpus
-Tokens Tokens::open_checked(const std::string& path, const Tokenizer& tokenizer, const std::string& name, Unit unit) {
-  const Tokens all = open(path, tokenizer, name, unit);
-  for (const Part& part : all.parts_) part.file->check_body();
-  return all;
-}
-
-Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer, const std::string& name, Unit unit) {
+Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer, bool is_one_shard) {
   const Files files = open_files(path);
   check_corpus(path, files, tokenizer);
   const ShardHeader& first = files[0]->header();
@@ -108,21 +97,27 @@ Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer, const s
   all.tokenizer_hash_ = first.tokenizer_hash;
   all.classes_ = first.classes;
   const fs::path place = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
-  all.name_ = name.empty() ? place.filename().string() : name;
+  all.name_ = place.filename().string();
   std::string hashes;
-  if (unit != Unit::shards) all.start_shard(unit);
   for (const auto& file : files) {
     const ShardHeader& header = file->header();
     hashes += format_message("{} ", {header.body_hash});
-    if (unit == Unit::shards && header.tokens == 0) continue;  // the last shard, when the one before was exactly full
-    if (unit == Unit::shards) all.start_shard(unit);
+    if (!is_one_shard && header.tokens == 0) continue;  // the last shard, when the one before was exactly full
+    if (!is_one_shard || all.shards_.empty()) all.start_shard();
     all.add({file, {0, header.tokens}, 0, header.documents});
   }
   all.hash_ = hash_bytes(hashes);
   return all;
 }
 
-void Tokens::start_shard(Unit unit) { shards_.push_back({unit, {tokens_, tokens_}, parts_.size(), parts_.size()}); }
+Tokens Tokens::open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name) {
+  Tokens all = open(path, tokenizer, true);
+  all.name_ = name;
+  for (const Part& part : all.parts_) part.file->check_body();
+  return all;
+}
+
+void Tokens::start_shard() { shards_.push_back({{tokens_, tokens_}, parts_.size(), parts_.size()}); }
 
 void Tokens::add(Part part) {
   Shard& shard = shards_.back();
@@ -132,7 +127,7 @@ void Tokens::add(Part part) {
   tokens_ += part.tokens.size();
   shard.end_part = parts_.size();
   shard.tokens.end = tokens_;
-  shard.documents = shard.unit == Unit::blocks ? blocks_in(shard.tokens.size()) : part.documents_before + part.documents;
+  shard.documents = part.documents_before + part.documents;
 }
 
 // ---- Reading
@@ -182,10 +177,6 @@ TokenSpan Tokens::document(int64_t number, int64_t index) const {
     const auto [first, end] = (*shard.chosen)[static_cast<size_t>(index)];
     return {shard.tokens.first + first, shard.tokens.first + end};
   }
-  if (shard.unit == Unit::blocks) {
-    const int64_t first = shard.tokens.first + index * kBlock;
-    return {first, std::min(shard.tokens.end, first + kBlock)};
-  }
   const auto [part, document] = find(shard, index);
   const auto [first, end] = part.file->document(document);
   return {part.first + first - part.tokens.first, part.first + end - part.tokens.first};
@@ -193,7 +184,7 @@ TokenSpan Tokens::document(int64_t number, int64_t index) const {
 
 int64_t Tokens::label(int64_t number, int64_t index) const {
   const Shard& shard = shards_[static_cast<size_t>(number)];
-  if (shard.chosen || shard.unit == Unit::blocks) return -1;
+  if (shard.chosen) return -1;
   const auto [part, document] = find(shard, index);
   return part.file->label(document);
 }
@@ -214,7 +205,7 @@ Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
   part.name_ += format_message(" ({})", {label});
   part.hash_ = hash_bytes(format_message("{} {}", {first, end}), hash_);
   for (const Shard& shard : shards_) {
-    part.start_shard(shard.unit);
+    part.start_shard();
     for (size_t i = shard.first_part; i < shard.end_part; ++i) {
       const auto& [file, tokens, first_document, documents, token, before] = parts_[i];
       const int64_t lo = first_document + std::max<int64_t>(first, 0), hi = first_document + std::min(end, documents);
@@ -222,7 +213,7 @@ Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
       end -= documents;
       if (lo < hi) part.add({file, {file->document(lo).first, file->document(hi - 1).end}, lo, hi - lo});
     }
-    if (shard.unit == Unit::shards && part.shards_.back().documents == 0) part.shards_.pop_back();
+    if (part.shards_.back().documents == 0) part.shards_.pop_back();
   }
   return part;
 }
@@ -230,78 +221,46 @@ Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
 std::pair<Tokens, Tokens> Tokens::split(double fraction) const {
   const int64_t documents = documents_in_files();
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
-  const bool is_prepared = !shards_.empty() && shards_[0].unit == Unit::shards;
   if (train < 1 || train >= documents)
-    fail("{}: has {} documents, too few for a training fraction of {}{}",
-        {name_, documents, fraction,
-            is_prepared ? "; validation=... names another text, and data=TEXT, without ricci-prepare, is split between any two characters"
-                        : ""});
+    fail("{}: has {} documents, too few for a training fraction of {}; validation=... names another text", {name_, documents, fraction});
   return {part("train", 0, train), part("validation", train, documents)};
 }
 
 std::pair<Tokens, Tokens> Tokens::split_at_cut() const {
   int64_t first = 0;
-  for (const Part& part : parts_) first += is_before_cut(part.file->header().end) ? part.documents : 0;
+  for (const Part& part : parts_) first += part.file->header().after_cut ? 0 : part.documents;
   return {part("train", 0, first), part("validation", first, documents_in_files())};
 }
 
 int64_t Tokens::bytes_before_cut() const {
   int64_t bytes = 0;
-  for (const Part& part : parts_) bytes += is_before_cut(part.file->header().end) ? part.file->header().text_bytes : 0;
+  for (const Part& part : parts_) bytes += part.file->header().after_cut ? 0 : part.file->header().text_bytes;
   return bytes;
+}
+
+Tokens Tokens::in_blocks() const {
+  std::vector<TokenSpan> blocks;
+  for (const Part& part : parts_)
+    for (int64_t i = part.first_document; i < part.first_document + part.documents; ++i) {
+      const auto [first, end] = part.file->document(i);
+      const int64_t before = part.first - part.tokens.first;
+      TokenSpan rest{before + first, before + end};
+      if (i == 0 && part.file->header().first_document_continues && !blocks.empty()) {
+        rest.first = blocks.back().first;
+        blocks.pop_back();
+      }
+      for (; rest.size() > 0; rest.first = std::min(rest.end, rest.first + kBlock))
+        blocks.push_back({rest.first, std::min(rest.end, rest.first + kBlock)});
+    }
+  return select(std::move(blocks));
 }
 
 Tokens Tokens::select(std::vector<TokenSpan> documents) const {
   Tokens few = *this;
   few.classes_ = 0;
-  few.shards_ = {{shards_[0].unit, {0, tokens_}, 0, parts_.size(), std::ssize(documents)}};
+  few.shards_ = {{{0, tokens_}, 0, parts_.size(), std::ssize(documents)}};
   few.shards_[0].chosen = std::make_shared<const std::vector<TokenSpan>>(std::move(documents));
   return few;
-}
-
-// ---- Version 0.1.0
-// The hash of a text was FNV-1a of its ids, and the hash of documents was XXH64 of their ids, ends and labels. The size of the vocabulary
-// was added to an id that counts.
-uint64_t Tokens::former_hash(const Shard& shard) const {
-  const bool is_text = shard.unit == Unit::blocks;
-  int64_t first = shard.tokens.first;
-  std::string packed;
-  const auto next_block = [&]() -> std::string_view {
-    std::vector<int64_t> ids(static_cast<size_t>(std::min<int64_t>(1 << 16, shard.tokens.end - first)));
-    std::vector<uint8_t> counts(ids.size());
-    read(first, ids);
-    if (has_mask()) read_counts(first, counts);
-    packed.clear();
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const auto id = static_cast<uint32_t>(ids[i] + counts[i] * vocab_size_);
-      packed.append(reinterpret_cast<const char*>(&id), is_text && vocab_size_ <= 65536 ? 2 : 4);
-    }
-    first += std::ssize(ids);
-    return packed;
-  };
-  if (is_text) {
-    uint64_t hash = hash_bytes("");
-    while (first < shard.tokens.end) hash = hash_bytes(next_block(), hash);
-    return hash;
-  }
-  std::vector<int64_t> starts{0};
-  std::vector<int32_t> labels;
-  for (size_t i = shard.first_part; i < shard.end_part; ++i) {
-    const Part& part = parts_[i];
-    for (int64_t d = part.first_document; d < part.first_document + part.documents; ++d) {
-      starts.push_back(part.first - shard.tokens.first + part.file->document(d).end - part.tokens.first);
-      labels.push_back(static_cast<int32_t>(part.file->label(d)));
-    }
-  }
-  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), xxh64_of_stream(next_block)));
-}
-
-uint64_t Tokens::former_hash() const {
-  if (std::any_of(shards_.begin(), shards_.end(), [](const Shard& shard) { return shard.unit == Unit::shards; })) return hash_;
-  if (shards_.size() == 1) return former_hash(shards_[0]);
-  std::string all;
-  for (const Shard& shard : shards_) all += format_message("{} {} ", {shard.tokens.size(), former_hash(shard)});
-  return hash_bytes(all);
 }
 
 // ---- Multiple corpora

@@ -1,6 +1,6 @@
 // Tokens: the ids of a corpus in shard files. They are read when a batch needs them, because a corpus can be larger than memory.
-// Reading order of this folder: tokens.h; shard.h: the format of a shard; prepare.h: the one writer of shards; cache.h: texts as shards in
-// the cache.
+// Reading order of this folder: corpus.h: from the texts or shards of a user to tokens; tokens.h; shard.h: the format of a shard;
+// prepare.h: the one writer of shards; cache.h: texts as shards in the cache.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,25 +18,21 @@ namespace ricci {
 // time.
 class Tokens {
  public:
-  // Shuffling permutes the shards, and the documents of each shard. shards: each file is a shard. documents: all files together are one.
-  // blocks: all files together are one shard, of blocks of kBlock tokens, because a plain text has no documents to shuffle.
-  enum class Unit : uint8_t { shards, documents, blocks };
+  Tokens() = default;  // no tokens
   static constexpr int64_t kBlock = ShardFile::kBlock;
 
   // A folder of shards, prepared or from llm.c, or one file of llm.c. All files stay open, because the folder can be replaced meanwhile.
   // All headers are read here; the body of a prepared shard is compared with its checksum when it is used for the first time. Errors: a
   // shard is missing, cut short, continued or damaged; the folder has shards of more than one corpus or tokenizer; the preparation was
   // interrupted; another tokenizer.
-  static Tokens open(const std::string& path, const Tokenizer& tokenizer) { return open(path, tokenizer, "", Unit::shards); }
-  // Opens prepared shards under this name, and compares all of them with their checksums.
-  static Tokens open_checked(const std::string& path, const Tokenizer& tokenizer, const std::string& name, Unit unit);
+  static Tokens open(const std::string& path, const Tokenizer& tokenizer) { return open(path, tokenizer, false); }
+  // Opens shards of the cache under this name, as one shard, and compares all of them with their checksums.
+  static Tokens open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name);
 
   int64_t size() const { return tokens_; }
   int64_t vocab_size() const { return vocab_size_; }
-  // Identifies a corpus, or a part of it.
+  // Identifies a corpus, or a part of it, by ids, mask, labels, and their division into documents and shards.
   uint64_t hash() const { return hash_; }
-  // The hash that checkpoints of version 0.1.0 have for texts that ricci-train encoded. Reads all ids.
-  uint64_t former_hash() const;
   uint64_t tokenizer_hash() const { return tokenizer_hash_; }  // Tokenizer::hash, or 0 if unknown
   int64_t first_id() const { return first_id_; }               // Marks::first: an id that is never a target
   const std::string& name() const { return name_; }            // for messages
@@ -47,7 +43,8 @@ class Tokens {
   bool has_mask() const;
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
 
-  // The documents, shard by shard. Spans count from the start of the corpus, and cover it in order except after select().
+  // The documents, shard by shard: shuffling permutes the shards, and the documents of each. Spans count from the start of the corpus,
+  // and cover it in order except after select().
   int64_t shards() const { return std::ssize(shards_); }
   int64_t documents(int64_t shard) const { return shards_[static_cast<size_t>(shard)].documents; }
   TokenSpan document(int64_t shard, int64_t index) const;
@@ -57,9 +54,11 @@ class Tokens {
 
   // The first documents, about `fraction` of all, and the rest. Error: one of the two is empty.
   std::pair<Tokens, Tokens> split(double fraction) const;
-  // The two documents of a text that was cut (Documents::cut).
+  // The two parts of a text that was cut (Documents::cut).
   std::pair<Tokens, Tokens> split_at_cut() const;
   int64_t bytes_before_cut() const;  // in the text
+  // The documents in blocks of kBlock tokens: a plain text can be one document, and its parts must be shuffled.
+  Tokens in_blocks() const;
   // These spans as the documents, without labels and in one shard.
   Tokens select(std::vector<TokenSpan> documents) const;
 
@@ -74,22 +73,19 @@ class Tokens {
     int64_t first = 0, documents_before = 0;  // in the corpus; in the parts of this shard before this one
   };
   struct Shard {
-    Unit unit;
     TokenSpan tokens;
     size_t first_part, end_part;
     int64_t documents = 0;
     std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s, from the first token of the shard
   };
 
-  Tokens() = default;
-  static Tokens open(const std::string& path, const Tokenizer& tokenizer, const std::string& name, Unit unit);
-  void start_shard(Unit unit);
+  static Tokens open(const std::string& path, const Tokenizer& tokenizer, bool is_one_shard);
+  void start_shard();
   void add(Part part);
   template <class Use> void for_each_part(int64_t first, size_t size, const Use& use) const;
   std::pair<const Part&, int64_t> find(const Shard& shard, int64_t index) const;
   int64_t documents_in_files() const;
   Tokens part(const char* label, int64_t first, int64_t end) const;
-  uint64_t former_hash(const Shard& shard) const;
 
   std::vector<Part> parts_;
   std::vector<Shard> shards_;

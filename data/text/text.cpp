@@ -146,18 +146,16 @@ uint64_t TextSource::place_hash() const {
 uint64_t TextSource::stamp_hash() const {
   std::string stamps;
   for (const TextFile& file : files_) stamps += format_message("{} ", {file.stamp});
-  return hash_bytes(stamps, place_hash());
+  return hash_bytes(stamps);
 }
 
-std::vector<uint64_t> TextSource::content_hashes() const {
-  std::vector<uint64_t> hashes;
-  TextSource one = *this;
+uint64_t TextSource::content_hash() const {
+  std::string hashes;
   for (const TextFile& file : files_) {
-    one.files_ = {file};
     const uint64_t bytes = file.built_in ? file.stamp : about("data", [&] { return hash_of_file(File(file.path), 0, file.bytes); });
-    hashes.push_back(hash_bytes(format_message("{} {} {} {}", {0, INT64_MAX, file.bytes, bytes}), one.place_hash()));
+    hashes += format_message("{} {} ", {file.bytes, bytes});
   }
-  return hashes;
+  return hash_bytes(hashes);
 }
 
 void TextSource::check_unchanged() const {

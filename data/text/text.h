@@ -61,11 +61,11 @@ class TextSource {
   int64_t bytes_on_disk() const;
   std::string name() const;  // for messages: "input.txt", "a.txt and 2 more"
 
-  // Hashes for the names of caches: of the paths and the encoding; of these and the sizes, times and inodes of the files.
+  // Hashes for the names of caches: of the paths and the encoding; of the sizes, times and inodes of the files.
   uint64_t place_hash() const;
   uint64_t stamp_hash() const;
-  // A hash of the path and the bytes of each file. Reads all files.
-  std::vector<uint64_t> content_hashes() const;
+  // A hash of the bytes of each file. Reads all files.
+  uint64_t content_hash() const;
   // Error: the size or the times of a file have changed since construction.
   void check_unchanged() const;
 
@@ -104,15 +104,5 @@ class TextStream {
   TextDecoder decoder_;
   std::string name_, text_;  // text_: the last block that was returned
 };
-
-// The length of a text in units that do not depend on a tokenizer.
-struct TextSize {
-  int64_t bytes = 0;
-  int64_t words = 0;  // between blanks, tabs and line ends
-};
-
-// The size of all files as one text, without the bytes before from_byte. A line end counts as a word, as in the published numbers of
-// WikiText, but not if the tokenizer has no token for it, because the perplexity per word must only count words that were predicted.
-TextSize size_of_text(const TextSource& text, int64_t from_byte = 0, bool has_line_ends = true);
 
 }  // namespace ricci

@@ -243,22 +243,4 @@ std::string_view TextStream::next() {
   return text_;
 }
 
-TextSize size_of_text(const TextSource& text, int64_t from_byte, bool has_line_ends) {
-  const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };  // in ASCII, whatever the locale
-  TextSize size;
-  bool in_word = false;
-  for (TextStream stream(text); stream.next_member();)
-    for (std::string_view block; !(block = stream.next()).empty();) {
-      const auto before = std::min(from_byte, std::ssize(block));
-      from_byte -= before;
-      size.bytes += std::ssize(block) - before;
-      for (const char c : block.substr(static_cast<size_t>(before))) {
-        const bool blank = is_blank(c);
-        size.words += (has_line_ends && c == '\n') + (!blank && !in_word);
-        in_word = !blank;
-      }
-    }
-  return size;
-}
-
 }  // namespace ricci

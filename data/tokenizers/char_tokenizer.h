@@ -39,12 +39,6 @@ class CharTokenizer final : public Tokenizer {
   // The vocabulary is these characters, in the order of the ids, and the piece `end` if it is not empty. A text never has `end`.
   // Errors: no character, a character twice, not UTF-8.
   explicit CharTokenizer(std::string_view characters, std::string end = "");
-  // The vocabulary is the sorted characters of the documents.
-  static CharTokenizer of_text(const Documents& documents) {
-    CharacterSet characters;
-    characters.add(documents);
-    return CharTokenizer(characters.sorted());
-  }
 
   std::string name() const override { return "char"; }
   int64_t vocab_size() const override { return std::ssize(characters_) + (end_.empty() ? 0 : 1); }

@@ -21,15 +21,25 @@ constexpr const char* kMerges[][2] = {{"vocab.bpe", "encoder.json"}, {"merges.tx
 constexpr const char* kVocabTxt = "vocab.txt";
 
 using Trained = std::shared_ptr<const Tokenizer>;
+using Sources = const std::vector<Documents>&;
 constexpr TokenizerKind kKinds[] = {
-    {"char", true, false, "",
-        [](const Documents& documents, const TrainingOptions&) -> Trained {
-          return std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents));
-        }},
-    {"byte", false, false, "", [](const Documents&, const TrainingOptions&) -> Trained { return std::make_shared<ByteTokenizer>(); }},
+    {"char", true, false, "", nullptr},
+    {"byte", false, false, "", [](Sources, const TrainingOptions&) -> Trained { return std::make_shared<ByteTokenizer>(); }},
     {"word", true, false, "vocab min-count special", train_words},
     {"bpe", true, true, "vocab min-count special split", train_bpe},
 };
+
+// Counts the characters of texts while it collects them, which says where they are cut.
+Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fraction, bool has_line_end) {
+  CharacterSet characters;
+  for (Documents& source : sources) {
+    const int64_t before = characters.count();
+    characters.add(source);
+    if (source.is_text() && train_fraction > 0) cut_text(source, train_fraction, characters.count() - before);
+  }
+  if (has_line_end) characters.add("\n", 0);
+  return std::make_shared<CharTokenizer>(characters.sorted());
+}
 
 // ---- Reading files
 std::vector<std::string> split_lines(const std::string& text) {
@@ -134,14 +144,31 @@ bool reads_option(const TokenizerKind& kind, std::string_view option) {
   return (" " + std::string(kind.options) + " ").find(" " + std::string(option) + " ") != std::string::npos;
 }
 
-std::shared_ptr<const Tokenizer> train_tokenizer(
-    const TokenizerKind& kind, const Documents& documents, TrainingOptions options, const EosOptions& eos) {
+std::string TokenizerRecipe::key() const {
+  return format_message("{} {} {} {} {} {}", {name, training.vocab, training.min_count, name_of(eos), eos_is_default, has_line_end});
+}
+
+std::shared_ptr<const Tokenizer> read_tokenizer(const TokenizerRecipe& recipe) {
+  const auto tokenizer = open_tokenizer(recipe.name, recipe.open);
+  if (!recipe.eos_is_default) return with_eos(tokenizer, recipe.eos, recipe.eos_piece);
+  return recipe.eos == Eos::document ? with_own_eos(tokenizer) : tokenizer;
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction) {
+  const TokenizerKind& kind = *recipe.kind();
+  TrainingOptions options = recipe.training;
   if (kind.needs_size && options.vocab == 0)
     fail("{} tokenizer: the size of the vocabulary that is to be trained is not given", {kind.name});
-  const std::string piece = eos.piece.empty() ? kEos : eos.piece;
-  if (eos.after != Eos::none) options.special.push_back(piece);
-  options.lines = eos.after == Eos::line;
-  return with_eos(kind.train(documents, options), eos.after, piece);
+  const bool has_end = kind.takes_eos || !recipe.eos_is_default;
+  const Eos eos = has_end ? recipe.eos : Eos::none;
+  const std::string piece = recipe.eos_piece.empty() ? kEos : recipe.eos_piece;
+  if (eos != Eos::none) options.special.push_back(piece);
+  options.lines = eos == Eos::line;
+  std::vector<Documents> parts;
+  for (Documents& source : sources)
+    if (kind.train) parts.push_back(train_fraction > 0 ? training_part(source, train_fraction) : source);
+  const auto made = kind.train ? kind.train(parts, options) : make_char_tokenizer(sources, train_fraction, recipe.has_line_end);
+  return with_eos(made, eos, piece);
 }
 
 bool names_tokenizer_file(const std::string& text) {

@@ -1,5 +1,5 @@
-// The table of tokenizers lists every kind with its name and training. Tokenizers are also read from files here, because programs take
-// either a kind or a path.
+// The table of tokenizers lists every kind with its name and training. A recipe says which tokenizer a user asks for, a kind or a file;
+// read_tokenizer reads the file, make_tokenizer makes the kind from texts.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,8 @@ struct TokenizerKind {
   bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // the size of its vocabulary must be given
   const char* options;  // the options of ricci-tokenize train that this kind reads, without dashes
-  std::shared_ptr<const Tokenizer> (*train)(const Documents& documents, const TrainingOptions& options);
+  // Null for char, which has the characters of all texts.
+  std::shared_ptr<const Tokenizer> (*train)(const std::vector<Documents>& training_parts, const TrainingOptions& options);
 };
 
 std::span<const TokenizerKind> tokenizer_kinds();
@@ -34,18 +35,33 @@ inline constexpr const char* kFormerKind = "wordpiece";
 // True if the training of a kind reads an option, such as "min-count".
 bool reads_option(const TokenizerKind& kind, std::string_view option);
 
-struct EosOptions {
-  Eos after = Eos::none;
-  std::string piece = "";  // as in with_eos
-};
-
-// Trains a tokenizer of this kind on the documents. Errors: the training's; this kind needs a size, or cannot have <eos>.
-std::shared_ptr<const Tokenizer> train_tokenizer(
-    const TokenizerKind& kind, const Documents& documents, TrainingOptions options, const EosOptions& eos);
-
 struct OpenOptions {
   bool lowercase = false;  // for a vocab.txt of an uncased model: lower case without accents
 };
+
+// A tokenizer before it is read or made.
+struct TokenizerRecipe {
+  std::string name = "char";        // a kind or a file
+  TrainingOptions training = {};    // of a kind
+  Eos eos = Eos::none;              // what ends each line or document
+  bool eos_is_default = false;      // a tokenizer that has no such token may do without
+  std::string eos_piece = {};       // as in with_eos
+  bool has_line_end = false;        // char: the line end is a character even if no text has it
+  OpenOptions open = {};            // of a file
+
+  const TokenizerKind* kind() const { return find_tokenizer_kind(name); }  // null for a file
+  // For a kind: equal for recipes that make the same tokenizer from the same texts.
+  std::string key() const;
+};
+
+// The tokenizer in the file of the recipe. Errors: open_tokenizer's, with_eos's.
+std::shared_ptr<const Tokenizer> read_tokenizer(const TokenizerRecipe& recipe);
+
+// Makes the tokenizer of a recipe from the training part of each source; one of characters also has those of the validation part, as
+// nanoGPT's. With a train_fraction above 0 plain texts are cut: Documents::cut is filled in. Errors: the training's; this kind needs a
+// size, or cannot have <eos>; a source is too short to be cut.
+std::shared_ptr<const Tokenizer> make_tokenizer(
+    const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction = 0);
 
 // The tokenizer that `path` names:
 //   tokenizer.json, or any .json that describes a whole tokenizer

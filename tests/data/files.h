@@ -180,4 +180,27 @@ inline std::string mixed_text(size_t characters, uint64_t seed) {
   return text;
 }
 
+// A tar archive of files with these names and texts.
+inline std::string write_tar(
+    const ScratchFolder& folder, const std::string& name, const std::vector<std::pair<std::string, std::string>>& files, int filter) {
+  const std::string path = folder / name;
+  archive* out = archive_write_new();
+  archive_write_set_format_pax_restricted(out);
+  archive_write_add_filter(out, filter);
+  REQUIRE(archive_write_open_filename(out, path.c_str()) == ARCHIVE_OK);
+  for (const auto& [file, text] : files) {
+    archive_entry* entry = archive_entry_new();
+    archive_entry_set_pathname(entry, file.c_str());
+    archive_entry_set_filetype(entry, file.ends_with('/') ? AE_IFDIR : AE_IFREG);
+    archive_entry_set_perm(entry, 0644);
+    archive_entry_set_size(entry, static_cast<la_int64_t>(text.size()));
+    if (file.ends_with(".sparse")) archive_entry_sparse_add_entry(entry, 1024, 512);
+    REQUIRE(archive_write_header(out, entry) == ARCHIVE_OK);
+    archive_write_data(out, text.data(), text.size());
+    archive_entry_free(entry);
+  }
+  archive_write_free(out);
+  return path;
+}
+
 }  // namespace test_data

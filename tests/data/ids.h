@@ -21,8 +21,8 @@ inline ricci::Tokens tokens_of(const std::vector<int64_t>& ids, int64_t vocab_si
   for (const int64_t id : ids) append_utf8(kFirst + static_cast<char32_t>(id), text);
   const auto tokenizer = std::make_shared<CharTokenizer>(characters);
   const ScratchFolder folder;
-  const std::string path = prepare(folder, "ids", {.files = TextSource(folder.write("ids.txt", text)), .joined = true}, tokenizer);
-  return Tokens::open_checked(path, *tokenizer, "ids", Tokens::Unit::blocks);
+  const std::string path = prepare(folder, "ids", {.files = TextSource(folder.write("ids.txt", text))}, tokenizer);
+  return Tokens::open_cached(path, *tokenizer, "ids").in_blocks();
 }
 
 inline std::vector<int64_t> read_all(const ricci::Tokens& tokens) {

@@ -29,7 +29,7 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
       fail("--data: {} was imported without a text; name one", {path});
     if (has_mask(config)) fail("{}: learns answers (format: {}), and this analysis reads plain texts", {path, name_of(config.format)});
     OpenModel open = open_model(path, options.model);
-    Tokens tokens = open_validation(config, options.data, open.run.tokenizer()).tokens;
+    Tokens tokens = open_validation(config, options.data, open.run.tokenizer(), open.context).tokens;
     all.push_back({std::move(open), *names.insert(folder_name(path)), std::move(tokens)});
   }
   for (size_t i = 0; i < all.size(); ++i)

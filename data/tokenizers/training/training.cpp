@@ -41,20 +41,21 @@ void count_pieces(std::vector<DocumentPiece>& pieces, const CountPiece& count_pi
 }
 
 // Counts words with all threads, and sorts them by their bytes.
-Words count_words(const Documents& documents, const Tokenizer& tokenizer, const CountPiece& count_piece) {
+Words count_words(const std::vector<Documents>& sources, const Tokenizer& tokenizer, const CountPiece& count_piece) {
   constexpr size_t bytes_at_once = 16 << 20, pieces_at_once = 1 << 16;
   std::vector<WordCounts> counts(static_cast<size_t>(thread_count()));
   for (WordCounts& each : counts) each.max_load_factor(0.25F);  // frequent words come early, but a bucket is searched from its last word
   std::vector<DocumentPiece> pieces;
   size_t bytes = 0;
   const auto complete_prefix = [&](std::string_view text) { return tokenizer.complete_prefix(text); };
-  for_each_text(documents, complete_prefix, [&](const DocumentPiece& piece) {
+  const auto add_piece = [&](const DocumentPiece& piece) {
     pieces.push_back(piece);
     bytes += piece.text.size();
     if (bytes < bytes_at_once && pieces.size() < pieces_at_once) return;
     count_pieces(pieces, count_piece, counts);
     bytes = 0;
-  });
+  };
+  for (const Documents& documents : sources) for_each_text(documents, complete_prefix, add_piece);
   count_pieces(pieces, count_piece, counts);
   for (size_t i = 1; i < counts.size(); ++i)
     for (const auto& [word, count] : counts[i]) add(counts[0], word, count);
@@ -96,9 +97,9 @@ std::vector<std::string> byte_pieces(const std::vector<std::string>& special) {
 }
 
 // If each line ends with a token, words do not contain line ends.
-Words count_bpe_words(const Documents& documents, const TrainingOptions& options) {
+Words count_bpe_words(const std::vector<Documents>& sources, const TrainingOptions& options) {
   const BpeTokenizer bytes(Vocabulary(byte_pieces({})), {}, {}, {.pattern = options.pattern});
-  return count_words(documents, bytes, [&](const DocumentPiece& piece, WordCounts& counts) {
+  return count_words(sources, bytes, [&](const DocumentPiece& piece, WordCounts& counts) {
     for (std::string_view rest = piece.text; !rest.empty();) {
       const std::string_view line = options.lines ? rest.substr(0, rest.find('\n')) : rest;
       for (size_t begin = 0, end = 0; begin < line.size(); begin = end) {
@@ -140,7 +141,7 @@ void keep_parts(const BpeTokenizer& tokenizer, std::vector<bool>& kept) {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> train_bpe(const Documents& documents, const TrainingOptions& options) {
+std::shared_ptr<const Tokenizer> train_bpe(const std::vector<Documents>& sources, const TrainingOptions& options) {
   const std::vector<std::string> special = special_pieces({}, options.special);
   std::vector<std::string> pieces = byte_pieces(special);
   check_size("bpe training", options, pieces.size());
@@ -148,7 +149,7 @@ std::shared_ptr<const Tokenizer> train_bpe(const Documents& documents, const Tra
   for (size_t id = special.size(); id < pieces.size(); ++id)
     id_of_byte[static_cast<unsigned char>(letters_to_bytes(pieces[id])->front())] = static_cast<uint32_t>(id);
   std::vector<PieceWord> words;
-  for (const auto& [word, count] : count_bpe_words(documents, options)) {
+  for (const auto& [word, count] : count_bpe_words(sources, options)) {
     words.push_back({{}, count});
     for (const char byte : word) words.back().pieces.push_back(id_of_byte[static_cast<unsigned char>(byte)]);
   }
@@ -158,12 +159,12 @@ std::shared_ptr<const Tokenizer> train_bpe(const Documents& documents, const Tra
   return std::make_shared<BpeTokenizer>(Vocabulary(pieces), pairs, as_added(special), BpeOptions{.pattern = options.pattern});
 }
 
-std::shared_ptr<const Tokenizer> train_words(const Documents& documents, const TrainingOptions& options) {
+std::shared_ptr<const Tokenizer> train_words(const std::vector<Documents>& sources, const TrainingOptions& options) {
   const std::string unknown = "<unk>";
   std::vector<std::string> pieces = special_pieces({unknown}, options.special);
   const std::vector<AddedToken> added = as_added(pieces);
   const WordTokenizer plain(Vocabulary(pieces), {}, unknown);
-  Words words = count_words(documents, plain, [](const DocumentPiece& piece, WordCounts& counts) {
+  Words words = count_words(sources, plain, [](const DocumentPiece& piece, WordCounts& counts) {
     check_utf8("word tokenizer", piece.text, piece.first_byte);
     size_t position = 0;
     for (std::string_view word = next_spaced_word(piece.text, position); !word.empty(); word = next_spaced_word(piece.text, position))

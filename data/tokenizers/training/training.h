@@ -22,7 +22,7 @@ struct TrainingOptions {
 
 // Byte-level BPE: starts with the 256 bytes; then, again and again, the most frequent pair of neighbouring pieces becomes a piece. Of
 // equally frequent pairs the one with smaller ids is first.
-std::shared_ptr<const Tokenizer> train_bpe(const Documents& documents, const TrainingOptions& options);
+std::shared_ptr<const Tokenizer> train_bpe(const std::vector<Documents>& sources, const TrainingOptions& options);
 
 // A word as pieces, and the number of its occurrences.
 struct PieceWord {
@@ -34,7 +34,7 @@ struct PieceWord {
 std::vector<Merges::Merge> learn_merges(std::vector<PieceWord> words, std::vector<std::string>& pieces, size_t vocab, int64_t min_count);
 
 // The most frequent words, after <unk>; equally frequent words in the order of their bytes.
-std::shared_ptr<const Tokenizer> train_words(const Documents& documents, const TrainingOptions& options);
+std::shared_ptr<const Tokenizer> train_words(const std::vector<Documents>& sources, const TrainingOptions& options);
 
 // The tokenizer without the pieces that these texts do not need; it encodes them as before. Special pieces, the bytes of BPE, pieces that
 // are parts of merges, and the piece after every line or document stay; all get new ids in the old order. Error: the tokenizer is not BPE,

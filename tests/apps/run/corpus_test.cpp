@@ -8,7 +8,6 @@
 #include "data/shards/prepare.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/training/training.h"
-#include "data/tokenizers/words.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 
@@ -95,7 +94,7 @@ TEST_CASE("documents: the token between them, by format, tokenizer and family") 
     const Corpus corpus = open_corpus(config);
     CHECK(ids_of(corpus.train) == row.ids);
     CHECK(corpus.tokenizer->eos() == row.eos);
-    CHECK((corpus.note.find("nothing separates the documents") != std::string::npos) == row.has_line);
+    CHECK((describe_corpus(config, corpus).find("nothing separates the documents") != std::string::npos) == row.has_line);
     // The last id of a document ends a text that a model writes, and only that one does.
     if (row.eos == Eos::document) CHECK(corpus.tokenizer->marks().ends == Ids{row.ids.back()});
     resolve_eos(config, *corpus.tokenizer);
@@ -109,7 +108,7 @@ TEST_CASE("documents: conversations end with their template, whatever ends the d
   const ThreeDocuments documents;
   const std::string line = R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
   const std::string talks = documents.folder.write("talks.jsonl", line + "\n");
-  const auto plain = train_bpe({TextSource(documents.text)}, {.vocab = 259, .special = {"<|im_start|>", "<|im_end|>", "<eos>"}});
+  const auto plain = train_bpe({{TextSource(documents.text)}}, {.vocab = 259, .special = {"<|im_start|>", "<|im_end|>", "<eos>"}});
   const std::string tokenizer = documents.folder.write("markers.json", plain->to_json());
   const TrainConfig config =
       load_config<TrainConfig>("", {"format=messages", "tokenizer=" + tokenizer, "data=" + talks, "validation=" + talks});
@@ -128,13 +127,13 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
     prepare_shards({TextSource(documents.jsonl), {.format = format_of(kJsonl)}}, tokenizer, documents.folder / name, {});
     return "data=" + documents.folder / name;
   };
-  const auto words = train_words({TextSource(documents.text)}, {});
+  const auto words = train_words({{TextSource(documents.text)}}, {});
   const std::string file = "tokenizer=" + documents.folder.write("words.json", words->to_json());
   const std::string data = prepare("ended", with_eos(words, Eos::document));
   for (const std::string& key : {std::string("eos=null"), std::string("tokenizer=word"), file}) {
     TrainConfig config = load_config<TrainConfig>("", {data, key});
     const Corpus corpus = open_corpus(config);
-    CHECK(corpus.note.empty());  // also about the default of the key tokenizer
+    CHECK(describe_corpus(config, corpus).empty());  // also about the default of the key tokenizer
     resolve_eos(config, *corpus.tokenizer);
     CHECK(config.eos == Eos::document);
   }
@@ -142,8 +141,8 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
     open_corpus(load_config<TrainConfig>("", {data, file, "eos=document"}));
   }).ends_with("holds tokens already; ricci-prepare --eos prepares them so"));
   const auto ended = std::make_shared<CharTokenizer>("ab", "<eos>");
-  const std::string open = prepare("open", ended).substr(5), closed = prepare("closed", with_eos(ended, Eos::document)).substr(5);
-  CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + open + ", " + closed + "]"})); }) ==
+  const std::string unended = prepare("open", ended).substr(5), closed = prepare("closed", with_eos(ended, Eos::document)).substr(5);
+  CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + unended + ", " + closed + "]"})); }) ==
         closed + ": the shards were made by another tokenizer, of 3 tokens, than the char tokenizer of 3 tokens; ricci-prepare --eos gives "
                  "all the same end of documents");
 }
@@ -157,7 +156,7 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
     CHECK(vocab_of(config, *corpus.tokenizer) == size);
     const std::string line = format_message("model.vocab: {} instead of {}: this text has no more tokens for {}\n",
         {size, asked == 100'000 ? "100,000" : std::to_string(asked), kind});
-    CHECK(corpus.note == (asked == size ? "" : line));
+    CHECK(describe_corpus(config, corpus) == (asked == size ? "" : line));
   }
   const auto refused = [&](const std::vector<std::string>& keys) {
     return test::bounded_error([&] {
@@ -168,20 +167,6 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
   CHECK(refused({"tokenizer=byte", "model.vocab=300"}) == "model.vocab: 300, but the byte tokenizer has 256 tokens; 0 takes its number");
   CHECK(refused({"tokenizer=bpe", "model.vocab=200"}) ==
         "bpe training: a vocabulary of 200 pieces, but 256 are needed before the first merge");
-}
-
-TEST_CASE("vocabularies: WordPiece is not made from texts, but a run of version 0.1.0 continues with the one that it has") {
-  const ThreeDocuments documents;
-  const auto pieces =
-      std::make_shared<WordPieceTokenizer>(Vocabulary({"[UNK]", "b", "##a", "ab"}), std::vector<AddedToken>(), WordPieceOptions());
-  for (const char* format : {"text", "jsonl", "tsv"}) {
-    const TrainConfig config = documents.config(format, {"tokenizer=wordpiece", "model.vocab=4"});
-    CHECK(test::bounded_error([&] { open_corpus(config); }) ==
-          "tokenizer: wordpiece vocabularies are no longer trained; name a vocab.txt or a tokenizer.json, or train tokenizer: bpe");
-    const Corpus corpus = open_corpus(config, pieces);
-    CHECK(ids_of(corpus.train) == Ids{3, 1, 2, 3});
-    CHECK(vocab_of(config, *corpus.tokenizer) == 4);
-  }
 }
 
 TEST_CASE("keys: the first condition that fails is the one that is named") {

@@ -89,8 +89,8 @@ TEST_CASE("feeds of version 0.1.0: shuffled text of shards and of blocks") {
   for (int i = 0; i < 20'000; ++i) ids.push_back(i * i / 3 % 251);
   const Tokens blocks = Tokens::open(folder.write("blocks.bin", llmc_shard(20240520, 1, ids, 2)), ByteTokenizer());
   check({blocks}, {.context = 700, .shuffle_buffer = 9}, 0xe88e61c064b90f33, 0xc1b9f5d3554b8629, "120 120 4 0 0 1900");
-  const std::string path = prepared(folder, "text", documents(1000, 40, "abc"));
-  const Tokens text = Tokens::open_checked(path, ByteTokenizer(), "text", Tokens::Unit::blocks);
+  const std::string path = prepare(folder, "text", plain(TextSource(folder.write("text.txt", documents(1000, 40, "abc")))), bytes());
+  const Tokens text = Tokens::open_cached(path, ByteTokenizer(), "text").in_blocks();
   check({text}, {.context = 700, .shuffle_buffer = 9}, 0xeebde827883807f8, 0x992d6026d2d284e5, "120 120 3 0 5 2500");
 }
 

@@ -275,7 +275,7 @@ TEST_CASE("first token: one text is one document, of however many pieces") {
   const ScratchFolder folder;
   std::string text;
   for (int i = 0; i < 270'000; ++i) text += "ab"[i % 2];
-  const std::string path = prepare(folder, "a", {.files = TextSource(folder.write("a.txt", text)), .joined = true}, starting());
+  const std::string path = prepare(folder, "a", {.files = TextSource(folder.write("a.txt", text))}, starting());
   const std::vector<int64_t> ids = read_all(Tokens::open(path, *starting()));
   CHECK(ids.size() == 270'001);
   CHECK(ids[0] == 2);

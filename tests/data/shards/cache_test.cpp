@@ -47,7 +47,7 @@ class Observer final : public Tokenizer {
 };
 
 Tokens open(const TextSource& text, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache) {
-  return open_one(joined(text), tokenizer, cache).tokens;
+  return open_one(plain(text), tokenizer, cache).tokens;
 }
 
 // The folders of a cache.
@@ -68,30 +68,22 @@ int64_t bytes_read() {
   return value;
 }
 
-// The hash that an earlier version of this program kept in checkpoints of runs on texts.
-uint64_t hash_of_ids(const std::vector<int64_t>& ids) {
-  std::string packed;
-  for (const int64_t id : ids) {
-    packed += static_cast<char>(id & 0xff);
-    packed += static_cast<char>(id >> 8);
-  }
-  return hash_bytes(packed);
-}
-
 }  // namespace
 
-TEST_CASE("cache: the ids of a text, read anywhere, under the hash that runs of earlier versions hold") {
+TEST_CASE("cache: the ids of a text, read anywhere, and in blocks") {
   const ScratchFolder folder;
   const std::string text = mixed_text(70'007, 11);
   const TextSource source(write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP));
-  const auto tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(joined(source)));
+  const auto tokenizer = characters_of(plain(source));
   const Tokens tokens = open(source, tokenizer, folder / "cache");
   const std::vector<int64_t> expected = tokenizer->encode(text);
   CHECK(read_all(tokens) == expected);
-  CHECK(tokens.former_hash() == hash_of_ids(expected));
-  CHECK(tokens.hash() != tokens.former_hash());
   CHECK(!tokens.has_mask());
-  CHECK(tokens.documents(0) == (70'007 + Tokens::kBlock - 1) / Tokens::kBlock);
+  CHECK(tokens.documents(0) == 1);
+  const Tokens blocks = tokens.in_blocks();
+  CHECK(blocks.documents(0) == (70'007 + Tokens::kBlock - 1) / Tokens::kBlock);
+  for (int64_t i = 0; i < blocks.documents(0); ++i)
+    CHECK((blocks.document(0, i).first == i * Tokens::kBlock && blocks.document(0, i).end == std::min<int64_t>(70'007, (i + 1) * Tokens::kBlock)));
   std::vector<int64_t> some(7);
   CHECK(error_of([&] { tokens.read(70'001, some); }) == "a.gz: tokens 70001 to 70008 are not in a text of 70007 tokens");
 }
@@ -101,11 +93,11 @@ TEST_CASE("cache: a second opening reads the first one's shards, and not the tex
   const std::string path = RICCI_TESTS_FOLDER "/../README.md";
   const TextSource text(path);
   const std::string cache = folder / "deep/cache";
-  const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), joined(built_in("words other")), {}, {});
+  const auto tokenizer = train("word", plain(built_in("words other")));
   for (const double fraction : {0.0, 0.9}) {
-    const uint64_t hash = open_one(joined(text), tokenizer, cache, fraction).tokens.hash();
+    const uint64_t hash = open_one(plain(text), tokenizer, cache, fraction).tokens.hash();
     const int64_t before = bytes_read();
-    const CachedText opened = open_one(joined(text), tokenizer, cache, fraction);
+    const CachedText opened = open_one(plain(text), tokenizer, cache, fraction);
     CHECK(bytes_read() - before < text.bytes_on_disk() / 2);
     CHECK(opened.tokens.size() > 1000);
     CHECK(opened.tokens.hash() == hash);
@@ -120,7 +112,7 @@ TEST_CASE("cache: a changed text or tokenizer has its own tokens, and who has th
   CHECK(read_all(open(TextSource(path), characters("cba"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
   folder.write("a.txt", "cbacba");  // as many bytes, at once
   CHECK(read_all(open(TextSource(path), characters("abc"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
-  CHECK(folders(cache).size() == 2);
+  CHECK(folders(cache).size() == 1);  // nobody can use the tokens of the former text
   CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});
   fs::remove_all(cache);
   CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});
@@ -161,8 +153,7 @@ TEST_CASE("cache: damaged, cut and exchanged shards are noticed and made again")
 TEST_CASE("cache: an interrupted start continues to the same bytes") {
   const ScratchFolder folder;
   const std::string cache = folder / "cache", text(10'000'000, 'a');
-  const TokenizerRequest request{{"char"}, true, [](const std::string& all, int64_t) { return std::make_shared<CharTokenizer>(all); }};
-  const auto open_again = [&] { return open_cached({joined(built_in(text))}, 0.75, nullptr, request, cache)[0]; };
+  const auto open_again = [&] { return open_one(plain(built_in(text)), characters("a"), cache, 0.75); };
   const CachedText whole = open_again();
   const auto [train, validation] = whole.tokens.split_at_cut();
   CHECK((train.size() == 7'500'000 && validation.size() == 2'500'000 && whole.cut_byte == 7'500'000));
@@ -176,24 +167,47 @@ TEST_CASE("cache: an interrupted start continues to the same bytes") {
     for (size_t i = 0; i < shards.size(); ++i) CHECK((read_file(file_of(cache, shard_name(static_cast<int64_t>(i)))) == shards[i]));
   }
   const auto observer = std::make_shared<Observer>();
-  const Documents plain = joined(built_in(text));
-  open_one(plain, observer, folder / "plain");
+  const Documents source = plain(built_in(text));
+  open_one(source, observer, folder / "plain");
   CHECK(observer->bytes == 10'000'000);
   fs::remove(file_of(folder / "plain", shard_name(2)));
-  open_one(plain, observer, folder / "plain");
+  open_one(source, observer, folder / "plain");
   CHECK((observer->bytes > 10'000'000 && observer->bytes < 13'000'000));
 }
 
-TEST_CASE("cache: a folder of version 0.1.0 is replaced") {
+TEST_CASE("cache: the tokens of a text are known by their contents, whatever its path, its compression and the number of its files") {
   const ScratchFolder folder;
-  const std::string cache = folder / "cache";
-  const Documents source = joined(built_in("text"));
-  open_one(source, bytes(), cache);
-  const std::string name = fs::path(folders(cache).at(0)).filename(), former = name.substr(0, name.rfind('-')) + "-0123456789abcdef";
-  fs::remove_all(cache);
-  folder.write("cache/" + former + "/description", "5 1 2 3 4 5 6 7\n");
-  open_one(source, bytes(), cache);
-  CHECK(folders(cache) == std::vector{cache + "/" + name});
+  const std::string text = mixed_text(12'000'000, 17) + "\n";  // more than one shard
+  const auto hash = [&](const std::string& path) { return open_one(plain(TextSource(path)), bytes(), folder / "cache", 0.9).tokens; };
+  const Tokens first = hash(folder.write("a.txt", text));
+  CHECK(names_in(folders(folder / "cache")[0]).size() > 3);
+  for (const std::string& same : {folder.write("elsewhere/b.txt", text), write_compressed(folder, "c.zst", text, ARCHIVE_FILTER_ZSTD)}) {
+    const Tokens other = hash(same);
+    CHECK(other.hash() == first.hash());
+    CHECK(other.split_at_cut().first.hash() == first.split_at_cut().first.hash());
+    CHECK(other.split_at_cut().second.hash() == first.split_at_cut().second.hash());
+  }
+  std::string changed = text;
+  changed[5] ^= 1;
+  CHECK(hash(folder.write("d.txt", changed)).hash() != first.hash());
+}
+
+TEST_CASE("cache: an unreadable second file leaves what was made, and the next start continues") {
+  const ScratchFolder folder;
+  const std::string first = folder.write("a.txt", std::string(10'000'000, 'a')), second = folder.write("b.txt.gz", "");
+  const std::string packed = read_file(write_compressed(folder, "b.txt.gz", std::string(100'000, 'b'), ARCHIVE_FILTER_GZIP));
+  std::string damaged = packed;
+  damaged[damaged.size() / 2] ^= 0x55;
+  folder.write("b.txt.gz", damaged);
+  const auto observer = std::make_shared<Observer>();
+  const auto time = fs::last_write_time(second);
+  CHECK(contains(error_of([&] { open_one(plain(TextSource({first, second})), observer, folder / "cache"); }), "b.txt.gz"));
+  CHECK(fs::exists(file_of(folder / "cache", shard_name(0))));
+  const std::vector<std::string> before = folders(folder / "cache");
+  folder.write("c.txt", "x");  // another error leaves no folder without a shard
+  CHECK(error_of([&] { open_one(plain(TextSource(folder / "c.txt")), characters("a"), folder / "cache"); }) != "");
+  CHECK(folders(folder / "cache") == before);
+  (void)time;
 }
 
 TEST_CASE("cache: two programs at once make the tokens once") {
@@ -246,7 +260,7 @@ TEST_CASE("cache: an error on the way names the text and leaves nothing behind")
   CHECK(error_of([&] { open(source, characters("abc"), folder / "cache"); }) ==
         "a.txt: char tokenizer: '-' (U+002D) at byte 3 is not among the 3 characters of the vocabulary");
   CHECK(fs::is_empty(folder / "cache"));
-  CHECK(contains(error_of([&] { open_one(joined(source), characters("abc"), "", 0.4); }),
+  CHECK(contains(error_of([&] { open_one(plain(source), characters("abc"), "", 0.4); }),
       "a.txt (validation): char tokenizer: '-' (U+002D) at byte 3 "));
   const TextSource grown(folder.write("b.txt", "abc"));
   folder.write("b.txt", "abcd");
@@ -298,9 +312,9 @@ TEST_CASE("cache: a cache folder that cannot be used is told, and the tokens are
   const ScratchFolder folder;
   const std::string file = folder.write("file", "x");
   const auto fault_of = [](const std::string& cache) {
-    const CachedText text = open_one(joined(built_in("abc")), bytes(), cache);
-    CHECK(read_all(text.tokens) == std::vector<int64_t>{97, 98, 99});
-    return text.fault;
+    Cache all(cache);
+    CHECK(read_all(all.tokens(plain(built_in("abc")), bytes()).tokens) == std::vector<int64_t>{97, 98, 99});
+    return all.fault();
   };
   CHECK(fault_of(folder / "cache") == "");
   CHECK(fault_of("") == "");
@@ -327,28 +341,39 @@ TEST_CASE("cache: the default cache folder") {
   }
 }
 
-TEST_CASE("cache: a tokenizer is made once for all sources, and found with them") {
+TEST_CASE("cache: a tokenizer is made once for all sources, found again, and made again if it is damaged or a text changed") {
   const ScratchFolder folder;
-  int made = 0;
-  const TokenizerRequest request{{"char"}, true, [&](const std::string& all, int64_t) {
-                                   ++made;
-                                   return std::make_shared<CharTokenizer>(all);
-                                 }};
-  const std::vector<Documents> sources{joined(built_in("bca", "a")), joined(built_in("xéy", "b"))};
-  for (int opening = 0; opening < 2; ++opening) {
-    const auto opened = open_cached(sources, 0, nullptr, request, folder / "cache");
-    CHECK(read_all(opened[0].tokens) == std::vector<int64_t>{1, 2, 0});
-    CHECK(read_all(opened[1].tokens) == std::vector<int64_t>{3, 5, 4});
-    CHECK(made == 1);
-    const auto observer = std::make_shared<CharTokenizer>("abcxyé");
-    CHECK(read_all(open_cached(sources, 0, observer, request, folder / "cache")[1].tokens) == std::vector<int64_t>{3, 5, 4});
-    CHECK(folders(folder / "cache").size() == 2);  // the tokenizer that is given is the one that was made
+  std::vector<Documents> sources{plain(TextSource(folder.write("a.txt", "bca"))), plain(TextSource(folder.write("b.txt", "xéy")))};
+  const std::string cache = folder / "cache";
+  const auto made = Cache(cache).tokenizer({}, sources, 0);
+  CHECK(made->vocab_size() == 6);
+  const std::string text = file_of(cache, "text"), good = read_file(text);
+  const int64_t before = bytes_read();
+  CHECK(Cache(cache).tokenizer({}, sources, 0)->hash() == made->hash());
+  CHECK(bytes_read() - before < 4096);
+  for (size_t at = 0; at < good.size(); at += 7) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    std::ofstream(text, std::ios::binary) << bad;
+    CHECK(Cache(cache).tokenizer({}, sources, 0)->hash() == made->hash());
+    CHECK(read_file(text) == good);
   }
-  for (size_t i = 0; i < 2; ++i) {  // the other one has the tokenizer
-    fs::remove_all(folders(folder / "cache")[i]);
-    CHECK(read_all(open_cached(sources, 0, nullptr, request, folder / "cache")[1].tokens) == std::vector<int64_t>{3, 5, 4});
-    CHECK(made == 1);
-  }
+  CHECK(Cache(cache).tokenizer({.eos = Eos::document}, sources, 0)->vocab_size() == 7);
+  CHECK(folders(cache).size() == 2);
+  folder.write("b.txt", "xyz");
+  sources[1] = plain(TextSource(folder / "b.txt"));
+  CHECK(Cache(cache).tokenizer({}, sources, 0)->vocab_size() == 6);
+  CHECK(folders(cache).size() == 1);  // those of the former text are gone
+}
+
+TEST_CASE("cache: the words that label documents are found once") {
+  const ScratchFolder folder;
+  const Documents documents{TextSource(folder.write("a.tsv", "yes\tx\nno\ty\nyes\tz\n")), {.format = format_of(kTsv), .label_field = "1", .classes = 2}};
+  const std::vector<std::string> words{"no", "yes"};
+  CHECK(Cache(folder / "cache").labels(documents) == words);
+  const int64_t before = bytes_read();
+  CHECK(Cache(folder / "cache").labels(documents) == words);
+  CHECK(bytes_read() - before < 4096);
 }
 
 TEST_CASE("cache: 40 MB are tokenised and read in little memory") {

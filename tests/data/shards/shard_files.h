@@ -52,10 +52,17 @@ inline ricci::TextSource built_in(std::string_view text, const std::string& name
 
 inline ricci::CachedText open_one(const ricci::Documents& source, const std::shared_ptr<const ricci::Tokenizer>& tokenizer,
     const std::string& cache, double train_fraction = 0) {
-  return ricci::open_cached({source}, train_fraction, tokenizer, {}, cache)[0];
+  return ricci::Cache(cache).tokens(source, tokenizer, train_fraction);
 }
 
-inline ricci::Documents joined(const ricci::TextSource& files) { return {.files = files, .joined = true}; }
+inline ricci::Documents plain(const ricci::TextSource& files) { return {.files = files}; }
+
+inline std::shared_ptr<const ricci::Tokenizer> train(const std::string& kind, const ricci::Documents& documents,
+    const ricci::TrainingOptions& options = {}, ricci::Eos eos = ricci::Eos::none) {
+  std::vector<ricci::Documents> sources{documents};
+  return ricci::make_tokenizer({.name = kind, .training = options, .eos = eos}, sources);
+}
+inline std::shared_ptr<const ricci::Tokenizer> characters_of(const ricci::Documents& documents) { return train("char", documents); }
 
 inline std::shared_ptr<const ricci::Tokenizer> bytes() { return std::make_shared<ricci::ByteTokenizer>(); }
 inline std::shared_ptr<const ricci::Tokenizer> characters(const char* all) { return std::make_shared<ricci::CharTokenizer>(all); }

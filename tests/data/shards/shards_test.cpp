@@ -56,7 +56,7 @@ struct Corpus {
   Documents documents{
       .files = TextSource({folder.write("a.txt", long_lines(400)), folder.write("b.txt", "the end")}), .options = {.documents = "<end>"}};
   int64_t shard_tokens = 15'000;
-  std::shared_ptr<const Tokenizer> tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(documents));
+  std::shared_ptr<const Tokenizer> tokenizer = characters_of(documents);
 
   Prepared prepare(const std::string& name) const {
     make_folders(folder / name);
@@ -120,8 +120,7 @@ TEST_CASE("a corpus is divided between two documents") {
     CHECK(train.name() == "lines (train)");
   }
   CHECK(error_of([&] { whole.split(0.001); }) ==
-        "lines: has 500 documents, too few for a training fraction of 0.001; validation=... names another text, and data=TEXT, "
-        "without ricci-prepare, is split between any two characters");
+        "lines: has 500 documents, too few for a training fraction of 0.001; validation=... names another text");
 }
 
 TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks instead of documents") {
@@ -220,7 +219,7 @@ TEST_CASE("shards that do not make one corpus") {
   CHECK(error_of_folder(a) == place(a, 1) + ": a shard of another corpus than " + place(a, 0));
 
   const Documents lines{.files = TextSource(folder / "a.txt"), .options = {.documents = "line"}};
-  prepare(folder, "chars", lines, std::make_shared<CharTokenizer>(CharTokenizer::of_text(lines)), 1000);
+  prepare(folder, "chars", lines, characters_of(lines), 1000);
   std::filesystem::copy_file(place(folder / "chars", 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
   CHECK(error_of_folder(a) == place(a, 1) + ": the shard was made by another tokenizer than " + place(a, 0));
   std::filesystem::remove(place(a, 1));
@@ -344,7 +343,7 @@ TEST_CASE("<eos> behind every document, and behind every line") {
   const ScratchFolder folder;
   const TextSource text(folder.write("a.txt", "b a b\na a\n\nb"));
   const auto ids_with = [&](Eos after, const DocumentOptions& options) {
-    const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), {.files = text}, {}, {.after = after});
+    const auto tokenizer = train("word", {.files = text}, {}, after);
     const std::string name = std::string(name_of(after)) + options.documents;
     const Tokens tokens = Tokens::open(prepare(folder, name, {.files = text, .options = options}, tokenizer), *tokenizer);
     const int64_t eos = tokenizer->find("<eos>");
@@ -473,7 +472,7 @@ TEST_CASE("joined corpora and parts have the documents, labels and masks of each
   CHECK(read_all(both) == read_all(tokens));
   CHECK(all_counts(both) == all_counts(tokens));
   CHECK(both.name() == "whole (train) and 1 more");
-  CHECK((both.hash() != tokens.hash() && both.former_hash() == both.hash()));
+  CHECK((both.hash() != tokens.hash()));
   int64_t next = 0;
   for (int64_t shard = 0; shard < both.shards(); ++shard)
     for (int64_t i = 0; i < both.documents(shard); ++i) {

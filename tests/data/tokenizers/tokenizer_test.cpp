@@ -12,6 +12,7 @@
 #include "data/tokenizers/words.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
+#include "tests/data/shards/shard_files.h"
 #include "tests/skip.h"
 
 using namespace ricci;
@@ -96,7 +97,8 @@ TEST_CASE("utf8: cutting, counting, describing") {
 TEST_CASE("char tokenizer: ids are ranks in the sorted set of characters") {
   const ScratchFolder folder;
   const std::string text = "hé\nworld 語 𝄞😀" + mixed_text(100'000, 6);
-  const auto tokenizer = CharTokenizer::of_text({TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD))});
+  const auto made = characters_of({TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD))});
+  const Tokenizer& tokenizer = *made;
   std::set<char32_t> sorted;
   std::vector<char32_t> codes;
   for (size_t at = 0; at < text.size(); at += decode_utf8(text, at).bytes) codes.push_back(decode_utf8(text, at).code);
@@ -135,10 +137,10 @@ TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middl
   const std::string good = mixed_text(300'000, 7);
   const std::string size = std::to_string(good.size());
   const TextSource middle = TextSource(folder.write("middle", good + "\xe9" + good)).read_as(Encoding::bytes);
-  CHECK(error_of([&] { CharTokenizer::of_text({middle}); }) ==
+  CHECK(error_of([&] { characters_of({middle}); }) ==
         "middle: char tokenizer: byte " + size + " (value 0xe9) is not valid UTF-8; tokenizer: byte reads any bytes");
   const TextSource end = TextSource(folder.write("end", good + "\xf0\x9d\x84")).read_as(Encoding::bytes);
-  CHECK(error_of([&] { CharTokenizer::of_text({end}); }) ==
+  CHECK(error_of([&] { characters_of({end}); }) ==
         "end: char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8; tokenizer: byte reads any bytes");
 }
 
@@ -170,7 +172,8 @@ TEST_CASE("tokenizer: the tokens that two vocabularies write alike, each once") 
 TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {
   const std::string path = corpus("tinyshakespeare/input.txt");
   if (path.empty()) return test::skip("needs tinyshakespeare/input.txt under $RICCI_DATA");
-  const CharTokenizer tokenizer = CharTokenizer::of_text({TextSource(path)});
+  const auto made = characters_of({TextSource(path)});
+  const Tokenizer& tokenizer = *made;
   CHECK(tokenizer.vocab_size() == 65);
   std::vector<int64_t> ids(65);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i);

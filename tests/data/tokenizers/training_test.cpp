@@ -13,6 +13,7 @@
 #include "data/tokenizers/words.h"
 #include "tests/data/encoded.h"
 #include "tests/data/files.h"
+#include "tests/data/shards/shard_files.h"
 
 using namespace ricci;
 using namespace test_data;
@@ -80,7 +81,7 @@ std::shared_ptr<const Tokenizer> wordpiece() {
 // Of a kind that is made from a text, or WordPiece.
 std::shared_ptr<const Tokenizer> tokenizer_of(const std::string& kind, const Documents& documents, int64_t vocab, Eos after = Eos::none) {
   if (kind == "wordpiece") return with_eos(wordpiece(), after, "<eos>");
-  return train_tokenizer(*find_tokenizer_kind(kind), documents, {.vocab = vocab}, {.after = after});
+  return train(kind, documents, {.vocab = vocab}, after);
 }
 
 std::string random_parts(std::span<const char* const> kinds, size_t parts, uint64_t seed) {
@@ -122,13 +123,13 @@ std::vector<std::shared_ptr<const Tokenizer>> make_tokenizers() {
   std::vector<std::shared_ptr<const Tokenizer>> made;
   for (const TokenizerKind& kind : tokenizer_kinds()) {
     const TrainingOptions options{.vocab = kind.needs_size ? 400 : 0, .special = {"<s>"}};
-    made.push_back(train_tokenizer(kind, text, options, {}));
-    if (kind.takes_eos) made.push_back(train_tokenizer(kind, text, options, {.after = Eos::line}));
+    made.push_back(train(kind.name, text, options));
+    if (kind.takes_eos) made.push_back(train(kind.name, text, options, Eos::line));
   }
   for (const Eos after : {Eos::none, Eos::line}) made.push_back(with_eos(wordpiece(), after));
   for (const char* name : {"llama3", "qwen2"}) {
     const SplitPattern& pattern = find_pattern(name);
-    const auto plain = train_bpe(text, {.vocab = 400, .pattern = &pattern});
+    const auto plain = train_bpe({text}, {.vocab = 400, .pattern = &pattern});
     made.push_back(plain);
     for (const BpeOptions& options : {BpeOptions{.pattern = &pattern}, BpeOptions{.pattern = &pattern, .compose = true},
              BpeOptions{.add_prefix_space = true}, BpeOptions{.pattern = &pattern, .add_prefix_space = true, .compose = true}})
@@ -170,7 +171,7 @@ TEST_CASE("training: the vocabulary does not depend on the number of threads") {
     std::string json;
     for (const int threads : {1, 2, 5}) {
       const Threads count(threads);
-      const auto tokenizer = train_tokenizer(kind, text, options, {});
+      const auto tokenizer = train(kind.name, text, options);
       if (json.empty()) json = tokenizer->to_json();
       CHECK(tokenizer->to_json() == json);
       CHECK(tokenizer->name() == kind.name);
@@ -182,35 +183,52 @@ TEST_CASE("training: byte pair encoding") {
   const ScratchFolder folder;
   const std::string words = "low low low low low lower lower newest newest newest newest newest newest widest widest widest\n";
   const Documents text{TextSource(folder.write("text", words))};
-  const auto tokenizer = train_bpe(text, {.vocab = 262, .special = {"<eos>"}});
+  const auto tokenizer = train_bpe({text}, {.vocab = 262, .special = {"<eos>"}});
   CHECK(tokenizer->vocab_size() == 262);
   CHECK(tokenizer->find("<eos>") == 0);
   CHECK(tokenizer->find("!") == 1);
   CHECK(tokenizer->find("es") == 257);  // 9 times, as often as st, with larger ids
   CHECK(tokenizer->find("est") == 258);
   CHECK(tokenizer->decode(tokenizer->encode(words + "\xff")) == words + "\xff");
-  CHECK(train_bpe(text, {.vocab = 5000, .min_count = 100})->vocab_size() == 256);
-  CHECK(error_of([&] { train_bpe(text, {.vocab = 200}); }) ==
+  CHECK(train_bpe({text}, {.vocab = 5000, .min_count = 100})->vocab_size() == 256);
+  CHECK(error_of([&] { train_bpe({text}, {.vocab = 200}); }) ==
         "bpe training: a vocabulary of 200 pieces, but 256 are needed before the first merge");
+}
+
+TEST_CASE("training: a vocabulary is made from the training part of each source, and one of characters from all of them") {
+  const ScratchFolder folder;
+  const auto text = [&](const std::string& name, const std::string& words) { return Documents{TextSource(folder.write(name, words))}; };
+  std::vector<Documents> sources{text("a", "aa bb aa bb zz zz "), text("b", "cc cc yy yy")};
+  const auto words = make_tokenizer({.name = "word"}, sources, 0.67);
+  for (const char* each : {"aa", "bb", "cc"}) CHECK(words->find(each) > 0);
+  for (const char* each : {"zz", "yy"}) CHECK(words->find(each) == -1);
+  CHECK((sources[0].cut == 12 && sources[1].cut == 7));
+  for (Documents& each : sources) each.cut = 0;
+  const auto letters = make_tokenizer({}, sources, 0.67);
+  CHECK(letters->vocab_size() == 6);
+  CHECK((sources[0].cut == 12 && sources[1].cut == 7));
+  std::vector<Documents> records{{TextSource(folder.write("c.tsv", "\naa\n\nbb\naa\nbb\nzz\nzz\n")), {.format = format_of(kTsv)}}};
+  const auto of_records = make_tokenizer({.name = "word", .training = {.min_count = 1}}, records, 0.67);
+  CHECK((of_records->find("bb") > 0 && of_records->find("zz") == -1));
 }
 
 TEST_CASE("training: words, the most frequent first") {
   const ScratchFolder folder;
   const Documents text{TextSource(folder.write("text", "b a c b\nb a <unk> d\n"))};
-  const auto all = train_tokenizer(*find_tokenizer_kind("word"), text, {.min_count = 1}, {.after = Eos::line});
+  const auto all = train("word", text, {.min_count = 1}, Eos::line);
   CHECK(all->vocab_size() == 6);
   CHECK(all->encode("b a c d\n") == Ids{2, 3, 4, 5, 1});
-  const auto few = train_words(text, {.vocab = 2, .min_count = 1});
+  const auto few = train_words({text}, {.vocab = 2, .min_count = 1});
   CHECK(few->encode("b a <unk>") == Ids{1, 0, 0});
-  CHECK(train_words(text, {})->vocab_size() == 3);
+  CHECK(train_words({text}, {})->vocab_size() == 3);
 }
 
 TEST_CASE("training: errors") {
   const ScratchFolder folder;
   const Documents text{TextSource(folder.write("text", "a b"))};
-  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("bpe"), text, {}, {}); }) ==
+  CHECK(error_of([&] { train("bpe", text); }) ==
         "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
-  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("byte"), text, {}, {.after = Eos::line}); }) ==
+  CHECK(error_of([&] { train("byte", text, {}, Eos::line); }) ==
         "byte tokenizer: no piece can be added to its vocabulary");
   CHECK(find_tokenizer_kind("morse") == nullptr);
   CHECK(list_of_tokenizers() == "char, byte, word, bpe");
@@ -233,7 +251,7 @@ TEST_CASE("restricting: special pieces stay, found as they are written") {
     CHECK(fewer->encode("ab<unk>").back() == fewer->find("<unk>"));
     CHECK(tokenizer_from_json(fewer->to_json())->to_json() == fewer->to_json());
   }
-  const auto full = train_tokenizer(*find_tokenizer_kind("bpe"), large, {.vocab = 300}, {});
+  const auto full = train("bpe", large, {.vocab = 300});
   CHECK(error_of([&] { with_additions(*full, {.pieces = {"a"}}); }) ==
         "special piece 'a': the vocabulary has it already, as " + std::to_string(full->find("a")));
   CHECK(error_of([] { with_additions(ByteTokenizer(), {.pieces = {"<unk>"}}); }) ==
@@ -267,15 +285,15 @@ TEST_CASE("training: no piece reaches from a document into the next") {
   std::string lines;
   for (int i = 0; i < 4; ++i) lines += "{\"text\":\"ab\"}\n{\"text\":\"\\n\\n\"}\n";
   const Documents documents{TextSource(folder.write("a.jsonl", lines)), {.format = format_of(kJsonl)}},
-      joined{.files = TextSource(folder.write("a.txt", "ab\n\nab\n\nab\n\nab\n\n")), .joined = true};
-  const auto of_documents = train_bpe(documents, {.vocab = 300}), of_text = train_bpe(joined, {.vocab = 300});
+      joined{.files = TextSource(folder.write("a.txt", "ab\n\nab\n\nab\n\nab\n\n"))};
+  const auto of_documents = train_bpe({documents}, {.vocab = 300}), of_text = train_bpe({joined}, {.vocab = 300});
   CHECK(of_documents->vocab_size() == 258);  // the bytes, "ab" and "\n\n"
   CHECK(of_documents->encode("abab\n\n\n\n") == Ids{256, 256, 257, 257});
   CHECK(of_text->vocab_size() == 257);  // the split pattern parts the line ends before a word
   const Documents pairs{TextSource(folder.write("b.tsv", "ab\nab\nab\nab")), {.format = format_of(kTsv)}};
-  CHECK(train_bpe(pairs, {.vocab = 300})->vocab_size() == 257);
-  CHECK(train_bpe({TextSource(folder.write("b.txt", "abababab"))}, {.vocab = 300})->vocab_size() == 258);  // "ab" and "abab"
-  CHECK(train_words(pairs, {})->encode("ab abab") == Ids{1, 0});
+  CHECK(train_bpe({pairs}, {.vocab = 300})->vocab_size() == 257);
+  CHECK(train_bpe({{TextSource(folder.write("b.txt", "abababab"))}}, {.vocab = 300})->vocab_size() == 258);  // "ab" and "abab"
+  CHECK(train_words({pairs}, {})->encode("ab abab") == Ids{1, 0});
   CHECK(restrict_to(pairs, *of_documents)->vocab_size() == 257);
 }
 
@@ -320,7 +338,7 @@ TEST_CASE("streams: ids and errors do not depend on the number of threads") {
     }
   }
   const TextSource invalid = TextSource(folder.write("invalid", text + " \xe9 " + text + " \xe8 ")).read_as(Encoding::bytes);
-  const auto words = train_words({source}, {});
+  const auto words = train_words({{source}}, {});
   CHECK(error_of([&] { for_each_encoded({invalid}, *words, [](const DocumentPiece&, std::span<const int64_t>) {}); }) ==
         "invalid: word tokenizer: byte " + std::to_string(text.size() + 1) + " (value 0xe9) is not valid UTF-8");
 }
