@@ -32,18 +32,18 @@ Corpus read_corpus(const std::string& path) {
 }
 
 // One row for each start. The target of a token is the token after it.
-MicroBatch batch_at(const std::vector<int64_t>& ids, const std::vector<int64_t>& starts, Device device) {
+Batch batch_at(const std::vector<int64_t>& ids, const std::vector<int64_t>& starts, Device device) {
   std::vector<int64_t> inputs, targets;
   for (const int64_t start : starts) {
     inputs.insert(inputs.end(), ids.begin() + start, ids.begin() + start + kContext);
     targets.insert(targets.end(), ids.begin() + start + 1, ids.begin() + start + 1 + kContext);
   }
   const Shape shape{std::ssize(starts), kContext};
-  return micro_batch_from({to(tensor_of(inputs, shape), device), to(tensor_of(targets, shape), device)});
+  return make_batch(tensor_of(inputs, shape, device), tensor_of(targets, shape, device));
 }
 
 // The rows depend only on the seed and the step. Otherwise a resumed training would see other rows than one that never stopped.
-MicroBatch training_batch(const std::vector<int64_t>& ids, int64_t step, Device device) {
+Batch training_batch(const std::vector<int64_t>& ids, int64_t step, Device device) {
   std::vector<int64_t> starts;
   for (int64_t row = 0; row < kBatch; ++row)
     starts.push_back(

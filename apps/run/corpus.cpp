@@ -240,7 +240,7 @@ Parts open_data(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tok
 }
 
 // Keeps the documents that have an answer inside the context. Returns a line with counts.
-std::string keep_answers(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
+std::string keep_answers(const TrainConfig& config, std::vector<Tokens>& train, Tokens& validation) {
   const int64_t context = config.sequence_length();
   MaskedCounts counts;
   const auto keep = [&](const Tokens& tokens) {
@@ -251,7 +251,7 @@ std::string keep_answers(const TrainConfig& config, std::vector<Tokens>& train, 
     return kept;
   };
   for (Tokens& each : train) each = keep(each);
-  keep(validation);
+  validation = keep(validation);
   std::string line = counted(counts.all, is_chat(config) ? "conversation" : "document");
   if (counts.cut) line += format_message(", {} cut at {} tokens", {with_commas(counts.cut), context});
   if (counts.left_out) line += format_message(",\n{} left out (no answer in the first {} tokens)", {with_commas(counts.left_out), context});
@@ -268,7 +268,7 @@ Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> to
   TrainConfig config = asked;
   if (!are_shards(asked.data)) config.labels = labels_of(asked);
   Parts parts = open_data(config, tokenizer);
-  const Validation validation =
+  Validation validation =
       is_cut(config) ? Validation{join(std::move(parts.validation)), parts.text, parts.from_byte} : open_validation(config, {}, tokenizer);
   std::string note;
   if (has_mask(config)) note += keep_answers(config, parts.train, validation.tokens);
@@ -294,7 +294,10 @@ void resolve(TrainConfig& config, const Corpus& corpus) {
 
 Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer) {
   const std::vector<std::string>& files = paths.empty() ? config.validation : paths;
-  if (files.empty()) return open_corpus(config, tokenizer).validation;
+  if (files.empty()) {
+    Parts parts = open_data(config, tokenizer);
+    return {join(std::move(parts.validation)), parts.text, parts.from_byte};
+  }
   TrainConfig whole = config;  // reads these files like the data of a training, but neither cut nor mixed
   whole.data = whole.validation = files;
   whole.weights.clear();

@@ -23,6 +23,7 @@ struct Validation {
   int64_t from_byte = 0;                // where the tokens begin in it
 };
 
+// With a mask, training and validation have only the documents of keep_masked().
 struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<Tokens> sources;  // for training: one, or one for each entry of data

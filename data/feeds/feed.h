@@ -1,5 +1,4 @@
-// Batches of token ids, and feeds: endless sequences of batches for training. Models know nothing of files, and files nothing of models,
-// because a Batch is all that passes between them.
+// Feeds: endless sequences of batches for training.
 // Reading order of this folder: feed.cpp; document_order.h: documents in a random order; sequence_stream.h: sequences from them, shuffled
 // and mixed; evaluation.h: batches that read a text once, in order.
 #pragma once
@@ -8,39 +7,23 @@
 #include <string>
 #include <vector>
 
+#include "core/batch.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {
 
-inline constexpr int64_t kNoTarget = -1;
-
-// targets_bc[b][c] is the token that follows ids_bc[b][c], or kNoTarget if that position does not count: the loss is the mean over the
-// `scored` others. A row that is shorter than the batch is filled up with id 0 and kNoTarget.
-struct Batch {
-  int64_t batch = 0;
-  int64_t context = 0;
-  std::vector<int64_t> ids_bc;
-  std::vector<int64_t> targets_bc;
-  int64_t scored = 0;                                  // targets other than kNoTarget
-  std::vector<int64_t> labels_b = {}, lengths_b = {};  // only for a classifier; then targets_bc is empty
-};
-
-// A row of a batch: each id but the last predicts the id after it.
+// A row of a batch before it is read: the places of its tokens, one after another.
 struct Row {
-  std::vector<int64_t> ids;
-  std::vector<uint8_t> counts = {};  // 0 for an id that is not a target; empty if all ids are
+  const Tokens* tokens;  // must live until the row is read
+  std::vector<TokenSpan> pieces;
   int64_t label = -1;
-  int64_t from = 0;  // the ids before this position predict nothing
+  int64_t from = 0;  // the tokens before this position predict nothing
 };
 
-// Reads these pieces of the tokens, one after another. Tokens with a mask have it in `counts`. In other tokens the one that starts every
-// document (Tokens::first_id) does not count, because a model never writes it.
-Row read_row(const Tokens& tokens, std::span<const TokenSpan> pieces, int64_t label = -1);
-Row read_row(const Tokens& tokens, const TokenSpan& piece, int64_t from = 0);
-
-// The rows as a batch that is as wide as the longest row, or `width` if that is more: targets are the next ids, or the rows' labels.
-Batch predicting_batch(std::span<const Row> rows, int64_t width = 0);
-Batch labelled_batch(std::span<const Row> rows, int64_t width = 0);
+// Reads the rows into a batch as wide as the longest of them, or as `width` if that is more. Rows without labels: each token but the last
+// predicts the token after it, if that counts (the mask of the tokens). In tokens without a mask the one that starts every document
+// (Tokens::first_id) does not count, because a model never writes it. Error: the data cannot be read.
+Batch read_batch(std::span<const Row> rows, int64_t width = 0);
 
 // The micro-batches of a training run, without an end. Ranks that share a step read some of them and skip the others.
 class Feed {
@@ -59,8 +42,7 @@ class RandomCrops final : public Feed {
  public:
   // Errors: text shorter than context + 1, batch or context below 1.
   RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed, int64_t micro_batches = 1);
-  // Rows [micro_batch * batch, (micro_batch + 1) * batch) of a step, because a step has the same rows whether it is computed as one batch
-  // or as multiple micro-batches (gradient accumulation, ranks).
+  // Rows [micro_batch * batch, (micro_batch + 1) * batch) of a step: the same rows however the step is divided into micro-batches.
   Batch at(int64_t step, int64_t micro_batch = 0) const;
   Batch next() override;
   void skip() override { ++number_; }
@@ -87,13 +69,13 @@ class ColumnBatches final : public Feed {
   Batch at(int64_t step, int64_t micro_batch = 0) const;
   Batch next() override;
   void skip() override { ++number_; }
-  void go_to(int64_t step, const std::string&) override { number_ = step * (columns_ / batch_); }
+  void go_to(int64_t step, const std::string&) override { number_ = step * micro_batches_; }
 
  private:
   Tokens tokens_;
-  int64_t columns_, batch_, context_;
+  int64_t batch_, context_, micro_batches_;
   int64_t length_;      // tokens of a column
-  int64_t number_ = 0;  // the next micro-batch
+  int64_t number_ = 0;  // of the next micro-batch
 };
 
 // Error: batch or context is below 1, or the text is shorter than context + 1. `what` names the caller.

@@ -64,27 +64,20 @@ SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamO
   }
 }
 
-// The corpus that the next row comes from.
-SequenceStream::Corpus& SequenceStream::next_corpus() {
-  const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
-  const auto corpus = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();
-  return corpora_[static_cast<size_t>(corpus)];
-}
-
 // A row of text together with the token after it, or a document.
-SequenceStream::Unread SequenceStream::next_in_order(Corpus& corpus) const {
+Row SequenceStream::next_in_order(Corpus& corpus) const {
   DocumentOrder& documents = corpus.documents;
   if (options_.rows == RowKind::cut) {
     std::vector<TokenSpan> pieces = documents.take(options_.context);
     const int64_t after = documents.rest().first;
     if (pieces.back().end != after) pieces.push_back({after, after});
     ++pieces.back().end;
-    return {std::move(pieces)};
+    return {&corpus.tokens, std::move(pieces)};
   }
   const int64_t label = documents.label();
   TokenSpan document = documents.take(documents.rest().size())[0];
   if (!corpus.tokens.has_mask()) document.end = std::min(document.end, document.first + options_.context);
-  return {{document}, label};
+  return {&corpus.tokens, {document}, label};
 }
 
 void SequenceStream::fill(Corpus& corpus) const {
@@ -97,7 +90,7 @@ void SequenceStream::fill(Corpus& corpus) const {
     // 64 buffers are packed at a time, because the last rows have fewer documents to choose from.
     const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(count_documents(tokens), 1, 64 * choice);
     for (auto& row : pack_documents(documents, {options_.context + 1, choice, most, !tokens.has_mask()}))
-      buffer.push_back({std::move(row)});
+      buffer.push_back({&tokens, std::move(row)});
     if (taken >= std::ssize(buffer)) fail("{}: row {} of {} packed ones is not a place in it", {tokens.name(), taken, buffer.size()});
   } else {
     while (std::ssize(buffer) < size) buffer.push_back(next_in_order(corpus));
@@ -105,10 +98,14 @@ void SequenceStream::fill(Corpus& corpus) const {
   order = Permutation(buffer.size(), hash_bytes("shuffle buffer", seed + number));
 }
 
-SequenceStream::Unread SequenceStream::take(Corpus& corpus) const {
+// A row of the corpus that the mixture draws.
+Row SequenceStream::next_row() {
+  const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
+  const auto number = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();
+  Corpus& corpus = corpora_[static_cast<size_t>(number)];
   if (corpus.buffer.empty()) fill(corpus);
   const auto count = std::ssize(corpus.buffer);
-  Unread row = std::move(corpus.buffer[corpus.order(static_cast<uint64_t>(corpus.taken++ % count))]);
+  Row row = std::move(corpus.buffer[corpus.order(static_cast<uint64_t>(corpus.taken++ % count))]);
   if (corpus.taken % count == 0) {
     corpus.buffer.clear();
     if (options_.rows == RowKind::packed) corpus.taken = 0;
@@ -118,18 +115,12 @@ SequenceStream::Unread SequenceStream::take(Corpus& corpus) const {
 
 Batch SequenceStream::next() {
   std::vector<Row> rows;
-  for (int64_t b = 0; b < options_.batch; ++b) {
-    Corpus& corpus = next_corpus();
-    const Unread row = take(corpus);
-    rows.push_back(read_row(corpus.tokens, row.pieces, row.label));
-  }
-  const int64_t width = options_.rows != RowKind::whole || options_.full_width ? options_.context : 0;
-  const bool under_labels = options_.rows == RowKind::whole && !corpora_[0].tokens.has_mask();
-  return under_labels ? labelled_batch(rows, width) : predicting_batch(rows, width);
+  for (int64_t b = 0; b < options_.batch; ++b) rows.push_back(next_row());
+  return read_batch(rows, options_.rows != RowKind::whole || options_.full_width ? options_.context : 0);
 }
 
 void SequenceStream::skip() {
-  for (int64_t b = 0; b < options_.batch; ++b) take(next_corpus());
+  for (int64_t b = 0; b < options_.batch; ++b) next_row();
 }
 
 std::string SequenceStream::place() const {

@@ -34,6 +34,7 @@ class SequenceStream final : public Feed {
   // Errors: no corpus; a corpus that is shorter than context + 1, or lacks the labels for whole documents; different tokenizers; weights
   // that are not positive, or not one for each corpus.
   SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options);
+  SequenceStream(const SequenceStream&) = delete;  // its rows point to its tokens
 
   Batch next() override;
   void skip() override;
@@ -41,25 +42,19 @@ class SequenceStream final : public Feed {
   void go_to(int64_t step, const std::string& place) override;
 
  private:
-  // A row before it is read.
-  struct Unread {
-    std::vector<TokenSpan> pieces;
-    int64_t label = -1;
-  };
   struct Corpus {
     Tokens tokens;
     DocumentOrder documents;
     uint64_t seed;
-    int64_t size;                     // rows of a full buffer, unless they are packed
-    int64_t taken = 0;                // rows in all; packed rows: from this buffer
-    StreamPlace block = {};           // the first row of the buffer
-    std::vector<Unread> buffer = {};  // in the order of the stream; empty until it is filled
-    Permutation order{1, 0};          // the order of taking them
+    int64_t size;                  // rows of a full buffer, unless they are packed
+    int64_t taken = 0;             // rows in all; packed rows: from this buffer
+    StreamPlace block = {};        // the first row of the buffer
+    std::vector<Row> buffer = {};  // in the order of the stream; empty until it is filled
+    Permutation order{1, 0};       // the order of taking them
   };
-  Corpus& next_corpus();
-  Unread take(Corpus& corpus) const;
+  Row next_row();
   void fill(Corpus& corpus) const;
-  Unread next_in_order(Corpus& corpus) const;
+  Row next_in_order(Corpus& corpus) const;
 
   StreamOptions options_;
   std::vector<double> shares_;  // cumulative: the last is 1

@@ -52,8 +52,8 @@ struct Run {
     return model;
   }
   double step() {
-    std::vector<MicroBatch> micro_batches;
-    for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) micro_batches.push_back(micro_batch_of(crops.at(done, i), device));
+    std::vector<Batch> micro_batches;
+    for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) micro_batches.push_back(crops.at(done, i));
     const double loss = train_step.run(micro_batches, done, config.schedule.rate(done, config.steps)).loss;
     ++done;
     return loss;

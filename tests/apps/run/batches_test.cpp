@@ -9,6 +9,7 @@
 
 #include "apps/run/config.h"
 #include "tests/data/files.h"
+#include "tests/data/ids.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -16,16 +17,11 @@ using namespace test_data;
 
 namespace {
 
-std::vector<int64_t> numbers_of(const Tensor& t) {
-  if (!t) return {};
-  return {t.data<int64_t>(), t.data<int64_t>() + t.size()};
-}
-
 // Ids, targets or labels, and lengths of each micro-batch.
-std::vector<std::vector<int64_t>> rows_of(const StepInput& input) {
+std::vector<std::vector<int64_t>> rows_of(const StepBatches& step) {
   std::vector<std::vector<int64_t>> all;
-  for (const MicroBatch& each : input.micro_batches)
-    for (const Tensor* part : {&each.inputs.ids_bc, &each.inputs.targets, &each.inputs.lengths_b}) all.push_back(numbers_of(*part));
+  for (const Batch& each : step.micro_batches)
+    for (const Tensor& part : {each.ids_bc, each.targets, each.lengths_b}) all.push_back(numbers_of(part));
   return all;
 }
 
@@ -36,15 +32,14 @@ struct Steps {
 
 // From a step on, for one rank.
 Steps read(const Corpus& corpus, const TrainConfig& config, Range mine, int64_t first = 0, const std::string& place = "") {
-  StepFeed feed(corpus, config, mine);
-  feed.start(first, place);
+  const std::unique_ptr<Feed> feed = make_feed(corpus, config);
+  feed->go_to(first, place);
   Steps steps;
-  for (int64_t step = first; step < config.steps; ++step) {
-    const StepInput input = feed.next();
-    for (auto& row : rows_of(input)) steps.rows.push_back(std::move(row));
-    steps.places.push_back(input.place);
+  for (int64_t i = first; i < config.steps; ++i) {
+    const StepBatches step = read_step(*feed, config, mine);
+    for (auto& row : rows_of(step)) steps.rows.push_back(std::move(row));
+    steps.places.push_back(step.place);
   }
-  CHECK(error_of([&] { feed.next(); }) == "training data: the last step was read already");
   return steps;
 }
 

@@ -25,20 +25,11 @@ inline ModelConfig small_model(const SmallModel& of) {
   return c;
 }
 
-inline std::vector<MicroBatch> on_device(const std::vector<Batch>& batches, Device device) {
-  std::vector<MicroBatch> all;
-  for (const Batch& batch : batches) all.push_back(apps::micro_batch_of(batch, device));
-  return all;
-}
-
 // The crops of a step, each of layout_of(config).sequences rows.
-inline std::vector<Batch> batches_of(const RandomCrops& crops, const apps::TrainConfig& config, int64_t step) {
+inline std::vector<Batch> micro_batches_of(const RandomCrops& crops, const apps::TrainConfig& config, int64_t step, Device device) {
   std::vector<Batch> all;
-  for (int64_t i = 0; i < apps::layout_of(config).micro_batches; ++i) all.push_back(crops.at(step, i));
+  for (int64_t i = 0; i < apps::layout_of(config).micro_batches; ++i) all.push_back(to(crops.at(step, i), device));
   return all;
-}
-inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const apps::TrainConfig& config, int64_t step, Device device) {
-  return on_device(batches_of(crops, config, step), device);
 }
 
 // Steps on the emulator take minutes under a sanitizer. Their kernels run under it in ops/gradients, and a step in step_graph.

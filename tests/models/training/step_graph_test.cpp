@@ -48,10 +48,10 @@ TrainConfig with_graph(bool graph = true) {
 }
 
 // The micro-batches of a step; some lack targets and so weigh less.
-std::vector<MicroBatch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  std::vector<Batch> all = batches_of(crops, config, step);
-  for (int64_t i = 0; i < step % 4; ++i) all[0].targets_bc[static_cast<size_t>(i)] = kNoTarget, --all[0].scored;
-  return on_device(all, device);
+std::vector<Batch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step) {
+  std::vector<Batch> all = micro_batches_of(crops, config, step, Device::cpu);
+  for (int64_t i = 0; i < step % 4; ++i) all[0].targets.data<int64_t>()[i] = kNoTarget, --all[0].scored;
+  return all;
 }
 
 struct Outcome {
@@ -76,13 +76,13 @@ Outcome trained(Device device, bool graph, const Variant& v) {
   Trainer trainer(device, config, one_block(v.dropout, v.width), v.dtype);
   trainer.model.recompute_blocks(v.recompute);
   const RandomCrops crops = crops_of(config.batch);
-  EvaluationBatches validation = Windows(small_text(), 2, kContext, kContext);
-  validation.count = 1;
+  EvaluationBatches validation = EvaluationBatches::windows(small_text(), 2, kContext, kContext);
+  validation.keep_first(1);
   Outcome outcome;
   std::vector<int64_t> steps{0, 3, 1 << 30};  // a step draws its own random numbers, whichever came before it
   if (!test::kSanitized && test::everything()) steps.insert(steps.end(), {3, 2, 1});
   for (const int64_t step : steps) {
-    const StepResult result = trainer.step.run(some_targets(crops, config, step, device), step, 1e-2 / static_cast<double>(step + 1));
+    const StepResult result = trainer.step.run(some_targets(crops, config, step), step, 1e-2 / static_cast<double>(step + 1));
     outcome.numbers.insert(outcome.numbers.end(), {result.loss, result.gradient_norm});
     if (step % 2) outcome.numbers.push_back(evaluate(trainer.model, validation, device).nats_per_token);
   }
@@ -134,11 +134,10 @@ TEST_CASE("step graph: a classifier of sequences with different lengths") {
         const TrainConfig config = with_graph(graph);
         Trainer trainer(device, config, classifier);
         for (int64_t step = 0; step < 5; ++step) {
-          std::vector<MicroBatch> micro_batches;
+          std::vector<Batch> micro_batches;
           for (int64_t i = 0; i < accumulation; ++i)
-            micro_batches.push_back({{ids_of({1, 2, 3, step, 5, 4, 3, 2, 1, i, 5, 6, 7, 8}, {2, kContext}, device),
-                                         ids_of({step % 2, i}, {2}, device), ids_of({kContext - step, 4 + i}, {2}, device)},
-                2});
+            micro_batches.push_back({ids_of({1, 2, 3, step, 5, 4, 3, 2, 1, i, 5, 6, 7, 8}, {2, kContext}, device),
+                ids_of({step % 2, i}, {2}, device), ids_of({kContext - step, 4 + i}, {2}, device), 2});
           losses[graph].push_back(trainer.step.run(micro_batches, step, 1e-2).loss);
         }
       }
