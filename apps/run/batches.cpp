@@ -25,7 +25,7 @@ std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config)
   const auto [sequences, micro_batches] = layout_of(config);
   const int64_t context = config.sequence_length();
   if (config.order == Order::columns && !is_shuffled(config))
-    return std::make_unique<ColumnBatches>(corpus.train, sequences * micro_batches, sequences, context);
+    return std::make_unique<ColumnBatches>(corpus.train, sequences, context, micro_batches);
   if (!is_shuffled(config)) return std::make_unique<RandomCrops>(corpus.train, sequences, context, config.seed, micro_batches);
   StreamOptions options{.context = context, .batch = sequences, .seed = config.seed};
   options.shuffle_buffer = config.shuffle_buffer;

@@ -25,12 +25,12 @@ StepShape step_shape_of(const TrainConfig& config);  // for a plan of the step (
 // ---- Training
 std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config);
 
-// A training step as the data give it.
+// The data of a training step.
 struct StepBatches {
-  std::vector<Batch> micro_batches;  // on the CPU
+  std::vector<Batch> micro_batches;  // of this rank, on the CPU
   std::string place;                 // Feed::place() after this step
 };
-// Reads the next step: of its micro-batches those that this rank computes. Error: the data cannot be read.
+// The next step. mine: the micro-batches of a step that this rank computes. Error: the data cannot be read.
 StepBatches read_step(Feed& feed, const TrainConfig& config, Range mine);
 
 // ---- Evaluations

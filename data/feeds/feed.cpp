@@ -13,26 +13,27 @@
 
 namespace ricci {
 
-Batch RandomCrops::at(int64_t step, int64_t micro_batch) const {
-  if (step < 0 || micro_batch < 0) fail("random crops: step {} and micro-batch {}, expected 0 or more of each", {step, micro_batch});
-  const Philox random{seed_, hash_bytes("random crops")};
-  const auto starts = static_cast<uint64_t>(tokens_.size() - context_);  // a row has context + 1 tokens: the last one is only a target
+Batch Feed::next() {
   std::vector<Row> rows;
-  for (int64_t b = 0; b < batch_; ++b) {
-    const uint64_t number = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(micro_batch * batch_ + b);
-    const auto first = static_cast<int64_t>(index_below(starts, random, number));
-    rows.push_back({&tokens_, {{first, first + context_ + 1}}});
-  }
-  return read_batch(rows);
+  for (int64_t b = 0; b < batch_; ++b) rows.push_back(next_row());
+  return read_batch(rows, width_);
 }
 
-Batch RandomCrops::next() {
-  const int64_t number = number_++;
-  return at(number / micro_batches_, number % micro_batches_);
+void Feed::skip() {
+  for (int64_t b = 0; b < batch_; ++b) next_row();
+}
+
+Row RandomCrops::next_row() {
+  const Philox random{seed_, hash_bytes("random crops")};
+  const auto starts = static_cast<uint64_t>(tokens_.size() - context_);  // a row has context + 1 tokens: the last one is only a target
+  const auto step = static_cast<uint64_t>(number_ / per_step_), row = static_cast<uint64_t>(number_ % per_step_);
+  const auto first = static_cast<int64_t>(index_below(starts, random, step << 32 | row));
+  ++number_;
+  return {&tokens_, {{first, first + context_ + 1}}};
 }
 
 RandomCrops::RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed, int64_t micro_batches)
-    : tokens_(std::move(tokens)), batch_(batch), context_(context), seed_(seed), micro_batches_(micro_batches) {
+    : Feed(batch, context), tokens_(std::move(tokens)), context_(context), per_step_(batch * micro_batches), seed_(seed) {
   check_text("random crops", tokens_, batch, context);
 }
 
@@ -45,15 +46,12 @@ int64_t size_of(const Row& row) {
   return tokens;
 }
 
-// Reads the ids of a row, and for each 1 if it counts.
+// Reads the ids of a row, and the mask: 1 for each that counts.
 void read(const Row& row, std::span<int64_t> ids, std::span<uint8_t> counts) {
-  const bool has_mask = row.tokens->has_mask();
-  const int64_t start = row.tokens->first_id();
   for (const TokenSpan& piece : row.pieces) {
     const auto size = static_cast<size_t>(piece.size());
     row.tokens->read(piece.first, ids.first(size));
-    if (has_mask) row.tokens->read_counts(piece.first, counts.first(size));
-    else std::transform(ids.begin(), ids.begin() + piece.size(), counts.begin(), [&](int64_t id) { return id != start; });
+    row.tokens->read_counts(piece.first, counts.first(size));
     ids = ids.subspan(size);
     counts = counts.subspan(size);
   }
@@ -86,9 +84,10 @@ Batch read_batch(std::span<const Row> rows, int64_t width) {
       ++batch.scored;
       continue;
     }
+    const int64_t start = row.tokens->has_mask() ? kNoTarget : row.tokens->first_id();  // of a document
     for (int64_t c = row.from; c + 1 < size; ++c) {
       const auto next = static_cast<size_t>(c + 1);
-      if (!counts[next]) continue;
+      if (!counts[next] || ids[next] == start) continue;
       batch.targets.data<int64_t>()[b * width + c] = ids[next];
       ++batch.scored;
     }
@@ -104,33 +103,21 @@ void check_text(const char* what, const Tokens& tokens, int64_t batch, int64_t c
 }
 
 // ---- Columns
-ColumnBatches::ColumnBatches(Tokens tokens, int64_t columns, int64_t batch, int64_t context)
-    : tokens_(std::move(tokens)), batch_(batch), context_(context), micro_batches_(0), length_(0) {
+ColumnBatches::ColumnBatches(Tokens tokens, int64_t batch, int64_t context, int64_t micro_batches)
+    : Feed(batch, context), tokens_(std::move(tokens)), context_(context), columns_(batch * micro_batches) {
   check_text("column batches", tokens_, batch, context);
-  if (columns < 1 || columns % batch != 0) fail("column batches: {} columns, expected a multiple of batch {}", {columns, batch});
-  micro_batches_ = columns / batch;
-  length_ = (tokens_.size() - 1) / columns;
+  length_ = (tokens_.size() - 1) / columns_;
   if (length_ < context)
     fail("column batches: {} has {} tokens, {} in each of {} columns, but the context is {}",
-        {tokens_.name(), tokens_.size(), length_, columns, context});
+        {tokens_.name(), tokens_.size(), length_, columns_, context});
 }
 
-Batch ColumnBatches::at(int64_t step, int64_t micro_batch) const {
-  if (step < 0 || micro_batch < 0 || micro_batch >= micro_batches_)
-    fail("column batches: step {} and micro-batch {}, expected 0 or more and 0 to {}", {step, micro_batch, micro_batches_ - 1});
+Row ColumnBatches::next_row() {
+  const int64_t step = number_ / columns_, column = number_ % columns_;
+  ++number_;
   const int64_t scored = step % per_epoch() * context_;  // targets of a column in the windows before this one
-  const int64_t in_column = std::min(scored, length_ - context_);
-  std::vector<Row> rows;
-  for (int64_t b = 0; b < batch_; ++b) {
-    const int64_t first = (micro_batch * batch_ + b) * length_ + in_column;
-    rows.push_back({&tokens_, {{first, first + context_ + 1}}, -1, scored - in_column});
-  }
-  return read_batch(rows);
-}
-
-Batch ColumnBatches::next() {
-  const int64_t number = number_++;
-  return at(number / micro_batches_, number % micro_batches_);
+  const int64_t in_column = std::min(scored, length_ - context_), first = column * length_ + in_column;
+  return {&tokens_, {{first, first + context_ + 1}}, -1, scored - in_column};
 }
 
 }  // namespace ricci

@@ -19,23 +19,6 @@ int64_t count_documents(const Tokens& tokens) {
   return documents;
 }
 
-// The buffer of a short corpus holds one epoch of it, not more.
-int64_t buffer_size(const Tokens& tokens, const StreamOptions& options) {
-  const int64_t rows = options.rows == RowKind::cut ? tokens.size() / options.context : count_documents(tokens);
-  return std::clamp<int64_t>(rows, 1, options.shuffle_buffer);
-}
-
-std::vector<double> cumulative_shares(const std::vector<Tokens>& corpora, const StreamOptions& options) {
-  std::vector<double> shares;
-  double sum = 0;
-  for (size_t i = 0; i < corpora.size(); ++i) {
-    const int64_t size = options.rows == RowKind::whole ? count_documents(corpora[i]) : corpora[i].size();
-    shares.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[i]);
-  }
-  for (double& share : shares) share /= sum;
-  return shares;
-}
-
 void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
   if (corpora.empty()) fail("data: no tokens were given");
   if (o.context < 1 || o.shuffle_buffer < 1)
@@ -55,13 +38,18 @@ void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
 
 }  // namespace
 
-SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options) : options_(options) {
+SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options)
+    : Feed(options.batch, options.rows != RowKind::whole || options.full_width ? options.context : 0), options_(options) {
   check(corpora, options);
-  shares_ = cumulative_shares(corpora, options);
+  double sum = 0;
   for (const Tokens& tokens : corpora) {
-    const uint64_t seed = hash_bytes(format_message("corpus {}", {corpora_.size()}), options.seed);
-    corpora_.push_back({tokens, DocumentOrder(tokens, seed), seed, buffer_size(tokens, options)});
+    const size_t number = corpora_.size();
+    const int64_t size = options.rows == RowKind::whole ? count_documents(tokens) : tokens.size();
+    shares_.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[number]);
+    const uint64_t seed = hash_bytes(format_message("corpus {}", {number}), options.seed);
+    corpora_.push_back({tokens, DocumentOrder(tokens, seed), seed});
   }
+  for (double& share : shares_) share /= sum;
 }
 
 // A row of text together with the token after it, or a document.
@@ -81,9 +69,9 @@ Row SequenceStream::next_in_order(Corpus& corpus) const {
 }
 
 void SequenceStream::fill(Corpus& corpus) const {
-  auto& [tokens, documents, seed, size, taken, block, buffer, order] = corpus;
+  auto& [tokens, documents, seed, taken, block, buffer, order] = corpus;
   block = documents.place();
-  auto number = static_cast<uint64_t>(taken / size);  // the number of this buffer
+  uint64_t number = 0;  // of this buffer
   if (options_.rows == RowKind::packed) {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);
@@ -93,6 +81,10 @@ void SequenceStream::fill(Corpus& corpus) const {
       buffer.push_back({&tokens, std::move(row)});
     if (taken >= std::ssize(buffer)) fail("{}: row {} of {} packed ones is not a place in it", {tokens.name(), taken, buffer.size()});
   } else {
+    // The buffer of a short corpus holds one epoch of it, not more.
+    const int64_t rows = options_.rows == RowKind::cut ? tokens.size() / options_.context : count_documents(tokens);
+    const int64_t size = std::clamp<int64_t>(rows, 1, options_.shuffle_buffer);
+    number = static_cast<uint64_t>(taken / size);
     while (std::ssize(buffer) < size) buffer.push_back(next_in_order(corpus));
   }
   order = Permutation(buffer.size(), hash_bytes("shuffle buffer", seed + number));
@@ -111,16 +103,6 @@ Row SequenceStream::next_row() {
     if (options_.rows == RowKind::packed) corpus.taken = 0;
   }
   return row;
-}
-
-Batch SequenceStream::next() {
-  std::vector<Row> rows;
-  for (int64_t b = 0; b < options_.batch; ++b) rows.push_back(next_row());
-  return read_batch(rows, options_.rows != RowKind::whole || options_.full_width ? options_.context : 0);
-}
-
-void SequenceStream::skip() {
-  for (int64_t b = 0; b < options_.batch; ++b) next_row();
 }
 
 std::string SequenceStream::place() const {

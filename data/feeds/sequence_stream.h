@@ -36,8 +36,6 @@ class SequenceStream final : public Feed {
   SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options);
   SequenceStream(const SequenceStream&) = delete;  // its rows point to its tokens
 
-  Batch next() override;
-  void skip() override;
   std::string place() const override;
   void go_to(int64_t step, const std::string& place) override;
 
@@ -46,13 +44,12 @@ class SequenceStream final : public Feed {
     Tokens tokens;
     DocumentOrder documents;
     uint64_t seed;
-    int64_t size;                  // rows of a full buffer, unless they are packed
     int64_t taken = 0;             // rows in all; packed rows: from this buffer
     StreamPlace block = {};        // the first row of the buffer
     std::vector<Row> buffer = {};  // in the order of the stream; empty until it is filled
     Permutation order{1, 0};       // the order of taking them
   };
-  Row next_row();
+  Row next_row() override;
   void fill(Corpus& corpus) const;
   Row next_in_order(Corpus& corpus) const;
 

@@ -77,7 +77,7 @@ TEST_CASE("feeds of version 0.1.0: crops and columns") {
   const ScratchFolder folder;
   const Tokens text = corpus(folder);
   RandomCrops crops(text, 3, 12, 7, 2);
-  ColumnBatches columns(text, 6, 3, 12);
+  ColumnBatches columns(text, 3, 12, 2);
   CHECK(hash_of(crops, 0) == 0xf62092627a56c5e4);
   CHECK(hash_of(columns, 0) == 0xc80fbb886bed1112);
 }
@@ -131,7 +131,7 @@ TEST_CASE("feeds of version 0.1.0: a token that starts every document") {
   const Tokens tokens = records(folder, "marked", lines, {.format = format_of(kJsonl)}, starting());
   check({tokens}, {.context = 12, .shuffle_buffer = 9}, 0x6f3f6c35e3f9a8cf, 0x61cefd46f2bfb4ea, "120 120 3 0 40 8");
   RandomCrops crops(tokens, 3, 12, 7, 2);
-  ColumnBatches columns(tokens, 6, 3, 12);
+  ColumnBatches columns(tokens, 3, 12, 2);
   CHECK(hash_of(crops, 0) == 0xcaa786b4ae8edd0f);
   CHECK(hash_of(columns, 0) == 0xcf589df3e9d35410);
 }

@@ -30,6 +30,13 @@ Tokens positions(int64_t size) {
 
 int64_t at(const Tensor& values_bc, int64_t b, int64_t c) { return values_bc.data<int64_t>()[b * values_bc.shape()[1] + c]; }
 
+// A micro-batch of a step.
+Batch micro_batch(Feed& feed, int64_t step, int64_t number = 0) {
+  feed.go_to(step, "");
+  for (; number > 0; --number) feed.skip();
+  return feed.next();
+}
+
 void check_extents(const Batch& batch, int64_t rows, int64_t context) {
   CHECK(batch.ids_bc.shape() == Shape{rows, context});
   CHECK(batch.targets.shape() == Shape{rows, context});
@@ -38,12 +45,12 @@ void check_extents(const Batch& batch, int64_t rows, int64_t context) {
 }
 
 // The micro-batches of a step have the rows of one larger batch.
-template <class Batches> void check_micro_batches(const Batches& whole, const Batches& divided, int64_t step, int64_t parts) {
-  const Batch all = whole.at(step, 0);
+void check_micro_batches(Feed& whole, Feed& divided, int64_t step, int64_t parts) {
+  const Batch all = micro_batch(whole, step);
   std::vector<int64_t> ids, targets;
   int64_t scored = 0;
   for (int64_t i = 0; i < parts; ++i) {
-    const Batch one = divided.at(step, i);
+    const Batch one = micro_batch(divided, step, i);
     for (const int64_t id : numbers_of(one.ids_bc)) ids.push_back(id);
     for (const int64_t target : numbers_of(one.targets)) targets.push_back(target);
     scored += one.scored;
@@ -66,11 +73,11 @@ void check_counts(const Batch& batch) {
 
 TEST_CASE("random crops: consecutive tokens, targets one ahead, every start equally likely") {
   const int64_t size = 17, context = 7, starts = size - context, batch = 5;
-  const RandomCrops crops(positions(size), batch, context, 42);
+  RandomCrops crops(positions(size), batch, context, 42);
   std::vector<int64_t> drawn(static_cast<size_t>(starts));
   int64_t wrong = 0;
   for (int64_t step = 0; step < 2000; ++step) {
-    const Batch result = crops.at(step);
+    const Batch result = crops.next();
     if (step == 0) check_extents(result, batch, context);
     for (int64_t b = 0; b < batch; ++b) {
       const int64_t start = at(result.ids_bc, b, 0);
@@ -89,39 +96,39 @@ TEST_CASE("random crops: consecutive tokens, targets one ahead, every start equa
 
 TEST_CASE("random crops: a function of only seed, step and row") {
   const Tokens tokens = positions(100'000);
-  const RandomCrops crops(tokens, 12, 3, 7), resumed(tokens, 12, 3, 7), other_seed(tokens, 12, 3, 8);
-  const RandomCrops small(tokens, 4, 3, 7);
-  crops.at(3);
-  crops.at(900);
-  const Batch whole = crops.at(5);
+  RandomCrops crops(tokens, 12, 3, 7), resumed(tokens, 12, 3, 7), other_seed(tokens, 12, 3, 8), small(tokens, 4, 3, 7, 3);
+  micro_batch(crops, 3);
+  micro_batch(crops, 900);
+  const Batch whole = micro_batch(crops, 5);
   const std::vector<int64_t> ids = numbers_of(whole.ids_bc);
-  CHECK(ids == numbers_of(resumed.at(5).ids_bc));
-  CHECK(ids != numbers_of(crops.at(6).ids_bc));
-  CHECK(ids != numbers_of(other_seed.at(5).ids_bc));
-  CHECK(ids != numbers_of(crops.at(5, 1).ids_bc));
+  CHECK(ids == numbers_of(micro_batch(resumed, 5).ids_bc));
+  CHECK(ids != numbers_of(crops.next().ids_bc));
+  CHECK(ids != numbers_of(micro_batch(other_seed, 5).ids_bc));
   check_micro_batches(crops, small, 5, 3);
   std::set<int64_t> starts;
-  for (int64_t step = 0; step < 100; ++step)
-    for (int64_t b = 0; b < 12; ++b) starts.insert(at(crops.at(step).ids_bc, b, 0));
+  crops.go_to(0, "");
+  for (int64_t step = 0; step < 100; ++step) {
+    const Batch batch = crops.next();
+    for (int64_t b = 0; b < 12; ++b) starts.insert(at(batch.ids_bc, b, 0));
+  }
   CHECK(starts.size() > 1150);  // 1200 draws out of 100,000 places: 7 repeats are expected
 }
 
 TEST_CASE("random crops: the numbers behind them") {
-  const Batch batch = RandomCrops(positions(1000), 4, 10, 77).at(9, 2);
+  RandomCrops crops(positions(1000), 4, 10, 77, 3);
+  const Batch batch = micro_batch(crops, 9, 2);
   const Philox random{77, hash_bytes("random crops")};
   for (int64_t b = 0; b < 4; ++b)
     CHECK(at(batch.ids_bc, b, 0) == static_cast<int64_t>(index_below(990, random, uint64_t{9} << 32 | static_cast<uint64_t>(2 * 4 + b))));
 }
 
 TEST_CASE("random crops: the shortest text, and errors with both numbers") {
-  const Batch only = RandomCrops(positions(6), 2, 5, 1).at(0);
+  const Batch only = RandomCrops(positions(6), 2, 5, 1).next();
   CHECK(numbers_of(only.ids_bc) == std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
   CHECK(numbers_of(only.targets) == std::vector<int64_t>{1, 2, 3, 4, 5, 1, 2, 3, 4, 5});
   CHECK(error_of([] { RandomCrops(positions(5), 2, 5, 1); }) == "random crops: ids has 5 tokens, but a context of 5 needs 6");
   CHECK(error_of([] { RandomCrops(positions(5), 0, 5, 1); }) == "random crops: batch 0 and context 5, expected 1 or more of each");
   CHECK(error_of([] { RandomCrops(positions(5), 3, 0, 1); }) == "random crops: batch 3 and context 0, expected 1 or more of each");
-  CHECK(
-      error_of([] { RandomCrops(positions(9), 3, 2, 1).at(-1); }) == "random crops: step -1 and micro-batch 0, expected 0 or more of each");
 }
 
 TEST_CASE("column batches: columns of equal length in consecutive windows") {
@@ -131,11 +138,11 @@ TEST_CASE("column batches: columns of equal length in consecutive windows") {
     CAPTURE(size);
     CAPTURE(rows);
     CAPTURE(context);
-    const ColumnBatches batches(positions(size), rows, rows, context);
+    ColumnBatches batches(positions(size), rows, context);
     const int64_t length = (size - 1) / rows;
     int64_t wrong = 0, scored = 0;
     for (int64_t window = 0; window < batches.per_epoch(); ++window) {
-      const Batch batch = batches.at(window);
+      const Batch batch = batches.next();
       check_extents(batch, rows, context);
       scored += batch.scored;
       for (int64_t b = 0; b < rows; ++b)
@@ -148,25 +155,19 @@ TEST_CASE("column batches: columns of equal length in consecutive windows") {
     }
     CHECK(wrong == 0);
     CHECK(scored == rows * length);
-    CHECK(numbers_of(batches.at(3 * batches.per_epoch()).ids_bc) == numbers_of(batches.at(0).ids_bc));
+    CHECK(numbers_of(micro_batch(batches, 3 * batches.per_epoch()).ids_bc) == numbers_of(micro_batch(batches, 0).ids_bc));
   }
 }
 
 TEST_CASE("column batches: the micro-batches of a step have the rows of one larger batch") {
-  const ColumnBatches whole(positions(97), 6, 6, 5), divided(positions(97), 6, 2, 5);
+  ColumnBatches whole(positions(97), 6, 5), divided(positions(97), 2, 5, 3);
   for (int64_t step = 0; step < 2 * whole.per_epoch(); ++step) check_micro_batches(whole, divided, step, 3);
 }
 
 TEST_CASE("column batches: errors with all numbers") {
-  CHECK(error_of([] { ColumnBatches(positions(100), 20, 20, 5); }) ==
+  CHECK(error_of([] { ColumnBatches(positions(100), 20, 5); }) ==
         "column batches: ids has 100 tokens, 4 in each of 20 columns, but the context is 5");
-  CHECK(error_of([] { ColumnBatches(positions(5), 1, 1, 5); }) == "column batches: ids has 5 tokens, but a context of 5 needs 6");
-  CHECK(error_of([] { ColumnBatches(positions(50), 4, 2, 5).at(-1); }) ==
-        "column batches: step -1 and micro-batch 0, expected 0 or more and 0 to 1");
-  CHECK(error_of([] { ColumnBatches(positions(50), 4, 2, 5).at(0, 2); }) ==
-        "column batches: step 0 and micro-batch 2, expected 0 or more and 0 to 1");
-  CHECK(error_of([] { ColumnBatches(positions(50), 4, 3, 5); }) == "column batches: 4 columns, expected a multiple of batch 3");
-  CHECK(error_of([] { ColumnBatches(positions(50), 0, 1, 5); }) == "column batches: 0 columns, expected a multiple of batch 1");
+  CHECK(error_of([] { ColumnBatches(positions(5), 1, 5); }) == "column batches: ids has 5 tokens, but a context of 5 needs 6");
 }
 
 TEST_CASE("windows: every token but the first is scored once, with the context that the stride allows") {
@@ -263,8 +264,8 @@ TEST_CASE("first token: it starts every document, and is not a target of crops, 
   CHECK(tokens.first_id() == 2);
 
   check_counts(EvaluationBatches::windows(tokens, 2, 4, 4).at(0));
-  check_counts(ColumnBatches(tokens, 2, 2, 4).at(0));
-  check_counts(RandomCrops(tokens, 3, 6, 1).at(0));
+  check_counts(ColumnBatches(tokens, 2, 4).next());
+  check_counts(RandomCrops(tokens, 3, 6, 1).next());
   for (const RowKind rows : {RowKind::cut, RowKind::packed})
     check_counts(SequenceStream({tokens}, {.context = 6, .batch = 2, .seed = 1, .shuffle_buffer = 1, .rows = rows}).next());
   // The windows ask for all others but the first token of the text.

@@ -39,8 +39,6 @@ struct Trainer {
 
 constexpr int64_t kContext = SmallModel{}.context;
 
-RandomCrops crops_of(int64_t sequences) { return RandomCrops(small_text(), sequences, kContext, 5); }
-
 TrainConfig with_graph(bool graph = true) {
   TrainConfig config;
   config.batch = 2, config.cuda_graph = graph;
@@ -75,7 +73,7 @@ Outcome trained(Device device, bool graph, const Variant& v) {
   config.optimizer = v.optimizer;
   Trainer trainer(device, config, one_block(v.dropout, v.width), v.dtype);
   trainer.model.recompute_blocks(v.recompute);
-  const RandomCrops crops = crops_of(config.batch);
+  const RandomCrops crops = crops_of(config, kContext);
   EvaluationBatches validation = EvaluationBatches::windows(small_text(), 2, kContext, kContext);
   validation.keep_first(1);
   Outcome outcome;
@@ -152,7 +150,7 @@ TEST_CASE("step graph: if the loss is not finite, nothing is updated and the op 
     for (bool graph : {false, true}) {
       const TrainConfig config = with_graph(graph);
       Trainer trainer(device, config, one_block(0.2));
-      const auto micro_batches = micro_batches_of(crops_of(2), config, 0, device);
+      const auto micro_batches = micro_batches_of(crops_of(config, kContext), config, 0, device);
       for (int64_t step = 0; step < 4; ++step) trainer.step.run(micro_batches, step, 1e-3);
       std::vector<Tensor> before;
       trainer.model.each_parameter([&](const std::string& path, Parameter& p) {
@@ -170,8 +168,10 @@ TEST_CASE("step graph: if the loss is not finite, nothing is updated and the op 
 
 TEST_CASE("step graph: messages") {
   const TrainConfig config = with_graph();
-  const auto micro_batches = micro_batches_of(crops_of(2), config, 0, Device::cuda_emulated),
-             wider = micro_batches_of(crops_of(3), config, 0, Device::cuda_emulated);
+  TrainConfig of_three = config;
+  of_three.batch = 3;
+  const auto micro_batches = micro_batches_of(crops_of(config, kContext), config, 0, Device::cuda_emulated),
+             wider = micro_batches_of(crops_of(of_three, kContext), of_three, 0, Device::cuda_emulated);
   Trainer trainer(Device::cuda_emulated, config, one_block());
   TrainStep& step = trainer.step;
   step.run(micro_batches, 0, 1e-3);

@@ -50,7 +50,7 @@ Trained trained(const TrainConfig& config, const ModelConfig& of, Dtype dtype, D
   Trained out{Model(of, 3), {}};
   out.model.place_for_training(dtype, device);
   Optimizer optimizer(out.model.parameters(), {.weight_decay = 0.1});
-  const RandomCrops crops(small_text(), layout_of(config).sequences, of.ctx, config.seed);
+  const RandomCrops crops = crops_of(config, of.ctx);
   for (int64_t step = 0; step < steps; ++step) {
     out.losses.push_back(forward_backward(out.model, micro_batches_of(crops, config, step, device), step, config.seed));
     optimizer.begin_step(2e-3);
@@ -223,7 +223,7 @@ TEST_CASE("training in bf16: the losses are those of f32 within the rounding of 
       const Trained wide = trained(config, wider(preset), Dtype::f32, device, 100),
                     narrow = trained(config, wider(preset), Dtype::bf16, device, 100);
       const Tape tape;
-      const Batch first = RandomCrops(small_text(), 4, 8, config.seed).at(0, 0);
+      const Batch first = crops_of(config, 8).next();
       const Tensor logits = wide.model.logits(to(first, device));
       const auto roundings = static_cast<double>(tape.nodes().size());  // each op rounds what it returns
       const double bound = 2 * std::sqrt(2.0 * roundings) * unit(Dtype::bf16) * size_of_logits(logits);
