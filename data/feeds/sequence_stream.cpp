@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <sstream>
 #include <utility>
 
@@ -19,32 +18,17 @@ int64_t count_documents(const Tokens& tokens) {
   return documents;
 }
 
-void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
-  if (corpora.empty()) fail("data: no tokens were given");
-  if (o.context < 1 || o.shuffle_buffer < 1)
-    fail("sequence stream: context {} and shuffle_buffer {}, expected 1 or more of each", {o.context, o.shuffle_buffer});
-  if (!o.weights.empty() && o.weights.size() != corpora.size())
-    fail("weights: {} of them for {} corpora of data", {o.weights.size(), corpora.size()});
-  for (const double weight : o.weights)
-    if (!(weight > 0 && std::isfinite(weight))) fail("weights: {}, expected more than 0", {weight});
-  check_same_tokenizer(corpora);
-  for (const Tokens& tokens : corpora) {
-    if (tokens.has_mask()) continue;
-    if (o.rows == RowKind::whole) check_labelled(tokens);
-    else if (tokens.size() <= o.context)
-      fail("sequence stream: {} has {} tokens, but a context of {} needs {}", {tokens.name(), tokens.size(), o.context, o.context + 1});
-  }
-}
-
 }  // namespace
 
 SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options)
     : Feed(options.batch, options.rows != RowKind::whole || options.full_width ? options.context : 0), options_(options) {
-  check(corpora, options);
+  const bool of_documents = options.rows == RowKind::whole;
   double sum = 0;
   for (const Tokens& tokens : corpora) {
+    if (!tokens.has_mask() && of_documents) check_labelled(tokens);
+    if (!tokens.has_mask() && !of_documents) check_text("sequence stream", tokens, options.batch, options.context);
     const size_t number = corpora_.size();
-    const int64_t size = options.rows == RowKind::whole ? count_documents(tokens) : tokens.size();
+    const int64_t size = of_documents ? count_documents(tokens) : tokens.size();
     shares_.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[number]);
     const uint64_t seed = hash_bytes(format_message("corpus {}", {number}), options.seed);
     corpora_.push_back({tokens, DocumentOrder(tokens, seed), seed});

@@ -24,15 +24,14 @@ struct StreamOptions {
   int64_t batch = 1;  // rows of a micro-batch
   uint64_t seed = 0;
   int64_t shuffle_buffer = 1024;     // rows; 1 does not shuffle them
-  std::vector<double> weights = {};  // shares of the corpora; by default their numbers of tokens, or of documents if each is a row
+  std::vector<double> weights = {};  // of the corpora; by default their numbers of tokens, or of documents if each is a row
   RowKind rows = RowKind::cut;
   bool full_width = false;  // batches are as wide as the context even if all their documents are shorter
 };
 
 class SequenceStream final : public Feed {
  public:
-  // Errors: no corpus; a corpus that is shorter than context + 1, or lacks the labels for whole documents; different tokenizers; weights
-  // that are not positive, or not one for each corpus.
+  // Errors: a corpus without a mask that is shorter than context + 1, or lacks the labels for whole documents.
   SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options);
   SequenceStream(const SequenceStream&) = delete;  // its rows point to its tokens
 

@@ -100,3 +100,22 @@ TEST_CASE("steps: ranks share them, a resumed training reads the next ones, and 
       }
   }
 }
+
+TEST_CASE("documents with answers: a corpus keeps those that its context reaches, and evaluations read them") {
+  const ScratchFolder folder;
+  const ScopedVariable cache("RICCI_CACHE", (folder / "cache").c_str());
+  std::string pairs;  // every second prompt is longer than the context
+  for (int i = 0; i < 40; ++i) pairs += R"({"prompt": ")" + std::string(i % 2 ? 20 : 3, 'q') + R"(", "answer": "ab"})" + "\n";
+  const auto config = load_config<TrainConfig>("", {"data=" + folder.write("a.jsonl", pairs), "format=pairs", "model.ctx=8", "batch=3"});
+  const Corpus corpus = open_corpus(config);
+  const Tokens& validation = corpus.validation.tokens;
+  REQUIRE(validation.shards() == 1);
+  CHECK(validation.documents(0) == 2);
+  CHECK(corpus.train.documents(0) == 18);
+  const EvaluationBatches batches = evaluation_batches(config, validation);
+  CHECK(batches.has_answers());
+  CHECK(batches.rows() == 2);
+  CHECK(batches.at(0).scored == 2 * 3);  // answers and their ends
+  // The tokens for a model with a longer context are not cut.
+  CHECK(open_validation(config, {}, corpus.tokenizer).tokens.documents(0) == 4);
+}

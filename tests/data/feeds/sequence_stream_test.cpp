@@ -259,17 +259,8 @@ TEST_CASE("a stream is resumed at any place as if it had never stopped, and thos
 
 TEST_CASE("data that cannot be streamed") {
   const ScratchFolder folder;
-  const Tokens tokens = corpus(folder), few = tokens_of({1, 2, 3}, 256), other = tokens_of(std::vector<int64_t>(100, 1), 5);
-  const auto error = [&](std::vector<Tokens> corpora, const StreamOptions& options) {
-    return error_of([&] { SequenceStream(std::move(corpora), options); });
-  };
-  CHECK(error({}, {.context = 4}) == "data: no tokens were given");
-  CHECK(error({few}, {.context = 3}) == "sequence stream: ids has 3 tokens, but a context of 3 needs 4");
-  CHECK(error({tokens, other}, {.context = 3}) == "data: small and ids were made by different tokenizers, of 256 and 5 tokens");
-  CHECK(error({tokens}, {.context = 3, .weights = {1, 2}}) == "weights: 2 of them for 1 corpora of data");
-  CHECK(error({tokens}, {.context = 3, .weights = {0}}) == "weights: 0, expected more than 0");
-  CHECK(error({tokens}, {.context = 3, .shuffle_buffer = 0}) ==
-        "sequence stream: context 3 and shuffle_buffer 0, expected 1 or more of each");
+  const Tokens tokens = corpus(folder), few = tokens_of({1, 2, 3}, 256);
+  CHECK(error_of([&] { SequenceStream({few}, {.context = 3}); }) == "sequence stream: ids has 3 tokens, but a context of 3 needs 4");
   SequenceStream stream({tokens}, {.context = 3});
   for (const char* place : {"", "x", "1 2 3", "0 -1 0 0 0 0", "99999999999999999999"})
     CHECK(error_of([&] { stream.go_to(1, place); }) == std::string("sequence stream: '") + place + "' is not a place in the data");
