@@ -54,7 +54,7 @@ int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 void resolve(TrainConfig& config, const Corpus& corpus);
 
 // The tokens that score a trained run: of `paths` (shards, or texts in the format of the config), else of the config's validation
-// files, else of the end of its data.
+// files, else of the end of its data. With a mask these are all documents; keep_masked() chooses those for a context.
 Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace ricci::apps
