@@ -12,14 +12,14 @@ namespace ricci {
 struct Model::Any {
   using EachParameter = std::function<void(const std::string& path, Parameter&)>;
   virtual ~Any() = default;
-  virtual Tensor logits(const Inputs& inputs) const = 0;
-  virtual Tensor loss(const Inputs& inputs) const = 0;
-  virtual Tensor text_loss(const Inputs& inputs) const = 0;
-  virtual int64_t counted(const Inputs& inputs, int64_t targets) const = 0;
+  virtual Tensor logits(const Batch& batch) const = 0;
+  virtual Tensor loss(const Batch& batch) const = 0;
+  virtual Tensor text_loss(const Batch& batch) const = 0;
+  virtual int64_t counted(const Batch& batch) const = 0;
   virtual std::unique_ptr<DecodingState> init_state(int64_t batch) const = 0;
   virtual Tensor advance(const Tensor& ids_bc, DecodingState& state) const = 0;
   virtual std::vector<MixingLayer> layers() = 0;
-  virtual Tensor hidden(const Inputs& inputs) const = 0;
+  virtual Tensor hidden(const Batch& batch) const = 0;
   virtual Tensor token_embeddings(const Tensor& ids_bc) const = 0;
   virtual void recompute_blocks(bool on) = 0;
   virtual void each_parameter(const EachParameter& f) = 0;
@@ -37,22 +37,22 @@ template <class Made> struct Model::Known final : Any {
     return *known;
   }
 
-  Tensor logits(const Inputs& inputs) const override { return model.logits(inputs); }
-  Tensor loss(const Inputs& inputs) const override { return model.loss(inputs); }
-  Tensor text_loss(const Inputs& inputs) const override {
-    if constexpr (requires { model.text_loss(inputs); }) return model.text_loss(inputs);
-    else return model.loss(inputs);
+  Tensor logits(const Batch& batch) const override { return model.logits(batch); }
+  Tensor loss(const Batch& batch) const override { return model.loss(batch); }
+  Tensor text_loss(const Batch& batch) const override {
+    if constexpr (requires { model.text_loss(batch); }) return model.text_loss(batch);
+    else return model.loss(batch);
   }
-  int64_t counted(const Inputs& inputs, int64_t targets) const override {
-    if constexpr (requires { model.counted(inputs, targets); }) return model.counted(inputs, targets);
-    else return targets;
+  int64_t counted(const Batch& batch) const override {
+    if constexpr (requires { model.counted(batch); }) return model.counted(batch);
+    else return batch.scored;
   }
   std::unique_ptr<DecodingState> init_state(int64_t batch) const override {
     return std::make_unique<DecodingState>(model.init_state(batch));
   }
   Tensor advance(const Tensor& ids_bc, DecodingState& state) const override { return model.advance(ids_bc, state_of(state)); }
   std::vector<MixingLayer> layers() override { return layers_of(model); }
-  Tensor hidden(const Inputs& inputs) const override { return model.hidden(inputs); }
+  Tensor hidden(const Batch& batch) const override { return model.hidden(batch); }
   Tensor token_embeddings(const Tensor& ids_bc) const override { return embed(ids_bc, model.tok, Tensor(), model.embedding_config); }
   void recompute_blocks(bool on) override {
     model.each_attention([&](int64_t, auto&& layer) {
@@ -77,16 +77,16 @@ Model::Model(const ModelConfig& config) : config_(config) {
 Model::Model(Model&&) noexcept = default;
 Model::~Model() = default;
 
-Tensor Model::logits(const Inputs& inputs) const { return any_->logits(inputs); }
-Tensor Model::loss(const Inputs& inputs) const { return any_->loss(inputs); }
-Tensor Model::text_loss(const Inputs& inputs) const { return any_->text_loss(inputs); }
-int64_t Model::counted(const Inputs& inputs, int64_t targets) const { return any_->counted(inputs, targets); }
+Tensor Model::logits(const Batch& batch) const { return any_->logits(batch); }
+Tensor Model::loss(const Batch& batch) const { return any_->loss(batch); }
+Tensor Model::text_loss(const Batch& batch) const { return any_->text_loss(batch); }
+int64_t Model::counted(const Batch& batch) const { return any_->counted(batch); }
 
 std::unique_ptr<DecodingState> Model::init_state(int64_t batch) const { return any_->init_state(batch); }
 Tensor Model::advance(const Tensor& ids_bc, DecodingState& state) const { return any_->advance(ids_bc, state); }
 
 std::vector<MixingLayer> Model::layers() const { return any_->layers(); }
-Tensor Model::hidden(const Inputs& inputs) const { return any_->hidden(inputs); }
+Tensor Model::hidden(const Batch& batch) const { return any_->hidden(batch); }
 Tensor Model::token_embeddings(const Tensor& ids_bc) const { return any_->token_embeddings(ids_bc); }
 
 void Model::init(uint64_t seed) {

@@ -10,7 +10,7 @@
 #include "autograd/arg.h"
 #include "core/memory/memory.h"
 #include "models/config.h"
-#include "models/layers/inputs.h"
+#include "models/layers/targets.h"
 
 namespace ricci {
 
@@ -32,13 +32,13 @@ class Model final : public MemoryHolder {
   const ModelConfig& config() const { return config_; }
 
   // [b c v] for a language model: every position.
-  Tensor logits(const Inputs& inputs) const;
+  Tensor logits(const Batch& batch) const;
   // Mean nats per target other than -1, an f64 scalar. Targets of padding count unless they are -1. Training minimises `loss`, the sum of
   // text_loss and any further losses that the config gives weights to.
-  Tensor loss(const Inputs& inputs) const;
-  Tensor text_loss(const Inputs& inputs) const;
-  // The number of tokens that the loss is a mean of. `targets` are those other than -1; some families leave positions out.
-  int64_t counted(const Inputs& inputs, int64_t targets) const;
+  Tensor loss(const Batch& batch) const;
+  Tensor text_loss(const Batch& batch) const;
+  // The number of tokens that the loss is a mean of: the scored targets, of which some families leave positions out.
+  int64_t counted(const Batch& batch) const;
 
   // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits after the last one [b v];
   // step reads one position, ids_b -> logits_bv.
@@ -50,7 +50,7 @@ class Model final : public MemoryHolder {
   // For models/inspection: the layers that exchange information between positions, the input of the last map, and the embeddings of tokens
   // without positions.
   std::vector<MixingLayer> layers() const;
-  Tensor hidden(const Inputs& inputs) const;
+  Tensor hidden(const Batch& batch) const;
   Tensor token_embeddings(const Tensor& ids_bc) const;
 
   void init(uint64_t seed);  // draws the weights; call it before place()

@@ -12,7 +12,7 @@ const std::string kText =
 constexpr int64_t kContext = 64, kBatch = 16, kSteps = 400;
 
 // Sequences that begin at random places, and as targets the tokens that come next.
-MicroBatch batch(const std::vector<int64_t>& ids, int64_t step) {
+Batch batch(const std::vector<int64_t>& ids, int64_t step) {
   std::vector<int64_t> inputs, targets;
   for (int64_t b = 0; b < kBatch; ++b) {
     const auto first =
@@ -20,7 +20,7 @@ MicroBatch batch(const std::vector<int64_t>& ids, int64_t step) {
     inputs.insert(inputs.end(), first, first + kContext);
     targets.insert(targets.end(), first + 1, first + 1 + kContext);
   }
-  return micro_batch_from({tensor_of(inputs, {kBatch, kContext}), tensor_of(targets, {kBatch, kContext})});
+  return make_batch(tensor_of(inputs, {kBatch, kContext}), tensor_of(targets, {kBatch, kContext}));
 }
 
 int main() {

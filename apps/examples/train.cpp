@@ -32,29 +32,29 @@ Corpus read_corpus(const std::string& path) {
 }
 
 // One row for each start. The target of a token is the token after it.
-MicroBatch batch_at(const std::vector<int64_t>& ids, const std::vector<int64_t>& starts, Device device) {
+Batch batch_at(const std::vector<int64_t>& ids, const std::vector<int64_t>& starts) {
   std::vector<int64_t> inputs, targets;
   for (const int64_t start : starts) {
     inputs.insert(inputs.end(), ids.begin() + start, ids.begin() + start + kContext);
     targets.insert(targets.end(), ids.begin() + start + 1, ids.begin() + start + 1 + kContext);
   }
   const Shape shape{std::ssize(starts), kContext};
-  return micro_batch_from({to(tensor_of(inputs, shape), device), to(tensor_of(targets, shape), device)});
+  return make_batch(tensor_of(inputs, shape), tensor_of(targets, shape));
 }
 
 // The rows depend only on the seed and the step. Otherwise a resumed training would see other rows than one that never stopped.
-MicroBatch training_batch(const std::vector<int64_t>& ids, int64_t step, Device device) {
+Batch training_batch(const std::vector<int64_t>& ids, int64_t step) {
   std::vector<int64_t> starts;
   for (int64_t row = 0; row < kBatch; ++row)
     starts.push_back(
         static_cast<int64_t>(index_below(ids.size() - kContext, Philox{kSeed, 0}, static_cast<uint64_t>(step * kBatch + row))));
-  return batch_at(ids, starts, device);
+  return batch_at(ids, starts);
 }
 
 // Nats per character of the held-out text, in windows that do not overlap.
 double held_out_loss(const Model& model, const std::vector<int64_t>& ids, Device device) {
   const int64_t windows = (std::ssize(ids) - 1) / kContext;
-  return evaluate(model, windows, [&](int64_t i) { return batch_at(ids, {i * kContext}, device); }).nats_per_token;
+  return evaluate(model, windows, [&](int64_t i) { return to(batch_at(ids, {i * kContext}), device); }).nats_per_token;
 }
 
 ModelConfig model_config(int64_t vocabulary) {
@@ -84,7 +84,7 @@ void train(const Corpus& corpus, const std::string& folder, int64_t steps) {
 
   while (state.step < steps) {
     const double rate = schedule.rate(state.step, steps);
-    const StepResult result = train_step.run({training_batch(corpus.train, state.step, device)}, state.step, rate);
+    const StepResult result = train_step.run({training_batch(corpus.train, state.step)}, state.step, rate);
     ++state.step;
     if (state.step % kInterval != 0 && state.step != steps) continue;
     state.note_evaluation(held_out_loss(model, corpus.held_out, device));

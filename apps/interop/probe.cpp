@@ -52,7 +52,7 @@ Tensor load_integers(const SafetensorsFile& file, const std::string& name, int r
 }
 
 // A coarse model needs no targets, because it predicts its own tokens.
-Inputs load_inputs(const SafetensorsFile& file, Objective objective, Device device) {
+Batch load_batch(const SafetensorsFile& file, Objective objective, Device device) {
   const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]");
   const Shape& ids = ids_bc.shape();
   for (const std::string& name : file.names())
@@ -70,8 +70,7 @@ Inputs load_inputs(const SafetensorsFile& file, Objective objective, Device devi
   for (int64_t i = 0; lengths_b && i < lengths_b.size(); ++i)
     if (const int64_t length = lengths_b.data<int64_t>()[i]; length < 0 || length > ids[1])
       fail("{}: length {} at [{}] of lengths is outside 0 .. {}", {file.path(), length, i, ids[1]});
-  const auto placed = [&](const Tensor& t) { return t ? to(t, device) : t; };
-  return {placed(ids_bc), placed(targets), placed(lengths_b)};
+  return to(Batch{ids_bc, targets, lengths_b}, device);
 }
 
 // A tensor for the output file: on the CPU, bf16 widened to f32.
@@ -87,11 +86,11 @@ int probe(const Options& options) {
   weights.verify_if_checked();
   model.place(options.compute.numbers(), device);
 
-  const Inputs inputs = load_inputs(input, config.traits().objective, device);
-  std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
+  const Batch batch = load_batch(input, config.traits().objective, device);
+  std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(batch))}};
   check_embedding_ids(device);
   Tape tape;
-  const Tensor loss = model.loss(inputs);
+  const Tensor loss = model.loss(batch);
   outputs.emplace_back("loss", result(convert(loss, Dtype::f64)));
   tape.backward(loss);
   model.each_parameter(

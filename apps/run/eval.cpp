@@ -30,8 +30,8 @@ struct Options {
 struct ScoredRun {
   std::string run, text;  // names
   int64_t context = 0;
-  std::optional<int64_t> stride;  // tokens between windows, if there are windows
-  std::string context_note;       // RunFolder::context_note
+  int64_t stride = 0;        // tokens between windows; 0 without windows
+  std::string context_note;  // RunFolder::context_note
   Evaluation result;
   std::optional<TextSize> size;           // if plain text was scored as a whole
   bool has_words = true;                  // tokens are words or parts of words
@@ -60,14 +60,14 @@ ScoredRun score(const std::string& path, const Options& options) {
   const auto [tokens, plain_text, from_byte] = open_validation(config, options.data, run.tokenizer(), opened.context);
   const EvaluationBatches batches =
       evaluation_batches(config, tokens, options.batch, opened.context, options.stride ? options.stride : opened.context);
-  Progress progress({.steps = batches.count, .out = stderr});
-  const Evaluation result = evaluate(
-      opened.model, batches, opened.device, [&](int64_t done) { progress.update(done, done * batches.sequences * opened.context); });
+  Progress progress({.steps = batches.batches(), .out = stderr});
+  const Evaluation result =
+      evaluate(opened.model, batches, opened.device, [&](int64_t done) { progress.update(done, done * batches.batch() * opened.context); });
   const bool is_whole =
       !result.confusion && config.model.traits().objective != Objective::next_cell && config.eval_from == 0 && result.of_whole_text();
   const std::string kind = run.tokenizer()->name();
   const bool has_line_ends = kind != "word" || run.tokenizer()->eos() == Eos::line;  // as tokens
-  return {run.path(), tokens.name(), batches.context, batches.stride, run.context_note(batches.context), result,
+  return {run.path(), tokens.name(), batches.context(), batches.stride(), run.context_note(batches.context()), result,
       is_whole && plain_text ? std::optional(size_of_text(*plain_text, from_byte, has_line_ends)) : std::nullopt,
       kind != "char" && kind != "byte", config.eval_from, config.labels};
 }
@@ -88,8 +88,8 @@ ResultTable make_table(std::span<const ScoredRun> scored) {
   add({.key = "text"}, &ScoredRun::text);
   add({.heading = "tokens", .key = "tokens", .format = ","}, [](const ScoredRun& s) { return s.result.tokens; });
   add({.heading = "context", .key = "context"}, &ScoredRun::context);
-  const bool overlap = any([](const ScoredRun& s) { return s.stride.value_or(s.context) < s.context; });
-  add({.heading = overlap ? "stride" : "", .key = "stride"}, &ScoredRun::stride);
+  const bool overlap = any([](const ScoredRun& s) { return s.stride > 0 && s.stride < s.context; });
+  add({.heading = overlap ? "stride" : "", .key = "stride"}, [](const ScoredRun& s) { return s.stride ? Json(s.stride) : Json(); });
   add({.key = "from"}, [](const ScoredRun& s) { return s.from ? Json(s.from) : Json(); });
   add({.heading = "nats", .key = "nats_per_token", .format = "{:.4f}"}, [](const ScoredRun& s) { return s.result.nats_per_token; });
   add({.heading = "perplexity", .key = "perplexity", .format = "{:.3f}"}, [](const ScoredRun& s) { return s.result.perplexity(); });
@@ -137,7 +137,7 @@ std::string describe(const ScoredRun& s) {
   if (result.confusion)
     return text + format_message("\n{:.4f} nats per document, accuracy {:.4f}, macro F1 {:.4f}",
                       {result.nats_per_token, result.confusion->accuracy(), result.confusion->macro().f1});
-  if (s.stride) text += format_message(", stride {}", {*s.stride});
+  if (s.stride) text += format_message(", stride {}", {s.stride});
   if (s.from) text += format_message(", from position {}", {s.from});
   text += format_message("\n{:.4f} nats per token, perplexity {:.3f}", {result.nats_per_token, result.perplexity()});
   if (result.predictions) text += "\n" + predictions_note(*result.predictions);

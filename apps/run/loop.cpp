@@ -21,7 +21,6 @@
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/trace.h"
-#include "data/feeds/evaluation.h"
 #include "data/tokenizers/chat.h"
 #include "models/inference/sampling.h"
 #include "models/planning/plan.h"
@@ -44,9 +43,8 @@ void compare(Ranks& ranks, const char* name, const std::string& mine) {
       fail("{}: {} {}, {}: {}", {ranks.name(r), name, other, ranks.name(0), all[0]});
 }
 
-// The first document with an answer in the validation text, up to this answer.
-std::vector<int64_t> first_prompt(const TrainConfig& config, const Corpus& corpus) {
-  const Tokens& documents = corpus.validation.tokens;
+// The first document of the validation text, up to its answer.
+std::vector<int64_t> first_prompt(const Tokens& documents) {
   const TokenSpan span = documents.document(0, 0);
   std::vector<int64_t> ids(static_cast<size_t>(span.size()));
   std::vector<uint8_t> counts(ids.size());
@@ -222,7 +220,7 @@ SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus) {
   const bool is_default = prompt == SampleConfig().prompt;
   if (!writes_samples(config)) return {};
   if (is_default && has_mask(config)) {
-    const std::vector<int64_t> ids = first_prompt(config, corpus);
+    const std::vector<int64_t> ids = first_prompt(corpus.validation.tokens);
     return {ids, tokenizer.decode(ids), tokenizer.state_after(ids)};
   }
   if (is_default && config.eos == Eos::document)

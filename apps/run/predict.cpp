@@ -3,13 +3,12 @@
 #include <cstdio>
 #include <iostream>
 
-#include "apps/run/batches.h"
 #include "apps/run/options.h"
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "data/feeds/evaluation.h"
+#include "cuda/device/device.h"
 #include "data/formats/documents.h"
 #include "models/inference/evaluation.h"
 
@@ -25,6 +24,20 @@ struct Options {
   int64_t batch = 32;
   ModelOptions model;
 };
+
+// The documents as sequences, each filled up with id 0 to the longest.
+Batch padded_batch(const std::vector<std::vector<int64_t>>& documents) {
+  const auto rows = std::ssize(documents);
+  size_t width = 0;
+  for (const std::vector<int64_t>& ids : documents) width = std::max(width, ids.size());
+  std::vector<int64_t> ids_bc, lengths_b;
+  for (const std::vector<int64_t>& ids : documents) {
+    ids_bc.insert(ids_bc.end(), ids.begin(), ids.end());
+    lengths_b.push_back(std::ssize(ids));
+    ids_bc.resize(lengths_b.size() * width);
+  }
+  return {.ids_bc = tensor_of(ids_bc, {rows, static_cast<int64_t>(width)}), .lengths_b = tensor_of(lengths_b, {rows})};
+}
 
 class Predictor {
  public:
@@ -63,18 +76,16 @@ class Predictor {
 
  private:
   void print_waiting() {
-    std::vector<Row> rows, read;
-    for (std::vector<int64_t>& ids : encode(*open_.run.tokenizer(), waiting_)) {
+    const std::vector<std::vector<int64_t>> all = encode(*open_.run.tokenizer(), waiting_);
+    std::vector<std::vector<int64_t>> read;
+    for (const std::vector<int64_t>& ids : all) {
       cut_ += std::ssize(ids) > open_.context;
-      ids.resize(std::min(ids.size(), static_cast<size_t>(open_.context)));
-      rows.push_back({std::move(ids)});
-      if (!rows.back().ids.empty()) read.push_back(rows.back());
+      if (!ids.empty()) read.emplace_back(ids.begin(), ids.begin() + std::min(std::ssize(ids), open_.context));
     }
-    const Tensor probabilities_bk =
-        read.empty() ? Tensor() : class_probabilities(open_.model, micro_batch_of(labelled_batch(read), open_.device).inputs);
+    const Tensor probabilities_bk = read.empty() ? Tensor() : class_probabilities(open_.model, to(padded_batch(read), open_.device));
     const double* next = read.empty() ? nullptr : probabilities_bk.data<double>();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const size_t count = rows[i].ids.empty() ? 0 : classes_.size();
+    for (size_t i = 0; i < all.size(); ++i) {
+      const size_t count = all[i].empty() ? 0 : classes_.size();
       print(waiting_[i], {next, count});
       next += count;
     }

@@ -24,6 +24,7 @@
 #include "apps/terminal/table.h"
 #include "core/cpu/available.h"
 #include "core/cpu/parallel.h"
+#include "core/cpu/prefetch.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "models/training/freeze.h"
@@ -71,7 +72,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   resolve(config, corpus);
   if (run) check_step(config, memory_of(config.device), ranks.count());
   const Range share = share_of(layout_of(config).micro_batches, ranks);
-  StepFeed feed(corpus, config, share);
+  const std::unique_ptr<Feed> feed = make_feed(corpus, config);
   const EvaluationBatches validation = evaluation_batches(config, corpus.validation.tokens);
   const std::string sample_note = start_of_sample(config, corpus).note;
 
@@ -89,7 +90,8 @@ int train(Ranks& ranks, const RunOptions& options) {
   Optimizer optimizer(model.trained_parameters(), config.optimizer);
   TrainState state = run ? run->resume(model, optimizer, corpus.hash()) : TrainState();
   share_training(ranks, model, optimizer, state);
-  feed.start(state.step, state.data_place);
+  feed->go_to(state.step, state.data_place);
+  Prefetch<StepBatches> steps([&] { return read_step(*feed, config, share); });  // reads the next steps during a step
   if (run) run->begin(config, corpus.tokenizer.get(), init ? init->kept_template() : ImportedTemplate());
   if (run) write_output(STDOUT_FILENO, describe_corpus(config, corpus) + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
 
@@ -102,7 +104,7 @@ int train(Ranks& ranks, const RunOptions& options) {
     while (!is_over(config, state) && !trainer.is_interrupted()) {
       ranks.at(format_message("step {}", {state.step + 1}));
       const double started = seconds_now(), lr = config.schedule.rate(state.step, state.schedule_steps);
-      const StepInput input = feed.next();
+      const StepBatches input = *steps.next();
       const std::optional<StepResult> result = trainer.run_step([&] { return train_step.run(input.micro_batches, state.step, lr); });
       if (!result) break;
       if (!std::isfinite(result->loss) || !std::isfinite(result->gradient_norm))

@@ -146,6 +146,11 @@ Tensor to(const Tensor& t, Device device) {
   return moved;
 }
 
+Batch to(const Batch& batch, Device device) {
+  const auto moved = [&](const Tensor& t) { return t ? to(t, device) : t; };
+  return {moved(batch.ids_bc), moved(batch.targets), moved(batch.lengths_b), batch.scored};
+}
+
 Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite caller) {
   require(device);
   Tensor t(shape, dtype, device, caller);

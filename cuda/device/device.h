@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/batch.h"
 #include "core/tensor.h"
 
 namespace ricci {
@@ -29,6 +30,7 @@ bool is_switched_on(const char* variable);
 // A copy on another device, or the tensor itself if it is on that device already. Not recorded on a tape.
 Tensor to(const Tensor& t, Device device);
 inline Tensor to_host(const Tensor& t) { return to(t, Device::cpu); }
+Batch to(const Batch& batch, Device device);
 
 // dst = src, byte for byte; both have the same number of bytes, on any two devices. It counts as a write to dst at the
 // caller's line (Tensor::written): a tape that kept dst notices at its backward. Errors: an empty tensor, another length.

@@ -6,14 +6,15 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "core/random.h"
 
 namespace ricci {
 namespace {
 
-// Every epoch has its seed for the order of the shards (shard -1), and for the documents of each shard.
-uint64_t derived_seed(uint64_t seed, int64_t epoch, int64_t shard) {
+// The element of this rank in a random order of the epoch: of the shards (shard -1), or of the documents of a shard.
+int64_t element(int64_t rank, int64_t of, uint64_t seed, int64_t epoch, int64_t shard) {
   const std::array numbers{epoch, shard};
-  return xxh64(bytes_of(numbers), seed);
+  return static_cast<int64_t>(Permutation(static_cast<uint64_t>(of), xxh64(bytes_of(numbers), seed))(static_cast<uint64_t>(rank)));
 }
 
 // A document of the buffer. A set orders them by length, and equal lengths by arrival.
@@ -39,38 +40,15 @@ TokenSpan best_fit(std::set<Waiting>& waiting, int64_t left, bool cuts) {
 
 }  // namespace
 
-DocumentOrder::DocumentOrder(const Tokens& tokens, uint64_t seed) : tokens_(tokens), seed_(seed), shards_(1, 0), documents_(1, 0) {
+DocumentOrder::DocumentOrder(const Tokens& tokens, uint64_t seed) : tokens_(tokens), seed_(seed) {
   if (tokens.size() == 0) fail("{}: has no tokens", {tokens.name()});
-  enter_epoch();
+  find_document();
 }
 
-void DocumentOrder::enter_epoch() {
-  shards_ = Permutation(static_cast<uint64_t>(tokens_.shards()), derived_seed(seed_, place_.epoch, -1));
-  enter_shard();
-}
-
-void DocumentOrder::enter_shard() {
-  shard_ = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
-  documents_ = Permutation(static_cast<uint64_t>(tokens_.documents(shard_)), derived_seed(seed_, place_.epoch, shard_));
-  enter_document();
-}
-
-void DocumentOrder::enter_document() {
-  index_ = static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document)));
+void DocumentOrder::find_document() {
+  shard_ = element(place_.shard, tokens_.shards(), seed_, place_.epoch, -1);
+  index_ = element(place_.document, tokens_.documents(shard_), seed_, place_.epoch, shard_);
   document_ = tokens_.document(shard_, index_);
-}
-
-// Moves past tokens of the document, and at its end to the next document.
-void DocumentOrder::pass(int64_t tokens) {
-  place_.token += tokens;
-  if (rest().size() > 0) return;
-  place_.token = 0;
-  if (++place_.document < static_cast<int64_t>(documents_.size())) return enter_document();
-  place_.document = 0;
-  if (++place_.shard < tokens_.shards()) return enter_shard();
-  place_.shard = 0;
-  ++place_.epoch;
-  enter_epoch();
 }
 
 std::vector<TokenSpan> DocumentOrder::take(int64_t tokens) {
@@ -80,14 +58,19 @@ std::vector<TokenSpan> DocumentOrder::take(int64_t tokens) {
     const int64_t count = std::min(left.size(), tokens);
     taken.push_back({left.first, left.first + count});
     tokens -= count;
-    pass(count);
+    place_.token += count;
+    if (count < left.size()) break;
+    place_ = {place_.epoch, place_.shard, place_.document + 1, 0};
+    if (place_.document == tokens_.documents(shard_)) place_ = {place_.epoch, place_.shard + 1, 0, 0};
+    if (place_.shard == tokens_.shards()) place_ = {place_.epoch + 1, 0, 0, 0};
+    find_document();
   }
   return taken;
 }
 
 void DocumentOrder::go_to(const StreamPlace& place) {
   place_ = place;
-  enter_epoch();
+  find_document();
   if (place.token < 0 || rest().size() < 1) fail("{}: token {} is outside its document", {tokens_.name(), place.token});
 }
 

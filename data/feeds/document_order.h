@@ -4,20 +4,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/random.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {
 
-// The place where the stream continues: the epoch, the ranks of shard and document in its order, and the number of tokens of the document
-// that were already taken.
+// The place where the order continues: the epoch, the ranks of shard and document in it, and the tokens of the document already taken.
 struct StreamPlace {
   int64_t epoch = 0, shard = 0, document = 0, token = 0;
   bool operator==(const StreamPlace&) const = default;
 };
 
-// An endless stream of tokens. Every epoch has each document once: the shards come in a random order, and so do the documents of each
-// shard. A place in the stream is four numbers, whatever the size of the corpus.
+// Every epoch has each document once: the shards come in a random order, and so do the documents of each shard.
 class DocumentOrder {
  public:
   // Error: the corpus is empty.
@@ -34,16 +31,12 @@ class DocumentOrder {
   void go_to(const StreamPlace& place);
 
  private:
-  void pass(int64_t tokens);
-  void enter_epoch();
-  void enter_shard();
-  void enter_document();
+  void find_document();
 
   Tokens tokens_;
   uint64_t seed_;
   StreamPlace place_;
-  Permutation shards_, documents_;  // for this epoch, and for this shard in it
-  int64_t shard_ = 0, index_ = 0;   // the document, for Tokens::document
+  int64_t shard_ = 0, index_ = 0;  // the document, for Tokens::document
   TokenSpan document_;
 };
 

@@ -7,27 +7,51 @@
 
 namespace ricci {
 
-Windows::Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride, int64_t from)
-    : tokens_(std::move(tokens)), batch_(batch), context_(context), stride_(stride), from_(from), count_(0) {
-  check_text("evaluation windows", tokens_, batch, context);
+EvaluationBatches EvaluationBatches::windows(const Tokens& tokens, int64_t batch, int64_t context, int64_t stride, int64_t from) {
+  check_text("evaluation windows", tokens, batch, context);
   if (stride < 1 || stride > context) fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
   if (from < 0 || from >= context)
     fail("evaluation windows: from position {} of a context of {}, expected 0 to {}", {from, context, context - 1});
-  const int64_t after_first = tokens_.size() - 1 - context;  // targets after the first window
-  count_ = 1 + (after_first + stride - 1) / stride;
-  batch_ = std::min(batch, count_);
+  EvaluationBatches all(tokens, batch, context);
+  const int64_t after_first = tokens.size() - 1 - context;  // targets after the first window
+  all.rows_ = 1 + (after_first + stride - 1) / stride;
+  all.batch_ = std::min(batch, all.rows_);
+  all.stride_ = stride;
+  all.from_ = from;
+  return all;
 }
 
-Batch Windows::at(int64_t index) const {
-  if (index < 0 || index >= batches()) fail("evaluation windows: no batch {} among {}", {index, batches()});
-  std::vector<Row> rows;
-  for (int64_t window = index * batch_; window < std::min((index + 1) * batch_, count_); ++window) {
-    const int64_t first = window * stride_;
-    const int64_t position = window == 0 ? from_ : std::max(from_, context_ - stride_);  // the first that is scored
-    rows.push_back(read_row(tokens_, {first, std::min(first + context_ + 1, tokens_.size())}, position));
-  }
-  return predicting_batch(rows, context_);
+EvaluationBatches EvaluationBatches::documents(const Tokens& tokens, int64_t batch, int64_t context) {
+  if (batch < 1 || context < 1) fail("batches of documents: batch {} and context {}, expected 1 or more of each", {batch, context});
+  if (!tokens.has_mask()) check_labelled(tokens);
+  EvaluationBatches all(tokens, batch, context);
+  for (int64_t shard = 0; shard < tokens.shards(); ++shard) all.before_.push_back(all.before_.back() + tokens.documents(shard));
+  all.rows_ = all.before_.back();
+  all.batch_ = std::min(batch, all.rows_);
+  return all;
 }
+
+Row EvaluationBatches::row(int64_t number) const {
+  if (stride_ > 0) {
+    const int64_t first = number * stride_;
+    const int64_t position = number == 0 ? from_ : std::max(from_, context_ - stride_);  // the first that is scored
+    return {&tokens_, {{first, std::min(first + context_ + 1, tokens_.size())}}, -1, position};
+  }
+  const int64_t shard = std::upper_bound(before_.begin(), before_.end(), number) - before_.begin() - 1;
+  const int64_t document = number - before_[static_cast<size_t>(shard)];
+  TokenSpan span = tokens_.document(shard, document);
+  if (!tokens_.has_mask()) span.end = std::min(span.end, span.first + context_);
+  return {&tokens_, {span}, tokens_.label(shard, document)};
+}
+
+Batch EvaluationBatches::at(int64_t index) const {
+  if (index < 0 || index >= batches()) fail("evaluation: no batch {} among {}", {index, batches()});
+  std::vector<Row> rows;
+  for (int64_t number = index * batch_; number < std::min((index + 1) * batch_, rows_); ++number) rows.push_back(row(number));
+  return read_batch(rows, stride_ > 0 ? context_ : 0);
+}
+
+void EvaluationBatches::keep_first(int64_t batches) { rows_ = std::min(rows_, std::min(batches, this->batches()) * batch_); }
 
 std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t context) {
   if (context < 1) fail("documents with a mask: context {}, expected 1 or more", {context});
@@ -54,27 +78,6 @@ std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t contex
 void check_labelled(const Tokens& tokens) {
   if (tokens.size() == 0) fail("{}: has no tokens", {tokens.name()});
   if (tokens.classes() == 0) fail("{}: has no labels", {tokens.name()});
-}
-
-DocumentBatches::DocumentBatches(const Tokens& tokens, int64_t batch, int64_t context)
-    : tokens_(tokens), batch_(batch), context_(context), before_{0} {
-  if (batch < 1 || context < 1) fail("batches of documents: batch {} and context {}, expected 1 or more of each", {batch, context});
-  if (!tokens_.has_mask()) check_labelled(tokens_);
-  for (int64_t shard = 0; shard < tokens_.shards(); ++shard) before_.push_back(before_.back() + tokens_.documents(shard));
-  batch_ = std::min(batch, documents());
-}
-
-Batch DocumentBatches::at(int64_t index) const {
-  if (index < 0 || index >= batches()) fail("batches of documents: no batch {} among {}", {index, batches()});
-  std::vector<Row> rows;
-  for (int64_t number = index * batch_; number < std::min((index + 1) * batch_, documents()); ++number) {
-    const int64_t shard = std::upper_bound(before_.begin(), before_.end(), number) - before_.begin() - 1;
-    const int64_t document = number - before_[static_cast<size_t>(shard)];
-    TokenSpan span = tokens_.document(shard, document);
-    if (!tokens_.has_mask()) span.end = std::min(span.end, span.first + context_);
-    rows.push_back(read_row(tokens_, {&span, 1}, tokens_.label(shard, document)));
-  }
-  return tokens_.has_mask() ? predicting_batch(rows) : labelled_batch(rows);
 }
 
 }  // namespace ricci

@@ -10,22 +10,35 @@
 
 namespace ricci {
 
-// Windows of `context` tokens, each `stride` after the one before. The first window scores all its targets, the others the last `stride`.
-// So every token but the first is scored once, with at least context - stride tokens before it (fewer at the start of the text). Windows do
-// not overlap if stride = context. In every window the positions before `from` predict nothing that is scored.
-class Windows {
+class EvaluationBatches {
  public:
+  // Windows of `context` tokens, each `stride` after the one before. The first window scores all its targets, the others the last `stride`.
+  // So every token but the first is scored once, with at least context - stride tokens before it (fewer at the start of the text). Windows
+  // do not overlap if stride = context. In every window the positions before `from` predict nothing that is scored.
   // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context, from outside 0 ... context - 1.
-  Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride, int64_t from = 0);
-  int64_t count() const { return count_; }  // windows
-  int64_t batches() const { return (count_ + batch_ - 1) / batch_; }
-  int64_t batch() const { return batch_; }  // windows in every batch but the last: the requested number, or all if they are fewer
-  // The windows [index * batch, (index + 1) * batch); the last batch can have fewer.
+  static EvaluationBatches windows(const Tokens& tokens, int64_t batch, int64_t context, int64_t stride, int64_t from = 0);
+  // Every document once. With a mask they are those of keep_masked() for this context. Documents with labels are cut at the context.
+  // Errors: neither mask nor labels; batch or context below 1.
+  static EvaluationBatches documents(const Tokens& tokens, int64_t batch, int64_t context);
+
+  int64_t rows() const { return rows_; }  // windows or documents
+  int64_t batches() const { return (rows_ + batch_ - 1) / batch_; }
+  int64_t batch() const { return batch_; }  // rows of every batch but the last: the requested number, or all if they are fewer
+  int64_t context() const { return context_; }
+  int64_t stride() const { return stride_; }  // 0 for documents
+  bool has_answers() const { return stride_ == 0 && tokens_.has_mask(); }
+  // The rows [index * batch, (index + 1) * batch); the last batch can have fewer.
   Batch at(int64_t index) const;
+  void keep_first(int64_t batches);  // leaves out the batches after them
 
  private:
+  EvaluationBatches(const Tokens& tokens, int64_t batch, int64_t context) : tokens_(tokens), batch_(batch), context_(context) {}
+  Row row(int64_t number) const;
+
   Tokens tokens_;
-  int64_t batch_, context_, stride_, from_, count_;
+  int64_t batch_, context_;
+  int64_t rows_ = 0, stride_ = 0, from_ = 0;
+  std::vector<int64_t> before_ = {0};  // documents before each shard, and in all
 };
 
 struct MaskedCounts {
@@ -39,22 +52,5 @@ std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t contex
 
 // Error: the documents have no labels.
 void check_labelled(const Tokens& tokens);
-
-// Every document once, in order. With a mask: the documents that keep_masked() keeps. Else: their labels, from at most `context` tokens.
-class DocumentBatches {
- public:
-  // Errors: neither mask nor labels; keep_masked's; batch or context below 1.
-  DocumentBatches(const Tokens& tokens, int64_t batch, int64_t context);
-  int64_t documents() const { return before_.back(); }
-  int64_t batches() const { return (documents() + batch_ - 1) / batch_; }
-  int64_t batch() const { return batch_; }  // documents in every batch but the last: the requested number, or all if they are fewer
-  // The documents [index * batch, (index + 1) * batch); the last batch can have fewer.
-  Batch at(int64_t index) const;
-
- private:
-  Tokens tokens_;
-  int64_t batch_, context_;
-  std::vector<int64_t> before_;  // documents before each shard, and in all
-};
 
 }  // namespace ricci

@@ -13,80 +13,84 @@
 
 namespace ricci {
 
-Batch RandomCrops::at(int64_t step, int64_t micro_batch) const {
-  if (step < 0 || micro_batch < 0) fail("random crops: step {} and micro-batch {}, expected 0 or more of each", {step, micro_batch});
-  const Philox random{seed_, hash_bytes("random crops")};
-  const auto starts = static_cast<uint64_t>(tokens_.size() - context_);  // a row has context + 1 tokens: the last one is only a target
+Batch Feed::next() {
   std::vector<Row> rows;
-  for (int64_t b = 0; b < batch_; ++b) {
-    const uint64_t number = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(micro_batch * batch_ + b);
-    const auto first = static_cast<int64_t>(index_below(starts, random, number));
-    rows.push_back(read_row(tokens_, {first, first + context_ + 1}));
-  }
-  return predicting_batch(rows);
+  for (int64_t b = 0; b < batch_; ++b) rows.push_back(next_row());
+  return read_batch(rows, width_);
 }
 
-Batch RandomCrops::next() {
-  Batch batch = at(number_ / micro_batches_, number_ % micro_batches_);
+void Feed::skip() {
+  for (int64_t b = 0; b < batch_; ++b) next_row();
+}
+
+Row RandomCrops::next_row() {
+  const Philox random{seed_, hash_bytes("random crops")};
+  const auto starts = static_cast<uint64_t>(tokens_.size() - context_);  // a row has context + 1 tokens: the last one is only a target
+  const auto step = static_cast<uint64_t>(number_ / per_step_), row = static_cast<uint64_t>(number_ % per_step_);
+  const auto first = static_cast<int64_t>(index_below(starts, random, step << 32 | row));
   ++number_;
-  return batch;
+  return {&tokens_, {{first, first + context_ + 1}}};
 }
 
 RandomCrops::RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed, int64_t micro_batches)
-    : tokens_(std::move(tokens)), batch_(batch), context_(context), seed_(seed), micro_batches_(micro_batches) {
+    : Feed(batch, context), tokens_(std::move(tokens)), context_(context), per_step_(batch * micro_batches), seed_(seed) {
   check_text("random crops", tokens_, batch, context);
 }
 
-// ---- Rows and batches
-Row read_row(const Tokens& tokens, std::span<const TokenSpan> pieces, int64_t label) {
-  Row row{{}, {}, label};
-  for (const TokenSpan& piece : pieces) {
-    const size_t before = row.ids.size();
-    row.ids.resize(before + static_cast<size_t>(piece.size()));
-    tokens.read(piece.first, std::span(row.ids).subspan(before));
-    if (!tokens.has_mask()) continue;
-    row.counts.resize(row.ids.size());
-    tokens.read_counts(piece.first, std::span(row.counts).subspan(before));
+// ---- Rows as a batch
+namespace {
+
+int64_t size_of(const Row& row) {
+  int64_t tokens = 0;
+  for (const TokenSpan& piece : row.pieces) tokens += piece.size();
+  return tokens;
+}
+
+// Reads the ids of a row, and the mask: 1 for each that counts.
+void read(const Row& row, std::span<int64_t> ids, std::span<uint8_t> counts) {
+  for (const TokenSpan& piece : row.pieces) {
+    const auto size = static_cast<size_t>(piece.size());
+    row.tokens->read(piece.first, ids.first(size));
+    row.tokens->read_counts(piece.first, counts.first(size));
+    ids = ids.subspan(size);
+    counts = counts.subspan(size);
   }
-  if (const int64_t start = tokens.first_id(); start >= 0 && !tokens.has_mask())
-    for (const int64_t id : row.ids) row.counts.push_back(id != start);
-  return row;
 }
 
-Row read_row(const Tokens& tokens, const TokenSpan& piece, int64_t from) {
-  Row row = read_row(tokens, {&piece, 1});
-  row.from = from;
-  return row;
+Tensor filled(const Shape& shape, int64_t value) {
+  const Tensor t(shape, Dtype::i64);
+  std::fill_n(t.data<int64_t>(), t.size(), value);
+  return t;
 }
 
-Batch predicting_batch(std::span<const Row> rows, int64_t width) {
-  for (const Row& row : rows) width = std::max(width, std::ssize(row.ids) - 1);
-  const size_t size = rows.size() * static_cast<size_t>(width);
-  Batch batch{std::ssize(rows), width, std::vector<int64_t>(size, 0), std::vector<int64_t>(size, kNoTarget)};
-  int64_t first = 0;  // start of the row in the batch
-  for (const Row& row : rows) {
-    const int64_t count = std::ssize(row.ids) - 1;
-    std::copy_n(row.ids.begin(), count, batch.ids_bc.begin() + first);
-    for (int64_t c = row.from; c < count; ++c) {
+}  // namespace
+
+Batch read_batch(std::span<const Row> rows, int64_t width) {
+  const bool is_labelled = rows[0].label >= 0;
+  for (const Row& row : rows) width = std::max(width, size_of(row) - !is_labelled);  // without a label the last token is only a target
+  const int64_t count = std::ssize(rows);
+  Batch batch{filled({count, width}, 0), filled(is_labelled ? Shape{count} : Shape{count, width}, kNoTarget)};
+  if (is_labelled) batch.lengths_b = Tensor({count}, Dtype::i64);
+  std::vector<int64_t> ids(static_cast<size_t>(width + 1));  // of one row
+  std::vector<uint8_t> counts(ids.size());
+  for (int64_t b = 0; b < count; ++b) {
+    const Row& row = rows[static_cast<size_t>(b)];
+    const int64_t size = size_of(row);
+    read(row, ids, counts);
+    std::copy_n(ids.begin(), size - !is_labelled, batch.ids_bc.data<int64_t>() + b * width);
+    if (is_labelled) {
+      batch.targets.data<int64_t>()[b] = row.label;
+      batch.lengths_b.data<int64_t>()[b] = size;
+      ++batch.scored;
+      continue;
+    }
+    const int64_t start = row.tokens->has_mask() ? kNoTarget : row.tokens->first_id();  // of a document
+    for (int64_t c = row.from; c + 1 < size; ++c) {
       const auto next = static_cast<size_t>(c + 1);
-      if (!row.counts.empty() && !row.counts[next]) continue;
-      batch.targets_bc[static_cast<size_t>(first + c)] = row.ids[next];
+      if (!counts[next] || ids[next] == start) continue;
+      batch.targets.data<int64_t>()[b * width + c] = ids[next];
       ++batch.scored;
     }
-    first += width;
-  }
-  return batch;
-}
-
-Batch labelled_batch(std::span<const Row> rows, int64_t width) {
-  for (const Row& row : rows) width = std::max(width, std::ssize(row.ids));
-  Batch batch{std::ssize(rows), width, std::vector<int64_t>(rows.size() * static_cast<size_t>(width)), {}, std::ssize(rows)};
-  auto first = batch.ids_bc.begin();
-  for (const Row& row : rows) {
-    std::copy(row.ids.begin(), row.ids.end(), first);
-    batch.labels_b.push_back(row.label);
-    batch.lengths_b.push_back(std::ssize(row.ids));
-    first += width;
   }
   return batch;
 }
@@ -99,33 +103,21 @@ void check_text(const char* what, const Tokens& tokens, int64_t batch, int64_t c
 }
 
 // ---- Columns
-ColumnBatches::ColumnBatches(Tokens tokens, int64_t columns, int64_t batch, int64_t context)
-    : tokens_(std::move(tokens)), columns_(columns), batch_(batch), context_(context), length_(0) {
+ColumnBatches::ColumnBatches(Tokens tokens, int64_t batch, int64_t context, int64_t micro_batches)
+    : Feed(batch, context), tokens_(std::move(tokens)), context_(context), columns_(batch * micro_batches) {
   check_text("column batches", tokens_, batch, context);
-  if (columns < 1 || columns % batch != 0) fail("column batches: {} columns, expected a multiple of batch {}", {columns, batch});
-  length_ = (tokens_.size() - 1) / columns;
+  length_ = (tokens_.size() - 1) / columns_;
   if (length_ < context)
     fail("column batches: {} has {} tokens, {} in each of {} columns, but the context is {}",
-        {tokens_.name(), tokens_.size(), length_, columns, context});
+        {tokens_.name(), tokens_.size(), length_, columns_, context});
 }
 
-Batch ColumnBatches::at(int64_t step, int64_t micro_batch) const {
-  if (step < 0 || micro_batch < 0 || micro_batch >= columns_ / batch_)
-    fail("column batches: step {} and micro-batch {}, expected 0 or more and 0 to {}", {step, micro_batch, columns_ / batch_ - 1});
-  const int64_t scored = step % per_epoch() * context_;  // targets of a column in the windows before this one
-  const int64_t in_column = std::min(scored, length_ - context_);
-  std::vector<Row> rows;
-  for (int64_t b = 0; b < batch_; ++b) {
-    const int64_t first = (micro_batch * batch_ + b) * length_ + in_column;
-    rows.push_back(read_row(tokens_, {first, first + context_ + 1}, scored - in_column));
-  }
-  return predicting_batch(rows);
-}
-
-Batch ColumnBatches::next() {
-  Batch batch = at(number_ / (columns_ / batch_), number_ % (columns_ / batch_));
+Row ColumnBatches::next_row() {
+  const int64_t step = number_ / columns_, column = number_ % columns_;
   ++number_;
-  return batch;
+  const int64_t scored = step % per_epoch() * context_;  // targets of a column in the windows before this one
+  const int64_t in_column = std::min(scored, length_ - context_), first = column * length_ + in_column;
+  return {&tokens_, {{first, first + context_ + 1}}, -1, scored - in_column};
 }
 
 }  // namespace ricci

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <sstream>
 #include <utility>
 
@@ -19,117 +18,75 @@ int64_t count_documents(const Tokens& tokens) {
   return documents;
 }
 
-// The buffer of a short corpus holds one epoch of it, not more.
-int64_t buffer_size(const Tokens& tokens, const StreamOptions& options) {
-  const int64_t rows = options.rows == RowKind::cut ? tokens.size() / options.context : count_documents(tokens);
-  return std::clamp<int64_t>(rows, 1, options.shuffle_buffer);
-}
-
-std::vector<double> cumulative_shares(const std::vector<Tokens>& corpora, const StreamOptions& options) {
-  std::vector<double> shares;
-  double sum = 0;
-  for (size_t i = 0; i < corpora.size(); ++i) {
-    const int64_t size = options.rows == RowKind::whole ? count_documents(corpora[i]) : corpora[i].size();
-    shares.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[i]);
-  }
-  for (double& share : shares) share /= sum;
-  return shares;
-}
-
-void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
-  if (corpora.empty()) fail("data: no tokens were given");
-  if (o.context < 1 || o.shuffle_buffer < 1)
-    fail("sequence stream: context {} and shuffle_buffer {}, expected 1 or more of each", {o.context, o.shuffle_buffer});
-  if (!o.weights.empty() && o.weights.size() != corpora.size())
-    fail("weights: {} of them for {} corpora of data", {o.weights.size(), corpora.size()});
-  for (const double weight : o.weights)
-    if (!(weight > 0 && std::isfinite(weight))) fail("weights: {}, expected more than 0", {weight});
-  check_same_tokenizer(corpora);
-  for (const Tokens& tokens : corpora) {
-    if (tokens.has_mask()) continue;
-    if (o.rows == RowKind::whole) check_labelled(tokens);
-    else if (tokens.size() <= o.context)
-      fail("sequence stream: {} has {} tokens, but a context of {} needs {}", {tokens.name(), tokens.size(), o.context, o.context + 1});
-  }
-}
-
 }  // namespace
 
-SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options) : options_(options) {
-  check(corpora, options);
-  shares_ = cumulative_shares(corpora, options);
+SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options)
+    : Feed(options.batch, options.rows != RowKind::whole || options.full_width ? options.context : 0), options_(options) {
+  const bool of_documents = options.rows == RowKind::whole;
+  double sum = 0;
   for (const Tokens& tokens : corpora) {
-    const uint64_t seed = hash_bytes(format_message("corpus {}", {corpora_.size()}), options.seed);
-    corpora_.push_back({tokens, DocumentOrder(tokens, seed), seed, buffer_size(tokens, options)});
+    if (!tokens.has_mask() && of_documents) check_labelled(tokens);
+    if (!tokens.has_mask() && !of_documents) check_text("sequence stream", tokens, options.batch, options.context);
+    const size_t number = corpora_.size();
+    const int64_t size = of_documents ? count_documents(tokens) : tokens.size();
+    shares_.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[number]);
+    const uint64_t seed = hash_bytes(format_message("corpus {}", {number}), options.seed);
+    corpora_.push_back({tokens, DocumentOrder(tokens, seed), seed});
   }
-}
-
-// The corpus that the next row comes from.
-SequenceStream::Corpus& SequenceStream::next_corpus() {
-  const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
-  const auto corpus = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();
-  return corpora_[static_cast<size_t>(corpus)];
+  for (double& share : shares_) share /= sum;
 }
 
 // A row of text together with the token after it, or a document.
-SequenceStream::Unread SequenceStream::next_in_order(Corpus& corpus) const {
+Row SequenceStream::next_in_order(Corpus& corpus) const {
   DocumentOrder& documents = corpus.documents;
   if (options_.rows == RowKind::cut) {
     std::vector<TokenSpan> pieces = documents.take(options_.context);
     const int64_t after = documents.rest().first;
     if (pieces.back().end != after) pieces.push_back({after, after});
     ++pieces.back().end;
-    return {std::move(pieces)};
+    return {&corpus.tokens, std::move(pieces)};
   }
   const int64_t label = documents.label();
   TokenSpan document = documents.take(documents.rest().size())[0];
   if (!corpus.tokens.has_mask()) document.end = std::min(document.end, document.first + options_.context);
-  return {{document}, label};
+  return {&corpus.tokens, {document}, label};
 }
 
 void SequenceStream::fill(Corpus& corpus) const {
-  auto& [tokens, documents, seed, size, taken, block, buffer, order] = corpus;
+  auto& [tokens, documents, seed, taken, block, buffer, order] = corpus;
   block = documents.place();
-  auto number = static_cast<uint64_t>(taken / size);  // the number of this buffer
+  uint64_t number = 0;  // of this buffer
   if (options_.rows == RowKind::packed) {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);
     // 64 buffers are packed at a time, because the last rows have fewer documents to choose from.
     const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(count_documents(tokens), 1, 64 * choice);
     for (auto& row : pack_documents(documents, {options_.context + 1, choice, most, !tokens.has_mask()}))
-      buffer.push_back({std::move(row)});
+      buffer.push_back({&tokens, std::move(row)});
     if (taken >= std::ssize(buffer)) fail("{}: row {} of {} packed ones is not a place in it", {tokens.name(), taken, buffer.size()});
   } else {
+    // The buffer of a short corpus holds one epoch of it, not more.
+    const int64_t rows = options_.rows == RowKind::cut ? tokens.size() / options_.context : count_documents(tokens);
+    const int64_t size = std::clamp<int64_t>(rows, 1, options_.shuffle_buffer);
+    number = static_cast<uint64_t>(taken / size);
     while (std::ssize(buffer) < size) buffer.push_back(next_in_order(corpus));
   }
   order = Permutation(buffer.size(), hash_bytes("shuffle buffer", seed + number));
 }
 
-SequenceStream::Unread SequenceStream::take(Corpus& corpus) const {
+// A row of the corpus that the mixture draws.
+Row SequenceStream::next_row() {
+  const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
+  const auto number = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();
+  Corpus& corpus = corpora_[static_cast<size_t>(number)];
   if (corpus.buffer.empty()) fill(corpus);
   const auto count = std::ssize(corpus.buffer);
-  Unread row = std::move(corpus.buffer[corpus.order(static_cast<uint64_t>(corpus.taken++ % count))]);
+  Row row = std::move(corpus.buffer[corpus.order(static_cast<uint64_t>(corpus.taken++ % count))]);
   if (corpus.taken % count == 0) {
     corpus.buffer.clear();
     if (options_.rows == RowKind::packed) corpus.taken = 0;
   }
   return row;
-}
-
-Batch SequenceStream::next() {
-  std::vector<Row> rows;
-  for (int64_t b = 0; b < options_.batch; ++b) {
-    Corpus& corpus = next_corpus();
-    const Unread row = take(corpus);
-    rows.push_back(read_row(corpus.tokens, row.pieces, row.label));
-  }
-  const int64_t width = options_.rows != RowKind::whole || options_.full_width ? options_.context : 0;
-  const bool under_labels = options_.rows == RowKind::whole && !corpora_[0].tokens.has_mask();
-  return under_labels ? labelled_batch(rows, width) : predicting_batch(rows, width);
-}
-
-void SequenceStream::skip() {
-  for (int64_t b = 0; b < options_.batch; ++b) take(next_corpus());
 }
 
 std::string SequenceStream::place() const {

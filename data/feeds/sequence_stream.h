@@ -24,42 +24,33 @@ struct StreamOptions {
   int64_t batch = 1;  // rows of a micro-batch
   uint64_t seed = 0;
   int64_t shuffle_buffer = 1024;     // rows; 1 does not shuffle them
-  std::vector<double> weights = {};  // shares of the corpora; by default their numbers of tokens, or of documents if each is a row
+  std::vector<double> weights = {};  // of the corpora; by default their numbers of tokens, or of documents if each is a row
   RowKind rows = RowKind::cut;
   bool full_width = false;  // batches are as wide as the context even if all their documents are shorter
 };
 
 class SequenceStream final : public Feed {
  public:
-  // Errors: no corpus; a corpus that is shorter than context + 1, or lacks the labels for whole documents; different tokenizers; weights
-  // that are not positive, or not one for each corpus.
+  // Errors: a corpus without a mask that is shorter than context + 1, or lacks the labels for whole documents.
   SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options);
+  SequenceStream(const SequenceStream&) = delete;  // its rows point to its tokens
 
-  Batch next() override;
-  void skip() override;
   std::string place() const override;
   void go_to(int64_t step, const std::string& place) override;
 
  private:
-  // A row before it is read.
-  struct Unread {
-    std::vector<TokenSpan> pieces;
-    int64_t label = -1;
-  };
   struct Corpus {
     Tokens tokens;
     DocumentOrder documents;
     uint64_t seed;
-    int64_t size;                     // rows of a full buffer, unless they are packed
-    int64_t taken = 0;                // rows in all; packed rows: from this buffer
-    StreamPlace block = {};           // the first row of the buffer
-    std::vector<Unread> buffer = {};  // in the order of the stream; empty until it is filled
-    Permutation order{1, 0};          // the order of taking them
+    int64_t taken = 0;             // rows in all; packed rows: from this buffer
+    StreamPlace block = {};        // the first row of the buffer
+    std::vector<Row> buffer = {};  // in the order of the stream; empty until it is filled
+    Permutation order{1, 0};       // the order of taking them
   };
-  Corpus& next_corpus();
-  Unread take(Corpus& corpus) const;
+  Row next_row() override;
   void fill(Corpus& corpus) const;
-  Unread next_in_order(Corpus& corpus) const;
+  Row next_in_order(Corpus& corpus) const;
 
   StreamOptions options_;
   std::vector<double> shares_;  // cumulative: the last is 1

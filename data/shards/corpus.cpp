@@ -145,12 +145,18 @@ Corpus open_corpus(const CorpusRequest& request) {
 }
 
 Validation open_validation(const CorpusRequest& request) {
-  if (request.validation.empty()) return open_corpus(request).validation;
-  CorpusRequest whole = request;  // read like data, but not cut
-  whole.data = std::exchange(whole.validation, {});
-  whole.train_fraction = 0;
-  const Corpus all = open_corpus(whole);
-  return {all.train, all.validation.text};
+  CorpusRequest whole = request;
+  if (!whole.validation.empty()) {  // is read like data, but not cut
+    whole.data = std::exchange(whole.validation, {});
+    whole.train_fraction = 0;
+    const Corpus all = open_corpus(whole);
+    return {all.train, all.validation.text};
+  }
+  whole.context = 0;  // the answers in the training part do not matter
+  Validation end = open_corpus(whole).validation;
+  MaskedCounts ignored;
+  end.tokens = keep_answers(end.tokens, request.context, ignored);
+  return end;
 }
 
 }  // namespace ricci

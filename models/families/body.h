@@ -1,6 +1,6 @@
 // A body turns token embeddings into the input of the model's last linear map. It is a concept because families differ only here: the
 // embedding before it (Shell) and the map after it (Output) are the same for all. A Stack is a body. A body is a struct that has
-//   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Inputs
+//   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Batch
 //   positions()              rows that are added to the embeddings; empty if the body adds positions itself, or has none
 //   State                    its memory of the tokens read so far; make_state(batch, dtype, device) makes an empty one
 //   advance(e_bcd, state)    the next tokens -> h_bcd; positions_at_once() is the number of them that one call can take
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "models/layers/embedding.h"
-#include "models/layers/inputs.h"
 #include "models/layers/stack.h"
+#include "models/layers/targets.h"
 #include "ops/products/products.h"
 
 namespace ricci {
@@ -33,11 +33,11 @@ template <Mixer M, class V> void visit_body(Stack<M>& stack, V&& v) { v("pos", s
 
 // Token embeddings and a body, in every model.
 template <Body B> struct Shell {
-  Tensor embedded(const Inputs& inputs) const {  // the input of the body [b c d]
-    check_positions(inputs.ids_bc.shape()[1], ctx);
-    return embed(inputs.ids_bc, tok, body.positions(), embedding_config);
+  Tensor embedded(const Tensor& ids_bc) const {  // the input of the body [b c d]
+    check_positions(ids_bc.shape()[1]);
+    return embed(ids_bc, tok, body.positions(), embedding_config);
   }
-  Tensor hidden(const Inputs& inputs) const { return body(embedded(inputs), inputs.lengths_b); }  // the input of the last map
+  Tensor hidden(const Batch& batch) const { return body(embedded(batch.ids_bc), batch.lengths_b); }  // the input of the last map
 
   EmbeddingConfig embedding_config;
   Table tok;
@@ -56,11 +56,14 @@ template <Body B> struct Shell {
   template <class F> void each_attention(const F& f) { body.each_attention(f); }
 
  protected:
+  void check_positions(int64_t length) const {
+    if (length > ctx) fail("model: {} positions, but the context it was built for is {}", {length, ctx});
+  }
   // Reads the next positions, in pieces that the body takes. Returns the input of the last map for the last piece.
   Tensor read(const Tensor& ids_bc, State& state) const {
     const int64_t length = ids_bc.shape()[1], at_once = body.positions_at_once();
     if (length == 0) fail("model: no position to read");
-    check_positions(state.position + length, ctx);
+    check_positions(state.position + length);
     Tensor h_bcd;
     for (int64_t first = 0; first < length; first += at_once) {
       const int64_t count = std::min(at_once, length - first);

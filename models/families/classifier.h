@@ -19,12 +19,12 @@ template <Body B> struct PooledClassifier : Shell<B> {
   using Shell<B>::body, Shell<B>::tok, Shell<B>::hidden;
   using typename Shell<B>::State;
 
-  Tensor logits(const Inputs& inputs) const { return mean_over_positions(head(hidden(inputs)), inputs.lengths_b); }  // [b k]
+  Tensor logits(const Batch& batch) const { return mean_over_positions(head(hidden(batch)), batch.lengths_b); }  // [b k]
   // Mean nats over the sequences with a target other than -1, f64 [].
-  Tensor loss(const Inputs& inputs) const {
-    if (!(inputs.targets.shape() == Shape{inputs.ids_bc.shape()[0]}))
-      fail("model: targets {} for ids {}, expected one per sequence", {show(inputs.targets.shape()), show(inputs.ids_bc.shape())});
-    return cross_entropy(logits(inputs), inputs.targets);
+  Tensor loss(const Batch& batch) const {
+    if (!(batch.targets.shape() == Shape{batch.ids_bc.shape()[0]}))
+      fail("model: targets {} for ids {}, expected one per sequence", {show(batch.targets.shape()), show(batch.ids_bc.shape())});
+    return cross_entropy(logits(batch), batch.targets);
   }
 
   Linear head;

@@ -57,16 +57,16 @@ struct CoarseBody {
 };
 
 struct CoarseModel : Shell<CoarseBody> {
-  Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // after every whole cell, [b m v]
+  Tensor logits(const Batch& batch) const { return output.logits(hidden(batch), tok); }  // after every whole cell, [b m v]
   // The bag_loss of the cells. Targets only mark the end of each text: they are -1 from there on.
-  Tensor loss(const Inputs& inputs) const { return bag_loss(hidden(inputs), output, tok, inputs, body.scale); }
+  Tensor loss(const Batch& batch) const { return bag_loss(hidden(batch), output, tok, batch, body.scale); }
 
-  int64_t counted(const Inputs& inputs, int64_t) const {  // tokens in every cell except the first
-    const int64_t batch = inputs.ids_bc.shape()[0], scale = body.scale;
-    const Tensor lengths_b = text_lengths_of(inputs), host_b = lengths_b ? to(lengths_b, Device::cpu) : Tensor();
+  int64_t counted(const Batch& batch) const {  // tokens in every cell except the first
+    const int64_t rows = batch.ids_bc.shape()[0], scale = body.scale;
+    const Tensor lengths_b = text_lengths_of(batch), host_b = lengths_b ? to(lengths_b, Device::cpu) : Tensor();
     int64_t tokens = 0;
-    for (int64_t b = 0; b < batch; ++b)
-      tokens += std::max<int64_t>(0, (host_b ? host_b.data<int64_t>()[b] : inputs.ids_bc.shape()[1]) / scale - 1) * scale;
+    for (int64_t b = 0; b < rows; ++b)
+      tokens += std::max<int64_t>(0, (host_b ? host_b.data<int64_t>()[b] : batch.ids_bc.shape()[1]) / scale - 1) * scale;
     return tokens;
   }
 

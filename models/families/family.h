@@ -83,16 +83,16 @@ inline StackConfig<Sdp> stack_at(const ModelKeys& c, int64_t scale, int64_t laye
 }
 
 // The number of text tokens in each sequence; empty: all. Without lengths the text ends where the targets are -1 up to the end.
-inline Tensor text_lengths_of(const Inputs& inputs) {
-  if (inputs.lengths_b || !inputs.targets) return inputs.lengths_b;
-  check_targets(inputs.targets, inputs.ids_bc);
-  return text_lengths(inputs.targets);
+inline Tensor text_lengths_of(const Batch& batch) {
+  if (batch.lengths_b || !batch.targets) return batch.lengths_b;
+  check_targets(batch);
+  return text_lengths(batch.targets);
 }
 
 // The loss of a coarse scale: its cells predict the tokens of the next cell in any order (a bag of words). Mean nats per token of the next
 // cell, over the cells followed by a whole one, f64 []. h_bmd is the output of the scale's blocks.
-inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Inputs& inputs, int64_t scale) {
-  return bag_cross_entropy(output.logits(h_bmd, tok), inputs.ids_bc, scale, text_lengths_of(inputs));
+inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Batch& batch, int64_t scale) {
+  return bag_cross_entropy(output.logits(h_bmd, tok), batch.ids_bc, scale, text_lengths_of(batch));
 }
 
 // Adds a line if the context is shorter than a cell of `tokens` tokens.

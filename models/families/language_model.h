@@ -19,30 +19,28 @@ template <Body B> struct LanguageModel : Shell<B> {
   using Shell<B>::body, Shell<B>::tok, Shell<B>::hidden;
   using typename Shell<B>::State;
 
-  Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // [b c v]
+  Tensor logits(const Batch& batch) const { return output.logits(hidden(batch), tok); }  // [b c v]
 
   // Mean nats over the targets other than -1 at scored positions, f64 []; 0 if no target counts. Targets of padding count unless they are
   // -1.
-  Tensor text_loss(const Inputs& inputs) const {
-    check_targets(inputs.targets, inputs.ids_bc);
-    return loss_of(hidden(inputs), inputs.targets);
+  Tensor text_loss(const Batch& batch) const {
+    check_targets(batch);
+    return loss_of(hidden(batch), batch.targets);
   }
   // The text_loss plus, for every coarse scale with a weight, the weighted bag_loss of its cells: the loss of predicting which tokens the
   // next cell has, in any order.
-  Tensor loss(const Inputs& inputs) const {
+  Tensor loss(const Batch& batch) const {
     if constexpr (requires { body.each_scale(Tensor(), Tensor()); }) {
-      check_targets(inputs.targets, inputs.ids_bc);
-      std::vector<Tensor> h_s = body.each_scale(this->embedded(inputs), inputs.lengths_b);
-      Tensor sum = loss_of(std::move(h_s[0]), inputs.targets);
+      check_targets(batch);
+      std::vector<Tensor> h_s = body.each_scale(this->embedded(batch.ids_bc), batch.lengths_b);
+      Tensor sum = loss_of(std::move(h_s[0]), batch.targets);
       for (size_t i = 1; i < h_s.size(); ++i)
         if (const auto& scale = body.scales[i]; h_s[i] && scale.bag_weight > 0)
-          sum = sum + bag_loss(h_s[i], output, tok, inputs, scale.tokens) * scale.bag_weight;
+          sum = sum + bag_loss(h_s[i], output, tok, batch, scale.tokens) * scale.bag_weight;
       return sum;
-    } else return text_loss(inputs);
+    } else return text_loss(batch);
   }
-  int64_t counted(const Inputs& inputs, int64_t targets) const {
-    return scored_from() == 0 ? targets : targets_in(inputs.targets, scored_from());
-  }
+  int64_t counted(const Batch& batch) const { return scored_from() == 0 ? batch.scored : count_targets(batch.targets, scored_from()); }
 
   Output output;
   bool causal;

@@ -43,9 +43,9 @@ Evaluation mean_of(
       static_cast<size_t>(3 * count + 1));  // nats, tokens and targets of each batch; then the number of stopped ranks
   try {
     for (int64_t i = ranks.rank(); i < count; i += ranks.count()) {
-      const MicroBatch one = batch(i);
+      const Batch one = batch(i);
       double* const of_batch = &numbers[static_cast<size_t>(3 * i)];
-      of_batch[1] = static_cast<double>(model.counted(one.inputs, one.scored));
+      of_batch[1] = static_cast<double>(model.counted(one));
       of_batch[0] = nats_of(one) * of_batch[1];
       of_batch[2] = static_cast<double>(one.scored);
       if (after_batch) after_batch(i + 1);
@@ -70,12 +70,12 @@ Evaluation mean_of(
 constexpr int64_t kMaxLogits = int64_t{1} << 25;
 
 // Counts the predictions of a batch, a few sequences at a time (rows_at_once).
-void count_predictions(const Model& model, const Inputs& inputs, Predictions& predictions) {
-  const int64_t sequences = inputs.ids_bc.shape()[0], at_once = rows_at_once(model, inputs.ids_bc.shape()[1]);
+void count_predictions(const Model& model, const Batch& batch, Predictions& predictions) {
+  const int64_t sequences = batch.ids_bc.shape()[0], at_once = rows_at_once(model, batch.ids_bc.shape()[1]);
   for (int64_t first = 0; first < sequences; first += at_once) {
     const int64_t count = std::min(at_once, sequences - first);
-    const Tensor lengths_b = inputs.lengths_b ? inputs.lengths_b.rows(first, count) : Tensor();
-    predictions.add(model.logits({inputs.ids_bc.rows(first, count), {}, lengths_b}), inputs.targets.rows(first, count));
+    const Tensor lengths_b = batch.lengths_b ? batch.lengths_b.rows(first, count) : Tensor();
+    predictions.add(model.logits({batch.ids_bc.rows(first, count), {}, lengths_b}), batch.targets.rows(first, count));
   }
 }
 
@@ -177,14 +177,14 @@ Evaluation evaluate(
   std::optional<Confusion> confusion;
   if (model.config().traits().objective == Objective::label) confusion.emplace(model.config().settings<Classifier>().classes);
   Predictions predictions;
-  Evaluation result = mean_of(model, count, batch, after_batch, ranks, [&](const MicroBatch& one) {
+  Evaluation result = mean_of(model, count, batch, after_batch, ranks, [&](const Batch& one) {
     if (confusion) {
-      const Tensor logits_bk = model.logits(one.inputs);
-      confusion->add(logits_bk, one.inputs.targets);
-      return item(cross_entropy(logits_bk, one.inputs.targets));
+      const Tensor logits_bk = model.logits(one);
+      confusion->add(logits_bk, one.targets);
+      return item(cross_entropy(logits_bk, one.targets));
     }
-    if (with_predictions) count_predictions(model, one.inputs, predictions);
-    return item(model.text_loss(one.inputs));
+    if (with_predictions) count_predictions(model, one, predictions);
+    return item(model.text_loss(one));
   });
   if (confusion) confusion->add_other_ranks(ranks);
   else if (with_predictions) predictions.add_other_ranks(ranks);
@@ -193,20 +193,20 @@ Evaluation evaluate(
   return result;
 }
 
-Tensor class_probabilities(const Model& model, const Inputs& inputs) {
+Tensor class_probabilities(const Model& model, const Batch& batch) {
   const NoTape unrecorded;
   const Training off(false);
-  return softmax(to(convert(model.logits(inputs), Dtype::f64), Device::cpu));
+  return softmax(to(convert(model.logits(batch), Dtype::f64), Device::cpu));
 }
 
-std::vector<double> token_nats(const Model& model, const Inputs& inputs) {
+std::vector<double> token_nats(const Model& model, const Batch& batch) {
   if (!model.config().traits().writes_text())
     fail("token nats: model.family: {} gives no probability of the next token", {name_of(model.config().family)});
-  check_targets(inputs.targets, inputs.ids_bc);
+  check_targets(batch);
   const NoTape unrecorded;
   const Training off(false);
-  const Tensor logits = to(convert(model.logits({inputs.ids_bc, {}, inputs.lengths_b}), Dtype::f32), Device::cpu),
-               targets = to(inputs.targets, Device::cpu);
+  const Tensor logits = to(convert(model.logits({batch.ids_bc, {}, batch.lengths_b}), Dtype::f32), Device::cpu),
+               targets = to(batch.targets, Device::cpu);
   const int64_t vocab = logits.shape()[2], rows = targets.size();
   for (int64_t r = 0; r < rows; ++r)
     if (const int64_t target = targets.data<int64_t>()[r]; target < -1 || target >= vocab)
@@ -222,7 +222,7 @@ std::vector<double> token_nats(const Model& model, const Inputs& inputs) {
 
 int64_t first_scored(const Model& model, int64_t context) {
   const Tensor ids_bc = zeros({1, context}, Dtype::i64, Device::cpu);
-  return context - model.counted({ids_bc, ids_bc}, context);
+  return context - model.counted(make_batch(ids_bc, ids_bc));
 }
 
 int64_t rows_at_once(const Model& model, int64_t context) {

@@ -84,7 +84,7 @@ struct Evaluation {
 };
 
 // Returns a batch by its number, from 0; is called with the number of finished batches.
-using BatchOf = std::function<MicroBatch(int64_t index)>;
+using BatchOf = std::function<Batch(int64_t index)>;
 using AfterBatch = std::function<void(int64_t done)>;
 
 // Calls batch(0) .. batch(count - 1) once each. Nothing is recorded, dropout is off. Multiple ranks share the batches (batch i belongs to
@@ -94,11 +94,11 @@ Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, con
     Ranks& ranks = Ranks::alone(), bool with_predictions = false);
 
 // The class probabilities of a classifier, f64 [b k] on the CPU.
-Tensor class_probabilities(const Model& model, const Inputs& inputs);
+Tensor class_probabilities(const Model& model, const Batch& batch);
 
 // -log p(target) in nats for every target of a batch, row by row; NaN for a target of -1. Also for positions that the loss leaves out
 // (model.loss_from). Nothing is recorded, dropout is off. Errors: a classifier or a coarse model; a target outside the vocabulary.
-std::vector<double> token_nats(const Model& model, const Inputs& inputs);
+std::vector<double> token_nats(const Model& model, const Batch& batch);
 
 // The first position of a sequence of `context` tokens that the model's loss counts.
 int64_t first_scored(const Model& model, int64_t context);

@@ -98,18 +98,18 @@ void Observing::add_heads(const void* layer, const Tensor& table_bncC, int64_t k
   for (int64_t n = 0; n < s[1]; ++n) seen[layer].heads.push_back({reshape(slice(table_bncC, 1, n, 1), {s[0], s[2], s[3]}), key_scale});
 }
 
-std::vector<Observation> observe(const Model& model, const Inputs& inputs) {
+std::vector<Observation> observe(const Model& model, const Batch& batch) {
   Observing watch;
-  model.hidden(inputs);
+  model.hidden(batch);
   std::vector<Observation> all;
   for (const MixingLayer& layer : model.layers())
     if (layer.kind != "join") all.push_back(std::move(watch.seen[layer.layer]));
   return all;
 }
 
-std::vector<Representation> representations(const Model& model, const Inputs& inputs) {
+std::vector<Representation> representations(const Model& model, const Batch& batch) {
   StackOutputs outputs;
-  model.hidden(inputs);
+  model.hidden(batch);
   std::vector<Representation> all;
   for (const MixingLayer& layer : model.layers())
     if (const auto found = outputs.h_bmd.find(layer.stack); layer.block == 0 && found != outputs.h_bmd.end())

@@ -35,7 +35,7 @@ class Observing : public Watch {
 };
 
 // One for each of Model::layers except joins, without dropout.
-std::vector<Observation> observe(const Model& model, const Inputs& inputs);
+std::vector<Observation> observe(const Model& model, const Batch& batch);
 
 // The squared distances from each token to the whole vocabulary under every head's metric, without positions: [n t v], f64 on the CPU.
 // Empty if the layer's scores do not come from a metric.
@@ -47,7 +47,7 @@ struct Representation {
   int64_t tokens = 1;  // per cell
   Tensor h_bmd;
 };
-std::vector<Representation> representations(const Model& model, const Inputs& inputs);
+std::vector<Representation> representations(const Model& model, const Batch& batch);
 
 // The keys that the queries of a layer see, row by row, by the rules of the ops (ops/attention/visibility.h, ops/scales/cells.h).
 struct Mask {

@@ -36,14 +36,14 @@ class LastRank final : public Ranks {
   }
 };
 
-std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape, const Ranks& rank, Device device) {
+std::vector<Batch> micro_batches_of(const ModelConfig& model, const StepShape& shape, const Ranks& rank, Device device) {
   const auto ids = [&](const Shape& s) { return zeros(s, Dtype::i64, device); };
   const Shape bc{shape.sequences, shape.context}, b{shape.sequences};
   const bool classifier = model.traits().objective == Objective::label;
-  std::vector<MicroBatch> all;
+  std::vector<Batch> all;
   const Range mine = share_of(shape.micro_batches, rank);
   for (int64_t i = mine.lo; i < mine.hi; ++i)
-    all.push_back({{ids(bc), ids(classifier ? b : bc), classifier ? ids(b) : Tensor()}, shape.sequences * shape.context});
+    all.push_back({ids(bc), ids(classifier ? b : bc), classifier ? ids(b) : Tensor(), shape.sequences * shape.context});
   return all;
 }
 
@@ -53,7 +53,7 @@ struct Setup {
   LastRank rank;
   Model model;
   std::optional<Optimizer> optimizer;
-  std::vector<MicroBatch> micro_batches;
+  std::vector<Batch> micro_batches;
   TrainStepOptions options;
 
   Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, Device on)
@@ -129,7 +129,7 @@ class RecordedBlock {
 std::vector<Plan::Kept> kept_by_forward(Setup& training) {
   const Training on;
   const Tape tape;
-  const Tensor loss = training.model.loss(training.micro_batches[0].inputs);
+  const Tensor loss = training.model.loss(training.micro_batches[0]);
   std::set<const Storage*> seen;
   training.model.each_tensor([&](const Tensor& t, HeldFor) {
     if (t) seen.insert(t.storage());
@@ -214,7 +214,7 @@ void print_tape(const ModelConfig& config, const StepShape& shape, std::FILE* fi
   const Setup training(config, {}, shape, device);
   const Training on;
   const Tape tape;
-  const Tensor loss = training.model.loss(training.micro_batches[0].inputs);
+  const Tensor loss = training.model.loss(training.micro_batches[0]);
   tape.print(file);
 }
 

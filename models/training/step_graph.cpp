@@ -1,4 +1,4 @@
-// Overwrites the inputs of the recorded step, and counts the steps until it is recorded.
+// Overwrites the batches of the recorded step, and counts the steps until it is recorded.
 #include "models/training/step_graph.h"
 
 #include "core/dims.h"
@@ -23,22 +23,22 @@ RandomState StepGraph::in_memory(const RandomState& random) const {
   return {random.seed, 0, random.micro_batch, reinterpret_cast<const uint64_t*>(first_stream_.data<int64_t>())};
 }
 
-void StepGraph::take_inputs(const std::vector<WeightedInputs>& batches) {
-  if (inputs_.empty()) {
-    inputs_ = batches;
+void StepGraph::take(const std::vector<Batch>& batches, const std::vector<Tensor>& weights) {
+  if (batches_.empty()) {
+    batches_ = batches;
+    weights_ = weights;
     return;
   }
-  if (batches.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), inputs_.size()});
+  if (batches.size() != batches_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), batches_.size()});
   for (size_t i = 0; i < batches.size(); ++i) {
-    const auto& [inputs, weight] = inputs_[i];
-    for (Tensor Inputs::*part : {&Inputs::ids_bc, &Inputs::targets, &Inputs::lengths_b}) overwrite(inputs.*part, batches[i].inputs.*part);
-    overwrite(weight, batches[i].weight);
+    for (Tensor Batch::*part : {&Batch::ids_bc, &Batch::targets, &Batch::lengths_b}) overwrite(batches_[i].*part, batches[i].*part);
+    overwrite(weights_[i], weights[i]);
   }
 }
 
-const std::vector<Tensor>& StepGraph::run(const std::vector<WeightedInputs>& inputs, const Compute& compute) {
-  take_inputs(inputs);
-  const auto work = [&] { results_ = compute(inputs_); };
+const std::vector<Tensor>& StepGraph::run(const std::vector<Batch>& batches, const std::vector<Tensor>& weights, const Compute& compute) {
+  take(batches, weights);
+  const auto work = [&] { results_ = compute(batches_, weights_); };
   ++steps_;
   if (steps_ <= 3) results_.clear();
   if (steps_ == 1) work();

@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
+#include "core/batch.h"
 #include "core/philox.h"
 #include "cuda/device/graph.h"
-#include "models/layers/inputs.h"
 
 namespace ricci {
 
@@ -19,19 +19,19 @@ class StepGraph {
   // arguments.
   RandomState in_memory(const RandomState& random) const;
 
-  // Returns the results of compute(inputs). It must do the same at every call: numbers that change from step to step, and results that
-  // last, must be in tensors that exist before the call. Errors: inputs of another shape; as for Graph::record.
-  using Compute = std::function<std::vector<Tensor>(const std::vector<WeightedInputs>&)>;
-  const std::vector<Tensor>& run(const std::vector<WeightedInputs>& inputs, const Compute& compute);
+  // Returns the results of compute(batches, weights). It must do the same at every call: numbers that change from step to step, and results
+  // that last, must be in tensors that exist before the call. Errors: batches of another shape; as for Graph::record.
+  using Compute = std::function<std::vector<Tensor>(const std::vector<Batch>&, const std::vector<Tensor>& weights)>;
+  const std::vector<Tensor>& run(const std::vector<Batch>& batches, const std::vector<Tensor>& weights, const Compute& compute);
   int64_t bytes() const { return graph_.bytes(); }  // the graph's block; 0 before the second step
 
  private:
-  void take_inputs(const std::vector<WeightedInputs>& inputs);
+  void take(const std::vector<Batch>& batches, const std::vector<Tensor>& weights);
 
   Graph graph_;
   Tensor first_stream_;
-  std::vector<WeightedInputs> inputs_;
-  std::vector<Tensor> results_;
+  std::vector<Batch> batches_;
+  std::vector<Tensor> weights_, results_;
   int64_t steps_ = 0;
 };
 

@@ -17,38 +17,47 @@
 #include "ops/embedding/embedding.h"
 
 namespace ricci {
+namespace {
+
+std::vector<Batch> on_device(std::vector<Batch> batches, Device device) {
+  for (Batch& batch : batches) batch = to(batch, device);
+  return batches;
+}
+
+}  // namespace
 
 // One tape per micro-batch, because the activations of only one have to fit into memory: gradients add up in Parameter::grad. Each loss is
 // a mean over its own tokens, so it is weighted by its share of all tokens of the step; otherwise the cut into micro-batches would matter.
-Tensor forward_backward(
-    const Model& model, const std::vector<WeightedInputs>& micro_batches, RandomState random, const TapeOptions& options) {
+Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
+    const TapeOptions& options) {
   const Training training;
-  const Tensor loss = zeros({}, Dtype::f64, micro_batches.at(0).weight.device());
-  for (const auto& [inputs, weight] : micro_batches) {
+  const Tensor loss = zeros({}, Dtype::f64, weights.at(0).device());
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
     set_random_state(random);
     Tape tape(options);
-    const Tensor nats = model.loss(inputs);
-    tape.backward(nats, weight);
-    add_to(loss, nats.detached() * weight);
+    const Tensor nats = model.loss(micro_batches[i]);
+    tape.backward(nats, weights[i]);
+    add_to(loss, nats.detached() * weights[i]);
     ++random.micro_batch;
   }
   return loss;
 }
 
-StepResult TrainStep::run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate) {
+StepResult TrainStep::run(const std::vector<Batch>& micro_batches, int64_t step, double learning_rate) {
   for (const Parameter* p : parameters_)
     if (p->grad) fail("train step: {} still has a gradient from an earlier backward", {p->path});
   const RandomState random = graph_ ? graph_->in_memory(random_state_at(step)) : random_state_at(step);
   if (graph_) optimizer_.begin_step(learning_rate);  // writes the rate to memory, because a captured step reads it there
-  const auto take_step = [&](const std::vector<WeightedInputs>& inputs) -> std::vector<Tensor> {
-    const Tensor loss = forward_backward(model_, inputs, random);
+  const auto take_step = [&](const std::vector<Batch>& batches, const std::vector<Tensor>& weights) -> std::vector<Tensor> {
+    const Tensor loss = forward_backward(model_, batches, weights, random);
     sum_gradients(parameters_, loss, options_.reduce_dtype, ranks_);
     const StopWhen never([] { return false; });  // because half an update would be worse than none
     if (!graph_) optimizer_.begin_step(learning_rate);
     return {loss, optimizer_.update(options_.clip, loss)};  // with the loss, because nothing is updated if it is not finite
   };
-  const std::vector<WeightedInputs> inputs = weigh(model_, micro_batches, device_, ranks_);
-  const std::vector<Tensor> results = graph_ ? graph_->run(inputs, take_step) : take_step(inputs);
+  const std::vector<Tensor> weights = weigh(model_, micro_batches, device_, ranks_);
+  const std::vector<Batch> batches = on_device(micro_batches, device_);
+  const std::vector<Tensor> results = graph_ ? graph_->run(batches, weights, take_step) : take_step(batches, weights);
   set_random_state(random_state_at(step + 1));
   return {item(results[0]), item(results[1])};  // item() waits for a GPU; everything before only gives it work
 }
@@ -65,18 +74,14 @@ RandomState TrainStep::random_state_at(int64_t step) const {
   return {options_.seed, static_cast<uint64_t>(step) << 32, static_cast<uint64_t>(options_.first_micro_batch)};
 }
 
-std::vector<WeightedInputs> weigh(const Model& model, const std::vector<MicroBatch>& micro_batches, Device device, Ranks& ranks) {
+std::vector<Tensor> weigh(const Model& model, const std::vector<Batch>& micro_batches, Device device, Ranks& ranks) {
   const bool only_one = micro_batches.size() == 1 && ranks.count() == 1;  // its weight is 1, and counting could wait for a GPU
   std::vector<double> counts;
-  for (const MicroBatch& each : micro_batches)
-    counts.push_back(static_cast<double>(only_one ? each.scored > 0 : model.counted(each.inputs, each.scored)));
+  for (const Batch& each : micro_batches) counts.push_back(static_cast<double>(only_one ? each.scored > 0 : model.counted(each)));
   const double all = ranks.sum_numbers({std::accumulate(counts.begin(), counts.end(), 0.0)})[0];
-  std::vector<WeightedInputs> weighted;
-  for (size_t i = 0; i < micro_batches.size(); ++i) {
-    weighted.push_back({micro_batches[i].inputs, Tensor({}, Dtype::f64, device)});
-    fill(weighted.back().weight, all > 0 ? counts[i] / all : 0);
-  }
-  return weighted;
+  std::vector<Tensor> weights;
+  for (const double count : counts) fill(weights.emplace_back(Shape{}, Dtype::f64, device), all > 0 ? count / all : 0);
+  return weights;
 }
 
 Range share_of(int64_t micro_batches, const Ranks& ranks) {
@@ -85,14 +90,14 @@ Range share_of(int64_t micro_batches, const Ranks& ranks) {
 }
 
 // Each rank searches its own micro-batches. The error of the first rank that found the op is reported.
-void TrainStep::explain_nonfinite(const std::vector<MicroBatch>& micro_batches, int64_t step, double loss) const {
+void TrainStep::explain_nonfinite(const std::vector<Batch>& micro_batches, int64_t step, double loss) const {
   const std::string symptom = std::isfinite(loss) ? "the gradient is not finite" : format_message("the loss is {}", {loss});
-  const std::vector<WeightedInputs> inputs = weigh(model_, micro_batches, device_, ranks_);
+  const std::vector<Tensor> weights = weigh(model_, micro_batches, device_, ranks_);
   std::string found;
   for (const Parameter* p : parameters_) p->grad = {};  // otherwise an old NaN would be found in the op that adds to it
   try {
     check_embedding_ids(device_);  // a GPU cannot throw: it noted the first bad id and returned NaN
-    forward_backward(model_, inputs, random_state_at(step), {.find_nonfinite = true});
+    forward_backward(model_, on_device(micro_batches, device_), weights, random_state_at(step), {.find_nonfinite = true});
   } catch (const Error& error) {
     found = error.what();
   }

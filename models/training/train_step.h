@@ -4,24 +4,24 @@
 #include <vector>
 
 #include "autograd/tape.h"
+#include "core/batch.h"
 #include "core/fields.h"
 #include "core/philox.h"
 #include "cuda/ranks/ranks.h"
-#include "models/layers/inputs.h"
 #include "models/model.h"
 #include "models/training/optimizer.h"
 #include "models/training/step_graph.h"
 
 namespace ricci {
 
-// Adds the gradient of the step's loss to every Parameter::grad (f32 if there are f32 masters), and returns the loss, f64 [].
-Tensor forward_backward(
-    const Model& model, const std::vector<WeightedInputs>& micro_batches, RandomState random, const TapeOptions& options = {});
+// Adds the gradient of the step's loss, the weighted sum of the micro-batches' losses, to every Parameter::grad (f32 if there are f32
+// masters), and returns the loss, f64 [].
+Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
+    const TapeOptions& options = {});
 
-// Weights each micro-batch by its share of the tokens that the loss counts in the whole step, on all ranks, so that the weighted losses add
-// up to the mean over all tokens.
-std::vector<WeightedInputs> weigh(
-    const Model& model, const std::vector<MicroBatch>& micro_batches, Device device, Ranks& ranks = Ranks::alone());
+// The weight of each micro-batch, an f64 scalar on the device: its share of the tokens that the loss counts in the whole step, on all
+// ranks. So the weighted losses add up to the mean over all tokens.
+std::vector<Tensor> weigh(const Model& model, const std::vector<Batch>& micro_batches, Device device, Ranks& ranks = Ranks::alone());
 
 // The micro-batches of a step that this rank computes.
 Range share_of(int64_t micro_batches, const Ranks& ranks);
@@ -49,13 +49,13 @@ class TrainStep {
   // With multiple ranks each makes one, and they call run() or explain_nonfinite() together. Error: a graph with multiple ranks.
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks = Ranks::alone());
 
-  // Steps count from 0. If loss or norm is not finite, nothing is updated. Every rank has the same result.
-  // Errors: a parameter that still has a gradient; as for StepGraph::run.
-  StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate);
+  // Steps count from 0. The micro-batches can be on any device. If loss or norm is not finite, nothing is updated. Every rank has the same
+  // result. Errors: a parameter that still has a gradient; as for StepGraph::run.
+  StepResult run(const std::vector<Batch>& micro_batches, int64_t step, double learning_rate);
 
   // To be called if a result was not finite: runs the step again, looks at every op's result, and throws an error that names the op that
   // made the first NaN or infinity. Messages count steps from 1, the argument counts from 0.
-  [[noreturn]] void explain_nonfinite(const std::vector<MicroBatch>& micro_batches, int64_t step, double loss) const;
+  [[noreturn]] void explain_nonfinite(const std::vector<Batch>& micro_batches, int64_t step, double loss) const;
 
   int64_t graph_bytes() const { return graph_ ? graph_->bytes() : 0; }  // StepGraph::bytes
 

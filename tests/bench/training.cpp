@@ -57,7 +57,8 @@ ModelConfig config_of(const Case& c) {
 
 Batch random_batch(const Case& c) {
   const int64_t tokens = c.batch * c.context;
-  return {c.batch, c.context, bench::random_ids(tokens, c.vocab, 1), bench::random_ids(tokens, c.vocab, 2), tokens};
+  const Shape bc{c.batch, c.context};
+  return make_batch(tensor_of(bench::random_ids(tokens, c.vocab, 1), bc), tensor_of(bench::random_ids(tokens, c.vocab, 2), bc));
 }
 
 apps::TrainConfig training_of(const Options& options) {
@@ -85,7 +86,7 @@ void measure(const Case& c, const Options& options) {
   model.place_for_training(options.as(), device);
   Optimizer optimizer(model.parameters(), config.optimizer);
   TrainStep train_step(model, optimizer, device, apps::step_options(config));
-  const std::vector<MicroBatch> micro_batches{apps::micro_batch_of(random_batch(c), device)};
+  const std::vector<Batch> micro_batches{to(random_batch(c), device)};
   double loss = 0;
   const bench::Steps steps = bench::measured_steps(options, [&](int step) { loss = train_step.run(micro_batches, step, 1e-4).loss; });
   report(c, steps, model.parameter_count(), device, loss);

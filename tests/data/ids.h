@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor.h"
 #include "data/shards/tokens.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/char_tokenizer.h"
@@ -29,6 +30,12 @@ inline std::vector<int64_t> read_all(const ricci::Tokens& tokens) {
   std::vector<int64_t> ids(static_cast<size_t>(tokens.size()));
   tokens.read(0, ids);
   return ids;
+}
+
+// The elements of an i64 tensor; none if it is empty.
+inline std::vector<int64_t> numbers_of(const ricci::Tensor& t) {
+  if (!t) return {};
+  return {t.data<int64_t>(), t.data<int64_t>() + t.size()};
 }
 
 inline std::vector<uint8_t> all_counts(const ricci::Tokens& tokens) {

@@ -19,13 +19,13 @@ namespace {
 constexpr int64_t kVocabulary = 7, kContext = 14;
 
 // Two sequences of a text that counts: 0 1 2 ... 6 0 1 ...
-MicroBatch counting() {
+Batch counting() {
   const Tensor ids_bc({2, kContext}, Dtype::i64), targets_bc({2, kContext}, Dtype::i64);
   for (int64_t i = 0; i < ids_bc.size(); ++i) {
     ids_bc.data<int64_t>()[i] = i % kVocabulary;
     targets_bc.data<int64_t>()[i] = (i + 1) % kVocabulary;
   }
-  return {{ids_bc, targets_bc}, ids_bc.size()};
+  return make_batch(ids_bc, targets_bc);
 }
 
 ModelConfig small() {

@@ -43,7 +43,7 @@ void check_step(const std::string& name, const ModelConfig& config) {
   const bool classifies = config.family == family_of<Classifier>;
   const Tensor ids_bc = zeros({kSequences, kContext}, Dtype::i64, device);
   const Tensor targets = classifies ? zeros({kSequences}, Dtype::i64, device) : ids_bc;
-  forward_backward(model, {{{ids_bc, targets}, targets.size()}});
+  forward_backward(model, {{ids_bc, targets, {}, targets.size()}});
   optimizer.begin_step(1e-3);
   optimizer.update(0, zeros({}, Dtype::f64, device));
   const int64_t positions = config.family == family_of<Coarse> ? config.settings<Coarse>().scale : 1;  // of a cell

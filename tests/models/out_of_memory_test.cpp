@@ -125,7 +125,7 @@ std::vector<AfterStep> train(Preset preset, Dtype dtype, int64_t accumulation, i
   model.place_for_training(dtype, Device::cpu);
   Optimizer optimizer(model.parameters(), config.optimizer);
   TrainStep train_step(model, optimizer, Device::cpu, apps::step_options(config));
-  const RandomCrops crops(small_text(), config.batch, of.context, config.seed);
+  const RandomCrops crops = crops_of(config, of.context);
   reset_peak(Device::cpu);
   const CountsNew counts;
   std::vector<AfterStep> after;

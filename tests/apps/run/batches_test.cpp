@@ -9,6 +9,7 @@
 
 #include "apps/run/config.h"
 #include "tests/data/files.h"
+#include "tests/data/ids.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -16,16 +17,11 @@ using namespace test_data;
 
 namespace {
 
-std::vector<int64_t> numbers_of(const Tensor& t) {
-  if (!t) return {};
-  return {t.data<int64_t>(), t.data<int64_t>() + t.size()};
-}
-
 // Ids, targets or labels, and lengths of each micro-batch.
-std::vector<std::vector<int64_t>> rows_of(const StepInput& input) {
+std::vector<std::vector<int64_t>> rows_of(const StepBatches& step) {
   std::vector<std::vector<int64_t>> all;
-  for (const MicroBatch& each : input.micro_batches)
-    for (const Tensor* part : {&each.inputs.ids_bc, &each.inputs.targets, &each.inputs.lengths_b}) all.push_back(numbers_of(*part));
+  for (const Batch& each : step.micro_batches)
+    for (const Tensor& part : {each.ids_bc, each.targets, each.lengths_b}) all.push_back(numbers_of(part));
   return all;
 }
 
@@ -36,15 +32,14 @@ struct Steps {
 
 // From a step on, for one rank.
 Steps read(const Corpus& corpus, const TrainConfig& config, Range mine, int64_t first = 0, const std::string& place = "") {
-  StepFeed feed(corpus, config, mine);
-  feed.start(first, place);
+  const std::unique_ptr<Feed> feed = make_feed(corpus, config);
+  feed->go_to(first, place);
   Steps steps;
-  for (int64_t step = first; step < config.steps; ++step) {
-    const StepInput input = feed.next();
-    for (auto& row : rows_of(input)) steps.rows.push_back(std::move(row));
-    steps.places.push_back(input.place);
+  for (int64_t i = first; i < config.steps; ++i) {
+    const StepBatches step = read_step(*feed, config, mine);
+    for (auto& row : rows_of(step)) steps.rows.push_back(std::move(row));
+    steps.places.push_back(step.place);
   }
-  CHECK(error_of([&] { feed.next(); }) == "training data: the last step was read already");
   return steps;
 }
 
@@ -104,4 +99,23 @@ TEST_CASE("steps: ranks share them, a resumed training reads the next ones, and 
         CHECK(std::equal(row.begin(), row.end(), both.begin() + static_cast<int64_t>(b * both.size() / 2)));
       }
   }
+}
+
+TEST_CASE("documents with answers: a corpus keeps those that its context reaches, and evaluations read them") {
+  const ScratchFolder folder;
+  const ScopedVariable cache("RICCI_CACHE", (folder / "cache").c_str());
+  std::string pairs;  // every second prompt is longer than the context
+  for (int i = 0; i < 40; ++i) pairs += R"({"prompt": ")" + std::string(i % 2 ? 20 : 3, 'q') + R"(", "answer": "ab"})" + "\n";
+  const auto config = load_config<TrainConfig>("", {"data=" + folder.write("a.jsonl", pairs), "format=pairs", "model.ctx=8", "batch=3"});
+  const Corpus corpus = open_corpus(config);
+  const Tokens& validation = corpus.validation.tokens;
+  REQUIRE(validation.shards() == 1);
+  CHECK(validation.documents(0) == 2);
+  CHECK(corpus.train.documents(0) == 18);
+  const EvaluationBatches batches = evaluation_batches(config, validation);
+  CHECK(batches.has_answers());
+  CHECK(batches.rows() == 2);
+  CHECK(batches.at(0).scored == 2 * 3);  // answers and their ends
+  // The tokens for a model with a longer context are not cut.
+  CHECK(open_validation(config, {}, corpus.tokenizer).tokens.documents(0) == 4);
 }

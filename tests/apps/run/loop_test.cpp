@@ -60,10 +60,13 @@ std::string learnt(const std::vector<int64_t>& ids, const std::vector<uint8_t>& 
   config.vocab = kVocab;
   Model model(config);
   model.init(3);
-  const std::vector<Row> one{{ids, counts}};
-  const MicroBatch batch = micro_batch_of(predicting_batch(one), Device::cpu);
+  const auto length = std::ssize(ids) - 1;
+  const std::vector<int64_t> inputs(ids.begin(), ids.end() - 1);
+  std::vector<int64_t> targets(ids.begin() + 1, ids.end());
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (!counts[i + 1]) targets[i] = kNoTarget;
   Tape tape;
-  const Tensor loss = model.loss(batch.inputs);
+  const Tensor loss = model.loss({tensor_of(inputs, {1, length}), tensor_of(targets, {1, length})});
   tape.backward(loss);
   std::string bytes;
   const auto add = [&](const Tensor& t) { bytes.append(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())); };

@@ -41,7 +41,7 @@ int take_steps(Device device, Dtype dtype) {
   Optimizer optimizer(model.trained_parameters(), {});
   const auto [lo, hi] = share_of(kMicroBatches, ranks);
   TrainStep step(model, optimizer, device, {.seed = 8, .clip = 0.05, .first_micro_batch = lo}, ranks);
-  const std::vector<MicroBatch> all = small_micro_batches(config, kMicroBatches, device);
+  const std::vector<Batch> all = small_micro_batches(config, kMicroBatches, device);
   std::string outcome;
   for (int64_t i = 0; i < kSteps; ++i) {
     ranks.at(format_message("step {}", {i + 1}));

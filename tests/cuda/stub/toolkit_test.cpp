@@ -279,10 +279,9 @@ TEST_CASE("NCCL: the sum of every dtype, in place, in the order of the stream, a
 
 namespace {
 
-MicroBatch batch_of(const std::vector<int64_t>& ids) {
+Batch batch_of(const std::vector<int64_t>& ids) {
   const Shape shape{2, static_cast<int64_t>(ids.size()) / 2};
-  const Tensor targets_bc = to(tensor_of(std::vector<int64_t>(ids.size(), 1), shape), Device::cuda);
-  return {{to(tensor_of(ids, shape), Device::cuda), targets_bc}, shape.size()};
+  return to(make_batch(tensor_of(ids, shape), tensor_of(std::vector<int64_t>(ids.size(), 1), shape)), Device::cuda);
 }
 
 Model model_on_gpu() {
@@ -300,7 +299,7 @@ TEST_CASE("a step waits for the GPU only at its end") {
   Model model = model_on_gpu();
   Optimizer optimizer(model.trained_parameters(), {});
   TrainStep train_step(model, optimizer, Device::cuda, {.seed = 1});
-  const std::vector<MicroBatch> batch = {batch_of({1, 2, 3, 4, 5, 6, 7, 8})};
+  const std::vector<Batch> batch = {batch_of({1, 2, 3, 4, 5, 6, 7, 8})};
   train_step.run(batch, 0, 1e-3);
   stub::fail_call("cudaStreamSynchronize", 1, kFailed);
   const std::string message = message_of([&] { train_step.run(batch, 1, 1e-3); });
@@ -315,7 +314,7 @@ TEST_CASE("a token id outside the vocabulary is named, and not an op that its Na
   const TrainStep train_step(model, optimizer, Device::cuda, {.seed = 1});
   CHECK(std::isfinite(forward_backward(model, {batch_of({1, 2, 3, 4, 5, 6, 7, 8})})));
   for (Parameter* p : model.parameters()) p->grad = {};
-  const std::vector<MicroBatch> spoilt = {batch_of({1, 2, 3, 4, 5, 6, 70, 8})};
+  const std::vector<Batch> spoilt = {batch_of({1, 2, 3, 4, 5, 6, 70, 8})};
   const double loss = forward_backward(model, spoilt, 1);
   CHECK(std::isnan(loss));
   CHECK(message_of([&] { train_step.explain_nonfinite(spoilt, 1, loss); }) ==

@@ -11,6 +11,7 @@
 #include "data/feeds/sequence_stream.h"
 #include "data/tokenizers/training/training.h"
 #include "tests/data/feeds/corpora.h"
+#include "tests/data/ids.h"
 
 using namespace ricci;
 using namespace test_data;
@@ -18,9 +19,10 @@ using namespace test_data;
 namespace {
 
 uint64_t add(uint64_t hash, const Batch& batch) {
-  for (const std::vector<int64_t>* part : {&batch.ids_bc, &batch.targets_bc, &batch.labels_b, &batch.lengths_b})
-    hash = xxh64(bytes_of(*part), hash);
-  const std::vector<int64_t> numbers{batch.batch, batch.context, batch.scored};
+  const bool is_labelled = batch.targets.shape().rank() == 1;
+  for (const Tensor& part : {batch.ids_bc, is_labelled ? Tensor() : batch.targets, is_labelled ? batch.targets : Tensor(), batch.lengths_b})
+    hash = xxh64(bytes_of(numbers_of(part)), hash);
+  const std::vector<int64_t> numbers{batch.ids_bc.shape()[0], batch.ids_bc.shape()[1], batch.scored};
   return xxh64(bytes_of(numbers), hash);
 }
 
@@ -34,7 +36,7 @@ uint64_t hash_of(Feed& feed, int first) {
   return hash;
 }
 
-uint64_t hash_of(const DocumentBatches& batches) {
+uint64_t hash_of(const EvaluationBatches& batches) {
   uint64_t hash = 0;
   for (int64_t i = 0; i < batches.batches(); ++i) hash = add(hash, batches.at(i));
   return hash;
@@ -75,7 +77,7 @@ TEST_CASE("feeds of version 0.1.0: crops and columns") {
   const ScratchFolder folder;
   const Tokens text = corpus(folder);
   RandomCrops crops(text, 3, 12, 7, 2);
-  ColumnBatches columns(text, 6, 3, 12);
+  ColumnBatches columns(text, 3, 12, 2);
   CHECK(hash_of(crops, 0) == 0xf62092627a56c5e4);
   CHECK(hash_of(columns, 0) == 0xc80fbb886bed1112);
 }
@@ -100,7 +102,7 @@ TEST_CASE("feeds of version 0.1.0: documents under labels") {
   check({c, d}, {.context = 20, .shuffle_buffer = 7, .rows = RowKind::whole}, 0xbe6d800d938cf3cd, 0xd7b024824303c8bd,
       "120 106 2 3 13 0 14 1 0 5 0");
   check({c}, {.context = 20, .rows = RowKind::whole, .full_width = true}, 0x9266740981158ecb, 0xe9b72e0e78f016ce, "120 120 3 0 0 0");
-  CHECK(hash_of(DocumentBatches(c, 6, 20)) == 0xfd1d956093e0b53e);
+  CHECK(hash_of(EvaluationBatches::documents(c, 6, 20)) == 0xfd1d956093e0b53e);
 }
 
 TEST_CASE("feeds of version 0.1.0: conversations") {
@@ -114,7 +116,7 @@ TEST_CASE("feeds of version 0.1.0: conversations") {
   check({kept}, {.context = 90, .shuffle_buffer = 30, .rows = RowKind::whole}, 0x314003e32efa1207, 0xed7be6eea6e7de0f, "120 120 0 0 120 0");
   check({kept}, {.context = 90, .shuffle_buffer = 30, .rows = RowKind::whole, .full_width = true}, 0x41b26518dabe72c1, 0x87e8137f9e9d4eaf,
       "120 120 0 0 120 0");
-  CHECK(hash_of(DocumentBatches(all, 6, 90)) == 0x0f68d9691cd074ff);
+  CHECK(hash_of(EvaluationBatches::documents(kept, 6, 90)) == 0x0f68d9691cd074ff);
 }
 
 TEST_CASE("feeds of version 0.1.0: a token that starts every document") {
@@ -129,7 +131,7 @@ TEST_CASE("feeds of version 0.1.0: a token that starts every document") {
   const Tokens tokens = records(folder, "marked", lines, {.format = format_of(kJsonl)}, starting());
   check({tokens}, {.context = 12, .shuffle_buffer = 9}, 0x6f3f6c35e3f9a8cf, 0x61cefd46f2bfb4ea, "120 120 3 0 40 8");
   RandomCrops crops(tokens, 3, 12, 7, 2);
-  ColumnBatches columns(tokens, 6, 3, 12);
+  ColumnBatches columns(tokens, 3, 12, 2);
   CHECK(hash_of(crops, 0) == 0xcaa786b4ae8edd0f);
   CHECK(hash_of(columns, 0) == 0xcf589df3e9d35410);
 }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <set>
@@ -39,16 +40,25 @@ std::vector<Batch> batches_of(SequenceStream& stream, int64_t count) {
 std::vector<std::vector<int64_t>> rows_of(const std::vector<Batch>& step) {
   std::vector<std::vector<int64_t>> all;
   for (const Batch& batch : step)
-    for (int64_t b = 0; b < batch.batch; ++b) {
-      for (const std::vector<int64_t>* part : {&batch.ids_bc, &batch.targets_bc})
-        if (!part->empty()) all.emplace_back(part->begin() + b * batch.context, part->begin() + (b + 1) * batch.context);
-      for (const std::vector<int64_t>* part : {&batch.labels_b, &batch.lengths_b})
-        if (!part->empty()) all.push_back({(*part)[static_cast<size_t>(b)]});
-    }
+    for (int64_t b = 0; b < batch.ids_bc.shape()[0]; ++b)
+      for (const Tensor& part : {batch.ids_bc, batch.targets, batch.lengths_b})
+        if (part) all.push_back(numbers_of(part.rows(b, 1)));
   return all;
 }
 
+int64_t width_of(const Batch& batch) { return batch.ids_bc.shape()[1]; }
+
 constexpr int64_t kContext = 20;
+
+std::vector<int64_t> read_ids(const Tokens& tokens, const std::vector<TokenSpan>& pieces) {
+  std::vector<int64_t> all;
+  for (const TokenSpan& piece : pieces) {
+    std::vector<int64_t> ids(static_cast<size_t>(piece.size()));
+    tokens.read(piece.first, ids);
+    all.insert(all.end(), ids.begin(), ids.end());
+  }
+  return all;
+}
 
 // The next document, as a whole.
 TokenSpan next_document(DocumentOrder& order) { return order.take(order.rest().size())[0]; }
@@ -107,16 +117,17 @@ std::vector<std::pair<int64_t, int64_t>> ends_of(const std::vector<PackedRow>& r
 // A row of a batch: label, length, and the ids of its document.
 using Document = std::tuple<int64_t, int64_t, std::vector<int64_t>>;
 Document row_of(const Batch& batch, int64_t b) {
-  const int64_t length = batch.lengths_b[static_cast<size_t>(b)];
-  const auto start = batch.ids_bc.begin() + b * batch.context;
-  CHECK(std::all_of(start + length, start + batch.context, [](int64_t id) { return id == 0; }));
-  return {batch.labels_b[static_cast<size_t>(b)], length, {start, start + length}};
+  const int64_t length = batch.lengths_b.data<int64_t>()[b];
+  std::vector<int64_t> ids = numbers_of(batch.ids_bc.rows(b, 1));
+  CHECK(std::all_of(ids.begin() + length, ids.end(), [](int64_t id) { return id == 0; }));
+  ids.resize(static_cast<size_t>(length));
+  return {batch.targets.data<int64_t>()[b], length, ids};
 }
 
 std::vector<Document> documents_of(const std::vector<Batch>& step) {
   std::vector<Document> all;
   for (const Batch& batch : step)
-    for (int64_t b = 0; b < batch.batch; ++b) all.push_back(row_of(batch, b));
+    for (int64_t b = 0; b < batch.ids_bc.shape()[0]; ++b) all.push_back(row_of(batch, b));
   return all;
 }
 
@@ -131,14 +142,14 @@ TEST_CASE("an epoch has every document once, in another order than the next") {
   std::set<std::vector<int64_t>> orders;
   for (int epoch = 0; epoch < 3; ++epoch) {
     CHECK(order.place() == StreamPlace{epoch, 0, 0, 0});
-    const std::vector<int64_t> ids = read_row(tokens, order.take(tokens.size())).ids;
+    const std::vector<int64_t> ids = read_ids(tokens, order.take(tokens.size()));
     CHECK(lines_of(ByteTokenizer().decode(ids)) == lines_of(text));
     orders.insert(ids);
   }
   CHECK(orders.size() == 3);
-  const std::vector<int64_t> again = read_row(tokens, same.take(tokens.size())).ids;
+  const std::vector<int64_t> again = read_ids(tokens, same.take(tokens.size()));
   CHECK(orders.count(again) == 1);
-  CHECK(again != read_row(tokens, other.take(tokens.size())).ids);
+  CHECK(again != read_ids(tokens, other.take(tokens.size())));
 }
 
 TEST_CASE("tokens are taken from any place as if the order had never stopped there") {
@@ -150,9 +161,9 @@ TEST_CASE("tokens are taken from any place as if the order had never stopped the
     const auto count = static_cast<int64_t>(1 + sequence.below(200));
     DocumentOrder other(tokens, 1);
     other.go_to(reading.place());
-    const std::vector<int64_t> ids = read_row(tokens, reading.take(count)).ids;
+    const std::vector<int64_t> ids = read_ids(tokens, reading.take(count));
     CHECK(std::ssize(ids) == count);
-    CHECK(read_row(tokens, other.take(count)).ids == ids);
+    CHECK(read_ids(tokens, other.take(count)) == ids);
     CHECK(other.place() == reading.place());
   }
   CHECK(reading.place().epoch > 1);
@@ -172,11 +183,11 @@ TEST_CASE("sequences follow each other in the stream; the buffer only mixes them
     int64_t follower = -1;
     for (int64_t i = 0; i < 3 * buffer; ++i) {
       const Batch a = stream.next(), b = plain.next();
-      CHECK(std::equal(a.ids_bc.begin() + 1, a.ids_bc.end(), a.targets_bc.begin()));
+      mixed.push_back(numbers_of(a.ids_bc)), in_order.push_back(numbers_of(b.ids_bc));
+      CHECK(std::equal(mixed.back().begin() + 1, mixed.back().end(), a.targets.data<int64_t>()));
       CHECK(a.scored == context);
-      if (i > 0) CHECK(b.ids_bc[0] == follower);
-      follower = b.targets_bc.back();
-      mixed.push_back(a.ids_bc), in_order.push_back(b.ids_bc);
+      if (i > 0) CHECK(in_order.back()[0] == follower);
+      follower = numbers_of(b.targets).back();
     }
     CHECK((mixed == in_order) == (size == 1));
     for (int64_t block = 0; block < 3; ++block)
@@ -194,8 +205,8 @@ TEST_CASE("a mixture has its corpora in proportion to the weights, or to their t
       for (const Tokens& tokens : corpora) expected.push_back(static_cast<double>(tokens.size()));
     const double sum = std::accumulate(expected.begin(), expected.end(), 0.0);
     constexpr int kDraws = 8000;
-    const Batch batch = stream.next();
-    for (auto first = batch.ids_bc.begin(); first != batch.ids_bc.end(); first += 50) {
+    const std::vector<int64_t> all = numbers_of(stream.next().ids_bc);
+    for (auto first = all.begin(); first != all.end(); first += 50) {
       const std::span ids(first, 50);
       const int64_t letter = *std::max_element(ids.begin(), ids.end());
       CHECK(std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return id == letter || id == '\n'; }));
@@ -219,7 +230,8 @@ TEST_CASE("a stream is resumed at any place as if it had never stopped, and thos
       options.shuffle_buffer = buffer;
       const std::vector<Tokens>& corpora = options.rows == RowKind::whole ? labels : texts;
       SequenceStream alone(corpora, options);
-      std::vector<SequenceStream> parts(ranges.size(), alone);
+      std::deque<SequenceStream> parts;
+      while (parts.size() < ranges.size()) parts.emplace_back(corpora, options);
       std::string place;
       for (int step = 0; step < 30; ++step) {
         SequenceStream resumed(corpora, options);
@@ -235,7 +247,7 @@ TEST_CASE("a stream is resumed at any place as if it had never stopped, and thos
           for (int64_t number = 0; number < kMicroBatches; ++number)
             if (ranges[i].lo <= number && number < ranges[i].hi) batches.push_back(parts[i].next());
             else parts[i].skip();
-          for (const Batch& batch : batches) CHECK(batch.context == options.context);
+          for (const Batch& batch : batches) CHECK(width_of(batch) == options.context);
           const auto part = rows_of(batches);
           together.insert(together.end(), part.begin(), part.end());
           CHECK(parts[i].place() == place);
@@ -247,17 +259,8 @@ TEST_CASE("a stream is resumed at any place as if it had never stopped, and thos
 
 TEST_CASE("data that cannot be streamed") {
   const ScratchFolder folder;
-  const Tokens tokens = corpus(folder), few = tokens_of({1, 2, 3}, 256), other = tokens_of(std::vector<int64_t>(100, 1), 5);
-  const auto error = [&](std::vector<Tokens> corpora, const StreamOptions& options) {
-    return error_of([&] { SequenceStream(std::move(corpora), options); });
-  };
-  CHECK(error({}, {.context = 4}) == "data: no tokens were given");
-  CHECK(error({few}, {.context = 3}) == "sequence stream: ids has 3 tokens, but a context of 3 needs 4");
-  CHECK(error({tokens, other}, {.context = 3}) == "data: small and ids were made by different tokenizers, of 256 and 5 tokens");
-  CHECK(error({tokens}, {.context = 3, .weights = {1, 2}}) == "weights: 2 of them for 1 corpora of data");
-  CHECK(error({tokens}, {.context = 3, .weights = {0}}) == "weights: 0, expected more than 0");
-  CHECK(error({tokens}, {.context = 3, .shuffle_buffer = 0}) ==
-        "sequence stream: context 3 and shuffle_buffer 0, expected 1 or more of each");
+  const Tokens tokens = corpus(folder), few = tokens_of({1, 2, 3}, 256);
+  CHECK(error_of([&] { SequenceStream({few}, {.context = 3}); }) == "sequence stream: ids has 3 tokens, but a context of 3 needs 4");
   SequenceStream stream({tokens}, {.context = 3});
   for (const char* place : {"", "x", "1 2 3", "0 -1 0 0 0 0", "99999999999999999999"})
     CHECK(error_of([&] { stream.go_to(1, place); }) == std::string("sequence stream: '") + place + "' is not a place in the data");
@@ -308,20 +311,22 @@ TEST_CASE("rows take the longest document that fits, the earliest of equals, and
       }
 }
 
-TEST_CASE("a batch predicts the ids that count from those before them") {
-  const std::vector<Row> rows{{{1, 2, 3, 4, 5, 6, 7}}, {{8, 9, 1}, {0, 1, 0}}};
+TEST_CASE("a batch predicts the tokens that count from those before them, and is filled up") {
+  const ScratchFolder folder;
+  const Tokens text = tokens_of({1, 2, 3, 4, 5, 6, 7}, 9), pair = answers(folder, "pair", {{"ab", "c"}});
+  const std::vector<Row> rows{{&text, {{0, 3}, {5, 7}, {3, 5}}}, {&pair, {{0, 3}}}, {&text, {{0, 4}}, -1, 2}};
   for (const int64_t width : {0, 6, 8}) {
-    const Batch batch = predicting_batch(rows, width);
-    REQUIRE(batch.context == std::max<int64_t>(width, 6));
-    CHECK(batch.scored == 7);
-    std::vector<int64_t> ids{1, 2, 3, 4, 5, 6}, targets{2, 3, 4, 5, 6, 7}, others{8, 9}, other_targets{9, kNoTarget};
-    for (std::vector<int64_t>* part : {&ids, &others}) part->resize(static_cast<size_t>(batch.context), 0);
-    for (std::vector<int64_t>* part : {&targets, &other_targets}) part->resize(static_cast<size_t>(batch.context), kNoTarget);
-    ids.insert(ids.end(), others.begin(), others.end());
-    targets.insert(targets.end(), other_targets.begin(), other_targets.end());
-    CHECK(batch.ids_bc == ids);
-    CHECK(batch.targets_bc == targets);
+    const Batch batch = read_batch(rows, width);
+    REQUIRE(width_of(batch) == std::max<int64_t>(width, 6));
+    CHECK(batch.scored == 6 + 1 + 1);
+    CHECK(!batch.lengths_b);
+    std::vector<std::vector<int64_t>> expected{
+        {1, 2, 3, 6, 7, 4}, {2, 3, 6, 7, 4, 5}, {'a', 'b'}, {kNoTarget, 'c'}, {1, 2, 3}, {kNoTarget, kNoTarget, 4}};
+    for (size_t i = 0; i < expected.size(); ++i) expected[i].resize(static_cast<size_t>(width_of(batch)), i % 2 ? kNoTarget : 0);
+    CHECK(rows_of({batch}) == expected);
   }
+  const std::vector<Row> labelled{{&text, {{0, 3}}, 4}, {&text, {{1, 3}}, 0}};
+  CHECK(rows_of({read_batch(labelled)}) == std::vector<std::vector<int64_t>>{{1, 2, 3}, {4}, {3}, {2, 3, 0}, {0}, {2}});
 }
 
 TEST_CASE("documents with a mask: tokens that do not count are not targets, long documents are cut, those without an answer left out") {
@@ -343,15 +348,19 @@ TEST_CASE("documents with a mask: tokens that do not count are not targets, long
   }) == "one: no answer of its 1 documents begins within a context of 2 tokens");
   CHECK(error_of([&] { keep_masked(tokens, 0); }) == "documents with a mask: context 0, expected 1 or more");
 
-  const DocumentBatches batches(tokens, 2, 7);
+  const auto evaluated = [&](int64_t batch, int64_t context) {
+    return EvaluationBatches::documents(keep_masked(tokens, context).first, batch, context);
+  };
+  const EvaluationBatches batches = evaluated(2, 7);
+  CHECK(batches.has_answers());
   REQUIRE(batches.batches() == 1);
   const Batch batch = batches.at(0);
-  CHECK(batch.context == 3);
-  CHECK(batch.ids_bc == std::vector<int64_t>{'a', 'b', 'c', 'e', 'f', 'g'});
-  CHECK(batch.targets_bc == std::vector<int64_t>{kNoTarget, 'c', 'd', 'f', 'g', 'h'});
+  CHECK(batch.ids_bc.shape() == Shape{2, 3});
+  CHECK(numbers_of(batch.ids_bc) == std::vector<int64_t>{'a', 'b', 'c', 'e', 'f', 'g'});
+  CHECK(numbers_of(batch.targets) == std::vector<int64_t>{kNoTarget, 'c', 'd', 'f', 'g', 'h'});
   CHECK(batch.scored == 5);
-  CHECK(DocumentBatches(tokens, 5, 2).at(0).targets_bc == std::vector<int64_t>{kNoTarget, 'c', 'f', 'g'});
-  CHECK(DocumentBatches(tokens, 5, 9).batch() == 3);
+  CHECK(numbers_of(evaluated(5, 2).at(0).targets) == std::vector<int64_t>{kNoTarget, 'c', 'f', 'g'});
+  CHECK(evaluated(5, 9).batch() == 3);
 }
 
 TEST_CASE("packed documents with a mask are whole, follow each other in a row, and only their answers are targets") {
@@ -359,20 +368,20 @@ TEST_CASE("packed documents with a mask are whole, follow each other in a row, a
   const Tokens tokens = keep_masked(answers(folder, "pairs", {{"ab", "cd"}, {"e", "fg"}, {"hi", "j"}}), 8).first;
   SequenceStream stream({tokens}, {.context = 8, .seed = 1, .rows = RowKind::packed});
   std::vector<Batch> rows = batches_of(stream, 2);
-  if (rows[0].ids_bc[0] != 'a') std::swap(rows[0], rows[1]);
+  if (*rows[0].ids_bc.data<int64_t>() != 'a') std::swap(rows[0], rows[1]);
   const Batch& longest = rows[0];  // it has the longest document, and of the equal ones the first in the order of the epoch
-  const bool has_e = longest.ids_bc[4] == 'e';
+  const bool has_e = longest.ids_bc.data<int64_t>()[4] == 'e';
   const std::vector<int64_t> ids{'a', 'b', 'c', 'd', has_e ? 'e' : 'h', has_e ? 'f' : 'i', 0, 0};
-  CHECK(longest.ids_bc == ids);
-  CHECK(longest.targets_bc ==
+  CHECK(numbers_of(longest.ids_bc) == ids);
+  CHECK(numbers_of(longest.targets) ==
         (has_e ? std::vector<int64_t>{-1, 'c', 'd', -1, 'f', 'g', -1, -1} : std::vector<int64_t>{-1, 'c', 'd', -1, -1, 'j', -1, -1}));
   CHECK(rows[0].scored + rows[1].scored == 5);
-  CHECK(rows[1].context == 8);
+  CHECK(width_of(rows[1]) == 8);
   // As separate rows they are as long as the longest of a batch, or as the context.
   for (const bool wide : {false, true}) {
     SequenceStream whole({tokens}, {.context = 8, .batch = 3, .seed = 1, .rows = RowKind::whole, .full_width = wide});
     const Batch all = whole.next();
-    CHECK(all.context == (wide ? 8 : 3));
+    CHECK(width_of(all) == (wide ? 8 : 3));
     CHECK(all.scored == 5);
   }
 }
@@ -387,7 +396,7 @@ TEST_CASE("an epoch of packed rows has every document once, in another order tha
     for (std::string block; block.empty() || stream.place().find(' ' + block) != std::string::npos;) {
       const Batch batch = stream.next();
       scored += batch.scored;
-      rows.push_back(batch.ids_bc);
+      rows.push_back(numbers_of(batch.ids_bc));
       if (block.empty()) block = stream.place().substr(stream.place().find(' ', stream.place().find(' ') + 1) + 1);
     }
     // Each token but the first of a row is a target; the first token of the rest of a cut document is there twice.
@@ -406,13 +415,15 @@ TEST_CASE("evaluation has every document once, in order, cut to the context") {
   const Tokens a = labelled(folder, "a", 33), tokens = join({a, labelled(folder, "b", 7)});
   REQUIRE(a.shards() > 2);
   for (const int64_t size : {1, 6, 40, 100}) {
-    const DocumentBatches batches(tokens, size, kContext);
-    CHECK(batches.documents() == 40);
+    const EvaluationBatches batches = EvaluationBatches::documents(tokens, size, kContext);
+    CHECK(batches.rows() == 40);
+    CHECK(!batches.has_answers());
     std::vector<Document> rows;
     for (int64_t i = 0; i < batches.batches(); ++i) {
       const Batch batch = batches.at(i);
-      CHECK(batch.scored == batch.batch);
-      CHECK(batch.context == *std::max_element(batch.lengths_b.begin(), batch.lengths_b.end()));
+      const std::vector<int64_t> lengths = numbers_of(batch.lengths_b);
+      CHECK(batch.scored == std::ssize(lengths));
+      CHECK(width_of(batch) == *std::max_element(lengths.begin(), lengths.end()));
       const auto more = documents_of({batch});
       rows.insert(rows.end(), more.begin(), more.end());
     }
@@ -447,9 +458,10 @@ TEST_CASE("a training takes every document once per epoch, in another order each
 TEST_CASE("documents without labels") {
   const ScratchFolder folder;
   const Tokens plain = Tokens::open(prepared(folder, "plain", "a\nb\n"), ByteTokenizer());
-  CHECK(error_of([&] { DocumentBatches(plain, 1, 4); }) == "plain: has no labels");
+  CHECK(error_of([&] { EvaluationBatches::documents(plain, 1, 4); }) == "plain: has no labels");
   CHECK(error_of([&] { SequenceStream({plain}, {.context = 4, .rows = RowKind::whole}); }) == "plain: has no labels");
   const Tokens tokens = labelled(folder, "a", 3);
-  CHECK(error_of([&] { DocumentBatches(tokens, 0, 4); }) == "batches of documents: batch 0 and context 4, expected 1 or more of each");
-  CHECK(error_of([&] { DocumentBatches(tokens, 2, 4).at(2); }) == "batches of documents: no batch 2 among 2");
+  CHECK(error_of([&] { EvaluationBatches::documents(tokens, 0, 4); }) ==
+        "batches of documents: batch 0 and context 4, expected 1 or more of each");
+  CHECK(error_of([&] { EvaluationBatches::documents(tokens, 2, 4).at(2); }) == "evaluation: no batch 2 among 2");
 }

@@ -115,9 +115,9 @@ TEST_CASE("every model: blocks that are computed again give the same bits, dropo
       if (device == Device::cuda_emulated && (v.config.family != family_of<Decoder> || v.config.mixer != kind_of<Sdp>)) continue;
       CAPTURE(v.name);
       v.config.block.dropout = 0.2;
-      std::vector<MicroBatch> micro_batches = small_micro_batches(v.config, 2, device);
+      std::vector<Batch> micro_batches = small_micro_batches(v.config, 2, device);
       if (v.config.family != family_of<Coarse>)
-        for (MicroBatch& one : micro_batches) one.inputs.lengths_b = ids_of({v.config.ctx, 9, 4}, {3}, device);
+        for (Batch& one : micro_batches) one.lengths_b = ids_of({v.config.ctx, 9, 4}, {3}, device);
       double losses[2];
       std::vector<Tensor> gradients[2];
       for (const bool recompute : {false, true}) {
@@ -144,7 +144,7 @@ TEST_CASE("every model: devices and dtypes agree on the loss, devices on every g
       Model model(v.config, 3);
       dtype == Dtype::f64 ? model.place(dtype, device) : model.place_for_training(dtype, device);
       Tape tape;
-      const Tensor loss = model.loss(small_micro_batches(v.config, 1, device)[0].inputs);
+      const Tensor loss = model.loss(small_micro_batches(v.config, 1, device)[0]);
       tape.backward(loss);
       if (expected.empty()) exact = item(loss);
       CHECK(item(loss) == doctest::Approx(exact).epsilon(dtype == Dtype::bf16 ? 0.01 : dtype == Dtype::f32 ? 1e-5 : 1e-12));

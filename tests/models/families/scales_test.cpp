@@ -41,9 +41,9 @@ TEST_CASE("multiple scales: micro-batches have the loss and gradient of the whol
     double losses[2];
     std::vector<Tensor> gradients[2];
     for (const bool parted : {false, true}) {
-      std::vector<MicroBatch> micro_batches;
+      std::vector<Batch> micro_batches;
       for (int64_t b = 0; b < 4; b += parted ? 1 : 4)
-        micro_batches.push_back(micro_batch_from({tokens.rows(b, parted ? 1 : 4), targets.rows(b, parted ? 1 : 4)}));
+        micro_batches.push_back(make_batch(tokens.rows(b, parted ? 1 : 4), targets.rows(b, parted ? 1 : 4)));
       Model model = built(v.config, Device::cpu);
       losses[parted] = forward_backward(model, micro_batches);
       gradients[parted] = taken_gradients(model);
@@ -79,9 +79,9 @@ TEST_CASE("coarse: decoding gives the logits of the full forward behind every ce
 TEST_CASE("coarse: tokens after the end of the text do not count") {
   const Model model = built(small_scales(family_of<Coarse>), Device::cpu);
   const Tensor tokens = ids(2, 19, Device::cpu), targets = ids(2, 19, Device::cpu);
-  CHECK(model.counted({tokens, targets}, 38) == 30);
+  CHECK(model.counted(make_batch(tokens, targets)) == 30);
   for (int64_t t = 10; t < 19; ++t) targets.data<int64_t>()[19 + t] = -1;  // the text of the second sequence has 11 tokens
-  CHECK(model.counted({tokens, targets}, 29) == 15 + 6);
+  CHECK(model.counted(make_batch(tokens, targets)) == 15 + 6);
   const double loss = item(model.loss({tokens, targets}));
   CHECK(loss == item(model.loss({tokens, {}, ids_of({19, 11}, {2}, Device::cpu)})));
   const auto loss_with_other = [&](int64_t t) {
@@ -152,7 +152,7 @@ TEST_CASE("topdown: a scale of cells of s tokens runs once per s tokens") {
 TEST_CASE("topdown: bag_weights add the loss of the coarse scales to the training loss, and nothing else changes") {
   ModelConfig config = small_scales(family_of<TopDown>), weighted = config;
   weighted.settings<TopDown>().bag_weights = {0.5, 2};
-  const Inputs inputs{ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3)};
+  const Batch inputs = make_batch(ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3));
   const Model plain = built(config, Device::cpu), with_bags = built(weighted, Device::cpu);
   const auto loss_with = [&](std::vector<double> weights) {
     weighted.settings<TopDown>().bag_weights = std::move(weights);
@@ -168,13 +168,13 @@ TEST_CASE("topdown: bag_weights add the loss of the coarse scales to the trainin
   CHECK(item(with_bags.text_loss(inputs)) == text);
   CHECK(item(plain.text_loss(inputs)) == text);
   CHECK(same_bits(with_bags.logits(inputs), plain.logits(inputs)));
-  CHECK(evaluate(with_bags, 1, [&](int64_t) { return micro_batch_from(inputs); }).nats_per_token == text);
+  CHECK(evaluate(with_bags, 1, [&](int64_t) { return inputs; }).nats_per_token == text);
 }
 
 TEST_CASE("topdown: the gradient of weighted bags of words is that of central differences") {
   ModelConfig config = small_scales(family_of<TopDown>);
   config.settings<TopDown>().bag_weights = {0.5, 2};
-  const Inputs inputs{ids(2, 14, Device::cpu), ids(2, 14, Device::cpu, 3)};
+  const Batch inputs{ids(2, 14, Device::cpu), ids(2, 14, Device::cpu, 3)};
   Model model = built(config, Device::cpu);
   {
     Tape tape;

@@ -80,10 +80,10 @@ TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride 
     for (int64_t batch : {1, 4, 100}) {
       CAPTURE(stride);
       CAPTURE(batch);
-      const Windows windows(tokens_of_text, batch, 7, stride);
+      const EvaluationBatches windows = EvaluationBatches::windows(tokens_of_text, batch, 7, stride);
       int64_t calls = 0;
       const Evaluation got = evaluate(model, windows, Device::cpu, [&](int64_t done) { CHECK(done == ++calls); });
-      const auto [sum, tokens] = nats(model, text, stride, 0, windows.count() - 1);
+      const auto [sum, tokens] = nats(model, text, stride, 0, windows.rows() - 1);
       CHECK(calls == windows.batches());
       CHECK(tokens == 44);
       CHECK(got.tokens == 44);
@@ -91,8 +91,8 @@ TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride 
       CHECK(got.perplexity() == std::exp(got.nats_per_token));
     }
   const auto [sum, tokens] = nats(model, text, 7, 0, 3);  // those of the first two batches
-  EvaluationBatches first = Windows(tokens_of_text, 2, 7, 7);
-  first.count = 2;
+  EvaluationBatches first = EvaluationBatches::windows(tokens_of_text, 2, 7, 7);
+  first.keep_first(2);
   const Evaluation two = evaluate(model, first, Device::cpu);
   CHECK(two.tokens == tokens);
   CHECK(two.nats_per_token == doctest::Approx(sum / static_cast<double>(tokens)).epsilon(1e-13));
@@ -100,7 +100,7 @@ TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride 
 
 TEST_CASE("evaluation: nothing is recorded or dropped, wherever it is called") {
   const Model plain = built(0), dropping = built(0.5);
-  const Windows windows(small_text(), 50, 7, 7);
+  const EvaluationBatches windows = EvaluationBatches::windows(small_text(), 50, 7, 7);
   const double expected = evaluate(plain, windows, Device::cpu).nats_per_token;
   const Training training;
   Tape tape;
@@ -110,7 +110,7 @@ TEST_CASE("evaluation: nothing is recorded or dropped, wherever it is called") {
 
 TEST_CASE("evaluation: it can be stopped within a batch, and repeated") {
   const Model model = built(0.5);
-  const Windows windows(small_text(), 50, 7, 7);
+  const EvaluationBatches windows = EvaluationBatches::windows(small_text(), 50, 7, 7);
   const double expected = evaluate(model, windows, Device::cpu).nats_per_token;
   static int64_t asked = 0, most = 0;
   asked = 0, most = INT64_MAX;
@@ -130,7 +130,7 @@ TEST_CASE("evaluation: it can be stopped within a batch, and repeated") {
 
 TEST_CASE("evaluation: ranks share the batches and have the result of one process, bit for bit; if one is stopped, all are") {
   const Model model = built(0);
-  const EvaluationBatches batches{Windows(small_text(), 3, 7, 7), 7};
+  const EvaluationBatches batches = EvaluationBatches::windows(small_text(), 3, 7, 7);
   const Evaluation alone = evaluate(model, batches, Device::cpu);
   for (const int count : {2, 3, 5}) {
     std::atomic<int64_t> computed = 0;
@@ -141,7 +141,7 @@ TEST_CASE("evaluation: ranks share the batches and have the result of one proces
         fail("another result", {});
     });
     CHECK(errors == std::vector<std::string>(static_cast<size_t>(count)));
-    CHECK(computed == batches.count);
+    CHECK(computed == batches.batches());
   }
   std::atomic<int> stopped = 0;
   ricci::on_ranks(3, [&](Ranks& ranks) {
@@ -177,7 +177,7 @@ TEST_CASE("token nats: their mean is the loss, and -1 is no target") {
     const Model model = model_of(family, 8);
     std::vector<int64_t> targets = text(16);
     targets[3] = targets[15] = -1;
-    const Inputs inputs{ids_of(text(16), {2, 8}, Device::cpu), ids_of(targets, {2, 8}, Device::cpu)};
+    const Batch inputs{ids_of(text(16), {2, 8}, Device::cpu), ids_of(targets, {2, 8}, Device::cpu)};
     const std::vector<double> nats = token_nats(model, inputs);
     REQUIRE(nats.size() == 16);
     CHECK(std::isnan(nats[3]));

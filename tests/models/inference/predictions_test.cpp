@@ -155,8 +155,7 @@ TEST_CASE("classes: loss and counts do not depend on the batches, and targets of
         [&](int64_t i) {
           const int64_t first = i * size, count = std::min(size, kSequences - first);
           const std::vector<int64_t> some(targets.begin() + first, targets.begin() + first + count);
-          const int64_t scored = count - std::count(some.begin(), some.end(), -1);
-          return MicroBatch{{ids_of(ids_from(first, count), {count, kLength}, Device::cpu), ids_of(some, {count}, Device::cpu)}, scored};
+          return make_batch(ids_of(ids_from(first, count), {count, kLength}, Device::cpu), ids_of(some, {count}, Device::cpu));
         },
         [&](int64_t done) { CHECK(done == ++calls); });
     CHECK(got.nats_per_token == doctest::Approx(nats / 7).epsilon(1e-13));

@@ -175,7 +175,7 @@ TEST_CASE("inspection: with tables instead of ops every model has the same logit
       const Model model = drawn_model(v.config, device);
       for (const Tensor& lengths_b : {Tensor(), ids_of({13, 5}, {2}, device)}) {
         if (lengths_b && (!decodes || v.config.mixer == kind_of<Dispatcher>)) continue;  // padding is never read there
-        const Inputs inputs{.ids_bc = ids(2, 13, device), .lengths_b = lengths_b};
+        const Batch inputs{.ids_bc = ids(2, 13, device), .lengths_b = lengths_b};
         const auto observed = [&](bool replaces) {
           const std::unique_ptr<Observing> watch(replaces ? new Replacing() : new Observing());
           const Tensor logits = model.logits(inputs);

@@ -117,7 +117,7 @@ TEST_CASE("dispatcher: in training dropout skips levels, the same ones for the s
   ModelConfig c = small_config(kind_of<Dispatcher>);
   c.block.dropout = 0.5;
   const Model model = built(c, Device::cpu);
-  const Inputs inputs{ids(2, 13, Device::cpu), ids(2, 13, Device::cpu, 3)};
+  const Batch inputs{ids(2, 13, Device::cpu), ids(2, 13, Device::cpu, 3)};
   const auto loss = [&](uint64_t stream) {
     const Training training;
     set_random_state({5, stream});

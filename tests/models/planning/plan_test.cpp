@@ -45,7 +45,7 @@ int64_t measured_peak(const ModelConfig& config, const OptimizerConfig& optimize
   Optimizer optimizer(model.trained_parameters(), optimizer_config);
   TrainStep train(model, optimizer, shape.device, {.seed = 1, .clip = 1});
   const Tensor ids_bc = zeros({shape.sequences, shape.context}, Dtype::i64, shape.device);
-  const std::vector<MicroBatch> micro_batches(static_cast<size_t>(shape.micro_batches), {{ids_bc, ids_bc}, ids_bc.size()});
+  const std::vector<Batch> micro_batches(static_cast<size_t>(shape.micro_batches), make_batch(ids_bc, ids_bc));
   for (int64_t step = 0; step < 2; ++step) train.run(micro_batches, step, 1e-3);
   return memory_use(shape.device).peak - before;
 }
@@ -147,7 +147,7 @@ TEST_CASE("plan: the block of a recorded step") {
     TrainStep train(model, optimizer, shape.device, {.seed = 1, .clip = 1, .cuda_graph = true});
     const Tensor ids_bc = zeros({shape.sequences, shape.context}, Dtype::i64, shape.device);
     for (int64_t step = 0; step < 2; ++step)
-      train.run(std::vector<MicroBatch>(static_cast<size_t>(micro_batches), {{ids_bc, ids_bc}, ids_bc.size()}), step, 1e-3);
+      train.run(std::vector<Batch>(static_cast<size_t>(micro_batches), make_batch(ids_bc, ids_bc)), step, 1e-3);
     CHECK(plain.recorded == 0);
     CHECK(recorded.peak == plain.peak);
     CHECK(recorded.process == recorded.peak + recorded.recorded);

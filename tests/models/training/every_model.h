@@ -18,9 +18,9 @@ inline std::vector<Variant> every_model() {
 }
 
 // Of three sequences each, with other tokens and the same number of targets.
-inline std::vector<MicroBatch> small_micro_batches(const ModelConfig& config, int64_t count, Device device) {
+inline std::vector<Batch> small_micro_batches(const ModelConfig& config, int64_t count, Device device) {
   constexpr int64_t kSequences = 3;
-  std::vector<MicroBatch> all;
+  std::vector<Batch> all;
   for (int64_t i = 0; i < count; ++i) {
     std::vector<int64_t> tokens, targets;
     const bool classifier = config.family == family_of<Classifier>;
@@ -29,8 +29,8 @@ inline std::vector<MicroBatch> small_micro_batches(const ModelConfig& config, in
     for (int64_t t = 0; t < scored; ++t)
       targets.push_back(classifier ? i % 3 : (t * 5 + i) % 11);  // one class: sums that cancel are short numbers
     const Tensor ids_bc = ids_of(tokens, {kSequences, config.ctx}, device);
-    if (classifier) all.push_back({{ids_bc, ids_of(targets, {kSequences}, device), ids_of({config.ctx, 9, 4}, {3}, device)}, scored});
-    else all.push_back({{ids_bc, ids_of(targets, ids_bc.shape(), device)}, scored});
+    if (classifier) all.push_back({ids_bc, ids_of(targets, {kSequences}, device), ids_of({config.ctx, 9, 4}, {3}, device), scored});
+    else all.push_back({ids_bc, ids_of(targets, ids_bc.shape(), device), {}, scored});
   }
   return all;
 }

@@ -14,15 +14,15 @@ bool are_all_bf16(const Tensor& t) { return same_bits(convert(convert(t, Dtype::
 
 void check_f32_sums(Model& model, Device device) {
   const int64_t count = device == Device::cuda_emulated ? 2 : 4;
-  const std::vector<MicroBatch> micro_batches = small_micro_batches(model.config(), count, device);
-  const auto gradients_of = [&](const std::vector<MicroBatch>& some) {
+  const std::vector<Batch> micro_batches = small_micro_batches(model.config(), count, device);
+  const auto gradients_of = [&](const std::vector<Batch>& some) {
     forward_backward(model, some);
     return taken_gradients(model);
   };
   const std::vector<Parameter*> parameters = model.parameters();
   std::vector<Values> sums(parameters.size()), sizes(parameters.size());  // gradients, their absolute values
   std::vector<int64_t> narrow(parameters.size());                         // gradients that bf16 holds
-  for (const MicroBatch& one : micro_batches) {
+  for (const Batch& one : micro_batches) {
     const std::vector<Tensor> gradients = gradients_of({one});
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (!gradients[i]) continue;

@@ -31,12 +31,12 @@ struct Outcome {
 };
 
 // Micro-batches with different weights, because some score fewer tokens.
-std::vector<MicroBatch> micro_batches_of(const ModelConfig& config, int64_t count) {
-  std::vector<MicroBatch> all = small_micro_batches(config, count, Device::cpu);
+std::vector<Batch> micro_batches_of(const ModelConfig& config, int64_t count) {
+  std::vector<Batch> all = small_micro_batches(config, count, Device::cpu);
   if (config.family != family_of<Decoder>) return all;
   for (int64_t i = 0; i < count; ++i)
     for (int64_t t = 0; t < i % 5; ++t, --all[static_cast<size_t>(i)].scored)
-      all[static_cast<size_t>(i)].inputs.targets.data<int64_t>()[t] = kNoTarget;
+      all[static_cast<size_t>(i)].targets.data<int64_t>()[t] = kNoTarget;
   return all;
 }
 
@@ -52,7 +52,7 @@ Outcome train(const Case& c, Ranks& ranks, Dtype reduce_dtype = Dtype::f32) {
   Optimizer optimizer(model.trained_parameters(), c.optimizer);
   const auto [lo, hi] = share_of(c.micro_batches, ranks);
   TrainStep step(model, optimizer, Device::cpu, {.seed = 8, .clip = 0.05, .first_micro_batch = lo, .reduce_dtype = reduce_dtype}, ranks);
-  const std::vector<MicroBatch> all = micro_batches_of(c.config, c.micro_batches);
+  const std::vector<Batch> all = micro_batches_of(c.config, c.micro_batches);
   Outcome outcome;
   for (int64_t i = 0; i < kSteps; ++i) {
     const auto [loss, norm] = step.run({all.begin() + lo, all.begin() + hi}, i, 1e-2);
@@ -184,9 +184,9 @@ TEST_CASE("ranks: if an op makes a NaN on one of them, all name it, and nothing 
     std::vector<Tensor> before;
     for (const Parameter* p : trained) copy(before.emplace_back(like(p->value)), p->value);
     TrainStep step(model, optimizer, Device::cpu, {.seed = 8, .first_micro_batch = ranks.rank()}, ranks);
-    const std::vector<MicroBatch> mine{micro_batches_of(c.config, 3)[static_cast<size_t>(ranks.rank())]};
-    int64_t* const ids = mine[0].inputs.ids_bc.data<int64_t>();
-    std::replace(ids, ids + mine[0].inputs.ids_bc.size(), kVocabulary - 1, int64_t{0});
+    const std::vector<Batch> mine{micro_batches_of(c.config, 3)[static_cast<size_t>(ranks.rank())]};
+    int64_t* const ids = mine[0].ids_bc.data<int64_t>();
+    std::replace(ids, ids + mine[0].ids_bc.size(), kVocabulary - 1, int64_t{0});
     if (ranks.rank() == 1) ids[3] = kVocabulary - 1;
     const double loss = step.run(mine, 2, 1e-3).loss;
     CHECK(std::isnan(loss));

@@ -25,29 +25,6 @@ inline ModelConfig small_model(const SmallModel& of) {
   return c;
 }
 
-inline std::vector<MicroBatch> on_device(const std::vector<Batch>& batches, Device device) {
-  std::vector<MicroBatch> all;
-  for (const Batch& batch : batches) all.push_back(apps::micro_batch_of(batch, device));
-  return all;
-}
-
-// The crops of a step, each of layout_of(config).sequences rows.
-inline std::vector<Batch> batches_of(const RandomCrops& crops, const apps::TrainConfig& config, int64_t step) {
-  std::vector<Batch> all;
-  for (int64_t i = 0; i < apps::layout_of(config).micro_batches; ++i) all.push_back(crops.at(step, i));
-  return all;
-}
-inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const apps::TrainConfig& config, int64_t step, Device device) {
-  return on_device(batches_of(crops, config, step), device);
-}
-
-// Steps on the emulator take minutes under a sanitizer. Their kernels run under it in ops/gradients, and a step in step_graph.
-inline void on_training_devices(const std::function<void(Device)>& f) {
-  on_every_device([&](Device device) {
-    if (!test::kSanitized || device != Device::cuda_emulated) f(device);
-  });
-}
-
 // Ids that repeat after 33 tokens.
 inline Tokens small_text() {
   static const Tokens text = [] {
@@ -56,6 +33,25 @@ inline Tokens small_text() {
     return test_data::tokens_of(ids, kVocabulary);
   }();
   return text;
+}
+
+// The crops of a training with this config, and those of a step.
+inline RandomCrops crops_of(const apps::TrainConfig& config, int64_t context) {
+  const auto [sequences, micro_batches] = apps::layout_of(config);
+  return RandomCrops(small_text(), sequences, context, config.seed, micro_batches);
+}
+inline std::vector<Batch> micro_batches_of(RandomCrops crops, const apps::TrainConfig& config, int64_t step, Device device) {
+  std::vector<Batch> all;
+  crops.go_to(step, "");
+  for (int64_t i = 0; i < apps::layout_of(config).micro_batches; ++i) all.push_back(to(crops.next(), device));
+  return all;
+}
+
+// Steps on the emulator take minutes under a sanitizer. Their kernels run under it in ops/gradients, and a step in step_graph.
+inline void on_training_devices(const std::function<void(Device)>& f) {
+  on_every_device([&](Device device) {
+    if (!test::kSanitized || device != Device::cuda_emulated) f(device);
+  });
 }
 
 }  // namespace ricci

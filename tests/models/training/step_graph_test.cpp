@@ -39,8 +39,6 @@ struct Trainer {
 
 constexpr int64_t kContext = SmallModel{}.context;
 
-RandomCrops crops_of(int64_t sequences) { return RandomCrops(small_text(), sequences, kContext, 5); }
-
 TrainConfig with_graph(bool graph = true) {
   TrainConfig config;
   config.batch = 2, config.cuda_graph = graph;
@@ -48,10 +46,10 @@ TrainConfig with_graph(bool graph = true) {
 }
 
 // The micro-batches of a step; some lack targets and so weigh less.
-std::vector<MicroBatch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  std::vector<Batch> all = batches_of(crops, config, step);
-  for (int64_t i = 0; i < step % 4; ++i) all[0].targets_bc[static_cast<size_t>(i)] = kNoTarget, --all[0].scored;
-  return on_device(all, device);
+std::vector<Batch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step) {
+  std::vector<Batch> all = micro_batches_of(crops, config, step, Device::cpu);
+  for (int64_t i = 0; i < step % 4; ++i) all[0].targets.data<int64_t>()[i] = kNoTarget, --all[0].scored;
+  return all;
 }
 
 struct Outcome {
@@ -75,14 +73,14 @@ Outcome trained(Device device, bool graph, const Variant& v) {
   config.optimizer = v.optimizer;
   Trainer trainer(device, config, one_block(v.dropout, v.width), v.dtype);
   trainer.model.recompute_blocks(v.recompute);
-  const RandomCrops crops = crops_of(config.batch);
-  EvaluationBatches validation = Windows(small_text(), 2, kContext, kContext);
-  validation.count = 1;
+  const RandomCrops crops = crops_of(config, kContext);
+  EvaluationBatches validation = EvaluationBatches::windows(small_text(), 2, kContext, kContext);
+  validation.keep_first(1);
   Outcome outcome;
   std::vector<int64_t> steps{0, 3, 1 << 30};  // a step draws its own random numbers, whichever came before it
   if (!test::kSanitized && test::everything()) steps.insert(steps.end(), {3, 2, 1});
   for (const int64_t step : steps) {
-    const StepResult result = trainer.step.run(some_targets(crops, config, step, device), step, 1e-2 / static_cast<double>(step + 1));
+    const StepResult result = trainer.step.run(some_targets(crops, config, step), step, 1e-2 / static_cast<double>(step + 1));
     outcome.numbers.insert(outcome.numbers.end(), {result.loss, result.gradient_norm});
     if (step % 2) outcome.numbers.push_back(evaluate(trainer.model, validation, device).nats_per_token);
   }
@@ -134,11 +132,10 @@ TEST_CASE("step graph: a classifier of sequences with different lengths") {
         const TrainConfig config = with_graph(graph);
         Trainer trainer(device, config, classifier);
         for (int64_t step = 0; step < 5; ++step) {
-          std::vector<MicroBatch> micro_batches;
+          std::vector<Batch> micro_batches;
           for (int64_t i = 0; i < accumulation; ++i)
-            micro_batches.push_back({{ids_of({1, 2, 3, step, 5, 4, 3, 2, 1, i, 5, 6, 7, 8}, {2, kContext}, device),
-                                         ids_of({step % 2, i}, {2}, device), ids_of({kContext - step, 4 + i}, {2}, device)},
-                2});
+            micro_batches.push_back({ids_of({1, 2, 3, step, 5, 4, 3, 2, 1, i, 5, 6, 7, 8}, {2, kContext}, device),
+                ids_of({step % 2, i}, {2}, device), ids_of({kContext - step, 4 + i}, {2}, device), 2});
           losses[graph].push_back(trainer.step.run(micro_batches, step, 1e-2).loss);
         }
       }
@@ -153,7 +150,7 @@ TEST_CASE("step graph: if the loss is not finite, nothing is updated and the op 
     for (bool graph : {false, true}) {
       const TrainConfig config = with_graph(graph);
       Trainer trainer(device, config, one_block(0.2));
-      const auto micro_batches = micro_batches_of(crops_of(2), config, 0, device);
+      const auto micro_batches = micro_batches_of(crops_of(config, kContext), config, 0, device);
       for (int64_t step = 0; step < 4; ++step) trainer.step.run(micro_batches, step, 1e-3);
       std::vector<Tensor> before;
       trainer.model.each_parameter([&](const std::string& path, Parameter& p) {
@@ -171,8 +168,10 @@ TEST_CASE("step graph: if the loss is not finite, nothing is updated and the op 
 
 TEST_CASE("step graph: messages") {
   const TrainConfig config = with_graph();
-  const auto micro_batches = micro_batches_of(crops_of(2), config, 0, Device::cuda_emulated),
-             wider = micro_batches_of(crops_of(3), config, 0, Device::cuda_emulated);
+  TrainConfig of_three = config;
+  of_three.batch = 3;
+  const auto micro_batches = micro_batches_of(crops_of(config, kContext), config, 0, Device::cuda_emulated),
+             wider = micro_batches_of(crops_of(of_three, kContext), of_three, 0, Device::cuda_emulated);
   Trainer trainer(Device::cuda_emulated, config, one_block());
   TrainStep& step = trainer.step;
   step.run(micro_batches, 0, 1e-3);

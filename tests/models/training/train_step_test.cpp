@@ -50,7 +50,7 @@ Trained trained(const TrainConfig& config, const ModelConfig& of, Dtype dtype, D
   Trained out{Model(of, 3), {}};
   out.model.place_for_training(dtype, device);
   Optimizer optimizer(out.model.parameters(), {.weight_decay = 0.1});
-  const RandomCrops crops(small_text(), layout_of(config).sequences, of.ctx, config.seed);
+  const RandomCrops crops = crops_of(config, of.ctx);
   for (int64_t step = 0; step < steps; ++step) {
     out.losses.push_back(forward_backward(out.model, micro_batches_of(crops, config, step, device), step, config.seed));
     optimizer.begin_step(2e-3);
@@ -60,21 +60,20 @@ Trained trained(const TrainConfig& config, const ModelConfig& of, Dtype dtype, D
 }
 
 // Six rows without some of their targets, in micro-batches of `rows` rows.
-std::vector<MicroBatch> six_rows(int64_t rows = 6, Device device = Device::cpu) {
+std::vector<Batch> six_rows(int64_t rows = 6, Device device = Device::cpu) {
   std::vector<int64_t> ids, targets;
   for (int64_t i = 0; i < 6 * kContext; ++i) {
     const bool counts = i / kContext != 2 && i % 3 != i / kContext % 3;  // row 2 has no target at all
     ids.push_back(i * 5 % kVocabulary), targets.push_back(counts ? i * 3 % kVocabulary : kNoTarget);
   }
   const Tensor ids_bc = ids_of(ids, {6, kContext}, Device::cpu), targets_bc = ids_of(targets, {6, kContext}, Device::cpu);
-  std::vector<MicroBatch> all;
-  for (int64_t b = 0; b < 6; b += rows)
-    all.push_back(micro_batch_from({to(ids_bc.rows(b, rows), device), to(targets_bc.rows(b, rows), device)}));
+  std::vector<Batch> all;
+  for (int64_t b = 0; b < 6; b += rows) all.push_back(to(make_batch(ids_bc.rows(b, rows), targets_bc.rows(b, rows)), device));
   return all;
 }
 
 // The loss of step 3, and the error about a loss or a gradient that is not finite.
-std::pair<double, std::string> explained(Model& model, const std::vector<MicroBatch>& micro_batches) {
+std::pair<double, std::string> explained(Model& model, const std::vector<Batch>& micro_batches) {
   Optimizer optimizer(model.parameters(), {});
   const TrainStep train_step(model, optimizer, Device::cpu, {.seed = 1});
   const double loss = forward_backward(model, micro_batches, 2);
@@ -138,8 +137,8 @@ TEST_CASE("train step: dropout depends on seed and step") {
 
 TEST_CASE("train step: a step without any target has loss 0 and no gradient") {
   Model model = made(small(0), Dtype::f32, Device::cpu);
-  std::vector<MicroBatch> micro_batches = six_rows(3);
-  for (MicroBatch& one : micro_batches) one.scored = 0, std::fill_n(one.inputs.targets.data<int64_t>(), 3 * kContext, kNoTarget);
+  std::vector<Batch> micro_batches = six_rows(3);
+  for (Batch& one : micro_batches) one.scored = 0, std::fill_n(one.targets.data<int64_t>(), 3 * kContext, kNoTarget);
   CHECK(forward_backward(model, micro_batches) == 0);
   for (const Parameter* p : model.parameters())
     for (double g : values_of(p->grad)) CHECK(g == 0);
@@ -187,9 +186,9 @@ TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one wit
   model.each_parameter([&](const std::string& path, Parameter& p) {
     if (path == "tok.weight") fill(p.value.rows(kVocabulary - 1, 1), NAN);
   });
-  const std::vector<MicroBatch> micro_batches = six_rows(3);
-  for (int64_t i = 0; i < 3 * kContext; ++i) micro_batches[0].inputs.ids_bc.data<int64_t>()[i] %= kVocabulary - 1;
-  micro_batches[1].inputs.ids_bc.data<int64_t>()[3] = kVocabulary - 1;
+  const std::vector<Batch> micro_batches = six_rows(3);
+  for (int64_t i = 0; i < 3 * kContext; ++i) micro_batches[0].ids_bc.data<int64_t>()[i] %= kVocabulary - 1;
+  micro_batches[1].ids_bc.data<int64_t>()[3] = kVocabulary - 1;
   const std::pair found = explained(model, micro_batches);
   const std::string& message = found.second;
   CHECK(std::isnan(found.first));
@@ -224,8 +223,8 @@ TEST_CASE("training in bf16: the losses are those of f32 within the rounding of 
       const Trained wide = trained(config, wider(preset), Dtype::f32, device, 100),
                     narrow = trained(config, wider(preset), Dtype::bf16, device, 100);
       const Tape tape;
-      const Batch first = RandomCrops(small_text(), 4, 8, config.seed).at(0, 0);
-      const Tensor logits = wide.model.logits({ids_of(first.ids_bc, {4, 8}, device)});
+      const Batch first = crops_of(config, 8).next();
+      const Tensor logits = wide.model.logits(to(first, device));
       const auto roundings = static_cast<double>(tape.nodes().size());  // each op rounds what it returns
       const double bound = 2 * std::sqrt(2.0 * roundings) * unit(Dtype::bf16) * size_of_logits(logits);
       double worst = 0;
