@@ -63,6 +63,8 @@ class DocumentReader {
   bool next_text(DocumentPiece& piece);
   bool next_record(DocumentPiece& piece);
   bool next_line();
+  size_t find_end(std::string_view rest, std::string_view separator);
+  void append_paragraphs(std::string_view block);
   std::pair<std::string_view, bool> next_part(std::string_view separator, size_t most);
   void read_more();
   void find_cut(std::string_view block);
@@ -76,19 +78,25 @@ class DocumentReader {
   const FormatTraits& format_;
   std::string separator_;  // between two documents; empty if a document ends with its file
   bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // in the document
-  bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of empty lines
+  bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of blank lines
   bool in_member_ = false, member_ended_ = false;
   std::string text_;  // decoded; returned up to used_
   size_t used_ = 0, searched_ = 0;
+  bool in_quotes_ = false;                    // at searched_
+  bool starts_line_ = true;                   // paragraphs: the line has only blanks_
+  std::string blanks_;                        // they follow text_ unless the line ends
   int64_t started_ = 0;                       // documents
   int64_t line_ = 0;                          // number in the member
-  std::string header_;                        // the first line of the member, if the format has a header
+  std::vector<std::string> header_;           // of the member, if the format has one
   Record record_;                             // the last line
   std::string record_place_;                  // for messages
   int64_t joined_byte_ = 0;                   // bytes of joined files that were returned
   int64_t characters_left_ = documents_.cut;  // before the cut
   std::optional<int64_t> second_byte_;        // start of the second document of joined files; empty until it is read
 };
+
+// A line about a text that seems to be JSON, with the format that reads it; empty for any other text. It looks at the first files.
+std::string note_on_json(const TextSource& files);
 
 // Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);

@@ -97,7 +97,7 @@ refuse 'a text without labels' 1 'data: texts\.txt has no labels, but model\.fam
 accept 'shards without labels' prepare texts.txt --documents line --tokenizer words.json --output plain
 refuse 'are refused' 1 'data: plain has no labels' "${bad[@]}" data=plain
 refuse 'no field with the label' 1 'label_field: not given, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
-refuse 'a field of plain text' 1 'label_field: only jsonl and tsv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
+refuse 'a field of plain text' 1 'label_field: only jsonl, tsv and csv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv
 refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: 2 classes have 0 to 1' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
 refuse 'in an evaluation, too' 1 'numbers\.tsv:201: label 7 is out of range' eval plain --data numbers.tsv

@@ -149,7 +149,7 @@ refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; 
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' prepare <(cat lines.txt) --output pipe
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
 refuse 'other settings in the same folder' 1 'whole: holds shards of other inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
-refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, messages, pairs, got .xml.' prepare text.txt --format xml --output bad_format
+refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, csv, messages, pairs, got .xml.' prepare text.txt --format xml --output bad_format
 for program in 'prepare text.txt --tokenizer byte --output bad_piece' 'tokenize train text.txt --vocab 290'; do
   refuse 'a piece that stands nowhere' 2 '--eos-piece requires --eos' $program --eos-piece '<end>'
 done
