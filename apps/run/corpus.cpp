@@ -54,6 +54,7 @@ Documents documents_of(const TrainConfig& config, const std::vector<std::string>
   const TextSource files = TextSource(paths, built_in).read_as(config.encoding);
   if (traits_of(config.format).is_text()) return {.files = files, .joined = true};
   DocumentOptions options{.format = config.format, .text_field = config.text_field, .label_field = config.label_field, .chat = config.chat};
+  options.chosen_by = named_format(config).file;
   if (is_classifier(config)) {
     options.classes = config.model.settings<Classifier>().classes;
     options.labels = config.labels;
@@ -219,6 +220,8 @@ Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& to
   if (!tokenizer) tokenizer = read_tokenizer(config);
   if (!tokenizer && is_chat(config))
     fail("tokenizer: {}, but format: messages needs one with the markers of chat: a file, or the tokenizer of init", {config.tokenizer});
+  if (const std::string note = sources[0].joined && !config.given.contains("format") ? note_on_json(sources[0].files) : ""; !note.empty())
+    std::fprintf(stderr, "warning: %s\n", note.c_str());
   const double train_fraction = is_cut(config) ? config.train_fraction : 0;
   const std::vector<CachedText> all = open_cached(sources, train_fraction, tokenizer, request_of(config), default_cache_folder());
   warn_of(sources, all);
@@ -297,6 +300,7 @@ Validation open_validation(const TrainConfig& config, const std::vector<std::str
   if (files.empty()) return open_corpus(config, tokenizer).validation;
   TrainConfig whole = config;  // reads these files like the data of a training, but neither cut nor mixed
   whole.data = whole.validation = files;
+  if (!paths.empty()) whole.format = format_to_score(config, paths);
   whole.weights.clear();
   Parts parts = open_data(whole, tokenizer);
   return {join(std::move(parts.train)), parts.text};

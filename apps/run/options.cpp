@@ -79,10 +79,10 @@ void add_text_options(CLI::App& app, TextOptions& options) {
 
 Documents open_documents(const TextOptions& options) {
   DocumentOptions documents = options.documents;
-  const NamedFormat named = format_of_names(options.paths);
   const bool is_given = !options.format.empty();
-  documents.format = is_given ? choice_of<DocumentFormat>("--format", options.format) : named.format;
-  if (!is_given) documents.chosen_by = named.file;
+  const NamedFormat named = is_given ? NamedFormat{choice_of<DocumentFormat>("--format", options.format)} : format_of_names(options.paths);
+  documents.format = named.format;
+  documents.chosen_by = named.file;
   check(documents);
   const TextSource files = TextSource(options.paths).read_as(choice_of<Encoding>("--encoding", options.encoding));
   if (const std::string note = is_given || !named.file.empty() ? "" : note_on_json(files); !note.empty())

@@ -195,9 +195,21 @@ void visit_fields(TrainConfig& c, const Fields& all) {
   visit_fields(c.sample, all.group("sample").section("sample"));
 }
 
+NamedFormat named_format(const TrainConfig& config) {
+  if (config.given.contains("format")) return {};
+  const NamedFormat named = format_of_names(config.data);
+  return named.file.empty() ? format_of_names(config.validation) : named;
+}
+
+DocumentFormat format_to_score(const TrainConfig& config, const std::vector<std::string>& files) {
+  const NamedFormat named = format_of_names(files);
+  const bool stays = has_mask(config) || (is_classifier(config) && config.label_field.empty());
+  return named.file.empty() || stays ? config.format : named.format;
+}
+
 void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
-  if (traits_of(config.format).is_text()) config.format = format_of_names(config.data).format;
+  if (traits_of(config.format).is_text()) config.format = named_format(config).format;
   if (!config.model.traits().writes_text()) config.sample.tokens = 0;
   if (ends_documents(config)) config.eos = Eos::document;
   if (has_mask(config)) config.pack = Pack::none;
