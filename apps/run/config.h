@@ -53,6 +53,8 @@ std::set<std::string> store(const Settings& settings, const std::vector<Field>& 
 template <class Config> Config config_of(const Settings& settings) {
   Config config;
   store_choices(settings, fields_of(config));
+  if constexpr (requires { config.given; })
+    for (const Setting& setting : settings) config.given.insert(setting.key);  // a preset does not change them
   apply_preset(config);
   store_choices(settings, fields_of(config));  // because a preset can have changed one of them
   [[maybe_unused]] std::set<std::string> given = store(settings, fields_of(config));

@@ -31,6 +31,7 @@ namespace {
 DocumentOptions options_of(const TrainConfig& config) {
   DocumentOptions options{
       .format = config.format, .text_field = config.text_field, .label_field = config.label_field, .chat = config.chat};
+  options.chosen_by = named_format(config).file;
   if (!is_classifier(config) || traits_of(config.format).is_text()) return options;
   options.classes = config.model.settings<Classifier>().classes;
   options.labels = config.labels;
@@ -71,6 +72,9 @@ CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokeni
   if (!request.data.texts.empty()) options.labels = request.data.texts[0].options.labels;
   if (config.validation.empty()) request.train_fraction = config.train_fraction;
   else request.validation = sources_of(config, config.validation, options, false);
+  for (const Documents& each : request.data.texts)
+    if (each.is_text() && !config.given.contains("format"))
+      if (const std::string note = note_on_json(each.files); !note.empty()) warn(note);
   const bool reads_text = has_mask(config) || !request.validation.texts.empty() || !request.data.texts.empty();
   if (!traits_of(config.format).is_text() && !reads_text)
     fail("format: {}, but {} holds tokens already; ricci-prepare --format prepares them so",
@@ -121,10 +125,12 @@ std::string describe_corpus(const TrainConfig& config, const Corpus& corpus) {
 
 Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,
     int64_t context) {
-  const std::vector<std::string>& files = paths.empty() ? config.validation : paths;
+  TrainConfig scored = config;
+  if (!paths.empty()) scored.validation = paths;
+  if (!paths.empty()) scored.format = format_to_score(config, paths);
   CorpusRequest request{.warn = warn};
-  if (files.empty()) request = request_of(config, tokenizer);
-  else request.validation = sources_of(config, files, options_of(config), false);
+  if (scored.validation.empty()) request = request_of(config, tokenizer);
+  else request.validation = sources_of(scored, scored.validation, options_of(scored), false);
   request.tokenizer = std::move(tokenizer);
   request.context = context;
   const Validation validation = open_validation(request);

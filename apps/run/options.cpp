@@ -79,10 +79,15 @@ void add_text_options(CLI::App& app, TextOptions& options) {
 
 Documents open_documents(const TextOptions& options) {
   DocumentOptions documents = options.documents;
-  documents.format = options.format.empty() ? format_of_names(options.paths) : choice_of<DocumentFormat>("--format", options.format);
+  const bool is_given = !options.format.empty();
+  const NamedFormat named = is_given ? NamedFormat{choice_of<DocumentFormat>("--format", options.format)} : format_of_names(options.paths);
+  documents.format = named.format;
+  documents.chosen_by = named.file;
   check(documents);
-  const TextSource files(options.paths);
-  return {.files = files.read_as(choice_of<Encoding>("--encoding", options.encoding)), .options = documents};
+  const TextSource files = TextSource(options.paths).read_as(choice_of<Encoding>("--encoding", options.encoding));
+  if (const std::string note = is_given || !named.file.empty() ? "" : note_on_json(files); !note.empty())
+    std::fprintf(stderr, "warning: %s\n", note.c_str());
+  return {.files = files, .options = documents};
 }
 
 void add_threads_option(CLI::App& app) {

@@ -39,6 +39,13 @@ Batch padded_batch(const std::vector<std::vector<int64_t>>& documents) {
   return {.ids_bc = tensor_of(ids_bc, {rows, static_cast<int64_t>(width)}), .lengths_b = tensor_of(lengths_b, {rows})};
 }
 
+struct Document {
+  std::string text, place;        // place: for messages
+  bool is_object = false;         // the text is a line of JSON
+  Json members = Json::object();  // of the line
+  std::string error = {};         // why it has no class
+};
+
 class Predictor {
  public:
   explicit Predictor(const Options& options) : options_(options), open_(open_model(options.run, options.model)) {
@@ -50,21 +57,16 @@ class Predictor {
   }
 
   // Predicts --batch documents at a time, in their order.
-  void add(const std::string& text, const std::string& place) {
-    waiting_.push_back({.text = text, .starts = true, .ends = true, .place = place});
+  void add(const Document& document) {
+    waiting_.push_back(document);
     if (std::ssize(waiting_) == options_.batch) print_waiting();
   }
 
   // Each line of stdin is a document.
   void add_lines() {
-    // In a run of columns text_field is a number, but JSON objects have names.
-    const TrainConfig& config = open_.run.config();
-    const DocumentOptions fields{.text_field = config.format == format_of(kJsonl) ? config.text_field : ""};
     int64_t number = 0;
     for (std::string line; next_line(std::cin, line, number);) {
-      if (options_.json_lines && is_blank(line)) continue;
-      const std::string place = format_message("stdin:{}", {number});
-      add(options_.json_lines ? kJsonl.read({line, {}, place}, fields).text : line, place);
+      if (!options_.json_lines || !is_blank(line)) add({line, format_message("stdin:{}", {number}), options_.json_lines});
     }
     if (std::cin.bad()) fail("cannot read from stdin: {}", {system_reason()});
   }
@@ -72,15 +74,35 @@ class Predictor {
   void finish() {
     print_waiting();
     if (cut_) std::fputs(format_message("warning: {} longer documents were cut after {} tokens\n", {cut_, open_.context}).c_str(), stderr);
+    if (!first_error_.empty()) fail("{}", {first_error_});
   }
 
  private:
+  // The ids of the document. None if it has no tokens, or an error.
+  std::vector<int64_t> encode_one(Document& document) const {
+    const TrainConfig& config = open_.run.config();
+    const std::string field = traits_of(config.format).check_field ? "" : config.text_field;  // the number of a column is no name
+    try {
+      if (document.is_object) {
+        const Record record = kJsonl.read({document.text, {}, document.place}, {.text_field = field});
+        document.members = parse_json(document.text, document.place, {.depth = 64});
+        document.text = record.text;
+      }
+      const DocumentPiece piece{.text = document.text, .starts = true, .ends = true, .place = document.place};
+      return encode(*open_.run.tokenizer(), {&piece, 1})[0];
+    } catch (const Error& error) {
+      document.error = error.what();
+      return {};
+    }
+  }
+
   void print_waiting() {
-    const std::vector<std::vector<int64_t>> all = encode(*open_.run.tokenizer(), waiting_);
-    std::vector<std::vector<int64_t>> read;
-    for (const std::vector<int64_t>& ids : all) {
+    std::vector<std::vector<int64_t>> all, read;
+    for (Document& document : waiting_) {
+      std::vector<int64_t>& ids = all.emplace_back(encode_one(document));
       cut_ += std::ssize(ids) > open_.context;
-      if (!ids.empty()) read.emplace_back(ids.begin(), ids.begin() + std::min(std::ssize(ids), open_.context));
+      ids.resize(std::min(ids.size(), static_cast<size_t>(open_.context)));
+      if (!ids.empty()) read.push_back(ids);
     }
     const Tensor probabilities_bk = read.empty() ? Tensor() : class_probabilities(open_.model, to(padded_batch(read), open_.device));
     const double* next = read.empty() ? nullptr : probabilities_bk.data<double>();
@@ -93,27 +115,30 @@ class Predictor {
     waiting_.clear();
   }
 
-  // p_k: the probabilities of the classes; empty if the document has no tokens.
-  void print(const DocumentPiece& document, std::span<const double> p_k) const {
+  // p_k: the probabilities of the classes; empty if the document has no tokens, or an error.
+  void print(const Document& document, std::span<const double> p_k) {
     constexpr size_t kColumns = 80, kLeastText = 20;
-    Json object = {{"text", document.text}, {"class", nullptr}, {"label", nullptr}, {"probabilities", Json::object()}};
-    std::string line;
-    if (p_k.empty()) {
+    Json object = document.members;
+    object.update({{"text", document.text}, {"class", nullptr}, {"label", nullptr}, {"probabilities", Json::object()}});
+    std::string line = "-";
+    if (!document.error.empty()) {
+      if (first_error_.empty()) first_error_ = document.error;
+      object["error"] = document.error;
+    } else if (p_k.empty()) {
       std::fprintf(stderr, "warning: %s: has no tokens, and so no class\n", one_line(document.place).c_str());
     } else {
       const auto k = static_cast<size_t>(std::max_element(p_k.begin(), p_k.end()) - p_k.begin());
       object["class"] = k;
       object["label"] = classes_[k];
       line = one_line(classes_[k]);
-      line.resize(width_, ' ');
     }
+    line.resize(std::max(width_, line.size()), ' ');
     for (size_t k = 0; k < p_k.size(); ++k) {
       object["probabilities"][classes_[k]] = p_k[k];
       line += format_message("  {} {:.4f}", {one_line(classes_[k]), p_k[k]});
     }
     if (options_.json_lines) apps::print(to_text(object));
-    else if (!line.empty())
-      apps::print(line + "  " + one_line(document.text, std::max(kLeastText, kColumns - std::min(kColumns, line.size() + 2))));
+    else apps::print(line + "  " + one_line(document.text, std::max(kLeastText, kColumns - std::min(kColumns, line.size() + 2))));
   }
 
   const Options& options_;
@@ -121,12 +146,13 @@ class Predictor {
   std::vector<std::string> classes_;
   size_t width_ = 0;  // bytes of the longest name
   int64_t cut_ = 0;   // documents
-  std::vector<DocumentPiece> waiting_;
+  std::vector<Document> waiting_;
+  std::string first_error_;
 };
 
 int predict(const Options& options) {
   Predictor predictor(options);
-  for (size_t i = 0; i < options.texts.size(); ++i) predictor.add(options.texts[i], format_message("text {}", {i + 1}));
+  for (size_t i = 0; i < options.texts.size(); ++i) predictor.add({options.texts[i], format_message("text {}", {i + 1})});
   if (options.texts.empty()) predictor.add_lines();
   predictor.finish();
   return 0;

@@ -44,6 +44,8 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents
   if (options.is_ids && options.tokenizer == "char") fail("--format u16: needs --tokenizer, the file of the tokenizer that made the ids");
   if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
   else if (options.tokenizer != "char") tokenizer = open_tokenizer(find_data(options.tokenizer, "--tokenizer").string());
+  if (options.is_ids && tokenizer->vocab_size() > 65536)
+    fail("--format u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
   if (options.is_ids) return make_id_reader(tokenizer);
   if (traits_of(documents.options.format).has_template) {
     if (!tokenizer) fail("--tokenizer: {} needs the file of a tokenizer with the markers of chat", {name_of(documents.options.format)});

@@ -57,10 +57,10 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       "char or byte; word or bpe: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()
       .file(names_vocabulary_file);
-  const Fields ending = field.when(!is_chat(c), "a format without a template: text, jsonl, tsv or pairs");
+  const Fields ending = field.when(!is_chat(c), "a format without a template: text, jsonl, tsv, csv or pairs");
   ending("eos", c.eos,
       "put <eos>, or the tokenizer's own end of text, after each line or document; none: as the tokenizer file says (default: document "
-      "for jsonl, tsv and pairs without labels)")
+      "for jsonl, tsv, csv and pairs without labels)")
       .follows();
 }
 
@@ -195,9 +195,21 @@ void visit_fields(TrainConfig& c, const Fields& all) {
   visit_fields(c.sample, all.group("sample").section("sample"));
 }
 
+NamedFormat named_format(const TrainConfig& config) {
+  if (config.given.contains("format")) return {};
+  const NamedFormat named = format_of_names(config.data);
+  return named.file.empty() ? format_of_names(config.validation) : named;
+}
+
+DocumentFormat format_to_score(const TrainConfig& config, const std::vector<std::string>& files) {
+  const NamedFormat named = format_of_names(files);
+  const bool stays = has_mask(config) || (is_classifier(config) && config.label_field.empty());
+  return named.file.empty() || stays ? config.format : named.format;
+}
+
 void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
-  if (traits_of(config.format).is_text()) config.format = format_of_names(config.data);
+  if (traits_of(config.format).is_text()) config.format = named_format(config).format;
   if (!config.model.traits().writes_text()) config.sample.tokens = 0;
   if (ends_documents(config)) config.eos = Eos::document;
   if (has_mask(config)) config.pack = Pack::none;

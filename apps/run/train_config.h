@@ -116,6 +116,11 @@ inline bool is_shuffled(const TrainConfig& config) { return config.order == Orde
 
 void visit_fields(TrainConfig& config, const Fields& field);
 
+// The format that the names of data and validation ask for; plain text and no file if the config gives a format.
+NamedFormat named_format(const TrainConfig& config);
+// The format of files that score a run: the one that their names ask for, else the run's. Answers and labels need the run's.
+DocumentFormat format_to_score(const TrainConfig& config, const std::vector<std::string>& files);
+
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 
 // The keys that were given, a line each, to send the config to another process; and back.

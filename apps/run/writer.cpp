@@ -83,13 +83,21 @@ void for_each_typed_line(const std::function<void(const std::string& line)>& use
 
 void answer_lines(const std::function<std::string(const std::string& line)>& answer) {
   int64_t number = 0;
-  for (std::string line; next_line(std::cin, line, number);) {
+  std::string first_error;
+  for (std::string line, text; next_line(std::cin, line, number);) {
     if (is_blank(line)) continue;
-    const std::string text = about("line " + std::to_string(number), [&] { return answer(line); }) + "\n";
+    try {
+      text = answer(line) + "\n";
+    } catch (const Error& error) {
+      const std::string fault = format_message("line {}: {}", {number, error.what()});
+      if (first_error.empty()) first_error = fault;
+      text = to_text({{"error", fault}}, -1, true) + "\n";
+    }
     std::fwrite(text.data(), 1, text.size(), stdout);
     if (std::fflush(stdout) != 0) fail("cannot write to stdout: {}", {system_reason()});
   }
   if (std::cin.bad()) fail("cannot read from stdin: {}", {system_reason()});
+  if (!first_error.empty()) fail("{}", {first_error});
 }
 
 std::vector<Written> continue_texts(Continuation& texts, const DecodeState& state, const Tokenizer& tokenizer,

@@ -34,7 +34,7 @@ std::string given_text(const std::string& text, const std::string& file, const c
 void for_each_typed_line(const std::function<void(const std::string& line)>& use);
 
 // Writes answer(line) to stdout for each line of stdin that is not blank, before it reads the next one, because a program could be waiting
-// for the answer. Errors: a line without an answer, with its number; stdin or stdout fails.
+// for the answer. A line with an error gets {"error": "line 2: ..."}. Errors: stdin or stdout fails; after the last line, its first error.
 void answer_lines(const std::function<std::string(const std::string& line)>& answer);
 
 // Ends a text at the first stop string. The text comes in pieces, and a stop string can span two of them, so text that could start

@@ -70,7 +70,8 @@ void DocumentReader::read_more() {
   text_.erase(0, std::exchange(used_, 0));
   const std::string_view block = stream_.next();
   member_ended_ = block.empty();
-  append(block);
+  if (is_paragraphs_) append_paragraphs(block);
+  else append(block);
   if (!member_ended_) return;
   // The last line and the last paragraph must not depend on whether the file ends with a line end.
   if (is_paragraphs_) text_.erase(text_.find_last_not_of('\n') + 1);
@@ -88,6 +89,23 @@ void DocumentReader::append(std::string_view block) {
   }
   characters_left_ -= std::min(characters, characters_left_);
   text_ += block;
+}
+
+// Appends to text_, but of a line of white space only its end: it separates paragraphs as an empty line does.
+void DocumentReader::append_paragraphs(std::string_view block) {
+  constexpr std::string_view kBlanks = " \t\v\f\r";
+  for (const char c : block) {
+    if (starts_line_ && kBlanks.find(c) != kBlanks.npos && blanks_.size() < kPiece) {
+      blanks_ += c;
+      continue;
+    }
+    if (c != '\n') text_ += blanks_;
+    blanks_.clear();
+    text_ += c;
+    starts_line_ = c == '\n';
+  }
+  if (block.empty()) blanks_.clear();
+  starts_line_ |= block.empty();
 }
 
 // Takes a piece from the front of the document; whole: this is the rest of it. Returns the number of bytes taken.
@@ -109,15 +127,28 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   return taken;
 }
 
+// The first separator from searched_ on that is not between two quotes.
+size_t DocumentReader::find_end(std::string_view rest, std::string_view separator) {
+  for (;;) {
+    const size_t found = rest.find(separator, searched_);
+    if (!format_.quote) return found;
+    const std::string_view before = rest.substr(searched_, found - searched_);
+    in_quotes_ ^= std::count(before.begin(), before.end(), format_.quote) % 2 == 1;
+    if (found == rest.npos || !in_quotes_) return found;
+    searched_ = found + 1;
+  }
+}
+
 // The text up to the next separator or the cut, and true; or the rest of the member, or more than `most` bytes, and false.
 std::pair<std::string_view, bool> DocumentReader::next_part(std::string_view separator, size_t most) {
   for (;;) {
     if (is_paragraphs_ && at_.byte == 0) used_ = std::min(text_.find_first_not_of('\n', used_), text_.size());
     const std::string_view rest = std::string_view(text_).substr(used_);
-    size_t found = separator.empty() ? rest.npos : rest.find(separator, searched_);
+    size_t found = separator.empty() ? rest.npos : find_end(rest, separator);
     if (cut_at_) found = *cut_at_ - used_;
     if (found != rest.npos || member_ended_ || rest.size() > most) {
       searched_ = 0;
+      in_quotes_ = false;
       return {rest.substr(0, found), found != rest.npos};
     }
     searched_ = rest.size() - std::min(rest.size(), std::max<size_t>(separator.size(), 1) - 1);
@@ -154,17 +185,23 @@ bool DocumentReader::next_line() {
   for (;;) {
     const auto [line, has_end] = next_part("\n", kMaxLine);
     if (line.empty() && !has_end) return false;
-    ++line_;
-    if (line.size() > kMaxLine) fail("{}:{}: a line of more than {} bytes", {stream_.name(), line_, kMaxLine});
+    record_place_ = format_message("{}:{}", {stream_.name(), line_ + 1});
+    line_ += 1 + std::count(line.begin(), line.end(), '\n');
+    if (line.size() > kMaxLine)
+      fail("{}: a line of more than {} bytes{}", {record_place_, kMaxLine, format_.quote ? ", or a quote that is not closed" : ""});
     used_ += line.size() + (has_end ? 1 : 0);
     if (line.find_first_not_of(" \t") == line.npos) continue;
-    if (format_.has_header && header_.empty()) {
-      header_ = line;
-      continue;
+    const DocumentOptions& options = documents_.options;
+    const Line record{line, header_, record_place_};
+    const bool is_header = format_.read_header && header_.empty();
+    try {
+      if (is_header) header_ = format_.read_header(record);
+      else record_ = format_.read ? format_.read(record, options) : Record{std::string(line)};
+    } catch (const Error& error) {
+      if (options.chosen_by.empty() || format_of_name(stream_.name()) == options.format) throw;
+      fail("{} (format {} because of {})", {error.what(), format_.name, options.chosen_by});
     }
-    record_place_ = format_message("{}:{}", {stream_.name(), line_});
-    record_ = format_.read ? format_.read({line, header_, record_place_}, documents_.options) : Record{std::string(line)};
-    return true;
+    if (!is_header) return true;
   }
 }
 
@@ -174,6 +211,23 @@ bool DocumentReader::next_record(DocumentPiece& piece) {
   piece.label = record_.label;
   cut_piece(piece, std::string_view(record_.text).substr(static_cast<size_t>(at_.byte)), true);
   return true;
+}
+
+std::string note_on_json(const TextSource& files) {
+  constexpr int64_t kFiles = 16;
+  for (int64_t i = 0; i < std::min(kFiles, std::ssize(files.files())); ++i) {
+    TextStream stream(files, i);
+    const std::string_view text = stream.next_member() ? stream.next() : "", line = text.substr(0, text.find('\n'));
+    const size_t first = text.find_first_not_of(" \t\n"), next = text.find_first_not_of(" \t\n", first + 1);
+    if (next == text.npos) continue;
+    const bool is_array = text[first] == '[' && text[next] == '{',
+               is_object = text[first] == '{' && text[next] == '"' && (line.ends_with('}') || line.size() == text.size());
+    const std::string advice = is_array ? ", as jq -c '.[]' " + stream.name() + " writes them" : "";
+    if (is_array || is_object)
+      return format_message("{}: is read as a text, but begins with a JSON {}; format jsonl reads an object per line{}",
+          {stream.name(), is_array ? "array" : "object", advice});
+  }
+  return "";
 }
 
 void for_each_text(
@@ -234,6 +288,7 @@ TextSize size_of_text(const Documents& documents, int64_t from_byte, bool has_li
 // Labels are read as if they were the texts of the documents.
 std::vector<std::string> word_labels(const Documents& documents) {
   const DocumentOptions& options = documents.options;
+  check(options);  // its errors name the keys that the user gave
   DocumentReader reader(
       {.files = documents.files, .options = {.format = options.format, .text_field = options.label_field}}, complete_utf8_prefix);
   std::set<std::string> found;

@@ -69,6 +69,8 @@ class DocumentReader {
   bool next_text(DocumentPiece& piece);
   bool next_record(DocumentPiece& piece);
   bool next_line();
+  size_t find_end(std::string_view rest, std::string_view separator);
+  void append_paragraphs(std::string_view block);
   std::pair<std::string_view, bool> next_part(std::string_view separator, size_t most);
   void read_more();
   bool start_member();
@@ -85,14 +87,17 @@ class DocumentReader {
   bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // in the document
   bool ends_lines_ = documents_.is_text() && documents_.options.documents == "file" && documents_.options.keep_line_ends &&
                      documents_.files.encoding() != Encoding::bytes;  // at the end of a document before another one
-  bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of empty lines
+  bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of blank lines
   bool in_member_ = false, member_ended_ = false, has_next_ = false;  // has_next_: the stream is at the next member
   std::string name_;                                                  // of the member
   std::string text_;  // decoded; returned up to used_
   size_t used_ = 0, searched_ = 0;
+  bool in_quotes_ = false;                    // at searched_
+  bool starts_line_ = true;                   // paragraphs: the line has only blanks_
+  std::string blanks_;                        // they follow text_ unless the line ends
   int64_t started_ = 0;                       // documents
   int64_t line_ = 0;                          // number in the member
-  std::string header_;                        // the first line of the member, if the format has a header
+  std::vector<std::string> header_;           // of the member, if the format has one
   Record record_;                             // the last line
   std::string record_place_;                  // for messages
   int64_t characters_left_ = documents_.cut;  // before the cut
@@ -118,6 +123,9 @@ struct TextSize {
 // The size of all documents as one text, without the bytes before from_byte. A line end counts as a word, as in the published numbers of
 // WikiText, but not if the tokenizer has no token for it: only words that were predicted count.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0, bool has_line_ends = true);
+
+// A line about a text that seems to be JSON, with the format that reads it; empty for any other text. It looks at the first files.
+std::string note_on_json(const TextSource& files);
 
 // Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);

@@ -10,9 +10,23 @@
 #include "data/text/utf8.h"
 
 namespace ricci {
-namespace {
+const FormatTraits kPlainText{.name = "text"};
 
-std::string joined(const std::vector<std::string>& parts, const std::string& between, const std::string& before_last) {
+std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last) {
+  std::vector<std::string> names;
+  for (const FormatTraits* format : kFormats)
+    if ((format->*property)()) names.emplace_back(format->name);
+  return join(names, ", ", before_last);
+}
+
+std::string describe_formats(const char* FormatTraits::*description) {
+  std::vector<std::string> parts;
+  for (const FormatTraits* format : kFormats)
+    if (*(format->*description) != '\0') parts.push_back(std::string(format->name) + ": " + format->*description);
+  return join(parts, "; ", "; ");
+}
+
+std::string join(std::span<const std::string> parts, const std::string& between, const std::string& before_last) {
   std::string all;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (i > 0) all += i + 1 < parts.size() ? between : before_last;
@@ -21,38 +35,25 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
   return all;
 }
 
-}  // namespace
-
-const FormatTraits kPlainText{.name = "text"};
-
-std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last) {
-  std::vector<std::string> names;
+DocumentFormat format_of_name(std::string name) {
+  for (char& letter : name)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  for (const std::string_view packed : {".gz", ".zst", ".xz", ".bz2"})
+    if (name.ends_with(packed)) name.resize(name.size() - packed.size());
   for (const FormatTraits* format : kFormats)
-    if ((format->*property)()) names.emplace_back(format->name);
-  return joined(names, ", ", before_last);
+    for (const char* suffix : format->suffixes)
+      if (suffix && name.ends_with(suffix)) return format_of(*format);
+  return format_of(kPlainText);
 }
 
-std::string describe_formats(const char* FormatTraits::*description) {
-  std::vector<std::string> parts;
-  for (const FormatTraits* format : kFormats)
-    if (*(format->*description) != '\0') parts.push_back(std::string(format->name) + ": " + format->*description);
-  return joined(parts, "; ", "; ");
-}
-
-DocumentFormat format_of_names(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
+NamedFormat format_of_names(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const auto found = look_for_data(path);
-    const std::vector<std::string> below = found && is_folder(*found) ? names_in(*found) : std::vector{path};
-    names.insert(names.end(), below.begin(), below.end());
+    for (const std::filesystem::path& file : found&& is_folder(*found) ? files_below(*found) : std::vector{std::filesystem::path(path)})
+      if (const DocumentFormat format = format_of_name(file.string()); !traits_of(format).is_text())
+        return {format, file.filename().string()};
   }
-  for (std::string& name : names) {
-    for (const std::string_view packed : {".gz", ".zst", ".xz", ".bz2"})
-      if (name.ends_with(packed)) name.resize(name.size() - packed.size());
-    for (const FormatTraits* format : kFormats)
-      if (format->has_suffix() && name.ends_with(format->suffix)) return format_of(*format);
-  }
-  return format_of(kPlainText);
+  return {};
 }
 
 void check(const DocumentOptions& o) {
@@ -81,7 +82,7 @@ int32_t read_label(std::string_view text, const DocumentOptions& options, const 
   if (named != names.end()) return static_cast<int32_t>(named - names.begin());
   int64_t label = 0;
   const bool is_number = is_integer(text, label);
-  if (!is_number && !names.empty()) fail("{}: label '{}' is not one of {}", {place, one_line(text), one_line(joined(names, ", ", ", "))});
+  if (!is_number && !names.empty()) fail("{}: label '{}' is not one of {}", {place, one_line(text), one_line(join(names, ", ", ", "))});
   if (!is_number) fail("{}: label '{}' is not an integer from 0 to {}", {place, one_line(text), options.classes - 1});
   if (label < 0 || label >= options.classes)
     fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});

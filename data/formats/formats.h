@@ -1,10 +1,11 @@
-// Formats of documents: how a line of a file becomes a document, perhaps with a label. Readers and programs see only the properties below,
-// because a new format must not need a change anywhere else: it is one file, such as tsv.cpp, and one name in kFormats.
+// Formats of documents: how a record of a file, mostly a line, becomes a document, perhaps with a label. Readers and programs see only the
+// properties below. A new format is one file, such as tsv.cpp, and one name in kFormats.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,16 +27,17 @@ struct DocumentOptions {
   int64_t classes = 0;                   // labels are 0 ... classes - 1
   std::vector<std::string> labels = {};  // names of the classes; labels can then be names instead of numbers
   std::vector<std::string> chat = {};    // the template of messages (data/tokenizers/chat.h)
+  std::string chosen_by = {};            // for messages: the file whose name chose the format; empty if the user named the format
 };
 
 // Error: options that do not belong together.
 void check(const DocumentOptions& options);
 
-// A line of a file.
+// A record of a file.
 struct Line {
-  std::string_view text;    // without its end
-  std::string_view header;  // the first line of the file, if the format has a header
-  std::string place;        // for messages: "a.jsonl:17"
+  std::string_view text;                     // without its line end
+  std::span<const std::string> header = {};  // the names of the fields, if the format has a header
+  std::string place = {};                    // for messages: "a.jsonl:17"
 };
 
 struct Record {
@@ -54,11 +56,13 @@ using DocumentEncoder = std::function<EncodedDocument(std::string_view line)>;
 
 // A format has either `read`, for documents whose text is encoded as it is, or `encoder` and `texts`, for documents with a mask.
 struct FormatTraits {
-  const char* name;         // the value of the key `format`
-  const char* suffix = "";  // files with such names have this format by default
-  const char* lines = "";   // for --help: "an object per line"
-  const char* fields = "";  // for --help, how text_field names a field: "a name, empty: text"; empty if lines have no fields
-  bool has_header = false;  // the first line of a file is not a document
+  const char* name;                          // the value of the key `format`
+  std::array<const char*, 3> suffixes = {};  // files with such names, in lower case, have this format by default
+  const char* lines = "";                    // for --help: "an object per line"
+  const char* fields = "";                   // for --help, how text_field names a field: "a name, empty: text"; empty if lines have none
+  char quote = '\0';                         // a line end between two of these belongs to the record
+  // Reads the names of the fields, the first record of a file; null if that is a document. Errors, with line.place in front.
+  std::vector<std::string> (*read_header)(const Line& line) = nullptr;
   // Reads a document. Errors, each with line.place in front: the line does not have this format, or not the field; read_label's.
   Record (*read)(const Line& line, const DocumentOptions& options) = nullptr;
   void (*check_field)(const char* key, const std::string& field) = nullptr;  // error: no line can have this field
@@ -70,12 +74,12 @@ struct FormatTraits {
   bool is_documents() const { return !encoder; }
   bool has_mask() const { return encoder; }
   bool has_fields() const { return *fields != '\0'; }
-  bool has_suffix() const { return *suffix != '\0'; }
+  bool has_suffix() const { return suffixes[0]; }
 };
 
 // ---- The list
-extern const FormatTraits kPlainText, kJsonl, kTsv, kMessages, kPairs;
-inline constexpr std::array kFormats = {&kPlainText, &kJsonl, &kTsv, &kMessages, &kPairs};
+extern const FormatTraits kPlainText, kJsonl, kTsv, kCsv, kMessages, kPairs;
+inline constexpr std::array kFormats = {&kPlainText, &kJsonl, &kTsv, &kCsv, &kMessages, &kPairs};
 
 constexpr const FormatTraits& traits_of(DocumentFormat format) { return *kFormats[static_cast<size_t>(format)]; }
 constexpr DocumentFormat format_of(const FormatTraits& row) {
@@ -94,10 +98,19 @@ std::string list_of_formats(bool (FormatTraits::*property)() const, const std::s
 // "jsonl: a name, empty: text; tsv: ...": this description of all formats that have one.
 std::string describe_formats(const char* FormatTraits::*description);
 
-// The first format with the suffix of a file, also in a folder or compressed; plain text if no name has such a suffix.
-DocumentFormat format_of_names(const std::vector<std::string>& paths);
+// The format that the name of a file asks for, whatever its letter case, compressed or not; plain text if it asks for none.
+DocumentFormat format_of_name(std::string name);
+
+struct NamedFormat {
+  DocumentFormat format = {};
+  std::string file = {};  // the name that asks for it
+};
+// The format of the first file that asks for one, also in folders; plain text and no file if none does. All programs choose formats by it.
+NamedFormat format_of_names(const std::vector<std::string>& paths);
 
 // ---- For the files of formats
+// "a, b and c" with ", " and " and ".
+std::string join(std::span<const std::string> parts, const std::string& between, const std::string& before_last);
 bool is_integer(std::string_view text, int64_t& value);
 // The label in a field: the name of a class, or its number. Errors: it is neither; a number out of range.
 int32_t read_label(std::string_view field, const DocumentOptions& options, const std::string& place);

@@ -31,7 +31,10 @@ Record read_object(const Line& line, const DocumentOptions& options) {
 
 }  // namespace
 
-const FormatTraits kJsonl{
-    .name = "jsonl", .suffix = ".jsonl", .lines = "an object per line", .fields = "a name, empty: text", .read = read_object};
+const FormatTraits kJsonl{.name = "jsonl",
+    .suffixes = {".jsonl", ".ndjson", ".jsonlines"},
+    .lines = "an object per line",
+    .fields = "a name, empty: text",
+    .read = read_object};
 
 }  // namespace ricci

@@ -39,7 +39,7 @@ Record read_columns(const Line& line, const DocumentOptions& options) {
 }  // namespace
 
 const FormatTraits kTsv{.name = "tsv",
-    .suffix = ".tsv",
+    .suffixes = {".tsv"},
     .lines = "columns between tabs",
     .fields = "a column from 1, empty: the last",
     .read = read_columns,

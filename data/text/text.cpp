@@ -59,16 +59,15 @@ void append_files(const fs::path& folder, std::set<std::pair<dev_t, ino_t>>& vis
   }
 }
 
+}  // namespace
+
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
   std::set<std::pair<dev_t, ino_t>> visited;
   about("data", [&] { append_files(folder, visited, files); });
-  if (files.empty()) fail("data: folder {} holds no files", {folder.string()});
   std::sort(files.begin(), files.end());
   return files;
 }
-
-}  // namespace
 
 std::optional<fs::path> look_for_data(const std::string& path) {
   for (const fs::path& place : candidates(path))
@@ -104,7 +103,9 @@ TextFile TextSource::inspect(const fs::path& path) {
 void TextSource::add(const std::string& path) {
   const fs::path found = find_data(path);
   const bool folder = about("data", [&] { return is_folder(found); });
-  for (const fs::path& file : folder ? files_below(found) : std::vector{found}) {
+  const std::vector<fs::path> files = folder ? files_below(found) : std::vector{found};
+  if (files.empty()) fail("data: folder {} holds no files", {found.string()});
+  for (const fs::path& file : files) {
     files_.push_back(inspect(file));
     if (files_.back().bytes == 0) fail("data: {} is empty", {file.string()});
   }

@@ -29,6 +29,8 @@ template <class F> auto about(const std::string& subject, const F& f) {
 std::filesystem::path find_data(const std::string& path, const char* key = "data");
 // Like find_data, but returns nothing if neither exists. Both fail if a place cannot be looked at.
 std::optional<std::filesystem::path> look_for_data(const std::string& path);
+// The files below a folder, sorted by path, without hidden ones. Error: a folder that cannot be listed.
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder);
 
 // A text that is part of the program. Its name can be given instead of a path.
 struct BuiltInText {

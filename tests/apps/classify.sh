@@ -15,6 +15,7 @@ for ((i = 0; i < 200; ++i)); do
 done >numbers.tsv
 sed 's/^0/negative/; s/^1/positive/' numbers.tsv >reviews.tsv
 printf 'negative\t\npositive\tgood\nnegative\tpoor film\npositive\tgreat\nnegative\t\npositive\tgood film\n' >gaps.tsv
+awk -F'\t' 'BEGIN { print "stars,body" } { printf "%s,\"%s\"\r\n", $1, $2 }' reviews.tsv >reviews.CSV
 awk -F'\t' '{ printf "{\"stars\":\"%s\",\"body\":\"%s\"}\n", $1, $2 }' reviews.tsv | gzip >reviews.jsonl.gz
 cut -f 2 reviews.tsv >texts.txt
 accept 'a vocabulary' tokenize train texts.txt --kind word -o words.json
@@ -37,6 +38,7 @@ alike() {
   verdict 'the same model' "$(cmp <(tensors runs/jsonl/model.safetensors) <(tensors "runs/$1/model.safetensors") 2>&1)"
 }
 alike jsonl data=reviews.jsonl.gz format=jsonl text_field=body label_field=stars
+alike csv data=reviews.CSV text_field=body label_field=stars
 alike words "${tsv[@]}"
 alike numbers data=numbers.tsv format=tsv label_field=1 "$names"
 alike plain data=numbers.tsv format=tsv label_field=1
@@ -70,10 +72,26 @@ cp out expected
 printf 'good great film\r\nawful film\n' >lines.txt
 "$build/ricci-predict" words --batch 1 <lines.txt >out 2>err
 verdict 'stdin, one by one, is the same' "$(cmp expected out 2>&1)$(cat err)"
-printf '{"body": "good great film"}\n{"body": ""}\n' | "$build/ricci-predict" jsonl --jsonl >out 2>err
-is 'JSONL' $'{"text":"good great film","class":1,"label":"positive","probabilities":{"negative":P,"positive":P}}\n{"text":"","class":null,"label":null,"probabilities":{}}' \
+printf '{"id": 7, "body": "good great film"}\n{"body": ""}\n' | "$build/ricci-predict" jsonl --jsonl >out 2>err
+is 'JSONL, with the other members' $'{"id":7,"body":"good great film","text":"good great film","class":1,"label":"positive","probabilities":{"negative":P,"positive":P}}\n{"body":"","text":"","class":null,"label":null,"probabilities":{}}' \
   sed -E 's/[01]\.[0-9]+/P/g' out
 is 'an empty document is told' 'warning: stdin:2: has no tokens, and so no class' cat err
+printf '{"body": "good film"}\n' | "$build/ricci-predict" csv --jsonl >out 2>err
+shows 'the field of a run of CSV' '^\{"body":"good film","text":"good film","class":1,'
+printf 'good film\n\nawful film\n' | "$build/ricci-predict" words >out 2>err
+is 'it has a row, so that paste fits' $'positive\n-\nnegative' cut -d ' ' -f 1 out
+accept 'a classifier of characters' train "${small[@]}" "${tsv[@]}" name=characters tokenizer=char steps=2
+printf 'good film\nd\xc3\xa4d\nawful film\n' | "$build/ricci-predict" characters >out 2>err
+is 'one unknown character' 1 echo "${PIPESTATUS[1]}"
+shows 'is one line' "^ricci-predict: stdin:2: char tokenizer: 'ä' \(U\+00E4\) at byte 1 is not among the [0-9]+ characters of the vocabulary$" err
+is 'and costs only its document a class' $'film\ndäd -\nfilm' awk '{ print $NF ($1 == "-" ? " -" : "") }' out
+printf '{"text": "good"}\n{"text": "d\xc3\xa4d", "id": 2}\n{"text": \n{"text": "awful"}\n' | "$build/ricci-predict" characters --jsonl >out 2>err
+is 'in lines of JSON, too' 1 echo "${PIPESTATUS[1]}"
+is 'with the error of each line' $'4\n"id":2,"class":null,"label":null,"probabilities":{},"error":"stdin:2: char\n"error":"stdin:3: not JSON' \
+  eval "grep -c '' out; grep -oE '(\"id\":2.*)?\"error\":\"stdin:[23]: (char|not JSON)' out"
+shows 'in one line' '^ricci-predict: stdin:2: char tokenizer: ' err
+printf '[1]\n{"text": "good"}\n' | "$build/ricci-predict" characters --jsonl --batch 1 >out 2>err
+is 'a line that is no object' $'{"text":"[1]","class":null,"label":null,"probabilities":{},"error":"stdin:1: is not a JSON object"}\n2' eval 'head -1 out; grep -c "" out'
 "$build/ricci-predict" words "$(printf 'good film %.0s' {1..20})" >out 2>err
 is 'a long document is told' 'warning: 1 longer documents were cut after 32 tokens' cat err
 "$build/ricci-predict" words --batch 7 <texts.txt >out 2>err
@@ -97,7 +115,8 @@ refuse 'a text without labels' 1 'data: texts\.txt has no labels, but model\.fam
 accept 'shards without labels' prepare texts.txt --documents line --tokenizer words.json --output plain
 refuse 'are refused' 1 'data: plain has no labels' "${bad[@]}" data=plain
 refuse 'no field with the label' 1 'label_field: not given, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
-refuse 'a field of plain text' 1 'label_field: only jsonl and tsv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
+refuse 'a label that is no column' 1 "label_field: 'label' is not the number of a column, counted from 1" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
+refuse 'a field of plain text' 1 'label_field: only jsonl, tsv and csv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv
 refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: 2 classes have 0 to 1' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
 refuse 'in an evaluation, too' 1 'numbers\.tsv:201: label 7 is out of range' eval plain --data numbers.tsv

@@ -18,6 +18,25 @@ is 'with the tokens, bytes and words of the text' $'47\n48\n14' eval 'value toke
 nats=$(value nats_per_token)
 shows 'and the numbers of the line' "^$(printf '%.4f' "$nats") nats per token" line.out
 
+# ---- The name of a text chooses its format
+awk '{ printf "{\"text\": \"%s\"}\n", $0 }' score.txt >score.NDJSON
+prints 'lines of JSON' '^score\.NDJSON: 44 tokens, context 16, stride 16$' eval runs/characters --data score.NDJSON
+mkdir -p mixed/below && cp score.txt mixed/a.txt && cp score.NDJSON mixed/below/b.ndjson
+refuse 'a mixed folder' 1 'a\.txt:1: not JSON: fault at byte [0-9]+ of [0-9]+ \(format jsonl because of b\.ndjson\)' eval runs/characters --data mixed
+accept 'a run of lines of JSON' train tiny.yaml name=objects data=score.NDJSON steps=2 model.ctx=4
+printf 'id,text\n1,"the dog\njumps"\n' >score.csv
+prints 'reads a table by its name' '^score\.csv: ' eval runs/objects --data score.csv
+refuse 'and another name as it was trained' 1 'score\.txt:1: not JSON' eval runs/objects --data score.txt
+accept 'a text by name: its validation is one, too' train tiny.yaml name=mixed data=score.NDJSON validation=score.NDJSON steps=1 model.ctx=4
+refuse 'a text with a validation of JSON' 1 'score\.txt:1: not JSON: .* \(format jsonl because of score\.NDJSON\)' train tiny.yaml name=other data=score.txt validation=score.NDJSON
+printf '{"text": "the dog"}\n%.0s' {1..9} >plain
+run train tiny.yaml name=json data=plain steps=1 model.ctx=4
+is 'a text that begins with JSON gets a line that names the format' 'warning: plain: is read as a text, but begins with a JSON object; format jsonl reads an object per line' cat err
+accept 'but not if the format is given' train tiny.yaml name=given data=plain format=text steps=1 model.ctx=4
+cp plain named.jsonl
+accept 'which the name does not change' train tiny.yaml name=named data=named.jsonl format=text steps=1 model.ctx=4
+same 'nor the tokens' runs/{given,named}/model.safetensors
+
 # ---- Several runs
 accept 'different tokens, one text' eval runs/characters runs/words --data score.txt --context 8 --stride 4 --json
 is 'have the same bytes and words, and their own tokens' '48 48 14 47 14 4' eval 'echo $(value bytes) $(value bytes 2) $(value words 2) $(value tokens) $(value tokens 2) $(value stride 2)'

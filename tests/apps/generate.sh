@@ -75,7 +75,9 @@ is 'a line for each prompt' $'{"prompt":"the"\n{"prompt":"fox"' grep -oE '^\{"pr
 is 'with tokens and end' 2 grep -c '"tokens":30,"end":"length"}$' out
 from_stdin '{"prompt": "the"}\n\n{"text": "fox"}\n' "${greedy[@]}" --jsonl
 verdict 'a line without a prompt is refused' "$([ $? = 1 ] && diff err - <<<'ricci-generate: line 3: expected an object with a text "prompt"')"
-is 'and the lines before it are answered' 1 grep -c '' out
+is 'and each line is answered' $'{"prompt":"the"\n{"error":"line 3: expected an object with a text \\"prompt\\""}' sed 's/,.*//' out
+from_stdin '{"prompt": "the"}\n{"prompt": "\xe2\x82\xac"}\n{"prompt": "fox"}\n' "${greedy[@]}" --jsonl
+verdict 'an unknown character fails only its line' "$([ $? = 1 ] && grep -q '^ricci-generate: line 2: char tokenizer: ' err && [ "$(grep -c '"prompt":' out)" = 2 ] || cat out err)"
 # ---- Samples while a model is trained
 accept 'a sample every 4 steps' train tiny.yaml name=sampled steps=10 sample.tokens=12 sample.every=4 sample.prompt=lazy
 is 'each under a heading' $'sample after step 4:\nsample after step 8:\nsample after step 10:' grep '^sample after' out

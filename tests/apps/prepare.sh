@@ -89,6 +89,28 @@ verdict 'are the same shards' "$(cmp <(tail -c +129 ids/shard-00000.tokens) <(ta
 accept 'which are trained on' train tiny.yaml name=ids data=ids validation=same
 refuse 'without the option' 1 "train\.bin: byte [0-9]+ .*nanoGPT's train.bin, which ricci-prepare --format u16 reads" train tiny.yaml data=train.bin tokenizer=bpe model.vocab=300
 refuse 'an id outside of the vocabulary' 1 'train\.bin: id [0-9]+ at byte [0-9]+ is outside the vocabulary of 256' prepare train.bin --format u16 --tokenizer byte --output bad_ids
+# What is not ids of two bytes: numbers of 4 or 8 bytes, the higher byte first, NumPy's files, shards of llm.c, a text.
+write() { perl -e 'binmode STDOUT; print "'"$2"'", pack("'"$3"'", map { $_ * 7 % 290 + 1 } 1..99)' >"$1"; }
+head -c 200 lines.txt >text.bin
+while IFS='|' read -r file start form kind; do
+  [ "$file" = text.bin ] || write "$file" "$start" "$form"
+  refuse "no ids: $kind" 1 "${file/./\\.}: looks like $kind" prepare "$file" --format u16 --tokenizer bpe.json --output wide
+done <<'END'
+i32.bin||l<*|numbers of 4 bytes; numpy\.fromfile\(FILE, '<i4'\)\.astype\('<u2'\)\.tofile\(NEW\) writes what --format u16 reads$
+i64.bin||q<*|numbers of 8 bytes; numpy\.fromfile\(FILE, '<i8'\)
+big32.bin||l>*|numbers of 4 bytes; numpy\.fromfile\(FILE, '>i4'\)
+big64.bin||q>*|numbers of 8 bytes; numpy\.fromfile\(FILE, '>i8'\)
+big16.bin||n*|ids with the higher byte first; dd conv=swab swaps the bytes$
+a.npy|\x93NUMPY\x01\0|v*|a NumPy array; numpy\.load\(FILE\)
+a.npz|PK\x03\x04|v*|a zip archive, such as \.npz;
+llm_c.bin|\x88\xd8\x34\x01|v*|a shard of llm\.c, which ricci-train reads as it is$
+text.bin|||a text, which needs no --format u16$
+END
+for file in i32.bin i64.bin a.npy a.npz; do
+  refuse "a training names what it is, too: $file" 1 "${file/./\\.}: byte [0-9]+ .*; it looks like (numbers of [48] bytes|a NumPy array|a zip archive)" train tiny.yaml data=$file tokenizer=byte
+done
+gzip -k i32.bin
+refuse 'compressed' 1 'i32\.bin\.gz: looks like numbers of 4 bytes' prepare i32.bin.gz --format u16 --tokenizer bpe.json --output wide
 printf 'abc' >half.bin
 refuse 'half an id' 1 'half\.bin: ids of two bytes each, but there are 3 bytes' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
 for words in '--documents line' '--eos line' '--encoding latin-1'; do
@@ -149,7 +171,7 @@ refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; 
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' prepare <(cat lines.txt) --output pipe
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
 refuse 'other settings in the same folder' 1 'whole: holds shards of other inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
-refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, messages, pairs, got .xml.' prepare text.txt --format xml --output bad_format
+refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, csv, messages, pairs, got .xml.' prepare text.txt --format xml --output bad_format
 for program in 'prepare text.txt --tokenizer byte --output bad_piece' 'tokenize train text.txt --vocab 290'; do
   refuse 'a piece that stands nowhere' 2 '--eos-piece requires --eos' $program --eos-piece '<end>'
 done

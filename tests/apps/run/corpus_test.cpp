@@ -173,9 +173,9 @@ TEST_CASE("keys: the first condition that fails is the one that is named") {
   const auto refused = [](const std::vector<std::string>& keys) {
     return test::bounded_error([&] { load_config<TrainConfig>("", keys); });
   };
-  const std::string reader = "a format without answers (text, jsonl or tsv), and a family other than classifier";
+  const std::string reader = "a format without answers (text, jsonl, tsv or csv), and a family other than classifier";
   for (const char* cause : {"format=messages", "format=pairs", "model.family=classifier"})
     CHECK(refused({cause, "order=shuffled"}) == "command line: order: nothing reads it here, only " + reader);
   CHECK(refused({"format=messages", "eos=document"}) ==
-        "command line: eos: nothing reads it here, only a format without a template: text, jsonl, tsv or pairs");
+        "command line: eos: nothing reads it here, only a format without a template: text, jsonl, tsv, csv or pairs");
 }

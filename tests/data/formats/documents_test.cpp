@@ -88,8 +88,12 @@ TEST_CASE("reading continues at the end of any piece") {
                     paths = folder.write("a.txt", "x<end>" + long_text + "<end>\n<end><end>y") + "," + folder.write("b.txt", long_text);
   const std::string lines =
       folder.write("c.jsonl", "{\"text\":\"a\"}\n{\"text\":\"" + std::string(300'000, 'b') + "\"}\n\n{\"text\":\"c\"}");
+  const std::string table = folder.write("a.csv", "id,text\n1,a\n2,\"b\n\n\"\"c\"\n3," + std::string(600'000, 'd') + "\n") + "," +
+                            folder.write("b.csv", "text\ne\n\"\n\"\n");
+  const std::string wiki = folder.write("wiki", " \n = One = \n \n" + std::string(600'000, 'a') + " \n \n b \n");
   for (const auto& [path, options] : {std::pair{paths, DocumentOptions{.documents = "<end>"}}, {paths, DocumentOptions{}},
-           {paths, DocumentOptions{.documents = "line"}}, {lines, DocumentOptions{.format = format_of(kJsonl)}}}) {
+           {paths, DocumentOptions{.documents = "line"}}, {lines, DocumentOptions{.format = format_of(kJsonl)}},
+           {table, DocumentOptions{.format = format_of(kCsv)}}, {wiki, DocumentOptions{.documents = "blank_line"}}}) {
     const auto all = pieces_of(path, options);
     for (size_t done = 0; done < all.size(); done += 1 + all.size() / 20) {
       const auto rest = pieces_of(path, options, all[done].end);
@@ -239,6 +243,8 @@ TEST_CASE("dirt makes no other documents, labels or text: every reader") {
           "{\"text\":\"a\\r\\nb\",\"l\":\"yes\"}\n{\"text\":\"\u00e9\",\"l\":\"no\"}\n", "\n", {"a\r\nb", "\u00e9"}},
       {"tsv", {.format = format_of(kTsv), .text_field = "1", .label_field = "2", .classes = 2, .labels = {"no", "yes"}},
           "a b\tyes\n\u00e9\tno\n", "\n", {"a b", "\u00e9"}},
+      {"csv", {.format = format_of(kCsv), .label_field = "l", .classes = 2, .labels = {"no", "yes"}}, "text,l\na b,yes\n\"\u00e9\",no\n",
+          "\n", {"a b", "\u00e9"}},
       {"messages", {.format = format_of(kMessages)}, "{\"messages\":[]}\n{\"messages\":[1]}\n", "\n",
           {"{\"messages\":[]}", "{\"messages\":[1]}"}},
   };
@@ -297,9 +303,10 @@ TEST_CASE("bytes that are not text are an error with a guess at their encoding, 
               7),
           "a.txt: byte 6 (value 0x00) is not text; " + nul}};
   for (const auto& [name, bytes, error] : files) {
-    const std::string path = folder.write(name, bytes), innocent = folder.write("innocent.txt", "{\"text\":\"a\"}\n");
+    const std::string path = folder.write(name, bytes), innocent = folder.write("innocent.txt", "{\"text\":\"a\"}\n"),
+                      table = folder.write("innocent.csv", "text\na\n");
     for (const FormatTraits* const row : kFormats)
-      CHECK(error_of([&] { documents_of(innocent + "," + path, {.format = format_of(*row)}); }) == error);
+      CHECK(error_of([&] { documents_of((row == &kCsv ? table : innocent) + "," + path, {.format = format_of(*row)}); }) == error);
     CHECK(error_of([&] { size_of_text({open_paths(innocent + "," + path)}); }) == error);
     CHECK(documents_of(path, {}, Encoding::bytes) == Strings{bytes});
   }
@@ -367,25 +374,105 @@ TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
   CHECK(error({.documents = ""}) == "documents: is empty; expected file, line, blank_line, or the text between two documents");
   CHECK(error({.format = format_of(kTsv), .documents = "line"}) == "documents: a line of tsv is a document; this key is for format: text");
-  CHECK(error({.text_field = "a"}) == "text_field, label_field: only jsonl and tsv have fields");
+  CHECK(error({.text_field = "a"}) == "text_field, label_field: only jsonl, tsv and csv have fields");
   CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field and classes: expected both or neither");
   CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "label_field and classes: expected both or neither");
   CHECK(error({.format = format_of(kTsv), .text_field = "text"}) == "text_field: 'text' is not the number of a column, counted from 1");
   CHECK(error({.format = format_of(kTsv), .text_field = "0"}) == "text_field: '0' is not the number of a column, counted from 1");
+  const ScratchFolder folder;
+  const Documents columns{TextSource(folder.write("a.tsv", "good\tfilm\n")),
+      {.format = format_of(kTsv), .text_field = "2", .label_field = "label", .classes = 2}};
+  CHECK(error_of([&] { word_labels(columns); }) == "label_field: 'label' is not the number of a column, counted from 1");
 }
 
 TEST_CASE("the names of files ask for a format") {
   const ScratchFolder folder;
   folder.write("talks/a.jsonl.zst", "x");
   folder.write("plain/a.txt", "x");
-  for (const char* name : {"a.jsonl", "x/a.jsonl.gz", "a.jsonl.zst", "a.jsonl.xz", "a.jsonl.bz2"})
-    CHECK(format_of_names({name}) == format_of(kJsonl));
-  for (const char* name : {"a.tsv", "a.tsv.gz"}) CHECK(format_of_names({name}) == format_of(kTsv));
-  for (const char* name : {"a.txt", "jsonl", "a.jsonl.tar.gz", "a.tsv.txt", "embedded", ""})
-    CHECK(format_of_names({name}) == format_of(kPlainText));
-  CHECK(format_of_names({folder / "talks"}) == format_of(kJsonl));
-  CHECK(format_of_names({folder / "plain"}) == format_of(kPlainText));
-  CHECK(format_of_names({folder / "plain", "b.jsonl"}) == format_of(kJsonl));  // other labels are then errors
+  folder.write("deep/sub/sub/b.CSV", "x");
+  folder.write("deep/.hidden/a.jsonl", "x");
+  const auto format = [](const std::vector<std::string>& paths) { return std::string(name_of(format_of_names(paths).format)); };
+  for (const char* name : {"a.jsonl", "x/a.jsonl.gz", "a.jsonl.zst", "a.jsonl.xz", "a.jsonl.bz2", "A.JSONL", "a.ndjson", "a.Jsonlines.GZ"})
+    CHECK(format({name}) == "jsonl");
+  for (const char* name : {"a.tsv", "a.tsv.gz", "a.TSV.Zst"}) CHECK(format({name}) == "tsv");
+  for (const char* name : {"a.csv", "a.CSV.XZ"}) CHECK(format({name}) == "csv");
+  for (const char* name : {"a.txt", "jsonl", "a.jsonl.tar.gz", "a.tsv.txt", "a.json", "acsv", "embedded", ""})
+    CHECK(format({name}) == "text");
+  CHECK(format({folder / "talks"}) == "jsonl");
+  CHECK(format({folder / "plain"}) == "text");
+  CHECK(format({folder / "deep"}) == "csv");
+  CHECK(format({folder / "plain", "b.jsonl"}) == "jsonl");
+  CHECK(format_of_names({folder / "plain", folder / "talks"}).file == "a.jsonl.zst");
+}
+
+TEST_CASE("an error of a file in a mixed folder says whose name chose the format") {
+  const ScratchFolder folder;
+  const std::string object = "{\"text\":\"a\"}\n", json = folder.write("d.jsonl", object), text = folder.write("one.txt", "plain\n");
+  const auto error = [](const std::string& paths, const DocumentOptions& options) { return error_of([&] { pieces_of(paths, options); }); };
+  const DocumentOptions chosen{.format = format_of(kJsonl), .chosen_by = "d.jsonl"};
+  CHECK(error(json + "," + text, chosen) == "one.txt:1: not JSON: fault at byte 1 of 5 (format jsonl because of d.jsonl)");
+  CHECK(error(folder.write("e.ndjson", object + "x") + "," + json, chosen) == "e.ndjson:2: not JSON: fault at byte 1 of 1");
+  CHECK(error(text, {.format = format_of(kJsonl)}) == "one.txt:1: not JSON: fault at byte 1 of 5");
+}
+
+TEST_CASE("a text that begins with JSON gets a line that names the format") {
+  const ScratchFolder folder;
+  const auto note = [&](const std::string& text) {
+    return note_on_json(TextSource(std::vector{folder.write("1.txt", "words"), folder.write("2.json", text)}));
+  };
+  CHECK(note("\n[\n  {\"text\": \"a\"}]") == "2.json: is read as a text, but begins with a JSON array; format jsonl reads an object per "
+                                             "line, as jq -c '.[]' 2.json writes them");
+  const std::string object = "2.json: is read as a text, but begins with a JSON object; format jsonl reads an object per line";
+  CHECK(note("{\"text\": \"a\"}\r\n{") == object);
+  CHECK(note(" { \"text\": \"" + std::string(1'000'000, 'a')) == object);
+  for (const char* text : {"{\n  \"pretty\": 1\n}", "[1] said", "{{\"a\"}}", "[", "\n \n"}) CHECK(note(text) == "");
+}
+
+TEST_CASE("CSV, as in RFC 4180") {
+  const ScratchFolder folder;
+  using Records = std::vector<std::pair<std::string, int32_t>>;
+  const auto read = [&](const std::string& text, const DocumentOptions& options) {
+    Records records;
+    for (const DocumentPiece& piece : pieces_of(folder.write("r", text), options)) records.emplace_back(piece.text, piece.label);
+    return records;
+  };
+  const DocumentOptions csv{.format = format_of(kCsv)},
+      named{.format = format_of(kCsv), .text_field = "b c", .label_field = "l", .classes = 2, .labels = {"no", "yes"}};
+  CHECK(read("id,text\n1,one\n\n2,\"a, \"\"b\"\"\r\n\r\nc\"\n3,\"\"\n4,\n", csv) ==
+        Records{{"one", -1}, {"a, \"b\"\n\nc", -1}, {"", -1}, {"", -1}});
+  CHECK(read("\xef\xbb\xbf\"l\",\"b c\"\r\nyes,\"\"\"\"\r\n\"0\",x y ", named) == Records{{"\"", 1}, {"x y ", 0}});
+  CHECK(word_labels({.files = TextSource(folder.write("w.csv", "text,l\na,yes\nb,\"n\no\"\n")),
+            .options = {.format = format_of(kCsv), .label_field = "l", .classes = 2}}) == Strings{"n\no", "yes"});
+  CHECK(read("text\n" + std::string(300'000, 'x') + "\n", csv).size() == 2);  // two pieces
+
+  const auto error = [&](const std::string& text, const DocumentOptions& options) { return error_of([&] { read(text, options); }); };
+  CHECK(error("text,l\na,1\n\"b\nc\",2\nd\n", csv) == "r:5: has 1 columns, but the header has 2");
+  CHECK(error("text\na\n\"b\n\nc\n", csv) == "r:3: the quote that begins column 1 is not closed");
+  CHECK(error("text,l\n\"a\nb\"c,1\n", csv) == "r:2: text follows the closing quote of column 1");
+  CHECK(error("text,l\n1,5\" disk\nx\n", csv) == "r:2: column 2 contains a quote, but does not begin with one");
+  CHECK(error("\"text\na\n", csv) == "r:1: the quote that begins column 1 is not closed");
+  CHECK(error("body,l\na,1\n", csv) == "r:2: has no column 'text', only body and l");
+  CHECK(error("b c,label\na,yes\n", named) == "r:2: has no column 'l', only b c and label");
+  CHECK(error("b c,l\na,maybe\n", named) == "r:2: label 'maybe' is not one of no, yes");
+  CHECK(contains(error("text\n\"" + std::string(DocumentReader::kMaxLine + 300'000, '\n'), csv),
+      "r:2: a line of more than 67108864 bytes, or a quote that is not closed"));
+}
+
+TEST_CASE("lines of white space separate paragraphs") {
+  const ScratchFolder folder;
+  const DocumentOptions paragraphs{.documents = "blank_line"};
+  CHECK(documents_of(folder.write("wiki", " \n = One = \n \n a \n b\n \t\r\n\f\n\u00a0\nc  \n \n  "), paragraphs) ==
+        Strings{" = One = ", " a \n b", "\u00a0\nc  "});
+  CHECK(documents_of(folder.write("blank", " \n\t"), paragraphs).empty());
+  CHECK(documents_of(folder.write("two", "a\n \n"), paragraphs) == documents_of(folder.write("one", "a"), paragraphs));
+  CHECK(documents_of(folder / "wiki", {.documents = "line", .keep_line_ends = false})[0] == " ");
+  // White space between two blocks, more than a piece of it, and more than a blank line can have.
+  for (const size_t blanks : {255'990u, 262'144u, 300'000u, 600'000u}) {
+    const std::string text = "a\n" + std::string(blanks, ' ') + "\n" + std::string(blanks, ' ') + "b";
+    const Strings found = documents_of(folder.write("long", text), paragraphs);
+    CHECK(found.size() == (blanks <= DocumentReader::kPiece ? 2u : 1u));
+    CHECK(found.back().ends_with(std::string(blanks, ' ') + "b"));
+  }
 }
 
 TEST_CASE("documents as texts: each one, only the first, and the messages of conversations") {

@@ -8,15 +8,16 @@
 
 using Target = int(const uint8_t*, size_t);
 extern "C" {
-Target fuzz_archives, fuzz_config, fuzz_dirt, fuzz_hub, fuzz_jsonl, fuzz_messages, fuzz_metrics, fuzz_options, fuzz_pieces,
+Target fuzz_archives, fuzz_config, fuzz_csv, fuzz_dirt, fuzz_hub, fuzz_jsonl, fuzz_messages, fuzz_metrics, fuzz_options, fuzz_pieces,
     fuzz_safetensors, fuzz_tokenizer, fuzz_tsv;
 }
 
 int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]), 2;
-  const std::map<std::string, Target*> targets = {{"archives", fuzz_archives}, {"config", fuzz_config}, {"dirt", fuzz_dirt},
-      {"hub", fuzz_hub}, {"jsonl", fuzz_jsonl}, {"messages", fuzz_messages}, {"metrics", fuzz_metrics}, {"options", fuzz_options},
-      {"pieces", fuzz_pieces}, {"safetensors", fuzz_safetensors}, {"tokenizer", fuzz_tokenizer}, {"tsv", fuzz_tsv}};
+  const std::map<std::string, Target*> targets = {{"archives", fuzz_archives}, {"config", fuzz_config}, {"csv", fuzz_csv},
+      {"dirt", fuzz_dirt}, {"hub", fuzz_hub}, {"jsonl", fuzz_jsonl}, {"messages", fuzz_messages}, {"metrics", fuzz_metrics},
+      {"options", fuzz_options}, {"pieces", fuzz_pieces}, {"safetensors", fuzz_safetensors}, {"tokenizer", fuzz_tokenizer},
+      {"tsv", fuzz_tsv}};
   int failed = 0, inputs = 0;
   for (const auto& [name, target] : targets) {
     const std::string folder = std::string(argv[1]) + "/" + name;

@@ -58,14 +58,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::require(is_text == is_text_in_blocks, "blocks give the same error");
   if (!is_text || clean.find("\r\n") != clean.npos || clean.starts_with("\xef\xbb\xbf")) return 0;
   const bool has_end = clean.size() > 1 && clean.ends_with('\n') && !clean.ends_with("\n\n");
-  for (const DocumentOptions& options :
-      {DocumentOptions{}, {.documents = "line"}, {.documents = "line", .keep_line_ends = false}, {.documents = "blank_line"},
-          {.documents = "<end>"}, {.format = format_of(kJsonl), .label_field = "l", .classes = 5},
-          {.format = format_of(kTsv), .label_field = "1", .classes = 5}, {.format = format_of(kMessages)}, {.format = format_of(kPairs)}}) {
+  for (const DocumentOptions& options : {DocumentOptions{}, {.documents = "line"}, {.documents = "line", .keep_line_ends = false},
+           {.documents = "blank_line"}, {.documents = "<end>"}, {.format = format_of(kJsonl), .label_field = "l", .classes = 5},
+           {.format = format_of(kTsv), .label_field = "1", .classes = 5}, {.format = format_of(kCsv), .label_field = "l", .classes = 5},
+           {.format = format_of(kMessages)}, {.format = format_of(kPairs)}}) {
     std::string dirty = clean;
     const bool is_records = options.format != format_of(kPlainText), is_paragraphs = options.documents == "blank_line";
     if ((data[0] & 1) && has_end && (is_records || is_paragraphs || options.documents == "line")) dirty.pop_back();
-    if ((data[0] & 2) && is_records) dirty = "\n" + replaced(dirty, "\n", "\n \t\n");
+    const bool has_quotes = options.format == format_of(kCsv) && clean.find('"') != clean.npos;  // empty lines between them are text
+    if ((data[0] & 2) && is_records && !has_quotes) dirty = "\n" + replaced(dirty, "\n", "\n \t\n");
     if ((data[0] & 2) && is_paragraphs) dirty = "\n" + replaced(dirty, "\n\n", "\n\n\n");
     if (data[0] & 4) dirty = replaced(dirty, "\n", "\r\n");
     if (data[0] & 8) dirty = "\xef\xbb\xbf" + dirty;

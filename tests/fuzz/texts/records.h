@@ -1,4 +1,4 @@
-// Shared by the targets of JSONL and TSV: all documents of a text, from its start and from the middle.
+// Shared by the targets of JSONL, TSV and CSV: all documents of a text, from its start and from the middle.
 #pragma once
 #include <string_view>
 #include <vector>
