@@ -37,7 +37,7 @@ class Model final : public MemoryHolder {
   // text_loss and any further losses that the config gives weights to.
   Tensor loss(const Batch& batch) const;
   Tensor text_loss(const Batch& batch) const;
-  // The number of tokens that the loss is a mean of: the scored targets, of which some families leave positions out.
+  // The number of targets that the loss averages: the scored ones, but some families leave positions out.
   int64_t counted(const Batch& batch) const;
 
   // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits after the last one [b v];

@@ -27,7 +27,7 @@ std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config)
 
 // The data of a training step.
 struct StepBatches {
-  std::vector<Batch> micro_batches;  // of this rank, on the CPU
+  std::vector<Batch> micro_batches;  // the share of this rank, on the CPU
   std::string place;                 // Feed::place() after this step
 };
 // The next step. mine: the micro-batches of a step that this rank computes. Error: the data cannot be read.

@@ -11,10 +11,11 @@
 namespace ricci {
 namespace {
 
-// The element of this rank in a random order of the epoch: of the shards (shard -1), or of the documents of a shard.
-int64_t element(int64_t rank, int64_t of, uint64_t seed, int64_t epoch, int64_t shard) {
+// The element of this rank in the epoch's random order of `count` documents in a shard, or of `count` shards (shard -1).
+int64_t element(int64_t rank, int64_t count, uint64_t seed, int64_t epoch, int64_t shard) {
   const std::array numbers{epoch, shard};
-  return static_cast<int64_t>(Permutation(static_cast<uint64_t>(of), xxh64(bytes_of(numbers), seed))(static_cast<uint64_t>(rank)));
+  const Permutation order(static_cast<uint64_t>(count), xxh64(bytes_of(numbers), seed));
+  return static_cast<int64_t>(order(static_cast<uint64_t>(rank)));
 }
 
 // A document of the buffer. A set orders them by length, and equal lengths by arrival.

@@ -17,7 +17,7 @@ class EvaluationBatches {
   // do not overlap if stride = context. In every window the positions before `from` predict nothing that is scored.
   // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context, from outside 0 ... context - 1.
   static EvaluationBatches windows(const Tokens& tokens, int64_t batch, int64_t context, int64_t stride, int64_t from = 0);
-  // Every document once. With a mask they are those of keep_masked() for this context. Documents with labels are cut at the context.
+  // Every document once. Tokens with a mask come from keep_masked() for this context. Documents with labels are cut at the context.
   // Errors: neither mask nor labels; batch or context below 1.
   static EvaluationBatches documents(const Tokens& tokens, int64_t batch, int64_t context);
 

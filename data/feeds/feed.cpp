@@ -71,7 +71,7 @@ Batch read_batch(std::span<const Row> rows, int64_t width) {
   const int64_t count = std::ssize(rows);
   Batch batch{filled({count, width}, 0), filled(is_labelled ? Shape{count} : Shape{count, width}, kNoTarget)};
   if (is_labelled) batch.lengths_b = Tensor({count}, Dtype::i64);
-  std::vector<int64_t> ids(static_cast<size_t>(width + 1));  // of one row
+  std::vector<int64_t> ids(static_cast<size_t>(width + 1));  // one row
   std::vector<uint8_t> counts(ids.size());
   for (int64_t b = 0; b < count; ++b) {
     const Row& row = rows[static_cast<size_t>(b)];
@@ -84,7 +84,7 @@ Batch read_batch(std::span<const Row> rows, int64_t width) {
       ++batch.scored;
       continue;
     }
-    const int64_t start = row.tokens->has_mask() ? kNoTarget : row.tokens->first_id();  // of a document
+    const int64_t start = row.tokens->has_mask() ? kNoTarget : row.tokens->first_id();  // starts every document
     for (int64_t c = row.from; c + 1 < size; ++c) {
       const auto next = static_cast<size_t>(c + 1);
       if (!counts[next] || ids[next] == start) continue;

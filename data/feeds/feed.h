@@ -57,7 +57,7 @@ class RandomCrops final : public Feed {
   Tokens tokens_;
   int64_t context_, per_step_;  // rows
   uint64_t seed_;
-  int64_t number_ = 0;  // of the next row
+  int64_t number_ = 0;  // the next row
 };
 
 // The order of the Dispatcher paper: the text is cut into columns of equal length, one for each row of a step, and all columns are read in
@@ -77,7 +77,7 @@ class ColumnBatches final : public Feed {
   Tokens tokens_;
   int64_t context_, columns_;
   int64_t length_ = 0;  // tokens of a column
-  int64_t number_ = 0;  // of the next row
+  int64_t number_ = 0;  // the next row
 };
 
 // Error: batch or context is below 1, or the text is shorter than context + 1. `what` names the caller.

@@ -55,7 +55,7 @@ Row SequenceStream::next_in_order(Corpus& corpus) const {
 void SequenceStream::fill(Corpus& corpus) const {
   auto& [tokens, documents, seed, taken, block, buffer, order] = corpus;
   block = documents.place();
-  uint64_t number = 0;  // of this buffer
+  uint64_t number = 0;  // this buffer
   if (options_.rows == RowKind::packed) {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);

@@ -24,7 +24,7 @@ struct StreamOptions {
   int64_t batch = 1;  // rows of a micro-batch
   uint64_t seed = 0;
   int64_t shuffle_buffer = 1024;     // rows; 1 does not shuffle them
-  std::vector<double> weights = {};  // of the corpora; by default their numbers of tokens, or of documents if each is a row
+  std::vector<double> weights = {};  // shares of the corpora; by default their numbers of tokens, or of documents if each is a row
   RowKind rows = RowKind::cut;
   bool full_width = false;  // batches are as wide as the context even if all their documents are shorter
 };
