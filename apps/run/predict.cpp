@@ -42,7 +42,7 @@ Batch padded_batch(const std::vector<std::vector<int64_t>>& documents) {
 struct Document {
   std::string text, place;        // place: for messages
   bool is_object = false;         // the text is a line of JSON
-  Json members = Json::object();  // of the line
+  Json members = Json::object();  // members of the line
   std::string error = {};         // why it has no class
 };
 
@@ -81,7 +81,7 @@ class Predictor {
   // The ids of the document. None if it has no tokens, or an error.
   std::vector<int64_t> encode_one(Document& document) const {
     const TrainConfig& config = open_.run.config();
-    const std::string field = traits_of(config.format).check_field ? "" : config.text_field;  // the number of a column is no name
+    const std::string field = traits_of(config.format).check_field ? "" : config.text_field;  // a column number names no member
     try {
       if (document.is_object) {
         const Record record = kJsonl.read({document.text, {}, document.place}, {.text_field = field});

@@ -1,5 +1,5 @@
-// Fields between commas, as in RFC 4180. A field in quotes can contain commas, line ends, and quotes, which are doubled. The first record
-// names the columns.
+// Fields between commas, as in RFC 4180. A field in quotes can contain commas, line ends and doubled quotes. The first record names the
+// columns.
 #include <algorithm>
 
 #include "core/error.h"

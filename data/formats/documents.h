@@ -97,7 +97,7 @@ class DocumentReader {
   std::string blanks_;                        // they follow text_ unless the line ends
   int64_t started_ = 0;                       // documents
   int64_t line_ = 0;                          // number in the member
-  std::vector<std::string> header_;           // of the member, if the format has one
+  std::vector<std::string> header_;           // field names of the member, if the format has a header
   Record record_;                             // the last line
   std::string record_place_;                  // for messages
   int64_t characters_left_ = documents_.cut;  // before the cut

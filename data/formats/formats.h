@@ -27,7 +27,7 @@ struct DocumentOptions {
   int64_t classes = 0;                   // labels are 0 ... classes - 1
   std::vector<std::string> labels = {};  // names of the classes; labels can then be names instead of numbers
   std::vector<std::string> chat = {};    // the template of messages (data/tokenizers/chat.h)
-  std::string chosen_by = {};            // for messages: the file whose name chose the format; empty if the user named the format
+  std::string chosen_by = {};            // for messages: the file that chose the format by its name; empty if the user named it
 };
 
 // Error: options that do not belong together.

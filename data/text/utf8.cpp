@@ -120,10 +120,11 @@ int64_t count_characters(std::string_view text) {
 
 std::string other_than_ids(std::string_view start, int64_t vocab_size) {
   constexpr std::pair<std::string_view, const char*> kKinds[] = {
-      {"\x93NUMPY", "a NumPy array; numpy.load(FILE).astype('<u2').tofile(NEW) writes what --format u16 reads"},
-      {"PK\3\4", "a zip archive, such as .npz; numpy.load(FILE)['NAME'].astype('<u2').tofile(NEW) writes what --format u16 reads"},
-      {"\x88\xd8\x34\1", "a shard of llm.c, which ricci-train reads as it is"},
-      {"\xa1\xd9\x34\1", "a shard of llm.c, which ricci-train reads as it is"}};
+      {"\x93NUMPY", "a NumPy array; numpy.load(FILE).astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16"},
+      {"PK\3\4",
+          "a zip archive, such as .npz; numpy.load(FILE)['NAME'].astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16"},
+      {"\x88\xd8\x34\1", "a shard of llm.c; ricci-train reads it as it is"},
+      {"\xa1\xd9\x34\1", "a shard of llm.c; ricci-train reads it as it is"}};
   for (const auto& [magic, kind] : kKinds)
     if (start.starts_with(magic)) return kind;
   start = start.substr(0, 2048);
@@ -139,12 +140,13 @@ std::string other_than_ids(std::string_view start, int64_t vocab_size) {
   const bool in_even = has[0] || has[2], in_odd = has[1] || has[3];
   if (in_even != in_odd) {
     const int bytes = (in_even ? has[2] : has[1]) ? 4 : 8;
-    return format_message("numbers of {} bytes; numpy.fromfile(FILE, '{}i{}').astype('<u2').tofile(NEW) writes what --format u16 reads",
+    return format_message(
+        "numbers of {} bytes; numpy.fromfile(FILE, '{}i{}').astype('<u2').tofile(NEW) converts them for ricci-prepare --format u16",
         {bytes, in_even ? '<' : '>', bytes});
   }
   if (highest >= vocab_size && highest_swapped < vocab_size) return "ids with the higher byte first; dd conv=swab swaps the bytes";
   const bool is_text = std::all_of(start.begin(), start.end(), [](char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r'); });
-  return is_text ? "a text, which needs no --format u16" : "";
+  return is_text ? "a text; it needs no --format u16" : "";
 }
 
 std::string describe_character(char32_t code) {

@@ -96,15 +96,15 @@ while IFS='|' read -r file start form kind; do
   [ "$file" = text.bin ] || write "$file" "$start" "$form"
   refuse "no ids: $kind" 1 "${file/./\\.}: looks like $kind" prepare "$file" --format u16 --tokenizer bpe.json --output wide
 done <<'END'
-i32.bin||l<*|numbers of 4 bytes; numpy\.fromfile\(FILE, '<i4'\)\.astype\('<u2'\)\.tofile\(NEW\) writes what --format u16 reads$
+i32.bin||l<*|numbers of 4 bytes; numpy\.fromfile\(FILE, '<i4'\)\.astype\('<u2'\)\.tofile\(NEW\) converts them for ricci-prepare --format u16$
 i64.bin||q<*|numbers of 8 bytes; numpy\.fromfile\(FILE, '<i8'\)
 big32.bin||l>*|numbers of 4 bytes; numpy\.fromfile\(FILE, '>i4'\)
 big64.bin||q>*|numbers of 8 bytes; numpy\.fromfile\(FILE, '>i8'\)
 big16.bin||n*|ids with the higher byte first; dd conv=swab swaps the bytes$
 a.npy|\x93NUMPY\x01\0|v*|a NumPy array; numpy\.load\(FILE\)
 a.npz|PK\x03\x04|v*|a zip archive, such as \.npz;
-llm_c.bin|\x88\xd8\x34\x01|v*|a shard of llm\.c, which ricci-train reads as it is$
-text.bin|||a text, which needs no --format u16$
+llm_c.bin|\x88\xd8\x34\x01|v*|a shard of llm\.c; ricci-train reads it as it is$
+text.bin|||a text; it needs no --format u16$
 END
 for file in i32.bin i64.bin a.npy a.npz; do
   refuse "a training names what it is, too: $file" 1 "${file/./\\.}: byte [0-9]+ .*; it looks like (numbers of [48] bytes|a NumPy array|a zip archive)" train tiny.yaml data=$file tokenizer=byte
