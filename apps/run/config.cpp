@@ -180,6 +180,7 @@ struct Reader {
   std::string source;  // a file, or "command line"
   bool has_lines = true;
   bool is_of_run = false;   // the config.yaml of a run: removed keys are skipped, because the run can continue without them
+  bool is_record = false;   // recorded_settings: all unknown keys are skipped
   std::string folder = {};  // as in Setting
   std::set<std::string> seen = {};
 
@@ -187,7 +188,7 @@ struct Reader {
   void add(const std::string& key, const std::string& where, const YAML::Node& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key)) {
-      if (is_of_run && !why_removed(key).empty()) return;
+      if (is_record || (is_of_run && !why_removed(key).empty())) return;
       fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
     }
     const bool again = !seen.insert(key).second;
@@ -359,6 +360,18 @@ Settings settings_of(const std::string& path, const std::vector<std::string>& ov
   return settings;
 }
 
+Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields) {
+  Settings settings;
+  Reader record{.fields = fields, .settings = settings, .source = source, .is_record = true};
+  record.add_section("", source, parse_yaml(yaml, source, true));
+  return settings;
+}
+
+const Setting* find_setting(const Settings& settings, std::string_view key) {
+  const auto found = std::find_if(settings.rbegin(), settings.rend(), [&](const Setting& setting) { return setting.key == key; });
+  return found == settings.rend() ? nullptr : &*found;
+}
+
 void store_choices(const Settings& settings, const std::vector<Field>& fields) {
   for (const Setting* setting : last_of_each(settings))
     for (const Field& field : fields)
@@ -383,9 +396,8 @@ std::string build_line(std::string_view text) {
   return line.starts_with("# ricci ") ? std::string(line.substr(2)) : "";
 }
 
-std::string to_yaml(std::vector<Field> fields, const std::set<std::string>* keys) {
-  std::erase_if(fields, [&](const Field& field) { return !field.is_read || (keys && !keys->contains(field.key)); });
-  return lines(fields, [](const Field& field, const std::string& start) { return start + value_yaml(field); });
+std::string to_yaml(const std::vector<Field>& fields) {
+  return lines(fields, [](const Field& field, const std::string& start) { return start + value_text(field); });
 }
 
 std::string describe(const std::vector<Field>& fields, const std::string& group) {

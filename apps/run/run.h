@@ -1,16 +1,15 @@
 // runs/NAME: the files that a run leaves, and continues from.
-//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed, because the
-//   bits
-//                       depend on these as well. `ricci-train runs/NAME/config.yaml name=again` trains the same model again
+//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed, on which the
+//                       bits depend as well. `ricci-train runs/NAME/config.yaml name=again` trains the same model again
 //   tokenizer.json      the vocabulary
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       a line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best (models/training/checkpoint.h)
 //   model.safetensors   the parameters at the end or at an interruption, under the names of ricci-probe
-// The metadata of checkpoints and models hold every key that the bits depend on. A run that continues is compared with them and not with
-// config.yaml, because a user can have edited that file since.
+// The metadata of checkpoints and models hold every key that the bits depend on, with its resolved value. A run that continues is compared
+// with them and not with config.yaml, because a user can have edited that file since. They hold no path: texts, tokenizer and init are
+// compared by content, so a project that was moved continues, and two users who train the same run get equal files.
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,11 +42,11 @@ TrainConfig with_found_files(TrainConfig config);
 // ---- The record
 // The keys that shape the model, or all that cannot change while a run continues, such as the seed.
 enum class Compare { model, training };
-// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, a line each. "following" has the model
-// keys with derived values, as the user gave them. "labels" is a JSON list of a classifier's classes, and "tokenizer" a hash.
+// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, in YAML and without the names of files.
+// "following" has the model keys with derived values, as the user gave them. "tokenizer" is a hash.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-// The lines "key: value" under the name "config" or "following".
-TextsByKey lines_in(const Metadata& metadata, const char* name);
+// The settings under the name "config" or "following", also of older versions. Errors start with `source`: not YAML.
+Settings settings_in(const Metadata& metadata, const char* name, const std::string& source = "metadata");
 // The first key with another value in these metadata, as "lr: 0.001, not 0.01", or a line about another tokenizer; empty if they agree. A
 // key that only one of them has is not compared, because the choice that makes it meaningful is.
 std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
@@ -76,6 +75,14 @@ struct ImportedTemplate {
 inline constexpr const char *kTemplateFile = "chat_template.jinja", *kTemplateMember = "chat_template";
 ImportedTemplate read_template(const std::string& run_folder);  // errors: unreadable, or other JSON
 
+// The parts of a new run that its config does not have.
+struct RunParts {
+  const Tokenizer* tokenizer = nullptr;  // null: imported without one
+  std::vector<std::string> labels = {};  // names of a classifier's classes
+  ImportedTemplate chat = {};
+  std::string init = {};  // a hash of the weights that it starts from
+};
+
 // True after an evaluation that ends the training, because patience ran out.
 bool ended_early(const TrainConfig& config, const TrainState& state);
 
@@ -85,8 +92,8 @@ std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfi
 class RunFolder {
  public:
   // To train. The run continues if its folder holds checkpoints, and is new otherwise. Nothing is written before begin(). Warning on
-  // stderr: a damaged checkpoint, which is skipped. Errors: the newest sound checkpoint has another key, tokenizer or more steps; none is
-  // sound; a trained model without checkpoints; another process trains here.
+  // stderr: a damaged checkpoint, which is skipped. Errors: the newest sound checkpoint has another key, tokenizer, init or more steps, or
+  // is of an older version; none is sound; a trained model without checkpoints; another process trains here.
   static RunFolder to_train(const RunRequest& request);
   // To read, by its folder or name. A model that was imported without a tokenizer has no vocabulary; programs that read no text can do
   // without. Error: the folder does not exist, or one of its files is missing or damaged.
@@ -95,8 +102,11 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
-  const TrainConfig& config() const { return config_; }
+  const TrainConfig& config() const { return config_; }  // as the user gave it
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // null in a new run before begin()
+  ModelConfig model_config() const { return apps::model_config(config_, tokenizer_.get()); }
+  // The names of a classifier's classes, from the config or else from the data of the training.
+  const std::vector<std::string>& labels() const { return config_.labels.empty() ? labels_ : config_.labels; }
   Checkpoints checkpoints() const { return {path_of("checkpoints")}; }
   // The tokens of a window: as many as asked for, or with 0 as in training. Error: more than the model can read.
   int64_t context(int64_t asked = 0) const;
@@ -106,12 +116,12 @@ class RunFolder {
   std::optional<int64_t> finished() const;
 
   // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns its state; for a new
-  // run the state only has the hash of the text. former_hash(): the text's hash in version 0.1.0. The schedule ends where the
-  // config has it, else where the first start of the run had it. Errors: tensors of another shape; another text.
-  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash, const std::function<uint64_t()>& former_hash = {}) const;
-  // Writes the files of a new run, or the changed files of one that continues. `tokenizer` can be null. Errors of this function and the two
-  // below: the path and the reason; another folder has taken the place of this one, and its files must not be mixed with ours.
-  void begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept = {});
+  // run the state only has the hash of the text. The schedule ends where the config has it, else where the first start of the run had it.
+  // Errors: tensors of another shape; another text.
+  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
+  // Writes the files of a new run, or the changed files of one that continues. Errors of this function and the two below: the path and the
+  // reason; another folder has taken the place of this one, and its files must not be mixed with ours.
+  void begin(const RunParts& parts);
   // Writes a checkpoint of this step, and removes the ones that are no longer kept.
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
   void save_model(Model& model, int64_t step) const;
@@ -127,13 +137,17 @@ class RunFolder {
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
   void read();
   void check_place() const;
-  void continue_with(TrainConfig asked);
+  void continue_with(const TrainConfig& asked);
+  std::string other_files(const TrainConfig& asked) const;
+  Metadata metadata(Compare keys) const;
   std::optional<SafetensorsFile> find_weights(const std::string& which) const;
 
   std::string path_;
   std::optional<FolderLock> lock_ = {};  // if it trains
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<std::string> labels_ = {};
+  std::string init_ = {};                       // RunParts::init
   std::string old_keys_ = {};                   // for config.yaml, in a run that continues
   std::optional<SafetensorsFile> newest_ = {};  // its newest sound checkpoint
 };
@@ -143,9 +157,12 @@ class RunFolder {
 // load_config; an init that cannot be opened.
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
 
-// The size of the vocabulary that a training would have, for plans: from the config, else from the tokenizer of `init`, of the run if
-// `file` is its config.yaml, or of the data.
-int64_t planned_vocab(const TrainConfig& config, const std::string& file);
+// The model that a training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml,
+// else from the config, from the tokenizer of `init` or from the data.
+ModelConfig planned_model(const TrainConfig& config, const std::string& file);
+
+// A hash of the weights that a value of the key `init` names. Error: they cannot be opened.
+std::string hash_of_init(const std::string& init);
 
 class InitSource {
  public:
@@ -156,6 +173,7 @@ class InitSource {
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
   // The imported template that comes with the tokenizer. A run that learns conversations has one of ours instead.
   const ImportedTemplate& kept_template() const { return template_; }
+  std::string hash() const { return weights_->hash(); }  // of the weights
 
   // Gives each parameter the tensor of its name. A table of positions takes the rows up to the shorter length; a table of tokens, if the
   // tokenizers differ, the rows of tokens that both write alike (match_tokens); the head of another family, or of other classes, nothing.

@@ -40,6 +40,13 @@ std::string describe_finished(const RunFolder& run, int64_t step) {
   return format_message("{}: already finished after {} steps; set a larger {}= to continue\n", {run.path(), step, key});
 }
 
+// Error: a text of a run that continues is not where it was.
+void check_texts(const TrainConfig& config) {
+  for (const auto& [key, paths] : {std::pair("data", config.data), std::pair("validation", config.validation)})
+    for (const std::string& path : paths)
+      if (path != "embedded" && !look_for_data(path)) fail("{0}: {1} is not there; {0}=PATH names the text if it was moved", {key, path});
+}
+
 int train(Ranks& ranks, const RunOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // because Ctrl-C also ends the reader in `ricci-train ... | tee log`, and the run must still be saved
   // ---- Rank 0 opens the run, and sends its config to the others
@@ -49,14 +56,15 @@ int train(Ranks& ranks, const RunOptions& options) {
   if (run) check_shared(run->config(), ranks.count());
   const std::optional<int64_t> finished = run ? run->finished() : std::nullopt;
   std::string lines;
-  if (run) lines = finished ? kFinished : to_lines(run->config());
+  if (run) lines = finished ? kFinished : to_yaml(run->config());
   lines = ranks.from_first(lines);
   if (finished) {
     run->prune();
     write_output(STDOUT_FILENO, describe_finished(*run, *finished));
   }
   if (lines == kFinished) return 0;
-  TrainConfig config = run ? run->config() : from_lines(lines);
+  TrainConfig any;
+  const TrainConfig config = run ? run->config() : config_of<TrainConfig>(recorded_settings(lines, ranks.name(0), fields_of(any)));
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   ranks.set_timeout(static_cast<double>(config.rank_timeout));
   require(config.device);
@@ -67,9 +75,11 @@ int train(Ranks& ranks, const RunOptions& options) {
   std::optional<InitSource> init;  // only of a new run, because one that continues starts from its checkpoint
   if (run && !config.init.empty() && !tokenizer) init.emplace(config);
   if (init) tokenizer = init->tokenizer();
+  if (run && run->tokenizer()) check_texts(config);
   const Corpus corpus = open_in_turn(ranks, config, tokenizer);
-  resolve(config, corpus);
-  if (run) check_step(config, memory_of(config.device), ranks.count());
+  check_vocab(config, *corpus.tokenizer);
+  const ModelConfig shape = model_config(config, corpus.tokenizer.get());
+  if (run) check_step(config, shape, memory_of(config.device), ranks.count());
   const Range share = share_of(layout_of(config).micro_batches, ranks);
   StepFeed feed(corpus, config, share);
   const EvaluationBatches validation = evaluation_batches(config, corpus.validation.tokens);
@@ -77,7 +87,7 @@ int train(Ranks& ranks, const RunOptions& options) {
 
   // ---- Model and optimizer, from the newest checkpoint
   if (run) print_warnings(config);
-  Model model(config.model);
+  Model model(shape);
   if (first_scored(model, config.sequence_length()) == config.sequence_length())
     fail("context: {}, too short: the loss of model.family: {} counts no token of it",
         {config.sequence_length(), name_of(config.model.family)});
@@ -87,10 +97,10 @@ int train(Ranks& ranks, const RunOptions& options) {
   model.place_for_training(storage_dtype(config.precision), config.device);
   model.recompute_blocks(config.recompute == Recompute::blocks);
   Optimizer optimizer(model.trained_parameters(), config.optimizer);
-  TrainState state = run ? run->resume(model, optimizer, corpus.hash(), [&] { return corpus.former_hash(); }) : TrainState();
+  TrainState state = run ? run->resume(model, optimizer, corpus.hash()) : TrainState();
   share_training(ranks, model, optimizer, state);
   feed.start(state.step, state.data_place);
-  if (run) run->begin(config, corpus.tokenizer.get(), init ? init->kept_template() : ImportedTemplate());
+  if (run) run->begin({corpus.tokenizer.get(), corpus.labels, init ? init->kept_template() : ImportedTemplate(), init ? init->hash() : ""});
   if (run) write_output(STDOUT_FILENO, corpus.note + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
 
   // ---- Steps

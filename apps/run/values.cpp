@@ -107,7 +107,8 @@ std::string text_of(const std::string& text) { return yaml_text(text); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
 template <std::integral Integer> std::string text_of(Integer value) { return std::to_string(value); }
 std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
-std::string text_of(const Range& range) { return fmt::format("{}:{}", range.lo, range.hi); }
+// In quotes, because YAML 1.1 reads 20:48 as the number 1248.
+std::string text_of(const Range& range) { return yaml_text(fmt::format("{}:{}", range.lo, range.hi)); }
 std::string text_of(const ChoiceMember& choice) { return yaml_text(choice.names[*choice.number]); }
 template <class T> std::string text_of(const std::optional<T>& value) { return value ? text_of(*value) : "null"; }
 template <class T> std::string text_of(const std::vector<T>& values) {
@@ -157,19 +158,9 @@ std::string value_text(const Field& field) {
   return at_member(field, [](const auto& member) { return text_of(member); });
 }
 
-TextsByKey value_texts(const std::vector<Field>& fields) {
-  TextsByKey texts;
-  for (const Field& field : fields)
-    if (field.is_read) texts[field.key] = value_text(field);
-  return texts;
-}
-
-std::string value_yaml(const Field& field) {
-  const std::vector<Range>* const* const ranges = std::get_if<std::vector<Range>*>(&field.value);
-  if (!ranges) return value_text(field);
-  std::vector<std::string> texts;
-  for (const Range& range : **ranges) texts.push_back(text_of(range));
-  return text_of(texts);
+std::string value_text(const std::vector<Field>& fields, std::string_view key) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.is_read && field.key == key; });
+  return found == fields.end() ? "" : value_text(*found);
 }
 
 }  // namespace ricci::apps

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "apps/run/train_config.h"
@@ -43,9 +44,12 @@ std::string complaint_of_keys(const std::vector<std::string>& overrides) {
 std::string override_complaint(const std::string& assignment) { return complaint_of_keys({assignment}); }
 
 // Every key that is read, with the values that follow from others: two configs are the same if these are.
-TextsByKey keys_of(TrainConfig config) {
+std::map<std::string, std::string> keys_of(TrainConfig config) {
   config = resolved(config);
-  return value_texts(fields_of(config));
+  std::map<std::string, std::string> values;
+  for (const Field& field : fields_of(config))
+    if (field.is_read) values[field.key] = value_text(field);
+  return values;
 }
 
 // The key that a complaint about an unknown one suggests; empty: none.
