@@ -34,8 +34,7 @@ ResultTable kept_of(const Plan& plan) {
   return table;
 }
 
-Json json_of(
-    const TrainConfig& config, const ModelConfig& model, const StepShape& shape, const Plan& plan, const Options& options) {
+Json json_of(const TrainConfig& config, const ModelConfig& model, const StepShape& shape, const Plan& plan, const Options& options) {
   Json all{{"recompute", shape.recompute_blocks ? "blocks" : "none"}, {"ranks", shape.ranks}, {"parameters", plan.parameters},
       {"peak_bytes", plan.peak}, {"gradient_bytes", plan.gradients}, {"working_bytes", plan.working}, {"recorded_bytes", plan.recorded},
       {"process_bytes", plan.process}, {"at_peak", Json::object()}, {"flops", plan.flops()}, {"bytes_moved", plan.bytes()},

@@ -41,8 +41,8 @@ using Settings = std::vector<Setting>;
 // (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// The settings of a text that to_yaml wrote. Keys that are not known are skipped, because another version may have written it. Errors start
-// with `source`: not YAML.
+// The settings of a text that to_yaml wrote. Unknown keys are skipped, because they belong to a different version. Errors start with
+// `source`: not YAML.
 Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields);
 
 // The last setting of the key, or null.
@@ -66,6 +66,10 @@ template <class Config> Config config_of(const Settings& settings) {
   check(config);
   return config;
 }
+template <class Config> Config recorded_config(const std::string& yaml, const std::string& source) {
+  Config config;
+  return config_of<Config>(recorded_settings(yaml, source, fields_of(config)));
+}
 template <class Config> Config load_config(const std::string& path, const std::vector<std::string>& overrides = {}) {
   Config config;
   return config_of<Config>(settings_of(path, overrides, fields_of(config)));
@@ -83,7 +87,7 @@ const std::vector<OtherNames>& other_names();
 std::string build_line(std::string_view text);
 
 // ---- Printing
-// The value of a field in YAML, which KEY=VALUE reads as well.
+// The value of a field in YAML, also for KEY=VALUE.
 std::string value_text(const Field& field);
 // The value of a key; empty if the config does not read it.
 std::string value_text(const std::vector<Field>& fields, std::string_view key);

@@ -40,8 +40,8 @@ SafetensorsFile open_weights(const Place& place) {
   return file;
 }
 
-// The keys of the run that it was trained with or that give its tokenizer. other_choices: the new run has another family, preset or mixer, so
-// defaults of the old one are included as values.
+// The keys of the run that it was trained with or that give its tokenizer. other_choices: the new run has another family, preset or mixer,
+// so defaults of the old one are included as values.
 Settings keys_of(const RunFolder& run, bool other_choices) {
   TrainConfig config = with_found_files(run.config());
   config.model = run.model_config();
@@ -54,8 +54,8 @@ Settings keys_of(const RunFolder& run, bool other_choices) {
   return recorded_settings(to_yaml(fields), run.path(), fields);
 }
 
-// The keys of model and tokenizer that init was trained with, without values that follow from other keys, because these must follow from the
-// keys of the new run.
+// The keys of model and tokenizer that init was trained with, without values that follow from other keys, because these must follow from
+// the keys of the new run.
 Settings keys_of(const Place& place, bool other_choices) {
   Settings keys;
   if (place.run.empty()) {
@@ -84,8 +84,8 @@ TrainConfig load_run_file(const std::string& path, const std::vector<std::string
   if (choices.init.empty()) return config_of<TrainConfig>(own);
   const bool other_choices = find_setting(own, kFamily) || find_setting(own, "model.preset") || find_setting(own, "model.mixer");
   Settings all = keys_of(place_of(choices.init), other_choices);
-  const bool names_other_tokenizer = find_setting(own, kTokenizer) && find_setting(all, kTokenizer) &&
-                                     choices_of(all).tokenizer != with_found_files(choices).tokenizer;
+  const bool names_other_tokenizer =
+      find_setting(own, kTokenizer) && find_setting(all, kTokenizer) && choices_of(all).tokenizer != with_found_files(choices).tokenizer;
   if (names_other_tokenizer) std::erase_if(all, [](const Setting& each) { return each.key == kVocab || each.key == kChat; });
   for (Setting& each : all) {
     each.place = "init: " + choices.init;

@@ -86,7 +86,7 @@ std::vector<Field> recorded_fields(TrainConfig& config, Compare keys) {
 
 std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }
 
-// True if the run's tokenizer is that of the file. The run can have added an end.
+// True if the file holds the run's tokenizer. The run can have added an end.
 bool is_same(std::shared_ptr<const Tokenizer> file, const Tokenizer& run) {
   if (file->name() == run.name() && file->eos() == Eos::none) file = with_eos(file, run.eos(), run.eos_piece());
   return file->hash() == run.hash();
@@ -267,15 +267,14 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   init_ = find_in(newest_->metadata(), kInitHash);
   std::string other = difference(newest_->metadata(), asked, tokenizer_.get(), Compare::training);
   if (other.empty()) other = other_files(asked);
-  if (!other.empty())
-    fail("{}: holds a run with {}; give the new run another name with name=..., or remove the folder", {path(), other});
+  if (!other.empty()) fail("{}: holds a run with {}; give the new run another name with name=..., or remove the folder", {path(), other});
   if (const int64_t done = step_of(*newest_); asked.steps < done)
     fail("{}: has done {} steps; steps: {} would be fewer", {path(), done, asked.steps});
   config_ = asked;
 }
 
-// The tokenizer or init of the config, if it is not the one of the run; empty if both are. A path of config.yaml that leads nowhere any more
-// is not compared, because the run has its own copy.
+// The tokenizer or init of the config, if it is not the one of the run; empty if both are. A path of config.yaml that leads nowhere any
+// more is not compared, because the run has its own copy.
 std::string RunFolder::other_files(const TrainConfig& asked) const {
   const Settings before = settings_in(newest_->metadata(), kConfigKeys);
   if (find_tokenizer_kind(asked.tokenizer)) {

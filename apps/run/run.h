@@ -1,6 +1,6 @@
 // runs/NAME: the files that a run leaves, and continues from.
-//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed, on which the
-//                       bits depend as well. `ricci-train runs/NAME/config.yaml name=again` trains the same model again
+//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed. The bits depend
+//                       on these as well. `ricci-train runs/NAME/config.yaml name=again` trains the same model again
 //   tokenizer.json      the vocabulary
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       a line per record; events.out.tfevents.*: the same for TensorBoard
@@ -8,7 +8,7 @@
 //   model.safetensors   the parameters at the end or at an interruption, under the names of ricci-probe
 // The metadata of checkpoints and models hold every key that the bits depend on, with its resolved value. A run that continues is compared
 // with them and not with config.yaml, because a user can have edited that file since. They hold no path: texts, tokenizer and init are
-// compared by content, so a project that was moved continues, and two users who train the same run get equal files.
+// compared by content, so a project that was moved continues, and equal training in two folders gives equal files.
 #pragma once
 #include <memory>
 #include <optional>
@@ -28,15 +28,13 @@ namespace ricci::apps {
 // ---- Places
 // The folder of the run folders: the key `runs`, else $RICCI_RUNS, else runs.
 std::string folder_of_runs(const TrainConfig& config = {});
-// A run by its name, or any path. NAME is the run of that name in folder_of_runs(), unless NAME itself is a file or the folder of a run. A
-// path that does not exist is returned as it is.
+// The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are not changed.
 std::string find_run(const std::string& path_or_name);
-// "; runs has a, b, c": the runs that a user could have meant by a name, after the nearest. Empty for a path.
+// "; runs has a, b, c": the known runs, after the nearest. Empty for a path.
 std::string runs_note(const std::string& name);
 // Error: no run file has this path. It names the nearest run file next to it, in apps/configs or in the installation.
 void check_run_file(const std::string& path);
-// The config with the full paths of the files that it names: texts, tokenizer, init. So the run continues from any folder and without
-// $RICCI_DATA. A path that is not found stays as it is, because the program that opens it reports the error.
+// The config with the full paths of the files that it names, so the run continues from any folder. A path that is not found stays as it is.
 TrainConfig with_found_files(TrainConfig config);
 
 // ---- The record
@@ -64,8 +62,7 @@ struct RunRequest {
 // From a run file, or from a run by its folder or name, by reading its config.yaml. Errors: as for load_config.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
-// The template of conversations of an imported model, in Jinja. ricci does not run it: its markers select one of our templates (the key
-// `chat`). The run keeps it, because an export writes it back unchanged.
+// The chat template of an imported model, in Jinja. Its markers select one of our templates (the key `chat`), and an export writes it back.
 struct ImportedTemplate {
   std::string file = {};    // chat_template.jinja, byte for byte
   std::string member = {};  // chat_template of an older tokenizer_config.json, as JSON: a text, or a list of {"name", "template"}
@@ -77,7 +74,7 @@ ImportedTemplate read_template(const std::string& run_folder);  // errors: unrea
 
 // The parts of a new run that its config does not have.
 struct RunParts {
-  const Tokenizer* tokenizer = nullptr;  // null: imported without one
+  const Tokenizer* tokenizer = nullptr;  // null if imported without one
   std::vector<std::string> labels = {};  // names of a classifier's classes
   ImportedTemplate chat = {};
   std::string init = {};  // a hash of the weights that it starts from
@@ -102,7 +99,7 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
-  const TrainConfig& config() const { return config_; }  // as the user gave it
+  const TrainConfig& config() const { return config_; }                             // as the user gave it
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // null in a new run before begin()
   ModelConfig model_config() const { return apps::model_config(config_, tokenizer_.get()); }
   // The names of a classifier's classes, from the config or else from the data of the training.
@@ -122,13 +119,13 @@ class RunFolder {
   // Writes the files of a new run, or the changed files of one that continues. Errors of this function and the two below: the path and the
   // reason; another folder has taken the place of this one, and its files must not be mixed with ours.
   void begin(const RunParts& parts);
-  // Writes a checkpoint of this step, and removes the ones that are no longer kept.
+  // Writes a checkpoint of this step, and removes the older ones.
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
   void save_model(Model& model, int64_t step) const;
   void prune() const;  // removes checkpoints that a run could not remove, because it was killed after its last save
 
-  // The weights after the `last` step, at the `best` evaluation, or of a step by its number; also while a training is at work here. Errors:
-  // no such checkpoint; a damaged file; weights of another model or tokenizer than config.yaml and tokenizer.json describe.
+  // The weights after the `last` step, at the `best` evaluation, or of a step by its number, also during a training. Errors: no such
+  // checkpoint; a damaged file; weights of another model or tokenizer than config.yaml and tokenizer.json describe.
   SafetensorsFile open_weights(const std::string& which = "last") const;
   // The model with these weights. Errors also: missing, surplus or misshapen tensors, each named.
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;

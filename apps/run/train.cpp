@@ -63,8 +63,7 @@ int train(Ranks& ranks, const RunOptions& options) {
     write_output(STDOUT_FILENO, describe_finished(*run, *finished));
   }
   if (lines == kFinished) return 0;
-  TrainConfig any;
-  const TrainConfig config = run ? run->config() : config_of<TrainConfig>(recorded_settings(lines, ranks.name(0), fields_of(any)));
+  const TrainConfig config = run ? run->config() : recorded_config<TrainConfig>(lines, ranks.name(0));
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   ranks.set_timeout(static_cast<double>(config.rank_timeout));
   require(config.device);

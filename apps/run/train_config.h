@@ -125,13 +125,12 @@ void check(const TrainConfig& config);  // error: the first invalid value, as "l
 // for one process.
 void check_shared(const TrainConfig& config, int64_t ranks);
 
-// ---- Values that follow from the keys and from the tokenizer. They are never stored in the config, which keeps what the user asked for.
-
+// ---- Values that follow from the keys and from the tokenizer. The config never stores them: it keeps the user's request.
 // True if eos was not given. Its default depends on the format (apply_preset) and on the tokenizer, because not every tokenizer has an end
 // token.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
 // The model with the vocabulary size of the tokenizer, if that is known. A tokenizer from a file can have fewer tokens than the config asks
-// for, and the model then has rows without a token; one that is made from the text gives its own size.
+// for. One that is made from the text gives its own size.
 ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer);
 // A copy with all derived values, such as context, model.ff and the tokenizer's end of documents, for records and comparisons.
 TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer = nullptr);

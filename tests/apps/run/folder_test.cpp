@@ -192,8 +192,8 @@ TEST_CASE("a run folder: a checkpoint of an older version is named, and is not c
   Metadata metadata = file.metadata();
   metadata["format"] = "ricci checkpoint";
   save_safetensors(path, tensors, metadata);
-  CHECK(continued(scratch, {}) == "RUN: its checkpoint was written by an older version of ricci, which continues it; or init=" + scratch / "a" +
-                                      " name=... starts a new run from its weights");
+  CHECK(continued(scratch, {}) == "RUN: its checkpoint was written by an older version of ricci, which continues it; or init=" +
+                                      scratch / "a" + " name=... starts a new run from its weights");
 }
 
 TEST_CASE("a run folder: the names of classes that came from the data are in the metadata") {

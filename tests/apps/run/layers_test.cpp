@@ -121,9 +121,7 @@ TEST_CASE("config: the vocabulary size of the model follows from the tokenizer, 
 TEST_CASE("config: the end of documents is the tokenizer's, unless it was given") {
   const CharTokenizer plain("abc");
   const auto ended = with_eos(std::make_shared<CharTokenizer>("abc"), Eos::document);
-  const auto end = [](const std::vector<std::string>& keys, const Tokenizer* tokenizer) {
-    return resolved(of_keys(keys), tokenizer).eos;
-  };
+  const auto end = [](const std::vector<std::string>& keys, const Tokenizer* tokenizer) { return resolved(of_keys(keys), tokenizer).eos; };
   CHECK(end({"format=jsonl"}, nullptr) == Eos::document);
   CHECK(end({"format=jsonl"}, &plain) == Eos::none);
   CHECK(end({}, ended.get()) == Eos::document);

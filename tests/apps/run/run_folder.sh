@@ -184,8 +184,8 @@ verdict 'to what the old program measured' "$(grep -q '^2\.7044 nats per token' 
 accept 'it writes a text' generate runs/leaves --prompt abba --tokens 5
 cp runs/leaves/config.yaml leaves.yaml
 sed -i '1d; /^init_changes/d; /fused_gelu/d; /tune_products/d' leaves.yaml  # without the line of a training it is a run file of a user
-refuse 'the key in a run file' 1 "leaves\.yaml:[0-9]+: unknown key 'max_ranks', which was removed: the processes that mpirun starts share a step" train leaves.yaml name=bad
-refuse 'the key on the command line' 1 "command line: unknown key 'max_ranks', which was removed" train runs/leaves max_ranks=4
+refuse 'the key in a run file' 1 "leaves\.yaml:[0-9]+: unknown key 'max_ranks'; --help-config prints every key" train leaves.yaml name=bad
+refuse 'the key on the command line' 1 "command line: unknown key 'max_ranks'; --help-config prints every key" train runs/leaves max_ranks=4
 cp -r runs/leaves leaves
 refuse 'it does not continue' 1 'runs/leaves: its checkpoint was written by an older version of ricci, which continues it; or init=runs/leaves name=\.\.\. starts a new run from its weights$' train runs/leaves steps=8
 verdict 'and is unchanged' "$(diff -r leaves runs/leaves 2>&1)"

@@ -118,7 +118,6 @@ strange='{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
 printf "\\x$(printf %x ${#strange})\\0\\0\\0\\0\\0\\0\\0%s\\0\\0\\0\\0" "$strange" >strange.safetensors
 refuse 'weights of something else' 1 'strange\.safetensors: holds no parameter of this model' train next.yaml name=bad init=strange.safetensors
 refuse 'a start that is not there' 1 'init: runs/none is neither a run folder nor a file' train next.yaml name=bad init=runs/none
-refuse 'the list that older versions asked for' 1 "unknown key 'init_changes', which was removed: the keys of a run win over the keys of init" train next.yaml name=bad 'init_changes=[model.ctx]'
 accept 'another head' train next.yaml name=untied model.tie=false
 verdict 'it is drawn' "$(starts "$first; head.weight: drawn")"
 awk '{ print (NR % 3 ? "fox\t" : "dog\t") $0 }' text.txt >reviews.tsv
