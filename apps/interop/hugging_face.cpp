@@ -76,7 +76,7 @@ std::string write_imported_run(
   give_differing(config);
   RunFolder run = RunFolder::to_train({folder, config});
   if (!run.checkpoints().steps().empty()) fail("{}: already holds a run", {folder});
-  run.begin(config, tokenizer, chat.kept);
+  run.begin({.tokenizer = tokenizer, .chat = chat.kept});
   run.save_model(model, 0);
   return format_message("{}: {} parameters from {}\n{}, vocabulary {}, context {}{}",
       {folder, with_commas(model.parameter_count()), origin, tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer",

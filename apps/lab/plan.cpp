@@ -34,7 +34,7 @@ ResultTable kept_of(const Plan& plan) {
   return table;
 }
 
-Json json_of(const TrainConfig& config, const StepShape& shape, const Plan& plan, const Options& options) {
+Json json_of(const TrainConfig& config, const ModelConfig& model, const StepShape& shape, const Plan& plan, const Options& options) {
   Json all{{"recompute", shape.recompute_blocks ? "blocks" : "none"}, {"ranks", shape.ranks}, {"parameters", plan.parameters},
       {"peak_bytes", plan.peak}, {"gradient_bytes", plan.gradients}, {"working_bytes", plan.working}, {"recorded_bytes", plan.recorded},
       {"process_bytes", plan.process}, {"at_peak", Json::object()}, {"flops", plan.flops()}, {"bytes_moved", plan.bytes()},
@@ -43,7 +43,7 @@ Json json_of(const TrainConfig& config, const StepShape& shape, const Plan& plan
     all["at_peak"][use == size_t(HeldFor::other) ? "between ops, buffers" : name_of(HeldFor(use))] = plan.at_peak[use];
   all["kept"] = json_of(kept_of(plan));
   if (!options.memory) return all;
-  const int64_t most = most_sequences(config.model, config.optimizer, shape, static_cast<int64_t>(options.memory));
+  const int64_t most = most_sequences(model, config.optimizer, shape, static_cast<int64_t>(options.memory));
   all["largest_batch"] = config.batch_invariant && most > 0 ? Json("any") : Json(most);  // because it computes one sequence at a time
   return all;
 }
@@ -87,21 +87,21 @@ void print_plan(const TrainConfig& config, const StepShape& shape, const Plan& p
 int plan(const Options& options) {
   const std::string found = find_run(options.run.file()), file = found + (is_folder(found) ? "/config.yaml" : "");
   check_run_file(found);
-  TrainConfig config = load_run_file(file, options.run.overrides);
-  config.model.vocab = planned_vocab(config, file);
+  const TrainConfig config = load_run_file(file, options.run.overrides);
+  const ModelConfig model = planned_model(config, file);
   check_shared(config, options.ranks);
   print_warnings(config);
   StepShape shape = step_shape_of(config);
   shape.ranks = options.ranks;
   if (options.tape) {
-    print_tape(config.model, shape, stdout);
+    print_tape(model, shape, stdout);
     return 0;
   }
   Json ways = Json::array();
   for (const bool recomputes : {false, true}) {
     shape.recompute_blocks = recomputes;
-    const Plan plan = plan_step(config.model, config.optimizer, shape);
-    ways.push_back(json_of(config, shape, plan, options));
+    const Plan plan = plan_step(model, config.optimizer, shape);
+    ways.push_back(json_of(config, model, shape, plan, options));
     if (recomputes == (config.recompute == Recompute::blocks) && !options.as_json) print_plan(config, shape, plan, ways.back(), options);
   }
   print(options.as_json ? to_text(ways, 1) : text_of(table_of(ways)));

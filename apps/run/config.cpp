@@ -67,65 +67,23 @@ std::string describe(const YAML::Node& node) {
 
 // ---- Unknown keys
 // Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, model configurations).
-const std::vector<OtherNames> kOtherNames = {
-    {"lr", {"learning_rate"}},
-    {"steps", {"max_iters", "max_steps"}},
-    {"schedule_steps", {"lr_decay_iters"}},
-    {"warmup", {"warmup_iters", "warmup_steps"}},
-    {"schedule", {"decay_lr", "lr_scheduler_type"}},
-    {"clip", {"grad_clip", "max_grad_norm"}},
-    {"batch", {"batch_size", "per_device_train_batch_size"}},
-    {"accumulation", {"gradient_accumulation_steps"}},
-    {"eval_every", {"eval_interval", "eval_steps"}},
-    {"eval_batches", {"eval_iters"}},
-    {"log_every", {"log_interval", "logging_steps"}},
-    {"init", {"init_from"}},
-    {"name", {"out_dir", "wandb_run_name", "output_dir"}},
-    {"data", {"dataset", "input", "train_file"}},
-    {"precision", {"dtype"}},
+const std::vector<OtherNames> kOtherNames = {{"lr", {"learning_rate"}}, {"steps", {"max_iters", "max_steps"}},
+    {"schedule_steps", {"lr_decay_iters"}}, {"warmup", {"warmup_iters", "warmup_steps"}}, {"schedule", {"decay_lr", "lr_scheduler_type"}},
+    {"clip", {"grad_clip", "max_grad_norm"}}, {"batch", {"batch_size", "per_device_train_batch_size"}},
+    {"accumulation", {"gradient_accumulation_steps"}}, {"eval_every", {"eval_interval", "eval_steps"}}, {"eval_batches", {"eval_iters"}},
+    {"log_every", {"log_interval", "logging_steps"}}, {"init", {"init_from"}}, {"name", {"out_dir", "wandb_run_name", "output_dir"}},
+    {"data", {"dataset", "input", "train_file"}}, {"precision", {"dtype"}},
     {"model.ctx", {"block_size", "n_positions", "n_ctx", "max_position_embeddings", "context_length"}},
-    {"model.layers", {"n_layer", "num_hidden_layers", "num_layers"}},
-    {"model.heads", {"n_head", "num_attention_heads", "num_heads"}},
-    {"model.kv_heads", {"num_key_value_heads"}},
-    {"model.head_width", {"head_dim"}},
-    {"model.norm_eps", {"rms_norm_eps", "layer_norm_epsilon"}},
-    {"model.activation", {"hidden_act", "activation_function"}},
-    {"model.d", {"n_embd", "hidden_size", "d_model"}},
-    {"model.bias", {"bias"}},
-    {"model.dropout", {"dropout", "attention_dropout"}},
-    {"model.vocab", {"vocab_size"}},
-    {"checkpoint_every", {"save_steps", "save_every", "save_interval"}},
-    {"keep_checkpoints", {"save_total_limit"}},
-    {"beta1", {"adam_beta1"}},
-    {"beta2", {"adam_beta2"}},
-    {"eps", {"adam_epsilon"}},
-    {"optimizer", {"optim"}},
-    {"patience", {"early_stopping_patience"}},
-    {"recompute", {"gradient_checkpointing"}},
-    {"model.ff", {"intermediate_size", "n_inner"}},
-    {"context", {"seq_len", "seq_length", "sequence_length", "max_seq_length"}},
-    {"model.family", {"model_type"}},
-    {"model.tie", {"tie_embeddings", "tie_word_embeddings"}},
-    {"validation", {"validation_file"}},
-    {"model.classes", {"num_labels"}},
-};
-
-// Keys of earlier versions, and the advice in the error about them.
-constexpr std::pair<std::string_view, std::string_view> kRemovedKeys[] = {
-    {"max_ranks", "the processes that mpirun starts share a step"},
-    {"model.fused_gelu", "the products and gelu are separate kernels, because the fused ones saved less than 3% of a step"},
-    {"tune_products", "a product takes the algorithm that cuBLASLt proposes first"},
-    {"init_changes", "the keys of a run win over the keys of init"},
-    {"sort_symbols", "ricci-sorter --symbols writes the sequences as files"},
-    {"sort_length", "ricci-sorter --length writes the sequences as files"},
-};
-
-// Why a key was removed; empty for other keys.
-std::string_view why_removed(std::string_view key) {
-  for (const auto& [removed, why] : kRemovedKeys)
-    if (key == removed) return why;
-  return {};
-}
+    {"model.layers", {"n_layer", "num_hidden_layers", "num_layers"}}, {"model.heads", {"n_head", "num_attention_heads", "num_heads"}},
+    {"model.kv_heads", {"num_key_value_heads"}}, {"model.head_width", {"head_dim"}},
+    {"model.norm_eps", {"rms_norm_eps", "layer_norm_epsilon"}}, {"model.activation", {"hidden_act", "activation_function"}},
+    {"model.d", {"n_embd", "hidden_size", "d_model"}}, {"model.bias", {"bias"}}, {"model.dropout", {"dropout", "attention_dropout"}},
+    {"model.vocab", {"vocab_size"}}, {"checkpoint_every", {"save_steps", "save_every", "save_interval"}},
+    {"keep_checkpoints", {"save_total_limit"}}, {"beta1", {"adam_beta1"}}, {"beta2", {"adam_beta2"}}, {"eps", {"adam_epsilon"}},
+    {"optimizer", {"optim"}}, {"patience", {"early_stopping_patience"}}, {"recompute", {"gradient_checkpointing"}},
+    {"model.ff", {"intermediate_size", "n_inner"}}, {"context", {"seq_len", "seq_length", "sequence_length", "max_seq_length"}},
+    {"model.family", {"model_type"}}, {"model.tie", {"tie_embeddings", "tie_word_embeddings"}}, {"validation", {"validation_file"}},
+    {"model.classes", {"num_labels"}}};
 
 // Our key that other programs call `word`; empty if none do.
 std::string_view own_name(std::string_view word) {
@@ -136,11 +94,10 @@ std::string_view own_name(std::string_view word) {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// The end of an error about an unknown key: why it was removed, its name here, or the nearest known key or section. A key of another
-// section counts as one wrong letter. If two are equally near, none is named, because half of the time the advice would be wrong.
+// The end of an error about an unknown key: its name here, or the nearest known key or section. A key of another section counts as one
+// wrong letter. If two are equally near, none is named, because half of the time the advice would be wrong.
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
-  if (const std::string_view why = why_removed(key); !why.empty()) return format_message(", which was removed: {}", {why});
   if (const std::string_view here = own_name(last_part(start)); !here.empty()) return format_message(", here it is '{}'", {here});
   std::map<std::string_view, size_t> distances;
   const auto add = [&](std::string_view known, size_t distance) {
@@ -179,15 +136,15 @@ struct Reader {
   Settings& settings;
   std::string source;  // a file, or "command line"
   bool has_lines = true;
-  bool is_of_run = false;   // the config.yaml of a run: removed keys are skipped, because the run can continue without them
-  std::string folder = {};  // as in Setting
+  bool skips_unknown = false;  // keys of a different version
+  std::string folder = {};     // as in Setting
   std::set<std::string> seen = {};
 
   std::string place(const YAML::Node& node) const { return has_lines ? source + ":" + std::to_string(node.Mark().line + 1) : source; }
   void add(const std::string& key, const std::string& where, const YAML::Node& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key)) {
-      if (is_of_run && !why_removed(key).empty()) return;
+      if (skips_unknown) return;
       fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
     }
     const bool again = !seen.insert(key).second;
@@ -221,7 +178,9 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   try {
     const std::string text = read_text(path, kMaxYaml), build = build_line(text), folder = fs::path(path).parent_path();
     // Paths are not looked for next to the config.yaml of a run, because the files there are the run's own.
-    Reader file{.fields = fields, .settings = settings, .source = path, .is_of_run = !build.empty(), .folder = build.empty() ? folder : ""};
+    const bool is_other_version = !build.empty() && !build.starts_with(build_info().substr(0, build_info().find(',')));
+    Reader file{
+        .fields = fields, .settings = settings, .source = path, .skips_unknown = is_other_version, .folder = build.empty() ? folder : ""};
     const YAML::Node root = parse_yaml(text, path, true);
     if (!is_yaml && root.IsNull()) fail("{}: holds no keys", {path});
     if (const YAML::Node base = root.IsMap() ? root["base"] : YAML::Node(); base && !base.IsNull()) {
@@ -264,16 +223,6 @@ void read_override(const std::string& word, Reader& line) {
 }
 
 // ---- Storing
-// The last setting of each key, in their order.
-std::vector<const Setting*> last_of_each(const Settings& settings) {
-  std::vector<const Setting*> last;
-  std::set<std::string_view> later;
-  for (auto setting = settings.rbegin(); setting != settings.rend(); ++setting)
-    if (later.insert(setting->key).second) last.push_back(&*setting);
-  std::reverse(last.begin(), last.end());
-  return last;
-}
-
 void store(const Setting& setting, const Field& field) {
   if (!parse_value(*setting.value, field))
     fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), describe(*setting.value)});
@@ -359,19 +308,31 @@ Settings settings_of(const std::string& path, const std::vector<std::string>& ov
   return settings;
 }
 
+Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields) {
+  Settings settings;
+  Reader record{.fields = fields, .settings = settings, .source = source, .skips_unknown = true};
+  record.add_section("", source, parse_yaml(yaml, source, true));
+  return settings;
+}
+
+const Setting* find_setting(const Settings& settings, std::string_view key) {
+  const auto found = std::find_if(settings.rbegin(), settings.rend(), [&](const Setting& setting) { return setting.key == key; });
+  return found == settings.rend() ? nullptr : &*found;
+}
+
 void store_choices(const Settings& settings, const std::vector<Field>& fields) {
-  for (const Setting* setting : last_of_each(settings))
-    for (const Field& field : fields)
-      if (field.key == setting->key && field.is_deciding && !leaves_choice(*setting, field)) store(*setting, field);
+  for (const Field& field : fields)
+    if (const Setting* const setting = find_setting(settings, field.key); setting && field.is_deciding && !leaves_choice(*setting, field))
+      store(*setting, field);
 }
 
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields) {
   std::set<std::string> given;
-  for (const Setting* setting : last_of_each(settings)) {
-    const Field* const field = reader_of(*setting, fields);
-    if (!field || leaves_choice(*setting, *field)) continue;
-    store(*setting, *field);
-    if (!setting->value->IsNull()) given.insert(setting->key);
+  for (const Setting& setting : settings) {
+    const Field* const field = find_setting(settings, setting.key) == &setting ? reader_of(setting, fields) : nullptr;
+    if (!field || leaves_choice(setting, *field)) continue;
+    store(setting, *field);
+    if (!setting.value->IsNull()) given.insert(setting.key);
   }
   return given;
 }
@@ -383,9 +344,8 @@ std::string build_line(std::string_view text) {
   return line.starts_with("# ricci ") ? std::string(line.substr(2)) : "";
 }
 
-std::string to_yaml(std::vector<Field> fields, const std::set<std::string>* keys) {
-  std::erase_if(fields, [&](const Field& field) { return !field.is_read || (keys && !keys->contains(field.key)); });
-  return lines(fields, [](const Field& field, const std::string& start) { return start + value_yaml(field); });
+std::string to_yaml(const std::vector<Field>& fields) {
+  return lines(fields, [](const Field& field, const std::string& start) { return start + value_text(field); });
 }
 
 std::string describe(const std::vector<Field>& fields, const std::string& group) {

@@ -4,7 +4,6 @@
 // because otherwise they would look like settings of the user. model.layers is the key `layers` of the mapping `model`.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -42,6 +41,13 @@ using Settings = std::vector<Setting>;
 // (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
+// The settings of a text that to_yaml wrote. Unknown keys are skipped, because they belong to a different version. Errors start with
+// `source`: not YAML.
+Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields);
+
+// The last setting of the key, or null.
+const Setting* find_setting(const Settings& settings, std::string_view key);
+
 // Stores only the keys that decide which others are read and what their defaults are.
 void store_choices(const Settings& settings, const std::vector<Field>& fields);
 // Stores all settings, and returns the keys that got a value. Null unsets an optional key, or one with a default from a preset. Errors: a
@@ -62,6 +68,10 @@ template <class Config> Config config_of(const Settings& settings) {
   check(config);
   return config;
 }
+template <class Config> Config recorded_config(const std::string& yaml, const std::string& source) {
+  Config config;
+  return config_of<Config>(recorded_settings(yaml, source, fields_of(config)));
+}
 template <class Config> Config load_config(const std::string& path, const std::vector<std::string>& overrides = {}) {
   Config config;
   return config_of<Config>(settings_of(path, overrides, fields_of(config)));
@@ -79,21 +89,23 @@ const std::vector<OtherNames>& other_names();
 std::string build_line(std::string_view text);
 
 // ---- Printing
-using TextsByKey = std::map<std::string, std::string>;
-
-// The value of a field as KEY=VALUE has it.
+// The value of a field in YAML, also for KEY=VALUE.
 std::string value_text(const Field& field);
-// The values of the keys that are read.
-TextsByKey value_texts(const std::vector<Field>& fields);
+// The value of a key; empty if the config does not read it.
+std::string value_text(const std::vector<Field>& fields, std::string_view key);
 // The text as YAML, in quotes if a reader could take it for something else.
 std::string yaml_text(const std::string& text);
 
-// The keys that the config reads, as YAML in the order of visit_fields: only `keys`, or all if it is null. load_config reads it back.
-std::string to_yaml(std::vector<Field> fields, const std::set<std::string>* keys);
-// A config that remembers which keys were given is printed with only these.
+// The fields as YAML in their order. recorded_settings reads it back.
+std::string to_yaml(const std::vector<Field>& fields);
+// The keys that the config reads; of a config that remembers which keys were given, only these. load_config reads it back.
 template <class Config> std::string to_yaml(Config config) {
-  if constexpr (requires { config.given; }) return to_yaml(fields_of(config), &config.given);
-  else return to_yaml(fields_of(config), nullptr);
+  std::vector<Field> fields = fields_of(config);
+  std::erase_if(fields, [&](const Field& field) {
+    if constexpr (requires { config.given; }) return !field.is_read || !config.given.contains(field.key);
+    else return !field.is_read;
+  });
+  return to_yaml(fields);
 }
 
 // The keys of a group, or all, with their descriptions as comments: the output of --help-config, and a run file to start from. A key that
@@ -105,7 +117,5 @@ template <class Config> std::string describe(Config config, const std::string& g
 // Stores the value of the node, and returns whether it has the type of the field. expected_value completes "expected ...".
 bool parse_value(const YAML::Node& node, const Field& field);
 std::string expected_value(const Field& field);
-// The value for a file. Ranges need quotes, because YAML 1.1 reads 20:48 as the number 1248.
-std::string value_yaml(const Field& field);
 
 }  // namespace ricci::apps

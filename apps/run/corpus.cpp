@@ -138,19 +138,11 @@ Validation open_validation(const TrainConfig& config, const std::vector<std::str
   return validation;
 }
 
-int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
+void check_vocab(const TrainConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size(), asked = config.model.vocab;
-  const bool is_file = !find_tokenizer_kind(config.tokenizer);
-  if (asked != 0 && (asked < size || (asked > size && !is_file && !trains_vocabulary(config))))
+  const bool can_differ = !find_tokenizer_kind(config.tokenizer) || trains_vocabulary(config);
+  if (asked != 0 && (asked < size || (asked > size && !can_differ)))
     fail("model.vocab: {}, but the {} tokenizer has {} tokens; 0 takes its number", {asked, tokenizer.name(), size});
-  return is_file ? std::max(asked, size) : size;
-}
-
-void resolve(TrainConfig& config, const Corpus& corpus) {
-  config.model.vocab = std::min(config.model.vocab, vocab_of(config, *corpus.tokenizer));
-  resolve_vocab(config, corpus.tokenizer->vocab_size());
-  resolve_eos(config, *corpus.tokenizer);
-  config.labels = corpus.labels;
 }
 
 }  // namespace ricci::apps

@@ -33,11 +33,8 @@ std::string describe_corpus(const TrainConfig& config, const Corpus& corpus);
 Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,
     int64_t context);
 
-// The rows of a vocabulary: the size of the tokenizer, or more if the config asks for more and the tokenizer is a file. A vocabulary that
-// is made from the text can be smaller than the config asks for. Error: the config asks for another size.
-int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
-
-// Fills in the values that depend on the text: the size of the vocabulary, the end of documents, the names of the classes.
-void resolve(TrainConfig& config, const Corpus& corpus);
+// Error: the config asks for a vocabulary that the tokenizer cannot have. A vocabulary that is made from the text can be smaller than asked
+// for, and one from a file larger (model_config).
+void check_vocab(const TrainConfig& config, const Tokenizer& tokenizer);
 
 }  // namespace ricci::apps

@@ -57,6 +57,7 @@ ScoredRun score(const std::string& path, const Options& options) {
   const RunFolder& run = opened.run;
   TrainConfig config = run.config();
   config.eval_from = options.from.value_or(config.eval_from);
+  config.labels = run.labels();
   const auto [tokens, plain_text, from_byte] = open_validation(config, options.data, run.tokenizer(), opened.context);
   const EvaluationBatches batches =
       evaluation_batches(config, tokens, options.batch, opened.context, options.stride ? options.stride : opened.context);

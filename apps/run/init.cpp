@@ -33,76 +33,93 @@ Place place_of(const std::string& init) {
   return {.run = is_of_run ? folder : "", .file = path};
 }
 
-// The keys that init was trained with, without values that follow from other keys, because these must follow from the keys of the new run.
-// other_choices: the new run has another family, preset or mixer, so defaults of the old one are included as values.
-TextsByKey keys_of(const Place& place, bool other_choices) {
-  TextsByKey keys;
+SafetensorsFile open_weights(const Place& place) {
+  if (place.file.empty()) return place.open().open_weights();
+  SafetensorsFile file(place.file);
+  file.verify_if_checked();
+  return file;
+}
+
+// The keys of the run that it was trained with or that give its tokenizer. other_choices: the new run has another family, preset or mixer,
+// so defaults of the old one are included as values.
+Settings keys_of(const RunFolder& run, bool other_choices) {
+  TrainConfig config = with_found_files(run.config());
+  config.model = run.model_config();
+  std::vector<Field> fields = fields_of(config);
+  std::erase_if(fields, [&](const Field& field) {
+    const bool is_default = field.is_deciding || (other_choices && field.follows_choices && field.key != kVocab);
+    const bool is_free = field.key == kTokenizer && !run.tokenizer();  // imported without one, so any of the same size fits
+    return !field.is_read || is_free || !(is_default || config.given.contains(field.key));
+  });
+  return recorded_settings(to_yaml(fields), run.path(), fields);
+}
+
+// The keys of model and tokenizer that init was trained with, without values that follow from other keys, because these must follow from
+// the keys of the new run.
+Settings keys_of(const Place& place, bool other_choices) {
+  Settings keys;
   if (place.run.empty()) {
     const Metadata metadata = SafetensorsFile(place.file).metadata();
-    keys = lines_in(metadata, "config");
-    for (const auto& [key, value] : lines_in(metadata, "following")) keys[key] = value;
+    keys = settings_in(metadata, "config", place.file);
+    for (const Setting& each : settings_in(metadata, "following", place.file)) keys.push_back(each);
   } else {
-    const RunFolder run = place.open();
-    TrainConfig config = with_found_files(run.config());
-    for (const Field& field : fields_of(config)) {
-      const bool is_default = field.is_deciding || (other_choices && field.follows_choices && field.key != kVocab);
-      if (field.is_read && (is_default || config.given.contains(field.key))) keys[field.key] = value_text(field);
-    }
-    if (!run.tokenizer()) keys.erase(kTokenizer);  // imported without one, so any of the same size fits
+    keys = keys_of(place.open(), other_choices);
   }
+  std::erase_if(keys, [](const Setting& s) { return !s.key.starts_with("model.") && s.key != kTokenizer && s.key != kChat; });
   return keys;
+}
+
+TrainConfig choices_of(const Settings& settings) {
+  TrainConfig config;
+  store_choices(settings, fields_of(config));
+  return config;
 }
 
 }  // namespace
 
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides) {
-  TrainConfig choices;
-  const std::vector<Field> fields = fields_of(choices);
-  const Settings own = settings_of(path, overrides, fields);
-  store_choices(own, fields);
+  TrainConfig any;
+  const Settings own = settings_of(path, overrides, fields_of(any));
+  const TrainConfig choices = choices_of(own);
   if (choices.init.empty()) return config_of<TrainConfig>(own);
-  const auto names = [&](std::string_view key) { return std::any_of(own.begin(), own.end(), [&](auto& s) { return s.key == key; }); };
-  TextsByKey before = keys_of(place_of(choices.init), names(kFamily) || names("model.preset") || names("model.mixer"));
-  if (names(kTokenizer) && before.contains(kTokenizer) && before[kTokenizer] != with_found_files(choices).tokenizer)
-    for (const char* const of_tokenizer : {kVocab, kChat}) before.erase(of_tokenizer);
-  std::vector<std::string> words;
-  for (const Field& field : fields)
-    if (field.key.starts_with("model.") || field.key == kTokenizer || field.key == kChat)
-      if (const auto key = before.extract(field.key)) words.push_back(key.key() + "=" + key.mapped());
-  Settings all = settings_of("", words, fields);
+  const bool other_choices = find_setting(own, kFamily) || find_setting(own, "model.preset") || find_setting(own, "model.mixer");
+  Settings all = keys_of(place_of(choices.init), other_choices);
+  const bool names_other_tokenizer =
+      find_setting(own, kTokenizer) && find_setting(all, kTokenizer) && choices_of(all).tokenizer != with_found_files(choices).tokenizer;
+  if (names_other_tokenizer) std::erase_if(all, [](const Setting& each) { return each.key == kVocab || each.key == kChat; });
   for (Setting& each : all) {
     each.place = "init: " + choices.init;
     each.is_optional = true;
   }
-  for (const Setting& each : own) all.push_back(each);
+  all.insert(all.end(), own.begin(), own.end());
   return config_of<TrainConfig>(all);
 }
 
-int64_t planned_vocab(const TrainConfig& config, const std::string& file) {
-  if (config.model.vocab) return config.model.vocab;
-  if (!config.init.empty())
-    if (const auto kept = InitSource(config).tokenizer()) return kept->vocab_size();
+ModelConfig planned_model(const TrainConfig& config, const std::string& file) {
   const fs::path path = "." / fs::path(file), folder = path.parent_path();
   if (path.filename() == "config.yaml" && is_file(folder / "tokenizer.json")) {
-    const TrainConfig run = Place{.run = folder}.open().config();
-    const bool same_end = follows_tokenizer_eos(config) || run.eos == config.eos;
-    if (same_end && run.data == config.data && run.tokenizer == config.tokenizer) return run.model.vocab;
+    const RunFolder run = Place{.run = folder}.open();
+    const bool same_end = follows_tokenizer_eos(config) || run.tokenizer()->eos() == config.eos;
+    if (same_end && run.config().data == config.data && run.config().tokenizer == config.tokenizer)
+      return model_config(config, run.tokenizer().get());
   }
-  return vocab_of(config, *request_of(config).tokenizer);
+  if (config.model.vocab) return config.model;
+  if (!config.init.empty())
+    if (const auto kept = InitSource(config).tokenizer()) return model_config(config, kept.get());
+  return model_config(config, request_of(config).tokenizer.get());
 }
+
+std::string hash_of_init(const std::string& init) { return open_weights(place_of(init)).hash(); }
 
 InitSource::InitSource(const TrainConfig& config) {
   const Place place = place_of(config.init);
-  TextsByKey before = keys_of(place, false);
-  has_other_family_ = before.contains(kFamily) && before[kFamily] != name_of(config.model.family);
-  names_other_tokenizer_ = before.contains(kTokenizer) ? before[kTokenizer] != config.tokenizer : config.given.contains(kTokenizer);
-  if (!place.file.empty()) {
-    weights_ = std::make_shared<const SafetensorsFile>(place.file);
-    weights_->verify_if_checked();
-  }
+  const Settings before = keys_of(place, false);
+  const TrainConfig choices = choices_of(before);
+  has_other_family_ = find_setting(before, kFamily) && choices.model.family != config.model.family;
+  names_other_tokenizer_ = find_setting(before, kTokenizer) ? choices.tokenizer != config.tokenizer : config.given.contains(kTokenizer);
+  weights_ = std::make_shared<const SafetensorsFile>(open_weights(place));
   if (place.run.empty()) return;
   const RunFolder run = place.open();
-  if (!weights_) weights_ = std::make_shared<const SafetensorsFile>(run.open_weights());
   old_tokenizer_ = run.tokenizer();
   if (!names_other_tokenizer_) kept_tokenizer_ = old_tokenizer_;
   if (!kept_tokenizer_ || is_chat(config)) return;

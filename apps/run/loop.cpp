@@ -184,24 +184,24 @@ Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<con
 // ---- Before the first step
 int64_t memory_of(Device device) { return device == Device::cuda ? device_memory(device).total_bytes() : available_memory(); }
 
-void check_step(const TrainConfig& config, int64_t memory, int64_t ranks) {
+void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks) {
   constexpr int64_t few_sequences = 1024, few_batches = 4;  // because a plan takes longer for more
   StepShape shape = step_shape_of(config);
   shape.ranks = ranks;
   shape.micro_batches = std::min(shape.micro_batches, few_batches * ranks);
   const int64_t asked = shape.sequences;
-  if (asked > few_sequences || !fits(config.model, config.optimizer, shape, memory)) {
-    const int64_t most = most_sequences(config.model, config.optimizer, shape, memory);
+  if (asked > few_sequences || !fits(model, config.optimizer, shape, memory)) {
+    const int64_t most = most_sequences(model, config.optimizer, shape, memory);
     if (most == 0) {
       shape.sequences = 1;
-      plan_step(config.model, config.optimizer, shape, false);  // throws if there is another reason, such as a wrong path in freeze
+      plan_step(model, config.optimizer, shape, false);  // throws if there is another reason, such as a wrong path in freeze
       fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
           {shape.context, show_bytes(memory)});
     }
     if (most < asked)  // the advice leaves memory to other programs, because otherwise this one would be killed
       fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that leaves a tenth of it free is {}",
           {with_commas(asked), shape.context, show_bytes(memory),
-              std::max<int64_t>(1, most_sequences(config.model, config.optimizer, shape, memory - memory / 10))});
+              std::max<int64_t>(1, most_sequences(model, config.optimizer, shape, memory - memory / 10))});
   }
   reset_peak(config.device);  // the plan has counted its own tensors
 }
@@ -223,7 +223,7 @@ SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus) {
     const std::vector<int64_t> ids = first_prompt(corpus.validation.tokens);
     return {ids, tokenizer.decode(ids), tokenizer.state_after(ids)};
   }
-  if (is_default && config.eos == Eos::document)
+  if (is_default && tokenizer.eos() == Eos::document)
     return {{tokenizer.marks().first >= 0 ? tokenizer.marks().first : tokenizer.marks().ends.front()}};
   const auto start = [&](const std::string& text) -> SampleStart {
     if (text.empty()) fail("sample.prompt: is empty");
@@ -263,12 +263,23 @@ std::string sample_block(const TrainConfig& config, const Corpus& corpus, const 
 }
 
 // ---- Lines
+std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainState& state) {
+  const int64_t end = state.schedule_steps, warmup = schedule.warmup;
+  const double last = schedule.rate(steps - 1, end);
+  if (warmup >= steps)
+    return format_message("warmup: {} steps, but the run has {};\nthe learning rate ends at {:.4g}, below lr: {}\n",
+        {with_commas(warmup), with_commas(steps), last, schedule.lr});
+  if (schedule.ends() && warmup >= end)
+    return format_message("warmup: {} steps, but the schedule ends at step {};\nafter the warm-up the learning rate is {:.4g}\n",
+        {with_commas(warmup), with_commas(end), last});
+  if (!schedule.ends() || state.step == 0 || steps <= end) return "";
+  return format_message("the schedule ends at step {}: after it the learning rate is {:.4g};\nschedule_steps={} would end it later\n",
+      {with_commas(end), last, steps});
+}
+
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks) {
   const TrainConfig& config = run.config();
-  std::string lines;
-  if (const int64_t end = state.schedule_steps; config.schedule.ends() && state.step > 0 && config.steps > end)
-    lines = format_message("the schedule ends at step {}: after it the learning rate is {:.4g};\nschedule_steps={} would end it later\n",
-        {with_commas(end), config.schedule.rate(config.steps, end), config.steps});
+  std::string lines = schedule_note(config.schedule, config.steps, state);
   if (config.device == Device::cpu && config.precision == Precision::bf16 && cpu_isa() < Isa::avx512_bf16)
     lines += "precision: f32 is faster on this CPU, because it has no instruction for bf16;\nbf16 halves the memory of activations\n";
   int64_t frozen = 0;

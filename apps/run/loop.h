@@ -78,7 +78,7 @@ Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<con
 int64_t memory_of(Device device);  // bytes that a process can use
 // Plans a step of one of `ranks` processes before anything is computed. Error: it needs more than `memory` bytes; the message names the
 // largest batch that fits.
-void check_step(const TrainConfig& config, int64_t memory, int64_t ranks = 1);
+void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks = 1);
 // Prints the warnings about a model trained with this context (models/config.h) on stderr, a line each.
 void print_warnings(const TrainConfig& config);
 
@@ -101,7 +101,9 @@ std::string sample_block(const TrainConfig& config, const Corpus& corpus, const 
 // 844,515 tokens to train, 93,836 to validate
 // continues after step 250 of 2,000
 // 4 ranks on 2 machines, cpu by Open MPI 4.1.4
-// Before them a line if the run continues past the end of its schedule, and one about bf16 on a CPU that is faster in f32.
+// Before them a line if the run ends in the warm-up, or continues past the end of its schedule, and one about bf16 on a CPU that is faster
+// in f32.
+std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainState& state);
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
 // step 20: train 4.5581, validation 4.5873, perplexity 98.23 (93,835 tokens)
 // A classifier: step 20: train 0.6931, validation 0.6870, accuracy 0.5420 (500 documents)

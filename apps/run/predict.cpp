@@ -51,7 +51,7 @@ class Predictor {
   explicit Predictor(const Options& options) : options_(options), open_(open_model(options.run, options.model)) {
     if (!is_classifier(open_.run.config()))
       fail("{}: is a language model, not a classifier; ricci-generate continues a text", {open_.run.path()});
-    classes_ = open_.run.config().labels;
+    classes_ = open_.run.labels();
     while (std::ssize(classes_) < open_.model.config().settings<Classifier>().classes) classes_.push_back(std::to_string(classes_.size()));
     for (const std::string& name : classes_) width_ = std::max(width_, one_line(name).size());
   }

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 #include "apps/terminal/cli.h"
 #include "core/cpu/isa.h"
@@ -51,38 +50,47 @@ FolderLock lock(const std::string& folder) {
   fail_taken(folder);
 }
 
-// The names of classes that were found in the data.
-void take_labels(TrainConfig& config, const SafetensorsFile& file) {
-  const auto names = file.metadata().find("labels");
-  if (!config.labels.empty() || names == file.metadata().end()) return;
-  if (const auto labels = as<std::vector<std::string>>(parse_json(names->second, file.path()))) config.labels = *labels;
+// ---- The record
+constexpr const char *kConfigKeys = "config", *kFollowing = "following", *kTokenizerHash = "tokenizer", *kInitHash = "init",
+                     *kLabels = "labels";
+constexpr const char* kAnyTokenizer = "any";  // the model was imported without one
+
+std::string find_in(const Metadata& metadata, const char* name) {
+  const auto found = metadata.find(name);
+  return found == metadata.end() ? "" : found->second;
 }
 
-// ---- The record
-constexpr const char *kConfigLines = "config", *kFollowing = "following", *kTokenizerHash = "tokenizer", *kLabels = "labels";
-constexpr const char* kAnyTokenizer = "any";  // the model was imported without one
+// The names of classes that were found in the data.
+std::vector<std::string> labels_in(const SafetensorsFile& file) {
+  const std::string names = find_in(file.metadata(), kLabels);
+  if (names.empty()) return {};
+  return as<std::vector<std::string>>(parse_json(names, file.path())).value_or(std::vector<std::string>());
+}
 
 bool shapes_model(const std::string& key) { return key.starts_with("model.") || key == "context"; }
 
-// Metadata are UTF-8, but paths can be any bytes.
-std::string ascii(const std::string& text) {
-  std::string result;
-  for (const char c : text)
-    result += static_cast<unsigned char>(c) < 128 ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  return result;
+bool names_files(const Field& field) {
+  bool found = false;
+  each_path(field, [&](const std::string&) { found = true; });
+  return found;
 }
 
-// The keys to compare, with their values, in the order of visit_fields. The tokenizer can give the size of the vocabulary.
-std::vector<std::pair<std::string, std::string>> values_of(TrainConfig config, const Tokenizer* tokenizer, Compare keys) {
-  if (tokenizer) config.model.vocab = std::max(config.model.vocab, tokenizer->vocab_size());
-  std::vector<std::pair<std::string, std::string>> values;
-  for (const Field& field : fields_of(config))
-    if (field.is_read && !field.is_free && (keys == Compare::training || shapes_model(field.key)))
-      values.emplace_back(field.key, ascii(value_text(field)));
-  return values;
+// The keys to record and to compare. Files are compared by content, so their paths are left out.
+std::vector<Field> recorded_fields(TrainConfig& config, Compare keys) {
+  std::vector<Field> fields = fields_of(config);
+  std::erase_if(fields, [&](const Field& field) {
+    return !field.is_read || field.is_free || names_files(field) || (keys == Compare::model && !shapes_model(field.key));
+  });
+  return fields;
 }
 
 std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }
+
+// True if the file holds the run's tokenizer. The run can have added an end.
+bool is_same(std::shared_ptr<const Tokenizer> file, const Tokenizer& run) {
+  if (file->name() == run.name() && file->eos() == Eos::none) file = with_eos(file, run.eos(), run.eos_piece());
+  return file->hash() == run.hash();
+}
 
 // The text of config.yaml. As long as the keys are unchanged, the old text below its first line is kept, because it can contain the user's
 // comments.
@@ -172,39 +180,33 @@ TrainConfig with_found_files(TrainConfig config) {
 
 // ---- The record
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys) {
-  TrainConfig as_given = config;
-  if (!config.given.contains("model.vocab")) as_given.model.vocab = 0;
-  TextsByKey values;
-  for (const auto& [key, value] : values_of(resolved(config), tokenizer, keys)) values[key] = value;
-  Metadata metadata = {{kTokenizerHash, hash_of(tokenizer)}};
-  for (const auto& [key, value] : values) metadata[kConfigLines] += key + ": " + value + "\n";
-  for (const auto& [key, value] : values_of(as_given, nullptr, Compare::model))
-    if (values.at(key) != value) metadata[kFollowing] += key + ": " + value + "\n";
-  std::string labels;
-  for (const std::string& name : config.labels) labels += (labels.empty() ? "[" : ", ") + quoted_json(name);
-  if (!labels.empty()) metadata[kLabels] = labels + "]";
-  return metadata;
+  TrainConfig known = resolved(config, tokenizer), given = config;
+  given.model.vocab = config.given.contains("model.vocab") ? known.model.vocab : 0;
+  std::vector<Field> following = recorded_fields(given, Compare::model);
+  const std::vector<Field> all = recorded_fields(known, keys);
+  std::erase_if(following, [&](const Field& field) { return value_text(field) == value_text(all, field.key); });
+  return {{kConfigKeys, to_yaml(all)}, {kFollowing, to_yaml(following)}, {kTokenizerHash, hash_of(tokenizer)}};
 }
 
-TextsByKey lines_in(const Metadata& metadata, const char* name) {
-  TextsByKey all;
-  const auto found = metadata.find(name);
-  std::istringstream lines(found == metadata.end() ? "" : found->second);
-  for (std::string line; std::getline(lines, line);)
-    if (const size_t colon = line.find(": "); colon != line.npos) all[line.substr(0, colon)] = line.substr(colon + 2);
-  return all;
+Settings settings_in(const Metadata& metadata, const char* name, const std::string& source) {
+  TrainConfig any;
+  return recorded_settings(find_in(metadata, name), source, fields_of(any));
 }
 
 bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer) {
-  const auto was = metadata.find(kTokenizerHash);
-  return was == metadata.end() || was->second == kAnyTokenizer || was->second == hash_of(&tokenizer);
+  const std::string was = find_in(metadata, kTokenizerHash);
+  return was.empty() || was == kAnyTokenizer || was == hash_of(&tokenizer);
 }
 
 std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys) {
-  const TextsByKey before = lines_in(was, kConfigLines);
-  for (const auto& [key, value] : values_of(resolved(config), tokenizer, keys))
-    if (const auto found = before.find(key); found != before.end() && found->second != value)
-      return format_message("{}: {}, not {}", {key, found->second, value});
+  TrainConfig known = resolved(config, tokenizer);
+  const Settings before = settings_in(was, kConfigKeys);
+  for (const Field& field : recorded_fields(known, keys)) {
+    const Setting* const setting = find_setting(before, field.key);
+    const std::string value = value_text(field);
+    if (setting && parse_value(*setting->value, field) && value_text(field) != value)
+      return format_message("{}: {}, not {}", {field.key, value_text(field), value});
+  }
   return !tokenizer || fits_tokenizer(was, *tokenizer) ? "" : "another tokenizer than the one next to it";
 }
 
@@ -252,31 +254,45 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
 }
 
 // Takes the config for a run that continues. Error: the config belongs to another run.
-void RunFolder::continue_with(TrainConfig asked) {
+void RunFolder::continue_with(const TrainConfig& asked) {
+  newest_ = checkpoints().newest_sound(warn);
+  if (!is_of_this_version(*newest_))
+    fail("{0}: its checkpoint was written by an older version of ricci, which continues it; or init={0} name=... starts a new run from its "
+         "weights",
+        {path()});
   read();
   if (!tokenizer_) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));  // an error, because it is missing
-  newest_ = checkpoints().newest_sound(warn);
-  take_labels(config_, *newest_);
   old_keys_ = to_yaml(with_found_files(config_));
-  if (asked.labels.empty()) asked.labels = config_.labels;
-  if (follows_tokenizer_eos(asked)) asked.eos = config_.eos;
-  // A vocabulary made from texts can come out smaller than was asked for.
-  if (find_tokenizer_kind(asked.tokenizer) || asked.tokenizer == kFormerKind)
-    asked.model.vocab = std::min(asked.model.vocab, config_.model.vocab);
-  if (const std::string other = difference(newest_->metadata(), asked, tokenizer_.get(), Compare::training); !other.empty())
-    fail("{}: holds a run with {}; give the new run another name with name=..., or remove the folder", {path(), other});
+  labels_ = labels_in(*newest_);
+  init_ = find_in(newest_->metadata(), kInitHash);
+  std::string other = difference(newest_->metadata(), asked, tokenizer_.get(), Compare::training);
+  if (other.empty()) other = other_files(asked);
+  if (!other.empty()) fail("{}: holds a run with {}; give the new run another name with name=..., or remove the folder", {path(), other});
   if (const int64_t done = step_of(*newest_); asked.steps < done)
     fail("{}: has done {} steps; steps: {} would be fewer", {path(), done, asked.steps});
   config_ = asked;
 }
 
+// The tokenizer or init of the config, if it is not the one of the run; empty if both are. A path of config.yaml that leads nowhere any
+// more is not compared, because the run has its own copy.
+std::string RunFolder::other_files(const TrainConfig& asked) const {
+  const Settings before = settings_in(newest_->metadata(), kConfigKeys);
+  if (find_tokenizer_kind(asked.tokenizer)) {
+    if (!find_setting(before, "tokenizer")) return "tokenizer: a file, not " + asked.tokenizer;
+  } else if (asked.tokenizer != config_.tokenizer || look_for_data(asked.tokenizer)) {
+    if (!is_same(open_tokenizer(find_data(asked.tokenizer, "tokenizer")), *tokenizer_))
+      return "a different tokenizer than tokenizer: " + asked.tokenizer;
+  }
+  if (asked.init == config_.init) return "";
+  if (init_.empty() || asked.init.empty())
+    return format_message("init: {}, not {}", {init_.empty() ? "none" : config_.init, asked.init.empty() ? "none" : asked.init});
+  return hash_of_init(asked.init) == init_ ? "" : "different initial weights than init: " + asked.init;
+}
+
 // Reads the config, and the tokenizer if the run has one.
 void RunFolder::read() {
   config_ = load_config<TrainConfig>(path_of(kConfigFile));
-  if (!is_there(path_of(kTokenizerFile))) return;
-  tokenizer_ = open_tokenizer(path_of(kTokenizerFile));
-  resolve_vocab(config_, tokenizer_->vocab_size());
-  resolve_eos(config_, *tokenizer_);
+  if (is_there(path_of(kTokenizerFile))) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));
 }
 
 RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {
@@ -285,9 +301,9 @@ RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary
   RunFolder run(without_slashes(path));
   run.read();
   if (is_classifier(run.config_))
-    if (const auto file = run.find_weights("last")) take_labels(run.config_, *file);
+    if (const auto file = run.find_weights("last")) run.labels_ = labels_in(*file);
   const std::string tokenizer = run.path_of(kTokenizerFile);
-  const int64_t vocab = run.config_.model.vocab;
+  const int64_t vocab = run.model_config().vocab;
   if (!run.tokenizer_ && vocab == 0) fail("{}: is missing, but the size of the vocabulary follows from it", {tokenizer});
   if (!run.tokenizer_ && vocabulary == Vocabulary::needed)
     fail("{}: is missing; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
@@ -324,11 +340,6 @@ std::optional<int64_t> RunFolder::finished() const {
 
 TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
   if (!newest_) return {.text_hash = text_hash, .schedule_steps = config_.schedule.steps.value_or(config_.steps)};
-  const TextsByKey keys = lines_in(newest_->metadata(), "config");
-  if (const auto ranks = keys.find("max_ranks"); ranks != keys.end() && ranks->second != "1")
-    warn(format_message("{}: was trained with max_ranks: {}, which was removed; from here on gradients are added up in another order, and "
-                        "the bits depend on the number of processes",
-        {path(), ranks->second}));
   TrainState state = load_checkpoint(*newest_, model, optimizer);
   if (config_.schedule.ends()) state.schedule_steps = config_.schedule.steps.value_or(state.schedule_steps);
   if (state.text_hash != text_hash)
@@ -340,7 +351,7 @@ void RunFolder::check_place() const {
   if (!lock_->holds(path_)) fail("{}: the folder was removed or replaced since the training began", {path_});
 }
 
-void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept) {
+void RunFolder::begin(const RunParts& parts) {
   make_folders(checkpoints().folder);
   if (!lock_) {  // a new folder: since to_train() looked, another training could make it, and even end
     lock_ = lock(path_);
@@ -348,28 +359,36 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, con
   }
   check_place();
   for (const std::string& folder : {path_, checkpoints().folder}) remove_temporaries(folder);
-  config_ = config;
   // Removes a file without content, because an import that was killed here could leave it.
   const auto write = [&](const char* name, const std::string& text) {
     if (text.empty()) remove_file(path_of(name));
     else write_atomically(path_of(name), text);
   };
-  if (!tokenizer_) {
-    write(kTemplateFile, kept.file);
-    write(kMemberFile, kept.member.empty() ? "" : "{\"chat_template\": " + kept.member + "}\n");
-    write(kTokenizerFile, tokenizer ? tokenizer->to_json() : "");
+  labels_ = parts.labels;
+  if (!newest_) {
+    init_ = parts.init;
+    write(kTemplateFile, parts.chat.file);
+    write(kMemberFile, parts.chat.member.empty() ? "" : "{\"chat_template\": " + parts.chat.member + "}\n");
+    write(kTokenizerFile, parts.tokenizer ? parts.tokenizer->to_json() : "");
+    if (parts.tokenizer) tokenizer_ = tokenizer_from_json(parts.tokenizer->to_json());
   }
-  if (!tokenizer_ && tokenizer) tokenizer_ = tokenizer_from_json(tokenizer->to_json());
   const std::string old_text = newest_ ? read_text(path_of(kConfigFile)) : "";
-  if (const std::string text = config_file_text(config, old_text, old_keys_); text != old_text)
+  if (const std::string text = config_file_text(config_, old_text, old_keys_); text != old_text)
     write_atomically(path_of(kConfigFile), text);
+}
+
+Metadata RunFolder::metadata(Compare keys) const {
+  Metadata all = provenance(config_, tokenizer_.get(), keys);
+  if (!labels().empty()) all[kLabels] = to_text(labels());
+  if (!init_.empty()) all[kInitHash] = init_;
+  return all;
 }
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
   check_place();
   const Checkpoints all = checkpoints();
   try {
-    save_checkpoint(all.path(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
+    save_checkpoint(all.path(state.step), model, optimizer, state, metadata(Compare::training));
   } catch (const Error&) {
     check_place();  // the folder can go while the checkpoint is written, and that is then the reason
     throw;
@@ -378,9 +397,9 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
 }
 void RunFolder::save_model(Model& model, int64_t step) const {
   check_place();
-  Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
-  metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  save_safetensors(path_of(kModelFile), weights_of(model), metadata, to_host);
+  Metadata all = metadata(Compare::model);
+  all.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
+  save_safetensors(path_of(kModelFile), weights_of(model), all, to_host);
 }
 
 void RunFolder::prune() const {
@@ -427,7 +446,7 @@ SafetensorsFile RunFolder::open_weights(const std::string& which) const {
 
 Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {
   const SafetensorsFile file = open_weights(which);
-  Model model(config_.model);
+  Model model(model_config());
   load_weights(model, file);
   model.place(dtype, device);
   return model;

@@ -1,16 +1,15 @@
 // runs/NAME: the files that a run leaves, and continues from.
-//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed, because the
-//   bits
-//                       depend on these as well. `ricci-train runs/NAME/config.yaml name=again` trains the same model again
+//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed. The bits depend
+//                       on these as well. `ricci-train runs/NAME/config.yaml name=again` trains the same model again
 //   tokenizer.json      the vocabulary
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       a line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best (models/training/checkpoint.h)
 //   model.safetensors   the parameters at the end or at an interruption, under the names of ricci-probe
-// The metadata of checkpoints and models hold every key that the bits depend on. A run that continues is compared with them and not with
-// config.yaml, because a user can have edited that file since.
+// The metadata of checkpoints and models hold every key that the bits depend on, with its resolved value. A run that continues is compared
+// with them and not with config.yaml, because a user can have edited that file since. They hold no path: texts, tokenizer and init are
+// compared by content, so a project that was moved continues, and equal training in two folders gives equal files.
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,25 +28,23 @@ namespace ricci::apps {
 // ---- Places
 // The folder of the run folders: the key `runs`, else $RICCI_RUNS, else runs.
 std::string folder_of_runs(const TrainConfig& config = {});
-// A run by its name, or any path. NAME is the run of that name in folder_of_runs(), unless NAME itself is a file or the folder of a run. A
-// path that does not exist is returned as it is.
+// The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are not changed.
 std::string find_run(const std::string& path_or_name);
-// "; runs has a, b, c": the runs that a user could have meant by a name, after the nearest. Empty for a path.
+// "; runs has a, b, c": the known runs, after the nearest. Empty for a path.
 std::string runs_note(const std::string& name);
 // Error: no run file has this path. It names the nearest run file next to it, in apps/configs or in the installation.
 void check_run_file(const std::string& path);
-// The config with the full paths of the files that it names: texts, tokenizer, init. So the run continues from any folder and without
-// $RICCI_DATA. A path that is not found stays as it is, because the program that opens it reports the error.
+// The config with the full paths of the files that it names, so the run continues from any folder. A path that is not found stays as it is.
 TrainConfig with_found_files(TrainConfig config);
 
 // ---- The record
 // The keys that shape the model, or all that cannot change while a run continues, such as the seed.
 enum class Compare { model, training };
-// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, a line each. "following" has the model
-// keys with derived values, as the user gave them. "labels" is a JSON list of a classifier's classes, and "tokenizer" a hash.
+// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, in YAML and without the names of files.
+// "following" has the model keys with derived values, as the user gave them. "tokenizer" is a hash.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-// The lines "key: value" under the name "config" or "following".
-TextsByKey lines_in(const Metadata& metadata, const char* name);
+// The settings under the name "config" or "following", also of older versions. Errors start with `source`: not YAML.
+Settings settings_in(const Metadata& metadata, const char* name, const std::string& source = "metadata");
 // The first key with another value in these metadata, as "lr: 0.001, not 0.01", or a line about another tokenizer; empty if they agree. A
 // key that only one of them has is not compared, because the choice that makes it meaningful is.
 std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
@@ -65,8 +62,7 @@ struct RunRequest {
 // From a run file, or from a run by its folder or name, by reading its config.yaml. Errors: as for load_config.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
-// The template of conversations of an imported model, in Jinja. ricci does not run it: its markers select one of our templates (the key
-// `chat`). The run keeps it, because an export writes it back unchanged.
+// The chat template of an imported model, in Jinja. Its markers select one of our templates (the key `chat`), and an export writes it back.
 struct ImportedTemplate {
   std::string file = {};    // chat_template.jinja, byte for byte
   std::string member = {};  // chat_template of an older tokenizer_config.json, as JSON: a text, or a list of {"name", "template"}
@@ -75,6 +71,14 @@ struct ImportedTemplate {
 };
 inline constexpr const char *kTemplateFile = "chat_template.jinja", *kTemplateMember = "chat_template";
 ImportedTemplate read_template(const std::string& run_folder);  // errors: unreadable, or other JSON
+
+// The parts of a new run that its config does not have.
+struct RunParts {
+  const Tokenizer* tokenizer = nullptr;  // null if imported without one
+  std::vector<std::string> labels = {};  // names of a classifier's classes
+  ImportedTemplate chat = {};
+  std::string init = {};  // a hash of the weights that it starts from
+};
 
 // True after an evaluation that ends the training, because patience ran out.
 bool ended_early(const TrainConfig& config, const TrainState& state);
@@ -85,8 +89,8 @@ std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfi
 class RunFolder {
  public:
   // To train. The run continues if its folder holds checkpoints, and is new otherwise. Nothing is written before begin(). Warning on
-  // stderr: a damaged checkpoint, which is skipped. Errors: the newest sound checkpoint has another key, tokenizer or more steps; none is
-  // sound; a trained model without checkpoints; another process trains here.
+  // stderr: a damaged checkpoint, which is skipped. Errors: the newest sound checkpoint has another key, tokenizer, init or more steps, or
+  // is of an older version; none is sound; a trained model without checkpoints; another process trains here.
   static RunFolder to_train(const RunRequest& request);
   // To read, by its folder or name. A model that was imported without a tokenizer has no vocabulary; programs that read no text can do
   // without. Error: the folder does not exist, or one of its files is missing or damaged.
@@ -95,8 +99,11 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
-  const TrainConfig& config() const { return config_; }
+  const TrainConfig& config() const { return config_; }                             // as the user gave it
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // null in a new run before begin()
+  ModelConfig model_config() const { return apps::model_config(config_, tokenizer_.get()); }
+  // The names of a classifier's classes, from the config or else from the data of the training.
+  const std::vector<std::string>& labels() const { return config_.labels.empty() ? labels_ : config_.labels; }
   Checkpoints checkpoints() const { return {path_of("checkpoints")}; }
   // The tokens of a window: as many as asked for, or with 0 as in training. Error: more than the model can read.
   int64_t context(int64_t asked = 0) const;
@@ -106,18 +113,19 @@ class RunFolder {
   std::optional<int64_t> finished() const;
 
   // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns its state; for a new
-  // run the state only has the hash of the text. The schedule ends where the config has it, else where the first start of the run had it. Errors: tensors of another shape; another text.
+  // run the state only has the hash of the text. The schedule ends where the config has it, else where the first start of the run had it.
+  // Errors: tensors of another shape; another text.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
-  // Writes the files of a new run, or the changed files of one that continues. `tokenizer` can be null. Errors of this function and the two
-  // below: the path and the reason; another folder has taken the place of this one, and its files must not be mixed with ours.
-  void begin(const TrainConfig& config, const Tokenizer* tokenizer, const ImportedTemplate& kept = {});
-  // Writes a checkpoint of this step, and removes the ones that are no longer kept.
+  // Writes the files of a new run, or the changed files of one that continues. Errors of this function and the two below: the path and the
+  // reason; another folder has taken the place of this one, and its files must not be mixed with ours.
+  void begin(const RunParts& parts);
+  // Writes a checkpoint of this step, and removes the older ones.
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
   void save_model(Model& model, int64_t step) const;
   void prune() const;  // removes checkpoints that a run could not remove, because it was killed after its last save
 
-  // The weights after the `last` step, at the `best` evaluation, or of a step by its number; also while a training is at work here. Errors:
-  // no such checkpoint; a damaged file; weights of another model or tokenizer than config.yaml and tokenizer.json describe.
+  // The weights after the `last` step, at the `best` evaluation, or of a step by its number, also during a training. Errors: no such
+  // checkpoint; a damaged file; weights of another model or tokenizer than config.yaml and tokenizer.json describe.
   SafetensorsFile open_weights(const std::string& which = "last") const;
   // The model with these weights. Errors also: missing, surplus or misshapen tensors, each named.
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
@@ -126,13 +134,17 @@ class RunFolder {
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
   void read();
   void check_place() const;
-  void continue_with(TrainConfig asked);
+  void continue_with(const TrainConfig& asked);
+  std::string other_files(const TrainConfig& asked) const;
+  Metadata metadata(Compare keys) const;
   std::optional<SafetensorsFile> find_weights(const std::string& which) const;
 
   std::string path_;
   std::optional<FolderLock> lock_ = {};  // if it trains
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<std::string> labels_ = {};
+  std::string init_ = {};                       // RunParts::init
   std::string old_keys_ = {};                   // for config.yaml, in a run that continues
   std::optional<SafetensorsFile> newest_ = {};  // its newest sound checkpoint
 };
@@ -142,9 +154,12 @@ class RunFolder {
 // load_config; an init that cannot be opened.
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
 
-// The size of the vocabulary that a training would have, for plans: from the config, else from the tokenizer of `init`, of the run if
-// `file` is its config.yaml, or of the data.
-int64_t planned_vocab(const TrainConfig& config, const std::string& file);
+// The model that a training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml,
+// else from the config, from the tokenizer of `init` or from the data.
+ModelConfig planned_model(const TrainConfig& config, const std::string& file);
+
+// A hash of the weights that a value of the key `init` names. Error: they cannot be opened.
+std::string hash_of_init(const std::string& init);
 
 class InitSource {
  public:
@@ -155,6 +170,7 @@ class InitSource {
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
   // The imported template that comes with the tokenizer. A run that learns conversations has one of ours instead.
   const ImportedTemplate& kept_template() const { return template_; }
+  std::string hash() const { return weights_->hash(); }  // of the weights
 
   // Gives each parameter the tensor of its name. A table of positions takes the rows up to the shorter length; a table of tokens, if the
   // tokenizers differ, the rows of tokens that both write alike (match_tokens); the head of another family, or of other classes, nothing.

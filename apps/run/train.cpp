@@ -41,6 +41,13 @@ std::string describe_finished(const RunFolder& run, int64_t step) {
   return format_message("{}: already finished after {} steps; set a larger {}= to continue\n", {run.path(), step, key});
 }
 
+// Error: a text of a run that continues is not where it was.
+void check_texts(const TrainConfig& config) {
+  for (const auto& [key, paths] : {std::pair("data", config.data), std::pair("validation", config.validation)})
+    for (const std::string& path : paths)
+      if (path != "embedded" && !look_for_data(path)) fail("{0}: {1} is not there; {0}=PATH names the text if it was moved", {key, path});
+}
+
 int train(Ranks& ranks, const RunOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // because Ctrl-C also ends the reader in `ricci-train ... | tee log`, and the run must still be saved
   // ---- Rank 0 opens the run, and sends its config to the others
@@ -50,14 +57,14 @@ int train(Ranks& ranks, const RunOptions& options) {
   if (run) check_shared(run->config(), ranks.count());
   const std::optional<int64_t> finished = run ? run->finished() : std::nullopt;
   std::string lines;
-  if (run) lines = finished ? kFinished : to_lines(run->config());
+  if (run) lines = finished ? kFinished : to_yaml(run->config());
   lines = ranks.from_first(lines);
   if (finished) {
     run->prune();
     write_output(STDOUT_FILENO, describe_finished(*run, *finished));
   }
   if (lines == kFinished) return 0;
-  TrainConfig config = run ? run->config() : from_lines(lines);
+  const TrainConfig config = run ? run->config() : recorded_config<TrainConfig>(lines, ranks.name(0));
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   ranks.set_timeout(static_cast<double>(config.rank_timeout));
   require(config.device);
@@ -68,9 +75,11 @@ int train(Ranks& ranks, const RunOptions& options) {
   std::optional<InitSource> init;  // only of a new run, because one that continues starts from its checkpoint
   if (run && !config.init.empty() && !tokenizer) init.emplace(config);
   if (init) tokenizer = init->tokenizer();
+  if (run && run->tokenizer()) check_texts(config);
   const Corpus corpus = open_in_turn(ranks, config, tokenizer);
-  resolve(config, corpus);
-  if (run) check_step(config, memory_of(config.device), ranks.count());
+  check_vocab(config, *corpus.tokenizer);
+  const ModelConfig shape = model_config(config, corpus.tokenizer.get());
+  if (run) check_step(config, shape, memory_of(config.device), ranks.count());
   const Range share = share_of(layout_of(config).micro_batches, ranks);
   const std::unique_ptr<Feed> feed = make_feed(corpus, config);
   const EvaluationBatches validation = evaluation_batches(config, corpus.validation.tokens);
@@ -78,7 +87,7 @@ int train(Ranks& ranks, const RunOptions& options) {
 
   // ---- Model and optimizer, from the newest checkpoint
   if (run) print_warnings(config);
-  Model model(config.model);
+  Model model(shape);
   if (first_scored(model, config.sequence_length()) == config.sequence_length())
     fail("context: {}, too short: the loss of model.family: {} counts no token of it",
         {config.sequence_length(), name_of(config.model.family)});
@@ -92,8 +101,10 @@ int train(Ranks& ranks, const RunOptions& options) {
   share_training(ranks, model, optimizer, state);
   feed->go_to(state.step, state.data_place);
   Prefetch<StepBatches> steps([&] { return read_step(*feed, config, share); });  // reads the next steps during a step
-  if (run) run->begin(config, corpus.tokenizer.get(), init ? init->kept_template() : ImportedTemplate());
-  if (run) write_output(STDOUT_FILENO, describe_corpus(config, corpus) + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
+  if (run) run->begin({corpus.tokenizer.get(), corpus.labels, init ? init->kept_template() : ImportedTemplate(), init ? init->hash() : ""});
+  if (run)
+    write_output(STDOUT_FILENO,
+        describe_corpus(config, corpus) + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
 
   // ---- Steps
   {

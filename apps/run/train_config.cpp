@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "apps/run/config.h"
 #include "core/error.h"
@@ -133,7 +132,7 @@ void visit_watch_fields(TrainConfig& c, const Fields& of_run) {
 void check_data(const TrainConfig& c) {
   for (const std::string& path : c.data)
     if (path.empty()) fail("data: an empty path");
-  if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer) && c.tokenizer != kFormerKind)
+  if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer))
     fail("tokenizer: expected one of {} or a file, got '{}'{}",
         {list_of_tokenizers(), one_line(c.tokenizer),
             c.tokenizer == "gpt2" ? "; the file of GPT-2 is its tokenizer.json or vocab.bpe" : ""});
@@ -262,44 +261,33 @@ TrainStepOptions step_options(const TrainConfig& c, int64_t first_micro_batch) {
       .reduce_dtype = storage_dtype(c.reduce_dtype)};
 }
 
-std::string to_lines(const TrainConfig& config) {
-  TrainConfig copy = config;
-  std::string lines;
-  for (const auto& [key, value] : value_texts(fields_of(copy)))
-    if (config.given.contains(key)) lines += key + "=" + value + "\n";
-  return lines;
+ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer) {
+  ModelConfig model = config.model;
+  if (!tokenizer) return model;
+  const int64_t size = tokenizer->vocab_size();
+  if (model.vocab == 0) model.vocab = size;
+  else if (find_tokenizer_kind(config.tokenizer)) model.vocab = std::min(model.vocab, size);
+  return model;
 }
 
-TrainConfig from_lines(const std::string& lines) {
-  std::vector<std::string> settings;
-  std::istringstream stream(lines);
-  for (std::string line; std::getline(stream, line);) settings.push_back(line);
-  return load_config<TrainConfig>("", settings);
-}
-
-TrainConfig resolved(TrainConfig config) {
+TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer) {
   config.context = config.sequence_length();
-  config.model = resolved(config.model);
+  config.model = resolved(model_config(config, tokenizer));
+  if (tokenizer && follows_tokenizer_eos(config)) config.eos = tokenizer->eos();
   return config;
 }
 
 void give_differing(TrainConfig& config) {
-  TrainConfig plain;
-  const TextsByKey choices = value_texts(fields_of(plain));
+  TrainConfig choices, plain;
   plain.model.family = config.model.family;
   plain.model.mixer = config.model.mixer;
   plain.model.preset = config.model.preset;
   apply_preset(plain);
-  TextsByKey defaults = value_texts(fields_of(plain));
-  for (const char* const key : {"model.family", "model.mixer", "model.preset"}) defaults[key] = choices.at(key);
-  for (const auto& [key, value] : value_texts(fields_of(config)))
-    if (const auto found = defaults.find(key); found == defaults.end() || found->second != value) config.given.insert(key);
-}
-
-void resolve_vocab(TrainConfig& config, int64_t size) {
-  if (config.model.vocab != 0) return;
-  config.model.vocab = size;
-  config.given.erase("model.vocab");
+  const std::vector<Field> defaults = fields_of(plain), chosen = fields_of(choices);
+  for (const Field& field : fields_of(config)) {
+    const bool is_choice = field.key == "model.family" || field.key == "model.mixer" || field.key == "model.preset";
+    if (field.is_read && value_text(field) != value_text(is_choice ? chosen : defaults, field.key)) config.given.insert(field.key);
+  }
 }
 
 }  // namespace ricci::apps

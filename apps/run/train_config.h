@@ -123,10 +123,6 @@ DocumentFormat format_to_score(const TrainConfig& config, const std::vector<std:
 
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 
-// The keys that were given, a line each, to send the config to another process; and back.
-std::string to_lines(const TrainConfig& config);
-TrainConfig from_lines(const std::string& lines);
-
 // Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed, because the tokenizer gives it later.
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first invalid value, as "lr: -1, expected more than 0"
@@ -134,18 +130,17 @@ void check(const TrainConfig& config);  // error: the first invalid value, as "l
 // for one process.
 void check_shared(const TrainConfig& config, int64_t ranks);
 
-// A copy with all derived values, such as context and model.ff, for records and comparisons.
-TrainConfig resolved(TrainConfig config);
-// For a config that a program made: marks the keys that differ from the defaults of its family, mixer and preset as given.
-void give_differing(TrainConfig& config);
-
-// Fills in model.vocab, unless it was given.
-void resolve_vocab(TrainConfig& config, int64_t size);
+// ---- Values that follow from the keys and from the tokenizer. The config never stores them: it keeps the user's request.
 // True if eos was not given. Its default depends on the format (apply_preset) and on the tokenizer, because not every tokenizer has an end
 // token.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
-inline void resolve_eos(TrainConfig& config, const Tokenizer& tokenizer) {
-  if (follows_tokenizer_eos(config)) config.eos = tokenizer.eos();
-}
+// The model with the vocabulary size of the tokenizer, if that is known. A tokenizer from a file can have fewer tokens than the config asks
+// for. One that is made from the text gives its own size.
+ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer);
+// A copy with all derived values, such as context, model.ff and the tokenizer's end of documents, for records and comparisons.
+TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer = nullptr);
+
+// For a config that a program made: marks the keys that differ from the defaults of its family, mixer and preset as given.
+void give_differing(TrainConfig& config);
 
 }  // namespace ricci::apps

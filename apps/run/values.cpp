@@ -1,4 +1,4 @@
-// Values of keys: from YAML into members, and back. Apart from config.cpp, because each type of a value is read, named and written here.
+// Values of keys: from YAML into members, and back. Each type of a value is read, named and written here.
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -8,6 +8,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstring>
+#include <sstream>
 #include <string_view>
 
 #include "apps/run/config.h"
@@ -38,10 +39,15 @@ template <std::integral Integer> bool parse(const YAML::Node& node, Integer& val
 }
 bool parse(const YAML::Node& node, double& value) { return node.IsScalar() && parse_number(node.Scalar(), value) && std::isfinite(value); }
 bool parse(const YAML::Node& node, bool& value) {
-  if (!node.IsScalar()) return false;
-  const std::string& text = node.Scalar();
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
   value = text == "true" || text == "True" || text == "TRUE";
   return value || text == "false" || text == "False" || text == "FALSE";
+}
+// 0:8 or [0, 8]
+bool parse(const YAML::Node& node, Range& range) {
+  if (node.IsSequence()) return node.size() == 2 && parse(node[0], range.lo) && parse(node[1], range.hi);
+  const std::string_view text = node.IsScalar() ? std::string_view(node.Scalar()) : "", lo = text.substr(0, text.find(':'));
+  return lo.size() < text.size() && parse_number(lo, range.lo) && parse_number(text.substr(lo.size() + 1), range.hi);
 }
 template <class T> bool parse(const YAML::Node& node, std::optional<T>& value) {
   if (node.IsNull()) value.reset();
@@ -55,33 +61,17 @@ template <class T> bool parse(const YAML::Node& node, std::vector<T>& values) {
     if (!parse(each, values.emplace_back())) return false;
   return true;
 }
-// "0:8, 8:256"
-bool parse_ranges(std::string_view text, std::vector<Range>& ranges) {
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    std::string_view one = text.substr(begin, comma - begin);
-    while (one.starts_with(' ')) one.remove_prefix(1);
-    while (one.ends_with(' ')) one.remove_suffix(1);
-    const size_t colon = one.find(':');
-    Range& range = ranges.emplace_back();
-    if (colon == one.npos || !parse_number(one.substr(0, colon), range.lo) || !parse_number(one.substr(colon + 1), range.hi)) return false;
-    begin = comma + 1;
-  }
-  return true;
-}
+// "0:8, 8:256", or a list
 bool parse(const YAML::Node& node, std::vector<Range>& ranges) {
+  if (!node.IsScalar()) return parse<Range>(node, ranges);
   ranges.clear();
-  if (node.IsNull()) return true;
-  if (node.IsScalar()) return parse_ranges(node.Scalar(), ranges);
-  if (!node.IsSequence()) return false;
-  for (const YAML::Node& each : node) {
-    std::vector<int64_t> ends;
-    if (each.IsScalar() ? !parse_ranges(each.Scalar(), ranges) : !parse(each, ends) || ends.size() != 2) return false;
-    if (!each.IsScalar()) ranges.push_back({ends[0], ends[1]});
+  std::istringstream parts(node.Scalar() + ",");
+  for (std::string one; std::getline(parts, one, ',');) {
+    std::erase(one, ' ');
+    if (!parse(YAML::Node(one), ranges.emplace_back())) return false;
   }
   return true;
 }
-
 bool parse(const YAML::Node& node, const ChoiceMember& choice) {
   const auto found = std::find(choice.names.begin(), choice.names.end(), node.Scalar());
   if (!node.IsScalar() || found == choice.names.end()) return false;
@@ -97,17 +87,14 @@ std::string type_name(bool) { return "true or false"; }
 std::string type_name(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[0, 8], [8, 256]]"; }
 template <class T> std::string type_name(const std::optional<T>&) { return type_name(T()) + " or null"; }
 template <class T> std::string type_name(const std::vector<T>&) { return type_name(T()) + " or list of " + type_name(T()) + "s"; }
-std::string type_name(const ChoiceMember& choice) {
-  std::string list;
-  for (const char* name : choice.names) list += (list.empty() ? "one of " : ", ") + std::string(name);
-  return list;
-}
+std::string type_name(const ChoiceMember& choice) { return fmt::format("one of {}", fmt::join(choice.names, ", ")); }
 
 std::string text_of(const std::string& text) { return yaml_text(text); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
 template <std::integral Integer> std::string text_of(Integer value) { return std::to_string(value); }
 std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
-std::string text_of(const Range& range) { return fmt::format("{}:{}", range.lo, range.hi); }
+// In quotes, because YAML 1.1 reads 20:48 as the number 1248.
+std::string text_of(const Range& range) { return yaml_text(fmt::format("{}:{}", range.lo, range.hi)); }
 std::string text_of(const ChoiceMember& choice) { return yaml_text(choice.names[*choice.number]); }
 template <class T> std::string text_of(const std::optional<T>& value) { return value ? text_of(*value) : "null"; }
 template <class T> std::string text_of(const std::vector<T>& values) {
@@ -117,14 +104,13 @@ template <class T> std::string text_of(const std::vector<T>& values) {
   return list + "]";
 }
 
-// Calls f with the member of a field; a choice is passed as its ChoiceMember.
+// Calls f with the member of a field or with its ChoiceMember.
 template <class F> auto at_member(const Field& field, const F& f) {
-  return std::visit(
-      [&]<class Member>(const Member& member) {
-        if constexpr (std::is_pointer_v<Member>) return f(*member);
-        else return f(member);
-      },
-      field.value);
+  const auto call = [&](const auto& member) {
+    if constexpr (requires { *member; }) return f(*member);
+    else return f(member);
+  };
+  return std::visit(call, field.value);
 }
 
 }  // namespace
@@ -157,19 +143,9 @@ std::string value_text(const Field& field) {
   return at_member(field, [](const auto& member) { return text_of(member); });
 }
 
-TextsByKey value_texts(const std::vector<Field>& fields) {
-  TextsByKey texts;
-  for (const Field& field : fields)
-    if (field.is_read) texts[field.key] = value_text(field);
-  return texts;
-}
-
-std::string value_yaml(const Field& field) {
-  const std::vector<Range>* const* const ranges = std::get_if<std::vector<Range>*>(&field.value);
-  if (!ranges) return value_text(field);
-  std::vector<std::string> texts;
-  for (const Range& range : **ranges) texts.push_back(text_of(range));
-  return text_of(texts);
+std::string value_text(const std::vector<Field>& fields, std::string_view key) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.is_read && field.key == key; });
+  return found == fields.end() ? "" : value_text(*found);
 }
 
 }  // namespace ricci::apps

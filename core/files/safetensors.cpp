@@ -238,4 +238,10 @@ bool SafetensorsFile::verify_if_checked() const {
   return true;
 }
 
+std::string SafetensorsFile::hash() const {
+  const auto found = metadata_.find("checksum");
+  const bool is_checked = found != metadata_.end() && found->second.size() == kNoDigits.size();
+  return is_checked ? found->second : digits_of(hash_of_file(file_, 0, file_.size()));
+}
+
 }  // namespace ricci

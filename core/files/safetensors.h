@@ -52,6 +52,8 @@ class SafetensorsFile {
   }
   // Like verify, but false if the file has no checksum of 16 digits, because files of other programs have none, or another kind.
   bool verify_if_checked() const;
+  // Equal for equal files: the checksum, or a hash of the bytes if the file has none.
+  std::string hash() const;
 
  private:
   explicit SafetensorsFile(File file);

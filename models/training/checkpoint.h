@@ -23,7 +23,7 @@ struct TrainState {
   int64_t best_step = -1;
   double best_loss = std::numeric_limits<double>::infinity();  // lowest nats per token of the validation text, after best_step
   uint64_t text_hash = 0;                                      // Corpus::hash, to recognise another text
-  int64_t schedule_steps = 0;                                  // the step at which the schedule ends; 0 in old files, without it
+  int64_t schedule_steps = 0;                                  // the step at which the schedule ends
   bool awaits_evaluation = false;  // interrupted before the evaluation after this step: a resumed run makes it first
   std::string data_place = {};     // for the next data; empty if it follows from the step
 
@@ -44,6 +44,8 @@ void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer
 // Fills the model and the optimizer in place, and sets the random state of this thread. Errors name the file and the wrong tensor.
 TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
 TrainState read_train_state(const SafetensorsFile& file);  // without tensors
+// False for a checkpoint of an older version: it has weights but cannot continue.
+bool is_of_this_version(const SafetensorsFile& file);
 
 // Gives every rank the contents of a checkpoint of rank 0. Every rank has built the same model and optimizer, but only rank 0 has drawn,
 // imported or loaded values. One rank: does nothing.

@@ -27,7 +27,7 @@ accept 'TSV' train "${small[@]}" "${tsv[@]}" name=tsv model.dropout=0.1 sample.t
 told=$(sed -nE 's/.*"val_accuracy":([0-9.]+),.*/\1/p' runs/tsv/metrics.jsonl | tail -1 | xargs printf '%.4f')
 shows 'it tells loss and accuracy' "^step 40: train [0-9.]+, validation [0-9.]+, accuracy ${told/./\\.} \(20 documents\)\$"
 holds 'it learns' awk '/^step 40: / { learnt = $6 + 0 < 0.3 } END { exit !learnt }' out
-holds 'the model keeps the words' eval 'header runs/tsv/model.safetensors | grep -F "\"labels\":\"[\\\"negative\\\", \\\"positive\\\"]\""'
+holds 'the model keeps the words' eval 'header runs/tsv/model.safetensors | grep -F "\"labels\":\"[\\\"negative\\\",\\\"positive\\\"]\""'
 holds 'and the run file has none' eval '! grep ^labels: runs/tsv/config.yaml'
 accept 'it goes on' train "${small[@]}" "${tsv[@]}" name=tsv model.dropout=0.1 steps=41
 labelled=(prepare reviews.tsv --format tsv --label-field 1 --labels negative,positive --tokenizer words.json)

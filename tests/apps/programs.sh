@@ -120,7 +120,7 @@ tree() {
 # header FILE, tensors FILE: the two parts of a safetensors file. trained FILE KEY: the value that it was trained with, given or not.
 header() { head -c $((8 + $(od -An -tu8 -N8 "$1"))) "$1" | tail -c +9; }
 tensors() { tail -c +$((9 + $(od -An -tu8 -N8 "$1"))) "$1"; }
-trained() { header "$1" | grep -oP "(\\\\n|\")\Q$2\E: \K[^\\\\]*" | head -1; }
+trained() { header "$1" | grep -oP "(\\\\n|\") *\Q${2#model.}\E: \K(\\\\\"|[^\\\\])*" | head -1 | tr -d '\\'; }
 
 for number in {1..60}; do echo "the quick brown fox jumps over the lazy dog $number"; done >text.txt
 cat >tiny.yaml <<'END'

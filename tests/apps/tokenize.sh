@@ -136,7 +136,7 @@ for kind in char byte word 'word eos=line' 'bpe model.vocab=290' "$folder/wordpi
   prints 'the prompt stands first' '^the quick' generate runs/run --prompt 'the quick' --tokens 12
   rm -rf runs/run
 done
-refuse 'a run cannot make pieces of WordPiece' 1 'tokenizer: wordpiece vocabularies are no longer trained; name a vocab\.txt or a tokenizer\.json, or train tokenizer: bpe' train tiny.yaml tokenizer=wordpiece model.vocab=90
+refuse 'a run cannot make pieces of WordPiece' 1 "tokenizer: expected one of char, byte, word, bpe or a file, got 'wordpiece'" train tiny.yaml tokenizer=wordpiece model.vocab=90
 accept 'train with a first token, and with more rows than pieces' train tiny.yaml name=run tokenizer=first.json model.vocab=700 sample.tokens=5
 prints 'rows without a piece are not drawn' '"tokens":60,"end":"length"' generate runs/run --prompt '' --tokens 60 --temperature 9 --jsonl
 prints 'a text is scored from the first token on' "^text.txt: $("$build/ricci-tokenize" encode text.txt --tokenizer first.json | wc -w) tokens, " eval runs/run --data text.txt

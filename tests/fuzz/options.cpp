@@ -170,8 +170,8 @@ bool accepts(Trained& options, const Words& words) {
 Words words_of(const TrainConfig& config, Trained options) {
   Words words;
   TrainConfig copy = config;
-  for (const auto& [key, value] : value_texts(fields_of(copy)))
-    if (config.given.contains(key)) words.push_back(key + "=" + value);
+  for (const Field& field : fields_of(copy))
+    if (field.is_read && config.given.contains(field.key)) words.push_back(field.key + "=" + value_text(field));
   for (const Field& field : fields_of(options.sampling)) {
     std::string name = "--" + field.key;
     std::replace(name.begin(), name.end(), '_', '-');

@@ -89,7 +89,7 @@ struct MemoryRow {
   std::optional<double> perplexity() const { return loss ? std::optional(std::exp(*loss)) : std::nullopt; }
 };
 // The memory of a step of the config.
-MemoryRow memory_row(const std::string& name, const TrainConfig& config, const AnalysisOptions& options);
+MemoryRow memory_row(const std::string& name, const TrainConfig& config, const ModelConfig& model, const AnalysisOptions& options);
 
 // A type of token.
 struct TokenScore {

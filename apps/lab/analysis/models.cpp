@@ -21,12 +21,11 @@ namespace {
 // Only runs have a perplexity; run files are not trained.
 MemoryRow row_of(const std::string& path, const AnalysisOptions& options) {
   if (!is_folder(find_run(path))) {
-    TrainConfig config = request_run(path, {}).config;
-    config.model.vocab = planned_vocab(config, path);
-    return memory_row(config.name, config, options);
+    const TrainConfig config = request_run(path, {}).config;
+    return memory_row(config.name, config, planned_model(config, path), options);
   }
   const RunFolder run = RunFolder::open(path);
-  MemoryRow row = memory_row(folder_name(run.path()), run.config(), options);
+  MemoryRow row = memory_row(folder_name(run.path()), run.config(), run.model_config(), options);
   if (!is_there(run.path() + "/metrics.jsonl")) return row;
   const std::vector<double> losses = read_records(run.path()).finite("val_loss");
   if (!losses.empty()) row.loss = *std::min_element(losses.begin(), losses.end());
@@ -91,13 +90,13 @@ Picture picture_of(const Mask& mask, const std::string& group, int64_t tokens) {
 
 }  // namespace
 
-MemoryRow memory_row(const std::string& name, const TrainConfig& config, const AnalysisOptions& options) {
+MemoryRow memory_row(const std::string& name, const TrainConfig& config, const ModelConfig& model, const AnalysisOptions& options) {
   StepShape shape = step_shape_of(config);
   if (options.batch) {
     shape.sequences = *options.batch;
     shape.micro_batches = 1;
   }
-  return {name, config.model.family, plan_step(config.model, config.optimizer, shape)};
+  return {name, model.family, plan_step(model, config.optimizer, shape)};
 }
 
 Report analyse_memory(const AnalysisOptions& options) {

@@ -70,15 +70,16 @@ constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "fo
 // Errors: models that read other tokens or in another order, or that have another loss.
 void check_comparable(const std::vector<Contestant>& all) {
   TrainConfig first = resolved(all[0].config);
-  TextsByKey expected = value_texts(fields_of(first));
+  const std::vector<Field> expected_fields = fields_of(first);
   for (const Contestant& each : all) {
     TrainConfig other = resolved(each.config);
-    TextsByKey found = value_texts(fields_of(other));
+    const std::vector<Field> found_fields = fields_of(other);
     for (const char* key : kDataKeys) {
       const bool is_left_open = std::string_view(key) == "model.vocab" && (first.model.vocab == 0 || other.model.vocab == 0);
-      if (found[key] != expected[key] && !is_left_open)
+      const std::string found = value_text(found_fields, key), expected = value_text(expected_fields, key);
+      if (found != expected && !is_left_open)
         fail("{}: {}: {}, but {} has {}: they would read different tokens",
-            {each.name, key, one_line(found[key]), all[0].name, one_line(expected[key])});
+            {each.name, key, one_line(found), all[0].name, one_line(expected)});
     }
     // Coarse models with other cells predict something else, so their losses cannot be compared.
     const Objective objective = first.model.traits().objective;
@@ -133,7 +134,7 @@ std::string size_text(TrainConfig config, Change change, int64_t n) {
   if (change == Change::ff) return "model.ff=" + std::to_string(n);
   if (change == Change::layers && !model.traits().reads_stacks) return "model.layers=" + std::to_string(n);
   if (change == Change::layers) return "model.layers=" + layers_text(model.stack_layers.per_scale(model.scales), n);
-  const std::string heads = value_texts(fields_of(config))["model.heads"];  // empty if the model has no heads
+  const std::string heads = value_text(fields_of(config), "model.heads");  // empty if the model has no heads
   // Rotary positions rotate pairs of columns.
   const bool turns = model.embedding.positions == PositionKind::rope;
   const auto columns = turns ? static_cast<int64_t>(std::ceil(2 / model.embedding.rope_fraction)) : int64_t{1};
@@ -214,7 +215,7 @@ std::vector<Contestant> matched(std::vector<Contestant> models, Equal equal, Cha
   for (const std::string& name : only)
     if (!is_in(names, name)) fail("--only: no model is called '{}'{}", {one_line(name), nearest_note(name, names)});
   check_comparable(models);
-  const int64_t vocab = planned_vocab(models[0].config, models[0].file), from = common_eval_from(models, vocab);
+  const int64_t vocab = planned_model(models[0].config, models[0].file).vocab, from = common_eval_from(models, vocab);
   if (std::any_of(models.begin(), models.end(), [&](const Contestant& model) { return model.config.eval_from != from; }))
     for (Contestant& model : models) model.overrides.push_back("eval_from=" + std::to_string(from));
   const Contestant first = planned(models[0], "", vocab);

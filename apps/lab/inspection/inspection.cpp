@@ -237,7 +237,7 @@ Report report_of(const Inspection& found, const std::vector<Picture>& pictures) 
 }  // namespace
 
 Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options) {
-  const ModelConfig& config = open.run.config().model;
+  const ModelConfig& config = open.model.config();
   const FamilyTraits family = config.traits();
   Inspection found{open.run.path(), family.mixes ? name_of(config.mixer) : family.name, open.run.tokenizer(), text_ids, {}};
   for (const std::string& token : options.tokens) found.token_ids.push_back(id_of(*found.tokenizer, token));

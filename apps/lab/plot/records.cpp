@@ -52,8 +52,8 @@ ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) 
     notes.push_back(error.what());
     return run;
   }
-  run.keys = value_texts(fields_of(run.config));
-  for (const char* const place : {"name", "runs"}) run.keys.erase(place);
+  for (const Field& field : fields_of(run.config))
+    if (field.is_read && field.key != "name" && field.key != "runs") run.keys[field.key] = value_text(field);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   run.age = std::max(now.count() - run.last("time"), 0.0);
   const bool has_model = is_file(folder + "/" + kModelFile);
@@ -78,7 +78,7 @@ void keep_differing(std::vector<ListedRun>& runs) {
 }
 
 // Only the last part of a path is shown, because names of runs differ there.
-std::string words_of(const TextsByKey& keys) {
+std::string words_of(const std::map<std::string, std::string>& keys) {
   std::string words;
   for (const auto& [key, value] : keys) {
     words += (words.empty() ? "" : " ") + key + "=";

@@ -41,8 +41,8 @@ struct ListedRun : RunRecords {
   // `running` while a process trains it, `finished` after all steps or when patience has run out, `imported` if it has a model without a
   // record, `new` before the first record, otherwise `interrupted`; empty without a valid config.yaml.
   std::string state = {};
-  TextsByKey keys = {};       // values of its config that at most half of the runs have
-  double age = kNotMeasured;  // seconds since the last record
+  std::map<std::string, std::string> keys = {};  // values of its config that at most half of the runs have
+  double age = kNotMeasured;                     // seconds since the last record
 };
 // Reads runs by their folders or names, or all in the folder of runs. Notes name faults of some of them. Error: all have one.
 std::vector<ListedRun> read_runs(std::vector<std::string> paths, std::vector<std::string>& notes);

@@ -97,8 +97,7 @@ TEST_CASE("documents: the token between them, by format, tokenizer and family") 
     CHECK((describe_corpus(config, corpus).find("nothing separates the documents") != std::string::npos) == row.has_line);
     // The last id of a document ends a text that a model writes, and only that one does.
     if (row.eos == Eos::document) CHECK(corpus.tokenizer->marks().ends == Ids{row.ids.back()});
-    resolve_eos(config, *corpus.tokenizer);
-    CHECK(config.eos == row.eos);
+    CHECK(resolved(config, corpus.tokenizer.get()).eos == row.eos);
     // Another start of the run has its tokenizer, whatever its run file asks for.
     CHECK(ids_of(open_corpus(config, tokenizer_from_json(corpus.tokenizer->to_json())).train) == ids_of(corpus.train));
   }
@@ -134,8 +133,7 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
     TrainConfig config = load_config<TrainConfig>("", {data, key});
     const Corpus corpus = open_corpus(config);
     CHECK(describe_corpus(config, corpus).empty());  // also about the default of the key tokenizer
-    resolve_eos(config, *corpus.tokenizer);
-    CHECK(config.eos == Eos::document);
+    CHECK(resolved(config, corpus.tokenizer.get()).eos == Eos::document);
   }
   CHECK(test::bounded_error([&] {
     open_corpus(load_config<TrainConfig>("", {data, file, "eos=document"}));
@@ -153,7 +151,8 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
     INFO(kind << " " << asked);
     const TrainConfig config = documents.config("jsonl", {std::string("tokenizer=") + kind, "model.vocab=" + std::to_string(asked)});
     const Corpus corpus = open_corpus(config);
-    CHECK(vocab_of(config, *corpus.tokenizer) == size);
+    check_vocab(config, *corpus.tokenizer);
+    CHECK(model_config(config, corpus.tokenizer.get()).vocab == size);
     const std::string line = format_message("model.vocab: {} instead of {}: this text has no more tokens for {}\n",
         {size, asked == 100'000 ? "100,000" : std::to_string(asked), kind});
     CHECK(describe_corpus(config, corpus) == (asked == size ? "" : line));
@@ -161,7 +160,7 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
   const auto refused = [&](const std::vector<std::string>& keys) {
     return test::bounded_error([&] {
       const TrainConfig config = documents.config("text", keys);
-      vocab_of(config, *open_corpus(config).tokenizer);
+      check_vocab(config, *open_corpus(config).tokenizer);
     });
   };
   CHECK(refused({"tokenizer=byte", "model.vocab=300"}) == "model.vocab: 300, but the byte tokenizer has 256 tokens; 0 takes its number");

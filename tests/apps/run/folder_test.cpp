@@ -34,16 +34,15 @@ TrainConfig tiny(const std::vector<std::string>& more = {}) {
 RunRequest request(const ScratchFolder& scratch, const std::vector<std::string>& more) { return {scratch / "a", tiny(more)}; }
 
 // Leaves a run in scratch/a that has done two steps.
-void train_two_steps(const ScratchFolder& scratch, const std::vector<std::string>& more = {}) {
+void train_two_steps(const ScratchFolder& scratch, const std::vector<std::string>& more = {}, const std::string& init = "") {
   RunFolder run = RunFolder::to_train(request(scratch, more));
-  TrainConfig config = run.config();
   const CharTokenizer tokenizer(kLetters);
-  resolve_vocab(config, tokenizer.vocab_size());
-  if (is_classifier(config)) config.labels = {"no", "ja \xc3\xa4"};
-  run.begin(config, &tokenizer);
-  Model model(config.model);
+  RunParts parts{.tokenizer = &tokenizer, .init = init};
+  if (is_classifier(run.config())) parts.labels = {"no", "ja \xc3\xa4"};
+  run.begin(parts);
+  Model model(run.model_config());
   model.init(1);
-  Optimizer optimizer(model.trained_parameters(), config.optimizer);
+  Optimizer optimizer(model.trained_parameters(), run.config().optimizer);
   TrainState state = run.resume(model, optimizer, 7);
   state.step = 2;
   run.save(model, optimizer, state);
@@ -64,8 +63,8 @@ TEST_CASE("a run folder: one training at a time, and a start that comes to nothi
   CHECK_FALSE(fs::exists(scratch / "a"));
   RunFolder first = start(), second = start();
   const CharTokenizer tokenizer(kLetters);
-  first.begin(first.config(), &tokenizer);
-  CHECK(error_of([&] { second.begin(second.config(), &tokenizer); }) == scratch / "a" + ": another ricci-train is at work in it");
+  first.begin({&tokenizer});
+  CHECK(error_of([&] { second.begin({&tokenizer}); }) == scratch / "a" + ": another ricci-train is at work in it");
   CHECK(error_of(start) == scratch / "a" + ": another ricci-train is at work in it");
 }
 
@@ -104,16 +103,104 @@ TEST_CASE("a run folder: a continued run is compared with the keys of its newest
         scratch / "a" + ": holds a run with lr: 0.001, not 0.5" + advice);
   write_atomically(scratch / "a/tokenizer.json", CharTokenizer("acb").to_json());
   CHECK(continued(scratch, {}) == "RUN: holds a run with another tokenizer than the one next to it" + advice);
-  const ScratchFolder former;  // such vocabularies were trained by version 0.1.0
-  train_two_steps(former, {"tokenizer=wordpiece"});
-  CHECK(continued(former, {"tokenizer=wordpiece"}) == "no error");
+}
+
+TEST_CASE("a run folder: a tokenizer is compared by its content, and one that is gone is not compared") {
+  const std::string advice = "; give the new run another name with name=..., or remove the folder";
+  const ScratchFolder scratch;
+  const std::string mine = scratch.write("mine.json", CharTokenizer(kLetters).to_json());
+  train_two_steps(scratch, {"tokenizer=" + mine, "data=a.txt"});
+  const std::string copy = scratch.write("copy.json", read_text(mine)), other = scratch.write("other.json", CharTokenizer("abd").to_json());
+  CHECK(continued(scratch, {"tokenizer=" + copy}) == "no error");
+  CHECK(continued(scratch, {"tokenizer=" + other}) == "RUN: holds a run with a different tokenizer than tokenizer: " + other + advice);
+  CHECK(continued(scratch, {}) == "RUN: holds a run with tokenizer: a file, not char" + advice);
+  CHECK(continued(scratch, {"tokenizer=" + scratch / "no.json"}).starts_with("tokenizer: " + scratch / "no.json is not there"));
+  remove_file(mine);
+  CHECK(continued(scratch, {"tokenizer=" + mine}) == "no error");
+  scratch.write("mine.json", read_text(other));
+  CHECK(continued(scratch, {"tokenizer=" + mine}) == "RUN: holds a run with a different tokenizer than tokenizer: " + mine + advice);
+  const ScratchFolder made;
+  train_two_steps(made);  // of characters
+  CHECK(continued(made, {"tokenizer=" + copy}) == "no error");
+  CHECK(continued(made, {"tokenizer=" + other}) == "RUN: holds a run with a different tokenizer than tokenizer: " + other + advice);
+}
+
+TEST_CASE("a run folder: the end that a run added to a tokenizer is no difference") {
+  const ScratchFolder scratch;
+  const auto plain = std::make_shared<CharTokenizer>(kLetters);
+  const std::string file = scratch.write("plain.json", plain->to_json());
+  {
+    RunFolder run = RunFolder::to_train(request(scratch, {"tokenizer=" + file, "eos=document"}));
+    const auto ended = with_eos(plain, Eos::document);
+    run.begin({ended.get()});
+    Model model(run.model_config());
+    Optimizer optimizer(model.trained_parameters(), run.config().optimizer);
+    run.save(model, optimizer, {.step = 2});
+  }
+  const std::string copy = scratch.write("copy.json", plain->to_json());
+  CHECK(continued(scratch, {"tokenizer=" + copy, "eos=document"}) == "no error");
+  CHECK(continued(scratch, {"tokenizer=" + copy}) == "no error");  // the end of the run
+  CHECK(continued(scratch, {"tokenizer=" + copy, "eos=none"}).starts_with("RUN: holds a run with eos: document, not none;"));
+}
+
+TEST_CASE("a run folder: init is compared by its weights") {
+  const std::string advice = "; give the new run another name with name=..., or remove the folder";
+  const ScratchFolder scratch;
+  const auto save = [&](const char* name, float value) {
+    const Tensor x({1}, Dtype::f32);
+    x.data<float>()[0] = value;
+    save_safetensors(scratch / name, {{"x", x}});
+    return scratch / name;
+  };
+  const std::string first = save("first", 1), copy = save("copy", 1), other = save("other", 2);
+  train_two_steps(scratch, {"init=" + first}, hash_of_init(first));
+  CHECK(continued(scratch, {"init=" + copy}) == "no error");
+  CHECK(continued(scratch, {"init=" + other}) == "RUN: holds a run with different initial weights than init: " + other + advice);
+  CHECK(continued(scratch, {}) == "RUN: holds a run with init: " + first + ", not none" + advice);
+  remove_file(first);
+  CHECK(continued(scratch, {"init=" + first}) == "no error");
+  const ScratchFolder drawn;
+  train_two_steps(drawn);
+  CHECK(continued(drawn, {"init=" + copy}) == "RUN: holds a run with init: none, not " + copy + advice);
+}
+
+TEST_CASE("a run folder: no file of a training names a path, and config.yaml keeps what was asked for") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.write("letters.json", CharTokenizer(kLetters).to_json());
+  train_two_steps(scratch, {"tokenizer=" + file, "model.vocab=9", "init=" + file, "data=" + scratch / "a.txt"}, "0123456789abcdef");
+  const std::string checkpoint = read_text(scratch / "a/checkpoints/step-00000002.safetensors");
+  CHECK_FALSE(contains(checkpoint, scratch / ""));
+  CHECK(contains(checkpoint, R"("init":"0123456789abcdef")"));
+  const ScratchFolder asked;
+  train_two_steps(asked, {"tokenizer=bpe", "model.vocab=4000"});
+  CHECK(contains(read_text(asked / "a/config.yaml"), "  vocab: 4000\n"));
+  const RunFolder run = RunFolder::open(asked / "a");
+  CHECK(run.config().model.vocab == 4000);
+  CHECK(run.model_config().vocab == 3);
+  CHECK(run.load_model(Device::cpu).config().vocab == 3);
+  CHECK(continued(asked, {"tokenizer=bpe", "model.vocab=3000"}) == "no error");  // which this text cannot fill either
+  CHECK(contains(continued(asked, {"tokenizer=bpe", "model.vocab=2"}), "holds a run with model.vocab: 3, not 2;"));
+}
+
+TEST_CASE("a run folder: a checkpoint of an older version is named, and is not continued") {
+  const ScratchFolder scratch;
+  train_two_steps(scratch);
+  const std::string path = scratch / "a/checkpoints/step-00000002.safetensors";
+  const SafetensorsFile file(path);
+  NamedTensors tensors;
+  for (const std::string& name : file.names()) tensors.emplace_back(name, file.load(name));
+  Metadata metadata = file.metadata();
+  metadata["format"] = "ricci checkpoint";
+  save_safetensors(path, tensors, metadata);
+  CHECK(continued(scratch, {}) == "RUN: its checkpoint was written by an older version of ricci, which continues it; or init=" +
+                                      scratch / "a" + " name=... starts a new run from its weights");
 }
 
 TEST_CASE("a run folder: the names of classes that came from the data are in the metadata") {
   const ScratchFolder scratch;
   train_two_steps(scratch, {"model.family=classifier", "format=tsv", "label_field=1"});
   CHECK_FALSE(contains(read_text(scratch / "a/config.yaml"), "labels"));
-  CHECK(RunFolder::open(scratch / "a").config().labels == std::vector<std::string>{"no", "ja \xc3\xa4"});
+  CHECK(RunFolder::open(scratch / "a").labels() == std::vector<std::string>{"no", "ja \xc3\xa4"});
 }
 
 TEST_CASE("provenance: the keys that shape the model, and the tokenizer") {
@@ -136,19 +223,19 @@ TEST_CASE("provenance: the keys that shape the model, and the tokenizer") {
 
 TEST_CASE("provenance: values that follow from others are told from those that were given") {
   const Metadata metadata = provenance(with_keys({"model.d=8", "model.ctx=16"}), nullptr, Compare::model);
-  const TextsByKey values = lines_in(metadata, "config"), following = lines_in(metadata, "following");
-  CHECK(values.at("model.ff") == "32");
-  CHECK(values.at("context") == "16");
-  CHECK(following.at("model.ff") == "null");
-  CHECK(following.at("context") == "null");
-  CHECK_FALSE(following.contains("model.d"));
-  CHECK(lines_in(provenance(with_keys({"model.ff=32"}), nullptr, Compare::model), "following").count("model.ff") == 0);
+  CHECK(contains(metadata.at("config"), "\n  ff: 32\n"));
+  CHECK(contains(metadata.at("config"), "\ncontext: 16\n"));
+  CHECK(metadata.at("following") == "model:\n  ff: null\ncontext: null\n");
+  const Settings settings = settings_in(metadata, "config");
+  CHECK(find_setting(settings, "model.ff"));
+  CHECK_FALSE(find_setting(settings, "data"));
+  CHECK_FALSE(contains(provenance(with_keys({"model.ff=32"}), nullptr, Compare::model).at("following"), "ff"));
 }
 
 TEST_CASE("provenance: keys of other versions, and values that are not UTF-8") {
   const ByteTokenizer tokenizer;
   Metadata was = provenance(with_keys({}), &tokenizer, Compare::training);
-  was["config"] += "model.of_the_future: 3\ninit_changes: []\nno key\n";
+  was["config"] += "model.of_the_future: 3\ninit_changes: []\n";
   CHECK(difference(was, with_keys({}), &tokenizer, Compare::training).empty());
   TrainConfig bytes = with_keys({"freeze=\"caf\\xe9\\n\\\"b\""});
   bytes.init = "caf\xe9";  // no UTF-8, as paths may be
@@ -174,21 +261,21 @@ TEST_CASE("a step that needs more memory than there is is refused; the batch tha
     CAPTURE(std::string(more));
     TrainConfig config =
         with_keys({"model.vocab=50", "model.d=32", "model.layers=2", "model.ctx=64", "batch=10000", "accumulation=8", more});
-    const std::string error = error_of([&] { check_step(config, kMemory); });
+    const std::string error = error_of([&] { check_step(config, config.model, kMemory); });
     const size_t end = error.rfind(' ');
     REQUIRE(error.substr(0, end) ==
             "batch: 10,000 sequences of 64 tokens need more than the 400.0 MiB of memory here; the largest batch that leaves a "
             "tenth of it free is");
     config.batch = std::stoll(error.substr(end + 1));
     CHECK(config.batch > 100);
-    CHECK(error_of([&] { check_step(config, kMemory); }) == "no error");
+    CHECK(error_of([&] { check_step(config, config.model, kMemory); }) == "no error");
     CHECK(memory_use(config.device).peak == memory_use(config.device).current);  // records of a training tell its own peak
     config.batch += config.batch / 2;
-    CHECK(error_of([&] { check_step(config, kMemory); }).starts_with("batch: "));
+    CHECK(error_of([&] { check_step(config, config.model, kMemory); }).starts_with("batch: "));
   }
   TrainConfig large = with_keys({"model.vocab=50", "model.d=4096", "batch=8"});
-  CHECK(error_of([&] { check_step(large, 1 << 28); }) ==
+  CHECK(error_of([&] { check_step(large, large.model, 1 << 28); }) ==
         "a step of one sequence of 64 tokens needs more than the 256.0 MiB of memory here; a smaller model or context needs less");
   large.batch_invariant = true;
-  CHECK(error_of([&] { check_step(large, 1 << 28); }).starts_with("a step of one sequence"));
+  CHECK(error_of([&] { check_step(large, large.model, 1 << 28); }).starts_with("a step of one sequence"));
 }

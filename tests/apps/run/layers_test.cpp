@@ -2,12 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "apps/run/config.h"
 #include "apps/run/train_config.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "data/tokenizers/char_tokenizer.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -19,9 +21,12 @@ namespace {
 TrainConfig of_keys(const std::vector<std::string>& overrides) { return load_config<TrainConfig>("", overrides); }
 
 // Every key that is read, with the values that follow from others: two configs are the same if these are.
-TextsByKey keys_of(TrainConfig config) {
+std::map<std::string, std::string> keys_of(TrainConfig config) {
   config = resolved(config);
-  return value_texts(fields_of(config));
+  std::map<std::string, std::string> values;
+  for (const Field& field : fields_of(config))
+    if (field.is_read) values[field.key] = value_text(field);
+  return values;
 }
 
 // The config as to_yaml writes it, read again with other overrides.
@@ -35,14 +40,14 @@ TrainConfig again(const TrainConfig& config, const std::vector<std::string>& ove
 TEST_CASE("config: values that follow from others are never written, and follow from those of another config") {
   const TrainConfig first = of_keys({"model={family: retina, scales: [1, 4], d: 32, ctx: 16}"});
   CHECK(to_yaml(first) == "model:\n  family: retina\n  ctx: 16\n  d: 32\n  scales: [1, 4]\n");
-  const TextsByKey was = keys_of(first), is = keys_of(again(first, {"model.d=64", "model.ctx=256", "model.heads=2", "steps=3"}));
+  const auto was = keys_of(first), is = keys_of(again(first, {"model.d=64", "model.ctx=256", "model.heads=2", "steps=3"}));
   CHECK(keys_of(again(first, {})) == was);
   const auto follows = [&](const char* key, const char* before, const char* after) {
     CHECK_MESSAGE(was.at(key) == before, key);
     CHECK_MESSAGE(is.at(key) == after, key);
   };
   follows("model.ff", "128", "256");
-  follows("model.windows", "[0:16, 0:16]", "[0:256, 0:256]");
+  follows("model.windows", R"(["0:16", "0:16"])", R"(["0:256", "0:256"])");
   follows("model.head_groups", "[0, 0, 1, 1]", "[0, 1]");
   follows("context", "16", "256");
   follows("schedule_steps", "null", "null");  // the steps of the first start, which the checkpoint has
@@ -92,17 +97,35 @@ TEST_CASE("config: one number of layers for all scales is one number for those o
   CHECK(keys_of(again(first, {"model.scales=[1, 4, 16]"})).at("model.layers") == "[3, 3, 3]");
 }
 
-TEST_CASE("config: a vocabulary of which nothing was said has the size of the tokenizer, whatever that is") {
-  for (const char* given : {"null", "0"}) {
-    TrainConfig first = of_keys({std::string("model.vocab=") + given});
-    resolve_vocab(first, 65);
-    CHECK(first.model.vocab == 65);
-    CHECK(to_yaml(first).empty());
-    CHECK(again(first, {"tokenizer=byte"}).model.vocab == 0);
+TEST_CASE("config: the vocabulary size of the model follows from the tokenizer, and the config keeps what was asked for") {
+  const CharTokenizer letters("abc");
+  const auto size = [&](const std::vector<std::string>& keys, const Tokenizer* tokenizer) {
+    const TrainConfig config = of_keys(keys);
+    const std::string text = to_yaml(config);
+    const ModelConfig model = model_config(config, tokenizer);
+    CHECK(to_yaml(config) == text);
+    CHECK(resolved(config, tokenizer).model.vocab == model.vocab);
+    return model.vocab;
+  };
+  for (const char* given : {"model.vocab=null", "model.vocab=0", "lr=1"}) {
+    CHECK(size({given}, &letters) == 3);
+    CHECK(size({given, "tokenizer=letters.json"}, &letters) == 3);
+    CHECK(size({given}, nullptr) == 0);
   }
-  TrainConfig known = of_keys({"model.vocab=65"});
-  resolve_vocab(known, 66);
-  CHECK(to_yaml(known) == "model:\n  vocab: 65\n");
+  CHECK(size({"tokenizer=bpe", "model.vocab=4000"}, &letters) == 3);  // the text had no more
+  CHECK(size({"tokenizer=bpe", "model.vocab=4000"}, nullptr) == 4000);
+  CHECK(size({"tokenizer=letters.json", "model.vocab=64"}, &letters) == 64);  // rows without a token
+  CHECK(to_yaml(of_keys({"tokenizer=bpe", "model.vocab=4000"})) == "model:\n  vocab: 4000\ntokenizer: bpe\n");
+}
+
+TEST_CASE("config: the end of documents is the tokenizer's, unless it was given") {
+  const CharTokenizer plain("abc");
+  const auto ended = with_eos(std::make_shared<CharTokenizer>("abc"), Eos::document);
+  const auto end = [](const std::vector<std::string>& keys, const Tokenizer* tokenizer) { return resolved(of_keys(keys), tokenizer).eos; };
+  CHECK(end({"format=jsonl"}, nullptr) == Eos::document);
+  CHECK(end({"format=jsonl"}, &plain) == Eos::none);
+  CHECK(end({}, ended.get()) == Eos::document);
+  CHECK(end({"eos=none"}, ended.get()) == Eos::none);
 }
 
 TEST_CASE("config: keys that a preset or a family gives follow from another one") {
@@ -172,6 +195,6 @@ TEST_CASE("config: a config that a program has made gives the keys that differ f
   config.model.block.ff = 300;
   give_differing(config);
   CHECK(config.given == std::set<std::string>{"model.preset", "model.d", "model.bias", "model.ff"});
-  const TextsByKey keys = keys_of(config);
+  const auto keys = keys_of(config);
   CHECK(keys_of(again(config, {})) == keys);
 }

@@ -79,13 +79,14 @@ std::string learnt(const std::vector<int64_t>& ids, const std::vector<uint8_t>& 
 
 }  // namespace
 
-TEST_CASE("ranks of a run: a config as lines is the same config") {
+TEST_CASE("ranks of a run: a config as YAML is the same config") {
   for (const std::vector<std::string>& keys : {std::vector<std::string>{}, {"sample.prompt=\"a: b\\n#\"", "data=[a b.txt,c=d]", "lr=0.1"},
            {"order=shuffled", "weights=[]", "freeze=[tok,blocks.*.mixer]", "reduce_dtype=bf16", "accumulation=4", "schedule=wsd"},
            {"model.family=topdown", "model.bag_weights=[0.1]"}, {"optimizer=sgd", "momentum=0.5", "steps=7"}}) {
     const TrainConfig config = small_run(keys);
-    CHECK(to_lines(from_lines(to_lines(config))) == to_lines(config));
-    CHECK(from_lines(to_lines(config)).given == config.given);
+    const TrainConfig sent = recorded_config<TrainConfig>(to_yaml(config), "rank 0");
+    CHECK(to_yaml(sent) == to_yaml(config));
+    CHECK(sent.given == config.given);
   }
 }
 
@@ -102,6 +103,27 @@ TEST_CASE("ranks of a run: a rank with another text is named") {
   const std::vector<std::string> errors = open(2);
   CHECK(contains(errors[0], "rank 2 on node: text "));
   CHECK(contains(errors[0], ", rank 0 on node: "));
+}
+
+TEST_CASE("a schedule and its warm-up: lines about a run that ends inside of one of them tell the rate of its last step") {
+  const auto note = [](const std::vector<std::string>& keys, int64_t steps, int64_t end, int64_t step) {
+    TrainState state;
+    state.step = step;
+    state.schedule_steps = end;
+    return schedule_note(load_config<TrainConfig>("", keys).schedule, steps, state);
+  };
+  CHECK(note({}, 40, 40, 0) == "warmup: 100 steps, but the run has 40;\nthe learning rate ends at 0.000396, below lr: 0.001\n");
+  CHECK(note({}, 60, 40, 40) == "warmup: 100 steps, but the run has 60;\nthe learning rate ends at 0.0005941, below lr: 0.001\n");
+  CHECK(note({"schedule=constant"}, 100, 100, 0) ==
+        "warmup: 100 steps, but the run has 100;\nthe learning rate ends at 0.0009901, below lr: 0.001\n");
+  CHECK(note({}, 200, 40, 40) == "warmup: 100 steps, but the schedule ends at step 40;\nafter the warm-up the learning rate is 0.0001\n");
+  CHECK(note({"schedule=wsd"}, 200, 100, 0) ==
+        "warmup: 100 steps, but the schedule ends at step 100;\nafter the warm-up the learning rate is 0.0001\n");
+  CHECK(note({"warmup=10"}, 60, 40, 40) ==
+        "the schedule ends at step 40: after it the learning rate is 0.0001;\nschedule_steps=60 would end it later\n");
+  CHECK(note({"warmup=10"}, 60, 40, 0).empty());  // it was asked for
+  CHECK(note({}, 101, 101, 0).empty());
+  CHECK(note({"schedule=constant"}, 200, 40, 40).empty());
 }
 
 TEST_CASE("freeze: whole paths, beginnings up to a dot, and asterisks") {

@@ -67,7 +67,7 @@ follows 'model.family=topdown model.scales=[1,4]' model.scales=[1,2,4] model.lay
 follows 'model.mixer=dispatcher model.heads=1' model.ctx=32 blocks.0.mixer.coef.weight '[4,16]' '[5,16]'  # 2^levels positions
 follows model.head_width=8 model.heads=4 blocks.0.mixer.qkv.weight '[48,16]' '[96,16]'  # as many heads of keys and values
 retina='model.family=retina model.scales=[1,4] model.heads=4'
-follows "$retina" model.ctx=32 model.windows '[0:16, 0:16]' '[0:32, 0:32]'
+follows "$retina" model.ctx=32 model.windows '["0:16", "0:16"]' '["0:32", "0:32"]'
 follows "$retina" 'model.heads=8' model.head_groups '[0, 0, 1, 1]' '[0, 0, 0, 0, 1, 1, 1, 1]'
 
 # ---- The words of the user
@@ -176,7 +176,7 @@ rm -rf runs/edited
 
 for number in {1..20}; do echo "abba cab $number"; done >old.txt
 
-# ---- A run that was begun with the removed key max_ranks: it is read without a line, and continues with one
+# ---- A run of version 0.1.0 in 4 leaves: it is read, and continued by its version only
 cp -r "$old_run" runs/leaves
 verdict 'a run in 4 leaves has the key' "$(grep -qx 'max_ranks: 4' runs/leaves/config.yaml && grep -aqF '\nmax_ranks: 4\n' runs/leaves/checkpoints/step-00000004.safetensors || echo no)"
 accept 'it is evaluated' eval runs/leaves
@@ -184,16 +184,17 @@ verdict 'to what the old program measured' "$(grep -q '^2\.7044 nats per token' 
 accept 'it writes a text' generate runs/leaves --prompt abba --tokens 5
 cp runs/leaves/config.yaml leaves.yaml
 sed -i '1d; /^init_changes/d; /fused_gelu/d; /tune_products/d' leaves.yaml  # without the line of a training it is a run file of a user
-refuse 'the key in a run file' 1 "leaves\.yaml:[0-9]+: unknown key 'max_ranks', which was removed: the processes that mpirun starts share a step" train leaves.yaml name=bad
-refuse 'the key on the command line' 1 "command line: unknown key 'max_ranks', which was removed" train runs/leaves max_ranks=4
-touch runs/leaves/metrics.jsonl
-run train runs/leaves steps=8
-verdict 'it continues with a warning' "$(diff err - <<<'warning: runs/leaves: was trained with max_ranks: 4, which was removed; from here on gradients are added up in another order, and the bits depend on the number of processes' 2>&1)"
-verdict 'from where it was' "$(grep -q 'continues after step 4 of 8$' out && grep -q '^step 8: .* validation 2\.7025,' out || echo no)"
-verdict 'its config has no such key' "$(grep max_ranks runs/leaves/config.yaml)"
-sed -i 's/^rank_timeout:/max_ranks: 1\n&/' runs/leaves/config.yaml
-accept 'it continues again without a line, as a run in one leaf does' train runs/leaves steps=9
-verdict 'its config has no such key' "$(grep max_ranks runs/leaves/config.yaml)"
+refuse 'the key in a run file' 1 "leaves\.yaml:[0-9]+: unknown key 'max_ranks'; --help-config prints every key" train leaves.yaml name=bad
+refuse 'the key on the command line' 1 "command line: unknown key 'max_ranks'; --help-config prints every key" train runs/leaves max_ranks=4
+cp -r runs/leaves leaves
+refuse 'it does not continue' 1 'runs/leaves: its checkpoint was written by an older version of ricci, which continues it; or init=runs/leaves name=\.\.\. starts a new run from its weights$' train runs/leaves steps=8
+verdict 'and is unchanged' "$(diff -r leaves runs/leaves 2>&1)"
+cp leaves/checkpoints/step-00000004.safetensors alone.safetensors
+for start in runs/leaves leaves/checkpoints/step-00000004.safetensors alone.safetensors; do
+  rm -rf runs/grown
+  accept "its weights are a start: $start" train init=$start name=grown data=old.txt steps=1 batch=2 sample.tokens=0 lr=1e-30 min_lr=1e-30 weight_decay=0
+  verdict 'with its keys' "$(grep -qx '  d: 4' runs/grown/config.yaml || shown runs/grown/config.yaml)"
+done
 
 # ---- Checkpoints that a run was killed before it removed, and lost records
 cp -r kept runs/pruned

@@ -31,6 +31,13 @@ accept 'and its other steps' train "${falling[@]}" name=begun steps=4
 accept 'a run in one piece' train "${falling[@]}" name=piece steps=4
 verdict 'both have the same rates' "$(diff <(rates begun) <(rates piece))"
 
+for steps in 4 6 12; do
+  accept "a warm-up of 8 steps in $steps steps" train tiny.yaml name=rising warmup=8 steps=$steps
+  last=$(rates rising | awk '{ print $NF }' | xargs printf '%.4g\n')
+  if [ $steps -lt 8 ]; then told="the learning rate ends at $last, below lr: 0.001"; else told="after the warm-up the learning rate is $last"; fi
+  verdict 'the rate that is told is that of the last step' "$(sed -n 2p out | diff - <(echo "$told"))"
+done
+
 accept 'a step without clipping' train "${plain[@]}" name=free clip=0 lr=0.1
 norm=$(column free grad_norm)
 half=$(awk "BEGIN { printf \"%.17g\", $norm / 2 }") twice=$(awk "BEGIN { printf \"%.17g\", $norm * 2 }")

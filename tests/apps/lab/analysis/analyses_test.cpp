@@ -120,9 +120,9 @@ TEST_CASE("memory: the plan of a step, with the batch of the options") {
   TrainConfig config;
   config.model.vocab = 50, config.model.ctx = 16, config.model.d = 32, config.batch = 2;
   apply_preset(config);
-  const MemoryRow row = memory_row("a", config, {});
+  const MemoryRow row = memory_row("a", config, config.model, {});
   CHECK(row.family == family_of<Decoder>);
-  CHECK(memory_row("b", config, {.batch = 8}).memory.working > 3 * row.memory.working);
+  CHECK(memory_row("b", config, config.model, {.batch = 8}).memory.working > 3 * row.memory.working);
 }
 
 TEST_CASE("samples: the share of n-grams that repeat an earlier one") {

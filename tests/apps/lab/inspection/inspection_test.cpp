@@ -28,7 +28,7 @@ struct Run {
     RunRequest request{folder / "r", load_config<TrainConfig>(file)};
     RunFolder run = RunFolder::to_train(request);
     const auto tokenizer = CharTokenizer("a<b &\"\n");
-    run.begin(request.config, &tokenizer);
+    run.begin({&tokenizer});
     Model model(request.config.model);
     model.init(5);
     model.each_parameter([&](const std::string& path, Parameter& p) {
