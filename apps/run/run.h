@@ -170,7 +170,7 @@ class InitSource {
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
   // The imported template that comes with the tokenizer. A run that learns conversations has one of ours instead.
   const ImportedTemplate& kept_template() const { return template_; }
-  std::string hash() const { return weights_->hash(); }  // of the weights
+  std::string hash() const { return weights_->hash(); }  // SafetensorsFile::hash
 
   // Gives each parameter the tensor of its name. A table of positions takes the rows up to the shorter length; a table of tokens, if the
   // tokenizers differ, the rows of tokens that both write alike (match_tokens); the head of another family, or of other classes, nothing.

@@ -93,8 +93,7 @@ std::string text_of(const std::string& text) { return yaml_text(text); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
 template <std::integral Integer> std::string text_of(Integer value) { return std::to_string(value); }
 std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
-// In quotes, because YAML 1.1 reads 20:48 as the number 1248.
-std::string text_of(const Range& range) { return yaml_text(fmt::format("{}:{}", range.lo, range.hi)); }
+std::string text_of(const Range& range) { return yaml_text(fmt::format("{}:{}", range.lo, range.hi)); }  // YAML 1.1 reads 20:48 as 1248
 std::string text_of(const ChoiceMember& choice) { return yaml_text(choice.names[*choice.number]); }
 template <class T> std::string text_of(const std::optional<T>& value) { return value ? text_of(*value) : "null"; }
 template <class T> std::string text_of(const std::vector<T>& values) {
