@@ -29,9 +29,6 @@ std::string list_of_tokenizers(std::string_view option = "");
 // Null if no kind has this name.
 const TokenizerKind* find_tokenizer_kind(std::string_view name);
 
-// Version 0.1.0 could also train this kind. Its runs still name it, and continue with their tokenizer.json.
-inline constexpr const char* kFormerKind = "wordpiece";
-
 // True if the training of a kind reads an option, such as "min-count".
 bool reads_option(const TokenizerKind& kind, std::string_view option);
 
