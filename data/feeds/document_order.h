@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/random.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {
@@ -31,12 +32,14 @@ class DocumentOrder {
   void go_to(const StreamPlace& place);
 
  private:
-  void find_document();
+  void enter_shard();
+  void enter_document();
 
   Tokens tokens_;
   uint64_t seed_;
   StreamPlace place_;
   int64_t shard_ = 0, index_ = 0;  // the document, for Tokens::document
+  Permutation documents_{1, 0};    // of the shard; it is kept because making one takes as long as reading a short document
   TokenSpan document_;
 };
 
