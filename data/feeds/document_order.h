@@ -1,5 +1,5 @@
 // The documents of a corpus in a random order, without an end. The order is computed, not stored, because a corpus can have more documents
-// than memory has room for, and a resumed run must find its place in it.
+// than memory has room for.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -51,9 +51,8 @@ struct PackingOptions {
 };
 
 // Packs the next documents into rows by best fit: a row takes the longest document of the buffer that fits into the rest of the row (of
-// equal ones the earliest), until none fits. With `cuts` the shortest document is then cut to fill the row. The remainder stays in the
-// buffer as a document that starts with the last token before the cut, because otherwise nothing would predict the token after the cut. A
-// row stays shorter without `cuts`, if fewer than two tokens are missing, or if the buffer is empty.
+// equal ones the earliest), until none fits. With `cuts` the shortest document is then cut to fill the row, if two or more tokens are
+// missing. The remainder starts with the last token before the cut: it predicts the token after it.
 std::vector<std::vector<TokenSpan>> pack_documents(DocumentOrder& documents, const PackingOptions& options);
 
 }  // namespace ricci
