@@ -43,6 +43,12 @@ Batch EvaluationBatches::at(int64_t index) const {
 
 void EvaluationBatches::keep_first(int64_t batches) { rows_ = std::min(rows_, std::min(batches, this->batches()) * batch_); }
 
+void MaskedCounts::operator+=(const MaskedCounts& other) {
+  all += other.all;
+  cut += other.cut;
+  left_out += other.left_out;
+}
+
 std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t context) {
   if (!tokens.has_mask()) return {tokens, {}};
   if (context < 1) fail("documents with a mask: context {}, expected 1 or more", {context});

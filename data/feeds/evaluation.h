@@ -42,6 +42,7 @@ class EvaluationBatches {
 struct MaskedCounts {
   int64_t all = 0;  // documents that are kept
   int64_t cut = 0, left_out = 0;
+  void operator+=(const MaskedCounts& other);
 };
 
 // Keeps the documents with a mask in which this context predicts a token that counts, each cut after the last token that it predicts.
