@@ -6,17 +6,9 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "core/random.h"
 
 namespace ricci {
 namespace {
-
-// The element of this rank in the epoch's random order of `count` documents in a shard, or of `count` shards (shard -1).
-int64_t element(int64_t rank, int64_t count, uint64_t seed, int64_t epoch, int64_t shard) {
-  const std::array numbers{epoch, shard};
-  const Permutation order(static_cast<uint64_t>(count), xxh64(bytes_of(numbers), seed));
-  return static_cast<int64_t>(order(static_cast<uint64_t>(rank)));
-}
 
 // A document of the buffer. A set orders them by length, and equal lengths by arrival.
 struct Waiting {
@@ -43,12 +35,22 @@ TokenSpan best_fit(std::set<Waiting>& waiting, int64_t left, bool cuts) {
 
 DocumentOrder::DocumentOrder(const Tokens& tokens, uint64_t seed) : tokens_(tokens), seed_(seed) {
   if (tokens.size() == 0) fail("{}: has no tokens", {tokens.name()});
-  find_document();
+  enter_shard();
 }
 
-void DocumentOrder::find_document() {
-  shard_ = element(place_.shard, tokens_.shards(), seed_, place_.epoch, -1);
-  index_ = element(place_.document, tokens_.documents(shard_), seed_, place_.epoch, shard_);
+// The order of the epoch's shards, and of the documents in each, has its own seed.
+void DocumentOrder::enter_shard() {
+  const auto order = [&](int64_t count, int64_t shard) {
+    const std::array numbers{place_.epoch, shard};
+    return Permutation(static_cast<uint64_t>(count), xxh64(bytes_of(numbers), seed_));
+  };
+  shard_ = static_cast<int64_t>(order(tokens_.shards(), -1)(static_cast<uint64_t>(place_.shard)));
+  documents_ = order(tokens_.documents(shard_), shard_);
+  enter_document();
+}
+
+void DocumentOrder::enter_document() {
+  index_ = static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document)));
   document_ = tokens_.document(shard_, index_);
 }
 
@@ -64,14 +66,14 @@ std::vector<TokenSpan> DocumentOrder::take(int64_t tokens) {
     place_ = {place_.epoch, place_.shard, place_.document + 1, 0};
     if (place_.document == tokens_.documents(shard_)) place_ = {place_.epoch, place_.shard + 1, 0, 0};
     if (place_.shard == tokens_.shards()) place_ = {place_.epoch + 1, 0, 0, 0};
-    find_document();
+    place_.document == 0 ? enter_shard() : enter_document();
   }
   return taken;
 }
 
 void DocumentOrder::go_to(const StreamPlace& place) {
   place_ = place;
-  find_document();
+  enter_shard();
   if (place.token < 0 || rest().size() < 1) fail("{}: token {} is outside its document", {tokens_.name(), place.token});
 }
 

@@ -1,9 +1,10 @@
 // The documents of a corpus in a random order, without an end. The order is computed, not stored, because a corpus can have more documents
-// than memory has room for, and a resumed run must find its place in it.
+// than memory has room for.
 #pragma once
 #include <cstdint>
 #include <vector>
 
+#include "core/random.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {
@@ -31,12 +32,14 @@ class DocumentOrder {
   void go_to(const StreamPlace& place);
 
  private:
-  void find_document();
+  void enter_shard();
+  void enter_document();
 
   Tokens tokens_;
   uint64_t seed_;
   StreamPlace place_;
   int64_t shard_ = 0, index_ = 0;  // the document, for Tokens::document
+  Permutation documents_{1, 0};    // of the shard; it is kept because making one takes as long as reading a short document
   TokenSpan document_;
 };
 
@@ -48,9 +51,8 @@ struct PackingOptions {
 };
 
 // Packs the next documents into rows by best fit: a row takes the longest document of the buffer that fits into the rest of the row (of
-// equal ones the earliest), until none fits. With `cuts` the shortest document is then cut to fill the row. The remainder stays in the
-// buffer as a document that starts with the last token before the cut, because otherwise nothing would predict the token after the cut. A
-// row stays shorter without `cuts`, if fewer than two tokens are missing, or if the buffer is empty.
+// equal ones the earliest), until none fits. With `cuts` the shortest document is then cut to fill the row, if two or more tokens are
+// missing. The remainder starts with the last token before the cut: it predicts the token after it.
 std::vector<std::vector<TokenSpan>> pack_documents(DocumentOrder& documents, const PackingOptions& options);
 
 }  // namespace ricci

@@ -1,7 +1,6 @@
 #include "data/feeds/evaluation.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/error.h"
 
@@ -12,23 +11,14 @@ EvaluationBatches EvaluationBatches::windows(const Tokens& tokens, int64_t batch
   if (stride < 1 || stride > context) fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
   if (from < 0 || from >= context)
     fail("evaluation windows: from position {} of a context of {}, expected 0 to {}", {from, context, context - 1});
-  EvaluationBatches all(tokens, batch, context);
   const int64_t after_first = tokens.size() - 1 - context;  // targets after the first window
-  all.rows_ = 1 + (after_first + stride - 1) / stride;
-  all.batch_ = std::min(batch, all.rows_);
-  all.stride_ = stride;
-  all.from_ = from;
-  return all;
+  return {tokens, 1 + (after_first + stride - 1) / stride, batch, context, stride, from};
 }
 
 EvaluationBatches EvaluationBatches::documents(const Tokens& tokens, int64_t batch, int64_t context) {
   if (batch < 1 || context < 1) fail("batches of documents: batch {} and context {}, expected 1 or more of each", {batch, context});
   if (!tokens.has_mask()) check_labelled(tokens);
-  EvaluationBatches all(tokens, batch, context);
-  for (int64_t shard = 0; shard < tokens.shards(); ++shard) all.before_.push_back(all.before_.back() + tokens.documents(shard));
-  all.rows_ = all.before_.back();
-  all.batch_ = std::min(batch, all.rows_);
-  return all;
+  return {tokens, tokens.documents(), batch, context};
 }
 
 Row EvaluationBatches::row(int64_t number) const {
@@ -37,11 +27,11 @@ Row EvaluationBatches::row(int64_t number) const {
     const int64_t position = number == 0 ? from_ : std::max(from_, context_ - stride_);  // the first that is scored
     return {&tokens_, {{first, std::min(first + context_ + 1, tokens_.size())}}, -1, position};
   }
-  const int64_t shard = std::upper_bound(before_.begin(), before_.end(), number) - before_.begin() - 1;
-  const int64_t document = number - before_[static_cast<size_t>(shard)];
-  TokenSpan span = tokens_.document(shard, document);
-  if (!tokens_.has_mask()) span.end = std::min(span.end, span.first + context_);
-  return {&tokens_, {span}, tokens_.label(shard, document)};
+  int64_t shard = 0;
+  for (; number >= tokens_.documents(shard); ++shard) number -= tokens_.documents(shard);
+  TokenSpan document = tokens_.document(shard, number);
+  if (!tokens_.has_mask()) document.end = std::min(document.end, document.first + context_);
+  return {&tokens_, {document}, tokens_.label(shard, number)};
 }
 
 Batch EvaluationBatches::at(int64_t index) const {
@@ -53,7 +43,14 @@ Batch EvaluationBatches::at(int64_t index) const {
 
 void EvaluationBatches::keep_first(int64_t batches) { rows_ = std::min(rows_, std::min(batches, this->batches()) * batch_); }
 
+void MaskedCounts::operator+=(const MaskedCounts& other) {
+  all += other.all;
+  cut += other.cut;
+  left_out += other.left_out;
+}
+
 std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t context) {
+  if (!tokens.has_mask()) return {tokens, {}};
   if (context < 1) fail("documents with a mask: context {}, expected 1 or more", {context});
   MaskedCounts counts;
   std::vector<TokenSpan> kept;

@@ -1,6 +1,5 @@
-// A batch depends only on the seed and on the number of the step, because otherwise a resumed run would read other batches than a run that
-// was never interrupted. So no random generator is advanced from batch to batch: Philox turns the seed and the number of a row into the
-// position where this row starts, in any order and on any rank.
+// A batch depends only on the seed and the step number, so a resumed run reads the same batches. No random generator is advanced from batch
+// to batch: Philox turns the seed and the number of a row into the position where this row starts.
 #include "data/feeds/feed.h"
 
 #include <algorithm>
@@ -46,14 +45,13 @@ int64_t size_of(const Row& row) {
   return tokens;
 }
 
-// Reads the ids of a row, and the mask: 1 for each that counts.
 void read(const Row& row, std::span<int64_t> ids, std::span<uint8_t> counts) {
+  size_t at = 0;
   for (const TokenSpan& piece : row.pieces) {
     const auto size = static_cast<size_t>(piece.size());
-    row.tokens->read(piece.first, ids.first(size));
-    row.tokens->read_counts(piece.first, counts.first(size));
-    ids = ids.subspan(size);
-    counts = counts.subspan(size);
+    row.tokens->read(piece.first, ids.subspan(at, size));
+    row.tokens->read_counts(piece.first, counts.subspan(at, size));
+    at += size;
   }
 }
 

@@ -21,8 +21,8 @@ struct Row {
 };
 
 // Reads the rows into a batch as wide as the longest of them, or as `width` if that is more. Rows without labels: each token but the last
-// predicts the token after it, if that counts (the mask of the tokens). In tokens without a mask the one that starts every document
-// (Tokens::first_id) does not count, because a model never writes it. Error: the data cannot be read.
+// predicts the token after it, if that counts. Without a mask all count except the one that starts every document (Tokens::first_id).
+// Error: the data cannot be read.
 Batch read_batch(std::span<const Row> rows, int64_t width = 0);
 
 // The rows of a training run, without an end, as batches. Ranks that share a step read some of its batches and skip the others.
@@ -60,10 +60,9 @@ class RandomCrops final : public Feed {
   int64_t number_ = 0;  // the next row
 };
 
-// The order of the Dispatcher paper: the text is cut into columns of equal length, one for each row of a step, and all columns are read in
-// consecutive windows. Column i predicts the tokens i * L + 1 ... (i + 1) * L, L = floor((size - 1) / columns), each from the tokens before
-// it. The last (size - 1) mod columns tokens of the text are not targets. If context does not divide L, the last window of an epoch begins
-// with tokens of the window before, and scores only the others. All epochs are equal.
+// The order of the Dispatcher paper: the text is cut into columns of equal length L, one for each row of a step, and all are read in
+// consecutive windows. Column i predicts the tokens i * L + 1 ... (i + 1) * L, L = floor((size - 1) / columns). If the context does not
+// divide L, the last window of an epoch begins with tokens of the window before, and scores only the others. All epochs are equal.
 class ColumnBatches final : public Feed {
  public:
   // Errors: columns shorter than context; batch or context below 1.

@@ -10,15 +10,6 @@
 #include "data/feeds/evaluation.h"
 
 namespace ricci {
-namespace {
-
-int64_t count_documents(const Tokens& tokens) {
-  int64_t documents = 0;
-  for (int64_t shard = 0; shard < tokens.shards(); ++shard) documents += tokens.documents(shard);
-  return documents;
-}
-
-}  // namespace
 
 SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options)
     : Feed(options.batch, options.rows != RowKind::whole || options.full_width ? options.context : 0), options_(options) {
@@ -28,7 +19,7 @@ SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamO
     if (!tokens.has_mask() && of_documents) check_labelled(tokens);
     if (!tokens.has_mask() && !of_documents) check_text("sequence stream", tokens, options.batch, options.context);
     const size_t number = corpora_.size();
-    const int64_t size = of_documents ? count_documents(tokens) : tokens.size();
+    const int64_t size = of_documents ? tokens.documents() : tokens.size();
     shares_.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[number]);
     const uint64_t seed = hash_bytes(format_message("corpus {}", {number}), options.seed);
     corpora_.push_back({tokens, DocumentOrder(tokens, seed), seed});
@@ -60,13 +51,13 @@ void SequenceStream::fill(Corpus& corpus) const {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);
     // 64 buffers are packed at a time, because the last rows have fewer documents to choose from.
-    const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(count_documents(tokens), 1, 64 * choice);
+    const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(tokens.documents(), 1, 64 * choice);
     for (auto& row : pack_documents(documents, {options_.context + 1, choice, most, !tokens.has_mask()}))
       buffer.push_back({&tokens, std::move(row)});
     if (taken >= std::ssize(buffer)) fail("{}: row {} of {} packed ones is not a place in it", {tokens.name(), taken, buffer.size()});
   } else {
     // The buffer of a short corpus holds one epoch of it, not more.
-    const int64_t rows = options_.rows == RowKind::cut ? tokens.size() / options_.context : count_documents(tokens);
+    const int64_t rows = options_.rows == RowKind::cut ? tokens.size() / options_.context : tokens.documents();
     const int64_t size = std::clamp<int64_t>(rows, 1, options_.shuffle_buffer);
     number = static_cast<uint64_t>(taken / size);
     while (std::ssize(buffer) < size) buffer.push_back(next_in_order(corpus));

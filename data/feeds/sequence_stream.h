@@ -1,7 +1,5 @@
 // Shuffled rows from one or more corpora, without an end. The documents come in a random order (document_order.h). They are cut into rows,
-// or packed into rows, or each is a row. A shuffle buffer mixes the rows, because otherwise the rows of one long document would follow each
-// other. The order follows from the seed, and the place in it is a short text, so a resumed run reads the same rows as an uninterrupted
-// one.
+// or packed into rows, or each is a row. A shuffle buffer mixes the rows of long documents.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,7 +24,7 @@ struct StreamOptions {
   int64_t shuffle_buffer = 1024;     // rows; 1 does not shuffle them
   std::vector<double> weights = {};  // shares of the corpora; by default their numbers of tokens, or of documents if each is a row
   RowKind rows = RowKind::cut;
-  bool full_width = false;  // batches are as wide as the context even if all their documents are shorter
+  bool full_width = false;  // short documents are padded to the context
 };
 
 class SequenceStream final : public Feed {

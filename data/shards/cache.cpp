@@ -26,8 +26,7 @@ std::string default_cache_folder() {
 namespace {
 
 namespace fs = std::filesystem;
-// Tokens of the first shard, and what each has more than the one before: few shards for any text, because all of them stay open, and the
-// same ones whatever the size of its files.
+// Tokens of the first shard, and how many each has more than the one before. So there are few shards: all of them stay open.
 constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
 // ---- Names
@@ -50,12 +49,6 @@ std::string make_name(const char* kind, const std::vector<Documents>& sources, u
 }
 
 // ---- Folders
-// A folder that the user names gets the usual access rights, because others can use it as well. Other folders are for this user only.
-void make_cache(const std::string& path) {
-  const char* const named = std::getenv("RICCI_CACHE");
-  make_folders(path, named && path == named ? 0777 : 0700);
-}
-
 // Waits for another program that makes something in the folder. It can remove the folder when it fails.
 FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
@@ -82,15 +75,6 @@ void remove_all(const std::string& path) {
   fs::remove(path, ignored);  // an empty folder can be removed even if the disk refuses to list it
 }
 
-bool has_shards(const std::string& folder) {
-  try {
-    const std::vector<std::string> names = names_in(folder);
-    return std::any_of(names.begin(), names.end(), is_shard_name);
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 constexpr size_t kChecksum = 17;  // bytes of the line
 std::string checksum_line(std::string_view text) { return format_message("{:016x}\n", {xxh64(text)}); }
 
@@ -105,8 +89,7 @@ struct Draft {
 
 }  // namespace
 
-// The folders of the same files in an earlier state, because otherwise every change of a text would leave its old shards in the cache. A
-// folder in which another program is at work stays.
+// Removes the folders of the same files in an earlier state, but not one with another program at work.
 void Cache::remove_replaced(const std::string& name) const {
   const std::string stamp = name.substr(0, name.rfind('-') + 1), place = stamp.substr(0, stamp.rfind('-', stamp.size() - 2) + 1);
   for (const std::string& other : names_in(folder_)) {
@@ -119,8 +102,9 @@ void Cache::remove_replaced(const std::string& name) const {
 }
 
 std::optional<FolderLock> Cache::lock(const std::string& folder) {
+  const char* const named = std::getenv("RICCI_CACHE");  // others can use a folder that the user names
   try {
-    make_cache(folder_);
+    make_folders(folder_, named && folder_ == named ? 0777 : 0700);
     return make_and_lock(folder);
   } catch (const Error& error) {
     fault_ = error.what();
@@ -150,7 +134,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
         remove_replaced(name);
         return made;
       } catch (const Error& error) {
-        draft.is_kept = has_shards(folder);  // the next start continues
+        draft.is_kept = is_there(folder + "/" + shard_name(0));  // the next start continues
         if (!dynamic_cast<const DiskFull*>(&error)) throw;
         fault_ = error.what();  // the folder for temporary files can be on another disk
       }
@@ -174,8 +158,7 @@ template <class Make> std::string Cache::text(const std::string& name, const Mak
   });
 }
 
-std::shared_ptr<const Tokenizer> Cache::tokenizer(
-    const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction) {
+std::shared_ptr<const Tokenizer> Cache::tokenizer(const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction) {
   if (recipe.name == "byte") return make_tokenizer(recipe, sources);  // reads no text
   const std::string name = make_name("tokenizer", sources, hash_bytes(format_message("{} {}", {train_fraction, recipe.key()})));
   return tokenizer_from_json(text(name, [&] { return make_tokenizer(recipe, sources, train_fraction)->to_json(); }));
@@ -191,21 +174,17 @@ CachedText Cache::tokens(const Documents& documents, const std::shared_ptr<const
   const uint64_t settings = hash_bytes(format_message("{} {}{}", {train_fraction, tokenizer->hash(), start}));
   const std::string name = make_name("shards", {documents}, settings);
   const uint64_t source_hash = hash_bytes(name);
-  const bool is_cut = documents.is_text() && train_fraction > 0;
   const auto find = [&](const std::string& folder) -> CachedText {
     const std::string first = folder + "/" + shard_name(0);
     if (ShardFile(first).header().source_hash != source_hash) fail("{}: a shard of another text", {first});
-    const Tokens tokens = Tokens::open_cached(folder, *tokenizer, documents.files.name());
-    return {tokens, is_cut ? tokens.bytes_before_cut() : 0};
+    return {Tokens::open_cached(folder, *tokenizer, documents.files.name())};
   };
-  const auto make = [&](const std::string& folder) {
+  const auto make = [&](const std::string& folder) -> CachedText {
     Documents text = documents;
-    if (is_cut && text.cut == 0) cut_text(text, train_fraction);
+    if (text.is_text() && train_fraction > 0 && text.cut == 0) cut_text(text, train_fraction);
     const PrepareOptions options{.shard_tokens = kFirstShard, .growth = kGrowth, .source_hash = source_hash, .replaces = true};
     const Prepared made = prepare_shards(text, tokenizer, folder, options);
-    CachedText result = find(folder);
-    result.empty_documents = made.empty_documents;
-    return result;
+    return {find(folder).tokens, made.empty_documents};
   };
   return find_or_make(name, find, make);
 }

@@ -1,6 +1,5 @@
-// The cache keeps what is made from texts: their tokens as shards, vocabularies, and the names of labels. So a text is not read while the
-// sizes, times and inodes of its files stay the same. Without the cache the first start reads a text twice, once to count or collect its
-// characters and once to encode it; if a vocabulary is trained on a part of the text, a third time.
+// The cache keeps what is made from texts: their tokens as shards, tokenizers, and the names of labels. A text is not read again while the
+// sizes, times and inodes of its files stay the same.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,14 +18,13 @@ namespace ricci {
 std::string default_cache_folder();
 
 struct CachedText {
-  Tokens tokens;                // the first documents train (Tokens::split), or those before the cut (split_at_cut)
-  int64_t cut_byte = 0;         // bytes before the cut of a text
+  Tokens tokens;
   int64_t empty_documents = 0;  // documents without tokens; `tokens` lacks them. Counted only when they are encoded
 };
 
-// Each function returns what is in the cache, or makes it there. What was damaged, or made from other files, is made again; open corpora
-// stay readable. If another program makes the same, this one waits for it; what was interrupted continues. If the cache folder cannot be
-// used, or its name is empty, the files are temporary. Multiple users can share a cache folder; its access rights are not changed.
+// Each function returns what is in the cache, or makes it there. What was damaged, or made from other files, is made again; what was
+// interrupted continues. If another program makes the same, this one waits for it. If the cache folder cannot be used, or its name is
+// empty, the files are temporary.
 class Cache {
  public:
   explicit Cache(std::string folder = default_cache_folder()) : folder_(std::move(folder)) {}

@@ -1,7 +1,7 @@
-// From what a user brings to tokens: texts and documents, which become shards in the cache, or shards that are prepared already.
-//   find_sources(paths)             which they are
-//   choose_tokenizer(recipe, data)  the tokenizer that they bring, or that the recipe asks for
-//   open_corpus(request)            their tokens, for training and validation
+// From paths to tokens, in three steps. Texts become shards in the cache; shards can also be prepared already.
+//   find_sources(paths)             texts or shards
+//   choose_tokenizer(recipe, data)  the tokenizer of the shards, or of the recipe
+//   open_corpus(request)            tokens for training and validation
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -29,20 +29,20 @@ struct CorpusRequest {
   Sources data, validation = {};  // without validation the end of data validates
   double train_fraction = 0;      // the part of data that trains; 0: all
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
-  int64_t context = 0;  // of documents with answers those are kept that have one in the first tokens
+  int64_t context = 0;  // documents with answers are kept if they have one in these first tokens
   std::function<void(const std::string& line)> warn = {};
 };
 
 struct Validation {
-  Tokens tokens;
+  Tokens tokens = {};
   std::optional<Documents> text = {};  // if it is one plain text
   int64_t from_byte = 0;               // where the tokens begin in it
 };
 
 struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::vector<Tokens> sources = {};      // for training
-  Tokens train = {};                     // all sources
+  std::vector<Tokens> sources = {};  // for training
+  Tokens train = {};                 // all sources
   Validation validation = {};
   MaskedCounts answers = {};             // of the training documents, if they have answers
   std::vector<std::string> labels = {};  // names of the classes, if they have any
@@ -50,14 +50,14 @@ struct Corpus {
   uint64_t hash() const;  // of all tokens, from whatever files they came
 };
 
-// Looks the paths up. Texts form one source, unless each entry is a source. Documents that are labelled by words get the names of their
-// classes. Errors: a path that is missing or empty; shards next to texts; labels of more or fewer kinds than classes.
+// Looks the paths up. Texts form one source; if they are mixed, each path is one. Documents that are labelled by words get the names of
+// their classes. Errors: a path that is missing or empty; shards next to texts; labels of more or fewer kinds than classes.
 Sources find_sources(const std::vector<std::string>& paths, const DocumentOptions& documents, Encoding encoding,
     std::span<const BuiltInText> built_in, bool is_mixed);
 
-// The tokenizer that shards bring, or the one in the file of the recipe, or one made from the training part of the texts, which are then cut
-// (Documents::cut). Errors: the file's and the training's; shards made by another tokenizer, or for which the recipe has keys that only
-// texts obey; a recipe without the size that its kind needs.
+// The tokenizer that shards bring, or the one in the file of the recipe, or one made from the training part of the texts, which are then
+// cut (Documents::cut). Errors: the file's and the training's; the shards have another tokenizer; the recipe asks for an end token in
+// shards, or lacks the size that its kind needs.
 std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe, Sources& data, double train_fraction);
 
 // Opens data and validation. Errors: a text that is too short to split, or has characters outside the vocabulary; shards of another

@@ -20,8 +20,7 @@ struct PrepareOptions {
   int64_t shard_tokens = 16 << 20;  // the piece of a document that reaches this number ends a shard; a record is never divided
   int64_t growth = 0;               // each shard has this many tokens more than the one before
   uint64_t source_hash = 0;         // hash_inputs(), or another number that changes with the inputs and settings
-  bool replaces =
-      false;  // with true the caller has the folder's lock, and shards of other inputs are replaced; otherwise they are an error
+  bool replaces = false;            // true: replaces shards of other inputs, and the caller has the lock of the folder
   std::function<void(const PrepareProgress&)> progress = {};
 };
 

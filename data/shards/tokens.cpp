@@ -87,7 +87,7 @@ bool has_tokenizer(const std::string& path) { return is_there(path + "/" + shard
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) { return open_tokenizer(path + "/tokenizer.json"); }
 
 // ---- A corpus
-Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer, bool is_one_shard) {
+Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer) {
   const Files files = open_files(path);
   check_corpus(path, files, tokenizer);
   const ShardHeader& first = files[0]->header();
@@ -102,8 +102,7 @@ Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer, bool is
   for (const auto& file : files) {
     const ShardHeader& header = file->header();
     hashes += format_message("{} ", {header.body_hash});
-    if (!is_one_shard && header.tokens == 0) continue;  // the last shard, when the one before was exactly full
-    if (!is_one_shard || all.shards_.empty()) all.start_shard();
+    if (header.documents > 0) all.shards_.push_back({all.documents_in_parts(), header.documents});
     all.add({file, {0, header.tokens}, 0, header.documents});
   }
   all.hash_ = hash_bytes(hashes);
@@ -111,23 +110,32 @@ Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer, bool is
 }
 
 Tokens Tokens::open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name) {
-  Tokens all = open(path, tokenizer, true);
+  Tokens all = open(path, tokenizer);
+  all.shards_ = {{0, all.documents_in_parts()}};
   all.name_ = name;
   for (const Part& part : all.parts_) part.file->check_body();
   return all;
 }
 
-void Tokens::start_shard() { shards_.push_back({{tokens_, tokens_}, parts_.size(), parts_.size()}); }
+Tokens Tokens::without_parts() const {
+  Tokens none = *this;
+  none.parts_.clear();
+  none.shards_.clear();
+  none.tokens_ = 0;
+  return none;
+}
 
 void Tokens::add(Part part) {
-  Shard& shard = shards_.back();
   part.first = tokens_;
-  part.documents_before = shard.end_part == shard.first_part ? 0 : parts_.back().documents_before + parts_.back().documents;
-  parts_.push_back(part);
+  part.first_of_all = documents_in_parts();
   tokens_ += part.tokens.size();
-  shard.end_part = parts_.size();
-  shard.tokens.end = tokens_;
-  shard.documents = part.documents_before + part.documents;
+  parts_.push_back(std::move(part));
+}
+
+int64_t Tokens::documents() const {
+  int64_t all = 0;
+  for (const Shard& shard : shards_) all += shard.documents;
+  return all;
 }
 
 // ---- Reading
@@ -162,20 +170,19 @@ void Tokens::read_counts(int64_t first, std::span<uint8_t> counts) const {
   });
 }
 
-// The part that holds a document of a shard, and the document's number in its file.
+// The part with a document of a shard, and the document's number in its file.
 std::pair<const Tokens::Part&, int64_t> Tokens::find(const Shard& shard, int64_t index) const {
-  const auto begin = parts_.begin() + static_cast<ptrdiff_t>(shard.first_part),
-             end = parts_.begin() + static_cast<ptrdiff_t>(shard.end_part);
-  const auto is_before = [](int64_t number, const Part& part) { return number < part.documents_before; };
-  const Part& part = *(std::upper_bound(begin, end, index, is_before) - 1);
-  return {part, part.first_document + index - part.documents_before};
+  const auto is_before = [](int64_t number, const Part& part) { return number < part.first_of_all; };
+  index += shard.first_of_all;
+  const Part& part = *(std::upper_bound(parts_.begin(), parts_.end(), index, is_before) - 1);
+  return {part, part.first_document + index - part.first_of_all};
 }
 
 TokenSpan Tokens::document(int64_t number, int64_t index) const {
   const Shard& shard = shards_[static_cast<size_t>(number)];
   if (shard.chosen) {
     const auto [first, end] = (*shard.chosen)[static_cast<size_t>(index)];
-    return {shard.tokens.first + first, shard.tokens.first + end};
+    return {shard.first + first, shard.first + end};
   }
   const auto [part, document] = find(shard, index);
   const auto [first, end] = part.file->document(document);
@@ -190,46 +197,34 @@ int64_t Tokens::label(int64_t number, int64_t index) const {
 }
 
 // ---- Parts
-int64_t Tokens::documents_in_files() const {
-  int64_t all = 0;
-  for (const Part& part : parts_) all += part.documents;
-  return all;
-}
-
-// The documents [first, end), counted over all files.
+// The documents [first, end), counted over all parts.
 Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
-  Tokens part = *this;
-  part.parts_.clear();
-  part.shards_.clear();
-  part.tokens_ = 0;
-  part.name_ += format_message(" ({})", {label});
-  part.hash_ = hash_bytes(format_message("{} {}", {first, end}), hash_);
-  for (const Shard& shard : shards_) {
-    part.start_shard();
-    for (size_t i = shard.first_part; i < shard.end_part; ++i) {
-      const auto& [file, tokens, first_document, documents, token, before] = parts_[i];
-      const int64_t lo = first_document + std::max<int64_t>(first, 0), hi = first_document + std::min(end, documents);
-      first -= documents;
-      end -= documents;
-      if (lo < hi) part.add({file, {file->document(lo).first, file->document(hi - 1).end}, lo, hi - lo});
-    }
-    if (part.shards_.back().documents == 0) part.shards_.pop_back();
+  Tokens some = without_parts();
+  some.name_ += format_message(" ({})", {label});
+  some.hash_ = hash_bytes(format_message("{} {}", {first, end}), hash_);
+  for (const Part& part : parts_) {
+    const int64_t before = part.first_document - part.first_of_all, lo = before + std::max(first, part.first_of_all),
+                  hi = before + std::min(end, part.first_of_all + part.documents);
+    if (lo < hi) some.add({part.file, {part.file->document(lo).first, part.file->document(hi - 1).end}, lo, hi - lo});
   }
-  return part;
+  for (const Shard& shard : shards_) {
+    const int64_t lo = std::max(first, shard.first_of_all), hi = std::min(end, shard.first_of_all + shard.documents);
+    if (lo < hi) some.shards_.push_back({lo - first, hi - lo});
+  }
+  return some;
 }
 
 std::pair<Tokens, Tokens> Tokens::split(double fraction) const {
-  const int64_t documents = documents_in_files();
-  const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
-  if (train < 1 || train >= documents)
-    fail("{}: has {} documents, too few for a training fraction of {}; validation=... names another text", {name_, documents, fraction});
-  return {part("train", 0, train), part("validation", train, documents)};
+  const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents()) * fraction));
+  if (train < 1 || train >= documents())
+    fail("{}: has {} documents, too few for a training fraction of {}; validation=... names another text", {name_, documents(), fraction});
+  return {part("train", 0, train), part("validation", train, documents())};
 }
 
 std::pair<Tokens, Tokens> Tokens::split_at_cut() const {
   int64_t first = 0;
   for (const Part& part : parts_) first += part.file->header().after_cut ? 0 : part.documents;
-  return {part("train", 0, first), part("validation", first, documents_in_files())};
+  return {part("train", 0, first), part("validation", first, documents())};
 }
 
 int64_t Tokens::bytes_before_cut() const {
@@ -258,43 +253,29 @@ Tokens Tokens::in_blocks() const {
 Tokens Tokens::select(std::vector<TokenSpan> documents) const {
   Tokens few = *this;
   few.classes_ = 0;
-  few.shards_ = {{{0, tokens_}, 0, parts_.size(), std::ssize(documents)}};
-  few.shards_[0].chosen = std::make_shared<const std::vector<TokenSpan>>(std::move(documents));
+  const int64_t count = std::ssize(documents);
+  few.shards_ = {{0, count, std::make_shared<const std::vector<TokenSpan>>(std::move(documents))}};
   return few;
 }
 
 // ---- Multiple corpora
-void check_same_tokenizer(std::span<const Tokens> sources) {
+Tokens join(std::vector<Tokens> sources) {
+  if (sources.empty()) fail("data: no tokens were given");
+  if (sources.size() == 1) return sources[0];
+  const Tokens& first = sources[0];
+  Tokens all = first.without_parts();
+  std::string hashes;
   for (const Tokens& tokens : sources) {
-    const Tokens& first = sources[0];
     const bool known = tokens.tokenizer_hash() != 0 && first.tokenizer_hash() != 0;
     if ((known && tokens.tokenizer_hash() != first.tokenizer_hash()) || tokens.vocab_size() != first.vocab_size())
       fail("data: {} and {} were made by different tokenizers, of {} and {} tokens",
           {first.name(), tokens.name(), first.vocab_size(), tokens.vocab_size()});
-  }
-}
-
-Tokens join(std::vector<Tokens> sources) {
-  if (sources.empty()) fail("data: no tokens were given");
-  if (sources.size() == 1) return sources[0];
-  check_same_tokenizer(sources);
-  Tokens all = sources[0];
-  all.parts_.clear();
-  all.shards_.clear();
-  all.tokens_ = 0;
-  std::string hashes;
-  for (const Tokens& tokens : sources) {
     for (Tokens::Shard shard : tokens.shards_) {
-      shard.first_part += all.parts_.size();
-      shard.end_part += all.parts_.size();
-      shard.tokens = {shard.tokens.first + all.tokens_, shard.tokens.end + all.tokens_};
+      shard.first_of_all += all.documents_in_parts();
+      shard.first += all.tokens_;
       all.shards_.push_back(shard);
     }
-    for (Tokens::Part part : tokens.parts_) {
-      part.first += all.tokens_;
-      all.parts_.push_back(part);
-    }
-    all.tokens_ += tokens.tokens_;
+    for (const Tokens::Part& part : tokens.parts_) all.add(part);
     all.classes_ = all.classes_ == 0 || tokens.classes_ == 0 ? 0 : std::max(all.classes_, tokens.classes_);
     hashes += format_message("{} {} ", {tokens.size(), tokens.hash()});
   }

@@ -22,11 +22,10 @@ class Tokens {
   static constexpr int64_t kBlock = ShardFile::kBlock;
 
   // A folder of shards, prepared or from llm.c, or one file of llm.c. All files stay open, because the folder can be replaced meanwhile.
-  // All headers are read here; the body of a prepared shard is compared with its checksum when it is used for the first time. Errors: a
-  // shard is missing, cut short, continued or damaged; the folder has shards of more than one corpus or tokenizer; the preparation was
-  // interrupted; another tokenizer.
-  static Tokens open(const std::string& path, const Tokenizer& tokenizer) { return open(path, tokenizer, false); }
-  // Opens shards of the cache under this name, as one shard, and compares all of them with their checksums.
+  // The body of a prepared shard is compared with its checksum when it is used for the first time. Errors: a shard is missing, cut short,
+  // continued or damaged; the folder has shards of more than one corpus or tokenizer; the preparation was interrupted; another tokenizer.
+  static Tokens open(const std::string& path, const Tokenizer& tokenizer);
+  // Shards of the cache, as one shard with this name. All are compared with their checksums.
   static Tokens open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name);
 
   int64_t size() const { return tokens_; }
@@ -46,6 +45,7 @@ class Tokens {
   // The documents, shard by shard: shuffling permutes the shards, and the documents of each. Spans count from the start of the corpus,
   // and cover it in order except after select().
   int64_t shards() const { return std::ssize(shards_); }
+  int64_t documents() const;
   int64_t documents(int64_t shard) const { return shards_[static_cast<size_t>(shard)].documents; }
   TokenSpan document(int64_t shard, int64_t index) const;
   // Labels are 0 ... classes() - 1. Documents without labels have 0 classes, and label() is -1.
@@ -64,27 +64,24 @@ class Tokens {
 
  private:
   friend Tokens join(std::vector<Tokens> sources);
-  // Consecutive tokens of one file.
+  // Consecutive documents of one file.
   struct Part {
     std::shared_ptr<const ShardFile> file;
-    TokenSpan tokens;        // in the file
-    int64_t first_document;  // in the file
-    int64_t documents;
-    int64_t first = 0, documents_before = 0;  // in the corpus; in the parts of this shard before this one
+    TokenSpan tokens;                     // in the file
+    int64_t first_document, documents;    // in the file
+    int64_t first = 0, first_of_all = 0;  // token and document in the parts of the corpus
   };
   struct Shard {
-    TokenSpan tokens;
-    size_t first_part, end_part;
-    int64_t documents = 0;
-    std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s, from the first token of the shard
+    int64_t first_of_all, documents;                            // in the parts
+    std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s documents replace them
+    int64_t first = 0;                                          // token of the corpus from which these count
   };
 
-  static Tokens open(const std::string& path, const Tokenizer& tokenizer, bool is_one_shard);
-  void start_shard();
+  Tokens without_parts() const;
   void add(Part part);
+  int64_t documents_in_parts() const { return parts_.empty() ? 0 : parts_.back().first_of_all + parts_.back().documents; }
   template <class Use> void for_each_part(int64_t first, size_t size, const Use& use) const;
   std::pair<const Part&, int64_t> find(const Shard& shard, int64_t index) const;
-  int64_t documents_in_files() const;
   Tokens part(const char* label, int64_t first, int64_t end) const;
 
   std::vector<Part> parts_;
@@ -93,9 +90,6 @@ class Tokens {
   uint64_t hash_ = 0, tokenizer_hash_ = 0;
   std::string name_;
 };
-
-// Error: two of them were made by different tokenizers.
-void check_same_tokenizer(std::span<const Tokens> sources);
 
 // All sources, one after another. The result has labels if all of them have. Errors: no source; different tokenizers.
 Tokens join(std::vector<Tokens> sources);

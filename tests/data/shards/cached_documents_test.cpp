@@ -128,7 +128,7 @@ TEST_CASE("cache: the first floor(fraction * characters) characters train, the r
       const CachedText opened = open_one(plain(built_in(text)), bytes(), "", fraction);
       const std::string first = first_characters(text, expected);
       const auto [train, validation] = opened.tokens.split_at_cut();
-      CHECK(opened.cut_byte == std::ssize(first));
+      CHECK(opened.tokens.bytes_before_cut() == std::ssize(first));
       CHECK(ByteTokenizer().decode(read_all(train)) == first);
       CHECK(ByteTokenizer().decode(read_all(validation)) == text.substr(first.size()));
       CHECK((train.name() == "a (train)" && validation.name() == "a (validation)"));
