@@ -68,13 +68,13 @@ std::string describe(const YAML::Node& node) {
 }  // namespace
 
 // ---- Unknown keys
-const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> kOtherNames = {{"lr", {"learning_rate"}}, {"steps", {"max_iters", "max_steps"}},
-    {"schedule_steps", {"lr_decay_iters"}}, {"warmup", {"warmup_iters", "warmup_steps"}}, {"schedule", {"decay_lr", "lr_scheduler_type"}},
-    {"clip", {"grad_clip", "max_grad_norm"}}, {"batch", {"batch_size", "per_device_train_batch_size"}},
-    {"accumulation", {"gradient_accumulation_steps"}}, {"eval_every", {"eval_interval", "eval_steps"}}, {"eval_batches", {"eval_iters"}},
-    {"log_every", {"log_interval", "logging_steps"}}, {"init", {"init_from"}}, {"name", {"out_dir", "wandb_run_name", "output_dir"}},
-    {"data", {"dataset", "input", "train_file"}}, {"precision", {"dtype"}},
-    {"model.ctx", {"block_size", "n_positions", "n_ctx", "max_position_embeddings", "context_length"}},
+const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> kOtherNames = {{"lr", {"learning_rate"}},
+    {"steps", {"max_iters", "max_steps"}}, {"schedule_steps", {"lr_decay_iters"}}, {"warmup", {"warmup_iters", "warmup_steps"}},
+    {"schedule", {"decay_lr", "lr_scheduler_type"}}, {"clip", {"grad_clip", "max_grad_norm"}},
+    {"batch", {"batch_size", "per_device_train_batch_size"}}, {"accumulation", {"gradient_accumulation_steps"}},
+    {"eval_every", {"eval_interval", "eval_steps"}}, {"eval_batches", {"eval_iters"}}, {"log_every", {"log_interval", "logging_steps"}},
+    {"init", {"init_from"}}, {"name", {"out_dir", "wandb_run_name", "output_dir"}}, {"data", {"dataset", "input", "train_file"}},
+    {"precision", {"dtype"}}, {"model.ctx", {"block_size", "n_positions", "n_ctx", "max_position_embeddings", "context_length"}},
     {"model.layers", {"n_layer", "num_hidden_layers", "num_layers"}}, {"model.heads", {"n_head", "num_attention_heads", "num_heads"}},
     {"model.kv_heads", {"num_key_value_heads"}}, {"model.head_width", {"head_dim"}},
     {"model.norm_eps", {"rms_norm_eps", "layer_norm_epsilon"}}, {"model.activation", {"hidden_act", "activation_function"}},

@@ -82,7 +82,7 @@ extern const std::vector<std::pair<std::string_view, std::vector<std::string_vie
 std::string build_line(std::string_view text);
 
 // ---- Printing
-std::string value_text(const Field& field);  // in YAML, also for KEY=VALUE
+std::string value_text(const Field& field);                                      // in YAML, also for KEY=VALUE
 std::string value_text(const std::vector<Field>& fields, std::string_view key);  // empty if the config does not read the key
 // The text as YAML, in quotes if a reader could take it for something else.
 std::string yaml_text(const std::string& text);

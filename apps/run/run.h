@@ -104,8 +104,8 @@ class RunFolder {
 
   // The last step, if the training has ended and its model is saved. A damaged model counts as not saved; a warning on stderr names it.
   std::optional<int64_t> finished() const;
-  // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns its state. The schedule
-  // ends where the config has it, else where the first start of the run had it. Errors: tensors of a wrong shape; a different text.
+  // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread. The schedule ends where the config
+  // has it, else where the first start of the run had it. Errors: tensors of a wrong shape; a different text.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
   // Writes the files of a new run, or the changed files of one that continues. Errors of this function and the two below: the path and the
   // reason; a different folder has taken the place of this one.
