@@ -26,13 +26,6 @@ void load(Model& model, const WeightFiles& files) {
   load_mapped(model, map, files);
 }
 
-// generation_config.json, as generate() of transformers reads it: every id of the list ends a text. Empty without such ids.
-std::string generation_config(const Marks& marks) {
-  Json json;
-  add_marks(json, marks);
-  return marks.ends.empty() ? "" : to_text(json, 2) + "\n";
-}
-
 // Error: the folder holds weights or a vocabulary, or another text under one of these names. An export that was interrupted wrote some of
 // these texts and no weights, so repeating it continues it.
 void write_folder(const std::string& folder, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
@@ -46,12 +39,6 @@ void write_folder(const std::string& folder, const std::vector<std::pair<const c
   for (const auto& [name, text] : texts)
     if (!text.empty()) write_atomically(path(name), text);
   save_safetensors(path(kWeights), tensors, {{"format", "pt"}});
-}
-
-// A line with the reason why a tokenizer is not exported.
-std::string tokenizer_note(const Tokenizer& tokenizer) {
-  const std::string lacking = tokenizer.eos() == Eos::line ? "that ends lines with a piece" : "of the kind " + tokenizer.name();
-  return "\ntransformers has no tokenizer " + lacking;
 }
 
 }  // namespace
@@ -107,16 +94,22 @@ std::string export_hugging_face(const std::string& path, const std::string& whic
   const Marks marks = marks_to_export(run);
   const std::string config = hf_config_json(c, marks), tokenizer = hf_tokenizer_json(run.tokenizer().get());
   const bool has_tokenizer = !tokenizer.empty();
+  Json generation;  // as generate() of transformers reads it: every id of the list ends a text
+  add_marks(generation, marks);
   const ImportedTemplate chat = has_tokenizer ? template_to_export(run) : ImportedTemplate();
   write_folder(folder,
       {{"tokenizer.json", tokenizer}, {kTemplateFile, chat.file},
           {"tokenizer_config.json", has_tokenizer ? hf_tokenizer_config_json(*run.tokenizer(), marks, c.ctx, chat.member) : ""},
-          {"generation_config.json", generation_config(marks)}, {"config.json", config}},
+          {"generation_config.json", marks.ends.empty() ? "" : to_text(generation, 2) + "\n"}, {"config.json", config}},
       export_weights(model));
   const Tokenizer* const ours = run.tokenizer().get();
+  std::string lacking;
+  if (ours && !has_tokenizer)
+    lacking =
+        "\ntransformers has no tokenizer " + (ours->eos() == Eos::line ? "that ends lines with a piece" : "of the kind " + ours->name());
   return format_message("{}: {} parameters from {}\n{}, {}, vocabulary {}, context {}{}",
       {folder, with_commas(model.parameter_count()), path, weight_map(c).name, has_tokenizer ? ours->name() + " tokenizer" : "no tokenizer",
-          c.vocab, c.ctx, ours && !has_tokenizer ? tokenizer_note(*ours) : ""});
+          c.vocab, c.ctx, lacking});
 }
 
 }  // namespace ricci::apps

@@ -14,15 +14,13 @@
 namespace ricci::apps {
 
 // ---- Models
-
-// Reads the model that a config.json describes, as files on the hub have it (rope_theta, rope_scaling) or as transformers 5 writes it
-// (rope_parameters). A `dropout` below 0 takes the rate of the file; GPT-2 has three there, which must be equal. Errors name the file at
-// `path` and the key: another architecture, a missing key, a setting that no ricci model has.
+// From a config.json as files on the hub have it (rope_theta, rope_scaling) or as transformers 5 writes it (rope_parameters). A `dropout`
+// below 0 takes the rate of the file; GPT-2 has three there that must be equal. Errors name the file at `path` and the key: an unknown
+// architecture, a missing key, a setting that no ricci model has.
 ModelConfig read_hf_config(const Json& json, const std::string& path, double dropout);
 
-// Returns gpt2, llama, qwen2 or qwen3. Error: the key that makes the model none of them.
-const char* hf_model_type(const ModelConfig& config);
-// config.json as the hub has it, because all versions read that form. Error: as hf_model_type.
+const char* hf_model_type(const ModelConfig& config);  // gpt2, llama, qwen2 or qwen3; error: the key that makes the model none of them
+// config.json as the hub has it: all versions read that form. Error: as hf_model_type.
 std::string hf_config_json(const ModelConfig& config, const Marks& marks);
 WeightMap weight_map(const ModelConfig& config, WeightFormat format = WeightFormat::hugging_face);
 
@@ -30,24 +28,21 @@ WeightMap weight_map(const ModelConfig& config, WeightFormat format = WeightForm
 NamedTensors export_weights(Model& model, WeightFormat format = WeightFormat::hugging_face);
 
 // ---- Tokenizers
-
-// Reads tokenizer.json, or vocab.json with merges.txt; returns null if the folder has neither. The model's config.json names the marks of
-// a text; generation_config.json and tokenizer_config.json can complete them. Error: one of these files cannot be read.
+// From tokenizer.json, or vocab.json with merges.txt; null without them. The model's config.json names the marks of a text;
+// generation_config.json and tokenizer_config.json can complete them. Error: one of these files cannot be read.
 std::shared_ptr<const Tokenizer> read_hf_tokenizer(const std::string& folder, const Json& config);
 
-// tokenizer.json as transformers reads it. Empty for characters, bytes and an <eos> per line, because transformers lacks them.
+// tokenizer.json as transformers reads it. Empty for characters, bytes and an <eos> per line: transformers lacks them.
 std::string hf_tokenizer_json(const Tokenizer* tokenizer);
 // tokenizer_config.json. `chat_template` is its member of that name, as JSON, or empty.
 std::string hf_tokenizer_config_json(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& chat_template);
 
-// The tokens that mark a text, for other programs. A tokenizer without marks uses its <|endoftext|> or <eos> for both. The first end ends a
-// text, the next one an answer, if the template of the run has another token for that. Empty without a tokenizer.
+// A tokenizer without marks uses its <|endoftext|> or <eos> for both. The first end ends a text, the next one an answer, if the template of
+// the run has a different token for that. Empty without a tokenizer.
 Marks marks_to_export(const RunFolder& run);
-// Adds bos_token_id and eos_token_id to a config.json.
-void add_marks(Json& config, const Marks& marks);
+void add_marks(Json& config, const Marks& marks);  // bos_token_id and eos_token_id
 
 // ---- Templates of conversations
-
 struct HfChatTemplate {
   ImportedTemplate kept = {};
   std::vector<std::string> named = {};  // the key `chat` of a run file, by the markers in the template: chatml, llama3, or an empty list
@@ -56,17 +51,16 @@ struct HfChatTemplate {
 // Reads chat_template.jinja and the member chat_template of tokenizer_config.json; both are left out without a tokenizer. Errors: not
 // UTF-8, more than 16 MiB, a member of another type.
 HfChatTemplate read_hf_chat_template(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer);
-// The template that transformers uses by default: the file, otherwise the member. In a list of named ones it is `default`, or else the
-// first. Error: the member, from `origin`, is neither a text nor such a list.
+// The template that transformers uses by default: the file, else the member. In a list it is the one named `default`, else the first.
+// Error: the member, from `origin`, is neither a text nor such a list.
 std::string default_template(const ImportedTemplate& kept, const std::string& origin);
-// The template that a run was imported with, otherwise the run's `chat` in Jinja as chat_template.jinja. Empty if it has neither.
+// The template that a run was imported with, else the run's `chat` in Jinja. Empty if it has neither.
 ImportedTemplate template_to_export(const RunFolder& run);
-// The template in Jinja. All text is in its strings, with the escapes of JSON. It rejects roles other than system, user and assistant.
+// All text is in strings, with the escapes of JSON. The template rejects roles other than system, user and assistant.
 std::string to_jinja(const ChatTemplate& form);
 
-// Writes a run folder for the model: config.yaml with its keys and no data, because the training text is elsewhere; tokenizer.json unless
-// null; the template of conversations; model.safetensors. Returns lines about it. `origin` says where the weights came from.
-// Error: the folder already holds a model or checkpoints, or cannot be written.
+// Writes a run folder for the model: config.yaml with its keys and no data; tokenizer.json unless null; the template of conversations;
+// model.safetensors. Returns lines about it. Error: the folder already holds a model or checkpoints, or cannot be written.
 std::string write_imported_run(
     const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin, const HfChatTemplate& chat = {});
 

@@ -66,7 +66,7 @@ void add(WeightFiles& all, const std::string& path) {
 
 Tensor load_part(const WeightFiles& files, const std::string& name, const Shape& expected) {
   if (!files.contains(name)) fail("{}: tensor {} {} is missing", {files.folder, name, show(expected)});
-  const SafetensorsFile& file = files.file_of(name);
+  const SafetensorsFile& file = *files.files.at(name);
   if (!(file.shape(name) == expected))
     fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(expected)});
   return file.load_f32(name);

@@ -1,5 +1,4 @@
-// Weights that another program trained: their files, the names of the parameters in both programs. A table of
-// names replaces code for each architecture, because only names and the order of rows differ.
+// Weights that a different program trained: their files, and a table of the names of the parameters in both programs.
 #pragma once
 #include <map>
 #include <memory>
@@ -13,13 +12,11 @@
 
 namespace ricci::apps {
 
-// The weight files of a folder, by the names of their tensors.
 struct WeightFiles {
-  std::string folder;  // for messages
-  std::map<std::string, std::shared_ptr<const SafetensorsFile>> files = {};
+  std::string folder;                                                        // for messages
+  std::map<std::string, std::shared_ptr<const SafetensorsFile>> files = {};  // by the names of their tensors
 
   bool contains(const std::string& name) const { return files.contains(name); }
-  const SafetensorsFile& file_of(const std::string& name) const { return *files.at(name); }
 };
 // Opens model.safetensors, or the files that model.safetensors.index.json lists, and verifies a checksum of ricci if a file has one.
 // Errors: neither exists; an index that is damaged, or that names a file outside the folder or a tensor that is not in its file.
@@ -46,7 +43,7 @@ struct WeightMap {
 // Fills every parameter of the model from the files. Errors name a tensor that is missing, misshapen, or neither a parameter nor ignored.
 void load_mapped(Model& model, const WeightMap& map, const WeightFiles& files);
 
-// Every parameter of the model, on the CPU and in f32, as the other program names and stores it. Error: a parameter without a name there.
+// On the CPU and in f32, as the other program names and stores them. Error: a parameter without a name there.
 NamedTensors to_external(Model& model, const WeightMap& map);
 
 }  // namespace ricci::apps

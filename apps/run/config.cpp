@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 constexpr int kMostBases = 8;  // in a chain
 
 // ---- YAML
-// Sees the text before yaml-cpp makes nodes of it, because yaml-cpp overflows the stack on deep nesting, an alias can stand for a million
-// values, and a comma silently ends a document.
+// Sees the text before yaml-cpp makes nodes of it: yaml-cpp overflows the stack on deep nesting, an alias can stand for a million values,
+// and a comma silently ends a document.
 class Guard final : public YAML::EventHandler {
  public:
   Guard(const std::string& text, const std::string& source, bool has_lines) : text_(text), source_(source), has_lines_(has_lines) {}
@@ -65,15 +65,16 @@ std::string describe(const YAML::Node& node) {
   return node.IsMap() ? "keys and values" : "nothing";
 }
 
+}  // namespace
+
 // ---- Unknown keys
-// Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, model configurations).
-const std::vector<OtherNames> kOtherNames = {{"lr", {"learning_rate"}}, {"steps", {"max_iters", "max_steps"}},
-    {"schedule_steps", {"lr_decay_iters"}}, {"warmup", {"warmup_iters", "warmup_steps"}}, {"schedule", {"decay_lr", "lr_scheduler_type"}},
-    {"clip", {"grad_clip", "max_grad_norm"}}, {"batch", {"batch_size", "per_device_train_batch_size"}},
-    {"accumulation", {"gradient_accumulation_steps"}}, {"eval_every", {"eval_interval", "eval_steps"}}, {"eval_batches", {"eval_iters"}},
-    {"log_every", {"log_interval", "logging_steps"}}, {"init", {"init_from"}}, {"name", {"out_dir", "wandb_run_name", "output_dir"}},
-    {"data", {"dataset", "input", "train_file"}}, {"precision", {"dtype"}},
-    {"model.ctx", {"block_size", "n_positions", "n_ctx", "max_position_embeddings", "context_length"}},
+const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> kOtherNames = {{"lr", {"learning_rate"}},
+    {"steps", {"max_iters", "max_steps"}}, {"schedule_steps", {"lr_decay_iters"}}, {"warmup", {"warmup_iters", "warmup_steps"}},
+    {"schedule", {"decay_lr", "lr_scheduler_type"}}, {"clip", {"grad_clip", "max_grad_norm"}},
+    {"batch", {"batch_size", "per_device_train_batch_size"}}, {"accumulation", {"gradient_accumulation_steps"}},
+    {"eval_every", {"eval_interval", "eval_steps"}}, {"eval_batches", {"eval_iters"}}, {"log_every", {"log_interval", "logging_steps"}},
+    {"init", {"init_from"}}, {"name", {"out_dir", "wandb_run_name", "output_dir"}}, {"data", {"dataset", "input", "train_file"}},
+    {"precision", {"dtype"}}, {"model.ctx", {"block_size", "n_positions", "n_ctx", "max_position_embeddings", "context_length"}},
     {"model.layers", {"n_layer", "num_hidden_layers", "num_layers"}}, {"model.heads", {"n_head", "num_attention_heads", "num_heads"}},
     {"model.kv_heads", {"num_key_value_heads"}}, {"model.head_width", {"head_dim"}},
     {"model.norm_eps", {"rms_norm_eps", "layer_norm_epsilon"}}, {"model.activation", {"hidden_act", "activation_function"}},
@@ -85,20 +86,16 @@ const std::vector<OtherNames> kOtherNames = {{"lr", {"learning_rate"}}, {"steps"
     {"model.family", {"model_type"}}, {"model.tie", {"tie_embeddings", "tie_word_embeddings"}}, {"validation", {"validation_file"}},
     {"model.classes", {"num_labels"}}};
 
-// Our key that other programs call `word`; empty if none do.
-std::string_view own_name(std::string_view word) {
-  for (const auto& [here, there] : kOtherNames)
-    if (std::find(there.begin(), there.end(), word) != there.end()) return here;
-  return {};
-}
+namespace {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// The end of an error about an unknown key: its name here, or the nearest known key or section. A key of another section counts as one
-// wrong letter. If two are equally near, none is named, because half of the time the advice would be wrong.
+// The end of an error about an unknown key: its name here, or the nearest known key or section, unless two are equally near. A key of
+// another section counts as one wrong letter.
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
-  if (const std::string_view here = own_name(last_part(start)); !here.empty()) return format_message(", here it is '{}'", {here});
+  for (const auto& [here, there] : kOtherNames)
+    if (std::find(there.begin(), there.end(), last_part(start)) != there.end()) return format_message(", here it is '{}'", {here});
   std::map<std::string_view, size_t> distances;
   const auto add = [&](std::string_view known, size_t distance) {
     const auto [found, is_new] = distances.try_emplace(known, distance);
@@ -119,14 +116,12 @@ std::string suggestion_for(const std::string& key, const std::vector<Field>& fie
   return "; --help-config prints every key";
 }
 
-// ---- Keys
 bool is_known(const std::vector<Field>& fields, const std::string& key) {
   return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.key == key; });
 }
 
 bool is_section(const std::vector<Field>& fields, const std::string& key) {
-  const auto inside = [&](const Field& field) { return field.key.starts_with(key + "."); };
-  return std::any_of(fields.begin(), fields.end(), inside);
+  return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.key.starts_with(key + "."); });
 }
 
 // ---- Settings
@@ -161,13 +156,13 @@ struct Reader {
       fail("{}: {}expected keys and values, got {}", {where, name, describe(node)});
     }
     for (const auto& item : node) {
-      const YAML::Node &key = item.first, &value = item.second;
+      const YAML::Node& key = item.first;
       if (!key.IsScalar()) fail("{}: expected a key, got {}", {place(key), describe(key)});
       if (prefix.empty() && key.Scalar() == "base") {  // read_file has read it
         if (!seen.insert("base").second) fail("{}: base is given twice", {place(key)});
         continue;
       }
-      add(prefix + key.Scalar(), place(key), value);
+      add(prefix + key.Scalar(), place(key), item.second);
     }
   }
 };
@@ -177,8 +172,8 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
   try {
     const std::string text = read_text(path, kMaxYaml), build = build_line(text), folder = fs::path(path).parent_path();
-    // Paths are not looked for next to the config.yaml of a run, because the files there are the run's own.
     const bool is_other_version = !build.empty() && !build.starts_with(build_info().substr(0, build_info().find(',')));
+    // The files next to the config.yaml of a run are its own, so no paths are looked for there.
     Reader file{
         .fields = fields, .settings = settings, .source = path, .skips_unknown = is_other_version, .folder = build.empty() ? folder : ""};
     const YAML::Node root = parse_yaml(text, path, true);
@@ -195,7 +190,7 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   }
 }
 
-// A value on the command line. Only quotes and brackets are read as YAML, because elsewhere a # or a colon is part of the text.
+// A value on the command line. Only quotes and brackets are read as YAML: elsewhere a # or a colon is part of the text.
 YAML::Node value_of_word(const std::string& word, const std::string& source) {
   constexpr std::string_view opening = "\"'[{", closing = "\"']}";
   if (word.empty() || word == "null" || word == "~") return YAML::Node();
@@ -232,7 +227,6 @@ void store(const Setting& setting, const Field& field) {
   });
 }
 
-// True if null leaves the value to the preset.
 bool leaves_choice(const Setting& setting, const Field& field) { return field.follows_choices && setting.value->IsNull(); }
 
 // The field of the setting's key; each choice can have one. Null if the config reads none and the setting allows that.
@@ -248,9 +242,6 @@ const Field* reader_of(const Setting& setting, const std::vector<Field>& fields)
 }
 
 // ---- Printing
-// "model." for model.layers
-std::string section_of(const std::string& key) { return key.substr(0, key.rfind('.') + 1); }
-
 std::string comment_of(const Field& field) {
   std::string text = (field.follows_choices ? value_text(field) + "; " : "") + field.description;
   if (const auto* choice = std::get_if<ChoiceMember>(&field.value))
@@ -272,10 +263,8 @@ std::string with_comment(const std::string& start, const std::string& comment) {
 template <class Value> std::string lines(const std::vector<Field>& fields, const Value& value) {
   std::string all, section;
   for (const Field& field : fields) {
-    if (section_of(field.key) != section) {
-      section = section_of(field.key);
-      if (!section.empty()) all += section.substr(0, section.size() - 1) + ":\n";
-    }
+    const std::string before = std::exchange(section, field.key.substr(0, field.key.rfind('.') + 1));
+    if (section != before && !section.empty()) all += section.substr(0, section.size() - 1) + ":\n";
     const std::string start = (section.empty() ? "" : "  ") + std::string(field.is_read ? "" : "# ") + field.key.substr(section.size());
     all += value(field, start + ": ") + "\n";
   }
@@ -337,8 +326,6 @@ std::set<std::string> store(const Settings& settings, const std::vector<Field>& 
   return given;
 }
 
-const std::vector<OtherNames>& other_names() { return kOtherNames; }
-
 std::string build_line(std::string_view text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   return line.starts_with("# ricci ") ? std::string(line.substr(2)) : "";
@@ -349,26 +336,21 @@ std::string to_yaml(const std::vector<Field>& fields) {
 }
 
 std::string describe(const std::vector<Field>& fields, const std::string& group) {
-  std::string text;
   std::vector<std::string> groups;
-  std::vector<Field> shown;
-  const auto close_group = [&] {
-    text += lines(shown, [&](const Field& field, const std::string& start) {
+  std::map<std::string, std::vector<Field>> fields_in;
+  for (const Field& field : fields) {
+    if (!fields_in.contains(field.group)) groups.emplace_back(field.group);
+    fields_in[field.group].push_back(field);
+  }
+  std::string text;
+  for (const std::string& name : groups) {
+    if (!group.empty() && group != name) continue;
+    text += (text.empty() ? "# ---- " : "\n# ---- ") + name + "\n";
+    if (name == groups[0]) text += with_comment("# base: other.yaml", "a run file; its keys come first") + "\n";
+    text += lines(fields_in[name], [&](const Field& field, const std::string& start) {
       return with_comment(start + (field.follows_choices ? "null" : value_text(field)), comment_of(field));
     });
-    shown.clear();
-  };
-  for (const Field& field : fields) {
-    if (groups.empty() || groups.back() != field.group) {
-      close_group();
-      groups.emplace_back(field.group);
-      if (!group.empty() && group != field.group) continue;
-      text += (text.empty() ? "# ---- " : "\n# ---- ") + groups.back() + "\n";
-      if (groups.size() == 1) text += with_comment("# base: other.yaml", "a run file; its keys come first") + "\n";
-    }
-    if (group.empty() || group == field.group) shown.push_back(field);
   }
-  close_group();
   if (text.empty())
     fail("no group of keys '{}'{}; the groups are {}",
         {one_line(group), nearest_note(group, groups), fmt::format("{}", fmt::join(groups, ", "))});

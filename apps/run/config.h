@@ -1,7 +1,6 @@
 // Run files: YAML, and key=value from the command line, into structs that list their keys (core/fields.h).
 //   TrainConfig config = load_config<TrainConfig>("run.yaml", {"model.layers=6", "lr=3e-4"});
-// Settings are a list, and the last one of a key wins. Values that follow from others are functions of the config and never stored in it,
-// because otherwise they would look like settings of the user. model.layers is the key `layers` of the mapping `model`.
+// Settings are a list, and the last one of a key wins. model.layers is the key `layers` of the mapping `model`.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,8 +21,8 @@ namespace ricci::apps {
 inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
 inline constexpr int kDeepestYaml = 32;         // lists and mappings inside each other
 
-// The document of a text, null if the text is empty. Errors start with `source`, and a line if the text has lines: not YAML, more than one
-// document, an alias, too long, nested too deeply.
+// Null if the text is empty. Errors start with `source`, and a line if the text has lines: not YAML, more than one document, an alias, too
+// long, nested too deeply.
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines);
 
 // ---- Settings
@@ -36,13 +35,12 @@ struct Setting {
 using Settings = std::vector<Setting>;
 
 // The settings of a file (none if the path is empty), and then of the overrides. "model.layers=6" sets a key; "~model.layers" drops the
-// earlier settings of the key, "~model" the settings of all its keys. `base: other.yaml` in a file reads that file, next to it, first.
-// Errors, with file and line: an unreadable file, not YAML, a key twice in the file, a list of texts twice in the overrides, an unknown key
-// (with the nearest).
+// earlier settings of the key, "~model" of all its keys. `base: other.yaml` in a file reads that file, next to it, first. Errors, with file
+// and line: an unreadable file, not YAML, a duplicate key in the file or list of texts in the overrides, an unknown key (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// The settings of a text that to_yaml wrote. Unknown keys are skipped, because they belong to a different version. Errors start with
-// `source`: not YAML.
+// The settings of a text that to_yaml wrote. Unknown keys belong to a different version and are skipped. Errors start with `source`: not
+// YAML.
 Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields);
 
 // The last setting of the key, or null.
@@ -55,14 +53,14 @@ void store_choices(const Settings& settings, const std::vector<Field>& fields);
 //   run.yaml:3: model.d: expected integer, got 'abc'
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
 
-// Makes a config, and checks it. Errors: as for store, and of check(config).
+// Errors: as for store, and of check(config).
 template <class Config> Config config_of(const Settings& settings) {
   Config config;
   store_choices(settings, fields_of(config));
   if constexpr (requires { config.given; })
     for (const Setting& setting : settings) config.given.insert(setting.key);  // a preset does not change them
   apply_preset(config);
-  store_choices(settings, fields_of(config));  // because a preset can have changed one of them
+  store_choices(settings, fields_of(config));  // a preset may have changed one of them
   [[maybe_unused]] std::set<std::string> given = store(settings, fields_of(config));
   if constexpr (requires { config.given; }) config.given = std::move(given);
   check(config);
@@ -77,28 +75,20 @@ template <class Config> Config load_config(const std::string& path, const std::v
   return config_of<Config>(settings_of(path, overrides, fields_of(config)));
 }
 
-// The names of our keys in nanoGPT and Hugging Face's transformers, for the error about an unknown key.
-struct OtherNames {
-  std::string_view here;
-  std::vector<std::string_view> there;
-};
-const std::vector<OtherNames>& other_names();
+// Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, model configurations).
+extern const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> kOtherNames;
 
-// The first line of the config.yaml of a run, without its "# ": the build that trained it. Empty for other files.
-//   # ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
+// The build in the first line of a run's config.yaml, "# ricci 0.1.0, commit 1a2b3c4d5e, ..."; empty for other files.
 std::string build_line(std::string_view text);
 
 // ---- Printing
-// The value of a field in YAML, also for KEY=VALUE.
-std::string value_text(const Field& field);
-// The value of a key; empty if the config does not read it.
-std::string value_text(const std::vector<Field>& fields, std::string_view key);
+std::string value_text(const Field& field);                                      // in YAML, also for KEY=VALUE
+std::string value_text(const std::vector<Field>& fields, std::string_view key);  // empty if the config does not read the key
 // The text as YAML, in quotes if a reader could take it for something else.
 std::string yaml_text(const std::string& text);
 
-// The fields as YAML in their order. recorded_settings reads it back.
 std::string to_yaml(const std::vector<Field>& fields);
-// The keys that the config reads; of a config that remembers which keys were given, only these. load_config reads it back.
+// The keys that the config reads; of a config that remembers which keys were given, only these.
 template <class Config> std::string to_yaml(Config config) {
   std::vector<Field> fields = fields_of(config);
   std::erase_if(fields, [&](const Field& field) {
@@ -108,8 +98,8 @@ template <class Config> std::string to_yaml(Config config) {
   return to_yaml(fields);
 }
 
-// The keys of a group, or all, with their descriptions as comments: the output of --help-config, and a run file to start from. A key that
-// this config does not read is commented out; one with a default from a preset is null. Error: no such group.
+// The keys of a group, or all, with their descriptions as comments: the output of --help-config. A key that this config does not read is
+// commented out; one with a default from a preset is null. Error: no such group.
 std::string describe(const std::vector<Field>& fields, const std::string& group = "");
 template <class Config> std::string describe(Config config, const std::string& group = "") { return describe(fields_of(config), group); }
 

@@ -1,5 +1,5 @@
-// ricci-eval: how well trained models predict a text. Multiple runs are compared in one table, because their tokenizers can differ, and
-// then only bits per byte and the perplexity of a word are comparable.
+// ricci-eval: how well trained models predict a text. If the tokenizers of runs differ, only bits per byte and the perplexity of a word are
+// comparable.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
@@ -28,10 +28,9 @@ struct Options {
 };
 
 struct ScoredRun {
-  std::string run, text;  // names
-  int64_t context = 0;
-  int64_t stride = 0;        // tokens between windows; 0 without windows
-  std::string context_note;  // RunFolder::context_note
+  std::string run, text;            // names
+  int64_t context = 0, stride = 0;  // stride: tokens between windows; 0 without windows
+  std::string context_note;         // RunFolder::context_note
   Evaluation result;
   std::optional<TextSize> size;           // if plain text was scored as a whole
   bool has_words = true;                  // tokens are words or parts of words
@@ -59,8 +58,8 @@ ScoredRun score(const std::string& path, const Options& options) {
   config.eval_from = options.from.value_or(config.eval_from);
   config.labels = run.labels();
   const auto [tokens, plain_text, from_byte] = open_validation(config, options.data, run.tokenizer(), opened.context);
-  const EvaluationBatches batches =
-      evaluation_batches(config, tokens, options.batch, opened.context, options.stride ? options.stride : opened.context);
+  const int64_t stride = options.stride ? options.stride : opened.context;
+  const EvaluationBatches batches = evaluation_batches(config, tokens, options.batch, opened.context, stride);
   Progress progress({.steps = batches.batches(), .out = stderr});
   const Evaluation result =
       evaluate(opened.model, batches, opened.device, [&](int64_t done) { progress.update(done, done * batches.batch() * opened.context); });
@@ -130,7 +129,6 @@ std::string confusion_text(const ScoredRun& scored) {
   return text.find('\n') > kColumns ? "" : "\n" + text;
 }
 
-// Two or three lines about one run.
 std::string describe(const ScoredRun& s) {
   const Evaluation& result = s.result;
   std::string text = format_message(
@@ -193,7 +191,7 @@ std::string to_json(const std::vector<ScoredRun>& scored) {
 }
 
 int evaluate_runs(const Options& options) {
-  for (const std::string& path : options.runs) check_options(RunFolder::open(path), options);  // an error now, not after the first run
+  for (const std::string& path : options.runs) check_options(RunFolder::open(path), options);
   std::vector<ScoredRun> scored;
   for (const std::string& path : options.runs) scored.push_back(score(path, options));
   if (options.as_json) print(to_json(scored));

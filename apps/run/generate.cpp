@@ -36,7 +36,7 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-// In ASCII, because some programs take U+2028 for the end of a line. "end" is "stop" or "length".
+// In ASCII: some programs take U+2028 for the end of a line.
 std::string json_line(Json line, const char* name, const Written& written) {
   line.update({{name, written.text}, {"tokens", written.ids.size()}, {"end", written.stopped ? "stop" : "length"}});
   return to_text(line, -1, true);
@@ -61,7 +61,7 @@ class Generator {
  public:
   Generator(const OpenModel& open, const WritingOptions& options) : open_(open), options_(options) {}
 
-  // A single text is printed while it is written; the texts of --samples follow at the end, because they are written at once.
+  // A single text is printed while it is written; the texts of --samples, written together, follow at the end.
   void print_texts(const std::string& prompt) {
     if (options_.samples == 1) {
       write(prompt, print);

@@ -1,5 +1,4 @@
-// A start from another run, the key `init`. Its keys of model and tokenizer become defaults of the new run, and its weights come by name,
-// because a user who changes one key of the model wants to keep everything that still fits.
+// A start from another run, the key `init`. Its keys of model and tokenizer become defaults of the new run, and its weights come by name.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -40,8 +39,8 @@ SafetensorsFile open_weights(const Place& place) {
   return file;
 }
 
-// The keys of the run that it was trained with or that give its tokenizer. other_choices: the new run has another family, preset or mixer,
-// so defaults of the old one are included as values.
+// The keys that the run was trained with. other_choices: the new run has a different family, preset or mixer, so defaults of the old one
+// are included as values.
 Settings keys_of(const RunFolder& run, bool other_choices) {
   TrainConfig config = with_found_files(run.config());
   config.model = run.model_config();
@@ -54,8 +53,7 @@ Settings keys_of(const RunFolder& run, bool other_choices) {
   return recorded_settings(to_yaml(fields), run.path(), fields);
 }
 
-// The keys of model and tokenizer that init was trained with, without values that follow from other keys, because these must follow from
-// the keys of the new run.
+// The keys of model and tokenizer that init was trained with, without values that follow from other keys.
 Settings keys_of(const Place& place, bool other_choices) {
   Settings keys;
   if (place.run.empty()) {
@@ -137,8 +135,7 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
     fail("{}: it was trained with another tokenizer than this run's; tokenizer={} draws the rows of its tokens",
         {file.path(), tokenizer.name()});
   using Rows = std::vector<std::pair<int64_t, int64_t>>;  // in the new table and in the old one
-  Rows tokens;
-  if (other_tokens && old_tokenizer_) tokens = match_tokens(tokenizer, *old_tokenizer_);
+  const Rows tokens = other_tokens && old_tokenizer_ ? match_tokens(tokenizer, *old_tokenizer_) : Rows();
   std::map<std::string, Tensor> drawn;
   model.each_parameter([&](const std::string& path, Parameter& p) { drawn[path] = p.value; });
   std::string notes;
@@ -167,8 +164,7 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
     notes += format_message("\n  {}: {} of {} rows", {path, with_commas(std::ssize(rows)), with_commas(shape[0])});
     return value;
   });
-  constexpr size_t most_names = 4;
-  if (as_drawn.size() > most_names) notes += format_message("\n  drawn: {} tensors", {as_drawn.size()});
+  if (constexpr size_t most_names = 4; as_drawn.size() > most_names) notes += format_message("\n  drawn: {} tensors", {as_drawn.size()});
   else
     for (const std::string& path : as_drawn) notes += "\n  " + path + ": drawn";
   if (missing == drawn.size()) fail("{}: holds no parameter of this model", {file.path()});

@@ -8,10 +8,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "apps/run/batches.h"
 #include "apps/run/writer.h"
 #include "apps/terminal/cli.h"
-#include "apps/terminal/streams.h"
 #include "core/cpu/available.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -30,8 +28,8 @@ namespace ricci::apps {
 namespace {
 
 constexpr double kPatience = 1;     // seconds for the end of a step after a request to end
-constexpr int64_t kFirstSteps = 2;  // slow, because they touch memory for the first time
-double give_up_at = 0;              // when a step is abandoned; not a member, because StopWhen asks a function without state
+constexpr int64_t kFirstSteps = 2;  // slow: they touch memory for the first time
+double give_up_at = 0;              // when a step is abandoned; no member: StopWhen asks a function without state
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
@@ -150,7 +148,7 @@ void Trainer::save() {
 }
 
 void Trainer::end() {
-  if (saved < state.step || state.step == 0) save();  // a run without a checkpoint could not continue
+  if (saved < state.step || state.step == 0) save();
   if (!run) return;
   run->save_model(model, state.step);
   run->prune();
@@ -185,7 +183,7 @@ Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<con
 int64_t memory_of(Device device) { return device == Device::cuda ? device_memory(device).total_bytes() : available_memory(); }
 
 void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks) {
-  constexpr int64_t few_sequences = 1024, few_batches = 4;  // because a plan takes longer for more
+  constexpr int64_t few_sequences = 1024, few_batches = 4;  // a plan takes longer for more
   StepShape shape = step_shape_of(config);
   shape.ranks = ranks;
   shape.micro_batches = std::min(shape.micro_batches, few_batches * ranks);
@@ -198,7 +196,7 @@ void check_step(const TrainConfig& config, const ModelConfig& model, int64_t mem
       fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
           {shape.context, show_bytes(memory)});
     }
-    if (most < asked)  // the advice leaves memory to other programs, because otherwise this one would be killed
+    if (most < asked)  // the advice leaves memory to other programs
       fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that leaves a tenth of it free is {}",
           {with_commas(asked), shape.context, show_bytes(memory),
               std::max<int64_t>(1, most_sequences(model, config.optimizer, shape, memory - memory / 10))});

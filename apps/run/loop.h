@@ -1,6 +1,5 @@
-// The pieces of a training (apps/run/train.cpp): the work around a step, the work of several processes, and the printed lines. Every rank
-// calls the same pieces after the same steps, because otherwise ranks would wait for each other forever; only rank 0 writes files and
-// lines.
+// The parts of a training run (apps/run/train.cpp): the work around a step, the work of multiple processes, and the printed lines. Every
+// rank calls the same functions after the same steps: ranks wait for each other. Only rank 0 writes files and lines.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -41,13 +40,13 @@ struct Trainer {
   std::optional<MetricsFile> metrics = {};       // on rank 0, as is the progress
   std::optional<Progress> progress = {};
 
-  // Opens the records, and makes the evaluation that an interruption left out.
+  // Opens the records, and makes an evaluation that was interrupted.
   void begin();
-  // True if any rank was asked to end. The ranks ask each other, because all must leave the loop before the same step.
+  // True if any rank was asked to end: all must leave the loop before the same step.
   bool is_interrupted() const { return ranks.sum_numbers({Interrupt::requested() ? 1.0 : 0.0})[0] > 0; }
-  // The result of step(). Nothing if an end was requested and the step takes more than another second; then nothing has changed.
+  // The result of step(). Nothing, and nothing has changed, if an end was requested and the step takes more than another second.
   std::optional<StepResult> run_step(const std::function<StepResult()>& step) const;
-  // After a step: updates the progress, and returns the record of the step.
+  // Updates the progress, and returns the record of the step.
   Metrics measure(const StepResult& result, double lr, double step_seconds);
   // The evaluation, the sample, the record and the checkpoint that are due after a step.
   void finish_step(Metrics record);
@@ -56,8 +55,8 @@ struct Trainer {
 
  private:
   void save();
-  // Adds the loss to the record, and remembers in the state whether it is the best. A request to end stops the evaluation, and the state
-  // then reports that it is missing. Error: the loss is not finite, because the next step would fail, also after a resume.
+  // Adds the loss to the record, and remembers in the state whether it is the best. A request to end stops the evaluation; the state then
+  // reports that it is missing. Error: the loss is not finite.
   void evaluate(Metrics& record);
   void print(const std::string& line) {
     if (progress && !line.empty()) progress->line(line);
@@ -67,25 +66,22 @@ struct Trainer {
 
 // ---- Multiple processes. Rank 0 has the run folder, and sends the config and the tokenizer; each rank opens the texts itself.
 
-// Errors: a rank is another build than rank 0, or uses other vector instructions, because its updates would differ by rounding; a machine
-// has fewer GPUs than ranks.
+// Errors: a rank is a different build than rank 0, or uses other vector instructions; a machine has fewer GPUs than ranks.
 void compare_builds(Ranks& ranks, Device device);
-// Opens the corpus in turn, because each machine should encode a text only once: rank 0 first, then one rank of each other machine, then
-// the rest, who find the text in the cache. `tokenizer`: rank 0's, or null. Error: a rank has another text than rank 0.
+// Opens the corpus in turn, so each machine encodes a text only once: rank 0 first, then one rank of each other machine, then the rest, who
+// find the text in the cache. `tokenizer`: rank 0's, or null. Error: a rank has a different text than rank 0.
 Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
 // ---- Before the first step
 int64_t memory_of(Device device);  // bytes that a process can use
-// Plans a step of one of `ranks` processes before anything is computed. Error: it needs more than `memory` bytes; the message names the
-// largest batch that fits.
+// Plans a step of one of `ranks` processes. Error: it needs more than `memory` bytes (with the largest batch that fits).
 void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks = 1);
-// Prints the warnings about a model trained with this context (models/config.h) on stderr, a line each.
+// The warnings about a model trained with this context (models/config.h), on stderr.
 void print_warnings(const TrainConfig& config);
 
 // The start of a sample. By default it is a line end; the first prompt of the validation text, if only answers count; or the start of a
-// document, if an end token separates documents, because such a model has never seen a line end. A vocabulary without a line end starts
-// with the first token of the validation text, and `note` mentions it. Error: the prompt is empty or has characters outside the vocabulary.
-// It is found before the training, because otherwise a user would learn of it after hours.
+// document, if an end token separates documents. A vocabulary without a line end starts with the first token of the validation text, and
+// `note` mentions it. Error: the prompt is empty or has characters outside the vocabulary.
 struct SampleStart {
   std::vector<int64_t> ids;
   std::string text = {};  // printed before the text that the model writes
@@ -93,23 +89,19 @@ struct SampleStart {
   std::string note = {};
 };
 SampleStart start_of_sample(const TrainConfig& config, const Corpus& corpus);
-// The text that the model writes now, under a heading. An interruption ends it.
+// The text that the model writes, under a heading. An interruption ends it.
 std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step);
 
 // ---- Lines
-// runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
-// 844,515 tokens to train, 93,836 to validate
-// continues after step 250 of 2,000
-// 4 ranks on 2 machines, cpu by Open MPI 4.1.4
-// Before them a line if the run ends in the warm-up, or continues past the end of its schedule, and one about bf16 on a CPU that is faster
-// in f32.
+// A line if the run ends in the warm-up, or continues past the end of its schedule.
 std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainState& state);
+// The schedule note, and one about bf16 on a CPU that is faster in f32; then
+//   runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
+//   844,515 tokens to train, 93,836 to validate
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
 // step 20: train 4.5581, validation 4.5873, perplexity 98.23 (93,835 tokens)
-// A classifier: step 20: train 0.6931, validation 0.6870, accuracy 0.5420 (500 documents)
 std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation);
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
-// A long path gets its own line, and a GPU a second line about its memory.
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
 }  // namespace ricci::apps

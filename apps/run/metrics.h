@@ -10,7 +10,7 @@
 
 namespace ricci::apps {
 
-// The measurements at a step. A value that was not measured or is not finite is null in metrics.jsonl, and missing in the events.
+// A value that was not measured or is not finite is null in metrics.jsonl, and missing in the events.
 struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training so far
@@ -28,7 +28,7 @@ struct Metrics {
 inline constexpr const char* kMetricsKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm",
     "tokens_per_s", "peak_bytes", "reserved_bytes", "ranks", "time"};
 
-// {"step":1,"tokens":768,"train_loss":4.2,...}, always with all keys. Numbers read back to the same bits.
+// {"step":1,"tokens":768,"train_loss":4.2,...}, with all keys. Numbers read back to the same bits.
 std::string to_json(const Metrics& metrics);
 
 // Calls f for each complete line of a text, with its end.
@@ -40,24 +40,20 @@ template <class F> void each_line(std::string_view text, const F& f) {
 Metrics read_record(const std::string& folder, int64_t step);
 
 // Event files of TensorBoard, version brain.Event:2 (tensorflow/core/lib/io/record_writer.cc, core/util/event.proto,
-// framework/summary.proto). A file starts with its version, and with an event that ends all earlier files before first_step. Then each
-// record is an event.
+// framework/summary.proto). A file starts with its version and an event that ends all earlier files before first_step.
 std::string start_events(double time, int64_t first_step);
 std::string record_event(const Metrics& metrics);
 uint32_t crc32c(std::string_view bytes);  // Castagnoli, RFC 3720 section 12.1
 
 class MetricsFile {
  public:
-  // Opens the records in `folder` to continue after `step` (0 for a new run). metrics.jsonl loses its records of later steps, which a run
-  // wrote after its last checkpoint, and a line that a crash broke. A new event file, events.out.tfevents.TIME.HOST, makes TensorBoard
-  // forget the later steps; its name comes after the others, because TensorBoard reads them in the order of their names. Errors: the path
-  // and the reason.
+  // Opens the records in `folder` to continue after `step` (0 for a new run). Records of later steps and a line that a crash broke are
+  // removed from metrics.jsonl. A new event file, events.out.tfevents.TIME.HOST, makes TensorBoard forget the later steps; its name sorts
+  // last. Errors: the path and the reason.
   MetricsFile(const std::string& folder, int64_t step);
 
-  // Appends a record, and hands it to the system. Error: the path and the reason, such as a full disk.
-  void append(Metrics metrics);
-
-  // To be called before a checkpoint is written, because otherwise a power failure could leave fewer records than the checkpoint needs.
+  void append(Metrics metrics);  // error: the path and the reason, such as a full disk
+  // Before a checkpoint is written: a power failure must not leave fewer records than the checkpoint needs.
   void sync() { lines_.sync(); }
 
  private:

@@ -12,7 +12,7 @@
 namespace ricci::apps {
 namespace {
 
-// The name of a folder can have an equals sign, such as runs/lr=0.1, but no key has a slash. ~KEY removes a key.
+// A folder name may have an equals sign, such as runs/lr=0.1, but no key has a slash. ~KEY removes a key.
 bool is_override(const std::string& word) {
   const size_t equals = word.find('='), slash = word.find('/');
   if (equals == word.npos) return word.starts_with('~') && slash == word.npos;
@@ -29,8 +29,7 @@ std::string hint_for(const CLI::App& app, const std::string& word) {
 
 }  // namespace
 
-// This option exists only for --help and takes no word, because CLI11 would separate its words from unknown ones and lose their order.
-// app.remaining() returns all words in their order.
+// This option exists only for --help and takes no word: CLI11 would lose the order of words. app.remaining() keeps it.
 void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several) {
   auto words = std::make_shared<std::vector<std::string>>();
   app.add_option("run", *words, help)

@@ -1,5 +1,5 @@
-// Command lines: the arguments of programs that read run files, and the options of programs that read texts or a trained model. They are
-// here once, because the same option must have the same name and meaning in every program.
+// Command lines: the arguments of programs that read run files, and the options of programs that read texts or a trained model. The same
+// option has the same name and meaning in every program.
 //   int main(int argc, char** argv) {
 //     return run_app<RunOptions>(argc, argv, {"ricci-train", "Trains a language model."}, add_run_options<TrainConfig>,
 //         [](const RunOptions& options) { return train(load_config<TrainConfig>(options.file(), options.overrides)); });
@@ -30,13 +30,12 @@ void add_run_arguments(CLI::App& app, RunOptions& options,
 // --help-config [GROUP]: prints the keys of a group, or all of them, with defaults and descriptions.
 void add_config_help(CLI::App& app, const std::function<std::string(const std::string& group)>& keys);
 
-// The arguments, and --help-config.
 template <class Config> void add_run_options(CLI::App& app, RunOptions& options) {
   add_run_arguments(app, options);
   add_config_help(app, [](const std::string& group) { return describe(Config(), group); });
 }
 
-// --threads. It takes effect at once.
+// --threads. It takes effect immediately.
 void add_threads_option(CLI::App& app);
 
 // ---- Texts

@@ -34,14 +34,9 @@ std::string without_slashes(std::string path) {
 
 void warn(const std::string& line) { std::fprintf(stderr, "warning: %s\n", line.c_str()); }
 
-int64_t step_of(const SafetensorsFile& file) {
-  const auto found = file.metadata().find("step");
-  return found == file.metadata().end() ? 0 : std::strtoll(found->second.c_str(), nullptr, 10);
-}
-
 [[noreturn]] void fail_taken(const std::string& folder) { fail("{}: another ricci-train is at work in it", {folder}); }
 
-// Tries again, because `ricci runs` takes the lock of each run for a moment.
+// Tries again: `ricci runs` takes the lock of each run for a moment.
 FolderLock lock(const std::string& folder) {
   for (int tries = 0; tries < 10; ++tries) {
     if (auto lock = FolderLock::take(folder)) return std::move(*lock);
@@ -51,14 +46,15 @@ FolderLock lock(const std::string& folder) {
 }
 
 // ---- The record
-constexpr const char *kConfigKeys = "config", *kFollowing = "following", *kTokenizerHash = "tokenizer", *kInitHash = "init",
-                     *kLabels = "labels";
+constexpr const char *kConfigKeys = "config", *kTokenizerHash = "tokenizer", *kInitHash = "init", *kLabels = "labels";
 constexpr const char* kAnyTokenizer = "any";  // the model was imported without one
 
 std::string find_in(const Metadata& metadata, const char* name) {
   const auto found = metadata.find(name);
   return found == metadata.end() ? "" : found->second;
 }
+
+int64_t step_of(const SafetensorsFile& file) { return std::strtoll(find_in(file.metadata(), "step").c_str(), nullptr, 10); }
 
 // The names of classes that were found in the data.
 std::vector<std::string> labels_in(const SafetensorsFile& file) {
@@ -67,19 +63,14 @@ std::vector<std::string> labels_in(const SafetensorsFile& file) {
   return as<std::vector<std::string>>(parse_json(names, file.path())).value_or(std::vector<std::string>());
 }
 
-bool shapes_model(const std::string& key) { return key.starts_with("model.") || key == "context"; }
-
-bool names_files(const Field& field) {
-  bool found = false;
-  each_path(field, [&](const std::string&) { found = true; });
-  return found;
-}
-
 // The keys to record and to compare. Files are compared by content, so their paths are left out.
 std::vector<Field> recorded_fields(TrainConfig& config, Compare keys) {
   std::vector<Field> fields = fields_of(config);
   std::erase_if(fields, [&](const Field& field) {
-    return !field.is_read || field.is_free || names_files(field) || (keys == Compare::model && !shapes_model(field.key));
+    bool names_file = false;
+    each_path(field, [&](const std::string&) { names_file = true; });
+    const bool shapes_model = field.key.starts_with("model.") || field.key == "context";
+    return !field.is_read || field.is_free || names_file || (keys == Compare::model && !shapes_model);
   });
   return fields;
 }
@@ -92,12 +83,11 @@ bool is_same(std::shared_ptr<const Tokenizer> file, const Tokenizer& run) {
   return file->hash() == run.hash();
 }
 
-// The text of config.yaml. As long as the keys are unchanged, the old text below its first line is kept, because it can contain the user's
-// comments.
+// The text of config.yaml. With unchanged keys, the old text below its first line is kept with the user's comments.
 std::string config_file_text(const TrainConfig& config, const std::string& old_text, const std::string& old_keys) {
-  const std::string keys = to_yaml(config), seed = std::to_string(config.seed);
+  const std::string keys = to_yaml(config);
   return format_message("# {}, device {} ({}), threads {}, seed {}\n",
-             {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), seed}) +
+             {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), std::to_string(config.seed)}) +
          (keys == old_keys ? old_text.substr(old_text.find('\n') + 1) : keys);
 }
 
@@ -185,7 +175,7 @@ Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compa
   std::vector<Field> following = recorded_fields(given, Compare::model);
   const std::vector<Field> all = recorded_fields(known, keys);
   std::erase_if(following, [&](const Field& field) { return value_text(field) == value_text(all, field.key); });
-  return {{kConfigKeys, to_yaml(all)}, {kFollowing, to_yaml(following)}, {kTokenizerHash, hash_of(tokenizer)}};
+  return {{kConfigKeys, to_yaml(all)}, {"following", to_yaml(following)}, {kTokenizerHash, hash_of(tokenizer)}};
 }
 
 Settings settings_in(const Metadata& metadata, const char* name, const std::string& source) {
@@ -211,7 +201,6 @@ std::string difference(const Metadata& was, const TrainConfig& config, const Tok
 }
 
 // ---- The folder
-
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
   const std::string found = find_run(file_or_run);
   check_run_file(found);
@@ -253,7 +242,6 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
   return run;
 }
 
-// Takes the config for a run that continues. Error: the config belongs to another run.
 void RunFolder::continue_with(const TrainConfig& asked) {
   newest_ = checkpoints().newest_sound(warn);
   if (!is_of_this_version(*newest_))
@@ -261,7 +249,7 @@ void RunFolder::continue_with(const TrainConfig& asked) {
          "weights",
         {path()});
   read();
-  if (!tokenizer_) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));  // an error, because it is missing
+  if (!tokenizer_) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));  // error: it is missing
   old_keys_ = to_yaml(with_found_files(config_));
   labels_ = labels_in(*newest_);
   init_ = find_in(newest_->metadata(), kInitHash);
@@ -273,8 +261,8 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   config_ = asked;
 }
 
-// The tokenizer or init of the config, if it is not the one of the run; empty if both are. A path of config.yaml that leads nowhere any
-// more is not compared, because the run has its own copy.
+// The tokenizer or init of the config, if it is not the one of the run; else empty. A path of config.yaml that leads nowhere any more is
+// not compared: the run has its own copy.
 std::string RunFolder::other_files(const TrainConfig& asked) const {
   const Settings before = settings_in(newest_->metadata(), kConfigKeys);
   if (find_tokenizer_kind(asked.tokenizer)) {
@@ -289,7 +277,6 @@ std::string RunFolder::other_files(const TrainConfig& asked) const {
   return hash_of_init(asked.init) == init_ ? "" : "different initial weights than init: " + asked.init;
 }
 
-// Reads the config, and the tokenizer if the run has one.
 void RunFolder::read() {
   config_ = load_config<TrainConfig>(path_of(kConfigFile));
   if (is_there(path_of(kTokenizerFile))) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));
@@ -359,9 +346,8 @@ void RunFolder::begin(const RunParts& parts) {
   }
   check_place();
   for (const std::string& folder : {path_, checkpoints().folder}) remove_temporaries(folder);
-  // Removes a file without content, because an import that was killed here could leave it.
   const auto write = [&](const char* name, const std::string& text) {
-    if (text.empty()) remove_file(path_of(name));
+    if (text.empty()) remove_file(path_of(name));  // a killed import could leave it
     else write_atomically(path_of(name), text);
   };
   labels_ = parts.labels;
@@ -390,11 +376,12 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
   try {
     save_checkpoint(all.path(state.step), model, optimizer, state, metadata(Compare::training));
   } catch (const Error&) {
-    check_place();  // the folder can go while the checkpoint is written, and that is then the reason
+    check_place();  // the folder may go while the checkpoint is written, and that is then the reason
     throw;
   }
   all.prune(state, config_.keep_checkpoints);
 }
+
 void RunFolder::save_model(Model& model, int64_t step) const {
   check_place();
   Metadata all = metadata(Compare::model);
@@ -434,8 +421,7 @@ SafetensorsFile RunFolder::open_weights(const std::string& which) const {
   std::optional<SafetensorsFile> file = find_weights(which);
   if (!file && which == "last") fail("cannot read {}: No such file or directory", {path_of(kModelFile)});
   if (!file) {
-    std::string kept;
-    for (const int64_t step : checkpoints().steps()) kept += (kept.empty() ? "" : ", ") + std::to_string(step);
+    const std::string kept = fmt::format("{}", fmt::join(checkpoints().steps(), ", "));
     fail("{}: no checkpoint '{}'; there are best, last and steps {}", {path(), which, kept.empty() ? "(none)" : kept});
   }
   file->verify();

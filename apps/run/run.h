@@ -1,14 +1,14 @@
 // runs/NAME: the files that a run leaves, and continues from.
-//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed. The bits depend
-//                       on these as well. `ricci-train runs/NAME/config.yaml name=again` trains the same model again
+//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed.
+//                       `ricci-train runs/NAME/config.yaml name=again` trains the same model again
 //   tokenizer.json      the vocabulary
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       a line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best (models/training/checkpoint.h)
 //   model.safetensors   the parameters at the end or at an interruption, under the names of ricci-probe
 // The metadata of checkpoints and models hold every key that the bits depend on, with its resolved value. A run that continues is compared
-// with them and not with config.yaml, because a user can have edited that file since. They hold no path: texts, tokenizer and init are
-// compared by content, so a project that was moved continues, and equal training in two folders gives equal files.
+// with them and not with config.yaml: a user may have edited that file. They hold no path: texts, tokenizer and init are compared by
+// content, so a project that was moved continues, and equal training in two folders gives equal files.
 #pragma once
 #include <memory>
 #include <optional>
@@ -26,47 +26,42 @@
 namespace ricci::apps {
 
 // ---- Places
-// The folder of the run folders: the key `runs`, else $RICCI_RUNS, else runs.
-std::string folder_of_runs(const TrainConfig& config = {});
+std::string folder_of_runs(const TrainConfig& config = {});  // the key `runs`, else $RICCI_RUNS, else runs
 // The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are not changed.
 std::string find_run(const std::string& path_or_name);
-// "; runs has a, b, c": the known runs, after the nearest. Empty for a path.
-std::string runs_note(const std::string& name);
+std::string runs_note(const std::string& name);  // "; runs has a, b, c": the known runs, after the nearest; empty for a path
 // Error: no run file has this path. It names the nearest run file next to it, in apps/configs or in the installation.
 void check_run_file(const std::string& path);
-// The config with the full paths of the files that it names, so the run continues from any folder. A path that is not found stays as it is.
+// The config with the full paths of the files that it names, so the run continues from any folder; unknown ones are unchanged.
 TrainConfig with_found_files(TrainConfig config);
 
 // ---- The record
 // The keys that shape the model, or all that cannot change while a run continues, such as the seed.
 enum class Compare { model, training };
-// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, in YAML and without the names of files.
-// "following" has the model keys with derived values, as the user gave them. "tokenizer" is a hash.
+// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, in YAML. "following" has the model keys with
+// derived values, as the user gave them. "tokenizer" is a hash.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-// The settings under the name "config" or "following", also of older versions. Errors start with `source`: not YAML.
+// Under the name "config" or "following", also of older versions. Errors start with `source`: not YAML.
 Settings settings_in(const Metadata& metadata, const char* name, const std::string& source = "metadata");
-// The first key with another value in these metadata, as "lr: 0.001, not 0.01", or a line about another tokenizer; empty if they agree. A
-// key that only one of them has is not compared, because the choice that makes it meaningful is.
+// The first key with a different value in these metadata, as "lr: 0.001, not 0.01", or a line about another tokenizer; empty if they
+// agree. A key that only one of them has is not compared: the choice that makes it meaningful is.
 std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-// True if a file with these metadata was trained with this tokenizer, or names none.
-bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);
+bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // true also if the metadata name none
 
 // ---- The folder
 constexpr const char* kModelFile = "model.safetensors";
 
-// The request on the command line of ricci-train.
 struct RunRequest {
   std::string folder;
   TrainConfig config;
 };
-// From a run file, or from a run by its folder or name, by reading its config.yaml. Errors: as for load_config.
+// From a run file, or from the config.yaml of a run by its folder or name. Errors: as for load_config.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
 // The chat template of an imported model, in Jinja. Its markers select one of our templates (the key `chat`), and an export writes it back.
 struct ImportedTemplate {
   std::string file = {};    // chat_template.jinja, byte for byte
   std::string member = {};  // chat_template of an older tokenizer_config.json, as JSON: a text, or a list of {"name", "template"}
-
   bool empty() const { return file.empty() && member.empty(); }
 };
 inline constexpr const char *kTemplateFile = "chat_template.jinja", *kTemplateMember = "chat_template";
@@ -75,26 +70,24 @@ ImportedTemplate read_template(const std::string& run_folder);  // errors: unrea
 // The parts of a new run that its config does not have.
 struct RunParts {
   const Tokenizer* tokenizer = nullptr;  // null if imported without one
-  std::vector<std::string> labels = {};  // names of a classifier's classes
+  std::vector<std::string> labels = {};
   ImportedTemplate chat = {};
   std::string init = {};  // a hash of the weights that it starts from
 };
 
-// True after an evaluation that ends the training, because patience ran out.
-bool ended_early(const TrainConfig& config, const TrainState& state);
+bool ended_early(const TrainConfig& config, const TrainState& state);  // true after an evaluation at which patience ran out
 
 // The ids that end a text of this run: `ends`, and after its first the token that ends an answer, if the run learned conversations.
 std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer);
 
 class RunFolder {
  public:
-  // To train. The run continues if its folder holds checkpoints, and is new otherwise. Nothing is written before begin(). Warning on
-  // stderr: a damaged checkpoint, which is skipped. Errors: the newest sound checkpoint has another key, tokenizer, init or more steps, or
-  // is of an older version; none is sound; a trained model without checkpoints; another process trains here.
+  // Continues if the folder holds checkpoints, skipping damaged ones with a warning. Nothing is written before begin(). Errors: the newest
+  // sound checkpoint has a different key, tokenizer, init or more steps, or is of an older version; none is sound; a trained model without
+  // checkpoints; another process trains here.
   static RunFolder to_train(const RunRequest& request);
-  // To read, by its folder or name. A model that was imported without a tokenizer has no vocabulary; programs that read no text can do
-  // without. Error: the folder does not exist, or one of its files is missing or damaged.
-  enum class Vocabulary { needed, optional };
+  // To read, by its folder or name. Error: the folder does not exist, or one of its files is missing or damaged.
+  enum class Vocabulary { needed, optional };  // a model that was imported without a tokenizer has none
   static RunFolder open(const std::string& path_or_name, Vocabulary vocabulary = Vocabulary::needed);
 
   const std::string& path() const { return path_; }
@@ -102,30 +95,27 @@ class RunFolder {
   const TrainConfig& config() const { return config_; }                             // as the user gave it
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // null in a new run before begin()
   ModelConfig model_config() const { return apps::model_config(config_, tokenizer_.get()); }
-  // The names of a classifier's classes, from the config or else from the data of the training.
+  // Of a classifier: from the config, else from the training data.
   const std::vector<std::string>& labels() const { return config_.labels.empty() ? labels_ : config_.labels; }
   Checkpoints checkpoints() const { return {path_of("checkpoints")}; }
-  // The tokens of a window: as many as asked for, or with 0 as in training. Error: more than the model can read.
+  // The tokens of a window (0: as in training). Error: more than the model can read.
   int64_t context(int64_t asked = 0) const;
   std::string context_note(int64_t context) const;  // " (trained with 64)" if it is not the context of the training
 
   // The last step, if the training has ended and its model is saved. A damaged model counts as not saved; a warning on stderr names it.
   std::optional<int64_t> finished() const;
-
-  // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns its state; for a new
-  // run the state only has the hash of the text. The schedule ends where the config has it, else where the first start of the run had it.
-  // Errors: tensors of another shape; another text.
+  // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread. The schedule ends where the config
+  // has it, else where the first start of the run had it. Errors: tensors of a wrong shape; a different text.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
   // Writes the files of a new run, or the changed files of one that continues. Errors of this function and the two below: the path and the
-  // reason; another folder has taken the place of this one, and its files must not be mixed with ours.
+  // reason; a different folder has taken the place of this one.
   void begin(const RunParts& parts);
-  // Writes a checkpoint of this step, and removes the older ones.
-  void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
+  void save(Model& model, Optimizer& optimizer, const TrainState& state) const;  // a checkpoint; removes the older ones
   void save_model(Model& model, int64_t step) const;
-  void prune() const;  // removes checkpoints that a run could not remove, because it was killed after its last save
+  void prune() const;  // removes checkpoints of a run that was killed after its last save
 
-  // The weights after the `last` step, at the `best` evaluation, or of a step by its number, also during a training. Errors: no such
-  // checkpoint; a damaged file; weights of another model or tokenizer than config.yaml and tokenizer.json describe.
+  // The weights after the `last` step, at the `best` evaluation, or of a step, also during training. Errors: no such checkpoint; a damaged
+  // file; weights of a different model or tokenizer than config.yaml and tokenizer.json describe.
   SafetensorsFile open_weights(const std::string& which = "last") const;
   // The model with these weights. Errors also: missing, surplus or misshapen tensors, each named.
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
@@ -150,32 +140,29 @@ class RunFolder {
 };
 
 // ---- A start from another run, the key `init` (init.cpp)
-// Loads a run file; an empty path stands for none. Keys of model and tokenizer that it does not give come from init. Errors: as for
-// load_config; an init that cannot be opened.
+// An empty path stands for no file. Keys of model and tokenizer that it does not give come from init. Errors: as for load_config; an init
+// that cannot be opened.
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
-
-// The model that a training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml,
-// else from the config, from the tokenizer of `init` or from the data.
+// The model that training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml, else
+// from the config, from the tokenizer of `init` or from the data.
 ModelConfig planned_model(const TrainConfig& config, const std::string& file);
-
-// A hash of the weights that a value of the key `init` names. Error: they cannot be opened.
-std::string hash_of_init(const std::string& init);
+std::string hash_of_init(const std::string& init);  // of its weights; error: they cannot be opened
 
 class InitSource {
  public:
-  // Opens config.init. Errors: as for RunFolder::open_weights; the run wants another end of documents than the tokenizer has.
+  // Errors: as for RunFolder::open_weights; the run wants a different end of documents than the tokenizer has.
   explicit InitSource(const TrainConfig& config);
 
-  // The tokenizer that the new run takes over; null if it asks for another one.
+  // Null if the new run asks for a different one.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
-  // The imported template that comes with the tokenizer. A run that learns conversations has one of ours instead.
+  // Comes with the tokenizer. A run that learns conversations has one of ours instead.
   const ImportedTemplate& kept_template() const { return template_; }
-  std::string hash() const { return weights_->hash(); }  // SafetensorsFile::hash
+  std::string hash() const { return weights_->hash(); }
 
   // Gives each parameter the tensor of its name. A table of positions takes the rows up to the shorter length; a table of tokens, if the
   // tokenizers differ, the rows of tokens that both write alike (match_tokens); the head of another family, or of other classes, nothing.
-  // Parameters without a tensor keep their drawn values, and the returned lines name them. Errors, with the file: another shape; no
-  // parameter found; another tokenizer, if the old one is unknown.
+  // Parameters without a tensor keep their sampled values, and the returned lines name them. Errors, with the file: a wrong shape; no
+  // parameter found; a different tokenizer, if the old one is unknown.
   std::string load(Model& model, const Tokenizer& tokenizer) const;
 
  private:

@@ -1,5 +1,4 @@
-// ricci-tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens. A separate program, because
-// other programs can use our tokenizers through it.
+// ricci-tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -12,7 +11,6 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/formats/documents.h"
-#include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
@@ -22,17 +20,17 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  std::string tokenizer, from, split = "gpt2", out = "tokenizer.json", eos = "none";
+  std::string from, split = "gpt2", out = "tokenizer.json", eos = "none";
   std::vector<std::string> form = {"chatml"};
   TextOptions text;
-  TokenizerRecipe recipe{.name = "bpe"};  // of train; the other commands use its end and the options of a file
+  TokenizerRecipe recipe{.name = "bpe"};
   bool keep_all = false, json_lines = false, u16 = false, special = false;
   void (*command)(Options&) = nullptr;
 };
 
 std::shared_ptr<const Tokenizer> open(const Options& options) {
-  const auto tokenizer = options.tokenizer == "byte" ? std::make_shared<ByteTokenizer>() : open_tokenizer(options.tokenizer, options.recipe.open);
-  return with_eos(tokenizer, options.recipe.eos, options.recipe.eos_piece);
+  std::vector<Documents> no_texts;
+  return options.recipe.name == "byte" ? make_tokenizer(options.recipe, no_texts) : read_tokenizer(options.recipe);
 }
 
 const TokenizerKind& kind_of(const Options& options) {
@@ -95,7 +93,6 @@ std::string encode_line(const Tokenizer& tokenizer, const std::string& line, boo
   return to_text({{"ids", ids_of(tokenizer, *text, with_first)}});
 }
 
-// And back. Bytes that are not UTF-8 become U+FFFD.
 std::string decode_line(const Tokenizer& tokenizer, const std::string& line) {
   const Json object = parse_json(line, "JSON", kLineLimits);
   const Json& list = member(object, "ids");
@@ -106,12 +103,6 @@ std::string decode_line(const Tokenizer& tokenizer, const std::string& line) {
     ids.push_back(id.get<int64_t>());
   }
   return to_text({{"text", tokenizer.decode(ids)}}, -1, true);  // in ASCII, because some programs take U+2028 for the end of a line
-}
-
-// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 for tokens that a model learns.
-std::string chat_line(const ChatEncoder& chat, const std::string& line) {
-  const auto [ids, counts] = chat.encode(line);
-  return to_text({{"ids", ids}, {"answers", std::vector<int>(counts.begin(), counts.end())}});
 }
 
 // ---- Commands
@@ -162,9 +153,13 @@ void decode(Options& options) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 for tokens that a model learns.
 void chat(Options& options) {
   const ChatEncoder encoder(open(options), chat_template(options.form));
-  answer_lines([&](const std::string& line) { return chat_line(encoder, line); });
+  answer_lines([&](const std::string& line) {
+    const auto [ids, counts] = encoder.encode(line);
+    return to_text({{"ids", ids}, {"answers", std::vector<int>(counts.begin(), counts.end())}});
+  });
 }
 
 void count(Options& options) {
@@ -175,8 +170,8 @@ void count(Options& options) {
     tokens += static_cast<int64_t>(ids.size());
     bytes += more_bytes;
   });
-  const double ratio = static_cast<double>(bytes) / static_cast<double>(tokens);
-  print(format_message("{}: {} tokens, {} bytes, {:.3f} bytes per token", {documents.files.name(), tokens, bytes, ratio}));
+  print(format_message("{}: {} tokens, {} bytes, {:.3f} bytes per token",
+      {documents.files.name(), tokens, bytes, static_cast<double>(bytes) / static_cast<double>(tokens)}));
 }
 
 void add_common(CLI::App& app, Options& options) {
@@ -199,7 +194,6 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--min-count", options.recipe.training.min_count, "Words and pairs that occur less often do not become tokens")
       ->check(at_least_one)
       ->capture_default_str();
-  // allow_extra_args(false): one token each time.
   app.add_option("--special", options.recipe.training.special, "A token that is one piece wherever a text has it; repeatable")
       ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
@@ -249,7 +243,7 @@ void add_options(CLI::App& app, Options& options) {
   counting->add_option("texts", options.text.paths, "Files or folders, as for train")->required();
   for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text);
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
-    each->add_option("--tokenizer", options.tokenizer, "byte, or a tokenizer.json, vocab.bpe, merges.txt or vocab.txt, or its folder")
+    each->add_option("--tokenizer", options.recipe.name, "byte, or a tokenizer.json, vocab.bpe, merges.txt or vocab.txt, or its folder")
         ->required();
     add_common(*each, options);
   }

@@ -5,8 +5,8 @@
 // Training itself is a short loop (apps/examples/small_gpt.cpp):
 //   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
 //   for (int64_t step = 0; step < steps; ++step) train.run({batch(ids, step)}, step, schedule.rate(step, steps));
-// This program adds run files, texts, evaluation, run folders that continue after an interruption, and several processes. train() reads
-// from the top; loop.h has its pieces, because otherwise their details would hide the order of things.
+// This program adds run files, texts, evaluation, run folders that continue after an interruption, and multiple processes. train() reads
+// from the top; loop.h has its parts.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,12 +15,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "apps/run/batches.h"
 #include "apps/run/loop.h"
 #include "apps/run/options.h"
-#include "apps/run/run.h"
-#include "apps/terminal/cli.h"
-#include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/cpu/available.h"
 #include "core/cpu/parallel.h"
@@ -49,7 +45,7 @@ void check_texts(const TrainConfig& config) {
 }
 
 int train(Ranks& ranks, const RunOptions& options) {
-  std::signal(SIGPIPE, SIG_IGN);  // because Ctrl-C also ends the reader in `ricci-train ... | tee log`, and the run must still be saved
+  std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends the reader in `ricci-train ... | tee log`, and the run must still be saved
   // ---- Rank 0 opens the run, and sends its config to the others
   std::optional<RunFolder> folder;
   if (ranks.rank() == 0) folder.emplace(RunFolder::to_train(request_run(options.file(), options.overrides)));
@@ -72,7 +68,7 @@ int train(Ranks& ranks, const RunOptions& options) {
 
   // ---- Data
   std::shared_ptr<const Tokenizer> tokenizer = run ? run->tokenizer() : nullptr;
-  std::optional<InitSource> init;  // only of a new run, because one that continues starts from its checkpoint
+  std::optional<InitSource> init;  // only of a new run
   if (run && !config.init.empty() && !tokenizer) init.emplace(config);
   if (init) tokenizer = init->tokenizer();
   if (run && run->tokenizer()) check_texts(config);
@@ -103,8 +99,8 @@ int train(Ranks& ranks, const RunOptions& options) {
   Prefetch<StepBatches> steps([&] { return read_step(*feed, config, share); });  // reads the next steps during a step
   if (run) run->begin({corpus.tokenizer.get(), corpus.labels, init ? init->kept_template() : ImportedTemplate(), init ? init->hash() : ""});
   if (run)
-    write_output(STDOUT_FILENO,
-        describe_corpus(config, corpus) + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
+    write_output(
+        STDOUT_FILENO, describe_corpus(config, corpus) + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
 
   // ---- Steps
   {

@@ -18,7 +18,6 @@ bool names_vocabulary_file(const std::string& text) { return !find_tokenizer_kin
 std::string with_mask() { return list_of_formats(&FormatTraits::has_mask, " or "); }
 std::string without_mask() { return list_of_formats(&FormatTraits::is_documents, " or "); }
 
-// A sample does not change the training.
 void visit_fields(SampleConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
   field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
@@ -28,7 +27,7 @@ void visit_fields(SampleConfig& c, const Fields& all) {
   visit_fields(c.sampling, field);
 }
 
-// The text and the tokens. The path of a text can change while a run continues, because texts are compared by their contents.
+// The path of a text may change while a run continues: texts are compared by content.
 void visit_text_fields(TrainConfig& c, const Fields& field) {
   field("data", c.data, "files or folders with the text, plain or compressed, or shards of tokens; embedded: the built-in text")
       .decides()
@@ -63,7 +62,6 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       .follows();
 }
 
-// The order of the data in training.
 void visit_order_fields(TrainConfig& c, const Fields& field) {
   const Fields packing = field.when(!has_mask(c) && c.model.traits().is_language_model(),
       "a format without answers (" + without_mask() + "), and a family other than classifier");
@@ -84,7 +82,6 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
   sharing("pack", c.pack, pack_help.c_str()).follows();
 }
 
-// A training step.
 void visit_step_fields(TrainConfig& c, const Fields& all) {
   const Fields batch = all.group("batch");
   batch("batch", c.batch, "sequences computed together").at_least(1);
@@ -101,7 +98,6 @@ void visit_step_fields(TrainConfig& c, const Fields& all) {
   optimizer("clip", c.clip, "largest norm of the gradient; 0: no limit").at_least(0);
 }
 
-// Devices, precision and processes.
 void visit_device_fields(TrainConfig& c, const Fields& all) {
   const Fields field = all.group("device");
   field("seed", c.seed, "seed of weights, batches and dropout");
@@ -115,7 +111,6 @@ void visit_device_fields(TrainConfig& c, const Fields& all) {
       .may_change();
 }
 
-// Evaluations, records and checkpoints.
 void visit_watch_fields(TrainConfig& c, const Fields& of_run) {
   const Fields all = of_run.group("evaluation"), field = all.free_to_change();
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
@@ -138,7 +133,7 @@ void check_data(const TrainConfig& c) {
             c.tokenizer == "gpt2" ? "; the file of GPT-2 is its tokenizer.json or vocab.bpe" : ""});
   if (!c.weights.empty() && c.weights.size() != c.data.size())
     fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
-  constexpr int64_t most = INT32_MAX;  // because the number of a sequence is half of the index of its random draw
+  constexpr int64_t most = INT32_MAX;  // a sequence number is half of the index of its random draw
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
     fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
   if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
@@ -165,7 +160,7 @@ void check_mask(const TrainConfig& c) {
   if (!has_mask(c) && c.pack == Pack::none) fail("pack: none, but format: {} has no answers, expected stream or best", {format});
 }
 
-// Because the folder of the run is runs/NAME, the name cannot lead out of runs/, and should be easy to type.
+// The folder of the run is runs/NAME.
 void check_name(const std::string& name) {
   if (one_line(name, name.size()) != name) fail("name: has a control character");
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') ||
@@ -245,10 +240,9 @@ void check_shared(const TrainConfig& c, int64_t ranks) {
   if (ranks > 1 && c.cuda_graph) fail("cuda_graph: not with multiple ranks yet");
   const int64_t sequences = c.batch * c.accumulation, micro_batches = c.batch_invariant ? sequences : c.accumulation;
   if (ranks <= micro_batches) return;
-  const std::string way_out =
-      sequences % ranks
-          ? ""
-          : format_message("; a new run with accumulation={} batch={} reads the same sequences per step", {ranks, sequences / ranks});
+  std::string way_out;
+  if (sequences % ranks == 0)
+    way_out = format_message("; a new run with accumulation={} batch={} reads the same sequences per step", {ranks, sequences / ranks});
   fail("accumulation: a step of {} micro-batch{} cannot be shared by {} ranks{}",
       {micro_batches, micro_batches == 1 ? "" : "es", ranks, way_out});
 }

@@ -29,15 +29,12 @@ inline Dtype storage_dtype(Precision precision) { return precision == Precision:
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
-// The way from documents to training sequences: one after the other, cut where a sequence ends; one document each; or multiple documents
-// that fit together best.
+// How documents become training sequences: one after the other, cut where a sequence ends; one each; or those that fit together best.
 enum class Pack : uint8_t { stream, none, best };
 constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 
-// The text that a run writes, because a user sees its progress best in it.
-struct SampleConfig {
-  int64_t tokens = 200;
-  int64_t every = 0;  // steps; with 0 only at the end
+struct SampleConfig {  // the text that a run writes
+  int64_t tokens = 200, every = 0;
   std::string prompt = "\n";
   Sampling sampling;
 };
@@ -46,14 +43,12 @@ struct TrainConfig {
   std::string name = "run", runs;
   ModelConfig model;
 
-  std::vector<std::string> data = {"embedded"};
-  std::vector<std::string> validation;
+  std::vector<std::string> data = {"embedded"}, validation;
   double train_fraction = 0.9;
   DocumentFormat format = {};  // text
   Encoding encoding = Encoding::utf8;
   std::string text_field, label_field;
-  std::vector<std::string> labels;
-  std::vector<std::string> chat;  // data/tokenizers/chat.h; can be empty
+  std::vector<std::string> labels, chat;
   Order order = Order::crops;
   std::vector<double> weights;
   int64_t shuffle_buffer = 1024;
@@ -64,10 +59,7 @@ struct TrainConfig {
   std::string init;
   std::vector<std::string> freeze;
 
-  int64_t batch = 12;
-  int64_t accumulation = 1;
-  Precision reduce_dtype = Precision::f32;
-  int64_t rank_timeout = 300;  // seconds
+  int64_t batch = 12, accumulation = 1;
   bool batch_invariant = false;
   Recompute recompute = Recompute::none;
   std::optional<int64_t> context;
@@ -78,17 +70,12 @@ struct TrainConfig {
 
   uint64_t seed = 1337;
   Device device = Device::cpu;
-  Precision precision = Precision::f32;
+  Precision precision = Precision::f32, reduce_dtype = Precision::f32;
   bool cuda_graph = false;
-  int64_t threads = 0;
+  int64_t threads = 0, rank_timeout = 300;
 
-  int64_t eval_every = 250;
-  int64_t eval_batches = 0;
-  int64_t eval_from = 0;
-  int64_t patience = 0;
-  int64_t log_every = 10;
-  int64_t checkpoint_every = 250;
-  int64_t keep_checkpoints = 2;
+  int64_t eval_every = 250, eval_batches = 0, eval_from = 0, patience = 0;
+  int64_t log_every = 10, checkpoint_every = 250, keep_checkpoints = 2;
   SampleConfig sample;
 
   // The keys that a file, the command line or `init` gave. config.yaml of the run holds only these.
@@ -98,7 +85,7 @@ struct TrainConfig {
 };
 
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
-// True if only some tokens of a document count in the loss, such as answers.
+// True if the loss scores only some tokens of a document, such as answers.
 inline bool has_mask(const TrainConfig& config) { return traits_of(config.format).has_mask(); }
 inline bool is_chat(const TrainConfig& config) { return traits_of(config.format).has_template; }
 // True if a language model learns documents without a template: then an end token separates them.
@@ -107,7 +94,7 @@ inline bool ends_documents(const TrainConfig& config) {
   return !format.is_text() && !format.has_template && !is_classifier(config);
 }
 inline bool writes_samples(const TrainConfig& config) { return config.sample.tokens > 0 && config.model.traits().writes_text(); }
-// True if the run has a template of conversations: it learns them, starts from a model that did, or was imported.
+// True if the run learns conversations, starts from a model that did, or was imported.
 inline bool has_chat(const TrainConfig& c) {
   return !c.chat.empty() && c.model.traits().writes_text() && (is_chat(c) || !c.init.empty() || c.data.empty());
 }
@@ -116,9 +103,9 @@ inline bool is_shuffled(const TrainConfig& config) { return config.order == Orde
 
 void visit_fields(TrainConfig& config, const Fields& field);
 
-// The format that the names of data and validation ask for; plain text and no file if the config gives a format.
+// Plain text and no file if the config gives a format.
 NamedFormat named_format(const TrainConfig& config);
-// The format of files that score a run: the one that their names ask for, else the run's. Answers and labels need the run's.
+// The format of files that score a run: by their names, else the run's. Answers and labels need the run's.
 DocumentFormat format_to_score(const TrainConfig& config, const std::vector<std::string>& files);
 
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
@@ -126,18 +113,15 @@ TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_bat
 // Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed, because the tokenizer gives it later.
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first invalid value, as "lr: -1, expected more than 0"
-// Errors: a step has fewer micro-batches than ranks (the line names keys that read the same sequences, if such exist); a key that is only
-// for one process.
+// Errors: a step has fewer micro-batches than ranks (with keys that read the same sequences, if any); a key that is only for one process.
 void check_shared(const TrainConfig& config, int64_t ranks);
 
 // ---- Values that follow from the keys and from the tokenizer. The config never stores them: it keeps the user's request.
-// True if eos was not given. Its default depends on the format (apply_preset) and on the tokenizer, because not every tokenizer has an end
-// token.
+// True if eos was not given. Its default depends on the format (apply_preset) and on the tokenizer.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
-// The model with the vocabulary size of the tokenizer, if that is known. A tokenizer from a file can have fewer tokens than the config asks
-// for. One that is made from the text gives its own size.
+// The model with the vocabulary size of the tokenizer, if known. A tokenizer from a file can have fewer tokens than the config asks for.
 ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer);
-// A copy with all derived values, such as context, model.ff and the tokenizer's end of documents, for records and comparisons.
+// A copy with all derived values, such as context, model.ff and the tokenizer's end of documents.
 TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer = nullptr);
 
 // For a config that a program made: marks the keys that differ from the defaults of its family, mixer and preset as given.

@@ -15,30 +15,27 @@
 
 namespace ricci::apps {
 
-// The text with \n, \t, \" and \\ replaced by their characters, because a line end is hard to type. Error, naming the option: any other
-// escape.
+// The text with \n, \t, \" and \\ replaced by their characters. Error, naming the option: any other escape.
 std::string unescape(std::string_view text, const char* option);
 
 // A whole file, or stdin for "-", as UTF-8, with line ends as in training texts.
 std::string read_decoded(const std::string& file, Encoding encoding);
 
-// A text that a model wrote, for printing. On a terminal, control characters other than line ends and tabs become blanks, because they
-// could move the cursor.
+// A text that a model wrote, for printing. On a terminal, control characters other than line ends and tabs become blanks.
 std::string for_stdout(const std::string& text);
 
-// The prompt that a user gave: the contents of the file, or the value of the option with its escapes; "-" for either is stdin. Files and
-// stdin are UTF-8, unless the run reads its texts as bytes.
+// A prompt: the contents of the file, or the value of the option with its escapes; "-" for either is stdin. Files and stdin are UTF-8,
+// unless the run reads its texts as bytes.
 std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding);
 
 // Calls use(line) for each line of stdin that is not empty. At a terminal a prompt asks for the line.
 void for_each_typed_line(const std::function<void(const std::string& line)>& use);
 
-// Writes answer(line) to stdout for each line of stdin that is not blank, before it reads the next one, because a program could be waiting
-// for the answer. A line with an error gets {"error": "line 2: ..."}. Errors: stdin or stdout fails; after the last line, its first error.
+// Writes answer(line) to stdout for each line of stdin that is not blank, before it reads the next one. A line with an error gets
+// {"error": "line 2: ..."}. Errors: stdin or stdout fails; after the last line, the first error.
 void answer_lines(const std::function<std::string(const std::string& line)>& answer);
 
-// Ends a text at the first stop string. The text comes in pieces, and a stop string can span two of them, so text that could start
-// one is held back.
+// Ends a text at the first stop string. A stop string can span two pieces of the text, so text that could start one is held back.
 class StopStrings {
  public:
   // Error: an empty string.
@@ -47,10 +44,9 @@ class StopStrings {
       if (each.empty()) fail("stop string: is empty");
   }
 
-  // The text that can be shown after this piece. Empty once a stop string has been found.
+  // The text that can be shown after this piece.
   std::string next(std::string_view piece) {
-    // Byte by byte, because otherwise the result would depend on how the text is divided into pieces.
-    for (const char byte : piece) {
+    for (const char byte : piece) {  // the division into pieces must not matter
       if (found_) break;
       held_ += byte;
       size_t longest = 0;

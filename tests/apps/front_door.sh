@@ -30,7 +30,7 @@ for word in help --help; do
 done
 door 'the version' 0 '' --version
 is 'is that of the programs' "$(sed 's/^ricci /ricci-plan /' out)" "$build/ricci-plan" --version
-is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.2.0' commit compiler CUDA MPI CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
+is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.3.0' commit compiler CUDA MPI CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
 shows 'with the commit' '^commit   ([0-9a-f]{10}\+?|unknown)$'
 shows 'and the instructions in use' '^CPU      (baseline|avx2|avx512|avx512_bf16|amx)$'
 "$build/ricci-train" --help >help

@@ -1,5 +1,5 @@
-// ricci-analyze: analyses of trained models on text (after Subramanian et al. 2020). Each analysis is a function from runs to a Report
-// (apps/lab/report/report.h). Its numbers come from separate functions below, because tests calculate the same by hand.
+// ricci-analyze: analyses of trained models on text (after Subramanian et al. 2020). Each analysis is a function from runs to a Report. Its
+// numbers come from the functions below.
 #pragma once
 #include <array>
 #include <cmath>
@@ -39,7 +39,6 @@ struct AnalysisOptions {
 };
 
 // ---- Runs and their texts
-
 using Ids = std::vector<int64_t>;
 
 struct TextRun : OpenModel {
@@ -70,7 +69,6 @@ std::string shown(const Tokenizer& tokenizer, const Ids& ids, bool with_blanks);
 void add_note(Report& report, const std::string& run, const std::string& note);
 
 // ---- The analyses. Errors: as for open_text_runs; a text, a context, a scale or a mixer that leaves nothing to compute.
-
 Report analyse_memory(const AnalysisOptions& options);       // perplexity against the memory of training (figure 3 of the paper)
 Report analyse_frequency(const AnalysisOptions& options);    // nats per token in bins of equal token mass (figures 5 and 6)
 Report analyse_shuffle(const AnalysisOptions& options);      // nats by the distance from a shuffled half of the window (figure 4)
@@ -80,7 +78,6 @@ Report analyse_samples(const AnalysisOptions& options);      // generated texts,
 Report analyse_masks(const AnalysisOptions& options);        // tokens and cells that the queries of a model see (figure 1)
 
 // ---- Their numbers
-
 struct MemoryRow {
   std::string name;
   Family family;

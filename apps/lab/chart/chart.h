@@ -1,6 +1,5 @@
 // Charts with axes and curves, and heat maps. Both become pictures: elements of SVG in a box. A report puts them into a file or a page
-// (apps/lab/report/report.h), so each picture is drawn once for all uses. CSS switches between light and dark with the reader's system, and
-// `<title>` shows a value under the pointer, because then a page needs no script.
+// (apps/lab/report/report.h). CSS switches between light and dark with the reader's system, and `<title>` shows a value under the pointer.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -12,7 +11,6 @@
 namespace ricci::apps {
 
 // ---- Pictures
-
 struct Picture {
   std::string name = {};         // for a file with only this picture: layer0_head1_scores
   std::string group = {};        // the heading above the pictures that share it: "layer 0"
@@ -21,8 +19,8 @@ struct Picture {
   std::string caption = {};      // a sentence below the picture on a page
 };
 
-// The CSS of pictures, light and dark. The first seven colours are from Okabe and Ito (2008), because colour-blind readers can
-// distinguish them. Classes: ink, muted (text), grid, axis (lines), c0 .. c11 (strokes of curves), f0 .. f11 (fills).
+// The CSS of pictures, light and dark. Colour-blind readers can distinguish the first seven colours (Okabe and Ito 2008). Classes: ink,
+// muted (text), grid, axis (lines), c0 .. c11 (strokes of curves), f0 .. f11 (fills).
 std::string picture_style();
 constexpr int kColours = 12;
 
@@ -36,7 +34,6 @@ std::string svg_line(double x1, double y1, double x2, double y2, const std::stri
 std::string svg_rectangle(double x, double y, double width, double height, const std::string& attributes);
 
 // ---- Axes
-
 struct Axis {
   double low = 0, high = 1;  // low < high; both above 0 on a logarithmic axis
   bool log = false;
@@ -50,8 +47,7 @@ inline bool drawable(double value, bool log = false) {
   return std::isfinite(value) && (log ? value > 0 : true) && (value == 0 || (std::abs(value) >= 1e-200 && std::abs(value) <= 1e200));
 }
 
-// An axis for drawable values. A linear one starts at 0 if the values reach far down to it. A logarithmic one spans at least `quotient`,
-// because otherwise 10 and 12 would look as different as nothing and all.
+// An axis for drawable values. A linear one starts at 0 if the values reach far down to it. A logarithmic one spans at least `quotient`.
 Axis axis_around(std::span<const double> values, bool log, double quotient = 3);
 
 struct Tick {
@@ -62,7 +58,6 @@ struct Tick {
 std::vector<Tick> ticks(const Axis& axis, int count);
 
 // ---- Charts
-
 struct Point {
   double x, y;
   double half_width = 0;  // for the interval around y: a band around a line, or a bar through a single dot
@@ -96,7 +91,6 @@ void add_curves(Chart& chart, const std::string& name, const std::vector<std::ve
 std::vector<Picture> pictures_of(const Chart& chart);
 
 // ---- Heat maps
-
 struct HeatMap {
   std::string title, row_name, column_name;
   std::vector<std::string> row_labels, column_labels;  // by default numbers from 0

@@ -1,5 +1,5 @@
-// ricci-compare: reads the models of a comparison file and makes them equal in size, because they should differ only by their family
-// (contestants.cpp); then reports their runs, with statistics over the seeds (report.cpp).
+// ricci-compare: reads the models of a comparison file and makes them equal in size (contestants.cpp); then reports their runs, with
+// statistics over the seeds (report.cpp).
 // The file names a run file for each model, or a list of it and keys that change it:
 //   vanilla: small.yaml
 //   top-down: [small.yaml, model.family=topdown, "model.layers=[2, 2]"]
@@ -64,9 +64,9 @@ constexpr auto choices(Change) { return std::array{"width", "ff", "layers"}; }
 double amount_of(const Plan& plan, Equal equal);  // parameters for Equal::nothing
 
 // Returns the models with these names, or all of them. The first model of the file, chosen or not, is the reference; the others are made as
-// equal to it as possible. If some losses leave out the first positions of a window, all models get the key eval_from, because losses of
-// different tokens cannot be compared. Errors: an unknown name; models that read other tokens or have other losses; a model that exceeds
-// the first one even at its smallest; models that count different positions of documents with a mask.
+// equal to it as possible. If some losses leave out the first positions of a window, all models get the key eval_from. Errors: an unknown
+// name; models that read different tokens or have different losses; a model that exceeds the first one even at its smallest; models that
+// score different positions of documents with a mask.
 std::vector<Contestant> matched(std::vector<Contestant> models, Equal equal, Change change, const std::vector<std::string>& only = {});
 
 // The number from 1 to 65,536 with the value closest to the target. Values grow with numbers.

@@ -18,8 +18,6 @@
 namespace ricci::apps {
 namespace {
 
-std::string place_of(const std::string& path, const YAML::Node& value) { return path + ":" + std::to_string(value.Mark().line + 1); }
-
 void check_name(const std::string& name, const std::string& place, const std::vector<Contestant>& before) {
   if (name.empty() || name.size() > 60 || name.find('/') != name.npos || name.starts_with('.') || one_line(name) != name)
     fail("{}: '{}' cannot be part of the name of a run", {place, one_line(name)});
@@ -30,14 +28,11 @@ void check_name(const std::string& name, const std::string& place, const std::ve
 // True for keys that take one value. model.layers, for example, takes a list in some families, so a list is one value of it.
 bool takes_one_value(const std::string& key) {
   TrainConfig config;
-  bool is_known = false;
-  for (const Field& field : fields_of(config)) {
-    if (field.key != key) continue;
-    is_known = true;
-    if (expected_value(field).find("list of") != std::string::npos || std::holds_alternative<std::vector<Range>*>(field.value))
-      return false;
-  }
-  return is_known;
+  std::vector<Field> fields = fields_of(config);
+  std::erase_if(fields, [&](const Field& field) { return field.key != key; });
+  return !fields.empty() && std::none_of(fields.begin(), fields.end(), [](const Field& field) {
+    return expected_value(field).find("list of") != std::string::npos || std::holds_alternative<std::vector<Range>*>(field.value);
+  });
 }
 
 // Adds a word to each model. A list for a key that takes one value becomes one model per value. `place`: for errors.
@@ -67,7 +62,6 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
 constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "format", "text_field", "label_field", "order", "weights",
     "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps", "eval_every", "eval_batches"};
 
-// Errors: models that read other tokens or in another order, or that have another loss.
 void check_comparable(const std::vector<Contestant>& all) {
   TrainConfig first = resolved(all[0].config);
   const std::vector<Field> expected_fields = fields_of(first);
@@ -135,8 +129,7 @@ std::string size_text(TrainConfig config, Change change, int64_t n) {
   if (change == Change::layers && !model.traits().reads_stacks) return "model.layers=" + std::to_string(n);
   if (change == Change::layers) return "model.layers=" + layers_text(model.stack_layers.per_scale(model.scales), n);
   const std::string heads = value_text(fields_of(config), "model.heads");  // empty if the model has no heads
-  // Rotary positions rotate pairs of columns.
-  const bool turns = model.embedding.positions == PositionKind::rope;
+  const bool turns = model.embedding.positions == PositionKind::rope;      // pairs of columns
   const auto columns = turns ? static_cast<int64_t>(std::ceil(2 / model.embedding.rope_fraction)) : int64_t{1};
   return "model.d=" + std::to_string(n * columns * (heads.empty() ? 1 : std::stoll(heads)));
 }
@@ -164,19 +157,20 @@ Contestant closest_to(const Contestant& first, const Contestant& model, int64_t 
 }  // namespace
 
 std::vector<Contestant> read_contestants(const std::string& path, const std::vector<std::string>& common) {
+  const auto place_of = [&](const YAML::Node& value) { return path + ":" + std::to_string(value.Mark().line + 1); };
   const YAML::Node document = parse_yaml(read_text(path, kMaxYaml), path, true);
   if (!document.IsMap() || document.size() == 0) fail("{}: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
   std::vector<Contestant> all;
   for (const auto& entry : document) {
     const YAML::Node value = entry.second;
     const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    check_name(name, place_of(path, entry.first), all);
+    check_name(name, place_of(entry.first), all);
     const std::vector<YAML::Node> words = value.IsSequence() ? std::vector<YAML::Node>(value.begin(), value.end()) : std::vector{value};
     if (words.empty() || !words[0].IsScalar())
-      fail("{}: {}: expected a run file, or a list of a run file and KEY=VALUE", {place_of(path, value), name});
+      fail("{}: {}: expected a run file, or a list of a run file and KEY=VALUE", {place_of(value), name});
     std::vector<Contestant> models{{name, name, (std::filesystem::path(path).parent_path() / words[0].Scalar()).string()}};
     for (size_t i = 1; i < words.size(); ++i) {
-      const std::string word = words[i].IsScalar() ? words[i].Scalar() : "", place = place_of(path, words[i]);
+      const std::string word = words[i].IsScalar() ? words[i].Scalar() : "", place = place_of(words[i]);
       if (word.find('=') == word.npos && !word.starts_with('~'))
         fail("{}: {}: '{}', expected KEY=VALUE or ~KEY", {place, name, one_line(word)});
       models = with_word(models, word, place);

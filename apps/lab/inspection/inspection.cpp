@@ -71,7 +71,6 @@ std::vector<double> numbers_of(const Tensor& t_nxy, int64_t head) {
   return {first, first + size};
 }
 
-// Adds drawings of the scores, the coefficients and the matrix that the mixer has.
 void add_tables(InspectedHead& head, const Inspection& found, int64_t query_tokens, const Observation& seen, const Forms& forms) {
   const auto cell = [](int64_t tokens) { return tokens == 1 ? "position" : format_message("cell of {}", {tokens}); };
   const Tensor& coefficients_bncr = seen.coefficients_bncr;
@@ -131,7 +130,6 @@ void add_distances(InspectedHead& head, const Inspection& found, const std::vect
 }
 
 // ---- Pictures
-
 // The heading of a row of the page: one for each kind.
 std::string group_of(const InspectedLayer& layer, const InspectedTable& table) {
   return "L" + layer.name.substr(1) + ": " + table.map.title;
@@ -173,7 +171,6 @@ Picture spectrum_of(const InspectedLayer& layer, const InspectedTable& matrix) {
 }
 
 // ---- Numbers
-
 double rounded(double value) { return std::isfinite(value) ? std::strtod(fmt::format("{:.8g}", value).c_str(), nullptr) : value; }
 
 // The rows; the columns if `turned`.

@@ -41,7 +41,7 @@ Point best_evaluation(const RunRecords& run) {
   return best;
 }
 
-// Runs without a valid config.yaml can still be plotted, so a note names the fault.
+// A note names the fault of a config.yaml: such runs can still be plotted.
 ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) {
   ListedRun run{read_records(path)};
   const std::string folder = run.path.substr(0, run.path.rfind('/'));
@@ -77,7 +77,7 @@ void keep_differing(std::vector<ListedRun>& runs) {
     });
 }
 
-// Only the last part of a path is shown, because names of runs differ there.
+// Only the last part of a path is shown.
 std::string words_of(const std::map<std::string, std::string>& keys) {
   std::string words;
   for (const auto& [key, value] : keys) {

@@ -27,12 +27,12 @@ struct RunRecords {
 
 std::string folder_name(const std::string& path);  // the name of a run in tables and pictures
 
-// Reads the records of a run, given its folder, name or file; none if it has no file yet. The last line counts only with its end, because
-// a run may be writing it. Errors: no such run; FILE:LINE: not a JSON object, or a value that is not a number.
+// By the folder, name or file of a run; none if it has no file yet. The last line counts only with its end: a run may be writing it.
+// Errors: no such run; FILE:LINE: not a JSON object, or a value that is not a number.
 RunRecords read_records(const std::string& path_or_name);
 
-// Seconds of training up to each record, without evaluations and pauses: the tokens since the record before, divided by the speed of the
-// same steps, or by the median speed if it was not measured.
+// Seconds of training up to each record, without evaluations and pauses: tokens divided by their speed, or by the median speed if it was
+// not measured.
 std::vector<double> training_seconds(const RunRecords& run);
 double median(std::vector<double> values);  // kNotMeasured without values
 
@@ -57,8 +57,7 @@ struct CurveOptions {
   bool log_y = false;
 };
 
-// The mean of all values up to each one. Weights fall by e every width / 2 steps, because such a mean varies like the mean of the
-// last `width` values.
+// The mean of all values up to each one. Weights fall by e every width / 2 steps: it varies like the mean of the last `width` values.
 std::vector<double> smoothed(const std::vector<double>& values, const std::vector<double>& steps, double width);
 
 // A colour for each run, or for training and validation of a single run; validation is dashed. Keys without values are left out.

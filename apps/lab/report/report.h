@@ -30,26 +30,22 @@ struct ReportOptions {
   std::string out;   // a file .svg or .html; empty without a picture
 };
 
-// --output; --json as a flag (to stdout); --json FILE.
 void add_output_option(CLI::App& app, ReportOptions& options, const char* help);
-void add_json_flag(CLI::App& app, ReportOptions& options);
+void add_json_flag(CLI::App& app, ReportOptions& options);  // to stdout
 void add_json_file(CLI::App& app, ReportOptions& options);
 
-// Checks the names of files before anything is computed, because that can take hours. `draws`: the report has pictures. Errors: a name
-// with another ending, a folder that does not exist.
+// Checks the names of files before anything is computed. `draws`: the report has pictures. Errors: a wrong ending, a missing folder.
 void check(const ReportOptions& options, bool draws = true);
 
-// Title, table and notes. Ends without a line end.
-std::string text_of(const Report& report);
+std::string text_of(const Report& report);  // title, table and notes; ends without a line end
 std::string json_of(const Report& report);
 // A page if the name ends in .html, otherwise SVG. Error: no picture.
 void draw(const Report& report, const std::string& file);
-// Prints the text or the JSON, and writes the files.
-void publish(const Report& report, const ReportOptions& options);
+void publish(const Report& report, const ReportOptions& options);  // prints the text or the JSON, and writes the files
 
 // An SVG file: the title, and the pictures group by group in rows, two charts wide. It shrinks to the width of the window.
 std::string to_svg(const std::string& title, const std::vector<Picture>& pictures);
-// A page, well-formed as XML too, because other programs read it: pictures with captions, the table, and notes.
+// A page, well-formed as XML too: pictures with captions, the table, and notes.
 std::string page_of(const Report& report);
 
 // ---- Statistics of a few measured values: means over seeds, quartiles of times, the best of a list

@@ -375,7 +375,7 @@ TEST_CASE("config: the line about the build on top of a file") {
 TEST_CASE("config: names of nanoGPT and transformers are known, and lead to keys that there are") {
   TrainConfig config;
   const std::vector<Field> fields = fields_of(config);
-  for (const auto& [here, names] : other_names())
+  for (const auto& [here, names] : kOtherNames)
     for (const std::string_view there : names) {
       CAPTURE(there);
       const auto has_key = [&](std::string_view key) {
@@ -411,8 +411,8 @@ TEST_CASE("config: a key with one letter wrong leads to that key or to none") {
         std::string typed = key;
         typed[at] = letter;
         const std::string last = typed.substr(typed.rfind('.') + 1);
-        const auto has_last = [&](const OtherNames& names) { return std::count(names.there.begin(), names.there.end(), last) > 0; };
-        if (known.contains(typed) || std::any_of(other_names().begin(), other_names().end(), has_last)) continue;
+        const auto has_last = [&](const auto& names) { return std::count(names.second.begin(), names.second.end(), last) > 0; };
+        if (known.contains(typed) || std::any_of(kOtherNames.begin(), kOtherNames.end(), has_last)) continue;
         const std::string hint = suggested(complaint_of_keys({typed + "=1"}));
         right += hint == key, none += hint.empty(), wrong += hint != key && !hint.empty();
         if (hint != key && !hint.empty()) MESSAGE(typed << " -> " << hint);

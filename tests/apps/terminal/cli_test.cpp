@@ -119,7 +119,7 @@ TEST_CASE("cli: help and version go to stdout, and the program does not run") {
     const Outcome outcome = run({flag}, no_options, []() -> int { throw std::runtime_error("ran"); });
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
-    if (std::string(flag) == "--version") CHECK(outcome.out.starts_with("ricci-train 0.2.0\ncommit   "));
+    if (std::string(flag) == "--version") CHECK(outcome.out.starts_with("ricci-train 0.3.0\ncommit   "));
     if (std::string(flag) != "--version") CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci-train [OPTIONS]"));
   }
 }
