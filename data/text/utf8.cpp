@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "data/tokenizers/id_reader.h"
 
 namespace ricci {
 namespace {
@@ -116,37 +117,6 @@ int64_t count_characters(std::string_view text) {
   int64_t count = 0;
   for (const char byte : text) count += continues(byte) ? 0 : 1;
   return count;
-}
-
-std::string other_than_ids(std::string_view start, int64_t vocab_size) {
-  constexpr std::pair<std::string_view, const char*> kKinds[] = {
-      {"\x93NUMPY", "a NumPy array; numpy.load(FILE).astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16"},
-      {"PK\3\4",
-          "a zip archive, such as .npz; numpy.load(FILE)['NAME'].astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16"},
-      {"\x88\xd8\x34\1", "a shard of llm.c; ricci-train reads it as it is"},
-      {"\xa1\xd9\x34\1", "a shard of llm.c; ricci-train reads it as it is"}};
-  for (const auto& [magic, kind] : kKinds)
-    if (start.starts_with(magic)) return kind;
-  start = start.substr(0, 2048);
-  if (start.size() < 64) return "";
-  bool has[4] = {};  // at this word of 8 bytes one is not 0
-  int highest = 0, highest_swapped = 0;
-  for (size_t i = 0; i + 1 < start.size(); i += 2) {
-    const int low = static_cast<unsigned char>(start[i]), high = static_cast<unsigned char>(start[i + 1]);
-    has[i / 2 % 4] |= low + high > 0;
-    highest = std::max(highest, low | high << 8);
-    highest_swapped = std::max(highest_swapped, high | low << 8);
-  }
-  const bool in_even = has[0] || has[2], in_odd = has[1] || has[3];
-  if (in_even != in_odd) {
-    const int bytes = (in_even ? has[2] : has[1]) ? 4 : 8;
-    return format_message(
-        "numbers of {} bytes; numpy.fromfile(FILE, '{}i{}').astype('<u2').tofile(NEW) converts them for ricci-prepare --format u16",
-        {bytes, in_even ? '<' : '>', bytes});
-  }
-  if (highest >= vocab_size && highest_swapped < vocab_size) return "ids with the higher byte first; dd conv=swab swaps the bytes";
-  const bool is_text = std::all_of(start.begin(), start.end(), [](char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r'); });
-  return is_text ? "a text; it needs no --format u16" : "";
 }
 
 std::string describe_character(char32_t code) {

@@ -43,10 +43,6 @@ int64_t count_characters(std::string_view text);
 // For messages: 'é' (U+00E9), or only U+000A if the character cannot be printed on the line.
 std::string describe_character(char32_t code);
 
-// The content of a file that cannot be ids of two bytes each, the lower first, and the way out: "a NumPy array; ...". Empty if they can be
-// ids, or if the file is too short.
-std::string other_than_ids(std::string_view start_of_file, int64_t vocab_size = 65536);
-
 // The encodings of files. utf8 and latin1 are texts: NUL is an error, line ends become \n, and a byte order mark is left out, because
 // otherwise a text would have other tokens after another program saved it. bytes: the file is not changed.
 enum class Encoding : uint8_t { utf8, latin1, bytes };
