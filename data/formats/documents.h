@@ -1,5 +1,4 @@
-// Reads the documents of files in any format, in pieces of bounded length, because one document can be larger than memory. Reading can
-// continue at any piece, because an interrupted ricci-prepare must not start again.
+// Reads the documents of files in any format, in pieces of bounded length. Reading can continue at any piece.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -123,7 +122,7 @@ struct TextSize {
 // WikiText, but not if the tokenizer has no token for it: only words that were predicted count.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0, bool has_line_ends = true);
 
-// A line about a text that seems to be JSON, with the format that reads it; empty for any other text. It looks at the first files.
+// A warning about a text that seems to be JSON; empty for any other text. It looks at the first files.
 std::string note_on_json(const TextSource& files);
 
 // Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.

@@ -26,8 +26,7 @@ std::vector<fs::path> candidates(const std::string& path) {
   return {path, fs::path(folder) / path};
 }
 
-// "; train.tsv.zst is there": of the files in the same folder, the one with the longest common start of the name, up to the first dot at
-// least.
+// "; train.tsv.zst is there": the file in the same folder with the longest common start of the name, at least up to the first dot.
 std::string nearest_file_note(const fs::path& path) {
   const std::string asked = path.filename().string() + ".";  // the dot prefers the same name with one more ending
   std::string nearest;
@@ -86,18 +85,14 @@ fs::path find_data(const std::string& path, const char* key) {
 }
 
 TextFile TextSource::inspect(const fs::path& path) {
-  std::error_code error;
-  const fs::file_type type = fs::status(path, error).type();
-  if (type == fs::file_type::fifo)
-    fail("data: {} is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first", {path.string()});
-  if (!error && type != fs::file_type::regular) fail("data: {} is neither a file nor a folder", {path.string()});
-  const fs::path absolute = error ? path : fs::canonical(path, error);
-  if (error) fail("data: cannot read {}: {}", {path.string(), error.message()});
   struct stat status = {};
-  if (::stat(absolute.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), system_reason()});
+  if (::stat(path.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), system_reason()});
+  if (S_ISFIFO(status.st_mode))
+    fail("data: {} is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first", {path.string()});
+  if (!S_ISREG(status.st_mode)) fail("data: {} is neither a file nor a folder", {path.string()});
   const std::array<int64_t, 4> stamp{
       status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), static_cast<int64_t>(status.st_ino)};
-  return {absolute, status.st_size, xxh64(bytes_of(stamp))};
+  return {fs::canonical(path), status.st_size, xxh64(bytes_of(stamp))};
 }
 
 void TextSource::add(const std::string& path) {
@@ -163,7 +158,7 @@ void TextSource::check_unchanged() const {
   for (const TextFile& file : files_) {
     if (file.built_in) continue;
     const TextFile now = inspect(file.path);
-    if (now.bytes != file.bytes || now.stamp != file.stamp)
+    if (now.stamp != file.stamp)
       fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others", {file.path.string(), file.bytes, now.bytes});
   }
 }
