@@ -34,14 +34,13 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
 }
 
 bool DocumentReader::next(DocumentPiece& piece) {
-  while (in_part_ || start_part()) {
-    in_part_ = format_.is_text() ? next_text(piece) : next_record(piece);
-    if (!in_part_) continue;
+  for (;;) {
+    while (!(format_.is_text() ? next_text(piece) : next_record(piece)))
+      if (!start_part()) return false;
     if (piece.after_cut && documents_.stops_at_cut) return false;
-    if (piece.starts && has_tokens(piece) && ++started_ > documents_.limit) return false;
+    if (piece.starts && has_tokens(piece) && documents_.limit-- == 0) return false;
     if (piece.end > from_) return true;
   }
-  return false;
 }
 
 bool DocumentReader::start_part() {
@@ -179,7 +178,7 @@ bool DocumentReader::next_line() {
     line_ += 1 + std::count(line.begin(), line.end(), '\n');
     if (line.size() > kMaxLine)
       fail("{}: a line of more than {} bytes{}", {record_place_, kMaxLine, format_.quote ? ", or a quote that is not closed" : ""});
-    used_ += line.size() + (has_end ? 1 : 0);
+    used_ += line.size() + has_end;
     if (line.find_first_not_of(" \t") == line.npos) continue;
     const DocumentOptions& options = documents_.options;
     const Line record{line, header_, record_place_};

@@ -86,7 +86,7 @@ class DocumentReader {
                      documents_.files.encoding() != Encoding::bytes;   // at the end of a document before another one
   bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of blank lines
   // A part is a member, or the text before or after the cut in it. has_next_: the stream is at the next member.
-  bool in_part_ = false, member_ended_ = false, has_next_ = false;
+  bool member_ended_ = true, has_next_ = false;
   std::string name_;       // of the member
   std::string text_;       // decoded; returned up to used_
   std::string_view rest_;  // follows text_ after the cut
@@ -94,7 +94,6 @@ class DocumentReader {
   bool in_quotes_ = false;                    // at searched_
   bool starts_line_ = true;                   // paragraphs: the line has only blanks_
   std::string blanks_;                        // they follow text_ unless the line ends
-  int64_t started_ = 0;                       // documents
   int64_t line_ = 0;                          // number in the member
   std::vector<std::string> header_;           // field names of the member, if the format has a header
   Record record_;                             // the last line

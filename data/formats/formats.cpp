@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/choice.h"
 #include "core/error.h"
-#include "core/files/file.h"
 #include "data/text/text.h"
 #include "data/text/utf8.h"
 
@@ -49,7 +47,7 @@ DocumentFormat format_of_name(std::string name) {
 NamedFormat format_of_names(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const auto found = look_for_data(path);
-    for (const std::filesystem::path& file : found&& is_folder(*found) ? files_below(*found) : std::vector{std::filesystem::path(path)})
+    for (const std::filesystem::path& file : files_at(found.value_or(path)))
       if (const DocumentFormat format = format_of_name(file.string()); !traits_of(format).is_text())
         return {format, file.filename().string()};
   }

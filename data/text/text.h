@@ -28,8 +28,8 @@ template <class F> auto about(const std::string& subject, const F& f) {
 std::filesystem::path find_data(const std::string& path, const char* key = "data");
 // Like find_data, but returns nothing if neither exists.
 std::optional<std::filesystem::path> look_for_data(const std::string& path);
-// The files below a folder, sorted by path, without hidden ones. Error: a folder that cannot be listed.
-std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder);
+// The file, or the files below the folder, sorted by path, without hidden ones. Error: a folder that cannot be listed.
+std::vector<std::filesystem::path> files_at(const std::filesystem::path& path);
 
 // A text that is part of the program. Its name can be given instead of a path.
 struct BuiltInText {
@@ -72,7 +72,6 @@ class TextSource {
 
  private:
   static TextFile inspect(const std::filesystem::path& path);
-  void add(const std::string& path);
 
   std::vector<TextFile> files_;
   Encoding encoding_ = Encoding::utf8;
