@@ -1,7 +1,6 @@
 #include "data/formats/documents.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "core/error.h"
@@ -232,7 +231,7 @@ void for_each_text(
 }
 
 void cut_text(Documents& text, double train_fraction, int64_t characters) {
-  text.cut = static_cast<int64_t>(std::floor(static_cast<double>(characters) * train_fraction));
+  text.cut = static_cast<int64_t>(static_cast<double>(characters) * train_fraction);
   if (text.cut < 1 || text.cut >= characters)
     fail("split: {} has {} characters, too few for a training fraction of {}", {text.files.name(), characters, train_fraction});
 }
@@ -242,18 +241,6 @@ void cut_text(Documents& text, double train_fraction) {
   DocumentReader reader(text, complete_utf8_prefix);
   for (DocumentPiece piece; reader.next(piece);) characters += count_characters(piece.text);
   cut_text(text, train_fraction, characters);
-}
-
-Documents training_part(Documents& documents, double train_fraction) {
-  if (documents.is_text() && documents.cut == 0) cut_text(documents, train_fraction);
-  Documents part = documents;
-  part.stops_at_cut = documents.is_text();
-  if (documents.is_text()) return part;
-  int64_t all = 0;
-  DocumentReader reader(documents, complete_utf8_prefix);
-  for (DocumentPiece piece; reader.next(piece);) all += piece.starts && reader.has_tokens(piece);
-  part.limit = static_cast<int64_t>(std::floor(static_cast<double>(all) * train_fraction));
-  return part;
 }
 
 TextSize size_of_text(const Documents& documents, int64_t from_byte, bool has_line_ends) {

@@ -107,9 +107,6 @@ class DocumentReader {
 void cut_text(Documents& text, double train_fraction, int64_t characters);
 // Counts the characters of a plain text, and cuts it.
 void cut_text(Documents& text, double train_fraction);
-// The part of the documents that trains: of a plain text, which is cut if it is not yet, the characters before the cut; else the first
-// documents, as Tokens::split divides them. Reads the files.
-Documents training_part(Documents& documents, double train_fraction);
 
 // The length of a text in units that do not depend on a tokenizer.
 struct TextSize {

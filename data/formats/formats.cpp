@@ -18,10 +18,10 @@ std::string list_of_formats(bool (FormatTraits::*property)() const, const std::s
 }
 
 std::string describe_formats(const char* FormatTraits::*description) {
-  std::vector<std::string> parts;
+  std::string all;
   for (const FormatTraits* format : kFormats)
-    if (*(format->*description) != '\0') parts.push_back(std::string(format->name) + ": " + format->*description);
-  return join(parts, "; ", "; ");
+    if (*(format->*description) != '\0') all += (all.empty() ? "" : "; ") + std::string(format->name) + ": " + format->*description;
+  return all;
 }
 
 std::string join(std::span<const std::string> parts, const std::string& between, const std::string& before_last) {
