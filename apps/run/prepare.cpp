@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "data/shards/tokens.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/id_reader.h"
 #include "data/tokenizers/kinds.h"
 
 using namespace ricci;

@@ -1,7 +1,6 @@
 #include "data/formats/documents.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "core/error.h"
@@ -10,9 +9,14 @@
 namespace ricci {
 namespace {
 
+// A record that its format cannot read.
+struct RecordError : Error {
+  using Error::Error;
+};
+
 std::string find_separator(const DocumentOptions& options) {
+  if (!traits_of(options.format).is_text() || options.documents == "line") return "\n";
   if (options.documents == "file") return "";
-  if (options.documents == "line") return "\n";
   return options.documents == "blank_line" ? "\n\n" : options.documents;
 }
 
@@ -29,24 +33,21 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
 }
 
 bool DocumentReader::next(DocumentPiece& piece) {
-  while (next_anywhere(piece)) {
+  for (;;) {
+    while (!(format_.is_text() ? next_text(piece) : next_record(piece)))
+      if (!start_part()) return false;
     if (piece.after_cut && documents_.stops_at_cut) return false;
-    if (piece.starts && has_tokens(piece) && ++started_ > documents_.limit) return false;
+    if (piece.starts && has_tokens(piece) && documents_.limit-- == 0) return false;
     if (piece.end > from_) return true;
   }
-  return false;
 }
 
-// The next piece of the open member, or of the next member that has a piece.
-bool DocumentReader::next_anywhere(DocumentPiece& piece) {
-  for (;;) {
-    if (!in_member_ && !start_member()) return false;
-    if (format_.is_text() ? next_text(piece) : next_record(piece)) return true;
-    in_member_ = false;
+bool DocumentReader::start_part() {
+  after_cut_ |= documents_.cut > 0 && characters_left_ == 0;
+  if (!rest_.empty()) {
+    text_ += std::exchange(rest_, {});
+    return true;
   }
-}
-
-bool DocumentReader::start_member() {
   if (!std::exchange(has_next_, false) && !stream_.next_member()) {
     if (characters_left_ > 0)
       fail("data: {} ends at character {}, but it is cut at character {}",
@@ -55,40 +56,33 @@ bool DocumentReader::start_member() {
   }
   if (stream_.file() != at_.input) at_ = {.input = stream_.file()};
   name_ = stream_.name();
-  after_cut_ |= documents_.cut > 0 && characters_left_ == 0;
-  cut_byte_ = line_ = 0;
-  in_member_ = true;
-  member_ended_ = false;
+  line_ = 0;
   header_.clear();
-  text_.clear();
-  used_ = searched_ = 0;
+  member_ended_ = false;
   return true;
 }
 
 void DocumentReader::read_more() {
-  if (cut_at_) *cut_at_ -= used_;
   text_.erase(0, std::exchange(used_, 0));
-  const std::string_view block = stream_.next();
+  std::string_view block = stream_.next();
   member_ended_ = block.empty();
-  if (is_paragraphs_) append_paragraphs(block);
-  else append(block);
-  if (!member_ended_) return;
-  // The last line and the last paragraph must not depend on whether the file ends with a line end.
-  if (is_paragraphs_) text_.erase(text_.find_last_not_of('\n') + 1);
-  if (ends_lines_) has_next_ = stream_.next_member();
-  if ((keeps_separator_ || has_next_) && !text_.empty() && !text_.ends_with('\n')) append("\n");
+  if (is_paragraphs_) return append_paragraphs(block);
+  if (member_ended_ && ends_lines_) has_next_ = stream_.next_member();
+  if (member_ended_ && (keeps_separator_ || has_next_) && !text_.empty() && !text_.ends_with('\n')) block = "\n";
+  const size_t cut = find_cut(block);
+  text_ += block.substr(0, cut);
+  rest_ = block.substr(cut);
 }
 
-// Appends to text_, and notes the place of the cut.
-void DocumentReader::append(std::string_view block) {
-  const int64_t characters = documents_.cut > 0 && !after_cut_ && !cut_at_ ? count_characters(block) : 0;
-  if (characters > characters_left_) {
-    size_t bytes = 0;
-    for (int64_t seen = -1; seen < characters_left_; ++bytes) seen += count_characters(block.substr(bytes, 1));
-    cut_at_ = text_.size() + bytes - 1;
-  }
-  characters_left_ -= std::min(characters, characters_left_);
-  text_ += block;
+// The number of bytes before the cut.
+size_t DocumentReader::find_cut(std::string_view block) {
+  if (documents_.cut == 0 || after_cut_) return block.size();
+  const int64_t characters = count_characters(block), before = std::min(characters, characters_left_);
+  characters_left_ -= before;
+  if (before == characters) return block.size();
+  size_t bytes = 0;
+  for (int64_t begun = 0; begun <= before; ++bytes) begun += count_characters(block.substr(bytes, 1));
+  return bytes - 1;
 }
 
 // Appends to text_, but of a line of white space only its end: it separates paragraphs as an empty line does.
@@ -104,8 +98,10 @@ void DocumentReader::append_paragraphs(std::string_view block) {
     text_ += c;
     starts_line_ = c == '\n';
   }
-  if (block.empty()) blanks_.clear();
-  starts_line_ |= block.empty();
+  if (!member_ended_) return;
+  text_.erase(text_.find_last_not_of('\n') + 1);
+  blanks_.clear();
+  starts_line_ = true;
 }
 
 // Takes a piece from the front of the document; whole: this is the rest of it. Returns the number of bytes taken.
@@ -113,7 +109,7 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   piece.starts = at_.byte == 0;
   piece.ends = whole && (document.size() <= kPiece || format_.has_mask());
   piece.after_cut = after_cut_;
-  piece.first_byte = cut_byte_ + at_.byte;
+  piece.first_byte = first_byte_;
   size_t taken = document.size();
   if (!piece.ends) {
     const std::string_view front = document.substr(0, kPiece);
@@ -122,15 +118,17 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   }
   piece.text = document.substr(0, taken);
   at_.byte += static_cast<int64_t>(taken);
+  first_byte_ += static_cast<int64_t>(taken);
   if (piece.ends) at_ = {.input = at_.input, .document = at_.document + 1};
+  if (piece.ends && rest_.empty()) first_byte_ = 0;
   piece.end = at_;
   return taken;
 }
 
 // The first separator from searched_ on that is not between two quotes.
-size_t DocumentReader::find_end(std::string_view rest, std::string_view separator) {
+size_t DocumentReader::find_end(std::string_view rest) {
   for (;;) {
-    const size_t found = rest.find(separator, searched_);
+    const size_t found = separator_.empty() ? rest.npos : rest.find(separator_, searched_);
     if (!format_.quote) return found;
     const std::string_view before = rest.substr(searched_, found - searched_);
     in_quotes_ ^= std::count(before.begin(), before.end(), format_.quote) % 2 == 1;
@@ -139,57 +137,47 @@ size_t DocumentReader::find_end(std::string_view rest, std::string_view separato
   }
 }
 
-// The text up to the next separator or the cut, and true; or the rest of the member, or more than `most` bytes, and false.
-std::pair<std::string_view, bool> DocumentReader::next_part(std::string_view separator, size_t most) {
+// The text up to the next separator, and true; or the rest of the part, or more than a document or line can have, and false.
+std::pair<std::string_view, bool> DocumentReader::next_document() {
+  const size_t most = format_.is_text() ? kPiece + separator_.size() : kMaxLine;
   for (;;) {
     if (is_paragraphs_ && at_.byte == 0) used_ = std::min(text_.find_first_not_of('\n', used_), text_.size());
     const std::string_view rest = std::string_view(text_).substr(used_);
-    size_t found = separator.empty() ? rest.npos : find_end(rest, separator);
-    if (cut_at_) found = *cut_at_ - used_;
-    if (found != rest.npos || member_ended_ || rest.size() > most) {
+    const size_t found = find_end(rest);
+    if (found != rest.npos || part_ended() || rest.size() > most) {
       searched_ = 0;
       in_quotes_ = false;
       return {rest.substr(0, found), found != rest.npos};
     }
-    searched_ = rest.size() - std::min(rest.size(), std::max<size_t>(separator.size(), 1) - 1);
+    searched_ = rest.size() - std::min(rest.size(), std::max<size_t>(separator_.size(), 1) - 1);
     read_more();
   }
 }
 
-std::string DocumentReader::place_of_text() const {
-  const std::string place = name_ + (separator_.empty() ? "" : format_message(": document {}", {at_.document + 1}));
-  if (documents_.cut == 0) return place;
-  return place + (after_cut_ ? " (validation)" : " (train)");
-}
-
 bool DocumentReader::next_text(DocumentPiece& piece) {
   for (;;) {
-    const auto [part, ends_here] = next_part(separator_, kPiece + separator_.size());
-    if (part.empty() && !ends_here) return false;
-    const size_t kept = keeps_separator_ && ends_here ? separator_.size() : 0;
-    piece.place = place_of_text();
+    const auto [part, has_end] = next_document();
+    if (part.empty() && !has_end) return false;
+    piece.place = name_;
+    if (!separator_.empty()) piece.place += format_message(": document {}", {at_.document + 1});
+    if (documents_.cut > 0) piece.place += after_cut_ ? " (validation)" : " (train)";
     piece.label = -1;
-    used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), ends_here || member_ended_);
-    if (piece.ends && cut_at_) {
-      cut_byte_ = piece.first_byte + std::ssize(piece.text);
-      cut_at_.reset();
-      after_cut_ = true;
-    } else if (piece.ends && ends_here && !keeps_separator_) {
-      used_ += separator_.size();
-    }
+    const size_t kept = keeps_separator_ && has_end ? separator_.size() : 0;
+    used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), has_end || part_ended());
+    if (piece.ends && has_end && !keeps_separator_) used_ += separator_.size();
     if (!piece.text.empty() || separator_ == "\n") return true;  // an empty line is a document; nothing between two separators is not
   }
 }
 
 bool DocumentReader::next_line() {
   for (;;) {
-    const auto [line, has_end] = next_part("\n", kMaxLine);
+    const auto [line, has_end] = next_document();
     if (line.empty() && !has_end) return false;
-    record_place_ = format_message("{}:{}", {stream_.name(), line_ + 1});
+    record_place_ = format_message("{}:{}", {name_, line_ + 1});
     line_ += 1 + std::count(line.begin(), line.end(), '\n');
     if (line.size() > kMaxLine)
       fail("{}: a line of more than {} bytes{}", {record_place_, kMaxLine, format_.quote ? ", or a quote that is not closed" : ""});
-    used_ += line.size() + (has_end ? 1 : 0);
+    used_ += line.size() + has_end;
     if (line.find_first_not_of(" \t") == line.npos) continue;
     const DocumentOptions& options = documents_.options;
     const Line record{line, header_, record_place_};
@@ -198,8 +186,8 @@ bool DocumentReader::next_line() {
       if (is_header) header_ = format_.read_header(record);
       else record_ = format_.read ? format_.read(record, options) : Record{std::string(line)};
     } catch (const Error& error) {
-      if (options.chosen_by.empty() || format_of_name(stream_.name()) == options.format) throw;
-      fail("{} (format {} because of {})", {error.what(), format_.name, options.chosen_by});
+      if (options.chosen_by.empty() || format_of_name(name_) == options.format) throw RecordError(error.what());
+      throw RecordError(format_message("{} (format {} because of {})", {error.what(), format_.name, options.chosen_by}));
     }
     if (!is_header) return true;
   }
@@ -243,7 +231,7 @@ void for_each_text(
 }
 
 void cut_text(Documents& text, double train_fraction, int64_t characters) {
-  text.cut = static_cast<int64_t>(std::floor(static_cast<double>(characters) * train_fraction));
+  text.cut = static_cast<int64_t>(static_cast<double>(characters) * train_fraction);
   if (text.cut < 1 || text.cut >= characters)
     fail("split: {} has {} characters, too few for a training fraction of {}", {text.files.name(), characters, train_fraction});
 }
@@ -255,20 +243,7 @@ void cut_text(Documents& text, double train_fraction) {
   cut_text(text, train_fraction, characters);
 }
 
-Documents training_part(Documents& documents, double train_fraction) {
-  if (documents.is_text() && documents.cut == 0) cut_text(documents, train_fraction);
-  Documents part = documents;
-  part.stops_at_cut = documents.is_text();
-  if (documents.is_text()) return part;
-  int64_t all = 0;
-  DocumentReader reader(documents, complete_utf8_prefix);
-  for (DocumentPiece piece; reader.next(piece);) all += piece.starts && reader.has_tokens(piece);
-  part.limit = static_cast<int64_t>(std::floor(static_cast<double>(all) * train_fraction));
-  return part;
-}
-
 TextSize size_of_text(const Documents& documents, int64_t from_byte, bool has_line_ends) {
-  const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };  // in ASCII, whatever the locale
   TextSize size;
   bool in_word = false;
   DocumentReader reader(documents, complete_utf8_prefix);
@@ -277,9 +252,9 @@ TextSize size_of_text(const Documents& documents, int64_t from_byte, bool has_li
     from_byte -= before;
     size.bytes += std::ssize(piece.text) - before;
     for (const char c : std::string_view(piece.text).substr(static_cast<size_t>(before))) {
-      const bool blank = is_blank(c);
-      size.words += (has_line_ends && c == '\n') + (!blank && !in_word);
-      in_word = !blank;
+      const bool is_blank = c == ' ' || (c >= '\t' && c <= '\r');
+      size.words += (has_line_ends && c == '\n') + (!is_blank && !in_word);
+      in_word = !is_blank;
     }
   }
   return size;
@@ -298,7 +273,7 @@ std::vector<std::string> word_labels(const Documents& documents) {
       if (found.empty() && is_integer(piece.text, number)) return {};
       if (!piece.text.empty()) found.insert(piece.text);
     }
-  } catch (const Error&) {
+  } catch (const RecordError&) {  // reported when the documents are read
   }
   for (const std::string& label : found) check_utf8("labels", label, 0);  // others could not be written into a run file
   return {found.begin(), found.end()};

@@ -1,9 +1,7 @@
-// Reads the documents of files in any format, in pieces of bounded length, because one document can be larger than memory. Reading can
-// continue at any piece, because an interrupted ricci-prepare must not start again.
+// Reads the documents of files in any format, in pieces of bounded length. Reading can continue at any piece.
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,18 +63,17 @@ class DocumentReader {
   bool has_tokens(const DocumentPiece& piece) const { return !piece.text.empty() || !documents_.options.keep_line_ends; }
 
  private:
-  bool next_anywhere(DocumentPiece& piece);
   bool next_text(DocumentPiece& piece);
   bool next_record(DocumentPiece& piece);
   bool next_line();
-  size_t find_end(std::string_view rest, std::string_view separator);
-  void append_paragraphs(std::string_view block);
-  std::pair<std::string_view, bool> next_part(std::string_view separator, size_t most);
+  std::pair<std::string_view, bool> next_document();
+  size_t find_end(std::string_view rest);
+  bool start_part();
+  bool part_ended() const { return member_ended_ || !rest_.empty(); }
   void read_more();
-  bool start_member();
-  void append(std::string_view block);
+  size_t find_cut(std::string_view block);
+  void append_paragraphs(std::string_view block);
   size_t cut_piece(DocumentPiece& piece, std::string_view document, bool whole);
-  std::string place_of_text() const;
 
   Documents documents_;
   CompletePrefix complete_prefix_;
@@ -86,23 +83,23 @@ class DocumentReader {
   std::string separator_;  // between two documents; empty if a document ends with its file
   bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // in the document
   bool ends_lines_ = documents_.is_text() && documents_.options.documents == "file" && documents_.options.keep_line_ends &&
-                     documents_.files.encoding() != Encoding::bytes;  // at the end of a document before another one
+                     documents_.files.encoding() != Encoding::bytes;   // at the end of a document before another one
   bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of blank lines
-  bool in_member_ = false, member_ended_ = false, has_next_ = false;  // has_next_: the stream is at the next member
-  std::string name_;                                                  // of the member
-  std::string text_;  // decoded; returned up to used_
+  // A part is a member, or the text before or after the cut in it. has_next_: the stream is at the next member.
+  bool member_ended_ = true, has_next_ = false;
+  std::string name_;       // of the member
+  std::string text_;       // decoded; returned up to used_
+  std::string_view rest_;  // follows text_ after the cut
   size_t used_ = 0, searched_ = 0;
   bool in_quotes_ = false;                    // at searched_
   bool starts_line_ = true;                   // paragraphs: the line has only blanks_
   std::string blanks_;                        // they follow text_ unless the line ends
-  int64_t started_ = 0;                       // documents
   int64_t line_ = 0;                          // number in the member
   std::vector<std::string> header_;           // field names of the member, if the format has a header
   Record record_;                             // the last line
   std::string record_place_;                  // for messages
+  int64_t first_byte_ = 0;                    // of the next piece
   int64_t characters_left_ = documents_.cut;  // before the cut
-  std::optional<size_t> cut_at_;              // the cut in text_
-  int64_t cut_byte_ = 0;                      // in the member
   bool after_cut_ = false;
 };
 
@@ -110,9 +107,6 @@ class DocumentReader {
 void cut_text(Documents& text, double train_fraction, int64_t characters);
 // Counts the characters of a plain text, and cuts it.
 void cut_text(Documents& text, double train_fraction);
-// The part of the documents that trains: of a plain text, which is cut if it is not yet, the characters before the cut; else the first
-// documents, as Tokens::split divides them. Reads the files.
-Documents training_part(Documents& documents, double train_fraction);
 
 // The length of a text in units that do not depend on a tokenizer.
 struct TextSize {
@@ -124,14 +118,14 @@ struct TextSize {
 // WikiText, but not if the tokenizer has no token for it: only words that were predicted count.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0, bool has_line_ends = true);
 
-// A line about a text that seems to be JSON, with the format that reads it; empty for any other text. It looks at the first files.
+// A warning about a text that seems to be JSON; empty for any other text. It looks at the first files.
 std::string note_on_json(const TextSource& files);
 
 // Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);
 
-// The different labels, sorted, if labels are words; empty if the first label is an integer. A line that cannot be read ends the search,
-// because the line is reported later, when the documents are read.
+// The different labels, sorted, if labels are words; empty if the first label is an integer. A line that its format cannot read ends
+// the search: it is reported when the documents are read. Errors: TextStream's.
 std::vector<std::string> word_labels(const Documents& documents);
 
 }  // namespace ricci

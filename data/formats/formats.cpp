@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/choice.h"
 #include "core/error.h"
-#include "core/files/file.h"
 #include "data/text/text.h"
 #include "data/text/utf8.h"
 
@@ -20,10 +18,10 @@ std::string list_of_formats(bool (FormatTraits::*property)() const, const std::s
 }
 
 std::string describe_formats(const char* FormatTraits::*description) {
-  std::vector<std::string> parts;
+  std::string all;
   for (const FormatTraits* format : kFormats)
-    if (*(format->*description) != '\0') parts.push_back(std::string(format->name) + ": " + format->*description);
-  return join(parts, "; ", "; ");
+    if (*(format->*description) != '\0') all += (all.empty() ? "" : "; ") + std::string(format->name) + ": " + format->*description;
+  return all;
 }
 
 std::string join(std::span<const std::string> parts, const std::string& between, const std::string& before_last) {
@@ -49,7 +47,7 @@ DocumentFormat format_of_name(std::string name) {
 NamedFormat format_of_names(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const auto found = look_for_data(path);
-    for (const std::filesystem::path& file : found&& is_folder(*found) ? files_below(*found) : std::vector{std::filesystem::path(path)})
+    for (const std::filesystem::path& file : files_at(found.value_or(path)))
       if (const DocumentFormat format = format_of_name(file.string()); !traits_of(format).is_text())
         return {format, file.filename().string()};
   }

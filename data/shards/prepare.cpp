@@ -202,38 +202,7 @@ void write_tokenizer(const std::string& folder, const Tokenizer& tokenizer, bool
   write_atomically(path, json);
 }
 
-class PackedIds final : public Tokenizer {
- public:
-  explicit PackedIds(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
-  std::string name() const override { return tokenizer_->name(); }
-  int64_t vocab_size() const override { return tokenizer_->vocab_size(); }
-  Json model_json() const override { return tokenizer_->json(); }
-
- protected:
-  Json hashed_model_json() const override { return tokenizer_->hashed_json(); }
-  size_t model_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
-  void append_model_ids(std::string_view bytes, int64_t offset, std::vector<int64_t>& ids) const override {
-    if (const std::string other = offset == 0 ? other_than_ids(bytes, vocab_size()) : ""; !other.empty()) fail("looks like {}", {other});
-    if (bytes.size() % 2) fail("ids of two bytes each, but there are {} bytes", {offset + std::ssize(bytes)});
-    for (size_t i = 0; i < bytes.size(); i += 2) {
-      ids.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
-      if (ids.back() >= vocab_size())
-        fail("id {} at byte {} is outside the vocabulary of {}", {ids.back(), offset + static_cast<int64_t>(i), vocab_size()});
-    }
-  }
-  void append_text(int64_t id, DecodeState&, std::string& bytes) const override {
-    bytes.append({static_cast<char>(id & 0xff), static_cast<char>(id >> 8)});
-  }
-
- private:
-  std::shared_ptr<const Tokenizer> tokenizer_;
-};
-
 }  // namespace
-
-std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer> tokenizer) {
-  return std::make_shared<PackedIds>(std::move(tokenizer));
-}
 
 void Prepared::add(const ShardHeader& written) {
   ++shards;

@@ -41,8 +41,4 @@ uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int
 Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& folder,
     const PrepareOptions& options);
 
-// A tokenizer that reads the bytes of a text as ids of the given tokenizer, two bytes each, the lower one first, as in nanoGPT's train.bin.
-// Errors, in reading: a file of other numbers, or of a text; an id outside the vocabulary; half an id.
-std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer> tokenizer);
-
 }  // namespace ricci

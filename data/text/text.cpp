@@ -26,8 +26,7 @@ std::vector<fs::path> candidates(const std::string& path) {
   return {path, fs::path(folder) / path};
 }
 
-// "; train.tsv.zst is there": of the files in the same folder, the one with the longest common start of the name, up to the first dot at
-// least.
+// "; train.tsv.zst is there": the file in the same folder with the longest common start of the name, at least up to the first dot.
 std::string nearest_file_note(const fs::path& path) {
   const std::string asked = path.filename().string() + ".";  // the dot prefers the same name with one more ending
   std::string nearest;
@@ -47,24 +46,21 @@ std::string nearest_file_note(const fs::path& path) {
 
 int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-// Appends the files below a folder, without hidden ones. Links are followed, but no folder is entered twice, because a link can lead back.
-void append_files(const fs::path& folder, std::set<std::pair<dev_t, ino_t>>& visited, std::vector<fs::path>& files) {
+// Links are followed, but no folder is entered twice: a link can lead back.
+void append_files(const fs::path& path, std::set<std::pair<dev_t, ino_t>>& visited, std::vector<fs::path>& files) {
   struct stat status = {};
-  if (::stat(folder.c_str(), &status) == 0 && !visited.insert({status.st_dev, status.st_ino}).second) return;
-  for (const std::string& name : names_in(folder)) {
-    if (name.starts_with('.')) continue;
-    std::error_code ignored;  // reading the file will fail with a better message
-    if (fs::is_directory(folder / name, ignored)) append_files(folder / name, visited, files);
-    else files.push_back(folder / name);
-  }
+  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return files.push_back(path);
+  if (!visited.insert({status.st_dev, status.st_ino}).second) return;
+  for (const std::string& name : names_in(path))
+    if (!name.starts_with('.')) append_files(path / name, visited, files);
 }
 
 }  // namespace
 
-std::vector<fs::path> files_below(const fs::path& folder) {
+std::vector<fs::path> files_at(const fs::path& path) {
   std::vector<fs::path> files;
   std::set<std::pair<dev_t, ino_t>> visited;
-  about("data", [&] { append_files(folder, visited, files); });
+  about("data", [&] { append_files(path, visited, files); });
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -86,38 +82,32 @@ fs::path find_data(const std::string& path, const char* key) {
 }
 
 TextFile TextSource::inspect(const fs::path& path) {
-  std::error_code error;
-  const fs::file_type type = fs::status(path, error).type();
-  if (type == fs::file_type::fifo)
-    fail("data: {} is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first", {path.string()});
-  if (!error && type != fs::file_type::regular) fail("data: {} is neither a file nor a folder", {path.string()});
-  const fs::path absolute = error ? path : fs::canonical(path, error);
-  if (error) fail("data: cannot read {}: {}", {path.string(), error.message()});
   struct stat status = {};
-  if (::stat(absolute.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), system_reason()});
+  if (::stat(path.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), system_reason()});
+  if (S_ISFIFO(status.st_mode))
+    fail("data: {} is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first", {path.string()});
+  if (!S_ISREG(status.st_mode)) fail("data: {} is neither a file nor a folder", {path.string()});
   const std::array<int64_t, 4> stamp{
       status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), static_cast<int64_t>(status.st_ino)};
-  return {absolute, status.st_size, xxh64(bytes_of(stamp))};
-}
-
-void TextSource::add(const std::string& path) {
-  const fs::path found = find_data(path);
-  const bool folder = about("data", [&] { return is_folder(found); });
-  const std::vector<fs::path> files = folder ? files_below(found) : std::vector{found};
-  if (files.empty()) fail("data: folder {} holds no files", {found.string()});
-  for (const fs::path& file : files) {
-    files_.push_back(inspect(file));
-    if (files_.back().bytes == 0) fail("data: {} is empty", {file.string()});
-  }
+  return {fs::canonical(path), status.st_size, xxh64(bytes_of(stamp))};
 }
 
 TextSource::TextSource(const std::vector<std::string>& paths, std::span<const BuiltInText> built_in) {
   if (paths.empty()) fail("data: no file was named");
   for (const std::string& path : paths) {
-    const auto known = std::find_if(built_in.begin(), built_in.end(), [&](const BuiltInText& text) { return text.name == path; });
     if (path.empty()) fail("data: an empty file name was given");
-    if (known == built_in.end()) add(path);
-    else files_.push_back({known->name, static_cast<int64_t>(known->text.size()), xxh64(known->text), known->text});
+    const auto known = std::find_if(built_in.begin(), built_in.end(), [&](const BuiltInText& text) { return text.name == path; });
+    if (known != built_in.end()) {
+      files_.push_back({known->name, static_cast<int64_t>(known->text.size()), xxh64(known->text), known->text});
+      continue;
+    }
+    const fs::path found = find_data(path);
+    const std::vector<fs::path> files = files_at(found);
+    if (files.empty()) fail("data: folder {} holds no files", {found.string()});
+    for (const fs::path& file : files) {
+      files_.push_back(inspect(file));
+      if (files_.back().bytes == 0) fail("data: {} is empty", {file.string()});
+    }
   }
 }
 
@@ -163,7 +153,7 @@ void TextSource::check_unchanged() const {
   for (const TextFile& file : files_) {
     if (file.built_in) continue;
     const TextFile now = inspect(file.path);
-    if (now.bytes != file.bytes || now.stamp != file.stamp)
+    if (now.stamp != file.stamp)
       fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others", {file.path.string(), file.bytes, now.bytes});
   }
 }

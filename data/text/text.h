@@ -1,6 +1,5 @@
 // A text: the files that hold it, and a stream through them. Files can be plain, compressed (.gz .zst .xz .bz2) or tar archives, and are
-// recognised by their content; a text can also be built into the program. All readers of texts use TextStream, because otherwise a byte
-// order mark or the line ends of Windows could change the tokens of a text for one program but not for another. utf8.h: encodings.
+// recognised by their content; a text can also be built into the program. All programs read texts by TextStream.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -27,10 +26,10 @@ template <class F> auto about(const std::string& subject, const F& f) {
 
 // The path as given, else under $RICCI_DATA. Error: neither exists; the message has both places and the key or option that asked.
 std::filesystem::path find_data(const std::string& path, const char* key = "data");
-// Like find_data, but returns nothing if neither exists. Both fail if a place cannot be looked at.
+// Like find_data, but returns nothing if neither exists.
 std::optional<std::filesystem::path> look_for_data(const std::string& path);
-// The files below a folder, sorted by path, without hidden ones. Error: a folder that cannot be listed.
-std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder);
+// The file, or the files below the folder, sorted by path, without hidden ones. Error: a folder that cannot be listed.
+std::vector<std::filesystem::path> files_at(const std::filesystem::path& path);
 
 // A text that is part of the program. Its name can be given instead of a path.
 struct BuiltInText {
@@ -73,7 +72,6 @@ class TextSource {
 
  private:
   static TextFile inspect(const std::filesystem::path& path);
-  void add(const std::string& path);
 
   std::vector<TextFile> files_;
   Encoding encoding_ = Encoding::utf8;

@@ -17,7 +17,6 @@ namespace ricci {
 namespace {
 
 constexpr size_t kBlock = 256 << 10;
-constexpr int64_t kTarBlock = 512;
 
 // The format of a compressed file, from its first bytes; empty for any other.
 std::string_view compression_of(std::string_view start) {
@@ -153,7 +152,7 @@ void TextStream::File::check_end() {
     return check_zeros(archive_filter_bytes(handle_, -1), archive_filter_name(handle_, 0));
   if (is_gzip_ || !is_tar_) return;
   const int64_t end = archive_filter_bytes(handle_, 0);
-  int64_t last_block = end - kTarBlock;
+  int64_t last_block = end - 512;
   if (archive_read_header_position(handle_) == end || !is_zeros(read_file(last_block)))
     reject("it has no end, and was cut short after a member");
 }

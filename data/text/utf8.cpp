@@ -6,39 +6,31 @@
 #include <utility>
 
 #include "core/error.h"
+#include "data/tokenizers/id_reader.h"
 
 namespace ricci {
 namespace {
 
-bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u; }
-
-struct Decoded {
-  UChar32 code;  // negative if no valid character starts here
-  size_t bytes;  // length of the character, or of the longest start of a character; at least 1
-};
-
-Decoded decode(std::string_view text, size_t position) {
+// Moves the position past the character there. Returns its code; or a negative number, and moves past the longest start of a character.
+UChar32 decode(std::string_view text, size_t& position) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data()) + position;
   const auto length = static_cast<int32_t>(std::min<size_t>(text.size() - position, U8_MAX_LENGTH));
   int32_t taken = 0;
   UChar32 code = 0;
   U8_NEXT(bytes, taken, length, code);
-  return {code, static_cast<size_t>(taken)};
+  position += static_cast<size_t>(taken);
+  return code;
 }
 
 // The first byte that is not UTF-8, or the end.
 size_t find_invalid(std::string_view text) {
-  size_t position = 0;
-  while (position < text.size()) {
-    const bool is_ascii = static_cast<unsigned char>(text[position]) < 0x80;
-    const size_t bytes = is_ascii ? 1 : decode_utf8(text, position).bytes;
-    if (bytes == 0) return position;
-    position += bytes;
+  for (size_t position = 0; position < text.size();) {
+    const size_t start = position;
+    if (U8_IS_SINGLE(text[position])) ++position;
+    else if (decode(text, position) < 0) return start;
   }
-  return position;
+  return text.size();
 }
-
-constexpr std::string_view kMark = "\xef\xbb\xbf";
 
 // The end of an error about a file that is not a text: a guess at its encoding, and the way out.
 std::string guess_encoding(std::string_view start, const std::string& name, bool is_nul) {
@@ -60,16 +52,12 @@ std::string guess_encoding(std::string_view start, const std::string& name, bool
                 : "; encoding latin-1, or encoding bytes with tokenizer byte, reads any text";
 }
 
-void append_lines(std::string_view bytes, std::string& text) {
-  for (size_t end; (end = bytes.find("\r\n")) != bytes.npos; bytes.remove_prefix(end + 1)) text += bytes.substr(0, end);
-  text += bytes;
-}
-
 }  // namespace
 
 Utf8Character decode_utf8(std::string_view text, size_t position) {
-  const auto [code, bytes] = decode(text, position);
-  return code < 0 ? Utf8Character() : Utf8Character{static_cast<char32_t>(code), bytes};
+  size_t end = position;
+  const UChar32 code = decode(text, end);
+  return code < 0 ? Utf8Character() : Utf8Character{static_cast<char32_t>(code), end - position};
 }
 
 Utf8Character decode_utf8_before(std::string_view text, size_t position) {
@@ -105,54 +93,21 @@ void check_utf8(const std::string& who, std::string_view text, int64_t offset) {
 std::string replace_invalid_utf8(std::string_view text) {
   std::string valid;
   for (size_t position = 0; position < text.size();) {
-    const auto [code, bytes] = decode(text, position);
-    valid += code < 0 ? "\xef\xbf\xbd" : text.substr(position, bytes);
-    position += bytes;
+    const size_t start = position;
+    valid += decode(text, position) < 0 ? "\xef\xbf\xbd" : text.substr(start, position - start);
   }
   return valid;
 }
 
 int64_t count_characters(std::string_view text) {
   int64_t count = 0;
-  for (const char byte : text) count += continues(byte) ? 0 : 1;
+  for (const char byte : text) count += !U8_IS_TRAIL(byte);
   return count;
-}
-
-std::string other_than_ids(std::string_view start, int64_t vocab_size) {
-  constexpr std::pair<std::string_view, const char*> kKinds[] = {
-      {"\x93NUMPY", "a NumPy array; numpy.load(FILE).astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16"},
-      {"PK\3\4",
-          "a zip archive, such as .npz; numpy.load(FILE)['NAME'].astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16"},
-      {"\x88\xd8\x34\1", "a shard of llm.c; ricci-train reads it as it is"},
-      {"\xa1\xd9\x34\1", "a shard of llm.c; ricci-train reads it as it is"}};
-  for (const auto& [magic, kind] : kKinds)
-    if (start.starts_with(magic)) return kind;
-  start = start.substr(0, 2048);
-  if (start.size() < 64) return "";
-  bool has[4] = {};  // at this word of 8 bytes one is not 0
-  int highest = 0, highest_swapped = 0;
-  for (size_t i = 0; i + 1 < start.size(); i += 2) {
-    const int low = static_cast<unsigned char>(start[i]), high = static_cast<unsigned char>(start[i + 1]);
-    has[i / 2 % 4] |= low + high > 0;
-    highest = std::max(highest, low | high << 8);
-    highest_swapped = std::max(highest_swapped, high | low << 8);
-  }
-  const bool in_even = has[0] || has[2], in_odd = has[1] || has[3];
-  if (in_even != in_odd) {
-    const int bytes = (in_even ? has[2] : has[1]) ? 4 : 8;
-    return format_message(
-        "numbers of {} bytes; numpy.fromfile(FILE, '{}i{}').astype('<u2').tofile(NEW) converts them for ricci-prepare --format u16",
-        {bytes, in_even ? '<' : '>', bytes});
-  }
-  if (highest >= vocab_size && highest_swapped < vocab_size) return "ids with the higher byte first; dd conv=swab swaps the bytes";
-  const bool is_text = std::all_of(start.begin(), start.end(), [](char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r'); });
-  return is_text ? "a text; it needs no --format u16" : "";
 }
 
 std::string describe_character(char32_t code) {
   const std::string number = format_message("U+{:04X}", {static_cast<int64_t>(code)});
-  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
-  if (control) return number;
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029) return number;
   std::string text = "'";
   append_utf8(code, text);
   return text + "' (" + number + ")";
@@ -170,18 +125,20 @@ void TextDecoder::check(std::string_view bytes, const std::string& name) const {
 void TextDecoder::append(std::string_view block, const std::string& name, std::string& text) {
   if (encoding_ == Encoding::bytes) return static_cast<void>(text += block);
   if (!held_.empty()) block = held_.append(block);
-  size_t complete = encoding_ == Encoding::utf8 ? complete_utf8_prefix(block) : block.size();
+  const bool is_utf8 = encoding_ == Encoding::utf8;
+  size_t complete = is_utf8 ? complete_utf8_prefix(block) : block.size();
   if (block.substr(0, complete).ends_with('\r')) --complete;
-  const std::string_view bytes = block.substr(0, complete);
+  std::string_view bytes = block.substr(0, complete);
   check(bytes, name);
-  const bool is_marked = encoding_ == Encoding::utf8 && offset_ == 0 && bytes.starts_with(kMark);
-  if (encoding_ == Encoding::utf8) {
-    append_lines(bytes.substr(is_marked ? kMark.size() : 0), text);
-  } else {
-    std::string decoded;
+  std::string decoded;
+  if (!is_utf8) {
     for (const char byte : bytes) append_utf8(static_cast<unsigned char>(byte), decoded);  // its code points are its bytes
-    append_lines(decoded, text);
+    bytes = decoded;
   }
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (is_utf8 && offset_ == 0 && bytes.starts_with(kMark)) bytes.remove_prefix(kMark.size());
+  for (size_t end; (end = bytes.find("\r\n")) != bytes.npos; bytes.remove_prefix(end + 1)) text += bytes.substr(0, end);
+  text += bytes;
   offset_ += static_cast<int64_t>(complete);
   held_ = std::string(block.substr(complete));
 }

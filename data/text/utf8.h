@@ -1,5 +1,5 @@
-// UTF-8 as RFC 3629 defines it (no overlong forms, no surrogates, nothing above U+10FFFF), and the conversion of other encodings to it,
-// because everything after this file works on valid UTF-8 only.
+// UTF-8 as RFC 3629 defines it (no overlong forms, no surrogates, nothing above U+10FFFF), and the conversion of other encodings to it.
+// Everything after this file works on valid UTF-8 only.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,8 +33,7 @@ size_t complete_utf8_prefix(std::string_view text);
 // Error: the text is not UTF-8. It starts at byte `offset` of a whole: "a.txt: byte 7 (value 0xe9) is not valid UTF-8".
 void check_utf8(const std::string& who, std::string_view text, int64_t offset);
 
-// Replaces invalid bytes by U+FFFD: one for each longest start of a character, and one for each other byte, as the Unicode standard
-// recommends and Python and Rust do.
+// Replaces each longest start of a character and each other invalid byte by U+FFFD, as the Unicode standard recommends.
 std::string replace_invalid_utf8(std::string_view text);
 
 // Number of characters: the bytes that do not continue a character.
@@ -43,12 +42,8 @@ int64_t count_characters(std::string_view text);
 // For messages: 'é' (U+00E9), or only U+000A if the character cannot be printed on the line.
 std::string describe_character(char32_t code);
 
-// The content of a file that cannot be ids of two bytes each, the lower first, and the way out: "a NumPy array; ...". Empty if they can be
-// ids, or if the file is too short.
-std::string other_than_ids(std::string_view start_of_file, int64_t vocab_size = 65536);
-
-// The encodings of files. utf8 and latin1 are texts: NUL is an error, line ends become \n, and a byte order mark is left out, because
-// otherwise a text would have other tokens after another program saved it. bytes: the file is not changed.
+// The encodings of files. utf8 and latin1 are texts: NUL is an error, line ends become \n, and a byte order mark is left out: a text has
+// the same tokens whichever program saved it. bytes: the file is not changed.
 enum class Encoding : uint8_t { utf8, latin1, bytes };
 constexpr auto choices(Encoding) { return std::array{"utf-8", "latin-1", "bytes"}; }
 

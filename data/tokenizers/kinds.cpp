@@ -41,6 +41,19 @@ Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fracti
   return std::make_shared<CharTokenizer>(characters.sorted());
 }
 
+// The characters before the cut of a plain text, which is cut if it is not yet; else the first documents, as Tokens::split divides them.
+Documents training_part(Documents& documents, double train_fraction) {
+  if (documents.is_text() && documents.cut == 0) cut_text(documents, train_fraction);
+  Documents part = documents;
+  part.stops_at_cut = documents.is_text();
+  if (part.stops_at_cut) return part;
+  int64_t all = 0;
+  DocumentReader reader(documents, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) all += piece.starts && reader.has_tokens(piece);
+  part.limit = static_cast<int64_t>(static_cast<double>(all) * train_fraction);
+  return part;
+}
+
 // ---- Reading files
 std::vector<std::string> split_lines(const std::string& text) {
   std::vector<std::string> lines;

@@ -93,3 +93,17 @@ TEST_CASE("CSV, as in RFC 4180") {
   CHECK(contains(error("text\n\"" + std::string(DocumentReader::kMaxLine + 300'000, '\n'), csv),
       "r:2: a line of more than 67108864 bytes, or a quote that is not closed"));
 }
+
+TEST_CASE("labels that are words: a line without the format ends the search, a damaged file is an error") {
+  const ScratchFolder folder;
+  const auto labels = [](const std::string& path) {
+    return word_labels({.files = TextSource(path), .options = {.format = format_of(kTsv), .label_field = "2", .classes = 2}});
+  };
+  CHECK(labels(folder.write("bad.tsv", "a\tyes\nb\tno\nc\nd\tmaybe\n")) == std::vector<std::string>{"no", "yes"});
+  std::string lines;
+  for (int i = 0; i < 100'000; ++i) lines += "text " + std::to_string(i) + (i % 2 ? "\tyes\n" : "\tno\n");
+  const std::string packed = read_file(write_compressed(folder, "a.tsv.gz", lines, ARCHIVE_FILTER_GZIP));
+  const std::string cut = folder.write("cut.tsv.gz", packed.substr(0, packed.size() / 2));
+  CHECK(labels(folder / "a.tsv.gz") == std::vector<std::string>{"no", "yes"});
+  CHECK(error_of([&] { labels(cut); }) == "data: cannot read " + cut + ": cut short");
+}

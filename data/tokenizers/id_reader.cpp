@@ -1,0 +1,76 @@
+#include "data/tokenizers/id_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "data/tokenizers/tokenizer.h"
+
+namespace ricci {
+namespace {
+
+class PackedIds final : public Tokenizer {
+ public:
+  explicit PackedIds(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
+  std::string name() const override { return tokenizer_->name(); }
+  int64_t vocab_size() const override { return tokenizer_->vocab_size(); }
+  Json model_json() const override { return tokenizer_->json(); }
+
+ protected:
+  Json hashed_model_json() const override { return tokenizer_->hashed_json(); }
+  size_t model_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
+  void append_model_ids(std::string_view bytes, int64_t offset, std::vector<int64_t>& ids) const override {
+    if (const std::string other = offset == 0 ? other_than_ids(bytes, vocab_size()) : ""; !other.empty()) fail("looks like {}", {other});
+    if (bytes.size() % 2) fail("ids of two bytes each, but there are {} bytes", {offset + std::ssize(bytes)});
+    for (size_t i = 0; i < bytes.size(); i += 2) {
+      ids.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
+      if (ids.back() >= vocab_size())
+        fail("id {} at byte {} is outside the vocabulary of {}", {ids.back(), offset + static_cast<int64_t>(i), vocab_size()});
+    }
+  }
+  void append_text(int64_t id, DecodeState&, std::string& bytes) const override {
+    bytes.append({static_cast<char>(id & 0xff), static_cast<char>(id >> 8)});
+  }
+
+ private:
+  std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer> tokenizer) {
+  return std::make_shared<PackedIds>(std::move(tokenizer));
+}
+
+std::string other_than_ids(std::string_view start, int64_t vocab_size) {
+  constexpr std::pair<std::string_view, const char*> kKinds[] = {
+      {"\x93NUMPY", "a NumPy array; numpy.load(FILE).astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16"},
+      {"PK\3\4",
+          "a zip archive, such as .npz; numpy.load(FILE)['NAME'].astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16"},
+      {"\x88\xd8\x34\1", "a shard of llm.c; ricci-train reads it as it is"},
+      {"\xa1\xd9\x34\1", "a shard of llm.c; ricci-train reads it as it is"}};
+  for (const auto& [magic, kind] : kKinds)
+    if (start.starts_with(magic)) return kind;
+  start = start.substr(0, 2048);
+  if (start.size() < 64) return "";
+  bool has[4] = {};  // at this word of 8 bytes one is not 0
+  int highest = 0, highest_swapped = 0;
+  for (size_t i = 0; i + 1 < start.size(); i += 2) {
+    const int low = static_cast<unsigned char>(start[i]), high = static_cast<unsigned char>(start[i + 1]);
+    has[i / 2 % 4] |= low + high > 0;
+    highest = std::max(highest, low | high << 8);
+    highest_swapped = std::max(highest_swapped, high | low << 8);
+  }
+  const bool in_even = has[0] || has[2], in_odd = has[1] || has[3];
+  if (in_even != in_odd) {
+    const int bytes = (in_even ? has[2] : has[1]) ? 4 : 8;
+    return format_message(
+        "numbers of {} bytes; numpy.fromfile(FILE, '{}i{}').astype('<u2').tofile(NEW) converts them for ricci-prepare --format u16",
+        {bytes, in_even ? '<' : '>', bytes});
+  }
+  if (highest >= vocab_size && highest_swapped < vocab_size) return "ids with the higher byte first; dd conv=swab swaps the bytes";
+  const bool is_text = std::all_of(start.begin(), start.end(), [](char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r'); });
+  return is_text ? "a text; it needs no --format u16" : "";
+}
+
+}  // namespace ricci

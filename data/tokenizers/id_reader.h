@@ -1,0 +1,20 @@
+// Files of ids without a header, two bytes each, the lower one first, as in nanoGPT's train.bin.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace ricci {
+
+class Tokenizer;
+
+// A tokenizer that reads the bytes of a text as ids of the given tokenizer.
+// Errors, in reading: a file of other numbers, or of a text; an id outside the vocabulary; half an id.
+std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer> tokenizer);
+
+// The content of a file that cannot be such ids, and the way out: "a NumPy array; ...". Empty if they can be ids, or if the file is too
+// short.
+std::string other_than_ids(std::string_view start_of_file, int64_t vocab_size = 65536);
+
+}  // namespace ricci
