@@ -18,11 +18,8 @@ std::string_view embedded_corpus();
 // Errors: as for find_sources and choose_tokenizer.
 CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 
-// Error: the family or the format cannot learn from these tokens: a classifier without labels, or with more classes than the model has; a
-// format with answers for tokens without them, or the other way round.
-void check_tokens(const TrainConfig& config, const Tokens& tokens);
-
-// request_of, open_corpus and check_tokens. Errors: theirs.
+// Opens the data of a config. Errors also: a classifier without labels, or with more classes than the model has; a format with answers for
+// tokens without them, or the other way round.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 
 // Lines about documents that were left out, about a vocabulary that is smaller than asked for, and about documents without an end token.

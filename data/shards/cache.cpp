@@ -31,9 +31,9 @@ constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
 // ---- Names
 uint64_t hash_of(const DocumentOptions& o) {
-  uint64_t hash = hash_bytes(name_of(o.format)) + static_cast<uint64_t>(o.classes);
+  uint64_t hash = xxh64(name_of(o.format), static_cast<uint64_t>(o.classes));
   for (const std::vector<std::string>& list : {{o.text_field, o.label_field}, o.labels, o.chat})
-    for (const std::string& each : list) hash = hash_bytes(each, hash + each.size());
+    for (const std::string& each : list) hash = xxh64(each, hash + list.size());
   return hash;
 }
 

@@ -1,6 +1,7 @@
 #include "data/shards/corpus.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "core/choice.h"
@@ -58,23 +59,25 @@ struct Parts {
 Parts open_parts(const Sources& sources, const CorpusRequest& request, double train_fraction) {
   Parts parts;
   std::vector<Tokens> ends;
-  const auto add = [&](const std::pair<Tokens, Tokens>& divided) {
-    parts.train.push_back(divided.first);
-    ends.push_back(divided.second);
+  const auto add = [&](const Tokens& source, bool is_text) {
+    request.check(source);
+    const auto [train, end] = divide(source, is_text, train_fraction);
+    parts.train.push_back(train);
+    ends.push_back(end);
   };
   Cache cache;
   for (Documents text : sources.texts) {
     text.options.keep_line_ends = request.tokenizer->eos() != Eos::document;
     const auto [tokens, empty_documents] = cache.tokens(text, request.tokenizer, train_fraction);
-    add(divide(tokens, text.is_text(), train_fraction));
+    add(tokens, text.is_text());
     if (text.is_text() && sources.texts.size() == 1) parts.end = {{}, text, tokens.bytes_before_cut()};
     if (empty_documents > 0 && text.options.classes > 0)
       request.warn(format_message("{}: documents without text, which are left out: {}", {one_line(text.files.name()), empty_documents}));
   }
   if (!cache.fault().empty())
     request.warn(one_line(cache.fault(), cache.fault().size()) + "; the text is not cached, and the next start encodes it again");
-  for (const std::string& folder : sources.shards) add(divide(Tokens::open(folder, *request.tokenizer), false, train_fraction));
-  if (train_fraction > 0) parts.end.tokens = keep_masked(join(std::move(ends)), request.context).first;
+  for (const std::string& folder : sources.shards) add(Tokens::open(folder, *request.tokenizer), false);
+  if (train_fraction > 0) std::tie(parts.end.tokens, parts.end.answers) = keep_masked(join(std::move(ends)), request.context);
   return parts;
 }
 
@@ -131,6 +134,7 @@ Corpus open_corpus(const CorpusRequest& request) {
   }
   corpus.train = join(corpus.sources);
   corpus.validation = request.validation.empty() ? std::move(end) : open_validation(request);
+  corpus.answers += corpus.validation.answers;
   if (!request.data.texts.empty()) corpus.labels = request.data.texts[0].options.labels;
   return corpus;
 }
@@ -138,7 +142,9 @@ Corpus open_corpus(const CorpusRequest& request) {
 Validation open_validation(const CorpusRequest& request) {
   if (request.validation.empty()) return open_parts(request.data, request, request.train_fraction).end;
   auto [sources, end] = open_parts(request.validation, request, 0);  // is read like data, but not cut
-  return {keep_masked(join(std::move(sources)), request.context).first, end.text};
+  std::tie(end.tokens, end.answers) = keep_masked(join(std::move(sources)), request.context);
+  end.from_byte = 0;
+  return end;
 }
 
 }  // namespace ricci

@@ -31,12 +31,14 @@ struct CorpusRequest {
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   int64_t context = 0;  // documents with answers are kept if they have one in these first tokens
   std::function<void(const std::string& line)> warn = {};
+  std::function<void(const Tokens& source)> check = {};  // throws if nobody can learn from these tokens
 };
 
 struct Validation {
   Tokens tokens = {};
   std::optional<Documents> text = {};  // if it is one plain text
   int64_t from_byte = 0;               // where the tokens begin in it
+  MaskedCounts answers = {};           // if its documents have answers
 };
 
 struct Corpus {
@@ -44,7 +46,7 @@ struct Corpus {
   std::vector<Tokens> sources = {};  // for training
   Tokens train = {};                 // all sources
   Validation validation = {};
-  MaskedCounts answers = {};             // of the training documents, if they have answers
+  MaskedCounts answers = {};             // in training and validation
   std::vector<std::string> labels = {};  // names of the classes, if they have any
 
   uint64_t hash() const;  // of all tokens, from whatever files they came

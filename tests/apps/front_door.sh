@@ -83,7 +83,7 @@ template=('' '[SYS]{content}[/SYS]' '[INST]{content}[/INST]' '{content}</s>' '</
 is 'a template in brackets' "$ids" eval 'echo "$talk" | "$build/ricci-tokenize" chat --tokenizer bytes.json --template "${template[@]}" | sed -E "s/.*\"ids\":\[//; s/\].*//"'
 for file in '[x].txt' '[a,b].txt' -d.txt 'e f'; do printf 'abc' >"./$file"; done
 prints 'a file in brackets' '^\[a,b\]\.txt: 3 tokens' tokenize count '[a,b].txt' --tokenizer byte
-prints 'files as they are named' '^\[x\]\.txt and 2 more: 9 tokens' tokenize count '[x].txt' 'e f' ./-d.txt --tokenizer byte
+prints 'files as they are named' '^\[x\]\.txt and 2 more: 11 tokens' tokenize count '[x].txt' 'e f' ./-d.txt --tokenizer byte
 refuse 'a file that looks like an option' 2 'no option -d\.txt ' tokenize count 'e f' --tokenizer byte -- -d.txt
 accept 'a run of bytes' train tiny.yaml name=bytes tokenizer=byte
 prints 'a text in brackets' '^\[a, b\]' generate bytes --prompt '[a, b]' --tokens 0

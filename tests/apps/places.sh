@@ -76,7 +76,7 @@ for place in file /proc/self/none; do
   rm -r runs/uncached
 done
 mkdir -m 1777 shared_cache && RICCI_CACHE=$PWD/shared_cache accept 'a cache that is shared' train tiny.yaml name=shared
-is 'keeps its rights, and others can read it' '1777 755 644' eval 'echo $(stat -c %a shared_cache shared_cache/* shared_cache/*/shard-00000.tokens)'
+is 'keeps its rights, and others can read it' '1777 755 755 644' eval 'echo $(stat -c %a shared_cache shared_cache/* shared_cache/*/shard-00000.tokens)'
 
 # ---- Every program takes the name of a run for its folder, and no exception of C++ reaches a user
 cd elsewhere && mkdir -p runs && cp -r ../runs/named runs/ && cp ../{text.txt,tiny.yaml} . || exit 1

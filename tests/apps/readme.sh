@@ -24,6 +24,7 @@ cp my.txt corpus/one.txt
 tar czf more.tar.gz corpus/one.txt
 awk '{ gsub(/[\\"]/, ""); gsub(/\t/, " "); printf "{\"body\": \"%s\"}\n", $0 }' corpora/tinyshakespeare/input.txt | zstd -q >web.jsonl.zst
 awk 'NF { printf "%d\t%s\n", NR % 2, $0 }' corpora/tinyshakespeare/input.txt | tr -d '\r' >reviews.tsv
+{ echo stars,review; awk 'NF { gsub(/"/, "\"\""); printf "%d,\"%s\"\n", NR % 2, $0 }' corpora/tinyshakespeare/input.txt | tr -d '\r'; } >reviews.csv
 small=(model.d=16 model.layers=1 model.heads=2 steps=2 batch=2 eval_batches=2 sample.tokens=0)
 accept 'a GPT-2 to import' train data=my.txt name=source tokenizer=bpe model.vocab=300 model.ctx=256 "${small[@]}"
 accept 'in a folder' convert export runs/source path/to/gpt2

@@ -73,7 +73,7 @@ faulty() {
   [ -e met ]
 }
 again() { (cd work && "$build/ricci-bounded" 60 2048 "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null); }
-unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/shard-00000.tokens" ] || echo "$store"; done; }
+unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/shard-00000.tokens" ] || [ -e "$store/text" ] || echo "$store"; done; }
 # The earlier files that are neither as they were nor as they are to be; the file now lists how they are.
 spoilt() {
   awk -v files=1 'FILENAME == "now" { now[$2] = $1; next } FILENAME == "expected" { after[$2] = $1; next }

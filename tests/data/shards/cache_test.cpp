@@ -366,6 +366,19 @@ TEST_CASE("cache: a tokenizer is made once for all sources, found again, and mad
   CHECK(folders(cache).size() == 1);  // those of the former text are gone
 }
 
+TEST_CASE("cache: each set of options has its own tokens") {
+  const ScratchFolder folder;
+  const TextSource files(folder.write("a.tsv", "0\t1\tx\n1\t0\ty\n2\t0\tz\n"));
+  const std::vector<DocumentOptions> all{{.label_field = "1", .classes = 3}, {.label_field = "2", .classes = 2}, {.label_field = "2", .classes = 3},
+      {.text_field = "1"}, {.text_field = "2"}, {}, {.text_field = "1", .label_field = "2", .classes = 3}};
+  for (size_t i = 0; i < all.size(); ++i) {
+    DocumentOptions options = all[i];
+    options.format = format_of(kTsv);
+    CHECK(open_one({.files = files, .options = options}, bytes(), folder / "cache").tokens.classes() == options.classes);
+    CHECK(folders(folder / "cache").size() == i + 1);
+  }
+}
+
 TEST_CASE("cache: the words that label documents are found once") {
   const ScratchFolder folder;
   const Documents documents{TextSource(folder.write("a.tsv", "yes\tx\nno\ty\nyes\tz\n")), {.format = format_of(kTsv), .label_field = "1", .classes = 2}};
