@@ -6,7 +6,6 @@
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "cuda/ranks/ranks.h"
-#include "data/feeds/evaluation.h"
 #include "data/tokenizers/kinds.h"
 
 // The assembler puts the file that CMake took out of embedded.tar.gz between two labels.
@@ -62,27 +61,6 @@ bool trains_vocabulary(const TrainConfig& config) {
   return kind && reads_option(*kind, "vocab");
 }
 
-}  // namespace
-
-CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokenizer> known) {
-  if (config.data.empty()) fail("data: nothing given");
-  DocumentOptions options = options_of(config);
-  CorpusRequest request{
-      .data = sources_of(config, config.data, options, !config.weights.empty()), .context = config.sequence_length(), .warn = warn};
-  if (!request.data.texts.empty()) options.labels = request.data.texts[0].options.labels;
-  if (config.validation.empty()) request.train_fraction = config.train_fraction;
-  else request.validation = sources_of(config, config.validation, options, false);
-  for (const Documents& each : request.data.texts)
-    if (each.is_text() && !config.given.contains("format"))
-      if (const std::string note = note_on_json(each.files); !note.empty()) warn(note);
-  const bool reads_text = has_mask(config) || !request.validation.texts.empty() || !request.data.texts.empty();
-  if (!traits_of(config.format).is_text() && !reads_text)
-    fail("format: {}, but {} holds tokens already; ricci-prepare --format prepares them so",
-        {name_of(config.format), request.data.shards[0]});
-  request.tokenizer = known ? std::move(known) : choose_tokenizer(recipe_of(config), request.data, request.train_fraction);
-  return request;
-}
-
 void check_tokens(const TrainConfig& config, const Tokens& tokens) {
   const int64_t classes = is_classifier(config) ? config.model.settings<Classifier>().classes : INT64_MAX;
   if (is_classifier(config) && tokens.classes() == 0)
@@ -99,9 +77,30 @@ void check_tokens(const TrainConfig& config, const Tokens& tokens) {
       {name_of(config.format), tokens.name(), list_of_formats(&FormatTraits::has_mask, " and ")});
 }
 
+}  // namespace
+
+CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokenizer> known) {
+  if (config.data.empty()) fail("data: nothing given");
+  DocumentOptions options = options_of(config);
+  CorpusRequest request{
+      .data = sources_of(config, config.data, options, !config.weights.empty()), .context = config.sequence_length(), .warn = warn};
+  if (!request.data.texts.empty()) options.labels = request.data.texts[0].options.labels;
+  if (config.validation.empty()) request.train_fraction = config.train_fraction;
+  else request.validation = sources_of(config, config.validation, options, false);
+  for (const Documents& text : request.data.texts)
+    if (text.is_text() && !config.given.contains("format"))
+      if (const std::string note = note_on_json(text.files); !note.empty()) warn(note);
+  const bool reads_text = has_mask(config) || !request.validation.texts.empty() || !request.data.texts.empty();
+  if (!traits_of(config.format).is_text() && !reads_text)
+    fail("format: {}, but {} holds tokens already; ricci-prepare --format prepares them so",
+        {name_of(config.format), request.data.shards[0]});
+  request.tokenizer = known ? std::move(known) : choose_tokenizer(recipe_of(config), request.data, request.train_fraction);
+  return request;
+}
+
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> known) {
   Corpus corpus = open_corpus(request_of(config, std::move(known)));
-  for (const Tokens& each : corpus.sources) check_tokens(config, each);
+  for (const Tokens& tokens : corpus.sources) check_tokens(config, tokens);
   return corpus;
 }
 
@@ -123,8 +122,8 @@ std::string describe_corpus(const TrainConfig& config, const Corpus& corpus) {
   return text;
 }
 
-Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,
-    int64_t context) {
+Validation open_validation(
+    const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer, int64_t context) {
   TrainConfig scored = config;
   if (!paths.empty()) scored.validation = paths;
   if (!paths.empty()) scored.format = format_to_score(config, paths);

@@ -74,7 +74,7 @@ Parts open_parts(const Sources& sources, const CorpusRequest& request, double tr
   if (!cache.fault().empty())
     request.warn(one_line(cache.fault(), cache.fault().size()) + "; the text is not cached, and the next start encodes it again");
   for (const std::string& folder : sources.shards) add(divide(Tokens::open(folder, *request.tokenizer), false, train_fraction));
-  if (train_fraction > 0) parts.end.tokens = keep_masked(join(std::move(ends)), request.context).first;
+  if (train_fraction > 0) parts.end.tokens = join(std::move(ends));
   return parts;
 }
 
@@ -92,17 +92,15 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
   }
   if (shards && text) fail("data: {} holds shards and {} is a text; ricci-prepare turns texts into shards", {*shards, *text});
   if (shards) return found;
-  const auto open = [&](const std::vector<std::string>& some, const DocumentOptions& options) {
-    return Documents{.files = TextSource(some, built_in).read_as(encoding), .options = options};
-  };
-  const Documents all = open(paths, documents);
-  DocumentOptions options = documents;
-  if (options.classes > 0 && options.labels.empty()) options.labels = Cache().labels(all);
-  if (const auto& labels = options.labels; !labels.empty() && std::ssize(labels) != options.classes)
+  Documents all{.files = TextSource(paths, built_in).read_as(encoding), .options = documents};
+  std::vector<std::string>& labels = all.options.labels;
+  if (documents.classes > 0 && labels.empty()) labels = Cache().labels(all);
+  if (!labels.empty() && std::ssize(labels) != documents.classes)
     fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
-        {options.classes, all.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
-  if (!is_mixed) return {.texts = {open(paths, options)}};
-  for (const std::string& path : paths) found.texts.push_back(open({path}, options));
+        {documents.classes, all.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
+  if (!is_mixed) return {.texts = {all}};
+  for (const std::string& path : paths)
+    found.texts.push_back({.files = TextSource({path}, built_in).read_as(encoding), .options = all.options});
   return found;
 }
 
@@ -130,15 +128,18 @@ Corpus open_corpus(const CorpusRequest& request) {
     corpus.answers += answers;
   }
   corpus.train = join(corpus.sources);
+  if (request.validation.empty()) end.tokens = keep_masked(end.tokens, request.context).first;
   corpus.validation = request.validation.empty() ? std::move(end) : open_validation(request);
   if (!request.data.texts.empty()) corpus.labels = request.data.texts[0].options.labels;
   return corpus;
 }
 
 Validation open_validation(const CorpusRequest& request) {
-  if (request.validation.empty()) return open_parts(request.data, request, request.train_fraction).end;
-  auto [sources, end] = open_parts(request.validation, request, 0);  // is read like data, but not cut
-  return {keep_masked(join(std::move(sources)), request.context).first, end.text};
+  const bool is_own = !request.validation.empty();
+  auto [sources, end] = is_own ? open_parts(request.validation, request, 0) : open_parts(request.data, request, request.train_fraction);
+  if (is_own) end = {join(std::move(sources)), end.text};
+  end.tokens = keep_masked(end.tokens, request.context).first;
+  return end;
 }
 
 }  // namespace ricci

@@ -26,8 +26,8 @@ struct Sources {
 };
 
 struct CorpusRequest {
-  Sources data, validation = {};  // without validation the end of data validates
-  double train_fraction = 0;      // the part of data that trains; 0: all
+  Sources data = {}, validation = {};  // without validation the end of data validates
+  double train_fraction = 0;           // the part of data that trains; 0: all
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   int64_t context = 0;  // documents with answers are kept if they have one in these first tokens
   std::function<void(const std::string& line)> warn = {};

@@ -242,13 +242,16 @@ void Prepared::add(const ShardHeader& written) {
   documents += written.documents - written.first_document_continues;
 }
 
-uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens) {
-  const DocumentOptions& o = documents.options;
-  std::string all = format_message("{} {} {} {} {} {}",
-      {tokenizer.hash(), shard_tokens, name_of(o.format), name_of(documents.files.encoding()), int(o.keep_line_ends), o.classes});
-  for (const std::string& text : {o.documents, o.text_field, o.label_field}) all += format_message(" {}:", {text.size()}) + text;
-  for (const std::vector<std::string>& list : {o.labels, o.chat})
+uint64_t hash_of(const DocumentOptions& o) {
+  std::string all = format_message("{} {} {}", {name_of(o.format), int(o.keep_line_ends), o.classes});
+  for (const std::vector<std::string>& list : {{o.documents, o.text_field, o.label_field}, o.labels, o.chat})
     for (const std::string& each : list) all += format_message(" {}:{}", {each.size(), each});
+  return hash_bytes(all);
+}
+
+uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens) {
+  const uint64_t options = hash_of(documents.options);
+  const std::string all = format_message("{} {} {} {}", {tokenizer.hash(), shard_tokens, name_of(documents.files.encoding()), options});
   return hash_bytes(all, documents.files.content_hash());
 }
 

@@ -31,6 +31,7 @@ struct Prepared {
   void add(const ShardHeader& written);
 };
 
+uint64_t hash_of(const DocumentOptions& options);
 // A hash of everything that the bytes of the shards depend on, such as the contents of the files, but not their paths. Reads the files.
 uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens);
 
