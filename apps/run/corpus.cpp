@@ -1,6 +1,5 @@
 #include "apps/run/corpus.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "apps/terminal/progress.h"

@@ -1,6 +1,5 @@
 #include "data/shards/corpus.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/choice.h"

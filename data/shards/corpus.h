@@ -60,8 +60,8 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
 // shards, or lacks the size that its kind needs.
 std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe, Sources& data, double train_fraction);
 
-// Opens data and validation. Errors: a text that is too short to split, or has characters outside the vocabulary; shards of another
-// tokenizer; no answer inside the context.
+// Errors: a text that is too short to split, or has characters outside the vocabulary; shards of another tokenizer; no answer inside the
+// context.
 Corpus open_corpus(const CorpusRequest& request);
 
 // The tokens that score a model: of the validation, else of the end of the data.
