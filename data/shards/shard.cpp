@@ -24,10 +24,10 @@ constexpr int64_t kLlmcHeader = 256 * sizeof(int32_t);
 
 const LlmcKind* find_kind(std::string_view start) {
   int32_t magic = 0;
-  if (start.size() < sizeof magic) return nullptr;
-  std::memcpy(&magic, start.data(), sizeof magic);
-  const auto found = std::find_if(kLlmcKinds.begin(), kLlmcKinds.end(), [&](const LlmcKind& kind) { return kind.magic == magic; });
-  return found == kLlmcKinds.end() ? nullptr : &*found;
+  std::memcpy(&magic, start.data(), std::min(start.size(), sizeof magic));
+  for (const LlmcKind& kind : kLlmcKinds)
+    if (kind.magic == magic) return &kind;
+  return nullptr;
 }
 
 bool is_prepared(std::string_view start) {
