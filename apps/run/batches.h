@@ -13,8 +13,7 @@
 
 namespace ricci::apps {
 
-// The division of the sequences of a step. With batch_invariant each is computed separately, because otherwise the order of sums would
-// depend on the batch.
+// The sequences of a step. With batch_invariant each is a micro-batch, so the order of sums does not depend on the batch.
 struct StepLayout {
   int64_t sequences;      // in a micro-batch
   int64_t micro_batches;  // in a step
@@ -34,10 +33,10 @@ struct StepBatches {
 StepBatches read_step(Feed& feed, const TrainConfig& config, Range mine);
 
 // ---- Evaluations
-// Windows of the tokens, scored from position eval_from of each window. A classifier and data with a mask are scored by whole documents,
-// because their losses belong to documents. A text shorter than a window is one window. Error: no position is left to score.
+// Windows of the tokens, scored from position eval_from of each window; for a classifier and data with a mask whole documents. A text
+// shorter than a window is one window. Error: no position is left to score.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
-// For the evaluations during a training: at most eval_batches.
+// For the evaluations during training: at most eval_batches.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
 
 // The loss over all batches, shared by the ranks.

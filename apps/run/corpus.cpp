@@ -1,12 +1,10 @@
 #include "apps/run/corpus.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "cuda/ranks/ranks.h"
-#include "data/feeds/evaluation.h"
 #include "data/tokenizers/kinds.h"
 
 // The assembler puts the file that CMake took out of embedded.tar.gz between two labels.
@@ -62,7 +60,6 @@ bool trains_vocabulary(const TrainConfig& config) {
   return kind && reads_option(*kind, "vocab");
 }
 
-// Error: the family or the format cannot learn from these tokens.
 void check_tokens(const TrainConfig& config, const Tokens& tokens) {
   const int64_t classes = is_classifier(config) ? config.model.settings<Classifier>().classes : INT64_MAX;
   if (is_classifier(config) && tokens.classes() == 0)
@@ -91,9 +88,9 @@ CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokeni
   if (!request.data.texts.empty()) options.labels = request.data.texts[0].options.labels;
   if (config.validation.empty()) request.train_fraction = config.train_fraction;
   else request.validation = sources_of(config, config.validation, options, false);
-  for (const Documents& each : request.data.texts)
-    if (each.is_text() && !config.given.contains("format"))
-      if (const std::string note = note_on_json(each.files); !note.empty()) warn(note);
+  for (const Documents& text : request.data.texts)
+    if (text.is_text() && !config.given.contains("format"))
+      if (const std::string note = note_on_json(text.files); !note.empty()) warn(note);
   const bool reads_text = has_mask(config) || !request.validation.texts.empty() || !request.data.texts.empty();
   if (!traits_of(config.format).is_text() && !reads_text)
     fail("format: {}, but {} holds tokens already; ricci-prepare --format prepares them so",
@@ -124,8 +121,8 @@ std::string describe_corpus(const TrainConfig& config, const Corpus& corpus) {
   return text;
 }
 
-Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,
-    int64_t context) {
+Validation open_validation(
+    const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer, int64_t context) {
   TrainConfig scored = config;
   if (!paths.empty()) scored.validation = paths;
   if (!paths.empty()) scored.format = format_to_score(config, paths);

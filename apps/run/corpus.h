@@ -1,4 +1,4 @@
-// The text of a run: training and validation tokens, and their tokenizer (data/shards/corpus.h), as its config asks for them.
+// The text of a run as its config asks for it: training and validation tokens, and their tokenizer (data/shards/corpus.h).
 #pragma once
 #include <memory>
 #include <string>
@@ -10,25 +10,25 @@
 
 namespace ricci::apps {
 
-// A text inside the program, `data: embedded`: documentation and sources of this project at one time (embedded.tar.gz). It never changes,
-// because a run that learns it must be able to continue after an update.
+// A text inside the program, `data: embedded`: documentation and sources of this project at one time (embedded.tar.gz). It never changes:
+// a run that learns it can continue after an update.
 std::string_view embedded_corpus();
 
-// The data of a config, looked up, and its tokenizer: `known` if it is there, as of a run that continues; else as choose_tokenizer has it.
-// Errors: as for find_sources and choose_tokenizer.
+// The data of a config, looked up, and its tokenizer: `known`, as of a run that continues, else chosen. Errors: find_sources and
+// choose_tokenizer.
 CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 
-// Opens the data of a config. Errors also: a classifier without labels, or with more classes than the model has; a format with answers for
-// tokens without them, or the other way round.
+// Errors: request_of's and open_corpus's; the family or the format cannot learn from these tokens: a classifier without labels, or with
+// more classes than the model has; a format with answers for tokens without them, or the other way round.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 
 // Lines about documents that were left out, about a vocabulary that is smaller than asked for, and about documents without an end token.
 std::string describe_corpus(const TrainConfig& config, const Corpus& corpus);
 
 // The tokens that score a trained run: of `paths` (shards, or texts in the format of the config), else of the config's validation
-// files, else of the end of its data. Of documents with answers those with an answer in the first `context` tokens.
-Validation open_validation(const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,
-    int64_t context);
+// files, else of the end of its data.
+Validation open_validation(
+    const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer, int64_t context);
 
 // Error: the config asks for a vocabulary that the tokenizer cannot have. A vocabulary that is made from the text can be smaller than asked
 // for, and one from a file larger (model_config).

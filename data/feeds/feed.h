@@ -31,9 +31,9 @@ class Feed {
   virtual ~Feed() = default;
   Batch next();  // error: the data cannot be read
   void skip();   // passes over the next batch without reading it
-  // The place of the feed after a step, as a short text for the checkpoint; empty if it follows from the number of the step.
+  // The place of the feed after a step, as a short text for the checkpoint; empty if it follows from the step number.
   virtual std::string place() const { return ""; }
-  // Goes to the start of a step. place: as place() gave it after the step before. Error: the data has no such place.
+  // Goes to the start of a step. place: place() after the step before. Error: the data has no such place.
   virtual void go_to(int64_t step, const std::string& place) = 0;
 
  protected:

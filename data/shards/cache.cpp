@@ -29,14 +29,6 @@ namespace fs = std::filesystem;
 // Tokens of the first shard, and how many each has more than the one before. So there are few shards: all of them stay open.
 constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
-// ---- Names
-uint64_t hash_of(const DocumentOptions& o) {
-  uint64_t hash = xxh64(name_of(o.format), static_cast<uint64_t>(o.classes));
-  for (const std::vector<std::string>& list : {{o.text_field, o.label_field}, o.labels, o.chat})
-    for (const std::string& each : list) hash = xxh64(each, hash + list.size());
-  return hash;
-}
-
 // KIND-PLACE-STAMP-SETTINGS: hashes of the paths, of the sizes, times and inodes of the files, and of everything else.
 std::string make_name(const char* kind, const std::vector<Documents>& sources, uint64_t settings) {
   std::vector<uint64_t> places, stamps, all{settings};

@@ -1,6 +1,5 @@
 #include "data/shards/corpus.h"
 
-#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -77,7 +76,7 @@ Parts open_parts(const Sources& sources, const CorpusRequest& request, double tr
   if (!cache.fault().empty())
     request.warn(one_line(cache.fault(), cache.fault().size()) + "; the text is not cached, and the next start encodes it again");
   for (const std::string& folder : sources.shards) add(Tokens::open(folder, *request.tokenizer), false);
-  if (train_fraction > 0) std::tie(parts.end.tokens, parts.end.answers) = keep_masked(join(std::move(ends)), request.context);
+  if (train_fraction > 0) parts.end.tokens = join(std::move(ends));
   return parts;
 }
 
@@ -95,17 +94,15 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
   }
   if (shards && text) fail("data: {} holds shards and {} is a text; ricci-prepare turns texts into shards", {*shards, *text});
   if (shards) return found;
-  const auto open = [&](const std::vector<std::string>& some, const DocumentOptions& options) {
-    return Documents{.files = TextSource(some, built_in).read_as(encoding), .options = options};
-  };
-  const Documents all = open(paths, documents);
-  DocumentOptions options = documents;
-  if (options.classes > 0 && options.labels.empty()) options.labels = Cache().labels(all);
-  if (const auto& labels = options.labels; !labels.empty() && std::ssize(labels) != options.classes)
+  Documents all{.files = TextSource(paths, built_in).read_as(encoding), .options = documents};
+  std::vector<std::string>& labels = all.options.labels;
+  if (documents.classes > 0 && labels.empty()) labels = Cache().labels(all);
+  if (!labels.empty() && std::ssize(labels) != documents.classes)
     fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
-        {options.classes, all.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
-  if (!is_mixed) return {.texts = {open(paths, options)}};
-  for (const std::string& path : paths) found.texts.push_back(open({path}, options));
+        {documents.classes, all.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
+  if (!is_mixed) return {.texts = {all}};
+  for (const std::string& path : paths)
+    found.texts.push_back({.files = TextSource({path}, built_in).read_as(encoding), .options = all.options});
   return found;
 }
 
@@ -133,6 +130,7 @@ Corpus open_corpus(const CorpusRequest& request) {
     corpus.answers += answers;
   }
   corpus.train = join(corpus.sources);
+  if (request.validation.empty()) std::tie(end.tokens, end.answers) = keep_masked(end.tokens, request.context);
   corpus.validation = request.validation.empty() ? std::move(end) : open_validation(request);
   corpus.answers += corpus.validation.answers;
   if (!request.data.texts.empty()) corpus.labels = request.data.texts[0].options.labels;
@@ -140,10 +138,10 @@ Corpus open_corpus(const CorpusRequest& request) {
 }
 
 Validation open_validation(const CorpusRequest& request) {
-  if (request.validation.empty()) return open_parts(request.data, request, request.train_fraction).end;
-  auto [sources, end] = open_parts(request.validation, request, 0);  // is read like data, but not cut
-  std::tie(end.tokens, end.answers) = keep_masked(join(std::move(sources)), request.context);
-  end.from_byte = 0;
+  const bool is_own = !request.validation.empty();
+  auto [sources, end] = is_own ? open_parts(request.validation, request, 0) : open_parts(request.data, request, request.train_fraction);
+  if (is_own) end = {join(std::move(sources)), end.text};
+  std::tie(end.tokens, end.answers) = keep_masked(end.tokens, request.context);
   return end;
 }
 

@@ -26,8 +26,8 @@ struct Sources {
 };
 
 struct CorpusRequest {
-  Sources data, validation = {};  // without validation the end of data validates
-  double train_fraction = 0;      // the part of data that trains; 0: all
+  Sources data = {}, validation = {};  // without validation the end of data validates
+  double train_fraction = 0;           // the part of data that trains; 0: all
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   int64_t context = 0;  // documents with answers are kept if they have one in these first tokens
   std::function<void(const std::string& line)> warn = {};
@@ -62,8 +62,8 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
 // shards, or lacks the size that its kind needs.
 std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe, Sources& data, double train_fraction);
 
-// Opens data and validation. Errors: a text that is too short to split, or has characters outside the vocabulary; shards of another
-// tokenizer; no answer inside the context.
+// Errors: a text that is too short to split, or has characters outside the vocabulary; shards of another tokenizer; no answer inside the
+// context.
 Corpus open_corpus(const CorpusRequest& request);
 
 // The tokens that score a model: of the validation, else of the end of the data.

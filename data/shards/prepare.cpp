@@ -49,7 +49,7 @@ class ShardWriter {
     is_pending_ = true;
   }
 
-  // To be called after the last document. Error: no tokens; `inputs` names the files.
+  // Error: no tokens; `inputs` names the files.
   void finish(const std::string& inputs) {
     if (is_full()) write(false);
     if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});
@@ -114,23 +114,21 @@ class ShardWriter {
 };
 
 // ---- Encoding
-// A batch ends with the first of these limits. An id needs eight bytes, and a byte can give an id.
-constexpr size_t kMinBatchBytes = 512 << 10, kBytesPerThread = 64 << 10, kBatchPieces = 16384;
+// Pieces are encoded together until one of these limits. An id needs eight bytes, and a byte can give an id.
+constexpr size_t kMinBytes = 512 << 10, kBytesPerThread = 64 << 10, kMaxPieces = 16384;
 
-struct Batch {
+struct Pieces {
   std::vector<DocumentPiece> pieces;
   int64_t bytes_of_files = 0;
 };
 
-std::optional<Batch> read_batch(DocumentReader& reader, size_t batch_bytes) {
-  Batch batch;
+std::optional<Pieces> read_pieces(DocumentReader& reader, size_t most) {
+  std::vector<DocumentPiece> pieces;
   DocumentPiece piece;
-  for (size_t bytes = 0; bytes < batch_bytes && batch.pieces.size() < kBatchPieces && reader.next(piece);
-       bytes += batch.pieces.back().text.size())
-    batch.pieces.push_back(std::move(piece));
-  batch.bytes_of_files = reader.bytes_of_files();
-  if (batch.pieces.empty()) return {};
-  return batch;
+  for (size_t bytes = 0; bytes < most && pieces.size() < kMaxPieces && reader.next(piece); bytes += pieces.back().text.size())
+    pieces.push_back(std::move(piece));
+  if (pieces.empty()) return {};
+  return Pieces{std::move(pieces), reader.bytes_of_files()};
 }
 
 std::vector<EncodedDocument> encode_lines(const std::vector<DocumentPiece>& lines, const DocumentEncoder& encoder) {
@@ -148,15 +146,15 @@ void append_all(DocumentReader& reader, const Documents& documents, const std::s
     const std::function<void(const PrepareProgress&)>& progress) {
   const FormatTraits& format = traits_of(documents.options.format);
   const DocumentEncoder encoder = format.encoder ? format.encoder(tokenizer, documents.options) : nullptr;
-  const size_t batch_bytes = std::max(kMinBatchBytes, kBytesPerThread * static_cast<size_t>(thread_count()));
-  Prefetch<Batch> batches([&] { return read_batch(reader, batch_bytes); });
-  while (const std::optional<Batch> batch = batches.next()) {
-    auto piece = batch->pieces.begin();
+  const size_t bytes = std::max(kMinBytes, kBytesPerThread * static_cast<size_t>(thread_count()));
+  Prefetch<Pieces> read_ahead([&] { return read_pieces(reader, bytes); });
+  while (const std::optional<Pieces> read = read_ahead.next()) {
+    auto piece = read->pieces.begin();
     if (encoder)
-      for (const EncodedDocument& document : encode_lines(batch->pieces, encoder)) writer.append(*piece++, document.ids, document.counts);
+      for (const EncodedDocument& document : encode_lines(read->pieces, encoder)) writer.append(*piece++, document.ids, document.counts);
     else
-      for (const std::vector<int64_t>& ids : encode(*tokenizer, batch->pieces)) writer.append(*piece++, ids);
-    if (progress) progress({batch->bytes_of_files, writer.tokens()});
+      for (const std::vector<int64_t>& ids : encode(*tokenizer, read->pieces)) writer.append(*piece++, ids);
+    if (progress) progress({read->bytes_of_files, writer.tokens()});
   }
 }
 
@@ -211,13 +209,16 @@ void Prepared::add(const ShardHeader& written) {
   documents += written.documents - written.first_document_continues;
 }
 
-uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens) {
-  const DocumentOptions& o = documents.options;
-  std::string all = format_message("{} {} {} {} {} {}",
-      {tokenizer.hash(), shard_tokens, name_of(o.format), name_of(documents.files.encoding()), int(o.keep_line_ends), o.classes});
-  for (const std::string& text : {o.documents, o.text_field, o.label_field}) all += format_message(" {}:", {text.size()}) + text;
-  for (const std::vector<std::string>& list : {o.labels, o.chat})
+uint64_t hash_of(const DocumentOptions& o) {
+  std::string all = format_message("{} {} {}", {name_of(o.format), int(o.keep_line_ends), o.classes});
+  for (const std::vector<std::string>& list : {{o.documents, o.text_field, o.label_field}, o.labels, o.chat})
     for (const std::string& each : list) all += format_message(" {}:{}", {each.size(), each});
+  return hash_bytes(all);
+}
+
+uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens) {
+  const uint64_t options = hash_of(documents.options);
+  const std::string all = format_message("{} {} {} {}", {tokenizer.hash(), shard_tokens, name_of(documents.files.encoding()), options});
   return hash_bytes(all, documents.files.content_hash());
 }
 

@@ -1,5 +1,5 @@
 // Writes documents as prepared shards, for ricci-prepare and for the cache. One thread reads, all threads encode, and the shards are
-// written in order, because their bytes must not depend on the number of threads. A later call continues after the last sound shard.
+// written in order. A later call continues after the last sound shard.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,11 +31,11 @@ struct Prepared {
   void add(const ShardHeader& written);
 };
 
+uint64_t hash_of(const DocumentOptions& options);
 // A hash of everything that the bytes of the shards depend on, such as the contents of the files, but not their paths. Reads the files.
 uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens);
 
-// Writes tokenizer.json and the shards into the folder. The sound shards that it has are kept, up to the first damaged one. Each shard is
-// written under a temporary name, synced and renamed.
+// Writes tokenizer.json and the shards into the folder. The sound shards that it has are kept, up to the first damaged one.
 // Errors: in reading, encoding and writing; the folder has a tokenizer or shards of other inputs or settings, or another program is
 // preparing shards in it; a file changed meanwhile; no tokens.
 Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& folder,

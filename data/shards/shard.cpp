@@ -15,20 +15,19 @@ static_assert(std::endian::native == std::endian::little, "ids and headers are w
 
 namespace {
 
-// A shard of llm.c for one kind of tokenizer.
 struct LlmcKind {
   int32_t magic, version;
   int64_t bytes_per_token;
 };
-constexpr std::array kLlmcKinds = {LlmcKind{20240520, 1, 2}, LlmcKind{20240801, 7, 4}};
+constexpr std::array kLlmcKinds = {LlmcKind{20240520, 1, 2}, LlmcKind{20240801, 7, 4}};  // GPT-2, Llama 3
 constexpr int64_t kLlmcHeader = 256 * sizeof(int32_t);
 
 const LlmcKind* find_kind(std::string_view start) {
   int32_t magic = 0;
-  if (start.size() < sizeof magic) return nullptr;
-  std::memcpy(&magic, start.data(), sizeof magic);
-  const auto found = std::find_if(kLlmcKinds.begin(), kLlmcKinds.end(), [&](const LlmcKind& kind) { return kind.magic == magic; });
-  return found == kLlmcKinds.end() ? nullptr : &*found;
+  std::memcpy(&magic, start.data(), std::min(start.size(), sizeof magic));
+  for (const LlmcKind& kind : kLlmcKinds)
+    if (kind.magic == magic) return &kind;
+  return nullptr;
 }
 
 bool is_prepared(std::string_view start) {
@@ -110,7 +109,7 @@ void ShardFile::read_at(int64_t place, void* target, size_t bytes) const {
   if (file_.read(target, bytes, place) < bytes) fail("{}: the shard was cut short while it was in use", {path()});
 }
 
-// The packed ids are read into the end of the target and widened from the front, because then each is read before it is overwritten.
+// The packed ids are read into the end of the target and widened from the front: each is read before it is overwritten.
 void ShardFile::read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const {
   const size_t bytes = ids.size() * header_.bytes_per_token;
   char* const packed = reinterpret_cast<char*>(ids.data()) + ids.size_bytes() - bytes;

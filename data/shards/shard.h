@@ -1,5 +1,4 @@
-// A shard: a file with a part of a tokenised corpus. A corpus is divided into shards because then an interrupted ricci-prepare loses only
-// the last of them, and their order can be shuffled. Two formats are read.
+// A shard: a file with a part of a tokenised corpus. An interrupted ricci-prepare loses only the last of them. Two formats are read.
 //
 // Prepared shards, little-endian:
 //   ShardHeader, 128 bytes
@@ -56,17 +55,16 @@ struct ShardHeader {
 };
 static_assert(sizeof(ShardHeader) == 128);
 
-// An open shard. A read is one system call, and nothing is kept in memory, because a corpus can be larger than it. Multiple threads can
-// read at the same time.
+// An open shard. A read is one system call, and nothing is kept in memory. Multiple threads can read at the same time.
 class ShardFile {
  public:
-  // Reads and checks the header and the length of the file. A shard of llm.c has no checksum, so it is read completely for body_hash.
-  // Errors: not a shard, another version, a damaged header, cut short or continued.
+  // Checks the header and the length of the file. A shard of llm.c has no checksum, so it is read completely for body_hash. Errors: not a
+  // shard, another version, a damaged header, cut short or continued.
   explicit ShardFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   const ShardHeader& header() const { return header_; }
-  // Compares the body of a prepared shard with its checksum; the first call of a function below does it. Error: it was altered.
+  // Compares the body of a prepared shard with its checksum, as the first read does. Error: it was altered.
   void check_body() const;
 
   // Reads the ids [first, first + ids.size()). Errors: an id outside the vocabulary; the shard was cut while it was in use.

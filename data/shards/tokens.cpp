@@ -42,8 +42,7 @@ Files open_files(const std::string& path) {
   Files files;
   for (const std::string& each : paths) files.push_back(std::make_shared<const ShardFile>(each));
   if (files.empty()) fail("{}: has no shards", {path});
-  // Sorted names are not in the order of the numbers when these have five and six digits. Shards of llm.c have no numbers and keep their
-  // order.
+  // Sorted names are not in the order of numbers with five and six digits. Shards of llm.c have no numbers and keep their order.
   std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a->header().number < b->header().number; });
   return files;
 }

@@ -1,4 +1,4 @@
-// Tokens: the ids of a corpus in shard files. They are read when a batch needs them, because a corpus can be larger than memory.
+// Tokens: the ids of a corpus in shard files, read when a batch needs them. A corpus can be larger than memory.
 // Reading order of this folder: corpus.h: from the texts or shards of a user to tokens; tokens.h; shard.h: the format of a shard;
 // prepare.h: the one writer of shards; cache.h: texts as shards in the cache.
 #pragma once
@@ -14,8 +14,7 @@
 
 namespace ricci {
 
-// A corpus, a part of a corpus, or multiple corpora joined. It is a value: copies share the files. Multiple threads can read at the same
-// time.
+// A corpus, a part of one, or multiple corpora joined. A value: copies share the files, and multiple threads can read at the same time.
 class Tokens {
  public:
   Tokens() = default;  // no tokens
@@ -38,8 +37,8 @@ class Tokens {
 
   // Reads the ids [first, first + ids.size()). Errors: outside the corpus; ShardFile::read's.
   void read(int64_t first, std::span<int64_t> ids) const;
-  // 1 for each token that counts, 0 for the others. Without a mask all tokens count.
   bool has_mask() const;
+  // 1 for each token that counts, 0 for the others. Without a mask all tokens count.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
 
   // The documents, shard by shard: shuffling permutes the shards, and the documents of each. Spans count from the start of the corpus,
@@ -94,11 +93,10 @@ class Tokens {
 // All sources, one after another. The result has labels if all of them have. Errors: no source; different tokenizers.
 Tokens join(std::vector<Tokens> sources);
 
-// True for a shard, a folder with prepared shards, or a folder of shards of llm.c. Error: a folder has shards of llm.c and other files,
-// because either would be ignored without notice.
+// True for a shard, a folder with prepared shards, or a folder of shards of llm.c. Error: a folder has shards of llm.c and other files.
 bool names_shards(const std::string& path);
 
-// True if these shards have their tokenizer.json: ricci-prepare writes it, llm.c does not.
+// True for prepared shards, which have their tokenizer.json.
 bool has_tokenizer(const std::string& path);
 // The tokenizer in a folder of prepared shards. Errors: the file's.
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path);

@@ -459,6 +459,7 @@ TEST_CASE("documents without labels") {
   const ScratchFolder folder;
   const Tokens plain = Tokens::open(prepared(folder, "plain", "a\nb\n"), ByteTokenizer());
   CHECK(error_of([&] { EvaluationBatches::documents(plain, 1, 4); }) == "plain: has no labels");
+  CHECK(keep_masked(plain, 4).first.documents() == plain.documents());
   CHECK(error_of([&] { SequenceStream({plain}, {.context = 4, .rows = RowKind::whole}); }) == "plain: has no labels");
   const Tokens tokens = labelled(folder, "a", 3);
   CHECK(error_of([&] { EvaluationBatches::documents(tokens, 0, 4); }) ==
