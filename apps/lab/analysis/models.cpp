@@ -50,7 +50,6 @@ ResultTable table_of(const std::vector<MemoryRow>& rows) {
 }
 
 // ---- Masks
-
 std::string cell_name(int64_t tokens) { return tokens == 1 ? "tokens" : fmt::format("cells of {}", tokens); }
 
 std::string heads_of(const Mask& mask) {

@@ -42,7 +42,6 @@ class MixerStep {
 };
 
 // ---- Measurements
-
 struct BenchOptions {
   std::vector<MixerKind> mixers;
   std::vector<int64_t> lengths = {128, 256, 512, 1024, 2048};

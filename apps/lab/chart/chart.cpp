@@ -19,7 +19,6 @@ constexpr const char* kEnd = " text-anchor=\"end\"";
 double width_of(const std::string& text) { return 8 * static_cast<double>(count_characters(text)); }
 
 // ---- Axes
-
 int decade(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }
 
 // All labels of an axis have the same unit and decimals. `largest` is its largest magnitude, `step` the distance between ticks.
@@ -73,7 +72,6 @@ Axis y_axis_of(const Panel& panel, bool log) {
 }
 
 // ---- Curves
-
 constexpr double kWidth = 560, kHeight = 254;  // a picture's width, and the height of the area of curves
 
 struct Frame {
@@ -143,7 +141,6 @@ std::string draw_curve(const Frame& frame, const Curve& curve) {
 }
 
 // ---- Panels
-
 // The names of the curves, and the meaning of dashes, in rows from y down. Moves y to the last row.
 std::string draw_legend(const Chart& chart, const Panel& panel, double& y) {
   std::set<std::string> names;
@@ -188,7 +185,6 @@ Picture draw_panel(const Chart& chart, const Panel& panel, double top) {
 }
 
 // ---- Heat maps
-
 constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;  // per side: at most, with numbers, with text under the pointer
 
 // A map with a cell for each block: its number of largest magnitude, or NaN if it has one.
