@@ -54,7 +54,7 @@ template <class T> void put(std::string& bytes, const T& value) {
 constexpr std::pair<const char*, const char*> kSplits[] = {
     {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
 
-// The ends of a text, of an answer and of a message, because llama.cpp stops at each.
+// The ends of a text, of an answer and of a message: llama.cpp stops at each.
 constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 
 // Error: llama.cpp has no such tokenizer.

@@ -1,5 +1,4 @@
-// ricci-probe: computes logits, loss and every gradient for weights and inputs in files, because another framework can write such files and
-// then compare the results.
+// ricci-probe: computes logits, loss and every gradient for weights and inputs in files, to be compared with a different framework.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
@@ -102,14 +101,13 @@ int probe(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return apps::run_app(
+  return apps::run_app<Options>(
       argc, argv,
       {.name = "ricci-probe",
           .summary = "Computes logits, loss and gradients for given weights and inputs.",
           .examples = "ricci-probe --config m.yaml --weights w.st --input i.st -o out.st\n"
                       "ricci-probe --config m.yaml --weights w.st --input i.st -o o.st --device cuda"},
-      [&](CLI::App& app) {
+      [](CLI::App& app, Options& options) {
         app.add_option("--config", options.config, "YAML file with a mapping `model:`")->required();
         app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
         app.add_option("--input", options.input,
@@ -119,5 +117,5 @@ int main(int argc, char** argv) {
         app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
         apps::add_compute_options(app, options.compute);
       },
-      [&] { return probe(options); });
+      probe);
 }

@@ -51,12 +51,10 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return run_app(
-      argc, argv,
+  return run_app<Options>(argc, argv,
       {.name = "ricci-bench",
           .summary = "Measures time, memory and FLOPs of a training step.",
           .examples = "ricci-bench sdp metric dispatcher --lengths 128,512,2048 -o bench.html\n"
                       "ricci-bench metric --alone --sequences 1 --lengths 256,1024 --json"},
-      [&](CLI::App& app) { add_options(app, options); }, [&] { return run(options); });
+      add_options, run);
 }

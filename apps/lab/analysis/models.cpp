@@ -127,7 +127,7 @@ Report analyse_masks(const AnalysisOptions& options) {
       {.heading = "mean keys", .format = "{:.1f}"}, {.heading = "most"}, {.heading = "first"}};
   for (const std::string& given : options.run.files) {
     ModelConfig config = request_run(given, options.run.overrides).config.model;
-    config.vocab = 1;                    // because masks do not depend on the vocabulary, and it would be most of the weights
+    config.vocab = 1;                    // masks do not depend on it
     constexpr int64_t kMaxTokens = 256;  // rows of longer texts would be too thin to see
     const int64_t tokens = std::min(options.mask_tokens.value_or(kMaxTokens), config.ctx);
     const std::vector<Mask> all = masks(Model(config), tokens);

@@ -214,8 +214,8 @@ struct Grid {
   double y(size_t row) const { return top + (static_cast<double>(row) + 0.5) * height; }
 };
 
-// Opacity is the root of the share of the largest magnitude; otherwise attention that is spread over many positions would be invisible.
-// Cells of one colour are one path, because 4,096 paths for each of many maps would make a page slow.
+// Opacity is the root of the share of the largest magnitude, so attention that is spread over many positions is visible. Cells of one
+// colour are one path: 4,096 paths a map would make a page slow.
 std::string draw_cells(const Grid& grid, const std::vector<double>& values, size_t columns, bool with_numbers) {
   std::map<std::string, std::string> paths;  // by their attributes
   std::string numbers;
