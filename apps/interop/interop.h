@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -12,15 +13,11 @@
 
 namespace ricci::apps {
 
-struct ImportOptions {
-  double dropout = -1;  // for further training; below 0: as in the folder
-  bool without_tokenizer = false;
-};
-
-// Writes a run folder, with the tokenizer of the folder, if any. Returns lines about it. Errors, after which no run is left: a config.json
-// of an unknown architecture or with a setting that no ricci model has; a missing or misshapen tensor; a tokenizer larger than the
-// vocabulary; a run folder that already holds a model.
-std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options);
+// Writes a run folder, with the tokenizer of the folder, if any. `dropout`: by default as in the folder. Returns lines about it. Errors,
+// after which no run is left: a config.json of an unknown architecture or with a setting that no ricci model has; a missing or misshapen
+// tensor; a tokenizer larger than the vocabulary; a run folder that already holds a model.
+std::string import_hugging_face(
+    const std::string& folder, const std::string& run, std::optional<double> dropout, bool without_tokenizer = false);
 
 // Writes the model of a run as a folder that transformers loads, with its tokenizer unless transformers has none of its kind. Returns lines
 // about it. The weights are written last, so an interrupted export can be repeated. Errors: a model without an equivalent in transformers;

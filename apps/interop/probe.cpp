@@ -77,13 +77,13 @@ Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t,
 
 int probe(const Options& options) {
   ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
-  const Device device = options.compute.place();
+  const Device device = parse_device(options.compute.device.c_str());
   const SafetensorsFile weights(options.weights), input(options.input);
   match_weights(config, weights);
   Model model(config);
   load_weights(model, weights);
   weights.verify_if_checked();
-  model.place(options.compute.numbers(), device);
+  model.place(parse_dtype(options.compute.dtype.c_str()), device);
 
   const Batch batch = load_batch(input, config.traits().objective, device);
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(batch))}};
