@@ -26,8 +26,7 @@ void load(Model& model, const WeightFiles& files) {
   load_mapped(model, map, files);
 }
 
-// Error: the folder holds weights or a vocabulary, or another text under one of these names. An export that was interrupted wrote some of
-// these texts and no weights, so repeating it continues it.
+// Error: the folder holds weights or a vocabulary, or a different text under one of these names. An interrupted export can be repeated.
 void write_folder(const std::string& folder, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
   const auto path = [&](const char* name) { return folder + "/" + name; };
   const auto refuse = [&](const char* name) { fail("{}: already holds a model ({})", {folder, name}); };

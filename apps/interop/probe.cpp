@@ -33,8 +33,7 @@ struct Options {
   apps::ComputeOptions compute{.dtype = "f64"};
 };
 
-// Checkpoints without biases exist with and without biases in layer norms and in the output map, and a tied output map can have one too.
-// The tensors in the file decide.
+// The tensors in the file decide whether layer norms and the output map have biases.
 void match_weights(ModelConfig& config, const SafetensorsFile& file) {
   config.settings<Classifier>().head_bias = file.contains("head.bias");
   if (config.output.tie || !config.block.bias) config.output.head_bias = config.output.head_bias && file.contains("head.bias");

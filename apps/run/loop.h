@@ -55,8 +55,7 @@ struct Trainer {
 
  private:
   void save();
-  // Adds the loss to the record, and remembers in the state whether it is the best. A request to end stops the evaluation; the state then
-  // reports that it is missing. Error: the loss is not finite.
+  // Adds the loss to the record and the state. A request to end leaves state.awaits_evaluation true. Error: the loss is not finite.
   void evaluate(Metrics& record);
   void print(const std::string& line) {
     if (progress && !line.empty()) progress->line(line);

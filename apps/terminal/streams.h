@@ -19,8 +19,7 @@
 
 namespace ricci::apps {
 
-// The signals that ask a program to end. mpirun passes SIGUSR1 on to all ranks and waits for them; after the others it kills them a second
-// later, before they could save.
+// The signals that ask a program to end. mpirun passes SIGUSR1 on to all ranks; after the others it kills the ranks before they could save.
 inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // While alive, the first of these signals sets the flag: a training finishes its step, saves and ends. The next one of the first three ends

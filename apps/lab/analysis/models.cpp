@@ -57,8 +57,7 @@ std::string heads_of(const Mask& mask) {
   return mask.heads == 1 ? std::to_string(mask.first_head) : fmt::format("{} - {}", mask.first_head, mask.first_head + mask.heads - 1);
 }
 
-// A square with the tokens of the text from left to right. Each query is a row as tall as its cell, filled from the first to the last
-// token that it sees.
+// A square with the tokens from left to right. Each query is a row as tall as its cell, filled from the first to the last token it sees.
 Picture picture_of(const Mask& mask, const std::string& group, int64_t tokens) {
   constexpr double kSide = 268, kLeft = 10, kTop = 44;
   const double unit = kSide / static_cast<double>(tokens);
