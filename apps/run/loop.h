@@ -100,7 +100,5 @@ std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainSt
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
 // step 20: train 4.5581, validation 4.5873, perplexity 98.23 (93,835 tokens)
 std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation);
-// saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
-std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
 }  // namespace ricci::apps
