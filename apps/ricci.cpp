@@ -1,6 +1,5 @@
-// ricci: one name for all programs, because one name is easier to remember than twelve. Without a word it lists them; `ricci train
-// run.yaml` is `ricci-train run.yaml`, `ricci help train` is `ricci-train --help`, and `ricci runs` is `ricci-plot --list`. It finds the
-// programs in its own folder.
+// ricci: one name for all programs. Without a word it lists them; `ricci train run.yaml` is `ricci-train run.yaml`, `ricci help train` is
+// `ricci-train --help`, and `ricci runs` is `ricci-plot --list`. It finds the programs in its own folder.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -24,8 +24,7 @@ struct Options {
 };
 
 std::string import(const Options& options) {
-  return import_hugging_face(
-      options.source, options.target, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer});
+  return import_hugging_face(options.source, options.target, options.dropout, options.without_tokenizer);
 }
 
 std::string export_run(const Options& options) {

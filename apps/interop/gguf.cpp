@@ -54,7 +54,7 @@ template <class T> void put(std::string& bytes, const T& value) {
 constexpr std::pair<const char*, const char*> kSplits[] = {
     {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
 
-// The ends of a text, of an answer and of a message, because llama.cpp stops at each.
+// The ends of a text, of an answer and of a message: llama.cpp stops at each.
 constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 
 // Error: llama.cpp has no such tokenizer.
@@ -111,8 +111,7 @@ struct GgufModel {
   void add_size(const char* key, int64_t value) { add(key, static_cast<uint32_t>(value)); }
 };
 
-// Only llama rotates columns 2i and 2i + 1 of a head together; here it is i and i + k/2. So row 2i of a head there is our row i, and row
-// 2i + 1 is our row i + k/2.
+// Only llama rotates columns 2i and 2i + 1 of a head together, ricci i and i + k/2. So row 2i there is our row i, 2i + 1 our row i + k/2.
 Tensor with_neighbours(const Tensor& w_xd, int64_t width) {
   const int64_t rows = w_xd.shape()[0], columns = w_xd.shape()[1];
   const Tensor y_xd(w_xd.shape(), Dtype::f32);

@@ -1,5 +1,4 @@
-// Tokenizers and conversation templates in the file formats of transformers. Markers identify a template, because published templates of
-// one kind differ in everything else.
+// Tokenizers and chat templates in the file formats of transformers. Published templates of one kind agree only in their markers.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -22,7 +21,7 @@ constexpr const char* kOfPhi = "<|im_sep|>";
 constexpr std::pair<const char*, std::array<const char*, 3>> kMarkers[] = {
     {"chatml", {"<|im_start|>", "<|im_end|>", ""}}, {"llama3", {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}}};
 
-// Returns the template of ricci that has the markers of the text, or an empty text.
+// The template of ricci that has the markers of the text, or an empty text.
 std::string known_template(const std::string& text) {
   const auto has = [&](const char* marker) { return text.find(marker) != text.npos; };
   for (const auto& [ours, markers] : kMarkers)

@@ -26,8 +26,7 @@ void load(Model& model, const WeightFiles& files) {
   load_mapped(model, map, files);
 }
 
-// Error: the folder holds weights or a vocabulary, or another text under one of these names. An export that was interrupted wrote some of
-// these texts and no weights, so repeating it continues it.
+// Error: the folder holds weights or a vocabulary, or a different text under one of these names. An interrupted export can be repeated.
 void write_folder(const std::string& folder, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
   const auto path = [&](const char* name) { return folder + "/" + name; };
   const auto refuse = [&](const char* name) { fail("{}: already holds a model ({})", {folder, name}); };
@@ -70,18 +69,18 @@ std::string write_imported_run(
           config.model.vocab, config.model.ctx, chat.note});
 }
 
-std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options) {
+std::string import_hugging_face(const std::string& folder, const std::string& run, std::optional<double> dropout, bool without_tokenizer) {
   if (is_file(folder)) fail("{}: is a file; import reads folders of Hugging Face", {folder});
   if (is_there(folder + "/config.yaml")) fail("{}: is already a run; import reads folders of Hugging Face", {folder});
   const std::string path = folder + "/config.json";
   const Json json = read_json(path);
-  const ModelConfig config = read_hf_config(json, path, options.dropout);
+  const ModelConfig config = read_hf_config(json, path, dropout.value_or(-1));
   const WeightFiles files = open_weights(folder);
-  const std::shared_ptr<const Tokenizer> tokenizer = options.without_tokenizer ? nullptr : read_hf_tokenizer(folder, json);
+  const std::shared_ptr<const Tokenizer> tokenizer = without_tokenizer ? nullptr : read_hf_tokenizer(folder, json);
   if (tokenizer && tokenizer->vocab_size() > config.vocab)
     fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; --without-tokenizer leaves it out",
         {folder, tokenizer->vocab_size(), config.vocab});
-  const HfChatTemplate chat = options.without_tokenizer ? HfChatTemplate() : read_hf_chat_template(folder, tokenizer);
+  const HfChatTemplate chat = without_tokenizer ? HfChatTemplate() : read_hf_chat_template(folder, tokenizer);
   Model model(config);
   load(model, files);
   return write_imported_run(run, model, tokenizer.get(), folder, chat);

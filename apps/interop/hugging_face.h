@@ -37,8 +37,7 @@ std::string hf_tokenizer_json(const Tokenizer* tokenizer);
 // tokenizer_config.json. `chat_template` is its member of that name, as JSON, or empty.
 std::string hf_tokenizer_config_json(const Tokenizer& tokenizer, const Marks& marks, int64_t context, const std::string& chat_template);
 
-// A tokenizer without marks uses its <|endoftext|> or <eos> for both. The first end ends a text, the next one an answer, if the template of
-// the run has a different token for that. Empty without a tokenizer.
+// Marks default to <|endoftext|> or <eos>. The first end ends a text, a different one an answer. Empty without a tokenizer.
 Marks marks_to_export(const RunFolder& run);
 void add_marks(Json& config, const Marks& marks);  // bos_token_id and eos_token_id
 
@@ -48,11 +47,9 @@ struct HfChatTemplate {
   std::vector<std::string> named = {};  // the key `chat` of a run file, by the markers in the template: chatml, llama3, or an empty list
   std::string note = {};                // a line about them that begins with a line end; empty without a template
 };
-// Reads chat_template.jinja and the member chat_template of tokenizer_config.json; both are left out without a tokenizer. Errors: not
-// UTF-8, more than 16 MiB, a member of another type.
+// From chat_template.jinja and tokenizer_config.json; empty without a tokenizer. Errors: not UTF-8, more than 16 MiB, a wrong type.
 HfChatTemplate read_hf_chat_template(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer);
-// The template that transformers uses by default: the file, else the member. In a list it is the one named `default`, else the first.
-// Error: the member, from `origin`, is neither a text nor such a list.
+// The template that transformers uses: the file, else the member, of a list `default`, else the first. Error, with `origin`: a wrong type.
 std::string default_template(const ImportedTemplate& kept, const std::string& origin);
 // The template that a run was imported with, else the run's `chat` in Jinja. Empty if it has neither.
 ImportedTemplate template_to_export(const RunFolder& run);

@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -12,19 +13,14 @@
 
 namespace ricci::apps {
 
-struct ImportOptions {
-  double dropout = -1;  // for further training; below 0: as in the folder
-  bool without_tokenizer = false;
-};
-
-// Writes a run folder, with the tokenizer of the folder, if any. Returns lines about it. Errors, after which no run is left: a config.json
-// of an unknown architecture or with a setting that no ricci model has; a missing or misshapen tensor; a tokenizer larger than the
-// vocabulary; a run folder that already holds a model.
-std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options);
+// Writes a run folder, with the tokenizer of the folder, if any. `dropout`: by default as in the folder. Returns lines about it. Errors,
+// after which no run is left: a config.json of an unknown architecture or with a setting that no ricci model has; a missing or misshapen
+// tensor; a tokenizer larger than the vocabulary; a run folder that already holds a model.
+std::string import_hugging_face(
+    const std::string& folder, const std::string& run, std::optional<double> dropout, bool without_tokenizer = false);
 
 // Writes the model of a run as a folder that transformers loads, with its tokenizer unless transformers has none of its kind. Returns lines
-// about it. The weights are written last, so an interrupted export can be repeated. Errors: a model without an equivalent in transformers;
-// a folder that already holds a model.
+// about it. An interrupted export can be repeated. Errors: a model without an equivalent in transformers; a folder that holds a model.
 std::string export_hugging_face(const std::string& run, const std::string& which, const std::string& folder);
 
 // ---- GGUF, the file format of llama.cpp, version 3 (little endian):
@@ -40,9 +36,8 @@ constexpr auto choices(GgufNumbers) { return std::array{"f32", "f16", "bf16", "q
 // The bytes of the numbers in the file. For q8_0 the numbers are whole blocks.
 std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers);
 
-// Writes the model of a run, with its tokenizer, as one file that llama.cpp loads. Returns lines about it. Errors, after which no file is
-// left: a model other than gpt2, llama, qwen2 and qwen3, with its key; a tokenizer other than byte-level BPE, or with <eos> after lines,
-// unless without_tokenizer; a file that already exists.
+// Writes the model of a run as one file that llama.cpp loads. Returns lines about it. Errors, after which no file is left: a model other
+// than gpt2, llama, qwen2 and qwen3; a tokenizer other than byte-level BPE, or with <eos> after lines; a file that already exists.
 std::string export_gguf(
     const std::string& run, const std::string& which, const std::string& file, GgufNumbers numbers, bool without_tokenizer);
 

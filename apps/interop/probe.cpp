@@ -1,5 +1,4 @@
-// ricci-probe: computes logits, loss and every gradient for weights and inputs in files, because another framework can write such files and
-// then compare the results.
+// ricci-probe: computes logits, loss and every gradient for weights and inputs in files, to be compared with a different framework.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
@@ -34,8 +33,7 @@ struct Options {
   apps::ComputeOptions compute{.dtype = "f64"};
 };
 
-// Checkpoints without biases exist with and without biases in layer norms and in the output map, and a tied output map can have one too.
-// The tensors in the file decide.
+// The tensors in the file decide whether layer norms and the output map have biases.
 void match_weights(ModelConfig& config, const SafetensorsFile& file) {
   config.settings<Classifier>().head_bias = file.contains("head.bias");
   if (config.output.tie || !config.block.bias) config.output.head_bias = config.output.head_bias && file.contains("head.bias");
@@ -78,13 +76,13 @@ Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t,
 
 int probe(const Options& options) {
   ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
-  const Device device = options.compute.place();
+  const Device device = parse_device(options.compute.device.c_str());
   const SafetensorsFile weights(options.weights), input(options.input);
   match_weights(config, weights);
   Model model(config);
   load_weights(model, weights);
   weights.verify_if_checked();
-  model.place(options.compute.numbers(), device);
+  model.place(parse_dtype(options.compute.dtype.c_str()), device);
 
   const Batch batch = load_batch(input, config.traits().objective, device);
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(batch))}};
@@ -102,14 +100,13 @@ int probe(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return apps::run_app(
+  return apps::run_app<Options>(
       argc, argv,
       {.name = "ricci-probe",
           .summary = "Computes logits, loss and gradients for given weights and inputs.",
           .examples = "ricci-probe --config m.yaml --weights w.st --input i.st -o out.st\n"
                       "ricci-probe --config m.yaml --weights w.st --input i.st -o o.st --device cuda"},
-      [&](CLI::App& app) {
+      [](CLI::App& app, Options& options) {
         app.add_option("--config", options.config, "YAML file with a mapping `model:`")->required();
         app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
         app.add_option("--input", options.input,
@@ -119,5 +116,5 @@ int main(int argc, char** argv) {
         app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
         apps::add_compute_options(app, options.compute);
       },
-      [&] { return probe(options); });
+      probe);
 }

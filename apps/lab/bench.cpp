@@ -7,6 +7,7 @@
 #include "apps/lab/benchmark/benchmark.h"
 #include "apps/run/options.h"
 #include "core/error.h"
+#include "cuda/device/device.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -32,8 +33,8 @@ int run(Options& options) {
           {one_line(name), nearest_note(name, {kMixers.begin(), kMixers.end()}), list_of<MixerKind>()});
     bench.mixers.push_back(static_cast<MixerKind>(found - kMixers.begin()));
   }
-  bench.size.device = options.compute.place();
-  bench.size.dtype = options.compute.numbers();
+  bench.size.device = parse_device(options.compute.device.c_str());
+  bench.size.dtype = parse_dtype(options.compute.dtype.c_str());
   publish(report_of(bench, measure(bench)), options.report);
   return 0;
 }
@@ -51,12 +52,10 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return run_app(
-      argc, argv,
+  return run_app<Options>(argc, argv,
       {.name = "ricci-bench",
           .summary = "Measures time, memory and FLOPs of a training step.",
           .examples = "ricci-bench sdp metric dispatcher --lengths 128,512,2048 -o bench.html\n"
                       "ricci-bench metric --alone --sequences 1 --lengths 256,1024 --json"},
-      [&](CLI::App& app) { add_options(app, options); }, [&] { return run(options); });
+      add_options, run);
 }

@@ -104,18 +104,17 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return apps::run_app(
+  return apps::run_app<Options>(
       argc, argv,
       {.name = "ricci-check",
           .summary = "Checks the gradient of every op on every device.",
           .examples = "ricci-check\n"
                       "ricci-check --op softmax --device cpu"},
-      [&](CLI::App& app) {
+      [](CLI::App& app, Options& options) {
         app.add_flag("--list", options.list, "Print the names of the ops and exit");
         app.add_option("--op", options.op, "Check only this op");
         app.add_option("--device", options.devices, list_of<Device>() + "; by default all that exist");
         app.add_option("--tolerance", options.tolerance, "Largest relative error that passes")->capture_default_str();
       },
-      [&] { return run(options); });
+      run);
 }

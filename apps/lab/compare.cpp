@@ -63,8 +63,7 @@ std::optional<int> train(const std::vector<std::string>& arguments) {
   return {};
 }
 
-// Trains the models that are not trained yet, and reads their results, seed by seed. Samples are off by default. Returns false if
-// interrupted.
+// Trains the models that are not trained yet, and reads their results, seed by seed. Returns false if interrupted.
 bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& seeds, const std::string& name) {
   const Interrupt interrupt(false);
   const auto is_finished = [](const RunRequest& request) { return RunFolder::to_train(request).finished().has_value(); };

@@ -1,4 +1,4 @@
-// ricci-inspect: draws how the mixers of a trained model read a text, because a table of scores shows more than a loss.
+// ricci-inspect: draws how the mixers of a trained model read a text.
 //   ricci-inspect runs/NAME --text 'to be or not to be' -o inspection
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -53,14 +53,13 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return run_app(
+  return run_app<Options>(
       argc, argv,
       {.name = "ricci-inspect",
           .summary = "Draws how the mixers of a trained model read a text.",
           .examples = "ricci-inspect runs/quickstart -o inspection\n"
                       "ricci-inspect runs/quickstart --text 'to be or not to be' --token e"},
-      [&](CLI::App& app) {
+      [](CLI::App& app, Options& options) {
         app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
         app.add_option(
             "--text", options.text, "Text to read, with escapes such as \\n; -: stdin; by default the start of the validation text");
@@ -73,5 +72,5 @@ int main(int argc, char** argv) {
         app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
         add_model_options(app, options.model, "Tokens of the context");
       },
-      [&] { return run(options); });
+      run);
 }

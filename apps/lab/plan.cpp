@@ -1,5 +1,4 @@
-// ricci-plan: the memory of a training step, by purpose, and its work. Nothing is computed, because the plan must also work for models that
-// do not fit into this machine.
+// ricci-plan: the memory of a training step, by purpose, and its work, also for models that do not fit into this machine.
 //   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
 //   ricci-plan run.yaml accumulation=8 --ranks 8
 #include "models/planning/plan.h"
@@ -111,14 +110,13 @@ int plan(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return run_app(
+  return run_app<Options>(
       argc, argv,
       {.name = "ricci-plan",
           .summary = "Predicts the memory and the work of a training step.",
           .examples = "ricci-plan apps/configs/quickstart.yaml model.layers=24 --memory 80GB\n"
                       "ricci-plan apps/configs/quickstart.yaml --tape"},
-      [&](CLI::App& app) {
+      [](CLI::App& app, Options& options) {
         add_run_options<TrainConfig>(app, options.run);
         app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory: 8GiB, 80GB")
             ->transform(CLI::AsSizeValue(true));
@@ -128,5 +126,5 @@ int main(int argc, char** argv) {
             ->excludes("--memory")
             ->excludes("--json");
       },
-      [&] { return plan(options); });
+      plan);
 }

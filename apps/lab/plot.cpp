@@ -1,5 +1,4 @@
-// ricci-plot: curves of runs, as SVG or as a page, and the list of runs. It reads only metrics.jsonl and config.yaml, so it can be called
-// while the runs train.
+// ricci-plot: curves of runs, as SVG or as a page, and the list of runs, also while they train.
 //   ricci-plot runs/a runs/b -o plot.html
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -56,14 +55,13 @@ int plot(Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return run_app(
+  return run_app<Options>(
       argc, argv,
       {.name = "ricci-plot",
           .summary = "Draws curves of runs, as SVG or as an HTML page, and lists runs.",
           .examples = "ricci-plot runs/quickstart -o plot.html\n"
                       "ricci-plot --list"},
-      [&](CLI::App& app) {
+      [](CLI::App& app, Options& options) {
         CLI::Option* const runs = app.add_option("runs", options.runs, "Folders or names of runs; with --list, by default all");
         add_output_option(app, options.report, "File to write, .svg or .html; by default plot.svg");
         CLI::Option* const list = app.add_flag("--list", options.list, "Print a table of the runs, like ricci runs");
@@ -79,5 +77,5 @@ int main(int argc, char** argv) {
         app.add_flag("--log-y", options.curves.log_y, "Logarithmic y axes");
         app.add_option("--title", options.title, "Title; by default the names of the runs");
       },
-      [&] { return plot(options); });
+      plot);
 }

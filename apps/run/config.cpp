@@ -90,8 +90,7 @@ namespace {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// The end of an error about an unknown key: its name here, or the nearest known key or section, unless two are equally near. A key of
-// another section counts as one wrong letter.
+// The name of an unknown key here, or the nearest known key or section, unless two are equally near. A wrong section counts as one letter.
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
   for (const auto& [here, there] : kOtherNames)
@@ -258,8 +257,7 @@ std::string with_comment(const std::string& start, const std::string& comment) {
   return fmt::format("{:<{}}# {}", start, kColumn, text);
 }
 
-// The keys line by line, with their sections; keys that the config does not read are comments. value(field, start) completes the line that
-// starts with the key.
+// The keys line by line, with their sections; keys that the config does not read are comments. value(field, start) completes a line.
 template <class Value> std::string lines(const std::vector<Field>& fields, const Value& value) {
   std::string all, section;
   for (const Field& field : fields) {

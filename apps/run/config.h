@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/fields.h"
@@ -21,8 +22,7 @@ namespace ricci::apps {
 inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
 inline constexpr int kDeepestYaml = 32;         // lists and mappings inside each other
 
-// Null if the text is empty. Errors start with `source`, and a line if the text has lines: not YAML, more than one document, an alias, too
-// long, nested too deeply.
+// Null if the text is empty. Errors, with `source` and a line: not YAML, more than one document, an alias, too long, nested too deeply.
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines);
 
 // ---- Settings
@@ -39,8 +39,7 @@ using Settings = std::vector<Setting>;
 // and line: an unreadable file, not YAML, a duplicate key in the file or list of texts in the overrides, an unknown key (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// The settings of a text that to_yaml wrote. Unknown keys belong to a different version and are skipped. Errors start with `source`: not
-// YAML.
+// Of a text that to_yaml wrote. Unknown keys belong to a different version and are skipped. Errors start with `source`: not YAML.
 Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields);
 
 // The last setting of the key, or null.

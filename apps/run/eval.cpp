@@ -173,20 +173,14 @@ Json scores_of(const Evaluation& classes) {
 }
 
 // A list with an object per run, classifiers last. A number that is not finite is null.
-std::string to_json(const std::vector<ScoredRun>& scored) {
-  std::vector<ScoredRun> language_models;
-  Json classifiers = Json::array();
-  for (const ScoredRun& each : scored) {
-    if (!each.result.confusion) {
-      language_models.push_back(each);
-      continue;
-    }
-    Json& run = classifiers.emplace_back(Json{{"run", each.run}, {"text", each.text}, {"context", each.context}});
+std::string to_json(std::vector<ScoredRun> scored) {
+  const auto end = std::stable_partition(scored.begin(), scored.end(), [](const ScoredRun& each) { return !each.result.confusion; });
+  Json all = json_of(make_table({scored.begin(), end}));
+  for (const ScoredRun& each : std::span(end, scored.end())) {
+    Json& run = all.emplace_back(Json{{"run", each.run}, {"text", each.text}, {"context", each.context}});
     if (!each.classes.empty()) run["classes"] = each.classes;
     run.update(scores_of(each.result));
   }
-  Json all = json_of(make_table(language_models));
-  for (const Json& run : classifiers) all.push_back(run);
   return to_text(all, 1);
 }
 

@@ -39,8 +39,7 @@ SafetensorsFile open_weights(const Place& place) {
   return file;
 }
 
-// The keys that the run was trained with. other_choices: the new run has a different family, preset or mixer, so defaults of the old one
-// are included as values.
+// other_choices: the new run has a different family, preset or mixer, so defaults of the old one are included as values.
 Settings keys_of(const RunFolder& run, bool other_choices) {
   TrainConfig config = with_found_files(run.config());
   config.model = run.model_config();

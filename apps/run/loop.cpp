@@ -57,6 +57,19 @@ std::optional<int64_t> reserved_bytes(Device device) {
   return device == Device::cuda ? std::optional(device_memory(device).reserved_bytes()) : std::nullopt;
 }
 
+// saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
+std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
+  const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
+  std::string line = all_done ? "saved" : "interrupted, saved";
+  if (early) line = format_message("no better validation loss since step {}, saved", {state.best_step});
+  line += format_message(" after {} steps, {:.1f} s of training", {state.step, seconds});
+  const Device device = run.config().device;
+  if (const std::optional<int64_t> reserved = reserved_bytes(device))
+    line += format_message(",\nat most {} of tensors, {} reserved", {show_bytes(memory_use(device).peak), show_bytes(*reserved)});
+  const std::string path = run.path_of(kModelFile);
+  return line + (line.size() + path.size() > 78 ? ":\n" : ": ") + path;
+}
+
 }  // namespace
 
 // ---- Around a step
@@ -298,18 +311,6 @@ std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e
   if (e.confusion) return line + format_message(", accuracy {:.4f} ({})", {e.confusion->accuracy(), counted(e.tokens, "document")});
   const std::string predictions = e.predictions ? "\n" + predictions_note(*e.predictions) : "";
   return line + format_message(", perplexity {:.2f} ({})", {e.perplexity(), counted(e.tokens, "token")}) + predictions;
-}
-
-std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
-  const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
-  std::string line = all_done ? "saved" : "interrupted, saved";
-  if (early) line = format_message("no better validation loss since step {}, saved", {state.best_step});
-  line += format_message(" after {} steps, {:.1f} s of training", {state.step, seconds});
-  const Device device = run.config().device;
-  if (const std::optional<int64_t> reserved = reserved_bytes(device))
-    line += format_message(",\nat most {} of tensors, {} reserved", {show_bytes(memory_use(device).peak), show_bytes(*reserved)});
-  const std::string path = run.path_of(kModelFile);
-  return line + (line.size() + path.size() > 78 ? ":\n" : ": ") + path;
 }
 
 }  // namespace ricci::apps

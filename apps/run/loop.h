@@ -55,8 +55,7 @@ struct Trainer {
 
  private:
   void save();
-  // Adds the loss to the record, and remembers in the state whether it is the best. A request to end stops the evaluation; the state then
-  // reports that it is missing. Error: the loss is not finite.
+  // Adds the loss to the record and the state. A request to end leaves state.awaits_evaluation true. Error: the loss is not finite.
   void evaluate(Metrics& record);
   void print(const std::string& line) {
     if (progress && !line.empty()) progress->line(line);
@@ -101,7 +100,5 @@ std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainSt
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
 // step 20: train 4.5581, validation 4.5873, perplexity 98.23 (93,835 tokens)
 std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation);
-// saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
-std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
 }  // namespace ricci::apps

@@ -61,8 +61,7 @@ template <class T> std::string little_endian(T value) {
   return bytes;
 }
 
-// Length, checksum of the length, data, checksum of the data. The checksums are rotated and shifted ("masked"), because data can contain
-// checksums.
+// Length, checksum of the length, data, checksum of the data. The checksums are rotated and shifted ("masked").
 std::string tfrecord(std::string_view data) {
   const auto masked = [](std::string_view bytes) { return little_endian(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); };
   const std::string length = little_endian(static_cast<uint64_t>(data.size()));
@@ -83,7 +82,7 @@ std::string field(uint32_t number, double value) { return field(number, kFixed64
 std::string field(uint32_t number, float value) { return field(number, kFixed32) + little_endian(std::bit_cast<uint32_t>(value)); }
 std::string field(uint32_t number, std::string_view value) { return field(number, kBytes) + varint(value.size()).append(value); }
 
-// A name that sorts after the other event files, even if the clock was set back. A number with more than 10 digits is not a time.
+// Sorts after the other event files, even if the clock was set back. A number with more than 10 digits is not a time.
 std::string next_events(const std::string& folder, double time) {
   constexpr std::string_view prefix = "events.out.tfevents.";
   constexpr int64_t latest = 9'999'999'999;  // seconds since 1970 in 10 digits

@@ -47,9 +47,8 @@ uint32_t crc32c(std::string_view bytes);  // Castagnoli, RFC 3720 section 12.1
 
 class MetricsFile {
  public:
-  // Opens the records in `folder` to continue after `step` (0 for a new run). Records of later steps and a line that a crash broke are
-  // removed from metrics.jsonl. A new event file, events.out.tfevents.TIME.HOST, makes TensorBoard forget the later steps; its name sorts
-  // last. Errors: the path and the reason.
+  // Continues after `step` (0 for a new run). Records of later steps and a line that a crash broke are removed from metrics.jsonl; a new
+  // event file, events.out.tfevents.TIME.HOST, makes TensorBoard forget the later steps. Errors: the path and the reason.
   MetricsFile(const std::string& folder, int64_t step);
 
   void append(Metrics metrics);  // error: the path and the reason, such as a full disk

@@ -96,9 +96,6 @@ void add_threads_option(CLI::App& app) {
   app.add_option_function<int>("--threads", use, "CPU threads; 0: all")->check(thread_number);
 }
 
-Dtype ComputeOptions::numbers() const { return parse_dtype(dtype.c_str()); }
-Device ComputeOptions::place() const { return parse_device(device.c_str()); }
-
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
   app.add_option("--precision,--dtype", options.dtype, std::string("Type of weights and activations: ") + kFloatingDtypes)
       ->capture_default_str();
@@ -113,8 +110,8 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
 }
 
 OpenModel open_model(const std::string& path, const ModelOptions& options) {
-  const Device device = options.compute.place();
-  const Dtype dtype = options.compute.numbers();
+  const Device device = parse_device(options.compute.device.c_str());
+  const Dtype dtype = parse_dtype(options.compute.dtype.c_str());
   RunFolder run = RunFolder::open(path);
   const int64_t context = run.context(options.context);
   Model model = run.load_model(device, options.checkpoint, dtype);

@@ -51,9 +51,6 @@ Documents open_documents(const TextOptions& options);
 // ---- A trained model
 struct ComputeOptions {
   std::string dtype = "f32", device = "cpu";
-
-  Dtype numbers() const;
-  Device place() const;  // error: not available
 };
 // --precision (--dtype is another name for it) and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);

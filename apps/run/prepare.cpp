@@ -8,7 +8,6 @@
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "data/shards/tokens.h"
-#include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/id_reader.h"
 #include "data/tokenizers/kinds.h"
 
@@ -26,37 +25,34 @@ struct Options {
   bool is_ids = false;  // the files hold ids of two bytes each
 };
 
-// The end token of lines or documents: the one asked for, else the one in shards written before, else for documents that follow each other
-// the tokenizer's own. `tokenizer`: null if it will be made here.
-Eos eos_for(const Options& options, const DocumentOptions& documents, const std::shared_ptr<const Tokenizer>& tokenizer) {
-  if (!options.eos.empty()) return choice_of<Eos>("--eos", options.eos);
-  if (has_tokenizer(options.output)) return tokenizer_of_shards(options.output)->eos();
-  if (documents.classes > 0 || (traits_of(documents.format).is_text() && documents.documents == DocumentOptions().documents))
-    return Eos::none;
-  const Eos eos = tokenizer ? with_own_eos(tokenizer)->eos() : Eos::document;
-  if (eos == Eos::none)
-    print(format_message("nothing separates the documents: the {} tokenizer has no end-of-text token;\n{}",
-        {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"}));
-  return eos;
-}
-
+// The end of lines or documents is the one asked for, else the one in shards written before, else the tokenizer's own between documents
+// that follow each other.
 std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents& documents) {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  if (options.is_ids && options.tokenizer == "char") fail("--format u16: needs --tokenizer, the file of the tokenizer that made the ids");
-  if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
-  else if (options.tokenizer != "char") tokenizer = open_tokenizer(find_data(options.tokenizer, "--tokenizer").string());
+  DocumentOptions& asked = documents.options;
+  const FormatTraits& format = traits_of(asked.format);
+  const bool is_char = options.tokenizer == "char", is_made = is_char || options.tokenizer == "byte";
+  if (options.is_ids && is_char) fail("--format u16: needs --tokenizer, the file of the tokenizer that made the ids");
+  if (format.has_template && is_char) fail("--tokenizer: {} needs the file of a tokenizer with the markers of chat", {format.name});
+  TokenizerRecipe recipe{.name = options.tokenizer, .eos_is_default = true, .eos_piece = options.eos_piece};
+  if (!is_made) recipe.name = find_data(options.tokenizer, "--tokenizer").string();
+  const bool has_ends = !options.is_ids && !format.has_template,
+             is_one = format.is_text() && asked.documents == DocumentOptions().documents;
+  if (has_ends && (!options.eos.empty() || has_tokenizer(options.output))) {
+    recipe.eos = options.eos.empty() ? tokenizer_of_shards(options.output)->eos() : choice_of<Eos>("--eos", options.eos);
+    recipe.eos_is_default = false;
+  } else if (has_ends && asked.classes == 0 && !is_one) {
+    recipe.eos = Eos::document;
+  }
+  asked.keep_line_ends = recipe.eos != Eos::document;
+  std::vector<Documents> sources{documents};
+  const auto tokenizer = is_made ? make_tokenizer(recipe, sources) : read_tokenizer(recipe);
+  asked.keep_line_ends = recipe.eos != Eos::document || tokenizer->eos() != Eos::document;
   if (options.is_ids && tokenizer->vocab_size() > 65536)
     fail("--format u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
-  if (options.is_ids) return make_id_reader(tokenizer);
-  if (traits_of(documents.options.format).has_template) {
-    if (!tokenizer) fail("--tokenizer: {} needs the file of a tokenizer with the markers of chat", {name_of(documents.options.format)});
-    return tokenizer;
-  }
-  const Eos eos = eos_for(options, documents.options, tokenizer);
-  documents.options.keep_line_ends = eos != Eos::document;
-  if (tokenizer) return with_eos(tokenizer, eos, options.eos_piece);
-  std::vector<Documents> sources{documents};
-  return make_tokenizer({.eos = eos, .eos_piece = options.eos_piece}, sources);
+  if (recipe.eos == Eos::document && tokenizer->eos() == Eos::none)
+    print(format_message("nothing separates the documents: the {} tokenizer has no end-of-text token;\n{}",
+        {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"}));
+  return options.is_ids ? make_id_reader(tokenizer) : tokenizer;
 }
 
 int prepare(Options options) {

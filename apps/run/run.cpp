@@ -261,8 +261,7 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   config_ = asked;
 }
 
-// The tokenizer or init of the config, if it is not the one of the run; else empty. A path of config.yaml that leads nowhere any more is
-// not compared: the run has its own copy.
+// The tokenizer or init of the config, if it is not the one of the run; else empty. A lost file is not compared: the run has its own copy.
 std::string RunFolder::other_files(const TrainConfig& asked) const {
   const Settings before = settings_in(newest_->metadata(), kConfigKeys);
   if (find_tokenizer_kind(asked.tokenizer)) {

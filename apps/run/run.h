@@ -38,8 +38,8 @@ TrainConfig with_found_files(TrainConfig config);
 // ---- The record
 // The keys that shape the model, or all that cannot change while a run continues, such as the seed.
 enum class Compare { model, training };
-// Metadata of a model or a checkpoint. "config" has these keys with their resolved values, in YAML. "following" has the model keys with
-// derived values, as the user gave them. "tokenizer" is a hash.
+// "config" has these keys with their resolved values, in YAML; "following" the model keys with derived values, as the user gave them;
+// "tokenizer" a hash.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
 // Under the name "config" or "following", also of older versions. Errors start with `source`: not YAML.
 Settings settings_in(const Metadata& metadata, const char* name, const std::string& source = "metadata");
@@ -82,9 +82,8 @@ std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfi
 
 class RunFolder {
  public:
-  // Continues if the folder holds checkpoints, skipping damaged ones with a warning. Nothing is written before begin(). Errors: the newest
-  // sound checkpoint has a different key, tokenizer, init or more steps, or is of an older version; none is sound; a trained model without
-  // checkpoints; another process trains here.
+  // Continues from the newest sound checkpoint, if any. Nothing is written before begin(). Errors: that has a different key, tokenizer,
+  // init or more steps, or is of an older version; none is sound; a trained model without checkpoints; a different process trains here.
   static RunFolder to_train(const RunRequest& request);
   // To read, by its folder or name. Error: the folder does not exist, or one of its files is missing or damaged.
   enum class Vocabulary { needed, optional };  // a model that was imported without a tokenizer has none
@@ -107,8 +106,7 @@ class RunFolder {
   // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread. The schedule ends where the config
   // has it, else where the first start of the run had it. Errors: tensors of a wrong shape; a different text.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
-  // Writes the files of a new run, or the changed files of one that continues. Errors of this function and the two below: the path and the
-  // reason; a different folder has taken the place of this one.
+  // Writes the files of a new run, or the changed files. Errors, also of the two below: the path and the reason; the folder was replaced.
   void begin(const RunParts& parts);
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;  // a checkpoint; removes the older ones
   void save_model(Model& model, int64_t step) const;
@@ -140,8 +138,7 @@ class RunFolder {
 };
 
 // ---- A start from another run, the key `init` (init.cpp)
-// An empty path stands for no file. Keys of model and tokenizer that it does not give come from init. Errors: as for load_config; an init
-// that cannot be opened.
+// The path may be empty. Keys of model and tokenizer that are not given come from init. Errors: as for load_config; an unreadable init.
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
 // The model that training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml, else
 // from the config, from the tokenizer of `init` or from the data.

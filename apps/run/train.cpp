@@ -131,8 +131,7 @@ int train(Ranks& ranks, const RunOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  RunOptions options;
-  return run_app(
+  return run_app<RunOptions>(
       argc, argv,
       {.name = "ricci-train",
           .summary = "Trains a language model on a text or a classifier on labelled documents, or resumes a run.",
@@ -140,7 +139,7 @@ int main(int argc, char** argv) {
           .may_be_several = true,
           .examples = "ricci-train data=my.txt name=mine model.layers=6\n"
                       "ricci-train runs/mine steps=4000"},
-      [&](CLI::App& app) {
+      [](CLI::App& app, RunOptions& options) {
         add_run_options<TrainConfig>(app, options);
         app.final_callback([&] {
           if (!options.file().empty() || !options.overrides.empty()) return;
@@ -148,5 +147,5 @@ int main(int argc, char** argv) {
           throw CLI::ValidationError("nothing to train; give a text (data=my.txt name=mine) or a run file (run.yaml)");
         });
       },
-      [&] { return train(Ranks::join(), options); });
+      [](const RunOptions& options) { return train(Ranks::join(), options); });
 }

@@ -248,11 +248,7 @@ void check_shared(const TrainConfig& c, int64_t ranks) {
 }
 
 TrainStepOptions step_options(const TrainConfig& c, int64_t first_micro_batch) {
-  return {.seed = c.seed,
-      .clip = c.clip,
-      .cuda_graph = c.cuda_graph,
-      .first_micro_batch = first_micro_batch,
-      .reduce_dtype = storage_dtype(c.reduce_dtype)};
+  return {c.seed, c.clip, c.cuda_graph, first_micro_batch, storage_dtype(c.reduce_dtype)};
 }
 
 ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer) {

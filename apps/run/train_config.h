@@ -110,7 +110,7 @@ DocumentFormat format_to_score(const TrainConfig& config, const std::vector<std:
 
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 
-// Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed, because the tokenizer gives it later.
+// Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed: the tokenizer gives it later.
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first invalid value, as "lr: -1, expected more than 0"
 // Errors: a step has fewer micro-batches than ranks (with keys that read the same sequences, if any); a key that is only for one process.

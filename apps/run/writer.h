@@ -24,8 +24,8 @@ std::string read_decoded(const std::string& file, Encoding encoding);
 // A text that a model wrote, for printing. On a terminal, control characters other than line ends and tabs become blanks.
 std::string for_stdout(const std::string& text);
 
-// A prompt: the contents of the file, or the value of the option with its escapes; "-" for either is stdin. Files and stdin are UTF-8,
-// unless the run reads its texts as bytes.
+// A prompt: the contents of the file, or the value of the option with its escapes; "-" is stdin. Files are UTF-8, unless the run reads
+// bytes.
 std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding);
 
 // Calls use(line) for each line of stdin that is not empty. At a terminal a prompt asks for the line.

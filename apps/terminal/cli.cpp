@@ -91,8 +91,7 @@ int report(const AppText& text, const std::string& message, int exit_code) {
   return exit_code;
 }
 
-// Memory can run out where no exception can leave: in a destructor, or before main. Only the type of the exception is read, because
-// throwing it again would need memory.
+// Memory can run out where no exception can leave: in a destructor, or before main. Throwing it again would need memory.
 const std::terminate_handler otherwise = std::set_terminate([] {
   if (const std::type_info* const thrown = abi::__cxa_current_exception_type(); thrown && *thrown == typeid(std::bad_alloc)) {
     std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);

@@ -1,4 +1,4 @@
-// The command line of a program. All programs share it, because otherwise each would report its errors in its own way.
+// The command line of a program.
 //   int main(int argc, char** argv) {
 //     return run_app<Options>(argc, argv, {"ricci-convert", "Converts models from and to other programs."}, add_options,
 //         [](const Options& options) { return convert(options); });
@@ -65,7 +65,7 @@ std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
-// For an option that takes a list of texts: otherwise CLI11 would split the text [a,b] into two.
+// For an option that takes a list of texts: CLI11 would split the text [a,b] into two.
 void keep_brackets(CLI::Option* texts);
 
 // Declares an option for each member that visit_fields of the struct lists: --top-k for top_k, with its description and its bound of 0

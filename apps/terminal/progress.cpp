@@ -16,8 +16,7 @@ namespace ricci::apps {
 namespace {
 
 constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, kMemory = 30;  // seconds
-// Erases from the first character of the bar, where the cursor waits, to the end of the screen: a terminal that becomes narrower breaks the
-// bar into multiple rows, and otherwise some of them would stay.
+// Erases to the end of the screen: a terminal that becomes narrower breaks the bar into multiple rows.
 constexpr const char* kErase = "\r\x1b[J";
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The progress of a run: a bar on a terminal, otherwise a line every 10 seconds, because a log file should not fill up with bars.
+// The progress of a run: a bar on a terminal, else a line every 10 seconds.
 //   step 1,240/2,000 [===============>        ]  62%  loss 1.672  152k tokens/s  0:41 left
 #pragma once
 #include <cstdint>

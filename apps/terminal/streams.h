@@ -1,5 +1,4 @@
-// Requests to end (Ctrl-C and other signals), and the standard streams. A training must save before it ends, so a signal only sets a flag;
-// and no training should hang or fail because nobody reads its output.
+// Requests to end (Ctrl-C and other signals), and the standard streams. A run must save before it ends, so a signal only sets a flag.
 #pragma once
 #include <poll.h>
 #include <unistd.h>
@@ -20,8 +19,7 @@
 
 namespace ricci::apps {
 
-// The signals that ask a program to end. mpirun passes SIGUSR1 on to all ranks and waits for them; after the others it kills them a second
-// later, before they could save.
+// The signals that ask a program to end. mpirun passes SIGUSR1 on to all ranks; after the others it kills the ranks before they could save.
 inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // While alive, the first of these signals sets the flag: a training finishes its step, saves and ends. The next one of the first three ends
@@ -66,15 +64,14 @@ class Interrupt {
   std::array<struct sigaction, kEndingSignals.size()> old_ = {};
 };
 
-// True if control sequences can draw a bar there. mpirun gives its processes a terminal even if it writes their output to a file.
+// True if a bar can be drawn there. mpirun gives its processes a terminal even if it writes their output to a file.
 inline bool is_terminal(int descriptor) {
   const char* const kind = std::getenv("TERM");
   const Launcher launcher = find_launcher();
   return ::isatty(descriptor) == 1 && kind && std::string_view(kind) != "dumb" && launcher.count == 1 && launcher.name != "mpirun";
 }
 
-// Reads the next line and counts it. Removes its end, \n or \r\n, and the byte order mark that some programs write at the start of a file.
-// Returns false at the end.
+// Reads and counts a line, without its end, \n or \r\n, and without a byte order mark before the first line. Returns false at the end.
 inline bool next_line(std::istream& lines, std::string& line, int64_t& number) {
   if (!std::getline(lines, line)) return false;
   if (number++ == 0 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
@@ -93,8 +90,8 @@ inline std::string read_stdin() {
 }
 
 // Writes to a descriptor. Output that cannot be written is dropped; and after a request to end, all output is dropped once the reader does
-// not keep up. So a run neither ends nor hangs because its output is not read. The wait is short, because a signal that arrives just before
-// poll() does not interrupt it; and a pipe that is ready takes PIPE_BUF bytes without blocking.
+// not keep up. So an unread output neither ends nor hangs a run. The wait is short: a signal that arrives just before poll() does not
+// interrupt it; and a pipe that is ready takes PIPE_BUF bytes without blocking.
 inline void write_output(int descriptor, std::string_view text) {
   static bool is_read = true;
   while (is_read && descriptor >= 0 && !text.empty()) {

@@ -1,4 +1,4 @@
-// A table of results. One declaration of a column gives its form in text and in JSON, because otherwise the two would drift apart:
+// A table of results. One declaration of a column gives its form in text and in JSON:
 //   ResultTable table;
 //   table.add({.heading = "mixer", .key = "mixer", .left = true}, rows, &MixerRow::mixer);
 //   table.add({.heading = "ms/step", .key = "ms.median", .format = "{:.3f}"}, rows, [](const MixerRow& row) { return row.seconds * 1e3; });
@@ -58,7 +58,7 @@ std::vector<Cells> cells_of(const ResultTable& table);
 std::string text_of(const ResultTable& table);
 Json json_of(const ResultTable& table);  // a list with an object for each row
 
-// Prints lines, with a line end after the last. Control characters become blanks, because a name could move the cursor with them.
+// Prints lines, with a line end after the last. Control characters become blanks.
 void print(const std::string& text);
 
 }  // namespace ricci::apps

@@ -51,8 +51,7 @@ struct TextRun : OpenModel {
 // Errors: a family that is not among `families`; a model that does not predict the next token; no plain text; as for open_model.
 std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::vector<Family>& families);
 
-// Spreads at most `max` stretches of `length` tokens over the first `size` tokens of a text, and returns the first token of each. Error:
-// fewer than `least` fit.
+// Spreads at most `max` stretches of `length` tokens over the first `size` tokens. Returns their starts. Error: fewer than `least` fit.
 Ids spread_over(const Tokens& tokens, int64_t size, int64_t length, int64_t max, int64_t least = 1);
 // Calls use(starts) for each group of windows that the model computes at a time, with a progress bar.
 void in_batches(const TextRun& run, const Ids& starts, const std::function<void(const Ids& starts)>& use);

@@ -50,7 +50,6 @@ ResultTable table_of(const std::vector<MemoryRow>& rows) {
 }
 
 // ---- Masks
-
 std::string cell_name(int64_t tokens) { return tokens == 1 ? "tokens" : fmt::format("cells of {}", tokens); }
 
 std::string heads_of(const Mask& mask) {
@@ -58,8 +57,7 @@ std::string heads_of(const Mask& mask) {
   return mask.heads == 1 ? std::to_string(mask.first_head) : fmt::format("{} - {}", mask.first_head, mask.first_head + mask.heads - 1);
 }
 
-// A square with the tokens of the text from left to right. Each query is a row as tall as its cell, filled from the first to the last
-// token that it sees.
+// A square with the tokens from left to right. Each query is a row as tall as its cell, filled from the first to the last token it sees.
 Picture picture_of(const Mask& mask, const std::string& group, int64_t tokens) {
   constexpr double kSide = 268, kLeft = 10, kTop = 44;
   const double unit = kSide / static_cast<double>(tokens);
@@ -128,7 +126,7 @@ Report analyse_masks(const AnalysisOptions& options) {
       {.heading = "mean keys", .format = "{:.1f}"}, {.heading = "most"}, {.heading = "first"}};
   for (const std::string& given : options.run.files) {
     ModelConfig config = request_run(given, options.run.overrides).config.model;
-    config.vocab = 1;                    // because masks do not depend on the vocabulary, and it would be most of the weights
+    config.vocab = 1;                    // masks do not depend on it
     constexpr int64_t kMaxTokens = 256;  // rows of longer texts would be too thin to see
     const int64_t tokens = std::min(options.mask_tokens.value_or(kMaxTokens), config.ctx);
     const std::vector<Mask> all = masks(Model(config), tokens);

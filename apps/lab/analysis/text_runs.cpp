@@ -20,7 +20,7 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
   std::string expected;
   for (const Family family : families) expected += (expected.empty() ? "" : ", ") + std::string(name_of(family));
   for (const std::string& path : options.run.files) {
-    const RunFolder folder = RunFolder::open(path);  // reports errors before it reads the weights, because those can be large
+    const RunFolder folder = RunFolder::open(path);  // reports errors before it reads the weights
     const TrainConfig& config = folder.config();
     if (std::find(families.begin(), families.end(), config.model.family) == families.end())
       fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), expected});

@@ -34,7 +34,6 @@ Tensor random(uint64_t stream, const StepSize& size) {
 }  // namespace
 
 // ---- The step
-
 MixerStep::MixerStep(MixerKind mixer, const StepSize& size) : size_(size), x_bcd_(random(1, size)), dy_bcd_(random(2, size)) {
   const auto use = [&](const auto& module) {
     parameters_ = parameters_of(*module);
@@ -75,7 +74,6 @@ void MixerStep::operator()() {
 }
 
 // ---- Measurements
-
 namespace {
 
 // A mixer at one length, ready to be timed.
@@ -118,7 +116,6 @@ void check(const BenchOptions& options) {
 }
 
 // ---- The report
-
 double half_spread(const Spread& s) { return s.median > 0 ? (s.upper_quartile - s.lower_quartile) / 2 / s.median : 0; }
 
 // "2 blocks of 256, 2048 tokens a step, f32 on cpu"

@@ -26,7 +26,7 @@ struct StepSize {
 
 class MixerStep {
  public:
-  // Draws weights, input and the gradient of the output, the same each time. Error: a size that the mixer cannot have.
+  // Error: a size that the mixer cannot have.
   MixerStep(MixerKind mixer, const StepSize& size);
   MixerStep(MixerStep&&) = default;
   MixerStep(const MixerStep&) = delete;
@@ -42,7 +42,6 @@ class MixerStep {
 };
 
 // ---- Measurements
-
 struct BenchOptions {
   std::vector<MixerKind> mixers;
   std::vector<int64_t> lengths = {128, 256, 512, 1024, 2048};
@@ -73,9 +72,8 @@ struct MixerRow {
   std::optional<int64_t> process_bytes = {};  // for a CPU process that runs only this step, by a dry run
 };
 
-// Rows by length, then by mixer. At each length the mixers take turns, a step each per round, because background load then affects all
-// equally. Shows a progress bar on stderr. Errors: as for MixerStep; too little memory; heads that do not divide the width; a length that
-// does not divide the tokens.
+// Rows by length, then by mixer. At each length the mixers take turns, so background load affects all equally. Errors: as for MixerStep;
+// too little memory; heads that do not divide the width; a length that does not divide the tokens.
 std::vector<MixerRow> measure(const BenchOptions& options);
 
 Report report_of(const BenchOptions& options, const std::vector<MixerRow>& rows);

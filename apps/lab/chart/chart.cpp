@@ -19,7 +19,6 @@ constexpr const char* kEnd = " text-anchor=\"end\"";
 double width_of(const std::string& text) { return 8 * static_cast<double>(count_characters(text)); }
 
 // ---- Axes
-
 int decade(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }
 
 // All labels of an axis have the same unit and decimals. `largest` is its largest magnitude, `step` the distance between ticks.
@@ -73,7 +72,6 @@ Axis y_axis_of(const Panel& panel, bool log) {
 }
 
 // ---- Curves
-
 constexpr double kWidth = 560, kHeight = 254;  // a picture's width, and the height of the area of curves
 
 struct Frame {
@@ -114,8 +112,7 @@ std::vector<Point> thinned(const Frame& frame, const std::vector<Point>& points)
   return result;
 }
 
-// Draws a band around the line, or a bar through a single point. Each dot shows name and values under the pointer. A long curve has about
-// 60 dots, visible only there.
+// Draws a band around the line, or a bar through a single point. Dots show name and values under the pointer; a long curve has about 60.
 std::string draw_curve(const Frame& frame, const Curve& curve) {
   const std::vector<Point> points = thinned(frame, curve.points);
   const int colour = curve.colour % kColours;
@@ -143,7 +140,6 @@ std::string draw_curve(const Frame& frame, const Curve& curve) {
 }
 
 // ---- Panels
-
 // The names of the curves, and the meaning of dashes, in rows from y down. Moves y to the last row.
 std::string draw_legend(const Chart& chart, const Panel& panel, double& y) {
   std::set<std::string> names;
@@ -188,7 +184,6 @@ Picture draw_panel(const Chart& chart, const Panel& panel, double top) {
 }
 
 // ---- Heat maps
-
 constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;  // per side: at most, with numbers, with text under the pointer
 
 // A map with a cell for each block: its number of largest magnitude, or NaN if it has one.
@@ -218,8 +213,7 @@ struct Grid {
   double y(size_t row) const { return top + (static_cast<double>(row) + 0.5) * height; }
 };
 
-// Opacity is the root of the share of the largest magnitude; otherwise attention that is spread over many positions would be invisible.
-// Cells of one colour are one path, because 4,096 paths for each of many maps would make a page slow.
+// Opacity is the root of the share of the largest magnitude: small shares stay visible. Cells of one colour are one path.
 std::string draw_cells(const Grid& grid, const std::vector<double>& values, size_t columns, bool with_numbers) {
   std::map<std::string, std::string> paths;  // by their attributes
   std::string numbers;
@@ -336,8 +330,7 @@ std::vector<Tick> ticks(const Axis& axis, int count) {
   std::vector<Tick> result;
   const double slack = axis.log ? 1e-9 * axis.low : 1e-6 * (axis.high - axis.low) / count;  // for rounding
   const double least = axis.low - slack, most = axis.high + slack;
-  // Tries 1, 2 and 5 times each power of ten, then every power, every second power, and so on, until the ticks are few enough. Whole axes
-  // have powers of two.
+  // Tries 1, 2 and 5 times each power of ten (whole axes: of two), then every power, every second power, until the ticks are few enough.
   const double base = axis.whole ? 2 : 10;
   for (int every = axis.whole; axis.log && axis.high / base >= axis.low; ++every) {
     result.clear();

@@ -94,8 +94,7 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
   return first_scored(model, config.sequence_length());
 }
 
-// The first position that the evaluations of all models score. Evaluations of documents with a mask score every counted token, so there
-// models that count from different positions are an error.
+// The first position that the evaluations of all models score. Error: models that score documents with a mask from different positions.
 int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
   const int64_t first = first_counted(all[0].config, vocab);
   int64_t last = 0;

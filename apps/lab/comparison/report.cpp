@@ -47,8 +47,7 @@ Json as_json(const Outcome& o) {
   return json;
 }
 
-// The loss of each seed minus the first model's loss with the same seed. Differences vary less than losses, because both runs read the same
-// data in the same order. Nothing for the first model, and for a single seed.
+// The loss minus the first model's loss with the same seed varies less than losses. Nothing for the first model, and for a single seed.
 std::optional<MeanSpread> difference_from_first(const Comparison& comparison, const Contestant& model) {
   const Contestant& first = comparison.models[0];
   std::vector<double> all;

@@ -56,8 +56,7 @@ struct Inspection {
   std::string token(int64_t id) const { return shown(*tokenizer, {id}, true); }
 };
 
-// Layers are numbered as in Model::layers without joins. Shows a progress bar on stderr. Errors: a layer, head or token that the model does
-// not have; weights that are not finite.
+// Layers are numbered as in Model::layers without joins. Errors: an unknown layer, head or token; weights that are not finite.
 Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options);
 
 // Layer by layer and kind by kind. Only the first picture of a kind has its caption.
@@ -71,8 +70,7 @@ constexpr int64_t kMaxColumns = 128;
 // Numbers have 8 digits. Members that a mixer does not have are left out.
 Json json_of(const Inspection& found);
 
-// Writes NAME.svg for each picture, index.html with all of them, and inspect.json into a folder, and creates it if needed. Returns the
-// number of files.
+// Writes NAME.svg for each picture, index.html with all of them, and inspect.json into a folder. Returns the number of files.
 int64_t write_report(const std::string& folder, const Inspection& found);
 
 }  // namespace ricci::apps

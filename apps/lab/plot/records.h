@@ -31,8 +31,7 @@ std::string folder_name(const std::string& path);  // the name of a run in table
 // Errors: no such run; FILE:LINE: not a JSON object, or a value that is not a number.
 RunRecords read_records(const std::string& path_or_name);
 
-// Seconds of training up to each record, without evaluations and pauses: tokens divided by their speed, or by the median speed if it was
-// not measured.
+// Seconds of training up to each record: tokens divided by their speed, or by the median speed if it was not measured.
 std::vector<double> training_seconds(const RunRecords& run);
 double median(std::vector<double> values);  // kNotMeasured without values
 

@@ -61,8 +61,7 @@ inline double student_t(size_t degrees_of_freedom) {
   return z + (std::pow(z, 3) + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * n * n);
 }
 
-// The deviation divides by n - 1. `half_width` is half of the 95% interval of the mean, if the values are normally distributed (Student's
-// t). Both are 0 for a single value.
+// The deviation divides by n - 1. `half_width`: half of the 95% interval of the mean by Student's t. Both are 0 for a single value.
 struct MeanSpread {
   double mean = 0, deviation = 0, half_width = 0;
 };

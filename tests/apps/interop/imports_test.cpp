@@ -363,7 +363,7 @@ TEST_CASE("GPT-2: the tokenizer of a folder") {
   CHECK(
       copy.refused() == "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; --without-tokenizer leaves it out");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
-  CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", {.dropout = 0.3}), "\nchar tokenizer, vocabulary 11"));
+  CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", 0.3), "\nchar tokenizer, vocabulary 11"));
   const RunFolder run = RunFolder::open(copy.folder / "run");
   CHECK(run.tokenizer()->encode("cab") == std::vector<int64_t>{2, 0, 1});
   CHECK(run.config().model.block.dropout == 0.3);
