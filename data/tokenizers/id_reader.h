@@ -13,8 +13,7 @@ class Tokenizer;
 // Errors, in reading: a file of other numbers, or of a text; an id outside the vocabulary; half an id.
 std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer> tokenizer);
 
-// The content of a file that cannot be such ids, and the way out: "a NumPy array; ...". Empty if they can be ids, or if the file is too
-// short.
+// The content of a file that cannot be such ids, and the way out: "a NumPy array; ...". Empty if it can, or if the file is too short.
 std::string other_than_ids(std::string_view start_of_file, int64_t vocab_size = 65536);
 
 }  // namespace ricci
