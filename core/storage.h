@@ -49,7 +49,7 @@ struct Storage {
   uint64_t version;         // writes so far; Tape::backward compares it to find values that changed after they were recorded
   const char* writer_file;  // the place of the last write
   int writer_line;
-  int64_t counted;  // for a dry run (core/memory/dry_run.h), otherwise -1
+  int64_t counted;  // for a dry run (core/memory/dry_run.h), else negative
 
   bool is_shared() const { return __atomic_load_n(&references, __ATOMIC_ACQUIRE) > 1; }
   void count_write(const char* file, int line) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/memory/memory.h"
 #include "cuda/device/device.h"
 #include "data/feeds/sequence_stream.h"
 #include "models/training/freeze.h"
@@ -37,6 +38,7 @@ std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config)
 }
 
 StepBatches read_step(Feed& feed, const TrainConfig& config, Range mine) {
+  const UncountedMemory ahead;
   StepBatches step;
   for (int64_t i = 0; i < layout_of(config).micro_batches; ++i)
     if (mine.lo <= i && i < mine.hi) step.micro_batches.push_back(feed.next());

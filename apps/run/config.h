@@ -39,7 +39,8 @@ using Settings = std::vector<Setting>;
 // and line: an unreadable file, not YAML, a duplicate key in the file or list of texts in the overrides, an unknown key (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// Of a text that to_yaml wrote. Unknown keys belong to a different version and are skipped. Errors start with `source`: not YAML.
+// The settings in a text that to_yaml wrote. Unknown keys belong to a different version and are skipped. Errors start with `source`: not
+// YAML.
 Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields);
 
 // The last setting of the key, or null.

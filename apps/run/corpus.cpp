@@ -27,8 +27,7 @@ std::string_view embedded_corpus() {
 namespace {
 
 DocumentOptions options_of(const TrainConfig& config) {
-  DocumentOptions options{
-      .format = config.format, .text_field = config.text_field, .label_field = config.label_field, .chat = config.chat};
+  DocumentOptions options{.format = config.format, .text_field = config.text_field, .label_field = config.label_field, .chat = config.chat};
   options.chosen_by = named_format(config).file;
   if (!is_classifier(config) || traits_of(config.format).is_text()) return options;
   options.classes = config.model.settings<Classifier>().classes;

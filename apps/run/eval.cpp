@@ -57,7 +57,7 @@ ScoredRun score(const std::string& path, const Options& options) {
   TrainConfig config = run.config();
   config.eval_from = options.from.value_or(config.eval_from);
   config.labels = run.labels();
-  const auto [tokens, plain_text, from_byte] = open_validation(config, options.data, run.tokenizer(), opened.context);
+  const auto [tokens, plain_text, from_byte, answers] = open_validation(config, options.data, run.tokenizer(), opened.context);
   const int64_t stride = options.stride ? options.stride : opened.context;
   const EvaluationBatches batches = evaluation_batches(config, tokens, options.batch, opened.context, stride);
   Progress progress({.steps = batches.batches(), .out = stderr});

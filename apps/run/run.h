@@ -94,7 +94,7 @@ class RunFolder {
   const TrainConfig& config() const { return config_; }                             // as the user gave it
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // null in a new run before begin()
   ModelConfig model_config() const { return apps::model_config(config_, tokenizer_.get()); }
-  // Of a classifier: from the config, else from the training data.
+  // The class names of a classifier: from the config, else from the training data.
   const std::vector<std::string>& labels() const { return config_.labels.empty() ? labels_ : config_.labels; }
   Checkpoints checkpoints() const { return {path_of("checkpoints")}; }
   // The tokens of a window (0: as in training). Error: more than the model can read.
@@ -143,7 +143,7 @@ TrainConfig load_run_file(const std::string& path, const std::vector<std::string
 // The model that training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml, else
 // from the config, from the tokenizer of `init` or from the data.
 ModelConfig planned_model(const TrainConfig& config, const std::string& file);
-std::string hash_of_init(const std::string& init);  // of its weights; error: they cannot be opened
+std::string hash_of_init(const std::string& init);  // hashes its weights; error: they cannot be opened
 
 class InitSource {
  public:

@@ -44,6 +44,13 @@ void check_texts(const TrainConfig& config) {
       if (path != "embedded" && !look_for_data(path)) fail("{0}: {1} is not there; {0}=PATH names the text if it was moved", {key, path});
 }
 
+// Error: no token of a sequence is scored.
+void check_scored(const TrainConfig& config, const Model& model) {
+  const int64_t context = config.sequence_length();
+  if (first_scored(model, context) == context)
+    fail("context: {}, too short: the loss of model.family: {} counts no token of it", {context, name_of(config.model.family)});
+}
+
 int train(Ranks& ranks, const RunOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends the reader in `ricci-train ... | tee log`, and the run must still be saved
   // ---- Rank 0 opens the run, and sends its config to the others
@@ -84,9 +91,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   // ---- Model and optimizer, from the newest checkpoint
   if (run) print_warnings(config);
   Model model(shape);
-  if (first_scored(model, config.sequence_length()) == config.sequence_length())
-    fail("context: {}, too short: the loss of model.family: {} counts no token of it",
-        {config.sequence_length(), name_of(config.model.family)});
+  check_scored(config, model);
   model.init(config.seed);
   const std::string init_note = init ? init->load(model, *corpus.tokenizer) + "\n" : "";
   freeze_parameters(model, config.freeze);
@@ -98,9 +103,8 @@ int train(Ranks& ranks, const RunOptions& options) {
   feed->go_to(state.step, state.data_place);
   Prefetch<StepBatches> steps([&] { return read_step(*feed, config, share); });  // reads the next steps during a step
   if (run) run->begin({corpus.tokenizer.get(), corpus.labels, init ? init->kept_template() : ImportedTemplate(), init ? init->hash() : ""});
-  if (run)
-    write_output(
-        STDOUT_FILENO, describe_corpus(config, corpus) + sample_note + init_note + opening_lines(*run, corpus, model, state, ranks));
+  const std::string notes = describe_corpus(config, corpus) + sample_note + init_note;
+  if (run) write_output(STDOUT_FILENO, notes + opening_lines(*run, corpus, model, state, ranks));
 
   // ---- Steps
   {

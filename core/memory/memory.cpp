@@ -28,6 +28,8 @@ Account& account_of(Device device) {
 }
 
 thread_local const RequestWatch* watch = nullptr;
+thread_local bool counts = true;
+constexpr int64_t kNotCounted = -2;  // Storage::counted
 
 // The holders of all threads. An out-of-memory error lists the holders of its thread.
 std::mutex lock;
@@ -78,6 +80,9 @@ RequestWatch::RequestWatch(Device on, OnBlock call) : device(on), on_block(std::
 }
 RequestWatch::~RequestWatch() { watch = nullptr; }
 
+UncountedMemory::UncountedMemory() { counts = false; }
+UncountedMemory::~UncountedMemory() { counts = true; }
+
 Allocator& allocator_of(Device device) {
   if (Allocator* const allocator = account_of(device).allocator.load(std::memory_order_acquire)) return *allocator;
   if (device != Device::cpu) fail("device {}: not available", {name_of(device)});
@@ -99,6 +104,7 @@ Storage* allocate_storage(int64_t bytes, Device device, CallSite caller) {
   Account& account = account_of(device);
   if (!data && bytes > 0) fail("{}", {out_of_memory(bytes, device, caller)});
   if (watch && watch->device == device) watch->on_block(data, bytes);
+  if (!counts) return new Storage{data, bytes, 1, device, 0, "", 0, kNotCounted};
   const int64_t now = account.current += bytes;
   int64_t peak = account.peak.load();
   while (now > peak && !account.peak.compare_exchange_weak(peak, now)) {
@@ -110,7 +116,7 @@ void release_storage(Storage* storage) {
   if (watch && watch->device == storage->device) watch->on_block(storage->data, -1);
   if (storage->counted >= 0) dry_run_state::release(storage->data, storage->bytes, storage->counted);
   else allocator_of(storage->device).release(storage->data, storage->bytes);
-  account_of(storage->device).current -= storage->bytes;
+  if (storage->counted != kNotCounted) account_of(storage->device).current -= storage->bytes;
   delete storage;
 }
 

@@ -86,6 +86,13 @@ inline int64_t working_bytes(const HeldBytes& held) {
 // 512 bytes, 1.5 KiB, 768.0 MiB
 std::string show_bytes(int64_t bytes);
 
+// While it is alive, tensors that this thread makes are not counted. It is for batches that are read ahead of a step: their number at a
+// moment depends on the speed of threads, and the peak of a run must not.
+struct UncountedMemory {
+  UncountedMemory();
+  ~UncountedMemory();
+};
+
 // While it is alive, `on_block` is called with the memory of each tensor that this thread makes on the device, before it is counted, and
 // with -1 bytes when a tensor releases its memory. One per thread at a time.
 class RequestWatch {

@@ -39,7 +39,7 @@ class DocumentOrder {
   uint64_t seed_;
   StreamPlace place_;
   int64_t shard_ = 0, index_ = 0;  // the document, for Tokens::document
-  Permutation documents_{1, 0};    // of the shard; it is kept because making one takes as long as reading a short document
+  Permutation documents_{1, 0};    // in this shard; kept, because making one takes as long as reading a short document
   TokenSpan document_;
 };
 

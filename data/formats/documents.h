@@ -37,7 +37,7 @@ struct DocumentPiece {
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
-  int64_t cut = 0;            // plain text: the validation part starts at this character of all, with a document; 0: there is none
+  int64_t cut = 0;            // plain text: the validation part starts at this character of all, with a document; by default there is none
   bool stops_at_cut = false;  // only the training part is read
   int64_t limit = INT64_MAX;  // documents to read, at most
 
@@ -87,7 +87,7 @@ class DocumentReader {
   bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of blank lines
   // A part is a member, or the text before or after the cut in it. has_next_: the stream is at the next member.
   bool member_ended_ = true, has_next_ = false;
-  std::string name_;       // of the member
+  std::string name_;       // the member
   std::string text_;       // decoded; returned up to used_
   std::string_view rest_;  // follows text_ after the cut
   size_t used_ = 0, searched_ = 0;
@@ -98,7 +98,7 @@ class DocumentReader {
   std::vector<std::string> header_;           // field names of the member, if the format has a header
   Record record_;                             // the last line
   std::string record_place_;                  // for messages
-  int64_t first_byte_ = 0;                    // of the next piece
+  int64_t first_byte_ = 0;                    // the position of the next piece
   int64_t characters_left_ = documents_.cut;  // before the cut
   bool after_cut_ = false;
 };

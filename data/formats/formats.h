@@ -59,7 +59,7 @@ struct FormatTraits {
   const char* name;                          // the value of the key `format`
   std::array<const char*, 3> suffixes = {};  // files with such names, in lower case, have this format by default
   const char* lines = "";                    // for --help: "an object per line"
-  const char* fields = "";                   // for --help, how text_field names a field: "a name, empty: text"; empty if lines have none
+  const char* fields = "";                   // for --help, how text_field names a field; empty if lines have none
   char quote = '\0';                         // a line end between two of these belongs to the record
   // Reads the names of the fields, the first record of a file; null if that is a document. Errors, with line.place in front.
   std::vector<std::string> (*read_header)(const Line& line) = nullptr;

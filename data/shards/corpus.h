@@ -27,7 +27,7 @@ struct Sources {
 
 struct CorpusRequest {
   Sources data = {}, validation = {};  // without validation the end of data validates
-  double train_fraction = 0;           // the part of data that trains; 0: all
+  double train_fraction = 0;           // the part of data that trains (0: all)
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   int64_t context = 0;  // documents with answers are kept if they have one in these first tokens
   std::function<void(const std::string& line)> warn = {};
@@ -49,7 +49,7 @@ struct Corpus {
   MaskedCounts answers = {};             // in training and validation
   std::vector<std::string> labels = {};  // names of the classes, if they have any
 
-  uint64_t hash() const;  // of all tokens, from whatever files they came
+  uint64_t hash() const;  // covers all tokens, from whatever files they came
 };
 
 // Looks the paths up. Texts form one source; if they are mixed, each path is one. Documents that are labelled by words get the names of

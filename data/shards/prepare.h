@@ -20,7 +20,7 @@ struct PrepareOptions {
   int64_t shard_tokens = 16 << 20;  // the piece of a document that reaches this number ends a shard; a record is never divided
   int64_t growth = 0;               // each shard has this many tokens more than the one before
   uint64_t source_hash = 0;         // hash_inputs(), or another number that changes with the inputs and settings
-  bool replaces = false;            // true: replaces shards of other inputs, and the caller has the lock of the folder
+  bool replaces = false;            // replaces shards of other inputs; the caller has the folder lock
   std::function<void(const PrepareProgress&)> progress = {};
 };
 

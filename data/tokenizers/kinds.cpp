@@ -29,7 +29,7 @@ constexpr TokenizerKind kKinds[] = {
     {"bpe", true, true, "vocab min-count special split", train_bpe},
 };
 
-// Counts the characters of texts while it collects them, which says where they are cut.
+// Cuts plain texts: their characters are counted while they are collected.
 Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fraction, bool has_line_end) {
   CharacterSet characters;
   for (Documents& source : sources) {

@@ -38,13 +38,13 @@ struct OpenOptions {
 
 // A tokenizer before it is read or made.
 struct TokenizerRecipe {
-  std::string name = "char";        // a kind or a file
-  TrainingOptions training = {};    // of a kind
-  Eos eos = Eos::none;              // what ends each line or document
-  bool eos_is_default = false;      // a tokenizer that has no such token may do without
-  std::string eos_piece = {};       // as in with_eos
-  bool has_line_end = false;        // char: the line end is a character even if no text has it
-  OpenOptions open = {};            // of a file
+  std::string name = "char";      // a kind or a file
+  TrainingOptions training = {};  // for a kind
+  Eos eos = Eos::none;            // what ends each line or document
+  bool eos_is_default = false;    // a tokenizer that has no such token may do without
+  std::string eos_piece = {};     // as in with_eos
+  bool has_line_end = false;      // char: the line end is a character even if no text has it
+  OpenOptions open = {};          // for a file
 
   const TokenizerKind* kind() const { return find_tokenizer_kind(name); }  // null for a file
   // For a kind: equal for recipes that make the same tokenizer from the same texts.
@@ -54,11 +54,10 @@ struct TokenizerRecipe {
 // The tokenizer in the file of the recipe. Errors: open_tokenizer's, with_eos's.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TokenizerRecipe& recipe);
 
-// Makes the tokenizer of a recipe from the training part of each source; one of characters also has those of the validation part, as
-// nanoGPT's. With a train_fraction above 0 plain texts are cut: Documents::cut is filled in. Errors: the training's; this kind needs a
-// size, or cannot have <eos>; a source is too short to be cut.
-std::shared_ptr<const Tokenizer> make_tokenizer(
-    const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction = 0);
+// Makes the tokenizer of a recipe from the training part of each source. Characters also come from the validation part, as in nanoGPT. With
+// a train_fraction above 0 plain texts are cut: Documents::cut is filled in. Errors: the training's; this kind needs a size, or cannot have
+// <eos>; a source is too short to be cut.
+std::shared_ptr<const Tokenizer> make_tokenizer(const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction = 0);
 
 // The tokenizer that `path` names:
 //   tokenizer.json, or any .json that describes a whole tokenizer

@@ -50,7 +50,8 @@ TEST_CASE("texts: each file and each member of an archive is a document, and a l
   // An end token after each document makes it superfluous, and bytes stay as they are.
   CHECK(texts_of({.files = TextSource({a, b, c}), .options = {.keep_line_ends = false}}) == Strings{"the cat", "sat\n", "down"});
   CHECK(texts_of({.files = TextSource({a, c}).read_as(Encoding::bytes)}) == Strings{"the cat", "down"});
-  const std::string archive = write_tar(folder, "all.tar", {{"x", "one"}, {".hidden", "no"}, {"y", "two\n"}, {"z", "three"}}, ARCHIVE_FILTER_GZIP);
+  const std::string archive =
+      write_tar(folder, "all.tar", {{"x", "one"}, {".hidden", "no"}, {"y", "two\n"}, {"z", "three"}}, ARCHIVE_FILTER_GZIP);
   CHECK(texts_of({.files = TextSource({archive, a})}) == Strings{"one\n", "two\n", "three\n", "the cat"});
   const std::string long_text = mixed_text(400'000, 2);
   const std::string text = folder.write("long", long_text + "x");
@@ -195,7 +196,7 @@ TEST_CASE("text size: words that lie across blocks of the stream, and files with
   const TextSize end = size_of_text({TextSource({first, second})}, 2);  // "e tw\no three"
   CHECK(end.words == 5);
   CHECK(end.bytes == 12);
-  CHECK(size_of_text({TextSource({first, second})}, 7).words == 2);  // "o three"
+  CHECK(size_of_text({TextSource({first, second})}, 7).words == 2);                            // "o three"
   CHECK(size_of_text({TextSource(folder / "a.txt")}, 500'000).bytes == size.bytes - 500'000);  // more than a block
 }
 

@@ -83,7 +83,8 @@ TEST_CASE("cache: the ids of a text, read anywhere, and in blocks") {
   const Tokens blocks = tokens.in_blocks();
   CHECK(blocks.documents(0) == (70'007 + Tokens::kBlock - 1) / Tokens::kBlock);
   for (int64_t i = 0; i < blocks.documents(0); ++i)
-    CHECK((blocks.document(0, i).first == i * Tokens::kBlock && blocks.document(0, i).end == std::min<int64_t>(70'007, (i + 1) * Tokens::kBlock)));
+    CHECK((blocks.document(0, i).first == i * Tokens::kBlock &&
+           blocks.document(0, i).end == std::min<int64_t>(70'007, (i + 1) * Tokens::kBlock)));
   std::vector<int64_t> some(7);
   CHECK(error_of([&] { tokens.read(70'001, some); }) == "a.gz: tokens 70001 to 70008 are not in a text of 70007 tokens");
 }
@@ -369,8 +370,9 @@ TEST_CASE("cache: a tokenizer is made once for all sources, found again, and mad
 TEST_CASE("cache: each set of options has its own tokens") {
   const ScratchFolder folder;
   const TextSource files(folder.write("a.tsv", "0\t1\tx\n1\t0\ty\n2\t0\tz\n"));
-  const std::vector<DocumentOptions> all{{.label_field = "1", .classes = 3}, {.label_field = "2", .classes = 2}, {.label_field = "2", .classes = 3},
-      {.text_field = "1"}, {.text_field = "2"}, {}, {.text_field = "1", .label_field = "2", .classes = 3}};
+  const std::vector<DocumentOptions> all{{.label_field = "1", .classes = 3}, {.label_field = "2", .classes = 2},
+      {.label_field = "2", .classes = 3}, {.text_field = "1"}, {.text_field = "2"}, {},
+      {.text_field = "1", .label_field = "2", .classes = 3}};
   for (size_t i = 0; i < all.size(); ++i) {
     DocumentOptions options = all[i];
     options.format = format_of(kTsv);
@@ -381,7 +383,8 @@ TEST_CASE("cache: each set of options has its own tokens") {
 
 TEST_CASE("cache: the words that label documents are found once") {
   const ScratchFolder folder;
-  const Documents documents{TextSource(folder.write("a.tsv", "yes\tx\nno\ty\nyes\tz\n")), {.format = format_of(kTsv), .label_field = "1", .classes = 2}};
+  const Documents documents{
+      TextSource(folder.write("a.tsv", "yes\tx\nno\ty\nyes\tz\n")), {.format = format_of(kTsv), .label_field = "1", .classes = 2}};
   const std::vector<std::string> words{"no", "yes"};
   CHECK(Cache(folder / "cache").labels(documents) == words);
   const int64_t before = bytes_read();

@@ -248,7 +248,7 @@ TEST_CASE("text source: identity changes with path, encoding and file") {
   CHECK(content == open("a").content_hash());
   CHECK(stamp == open("a").stamp_hash());
   CHECK(content == b.content_hash());  // whatever the path
-  CHECK(stamp != b.stamp_hash());  // another inode
+  CHECK(stamp != b.stamp_hash());      // another inode
   CHECK(a.place_hash() != b.place_hash());
   CHECK(a.place_hash() != a.read_as(Encoding::latin1).place_hash());
   CHECK(TextSource({folder / "a", folder / "b"}).content_hash() != content);

@@ -226,10 +226,8 @@ TEST_CASE("training: words, the most frequent first") {
 TEST_CASE("training: errors") {
   const ScratchFolder folder;
   const Documents text{TextSource(folder.write("text", "a b"))};
-  CHECK(error_of([&] { train("bpe", text); }) ==
-        "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
-  CHECK(error_of([&] { train("byte", text, {}, Eos::line); }) ==
-        "byte tokenizer: no piece can be added to its vocabulary");
+  CHECK(error_of([&] { train("bpe", text); }) == "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
+  CHECK(error_of([&] { train("byte", text, {}, Eos::line); }) == "byte tokenizer: no piece can be added to its vocabulary");
   CHECK(find_tokenizer_kind("morse") == nullptr);
   CHECK(list_of_tokenizers() == "char, byte, word, bpe");
   CHECK(error_of([&] { restrict_to(text, ByteTokenizer()); }) ==
