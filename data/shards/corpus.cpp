@@ -58,7 +58,7 @@ struct Parts {
 Parts open_parts(const Sources& sources, const CorpusRequest& request, double train_fraction) {
   Parts parts;
   std::vector<Tokens> ends;
-  const auto add = [&](const Tokens& source, bool is_text) {
+  const auto take = [&](const Tokens& source, bool is_text) {
     request.check(source);
     const auto [train, end] = divide(source, is_text, train_fraction);
     parts.train.push_back(train);
@@ -68,14 +68,14 @@ Parts open_parts(const Sources& sources, const CorpusRequest& request, double tr
   for (Documents text : sources.texts) {
     text.options.keep_line_ends = request.tokenizer->eos() != Eos::document;
     const auto [tokens, empty_documents] = cache.tokens(text, request.tokenizer, train_fraction);
-    add(tokens, text.is_text());
+    take(tokens, text.is_text());
     if (text.is_text() && sources.texts.size() == 1) parts.end = {{}, text, tokens.bytes_before_cut()};
     if (empty_documents > 0 && text.options.classes > 0)
       request.warn(format_message("{}: documents without text, which are left out: {}", {one_line(text.files.name()), empty_documents}));
   }
   if (!cache.fault().empty())
     request.warn(one_line(cache.fault(), cache.fault().size()) + "; the text is not cached, and the next start encodes it again");
-  for (const std::string& folder : sources.shards) add(Tokens::open(folder, *request.tokenizer), false);
+  for (const std::string& folder : sources.shards) take(Tokens::open(folder, *request.tokenizer), false);
   if (train_fraction > 0) parts.end.tokens = join(std::move(ends));
   return parts;
 }
