@@ -75,7 +75,7 @@ struct RunParts {
   std::string init = {};  // a hash of the weights that it starts from
 };
 
-bool ended_early(const TrainConfig& config, const TrainState& state);  // true after an evaluation at which patience ran out
+bool ended_early(const TrainConfig& config, const TrainState& state);  // true if patience ran out at this evaluation
 
 // The ids that end a text of this run: `ends`, and after its first the token that ends an answer, if the run learned conversations.
 std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer);

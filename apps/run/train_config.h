@@ -29,7 +29,8 @@ inline Dtype storage_dtype(Precision precision) { return precision == Precision:
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
-// The way from documents to training sequences: one after the other, cut where a sequence ends; one each; or those that fit best together.
+// The way from documents to training sequences. stream: one after the other, cut where a sequence ends. none: a document each. best: those
+// that fit together best share a sequence.
 enum class Pack : uint8_t { stream, none, best };
 constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 

@@ -44,7 +44,7 @@ struct MaskedCounts {
   void operator+=(const MaskedCounts& other);
 };
 
-// Keeps the documents with a mask in which this context predicts a token that counts, each cut after the last token that it predicts.
+// Keeps the documents with a mask if this context predicts a token of them that counts, each cut after the last token that it predicts.
 // Tokens without a mask stay as they are. Errors: no document is left; context below 1.
 std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t context);
 

@@ -46,12 +46,12 @@ int64_t size_of(const Row& row) {
 }
 
 void read(const Row& row, std::span<int64_t> ids, std::span<uint8_t> counts) {
-  size_t at = 0;
+  size_t done = 0;
   for (const TokenSpan& piece : row.pieces) {
     const auto size = static_cast<size_t>(piece.size());
-    row.tokens->read(piece.first, ids.subspan(at, size));
-    row.tokens->read_counts(piece.first, counts.subspan(at, size));
-    at += size;
+    row.tokens->read(piece.first, ids.subspan(done, size));
+    row.tokens->read_counts(piece.first, counts.subspan(done, size));
+    done += size;
   }
 }
 

@@ -95,7 +95,7 @@ inline auto choices(DocumentFormat) {
 
 // "jsonl and tsv": the formats with this property; before_last: " and ".
 std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last);
-// "jsonl: a name, empty: text; tsv: ...": this description of all formats that have one.
+// This description of all formats that have one, as "jsonl: an object per line; tsv: ...".
 std::string describe_formats(const char* FormatTraits::*description);
 
 // The format that the name of a file asks for, whatever its letter case, compressed or not; plain text if it asks for none.

@@ -136,7 +136,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
   return make(draft.folder);
 }
 
-// A text in a folder of its own, below its checksum.
+// A text in its folder, below its checksum.
 template <class Make> std::string Cache::text(const std::string& name, const Make& make) {
   const auto find = [](const std::string& folder) {
     const std::string file = read_text(folder + "/text", kMaxTokenizer), text = file.substr(std::min(kChecksum, file.size()));

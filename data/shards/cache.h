@@ -1,5 +1,5 @@
-// The cache keeps what is made from texts: their tokens as shards, tokenizers, and the names of labels. A text is not read again while the
-// sizes, times and inodes of its files stay the same.
+// The cache keeps things that are made from texts: tokens as shards, tokenizers, and the names of labels. A text is not read again while
+// the sizes, times and inodes of its files stay the same.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,9 +22,9 @@ struct CachedText {
   int64_t empty_documents = 0;  // documents without tokens; `tokens` lacks them. Counted only when they are encoded
 };
 
-// Each function returns what is in the cache, or makes it there. What was damaged, or made from other files, is made again; what was
-// interrupted continues. If another program makes the same, this one waits for it. If the cache folder cannot be used, or its name is
-// empty, the files are temporary.
+// Each function finds its result in the cache, or makes it there. Damaged results are made again, as are those
+// of files that changed; an interrupted one continues. If another program is making it, this one waits. If the cache folder cannot be used,
+// or its name is empty, the files are temporary.
 class Cache {
  public:
   explicit Cache(std::string folder = default_cache_folder()) : folder_(std::move(folder)) {}

@@ -18,7 +18,7 @@
 
 namespace ricci {
 
-// Texts or shards, never both. Each is a source of its own.
+// Texts or shards, never both. Each element is a source.
 struct Sources {
   std::vector<Documents> texts = {};
   std::vector<std::string> shards = {};  // folders of shards, and files of llm.c
@@ -27,7 +27,7 @@ struct Sources {
 
 struct CorpusRequest {
   Sources data = {}, validation = {};  // without validation the end of data validates
-  double train_fraction = 0;           // the part of data that trains (0: all)
+  double train_fraction = 0;           // the part of data that trains; by default all
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   int64_t context = 0;  // documents with answers are kept if they have one in these first tokens
   std::function<void(const std::string& line)> warn = {};

@@ -73,7 +73,7 @@ class Tokens {
   struct Shard {
     int64_t first_of_all, documents;                            // in the parts
     std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s documents replace them
-    int64_t first = 0;                                          // token of the corpus from which these count
+    int64_t first = 0;                                          // spans count from this token of the corpus
   };
 
   Tokens without_parts() const;

@@ -42,8 +42,8 @@ int64_t count_characters(std::string_view text);
 // For messages: 'é' (U+00E9), or only U+000A if the character cannot be printed on the line.
 std::string describe_character(char32_t code);
 
-// The encodings of files. utf8 and latin1 are texts: NUL is an error, line ends become \n, and a byte order mark is left out: a text has
-// the same tokens whichever program saved it. bytes: the file is not changed.
+// The encodings of files. utf8 and latin1 are texts: NUL is an error, line ends become \n, and a byte order mark is left out, so
+// the program that saved a text does not matter. bytes: the file is not changed.
 enum class Encoding : uint8_t { utf8, latin1, bytes };
 constexpr auto choices(Encoding) { return std::array{"utf-8", "latin-1", "bytes"}; }
 

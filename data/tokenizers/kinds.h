@@ -40,7 +40,7 @@ struct OpenOptions {
 struct TokenizerRecipe {
   std::string name = "char";      // a kind or a file
   TrainingOptions training = {};  // for a kind
-  Eos eos = Eos::none;            // what ends each line or document
+  Eos eos = Eos::none;            // the end of each line or document
   bool eos_is_default = false;    // a tokenizer that has no such token may do without
   std::string eos_piece = {};     // as in with_eos
   bool has_line_end = false;      // char: the line end is a character even if no text has it

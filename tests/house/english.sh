@@ -7,7 +7,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 limits='chain 1  place 6  colon 12  order 5  speech 5  amount 6  person 3  name 5
-  what 15  relative 21  which 35  may 2  so_that 2  several 4  there 17  where 7  alone 7  same 9
+  what 15  relative 21  which 35  may 9  so_that 2  several 4  there 17  where 7  alone 7  same 9
   beside 2  no_noun 4  own 6  go_on 0  place_of 0  too 8  anew 0  makes_of 12  house 3'
 # chain: that of, those who.  place: stands, lies.  colon: "empty: none".  order: behind for after.  speech: a line tells.
 # amount: so many.  person: nobody, who.  name: a variable called at, of, to or in, or a function called of or in.

@@ -76,7 +76,7 @@ verdict 'add_subdirectory: no library of the programs was looked for' "$(grep -i
 mkdir other && cat >other/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(other LANGUAGES CXX)
-find_package(ricci 0.2 REQUIRED)
+find_package(ricci 0.3 REQUIRED)
 END
 cmake -S other -B other/build "-DCMAKE_PREFIX_PATH=$prefix" >out 2>err && fault='was accepted' || fault=
 grep -q 'requested version "0.2"' err || fault+=' expected the version in the message'
