@@ -76,4 +76,21 @@ cp copy/runs/base/model.safetensors copy/alone.safetensors
 follow copy next.yaml init=alone.safetensors steps=9
 verdict 'the same weights in a different file' "$(grep -q '^continues after step 4 of 9' out || shown out err)"
 
+# ---- A text that is compressed, and a corpus that is moved while it is prepared
+accept 'a run on a text' train tiny.yaml name=packed data=text.txt steps=2
+gzip -k text.txt
+accept 'its text is compressed' train runs/packed data=text.txt.gz steps=3
+verdict 'it continues' "$(grep -q '^continues after step 2 of 3' out || shown out err)"
+mkdir corpus
+cp text.txt corpus/a.txt
+tac text.txt >corpus/b.txt
+accept 'prepare a corpus' prepare corpus -o shards --tokenizer byte --shard-tokens 400
+mv shards whole
+cp -r whole shards
+rm shards/shard-00001.tokens shards/shard-00002.tokens
+mv corpus elsewhere
+accept 'prepare it after it was moved' prepare elsewhere -o shards --tokenizer byte --shard-tokens 400
+verdict 'it continues' "$(grep -q 'found 1 shard' out || shown out)"
+verdict 'to the same bytes' "$(diff -r whole shards)"
+
 exit $((failures > 0))
