@@ -108,7 +108,9 @@ std::string suggestion_for(const std::string& key, const std::vector<Field>& fie
     if (section != known) add(section, std::min(edit_distance(start, section), edit_distance(last_part(start), section) + 1));
   }
   const auto by_distance = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const auto [best, least] = *std::min_element(distances.begin(), distances.end(), by_distance);
+  const auto nearest = std::min_element(distances.begin(), distances.end(), by_distance);
+  const std::string_view best = nearest->first;
+  const size_t least = nearest->second;
   const bool is_unique = std::count_if(distances.begin(), distances.end(), [&](const auto& each) { return each.second == least; }) == 1;
   if (is_unique && (last_part(start) == last_part(best) || is_near(least, last_part(start).size())))
     return format_message(", the nearest known key is '{}'", {best});

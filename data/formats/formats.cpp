@@ -46,6 +46,7 @@ DocumentFormat format_of_name(std::string name) {
 
 NamedFormat format_of_names(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
+    if (path.empty()) continue;  // under $RICCI_DATA it would name all files
     const auto found = look_for_data(path);
     for (const std::filesystem::path& file : files_at(found.value_or(path)))
       if (const DocumentFormat format = format_of_name(file.string()); !traits_of(format).is_text())
