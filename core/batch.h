@@ -1,5 +1,5 @@
 // A batch: sequences that are computed together. data/ makes it on the CPU, models/ take it, and `to` (cuda/device/device.h) moves it to a
-// device. A training step has one or more of them, its micro-batches, because a large batch does not fit into memory.
+// device. The batches of a training step are its micro-batches.
 #pragma once
 #include "core/tensor.h"
 

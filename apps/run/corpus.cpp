@@ -80,11 +80,13 @@ void check_tokens(const TrainConfig& config, const Tokens& tokens) {
 CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokenizer> known) {
   if (config.data.empty()) fail("data: nothing given");
   DocumentOptions options = options_of(config);
-  CorpusRequest request{.data = sources_of(config, config.data, options, !config.weights.empty()),
+  const Sources joined = sources_of(config, config.data, options, false);
+  if (!joined.texts.empty()) options.labels = find_labels(joined.texts[0]);
+  CorpusRequest request{.data = config.weights.empty() ? joined : sources_of(config, config.data, options, true),
       .context = config.sequence_length(),
       .warn = warn,
       .check = [config](const Tokens& source) { check_tokens(config, source); }};
-  if (!request.data.texts.empty()) options.labels = request.data.texts[0].options.labels;
+  for (Documents& text : request.data.texts) text.options.labels = options.labels;
   if (config.validation.empty()) request.train_fraction = config.train_fraction;
   else request.validation = sources_of(config, config.validation, options, false);
   for (const Documents& text : request.data.texts)

@@ -77,7 +77,7 @@ std::vector<Field> recorded_fields(TrainConfig& config, Compare keys) {
 
 std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }
 
-// True if the file holds the run's tokenizer. The run can have added an end.
+// True if the file contains the run's tokenizer. The run sometimes adds an end.
 bool is_same(std::shared_ptr<const Tokenizer> file, const Tokenizer& run) {
   if (file->name() == run.name() && file->eos() == Eos::none) file = with_eos(file, run.eos(), run.eos_piece());
   return file->hash() == run.hash();

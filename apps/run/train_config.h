@@ -120,7 +120,7 @@ void check_shared(const TrainConfig& config, int64_t ranks);
 // ---- Values that follow from the keys and from the tokenizer. The config never stores them: it keeps the user's request.
 // True if eos was not given. Its default depends on the format (apply_preset) and on the tokenizer.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
-// The model with the vocabulary size of the tokenizer, if known. A tokenizer from a file can have fewer tokens than the config asks for.
+// The model config with the tokenizer's vocabulary size, if known. With a tokenizer file, model.vocab can be larger.
 ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer);
 // A copy with all derived values, such as context, model.ff and the tokenizer's end of documents.
 TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer = nullptr);

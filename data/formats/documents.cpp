@@ -137,7 +137,7 @@ size_t DocumentReader::find_end(std::string_view rest) {
   }
 }
 
-// The text up to the next separator, and true; or the rest of the part, or more than a document or line can have, and false.
+// Returns the text up to the next separator, and true. Without a separator: the rest of the part, or the start of a long text, and false.
 std::pair<std::string_view, bool> DocumentReader::next_document() {
   const size_t most = format_.is_text() ? kPiece + separator_.size() : kMaxLine;
   for (;;) {

@@ -94,16 +94,23 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
   }
   if (shards && text) fail("data: {} holds shards and {} is a text; ricci-prepare turns texts into shards", {*shards, *text});
   if (shards) return found;
-  Documents all{.files = TextSource(paths, built_in).read_as(encoding), .options = documents};
-  std::vector<std::string>& labels = all.options.labels;
-  if (documents.classes > 0 && labels.empty()) labels = Cache().labels(all);
-  if (!labels.empty() && std::ssize(labels) != documents.classes)
-    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
-        {documents.classes, all.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
-  if (!is_mixed) return {.texts = {all}};
-  for (const std::string& path : paths)
-    found.texts.push_back({.files = TextSource({path}, built_in).read_as(encoding), .options = all.options});
+  const auto open = [&](const std::vector<std::string>& some) {
+    found.texts.push_back({.files = TextSource(some, built_in).read_as(encoding), .options = documents});
+  };
+  if (!is_mixed) open(paths);
+  else
+    for (const std::string& path : paths) open({path});
   return found;
+}
+
+std::vector<std::string> find_labels(const Documents& documents) {
+  const DocumentOptions& asked = documents.options;
+  if (asked.classes == 0 || !asked.labels.empty()) return asked.labels;
+  const std::vector<std::string> labels = Cache().labels(documents);
+  if (!labels.empty() && std::ssize(labels) != asked.classes)
+    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
+        {asked.classes, documents.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
+  return labels;
 }
 
 std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe, Sources& data, double train_fraction) {

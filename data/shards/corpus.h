@@ -52,10 +52,14 @@ struct Corpus {
   uint64_t hash() const;  // covers all tokens, from whatever files they came
 };
 
-// Looks the paths up. Texts form one source; if they are mixed, each path is one. Documents that are labelled by words get the names of
-// their classes. Errors: a path that is missing or empty; shards next to texts; labels of more or fewer kinds than classes.
+// Looks the paths up. Texts form one source; if they are mixed, each path is one. Errors: a path that is missing or empty; shards next to
+// texts.
 Sources find_sources(const std::vector<std::string>& paths, const DocumentOptions& documents, Encoding encoding,
     std::span<const BuiltInText> built_in, bool is_mixed);
+
+// The class names of training documents: the given ones, else the words that label them, sorted; empty if labels are numbers. Validation
+// documents never define classes: their words could have a different order. Error: labels of more or fewer kinds than classes.
+std::vector<std::string> find_labels(const Documents& documents);
 
 // The tokenizer that shards bring, or the one in the file of the recipe, or one made from the training part of the texts, which are then
 // cut (Documents::cut). Errors: the file's and the training's; the shards have another tokenizer; the recipe asks for an end token in

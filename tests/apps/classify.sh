@@ -32,6 +32,8 @@ holds 'and the run file has none' eval '! grep ^labels: runs/tsv/config.yaml'
 accept 'it goes on' train "${small[@]}" "${tsv[@]}" name=tsv model.dropout=0.1 steps=41
 labelled=(prepare reviews.tsv --format tsv --label-field 1 --labels negative,positive --tokenizer words.json)
 accept 'shards with labels' "${labelled[@]}" --output shards
+refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1" \
+  train "${small[@]}" data=shards format=tsv label_field=1 validation=reviews.tsv name=unnamed
 # alike NAME KEY=VALUE ...: a training on the same documents has the same weights.
 alike() {
   accept "$1" train "${small[@]}" "name=$1" "${@:2}"
