@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Steps of ricci and of PyTorch in turn on the same processors: medians over the rounds, and ratios.
 
-    compare.py BUILD [name ...] [--bench training|mixers] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--peer NAME] [--before BUILD]
+    compare.py BUILD [name ...] [--bench training|mixers|products] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--peer NAME] [--before BUILD]
                [--avx2] [--json out.json]
 
 Run it with the Python that has PyTorch. BUILD holds ricci-bench-training and ricci-bench-mixers; without names the rows are
@@ -26,7 +26,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-BENCHES = ["training", "mixers"]
+BENCHES = ["training", "mixers", "products"]
 # Variables that hold ricci, PyTorch, MKL and oneDNN to AVX2.
 AVX2 = {"RICCI_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"}
 MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000"

@@ -1,11 +1,12 @@
-// Gradients of weights as products: dW_mn = sum over k tokens of dy_km x_kn in f32, for the models that ricci-bench-training measures and
-// for one long step of a small one.
-// Other rows are for GPUs, or if asked for: square_8192, because no product is faster, copy_2GiB, the same of memory, and the products of
-// GPT-2 with 16,384 tokens, next to torch/products.py. Those without _dw are of the forward: y_km = sum over n of x_kn w_mn, in the dtype.
-//   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--peer]
+// The products of a linear layer with k tokens: y_kn = sum_m x_km w_nm, and the gradients dx_km = sum_n dy_kn w_nm and
+// dw_nm = sum_k dy_kn x_km. Their rows are NAME, NAME_dx and NAME_dw. Without a name the square layers are measured, in pairs: the lines of
+// a matrix of 512, 1024 or 2048 columns fall into few sets of a cache, those of 528, 1040 or 2064 into all. square_8192, because no product
+// is faster, copy_2GiB, the same of memory, and the layers of GPT-2 with 16,384 tokens are for GPUs.
+//   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--peak] [--peer]
 // Prints "measure NAME VALUE UNIT": the median, the fastest and the processor time of a product, and its operations per second.
-// --peer measures oneDNN's product after each, as NAME_onednn, on its own threads. OMP_NUM_THREADS is the number of both, and
-// OMP_WAIT_POLICY=passive keeps threads of oneDNN that wait from taking time of ours.
+// --peak measures the peak first and prints each speed as a share of it. --peer measures oneDNN's product after each, as NAME_onednn, on
+// its own threads. OMP_NUM_THREADS is the number of both, and OMP_WAIT_POLICY=passive keeps threads of oneDNN that wait from taking time
+// of ours. torch/products.py has the same rows in PyTorch, and compare.py runs both in turn.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
@@ -17,53 +18,47 @@
 #endif
 
 #include "cuda/gemm/gemm.h"
+#include "cuda/peaks.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;
 
 namespace {
 
-struct Case {
+struct Layer {
   const char* name;
-  int64_t m, n, k;
-  bool forward = false, small = true;
+  int64_t outputs, inputs, tokens;
+  bool by_default = false;
 };
 
-constexpr Case kCases[] = {
+constexpr Layer kLayers[] = {
+    {"d512", 512, 512, 2048, true},
+    {"d528", 528, 528, 2048, true},
+    {"d768", 768, 768, 2048, true},
+    {"d784", 784, 784, 2048, true},
+    {"d1024", 1024, 1024, 2048, true},
+    {"d1040", 1040, 1040, 2048, true},
+    {"d2048", 2048, 2048, 2048, true},
+    {"d2064", 2064, 2064, 2048, true},
     {"nano_12x64_up", 512, 128, 768},
     {"gpt2_4x256_qkv", 2304, 768, 1024},
     {"gpt2_4x256_up", 3072, 768, 1024},
     {"gpt2_4x256_down", 768, 3072, 1024},
     {"msa_20x512_ff", 512, 512, 10240},
-    {"small_4096_qkv", 1152, 384, 4096},
-    {"small_4096_up", 1536, 384, 4096},
-    {"small_4096_down", 384, 1536, 4096},
-    {"wide_4096_up", 2048, 512, 4096},
-    {"wide_4096_down", 512, 2048, 4096},
-    {"square_8192", 8192, 8192, 8192, false, false},
-    {"gpt2_16x1024_qkv", 2304, 768, 16384, true, false},
-    {"gpt2_16x1024_qkv_dw", 2304, 768, 16384, false, false},
-    {"gpt2_16x1024_proj", 768, 768, 16384, true, false},
-    {"gpt2_16x1024_proj_dw", 768, 768, 16384, false, false},
-    {"gpt2_16x1024_up", 3072, 768, 16384, true, false},
-    {"gpt2_16x1024_up_dw", 3072, 768, 16384, false, false},
-    {"gpt2_16x1024_down", 768, 3072, 16384, true, false},
-    {"gpt2_16x1024_down_dw", 768, 3072, 16384, false, false},
-    {"gpt2_16x1024_head", 50304, 768, 16384, true, false},
-    {"gpt2_16x1024_head_dw", 50304, 768, 16384, false, false},
+    {"square_8192", 8192, 8192, 8192},
+    {"gpt2_16x1024_qkv", 2304, 768, 16384},
+    {"gpt2_16x1024_proj", 768, 768, 16384},
+    {"gpt2_16x1024_up", 3072, 768, 16384},
+    {"gpt2_16x1024_down", 768, 3072, 16384},
+    {"gpt2_16x1024_head", 50304, 768, 16384},
 };
+constexpr const char* kParts[] = {"", "_dx", "_dw"};
+constexpr const char* kCopy = "copy_2GiB";
 
-// clang-format off
-Gemm forward(const Case& c, const bench::Options& options, const Tensor& w_mn, const Tensor& x_kn, const Tensor& y_km) {
-  return {.device = options.on(), .dtype = options.as(), .batch = 1, .m = c.k, .n = c.m, .k = c.n, .a = x_kn.raw(), .b = w_mn.raw(),
-          .a_at = {c.n, 1, 0}, .b_at = {1, c.n, 0}, .c = y_km.raw(), .c_at = {c.m, 1, 0}};
-}
-
-Gemm gradient(const Case& c, const bench::Options& options, const Tensor& dy_km, const Tensor& x_kn, const Tensor& dw_mn) {
-  return {.device = options.on(), .dtype = options.as(), .batch = 1, .m = c.m, .n = c.n, .k = c.k, .a = dy_km.raw(), .b = x_kn.raw(),
-          .a_at = {1, c.m, 0}, .b_at = {c.n, 1, 0}, .c = dw_mn.raw(), .c_at = {c.n, 1, 0}, .c_f32 = options.as() == Dtype::bf16};
-}
-// clang-format on
+struct Options : bench::Options {
+  bool peer = false, peak = false;
+  double flops = 0;  // per second, at the peak
+};
 
 #ifdef RICCI_HAS_ONEDNN
 std::function<void()> by_onednn(const Gemm& g) {
@@ -92,27 +87,28 @@ std::function<void()> by_onednn(const Gemm& g) {
 std::function<void()> by_onednn(const Gemm&) { fail("--peer: oneDNN was not found when this was built: apt-get install libdnnl-dev"); }
 #endif
 
-void measure_calls(const Case& c, const std::string& name, const bench::Options& options, const std::function<void()>& multiply) {
+void measure_calls(const Gemm& g, const std::string& name, const Options& options, const std::function<void()>& multiply) {
   const bench::Steps steps = bench::measured_steps(options, [&](int) { multiply(); });
   bench::report(name, steps, options.on());
-  const double operations = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
-  std::printf("measure %s_speed %.1f GFLOP/s\n", name.c_str(), operations / steps.median() * 1e-9);
+  const double speed = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) / steps.median();
+  std::printf("measure %s_speed %.1f GFLOP/s\n", name.c_str(), speed * 1e-9);
+  if (options.peak) std::printf("measure %s_peak %.1f %%\n", name.c_str(), speed / options.flops * 100);
   std::fflush(stdout);
 }
 
-void measure(const Case& c, const bench::Options& options, bool peer) {
-  const Tensor left = bench::random({c.m, c.forward ? c.n : c.k}, 1, options.as(), options.on());
-  const Tensor x_kn = bench::random({c.k, c.n}, 2, options.as(), options.on());
-  const Tensor result = zeros({c.m, c.forward ? c.k : c.n}, c.forward ? options.as() : Dtype::f32, options.on());
-  const Gemm product = (c.forward ? forward : gradient)(c, options, left, x_kn, result);
-  measure_calls(c, c.name, options, [&] {
-    gemm(product);
+void measure(const Layer& l, size_t part, const Options& options) {
+  const auto random = [&](const Shape& shape, uint64_t stream) { return bench::random(shape, stream, options.as(), options.on()); };
+  const Tensor x_km = random({l.tokens, l.inputs}, 1), w_nm = random({l.outputs, l.inputs}, 2), y_kn = random({l.tokens, l.outputs}, 3);
+  const Tensor dw_nm({l.outputs, l.inputs}, Dtype::f32, options.on());
+  const Gemm products[] = {
+      product(y_kn, x_km, Matrix(w_nm).transposed()), product(x_km, y_kn, w_nm), product(dw_nm, Matrix(y_kn).transposed(), x_km)};
+  const std::string name = std::string(l.name) + kParts[part];
+  measure_calls(products[part], name, options, [&] {
+    gemm(products[part]);
     synchronize(options.on());
   });
-  if (peer) measure_calls(c, std::string(c.name) + "_onednn", options, by_onednn(product));
+  if (options.peer) measure_calls(products[part], name + "_onednn", options, by_onednn(products[part]));
 }
-
-constexpr const char* kCopy = "copy_2GiB";
 
 // From one gibibyte to another: both count.
 void measure_copy(const bench::Options& options) {
@@ -130,24 +126,27 @@ void measure_copy(const bench::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bench::Options options;
-  bool peer = false;
+  Options options;
   options.seconds = 1;
-  const apps::AppText text{"ricci-bench-products", "The speed of products of gradients of weights."};
+  const apps::AppText text{"ricci-bench-products", "The speed of a linear layer's products."};
   return apps::run_app(
       argc, argv, text,
       [&](CLI::App& app) {
         bench::add_options(app, options);
-        app.add_flag("--peer", peer, "measure the products of oneDNN on the CPU, too");
+        app.add_flag("--peak", options.peak, "print each speed as a share of the measured peak, too");
+        app.add_flag("--peer", options.peer, "measure the products of oneDNN on the CPU, too");
       },
       [&] {
         if (options.as() == Dtype::f64) fail("products are measured in f32 or bf16");
-        if (peer && options.on() != Device::cpu) fail("--peer: only with --device cpu");
+        if (options.peer && options.on() != Device::cpu) fail("--peer: only with --device cpu");
+        if (options.peak) options.flops = measured_peaks(options.on(), options.as()).flops;
         std::vector<std::string> names;
-        for (const Case& c : kCases) names.emplace_back(c.name);
+        for (const Layer& layer : kLayers)
+          for (const char* part : kParts) names.push_back(std::string(layer.name) + part);
         names.emplace_back(kCopy);
+        const size_t rows = names.size() - 1, parts = std::size(kParts);
         return bench::measure_named(
-            options, names, [&](size_t i) { return (i < std::size(kCases) && kCases[i].small) || options.on() != Device::cpu; },
-            [&](size_t i) { i < std::size(kCases) ? measure(kCases[i], options, peer) : measure_copy(options); });
+            options, names, [&](size_t i) { return i < rows && kLayers[i / parts].by_default; },
+            [&](size_t i) { i < rows ? measure(kLayers[i / parts], i % parts, options) : measure_copy(options); });
       });
 }
