@@ -23,11 +23,17 @@ void Shape::push_back(int64_t extent) {
   extent_[rank_++] = extent;
 }
 
-Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite caller) : shape_(shape), dtype_(dtype), device_(device) {
+// The bytes of a tensor. An extent of 0 counts as 1 in the check: then the product of any extents of a tensor fits an int64_t as well.
+static int64_t checked_bytes(const Shape& shape, Dtype dtype) {
   int64_t bytes = size_of(dtype);
   for (int i = 0; i < shape.rank(); ++i)
-    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) fail("tensor: {} {} is larger than any memory", {show(shape), name_of(dtype)});
-  storage_ = StorageOwner(allocate_storage(bytes, device, caller));
+    if (__builtin_mul_overflow(bytes, max<int64_t>(1, shape[i]), &bytes))
+      fail("tensor: {} {} is larger than any memory", {show(shape), name_of(dtype)});
+  return shape.size() == 0 ? 0 : bytes;
+}
+
+Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite caller) : shape_(shape), dtype_(dtype), device_(device) {
+  storage_ = StorageOwner(allocate_storage(checked_bytes(shape, dtype), device, caller));
 }
 
 void Tensor::require_unrecorded(const char* view, const char* op) const {
@@ -37,7 +43,7 @@ void Tensor::require_unrecorded(const char* view, const char* op) const {
 
 Tensor Tensor::reshaped(const Shape& shape) const {
   require_unrecorded("reshaped", "reshape");
-  if (shape.size() != size()) fail("reshape: {} cannot become {}", {show(shape_), show(shape)});
+  if (checked_bytes(shape, dtype_) != bytes()) fail("reshape: {} cannot become {}", {show(shape_), show(shape)});
   Tensor t = *this;
   t.shape_ = shape;
   return t;
@@ -46,7 +52,7 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 Tensor Tensor::rows(int64_t first, int64_t count) const {
   require_unrecorded("rows", "slice");
   if (shape_.rank() == 0 || first < 0 || count < 0 || count > shape_[0] - first)
-    fail("rows: {} .. {} are not all in {}", {first, first + count, show(shape_)});
+    fail("rows: {} rows from {} on are not all in {}", {count, first, show(shape_)});
   Tensor t = *this;
   t.shape_.set(0, count);
   t.offset_ += shape_[0] ? first * (bytes() / shape_[0]) : 0;

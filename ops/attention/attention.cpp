@@ -33,7 +33,7 @@ double count_flops(const Problem& problem, int products) {
   return 2.0 * products * static_cast<double>(pairs) * static_cast<double>(problem.batches * problem.d());
 }
 
-bool no_pairs(const Problem& problem) { return problem.batches * problem.queries * problem.keys == 0; }
+bool no_pairs(const Problem& problem) { return problem.batches == 0 || problem.queries == 0 || problem.keys == 0; }
 
 void warn_once_of_slow_bf16(const Problem& problem) {
   static std::atomic<bool> warned{false};

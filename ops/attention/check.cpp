@@ -15,7 +15,7 @@ namespace {
 // The distance at which a window of tokens ends.
 int64_t end_of_window(int64_t window) {
   if (window < 0) fail("attention: window is {}, expected 0 (none) or more", {window});
-  return window ? window : Visibility::kEndless;
+  return window ? min(window, Visibility::kEndless) : Visibility::kEndless;
 }
 
 }  // namespace
@@ -28,7 +28,8 @@ Visibility Visibility::cells(int64_t cell, int64_t lo, int64_t hi, CellRule rule
   if (cell < 1 || cell > kMaxTokens) fail("attention: cells of {} tokens, expected 1 .. {}", {cell, kMaxTokens});
   if (lo < 0) fail("attention: a window of cells from {}, expected 0 or more tokens back", {lo});
   if (hi <= lo) fail("attention: a window of cells from {} to {}, expected its end after its start", {lo, hi});
-  return {cell, lo + cell - 1, rule == CellRule::inside ? hi : hi + cell - 1};
+  const int64_t least = min(lo, kEndless) + cell - 1, most = min(hi, kEndless);
+  return {cell, least, rule == CellRule::inside ? most : most + cell - 1};
 }
 
 std::array<ColumnSlice, 3> thirds(const Arg& qkv_bcx) {
@@ -50,9 +51,9 @@ void find_tensors(const char* op, const ColumnSlice* (&slices)[3], Checked& chec
   Layout& layout = checked.layout;
   for (int i = 0; i < 3; ++i) {
     const ColumnSlice& slice = *slices[i];
-    const int64_t x = slice.tensor.shape()[2], width = slice.width ? slice.width : x - slice.offset;
+    const int64_t x = slice.tensor.shape()[2], width = slice.width == 0 && slice.offset >= 0 ? x - slice.offset : slice.width;
     if (slice.offset < 0 || width < 1 || slice.offset > x - width)
-      fail("{}: {}{} does not have the columns {}", {op, kNames[i], show(slice.tensor.shape()), columns(slice.offset, width)});
+      fail("{}: {}{} does not have {} columns from {} on", {op, kNames[i], show(slice.tensor.shape()), width, slice.offset});
     layout.width[i] = width;
     if (const int64_t wanted = layout.width[0] / (i == 0 ? 1 : layout.group); width != wanted && layout.group == 1)
       fail("{}: q has {} columns, {} has {}, expected the same", {op, wanted, kNames[i], width});
@@ -82,6 +83,9 @@ void check_options(const char* op, const Visibility& sees, const AttentionOption
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
   if (sees.cell < 1 || sees.cell > Visibility::kMaxTokens)
     fail("{}: keys of {} tokens, expected 1 .. {}", {op, sees.cell, Visibility::kMaxTokens});
+  constexpr int64_t kFar = 2 * Visibility::kEndless;  // distances are added to positions
+  if (sees.least < -kFar || sees.least > kFar || sees.most < -kFar || sees.most > kFar)
+    fail("{}: keys from {} to {} tokens back, expected -{} .. {}", {op, sees.least, sees.most, kFar, kFar});
 }
 
 }  // namespace

@@ -68,8 +68,8 @@ template <class Op, class T> struct CombineStretch {
 
 template <class Op> Tensor combine(const char* name, const Tensor& a, const Tensor& b) {
   const Shape shape = broadcast_shape(name, a.shape(), b.shape());
-  const Strided<2> s = broadcast_strides(shape, a.shape(), b.shape());
   Tensor y = like(a, shape);
+  const Strided<2> s = broadcast_strides(shape, a.shape(), b.shape());
   with_dtype(a, [&]<class T>(T) {
     const int last = s.rank - 1;
     const T *from_a = a.data<T>(), *from_b = b.data<T>();

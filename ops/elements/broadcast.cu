@@ -57,8 +57,8 @@ HOST Shape broadcast_shape(const char* op, const Shape& a, const Shape& b) {
 HOST Tensor broadcast(const Tensor& x, const Shape& shape, double factor) {
   const Shape together = broadcast_shape("broadcast", x.shape(), shape);
   if (!(together == shape)) fail("broadcast: {} cannot be repeated to {}", {show(x.shape()), show(shape)});
-  const Strided<1> s = broadcast_strides(shape, x.shape());
   Tensor y = like(x, shape);
+  const Strided<1> s = broadcast_strides(shape, x.shape());
   with_dtype(x, [&]<class T>(T) {
     const Accumulator<T> by(factor);
     if (x.device() == Device::cpu) return for_strided(s, RepeatStretch<T>{x.data<T>(), y.data<T>(), by, s.stride[0][s.rank - 1] == 0});

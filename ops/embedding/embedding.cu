@@ -93,9 +93,9 @@ HOST void check_on_cpu(const Tensor& ids_bc, int64_t vocabulary) {
 
 HOST void check_positions(const Tensor& ids_bc, const Tensor& positions_Cd, int64_t first) {
   if (!positions_Cd) return;
-  const int64_t end = first + ids_bc.shape()[1], has = positions_Cd.shape()[0];
-  if (first < 0 || end > has)
-    fail("embedding: positions {} .. {} are needed, but positions_Cd{} has {}", {first, end - 1, show(positions_Cd.shape()), has});
+  const int64_t count = ids_bc.shape()[1], has = positions_Cd.shape()[0];
+  if (first < 0 || first > has - count)
+    fail("embedding: {} positions from {} on are needed, but positions_Cd{} has {}", {count, first, show(positions_Cd.shape()), has});
 }
 
 HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& positions_Cd, double scale, int64_t first) {

@@ -166,6 +166,7 @@ using namespace row_buckets_kernels;
 
 HOST RowBuckets bucket_rows(const Tensor& ids, int64_t vocabulary) {
   if (ids.size() >> 31) fail("bucket_rows: {} ids are more than 2^31", {ids.size()});
+  if (vocabulary >> 31) fail("bucket_rows: a vocabulary of {} is more than 2^31", {vocabulary});
   const RowBuckets buckets{like(ids, {vocabulary + 1}), like(ids, {ids.size()})};
   if (ids.device() == Device::cpu) sort_on_cpu(ids, vocabulary, buckets);
   else sort_on_gpu(ids, vocabulary, buckets);

@@ -136,8 +136,8 @@ template <class T> struct BackwardGain {
 HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_gain_k, const Tensor& k_gain_k) {
   if (heads.queries < 1 || heads.keys < 1 || heads.width < 1)
     fail("rotary: {} heads of queries and {} of keys, of {} columns each, expected 1 or more", {heads.queries, heads.keys, heads.width});
-  if (x[2] / heads.width < heads.queries + heads.keys)
-    fail("rotary: x_bcd{} does not have {} heads of {} columns", {show(x), heads.queries + heads.keys, heads.width});
+  if (heads.queries > x[2] / heads.width - heads.keys)
+    fail("rotary: x_bcd{} does not have {} + {} heads of {} columns", {show(x), heads.queries, heads.keys, heads.width});
   if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
   if (bool(q_gain_k) != bool(k_gain_k)) fail("rotary: {} is empty, but the other gain is not", {q_gain_k ? "k_gain_k" : "q_gain_k"});
   if (q_gain_k && q_gain_k.size() != heads.width) fail("rotary: the heads have {} columns, the gains {}", {heads.width, q_gain_k.size()});
@@ -146,12 +146,12 @@ HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_
 HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, int64_t first, bool normalises) {
   if (!table_Cr && !normalises) fail("rotary: neither gains nor a table");
   if (!table_Cr) return;
-  const int64_t positions = table_Cr.shape()[0], turned = table_Cr.shape()[1], end = first + x.shape()[1];
+  const int64_t positions = table_Cr.shape()[0], turned = table_Cr.shape()[1], count = x.shape()[1];
   if (table_Cr.dtype() != sums_of(x.dtype()))
     fail("rotary: table_Cr is {}, expected {} for x_bcd in {}",
         {name_of(table_Cr.dtype()), name_of(sums_of(x.dtype())), name_of(x.dtype())});
   if (turned % 2 || turned > width) fail("rotary: table_Cr{} turns {} columns of heads of {}", {show(table_Cr.shape()), turned, width});
-  if (first < 0 || end > positions) fail("rotary: positions {} .. {} of a table of {}", {first, end - 1, positions});
+  if (first < 0 || first > positions - count) fail("rotary: {} positions from {} on, but table_Cr has {}", {count, first, positions});
   if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr)) fail("rotary: table_Cr needs a gradient, but is a constant");
 }
 

@@ -62,7 +62,8 @@ HOST Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t
     fail("cell_windows: {} positions of history, expected 0 .. kernel - size = {}, and at most the {} of x_bcd",
         {history, kernel - size, n['c']});
   const Windows windows{n['c'], size, kernel, history};
-  const Tensor y_bmz = like(x_bcd, Shape{n['b'], windows.count(), n['d'] * kernel});
+  const Tensor y_bmdq = like(x_bcd, Shape{n['b'], windows.count(), n['d'], kernel});  // checks that d * kernel fits
+  const Tensor y_bmz = y_bmdq.reshaped({n['b'], windows.count(), n['d'] * kernel});
   for_rows_of<Forward>("cell_windows", n['b'] * windows.count(), n['d'], x_bcd, y_bmz, windows);
   return record("cell_windows", {x_bcd}, y_bmz, keep(x_bcd.shape(), windows),
       [](const Tensor& dy_bmz, const Shape& shape, const Windows& windows) -> Grads {

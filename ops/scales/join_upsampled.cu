@@ -71,7 +71,8 @@ HOST Tensor join_upsampled(const Arg& a_bcd, const Arg& z_bmx, const Arg& bias_d
   if (n['d'] == 0 || n['x'] == 0 || n['x'] % n['d'])
     fail("join_upsampled: the {} columns of z_bmx{} are not a multiple of the {} of a_bcd{}",
         {n['x'], show(z_bmx.shape()), n['d'], show(a_bcd.shape())});
-  const Layout layout{n['c'], n['m'], n['x'] / n['d'], shift};
+  const int64_t ratio = n['x'] / n['d'];
+  const Layout layout{n['c'], n['m'], ratio, between(-n['m'] * ratio, shift, n['c'])};  // a larger shift reads no cell either
   const Tensor y_bce = like(a_bcd, Shape{n['b'], n['c'], 2 * n['d']});
   for_rows_of<Forward>("join_upsampled", n['b'] * n['c'], n['d'], a_bcd, z_bmx, bias_d, y_bce, layout);
   return record("join_upsampled", {a_bcd, z_bmx, bias_d}, y_bce, keep(layout),

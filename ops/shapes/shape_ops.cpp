@@ -92,7 +92,7 @@ Shape joined_shape(const std::vector<Arg>& parts, int index) {
     const Tensor& part = parts[i];
     Shape rest = part.shape();
     if (rest.rank() == shape.rank()) {
-      total += rest[index];
+      if (__builtin_add_overflow(total, rest[index], &total)) fail("concatenate: the parts are larger than any memory");
       rest.set(index, shape[index]);
     }
     if (!(rest == shape) || part.dtype() != parts[0].dtype() || part.device() != parts[0].device())
@@ -116,7 +116,7 @@ Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
   DIMS(any_dtype(x));
   const int position = checked_index("slice", x.shape(), index);
   if (first < 0 || count < 0 || count > x.shape()[position] - first)
-    fail("slice: {} .. {} are not all in index {} of {}", {first, first + count, position, show(x.shape())});
+    fail("slice: {} elements from {} on are not all in index {} of {}", {count, first, position, show(x.shape())});
   return record("slice", {x}, Moved{slice_of(x, position, first, count)}, keep(x.shape(), position, first),
       [](const Tensor& dy, const Shape& shape, int position, int64_t first) -> Grads {
         const Tensor dx = zeros(shape, dy.dtype(), dy.device());

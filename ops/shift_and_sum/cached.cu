@@ -55,7 +55,7 @@ HOST Tensor shift_and_sum_cached(
   n.bind(op, "v_bcd, rings_bsd", {v_bcd, rings_bsd});
   const int64_t slots = n['s'];
   if ((slots & (slots + 1)) != 0) fail("{}: rings of {} slots, expected one less than a power of two", {op, slots});
-  if (past < 0) fail("{}: past is {}, expected 0 or more", {op, past});
+  if (past < 0 || past > INT64_MAX - n['c']) fail("{}: past is {}, expected 0 .. {}", {op, past, INT64_MAX - n['c']});
   problem.used = 0;
   while (problem.used < problem.levels && (int64_t{2} << problem.used) - 1 <= slots) ++problem.used;
   const Tensor y_bcd = like(v_bcd);

@@ -67,6 +67,13 @@ TEST_CASE("a tensor that no memory could hold is an error, not a small block") {
   const int64_t large = int64_t{1} << 30;
   CHECK_THROWS_WITH_AS(Tensor({large, large}, Dtype::f64), "tensor: [1073741824 1073741824] f64 is larger than any memory", Error);
   CHECK_THROWS_WITH_AS(Tensor({large, large, 4}, Dtype::bf16), "tensor: [1073741824 1073741824 4] bf16 is larger than any memory", Error);
+  CHECK_THROWS_WITH_AS(
+      Tensor({0, large, large, large}), "tensor: [0 1073741824 1073741824 1073741824] f32 is larger than any memory", Error);
+  // Products of these extents wrap around to 0 and to 1.
+  CHECK_THROWS_WITH_AS(
+      Tensor({0}).reshaped({large * 4, large * 4}), "tensor: [4294967296 4294967296] f32 is larger than any memory", Error);
+  CHECK_THROWS_WITH_AS(
+      Tensor({1}).reshaped({7, 7905747460161236407}), "tensor: [7 7905747460161236407] f32 is larger than any memory", Error);
 #if !defined(__SANITIZE_ADDRESS__)  // its allocator ends the program
   const std::string text = test_data::error_of([&] { Tensor({large, large}); });
   CHECK(test_data::contains(text, "asked for 4194304.0 TiB (4611686018427387904 bytes); this machine has "));
@@ -95,7 +102,9 @@ TEST_CASE("reshaped and rows share storage") {
   r.written();
   CHECK(t.storage()->version == 1);
   CHECK_THROWS_WITH_AS(t.reshaped({5, 5}), "reshape: [4 6] cannot become [5 5]", Error);
-  CHECK_THROWS_WITH_AS(t.rows(3, 2), "rows: 3 .. 5 are not all in [4 6]", Error);
+  CHECK_THROWS_WITH_AS(t.rows(3, 2), "rows: 2 rows from 3 on are not all in [4 6]", Error);
+  CHECK_THROWS_WITH_AS(t.rows(1, INT64_MAX), "rows: 9223372036854775807 rows from 1 on are not all in [4 6]", Error);
+  CHECK_THROWS_WITH_AS(t.rows(INT64_MAX, 2), "rows: 2 rows from 9223372036854775807 on are not all in [4 6]", Error);
 }
 
 TEST_CASE("the element type is checked") {

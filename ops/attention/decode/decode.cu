@@ -85,7 +85,7 @@ HOST void check_caches(
   if (problem.sees.cell != 1) fail("{}: keys of {} tokens, expected keys that are tokens", {op, problem.sees.cell});
   if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
   if (problem.keys != problem.queries) fail("{}: {} new queries, {} new keys, expected the same", {op, problem.queries, problem.keys});
-  if (past < 0) fail("{}: past is {}, expected 0 or more", {op, past});
+  if (past < 0 || past > INT64_MAX - problem.queries) fail("{}: past is {}, expected 0 .. {}", {op, past, INT64_MAX - problem.queries});
   if (dims['b'] != problem.batches || dims['n'] != heads || dims['k'] != problem.width)
     fail("{}: k_cache_bnsk{} expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, heads, problem.width});
   if (k_cache_bnsk.size() > 0 && k_cache_bnsk.raw() == v_cache_bnsk.raw() && !checked.layout.same(1, 2))

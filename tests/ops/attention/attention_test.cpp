@@ -287,9 +287,12 @@ TEST_CASE("attention says what is wrong with its views") {
   CHECK(message({draw({3, 24}, 1)}, {x}, {x}) == "attention: q_bcx[3 24] does not have the indices 'bcx'");
   CHECK(message({x}, {other_batch}, {other_batch}) == "attention: index b is 2 in q_bcx[2 3 24] but 1 in k_bCy[1 3 24]");
   CHECK(message({x}, {x}, {longer}) == "attention: index C is 3 in k_bCy[2 3 24] but 5 in v_bCz[2 5 24]");
-  CHECK(message({x, 0, 8}, {x, 8, 8}, {x, 17, 8}) == "attention: v[2 3 24] does not have the columns 17 .. 24");
-  CHECK(message({x, -1, 8}, {x, 8, 8}, {x, 16, 8}) == "attention: q[2 3 24] does not have the columns -1 .. 6");
-  CHECK(message({x, 24}, {x}, {x}) == "attention: q[2 3 24] does not have the columns 24 .. 23");
+  CHECK(message({x, 0, 8}, {x, 8, 8}, {x, 17, 8}) == "attention: v[2 3 24] does not have 8 columns from 17 on");
+  CHECK(message({x, -1, 8}, {x, 8, 8}, {x, 16, 8}) == "attention: q[2 3 24] does not have 8 columns from -1 on");
+  CHECK(message({x, 24}, {x}, {x}) == "attention: q[2 3 24] does not have 0 columns from 24 on");
+  CHECK(message({x, INT64_MIN}, {x}, {x}) == "attention: q[2 3 24] does not have 0 columns from -9223372036854775808 on");
+  CHECK(message({x, INT64_MAX, 8}, {x}, {x}) == "attention: q[2 3 24] does not have 8 columns from 9223372036854775807 on");
+  CHECK(message({x, 8, INT64_MAX}, {x}, {x}) == "attention: q[2 3 24] does not have 9223372036854775807 columns from 8 on");
   CHECK(message({x, 0, 8}, {x, 8}, {x, 16, 8}) == "attention: q has 8 columns, k has 16, expected the same");
   CHECK(message({x, 0, 8}, {x, 4, 8}, {x, 16, 8}) ==
         "attention: the columns 0 .. 7 of q and 4 .. 11 of k overlap, expected the same or separate ones");
@@ -315,6 +318,8 @@ TEST_CASE("attention says what is wrong with its options") {
   CHECK(with({.heads = 2, .dropout = 1.0}) == "attention: dropout is 1, expected 0 or more and less than 1");
   CHECK(with({.heads = 2}, {.cell = 0}) == "attention: keys of 0 tokens, expected 1 .. 16777216");
   CHECK(with({.heads = 2}, {.cell = 16777217}) == "attention: keys of 16777217 tokens, expected 1 .. 16777216");
+  CHECK(with({.heads = 2}, {.most = INT64_MAX}) == "attention: keys from 0 to 9223372036854775807 tokens back, expected "
+                                                   "-2305843009213693952 .. 2305843009213693952");
 }
 
 TEST_CASE("attention says what is wrong with its key heads") {

@@ -139,7 +139,10 @@ TEST_CASE("cached decoding says what is wrong with its arguments") {
   CHECK(call(k, v, 0, Visibility::cells(4)) == "attention_cached: keys of 4 tokens, expected keys that are tokens");
   CHECK(call(k, v, 0, Visibility::causal(), {.heads = 2, .lengths_b = ids_of({3, 3}, {2}, Device::cpu)}) ==
         "attention_cached: the new positions are the last of their sequences, expected no lengths");
-  CHECK(call(k, v, -1) == "attention_cached: past is -1, expected 0 or more");
+  CHECK(call(k, v, -1) == "attention_cached: past is -1, expected 0 .. 9223372036854775804");
+  CHECK(call(k, v, INT64_MAX - 2, Visibility::causal(2)) ==
+        "attention_cached: past is 9223372036854775805, expected 0 .. 9223372036854775804");
+  CHECK(call(k, v, INT64_MAX - 3, Visibility::causal(2)) == "no error");
   CHECK(call(k, narrow, 0) == "attention_cached: index k is 4 in k_cache_bnsk[2 2 8 4] but 3 in v_cache_bnsk[2 2 8 3]");
   CHECK(call(narrow, narrow, 0) == "attention_cached: k_cache_bnsk[2 2 8 3] expected [2 2 s 4]");
   CHECK(call(k, f32, 0) == "attention_cached: q_bcx is f64 on cpu, v_cache_bnsk f32 on cpu");

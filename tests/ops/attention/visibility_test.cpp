@@ -120,3 +120,18 @@ TEST_CASE("a visibility says what is wrong with its numbers") {
   CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: a window of cells from -1, expected 0 or more tokens back");
   CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: a window of cells from 8 to 8, expected its end after its start");
 }
+
+TEST_CASE("a window of the largest numbers is one without an end") {
+  const Tensor x_bcd = drawn({1, 70, 8}, Dtype::f32, Device::cpu, 1), dy_bcd = drawn({1, 70, 8}, Dtype::f32, Device::cpu, 2);
+  const auto gradient = [&](const Visibility& sees) {
+    return gradients_of(
+        [&](const std::vector<Tensor>& in) { return attention({in[0]}, {in[0]}, {in[0]}, sees, {.heads = 2}); }, {x_bcd}, dy_bcd)[0];
+  };
+  CHECK(same_bits(gradient(Visibility::causal(INT64_MAX)), gradient(Visibility::causal())));
+  CHECK(same_bits(gradient(Visibility::not_causal(INT64_MAX)), gradient(Visibility::not_causal())));
+  for (CellRule rule : {CellRule::inside, CellRule::end}) {
+    CHECK(same_bits(gradient(Visibility::cells(4, 0, INT64_MAX, rule)), gradient(Visibility::cells(4))));
+    const Tensor nothing = gradient(Visibility::cells(4, INT64_MAX - 1, INT64_MAX, rule));  // from so far back no token sees a cell
+    CHECK(same_bits(nothing, zeros_like(x_bcd)));
+  }
+}

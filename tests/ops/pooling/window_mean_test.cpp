@@ -67,6 +67,19 @@ TEST_CASE("window mean: over whole sequences") {
   });
 }
 
+TEST_CASE("window mean: a window of the largest number is the whole sequence") {
+  on_every_device([](Device device) {
+    const Tensor x = drawn({2, 6, 3}, Dtype::f32, device, 1), dy = drawn({2, 6, 3}, Dtype::f32, device, 2);
+    for (bool causal : {true, false}) {
+      const auto gradient = [&](int64_t window) {
+        return gradients_of([&](const auto& in) { return window_mean_difference(in[0], {window, causal}); }, {x}, dy)[0];
+      };
+      CHECK(same_bits(window_mean_difference(x, {INT64_MAX, causal}), window_mean_difference(x, {13, causal})));
+      CHECK(same_bits(gradient(INT64_MAX), gradient(13)));
+    }
+  });
+}
+
 TEST_CASE("window mean: messages") {
   const Tensor x({2, 4, 3});
   const auto window = [&](const MeanWindow& window, const Tensor& lengths_b = {}) {

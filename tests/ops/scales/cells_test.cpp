@@ -2,6 +2,7 @@
 #include "ops/scales/cells.h"
 
 #include "ops/products/products.h"
+#include "ops/shapes/shape_ops.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -176,6 +177,21 @@ TEST_CASE("join_upsampled: with contract a shifted transposed convolution next t
     });
 }
 
+TEST_CASE("join_upsampled: a shift of the largest numbers reads no cell") {
+  on_every_device([](Device device) {
+    const Tensor a = drawn({2, 5, 3}, Dtype::f32, device, 1), z = drawn({2, 2, 6}, Dtype::f32, device, 2),
+                 bias = drawn({3}, Dtype::f32, device, 3);
+    const Tensor dy = drawn({2, 5, 6}, Dtype::f32, device, 4), nothing = concatenate({a, zeros_like(a)}, 2);
+    for (int64_t shift : {INT64_MIN, int64_t{-4}, int64_t{5}, INT64_MAX}) {
+      const auto op = [&](const std::vector<Tensor>& in) { return join_upsampled(in[0], in[1], in[2], shift); };
+      CHECK(same_bits(op({a, z, bias}), nothing));
+      const std::vector<Tensor> gradients = gradients_of(op, {a, z, bias}, dy);
+      CHECK(same_bits(gradients[1], zeros_like(z)));
+      CHECK(same_bits(gradients[2], zeros_like(bias)));
+    }
+  });
+}
+
 TEST_CASE("bag_cross_entropy: the formula, on every device and dtype") {
   for (const Bag& of : std::vector<Bag>{
            {2, 14, 5, 3, {}}, {1, 40, 300, 4, {}}, {3, 6, 7, 2, {6, 5, 1}}, {2, 5, 4, 1, {}}, {2, 3, 4, 2, {}}, {1, 3, 4, 5, {}}})
@@ -201,6 +217,7 @@ TEST_CASE("cells: messages") {
       {[&] { cell_max(x, -2); }, "cell_max: cells of -2 positions, expected 1 or more"},
       {[&] { cell_windows(x, 0, 3); }, "cell_windows: cells of 0 positions, expected 1 or more"},
       {[&] { cell_windows(x, 3, 2); }, "cell_windows: a kernel of 2 positions, expected at least the 3 of a cell"},
+      {[&] { cell_windows(x, 3, int64_t{1} << 62); }, "tensor: [2 2 3 4611686018427387904] f32 is larger than any memory"},
       {[&] { cell_windows(x, 3, 6, 4); },
           "cell_windows: 4 positions of history, expected 0 .. kernel - size = 3, and at most the 7 of x_bcd"},
       {[&] { cell_windows(x, 3, 30, 8); },

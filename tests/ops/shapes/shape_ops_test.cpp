@@ -84,6 +84,8 @@ TEST_CASE("reshape is a view") {
     CHECK(same_bits(dx, dy.reshaped({3, 4})));
   });
   CHECK(message_of([] { reshape(Tensor({3, 4}), {5}); }) == "reshape: [3 4] cannot become [5]");
+  const int64_t large = int64_t{1} << 32;  // the product of two is 0
+  CHECK(message_of([&] { reshape(Tensor({0}), {large, large}); }) == "tensor: [4294967296 4294967296] f32 is larger than any memory");
 }
 
 TEST_CASE("slice along every index") {
@@ -92,9 +94,18 @@ TEST_CASE("slice along every index") {
       check_slices(shape, dtype, device);  // of bf16: in words of 2, 16, 8 bytes
   });
   CHECK(slice(Tensor({1, 5, 2}), 1, 2, 2).shape() == Shape({1, 2, 2}));
-  CHECK(message_of([] { slice(Tensor({2, 3}), 1, 2, 2); }) == "slice: 2 .. 4 are not all in index 1 of [2 3]");
-  CHECK(message_of([] { slice(Tensor({2, 3}), 0, -1, 1); }) == "slice: -1 .. 0 are not all in index 0 of [2 3]");
+  CHECK(message_of([] { slice(Tensor({2, 3}), 1, 2, 2); }) == "slice: 2 elements from 2 on are not all in index 1 of [2 3]");
+  CHECK(message_of([] { slice(Tensor({2, 3}), 0, -1, 1); }) == "slice: 1 elements from -1 on are not all in index 0 of [2 3]");
+  CHECK(message_of([] {
+    slice(Tensor({2, 3}), 1, 1, INT64_MAX);
+  }) == "slice: 9223372036854775807 elements from 1 on are not all in index 1 of [2 3]");
   CHECK(message_of([] { slice(Tensor({2, 3}), 2, 0, 1); }) == "slice: index 2 does not exist in [2 3]");
+}
+
+TEST_CASE("concatenate: extents with a sum of 2^63") {
+  CHECK(message_of([] {
+    concatenate(std::vector<Arg>(8, Tensor({0, int64_t{1} << 60})), 1);
+  }) == "concatenate: the parts are larger than any memory");
 }
 
 TEST_CASE("concatenate along every index, and its gradients") {
