@@ -72,7 +72,8 @@ template <class Program> struct ColumnTotal {
 template <class RowProgram, class Program>
 void for_columns_on_cpu(int64_t rows, int64_t n, const RowProgram& row_program, const Program& program) {
   using Value = typename Program::Value;
-  const int64_t rows_per_chunk = rows / 32 > 32 ? rows / 32 : 32, chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
+  constexpr int64_t kLongest = 8192;  // terms of a partial sum: the rounding errors of a longer one would grow
+  const int64_t rows_per_chunk = between<int64_t>(32, rows / 32, kLongest), chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
   const Tensor partial({chunks, Program::kSums, n}, dtype_of<Value>);
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
     run_vectorized(ColumnChunk<RowProgram, Program>{row_program, program, rows, n, rows_per_chunk, partial.data<Value>()}, begin, end);

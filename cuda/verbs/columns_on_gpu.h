@@ -51,12 +51,12 @@ template <class Program> struct PartialColumns {
 
 #ifndef __CUDACC__
 
-// At least 256 rows per chunk, and enough chunks that chunks x blocks of columns fill a GPU.
+// At least 256 rows per chunk, enough chunks that chunks x blocks of columns fill a GPU, and so many that no sum of a warp is long.
 template <class Program> void for_columns_on_gpu(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
   using Value = typename Program::Value;
-  constexpr int64_t kBlocks = 2048, kMin = 256;
+  constexpr int64_t kBlocks = 2048, kMin = 256, kMax = 65536;
   const int64_t blocks = (n + 31) / 32, wanted = blocks ? (kBlocks + blocks - 1) / blocks : 1, most = (rows + kMin - 1) / kMin;
-  const int64_t chunks = wanted < most ? wanted : most;
+  const int64_t chunks = max(min(wanted, most), rows / kMax);
   if (chunks <= 1) return launch(name, device, {blocks, 256}, ColumnKernel<Program>{rows, n, rows, program, nullptr});
   const Tensor partial({chunks, Program::kSums, n}, dtype_of<Value>, device);
   Value* const sums = partial.data<Value>();

@@ -34,9 +34,9 @@ struct LoopRow {
     for (int64_t i = 0; i < n; ++i) f(i);
   }
   template <class F> HD auto sum(F f) const {
+    if (n <= kLongest) return sum_of(0, n, f);
     decltype(f(int64_t{0})) total = 0;
-#pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < n; ++i) total += f(i);
+    for (int64_t begin = 0; begin < n; begin += kLongest) total += sum_of(begin, min(begin + kLongest, n), f);
     return total;
   }
   template <class F> HD auto max(F f) const {
@@ -51,6 +51,15 @@ struct LoopRow {
   }
   template <class F> HD void once(F f) const { f(); }
   template <class F, class... Ts> HD void each_piece(F f, const Ts*... rows) const;  // cuda/verbs/pieces.h
+
+ private:
+  static constexpr int64_t kLongest = 65536;  // elements of a partial sum: the rounding errors of a longer one would grow
+  template <class F> HD static auto sum_of(int64_t begin, int64_t end, F f) {
+    decltype(f(begin)) total = 0;
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = begin; i < end; ++i) total += f(i);
+    return total;
+  }
 };
 
 template <class Program> struct RowLoop {

@@ -93,7 +93,7 @@ HOST Split split_at(const char* op, const Shape& shape, int index) {
 HOST Tensor sum_index(const Tensor& x, const Split& s, double factor) {
   constexpr int64_t kFew = 8, kGrain = 16384;
   const int64_t outer = s.outer, middle = s.middle, inner = s.inner;
-  if (middle == 0) return zeros(s.without, x.dtype(), x.device());
+  if (x.size() == 0) return zeros(s.without, x.dtype(), x.device());
   Tensor y = like(x, s.without);
   with_dtype(x, [&]<class T>(T) {
     const Accumulator<T> f(factor);

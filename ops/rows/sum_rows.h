@@ -23,6 +23,7 @@ template <class T, class Rows, class To = T> struct SumRows {
   bool add = false;  // adds to y instead of writing it
 
   static constexpr int kNeighbours = elements_of_piece<T, To>();
+  static constexpr int64_t kLongest = 4096;  // terms of a partial sum: the rounding errors of a longer one would grow
 
   // On the GPU a block computes one row of y. It loads 16 bytes of four rows at once, because the row of a frequent id is a sum of
   // thousands.
@@ -34,8 +35,13 @@ template <class T, class Rows, class To = T> struct SumRows {
     row.each_piece(
         [&](auto piece) {
           auto sum = piece.all(A(0));
-          UNROLL(4)
-          for (int64_t k = 0; k < count; ++k) sum = sum + piece.load(from + rows.row(v, k) * n);
+          for (int64_t first = 0; first < count; first += kLongest) {
+            const int64_t end = min(first + kLongest, count);
+            auto part = piece.all(A(0));
+            UNROLL(4)
+            for (int64_t k = first; k < end; ++k) part = part + piece.load(from + rows.row(v, k) * n);
+            sum = sum + part;
+          }
           sum = factor * sum;
           piece.store(y_d, add ? sum + piece.load(y_d) : sum);
         },
@@ -58,18 +64,25 @@ template <class T, class Rows, class To> struct SumRowsLoop {
 
  private:
   HD void columns(int64_t v, int64_t first, int64_t width) const {
-    A totals[kWidth];
-    A* const total = totals;
-    for_vector(width, [=](int64_t j) { total[j] = 0; });
+    A totals[kWidth], parts[kWidth];
+    A *const total = totals, *const part = parts;
     const int64_t count = sum.rows.count(v);
-    for (int64_t k = 0; k < count; ++k) {
-      const T* from = sum.x + sum.rows.row(v, k) * n + first;
-      for_vector(width, [=](int64_t j) { total[j] += A(from[j]); });
+    for (int64_t k = 0; k < count; k += sum.kLongest) {
+      partial_sum(v, k, min(k + sum.kLongest, count), first, width, k == 0 ? total : part);
+      if (k > 0) for_vector(width, [=](int64_t j) { total[j] += part[j]; });
     }
     To* target = sum.y + v * n + first;
     const A factor = sum.factor;
     if (sum.add) for_vector(width, [=](int64_t j) { target[j] = To(A(target[j]) + factor * total[j]); });
     else for_vector(width, [=](int64_t j) { target[j] = To(factor * total[j]); });
+  }
+  // part = sum of the rows begin .. end - 1 of the list.
+  HD void partial_sum(int64_t v, int64_t begin, int64_t end, int64_t first, int64_t width, A* part) const {
+    for_vector(width, [=](int64_t j) { part[j] = 0; });
+    for (int64_t k = begin; k < end; ++k) {
+      const T* from = sum.x + sum.rows.row(v, k) * n + first;
+      for_vector(width, [=](int64_t j) { part[j] += A(from[j]); });
+    }
   }
 };
 

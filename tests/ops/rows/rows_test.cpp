@@ -2,7 +2,9 @@
 #include "ops/rows/cross_entropy.h"
 #include "ops/rows/reduce.h"
 #include "ops/rows/softmax.h"
+#include "ops/shapes/shape_ops.h"
 #include "tests/ops/values.h"
+#include "tests/skip.h"
 
 using namespace ricci;
 
@@ -133,7 +135,7 @@ TEST_CASE("sum and mean over all elements") {
 
 TEST_CASE("sum and mean over one index: outermost, in the middle, innermost, of one element") {
   for (Shape shape : {Shape{1}, Shape{7}, Shape{3, 5, 7}, Shape{37, 2, 9}, Shape{2, 70, 35}, Shape{1, 4, 1}, Shape{11, 3, 70},
-           Shape{3, 0, 2}, Shape{0, 3}}) {
+           Shape{9, 4099, 2}, Shape{3, 0, 2}, Shape{0, 3}}) {
     for (int index = 0; index < shape.rank(); ++index) {
       on_every_device_and_dtype([&](Device device, Dtype dtype) {
         const Tensor x = drawn(shape, dtype, device, 2);
@@ -161,6 +163,20 @@ TEST_CASE("sum and mean over one index: outermost, in the middle, innermost, of 
   }
 }
 
+TEST_CASE("sum: the error of a million terms in f32 stays near one rounding") {
+  constexpr int64_t n = 1 << 20;
+  const Tensor drawn_f64({2 * n}, Dtype::f64);
+  fill_uniform(drawn_f64.data<double>(), 2 * n, 0.0, 1.0, Philox{5, 1});
+  const Tensor x = convert(drawn_f64, Dtype::f32), many = concatenate({x, x, x, x, x, x, x, x, x}, 0);
+  on_every_device([&](Device device) {
+    if (device == Device::cuda_emulated && !test::everything()) return;
+    for (const auto& [shape, index] : {std::pair<Shape, int>{{2, n}, 1}, {{n, 2}, 0}, {{1, n, 2}, 1}, {{9, n, 2}, 1}}) {
+      const Tensor terms = (shape[0] == 9 ? many : x).reshaped(shape);
+      CHECK(error_of(sum(to(terms, device), index), values_of(sum(convert(terms, Dtype::f64), index))) <= 4e-7);
+    }
+  });
+}
+
 TEST_CASE("sum and mean: the same bits for any number of threads") {
   const Tensor x = drawn({17, 300, 41}, Dtype::f32, Device::cpu, 4);
   check_threads([&] { return std::vector<Tensor>{sum(x), mean(x), sum(x, 0), sum(x, 1), sum(x, 2), mean(x.reshaped({300, 17, 41}), 1)}; });
@@ -169,6 +185,7 @@ TEST_CASE("sum and mean: the same bits for any number of threads") {
 TEST_CASE("sum and mean: messages and nothing to add") {
   CHECK(values_of(sum(Tensor({0, 3})))[0] == 0);
   CHECK(error_of(sum(Tensor({0, 3}), 0), {0, 0, 0}) == 0);
+  CHECK(sum(Tensor({9, 3, 0}), 1).shape() == Shape({9, 0}));
   CHECK(message_of([] { sum(Tensor({2, 3}), 2); }) == "sum: index 2 does not exist in [2 3]");
   CHECK(message_of([] { mean(Tensor({2, 3}), -3); }) == "mean: index -3 does not exist in [2 3]");
   CHECK(message_of([] { mean(Tensor({0, 3})); }) == "mean: no elements to average in [0 3]");
