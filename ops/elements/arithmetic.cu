@@ -7,6 +7,7 @@
 
 #include "autograd/record.h"
 #include "core/dims.h"
+#include "cuda/math.h"
 #include "cuda/verbs/elements.h"
 #include "ops/elements/broadcast.h"
 
@@ -22,8 +23,9 @@ struct Minus {
 struct Times {
   template <class A> HD static A apply(A a, A b) { return a * b; }
 };
+// The gradient of b in y = a / b from q = dy / b. If b is tiny and a is 0, then q overflows and y is 0: the limit is 0, not NaN.
 struct MinusTimes {
-  template <class A> HD static A apply(A a, A b) { return -(a * b); }
+  template <class A> HD static A apply(A q, A y) { return y == 0 && math::abs(q) == math::Constants<A>::infinity ? A(0) : -(q * y); }
 };
 struct Over {
   template <class A> HD static A apply(A a, A b) { return a / b; }

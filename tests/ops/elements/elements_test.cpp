@@ -124,6 +124,17 @@ TEST_CASE("scale and the operators") {
   });
 }
 
+TEST_CASE("divide: the gradient of a tiny divisor of 0 is 0") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    const double tiny = dtype == Dtype::f64 ? 1e-310 : 1e-40;
+    const Tensor a = tensor_of({0, 0, 1, 0}, {4}, dtype, device), b = tensor_of({tiny, -tiny, tiny, 0}, {4}, dtype, device);
+    const Tensor dy = tensor_of({1, -1, 1, 1}, {4}, dtype, device);
+    const auto of = [](const std::vector<Tensor>& in) { return divide(in[0], in[1]); };
+    const Values db = values_of(gradients_of(of, {a, b}, dy)[1]);
+    CHECK((db[0] == 0 && db[1] == 0 && db[2] == -HUGE_VAL && std::isnan(db[3])));
+  });
+}
+
 TEST_CASE("operators know their caller") {
   const Parameter x{tensor_of({HUGE_VAL}, {1}, Dtype::f32, Device::cpu), {}, "x"};
   const std::string message = message_of([&] {
