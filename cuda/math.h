@@ -153,4 +153,7 @@ template <Real T> HD T cos(T x) { return formula::sine(x, 1); }
 // 1 / (1 + e^-x)
 template <Real T> HD T sigmoid(T x) { return 1 / (1 + exp(-x)); }
 
+// 1 / sqrt(x), but NaN for infinity: if the mean square of a row overflowed, a norm would multiply the row by 0. x - x is 0 or NaN.
+template <Real T> HD T reciprocal_sqrt(T x) { return (1 + (x - x)) / sqrt(x); }
+
 }  // namespace ricci::math

@@ -29,7 +29,7 @@ template <class T> struct Forward {
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const A mean = row.sum([&](int64_t d) { return A(x_rd(r, d)); }) / A(row.n);
     const A variance = row.sum([&](int64_t d) { return (A(x_rd(r, d)) - mean) * (A(x_rd(r, d)) - mean); }) / A(row.n);
-    const A rstd = 1 / math::sqrt(variance + eps);
+    const A rstd = math::reciprocal_sqrt(variance + eps);
     const auto scaled = [&](int64_t d) { return (A(x_rd(r, d)) - mean) * rstd * A(gain_d[d]); };
     if (bias_d) row.each([&](int64_t d) { y_rd(r, d) = T(scaled(d) + A(bias_d[d])); });
     else row.each([&](int64_t d) { y_rd(r, d) = T(scaled(d)); });

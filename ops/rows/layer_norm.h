@@ -6,7 +6,8 @@
 namespace ricci {
 
 // y = gain_d * (x - mean) / sqrt(variance + eps) + bias_d over the innermost index; x_rd is [... d]. An empty bias_d adds nothing.
-// (Ba et al. 2016.) Errors: gain or bias of another width; inputs that differ in dtype or device.
+// (Ba et al. 2016.) A row is NaN if its variance overflows.
+// Errors: gain or bias of another width; inputs that differ in dtype or device.
 Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
 
 // {s, layer_norm(s)} with s = x + branch, in one pass over memory. A transformer passes s around the next block, and the norm into it.

@@ -65,7 +65,7 @@ template <int kPieces> struct ForwardKernel {
     if (branch_rd) add_branch(row, s);
     const float mean = row.mean([&](int p, int i) { return s[p][i]; });
     const float variance = row.mean([&](int p, int i) { return (s[p][i] - mean) * (s[p][i] - mean); });
-    const float rstd = 1 / math::sqrt(variance + eps);
+    const float rstd = math::reciprocal_sqrt(variance + eps);
     row.each([&](int p, int column) {
       float gain[kPiece], bias[kPiece] = {};
       load_piece(gain_d + column, gain);

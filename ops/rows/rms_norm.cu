@@ -36,7 +36,7 @@ template <class T> struct Forward {
       row.each_piece([&](auto piece) { piece.store(sum, piece.load(x_rd + begin) + piece.load(branch_rd + begin)); }, x_rd + begin,
           branch_rd + begin, sum);
     }
-    const A s = 1 / math::sqrt(row.sum([&](int64_t d) { return A(x[d]) * A(x[d]); }) / A(row.n) + eps);
+    const A s = math::reciprocal_sqrt(row.sum([&](int64_t d) { return A(x[d]) * A(x[d]); }) / A(row.n) + eps);
     T* const y = y_rd + begin;
     row.each_piece([&](auto piece) { piece.store(y, piece.load(x) * s * piece.load(gain_d)); }, x, gain_d, y);
     row.once([&] { s_r[r] = s; });

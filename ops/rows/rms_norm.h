@@ -6,6 +6,7 @@
 namespace ricci {
 
 // y = gain_d * x / sqrt(mean of x^2 + eps) over the innermost index; x_rd is [... d]. (Zhang and Sennrich 2019.)
+// A row is NaN if the mean of its squares overflows.
 // Errors: a gain of another width; inputs that differ in dtype or device.
 Tensor rms_norm(const Arg& x_rd, const Arg& gain_d, double eps = 1e-5);
 

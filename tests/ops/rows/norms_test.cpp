@@ -180,6 +180,28 @@ TEST_CASE("norms: the same bits for any number of threads; a row of zeros, what 
   });
 }
 
+// The factor of the row would be 0, and the row its bias.
+TEST_CASE("norms: a row whose mean square overflows is NaN, forward and backward") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (int64_t width : {4, 8}) {  // bf16 rows of 8 have a kernel of their own on a GPU
+      Values values(static_cast<size_t>(2 * width), 1);
+      values[2] = dtype == Dtype::f64 ? 1e200 : 1e30;
+      values.back() = 3;
+      const Tensor x = tensor_of(values, {2, width}, dtype, device), gain = drawn({width}, dtype, device, 1);
+      const auto is_right = [&](const Tensor& y) {
+        const Values all = values_of(y);
+        for (size_t i = 0; i < all.size(); ++i) CHECK(std::isnan(all[i]) == (i < all.size() / 2));
+      };
+      for (Kind kind : {Kind::layer, Kind::rms}) {
+        const auto of = [&](const std::vector<Tensor>& in) { return norm(kind, {in[0], gain, gain}); };
+        is_right(of({x}));
+        is_right(gradients_of(of, {x}, drawn({2, width}, dtype, device, 2))[0]);
+        is_right(residual_norm(kind, {x, zeros_like(x), gain, gain})[1]);
+      }
+    }
+  });
+}
+
 TEST_CASE("norms: messages") {
   const Tensor x({2, 3}), gain({3}), wide({8}), none, bf16_rows({2, 8}, Dtype::bf16);
   const auto layer = [&](const Tensor& gain_d, const Tensor& bias_d) { return message_of([&] { layer_norm(x, gain_d, bias_d); }); };
