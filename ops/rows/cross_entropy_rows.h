@@ -18,6 +18,9 @@ namespace cross_entropy_kernels {
 constexpr int64_t kNoTarget = -1;
 HD bool in_vocabulary(int64_t target, int64_t vocabulary) { return target >= 0 && target < vocabulary; }
 
+// The two logits are subtracted first, because next to a large one the logarithm would be rounded away.
+template <class A> HD double nll_of(A largest, A sum, A l_target) { return double(math::log(sum)) + (double(largest) - double(l_target)); }
+
 // On the CPU only: on other devices the op would have to wait for the targets. `message` has places for the target, its row and v.
 inline void check_targets(const char* message, const Tensor& targets_r, int64_t vocabulary) {
   if (targets_r.device() != Device::cpu || is_dry_run()) return;
@@ -65,9 +68,7 @@ template <class T> struct CrossEntropy {
     }
     const A largest = row.max([&](int64_t v) { return A(l_rv(r, v)); });
     const A sum = row.sum([&](int64_t v) { return math::exp(A(l_rv(r, v)) - largest); });
-    row.once([&] {
-      nll_r[r] = in_vocabulary(target, row.n) ? double(math::log(sum)) + double(largest) - double(A(l_rv(r, target))) : __builtin_nan("");
-    });
+    row.once([&] { nll_r[r] = in_vocabulary(target, row.n) ? nll_of(largest, sum, A(l_rv(r, target))) : __builtin_nan(""); });
     if (!gradient) return;
     const A share = A(1 / *counted), factor = share / sum;
     row.each([&](int64_t v) {
@@ -111,7 +112,7 @@ struct CrossEntropyOfPieces {
     const bool owner = threadIdx.x == (known ? static_cast<unsigned>(target) / kPiece % blockDim.x : 0);
     const float l_target = owner && known ? float(l_v[target]) : 0;
     const Seen row = over_block(seen_by_thread(l_v));
-    if (owner) nll_r[r] = known ? double(math::log(row.sum)) + double(row.largest) - double(l_target) : __builtin_nan("");
+    if (owner) nll_r[r] = known ? nll_of(row.largest, row.sum, l_target) : __builtin_nan("");
     if (!gradient) return;
     const float share = 1 / static_cast<float>(*counted), factor = share / row.sum, shift = shift_of(row.largest);
     write_gradient(l_v, shift, factor);

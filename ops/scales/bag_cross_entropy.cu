@@ -1,4 +1,5 @@
-// The loss of a cell for the bag of tokens in the next one. lse is kept, because exp(l - lse) then gives the softmax in one pass.
+// The loss of a cell for the bag of tokens in the next one. The largest logit of a row and the sum of exp(l - largest) are kept: they give
+// the softmax in one pass.
 //   nll_bj = log sum_v exp(l_bjv) - 1/s sum_w l_bj[id_w],   w: the s tokens of cell j + 1;    loss = sum_bj nll_bj / counted
 //   dl_bjv = (exp(l_bjv) / sum_v exp(l_bjv) - 1/s #{w: id_w = v}) dloss / counted;    0 for cells that do not count
 //   bytes   4 N for N logits in f32, 8 N backward, half in bf16
@@ -24,20 +25,22 @@ struct Bags {
 template <class T> struct Forward {
   using A = Accumulator<T>;
   const T* l_rv;
-  double *nll_r, *lse_r;
+  double *nll_r, *largest_r, *sum_r;
   Bags bags;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const T* const l = l_rv + r * row.n;
     const A largest = row.max([&](int64_t v) { return A(l[v]); });
     const A sum = row.sum([&](int64_t v) { return math::exp(A(l[v]) - largest); });
     row.once([&] {
-      lse_r[r] = double(math::log(sum)) + double(largest);
-      nll_r[r] = bags.counts(r) ? lse_r[r] - mean_logit(l, bags.next_cell(r), row.n) : 0;
+      largest_r[r] = double(largest);
+      sum_r[r] = double(sum);
+      nll_r[r] = bags.counts(r) ? double(math::log(sum)) + mean_below(double(largest), l, bags.next_cell(r), row.n) : 0;
     });
   }
-  HD double mean_logit(const T* l, const int64_t* ids, int64_t vocabulary) const {
+  // The mean of largest - l over the bag.
+  HD double mean_below(double largest, const T* l, const int64_t* ids, int64_t vocabulary) const {
     double sum = 0;
-    for (int64_t w = 0; w < bags.size; ++w) sum += ids[w] >= 0 && ids[w] < vocabulary ? double(A(l[ids[w]])) : __builtin_nan("");
+    for (int64_t w = 0; w < bags.size; ++w) sum += ids[w] >= 0 && ids[w] < vocabulary ? largest - double(A(l[ids[w]])) : __builtin_nan("");
     return sum / double(bags.size);
   }
 };
@@ -59,17 +62,17 @@ struct Mean {
 template <class T> struct Backward {
   using A = Accumulator<T>;
   const T* l_rv;
-  const double *lse_r, *counted, *dloss;
+  const double *largest_r, *sum_r, *counted, *dloss;
   T* dl_rv;
   Bags bags;
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const bool counts = bags.counts(r);
-    const A share = counts ? A(*dloss / *counted) : A(0), lse = A(lse_r[r]), each = share / A(bags.size);
-    const T* const l = l_rv + r * row.n;
     T* const dl = dl_rv + r * row.n;
-    row.each([&](int64_t v) { dl[v] = T(math::exp(A(l[v]) - lse) * share); });
+    if (!bags.counts(r)) return row.each([&](int64_t v) { dl[v] = T(A(0)); });  // for all threads of the row
+    const A share = A(*dloss / *counted), largest = A(largest_r[r]), factor = share / A(sum_r[r]), each = share / A(bags.size);
+    const T* const l = l_rv + r * row.n;
+    row.each([&](int64_t v) { dl[v] = T(math::exp(A(l[v]) - largest) * factor); });
     row.once([&] {
-      for (int64_t w = 0; w < bags.size && counts; ++w)
+      for (int64_t w = 0; w < bags.size; ++w)
         if (const int64_t id = bags.next_cell(r)[w]; id >= 0 && id < row.n) dl[id] = T(A(dl[id]) - each);
     });
   }
@@ -87,11 +90,12 @@ HOST Bags make_bags(const Tensor& ids_bc, int64_t size, const Tensor& lengths_b)
   return {ids_bc.data<int64_t>(), ids_bc.shape()[1] / size, size, lengths_of(lengths_b, ids_bc.shape()[1])};
 }
 
-HOST Tensor backward(const Tensor& dloss, const Tensor& logits_bmv, const Tensor& lse_r, const Tensor& counted, const Bags& bags) {
+HOST Tensor backward(
+    const Tensor& dloss, const Tensor& logits_bmv, const Tensor& largest_r, const Tensor& sum_r, const Tensor& counted, const Bags& bags) {
   const Tensor dlogits_bmv = like(logits_bmv);
   const int64_t rows = logits_bmv.shape()[0] * logits_bmv.shape()[1];
-  for_rows_of<Backward>("bag_cross_entropy'", rows, logits_bmv.shape()[2], logits_bmv, lse_r.data<double>(), counted.data<double>(),
-      dloss.data<double>(), dlogits_bmv, bags);
+  for_rows_of<Backward>("bag_cross_entropy'", rows, logits_bmv.shape()[2], logits_bmv, largest_r.data<double>(), sum_r.data<double>(),
+      counted.data<double>(), dloss.data<double>(), dlogits_bmv, bags);
   return dlogits_bmv;
 }
 
@@ -109,14 +113,18 @@ HOST Tensor bag_cross_entropy(const Arg& logits_bmv, const Arg& ids_bc, int64_t 
   check_lengths("bag_cross_entropy", lengths_b, n['c']);
   const Device device = logits_bmv.device();
   const int64_t rows = n['b'] * n['m'];
-  const Tensor nll_r({rows}, Dtype::f64, device), lse_r({rows}, Dtype::f64, device), counted({}, Dtype::f64, device),
-      loss({}, Dtype::f64, device);
+  const Tensor nll_r({rows}, Dtype::f64, device), largest_r = like(nll_r), sum_r = like(nll_r);
+  const Tensor counted({}, Dtype::f64, device), loss = like(counted);
   const Bags bags = make_bags(ids_bc, size, lengths_b);
-  for_rows_of<Forward>("bag_cross_entropy", rows, n['v'], logits_bmv, nll_r.data<double>(), lse_r.data<double>(), bags);
+  for_rows_of<Forward>(
+      "bag_cross_entropy", rows, n['v'], logits_bmv, nll_r.data<double>(), largest_r.data<double>(), sum_r.data<double>(), bags);
   for_rows("bag_cross_entropy: mean", device, 1, rows, Mean{nll_r.data<double>(), counted.data<double>(), loss.data<double>(), bags});
-  return record("bag_cross_entropy", {logits_bmv}, loss, keep(logits_bmv, Tensor(ids_bc), Tensor(lengths_b), size, lse_r, counted),
-      [](const Tensor& dloss, const Tensor& logits_bmv, const Tensor& ids_bc, const Tensor& lengths_b, int64_t size, const Tensor& lse_r,
-          const Tensor& counted) -> Grads { return {backward(dloss, logits_bmv, lse_r, counted, make_bags(ids_bc, size, lengths_b))}; });
+  return record("bag_cross_entropy", {logits_bmv}, loss,
+      keep(logits_bmv, Tensor(ids_bc), Tensor(lengths_b), size, largest_r, sum_r, counted),
+      [](const Tensor& dloss, const Tensor& logits_bmv, const Tensor& ids_bc, const Tensor& lengths_b, int64_t size,
+          const Tensor& largest_r, const Tensor& sum_r, const Tensor& counted) -> Grads {
+        return {backward(dloss, logits_bmv, largest_r, sum_r, counted, make_bags(ids_bc, size, lengths_b))};
+      });
 }
 
 CUDA_ROWS(Forward);

@@ -1,4 +1,5 @@
 // Softmax, its cross-entropy, sums and means over an index, against their definitions in f64.
+#include "ops/products/products.h"
 #include "ops/rows/cross_entropy.h"
 #include "ops/rows/reduce.h"
 #include "ops/rows/softmax.h"
@@ -99,6 +100,30 @@ TEST_CASE("cross-entropy: its definition, on every device and dtype, with rows t
       const Tensor got = gradients_of([&](const std::vector<Tensor>& in) { return cross_entropy(in[0], target_r); }, {logits}, dloss)[0];
       CHECK(error_of(got, dl) <= unit(dtype) + bound);
     });
+}
+
+TEST_CASE("cross-entropy: the gradient of a row of large logits adds up to 0, and that of a row that does not count is 0") {
+  on_every_device([](Device device) {
+    const auto gradient = [&](const Values& logits, int64_t target) {
+      const Tensor l_rv = tensor_of(logits, {1, static_cast<int64_t>(logits.size())}, Dtype::f32, device),
+                   target_r = ids_of({target}, {1}, device);
+      const Tensor dloss = tensor_of({1}, {}, Dtype::f64, device);
+      return values_of(gradients_of([&](const std::vector<Tensor>& in) { return cross_entropy(in[0], target_r); }, {l_rv}, dloss)[0]);
+    };
+    const Values dl = gradient({1e4, 1e4 - 1, 1e4 - 2, 0}, 1);
+    CHECK(std::abs(dl[0] + dl[1] + dl[2] + dl[3]) <= 4 * unit(Dtype::f32));
+    for (double odd : {double{NAN}, HUGE_VAL, -HUGE_VAL}) CHECK(gradient({odd, 1, 2}, -1) == Values{0, 0, 0});
+  });
+}
+
+TEST_CASE("cross-entropy: the loss of equal huge logits is the logarithm of their number") {
+  on_every_device([](Device device) {
+    const Tensor logits = tensor_of({3e38, -3e38, 3e38}, {1, 3}, Dtype::f32, device), target = ids_of({0}, {1}, device);
+    CHECK(std::abs(item(cross_entropy(logits, target)) - std::log(2.0)) <= unit(Dtype::f32));
+    // With x = 1 the weights are the logits.
+    const Tensor x = tensor_of({1}, {1, 1}, Dtype::f32, device);
+    CHECK(std::abs(item(classifier_loss(x, logits.reshaped({3, 1}), Tensor(), target)) - std::log(2.0)) <= unit(Dtype::f32));
+  });
 }
 
 TEST_CASE("cross-entropy: no row that counts is 0, and large logits do not overflow") {
