@@ -2,6 +2,7 @@
 // take c x C numbers. With the factors m of dropout (1 without) and the factor z of the scores:
 //   p_tj = 2^((z q_t . k_j - lse_t) log2(e)),   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j = sum_t m_tj p_tj dy_t,   dk_j = z sum_t ds_tj q_t,   dq_t = z sum_j ds_tj k_j
+// The exponent is at most 0. The computed one of a large score is not, because lse is rounded: at 1e8 it is off by more than 10.
 #pragma once
 #include "cuda/math.h"
 #include "ops/attention/flash/mask.h"
@@ -35,7 +36,7 @@ __device__ inline void weigh_keys(const BackwardTensors& tensors, const float* l
     const float shift[2] = {-kLog2E * of_queries.x, -kLog2E * of_queries.y};
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
-      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], tensors.z, shift[e % 2]));
+      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(smaller(math::fma(p[i][x][e], tensors.z, shift[e % 2]), 0));
   }
 }
 
@@ -96,7 +97,7 @@ template <int kTiles> struct QuerySums {
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
     for (int x = 0; x < kPartTiles; ++x)
-      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], z, -lse[i][e / 2]));
+      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(smaller(math::fma(p[i][x][e], z, -lse[i][e / 2]), 0));
   }
 
   // ds replaces dy . v; kept as in differentiate_keys.

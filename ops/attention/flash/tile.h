@@ -169,8 +169,9 @@ __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Facto
   }
 }
 
-// The larger of two numbers; of a number and a NaN, the number.
+// The larger and the smaller of two numbers; of a number and a NaN, the number.
 HD float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+HD float smaller(float a, float b) { return __builtin_fminf(a, b); }
 
 // Reduces over the four lanes that share a row of a result.
 template <class Op> __device__ inline float row_reduce(float value, Op op) {

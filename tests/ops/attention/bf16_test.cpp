@@ -91,6 +91,28 @@ TEST_CASE("flash attention to cells of a scale") {
   });
 }
 
+TEST_CASE("flash attention: huge scores are rounded, but no weight in the backward exceeds 1") {
+  WithOptions options;
+  for (const bool wgmma : {false, true})
+    for (int64_t width : {32, 64})
+      for (double size : {100.0, 1e3, 1e4}) {  // scores of size^2
+        options->wgmma = wgmma;
+        CAPTURE(width);
+        CAPTURE(size);
+        const Case of{1, 40, 1, width, tokens(true), 0, {}, Place::three_tensors};
+        std::vector<Tensor> inputs = of.inputs();
+        for (Tensor& t : {std::ref(inputs[0]), std::ref(inputs[1])})
+          for (int64_t i = 0; i < t.size(); ++i) t.data<double>()[i] *= size;
+        const Tensor dy = to(convert(of.dy(), Dtype::bf16), Device::cuda_emulated);
+        const Values dv = values_of(run(of, as(inputs, Dtype::bf16, Device::cuda_emulated), dy).gradients[2]), dy_td = values_of(dy);
+        for (size_t i = 0; i < dv.size(); ++i) {
+          double sum = 0;  // of |dy| over the queries
+          for (size_t k = i % static_cast<size_t>(width); k < dy_td.size(); k += static_cast<size_t>(width)) sum += std::abs(dy_td[k]);
+          CHECK(std::abs(dv[i]) <= sum * (1 + 2 * unit(Dtype::bf16)));
+        }
+      }
+}
+
 // Eight lanes read or write at once without a conflict of banks: 16 bytes each, one chunk of 8 rows or the chunks of 128 bytes.
 template <int width> void check_banks() {
   using Tile = attention_kernels::flash::Tile<width>;
