@@ -84,18 +84,21 @@ def rows(add):
                     "infinite": [INF, 0.0, 1.0, INF], "nan": [NAN, 0.0, 1.0, 2.0], "far": [0.0, -87.0, -104.0, -1e4]}.items():
         add(f"softmax/{name}", lambda x: x.softmax(0), [rounded(x)], rounded([1.0, -2.0, 0.5, 3.0]))
     gain, bias, row = rounded(1 + draw(4, seed=2) / 4), rounded(draw(4, seed=3)), draw(3, 4, seed=1)
-    norms = {"1e18": 1e18 * row, "constant": torch.tensor([[8.0] * 4, [2.0**-10] * 4, [0.0] * 4]), "denormal": 1e-40 * row,
+    norms = {"1e18": 1e18 * row, "1e30": torch.cat([1e30 * row[:1], row[1:]]), "one_1e30": torch.tensor([[1.0, 2.0, 1e30, 3.0]]),
+             "constant": torch.tensor([[8.0] * 4, [2.0**-10] * 4, [0.0] * 4]), "denormal": 1e-40 * row,
              "width_1": torch.tensor([[2.0], [-8.0]])}
     for name, x in norms.items():
         g, b, dy = gain[:x.shape[1]], bias[:x.shape[1]], rounded(draw(*x.shape, seed=4)) if x.shape[1] > 1 else None
         add(f"layer_norm/{name}", lambda x, g, b: F.layer_norm(x, g.shape, g, b), [rounded(x), g, b], dy)
-        add(f"rms_norm/{name}", lambda x, g: F.rms_norm(x, g.shape, g, 1e-5), [rounded(x), g], dy)
+        if name != "1e30":  # in f32 PyTorch makes such a row 0
+            add(f"rms_norm/{name}", lambda x, g: F.rms_norm(x, g.shape, g, 1e-5), [rounded(x), g], dy)
 
 
 def sums(add):
     for name, f, shapes in (("sum_inner", lambda x: x.sum(-1), [(3, 65536), (16, 4099)]),
-                            ("sum_middle", lambda x: x.sum(1), [(2, 32768, 9)]),
-                            ("sum_outer", lambda x: x.sum(0), [(65536, 5)])):
+                            ("sum_middle", lambda x: x.sum(1), [(9, 131072, 2), (2, 32768, 9), (40, 5000, 3)]),
+                            ("sum_outer", lambda x: x.sum(0), [(65536, 5)]),
+                            ("mean_middle", lambda x: x.mean(1), [(9, 131072, 2)])):
         for shape in shapes:
             add(f"{name}/{'x'.join(map(str, shape))}", f, [long_input(shape)], stored_inputs={"long": torch.tensor(shape)})
 
@@ -119,6 +122,9 @@ def elements(add):
             add(f"{name}/{kind}", f, [x], dy)
         for name in ("exp", "log", "sqrt", "tanh", "erf"):
             add(f"{name}/{kind}", getattr(torch, name), [x])
+    a = [0.0, 0.0, 1.0, 0.0, 1.0, 1e-40, 1e-40, 1e30, 1e30, INF, INF, NAN, 1.0, 0.0, -3.0]
+    b = [1e-40, INF, INF, 0.0, 0.0, 1e-40, 2.0, 1e30, 1e-30, INF, 2.0, 1.0, 1e-40, -1e-45, 7.0]
+    add("divide/numbers", torch.divide, [rounded(a), rounded(b)], rounded(draw(len(a), seed=10)))
 
 
 def choices(add):
