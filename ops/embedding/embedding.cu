@@ -59,6 +59,7 @@ template <class T> struct Forward {
 
 // The rows that bucket_rows found for each id.
 struct Bucket {
+  static constexpr int64_t kLongest = 4096;
   const int64_t *start_u, *rows_k;
   HD int64_t count(int64_t v) const { return start_u[v + 1] - start_u[v]; }
   HD int64_t row(int64_t v, int64_t k) const { return rows_k[start_u[v] + k]; }

@@ -1,5 +1,6 @@
 // y_v (+)= factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. Rows lists them, as
-// count(v) and row(v, k). A row of y does not change if its list is empty.
+// count(v) and row(v, k). A row of y does not change if its list is empty. Each kLongest terms are one partial sum and these are added in
+// f64, because the rounding errors of a longer sum would grow.
 #pragma once
 #include "cuda/verbs/pieces.h"
 #include "cuda/verbs/rows.h"
@@ -9,6 +10,7 @@ namespace ricci {
 
 // Row v of y is the sum of the rows v * per_output + k * per_term of x, k < terms.
 struct RegularRows {
+  static constexpr int64_t kLongest = 512;
   int64_t terms, per_output, per_term;
   HD int64_t count(int64_t) const { return terms; }
   HD int64_t row(int64_t v, int64_t k) const { return v * per_output + k * per_term; }
@@ -23,7 +25,6 @@ template <class T, class Rows, class To = T> struct SumRows {
   bool add = false;  // adds to y instead of writing it
 
   static constexpr int kNeighbours = elements_of_piece<T, To>();
-  static constexpr int64_t kLongest = 4096;  // terms of a partial sum: the rounding errors of a longer one would grow
 
   // On the GPU a block computes one row of y. It loads 16 bytes of four rows at once, because the row of a frequent id is a sum of
   // thousands.
@@ -34,15 +35,15 @@ template <class T, class Rows, class To = T> struct SumRows {
     To* const y_d = y + v * n;
     row.each_piece(
         [&](auto piece) {
-          auto sum = piece.all(A(0));
-          for (int64_t first = 0; first < count; first += kLongest) {
-            const int64_t end = min(first + kLongest, count);
+          auto total = piece.all(0.0);
+          for (int64_t first = 0; first < count; first += Rows::kLongest) {
+            const int64_t end = min(first + Rows::kLongest, count);
             auto part = piece.all(A(0));
             UNROLL(4)
             for (int64_t k = first; k < end; ++k) part = part + piece.load(from + rows.row(v, k) * n);
-            sum = sum + part;
+            total = map([](double all, A some) { return all + double(some); }, total, part);
           }
-          sum = factor * sum;
+          const auto sum = factor * map([](double all) { return A(all); }, total);
           piece.store(y_d, add ? sum + piece.load(y_d) : sum);
         },
         from, y_d);
@@ -64,17 +65,24 @@ template <class T, class Rows, class To> struct SumRowsLoop {
 
  private:
   HD void columns(int64_t v, int64_t first, int64_t width) const {
-    A totals[kWidth], parts[kWidth];
-    A *const total = totals, *const part = parts;
+    A totals[kWidth];
+    A* const total = totals;
     const int64_t count = sum.rows.count(v);
-    for (int64_t k = 0; k < count; k += sum.kLongest) {
-      partial_sum(v, k, min(k + sum.kLongest, count), first, width, k == 0 ? total : part);
-      if (k > 0) for_vector(width, [=](int64_t j) { total[j] += part[j]; });
-    }
+    if (count <= Rows::kLongest) partial_sum(v, 0, count, first, width, total);
+    else long_sum(v, count, first, width, total);
     To* target = sum.y + v * n + first;
     const A factor = sum.factor;
     if (sum.add) for_vector(width, [=](int64_t j) { target[j] = To(A(target[j]) + factor * total[j]); });
     else for_vector(width, [=](int64_t j) { target[j] = To(factor * total[j]); });
+  }
+  HD void long_sum(int64_t v, int64_t count, int64_t first, int64_t width, A* part) const {
+    double totals[kWidth] = {};
+    double* const total = totals;
+    for (int64_t k = 0; k < count; k += Rows::kLongest) {
+      partial_sum(v, k, min(k + Rows::kLongest, count), first, width, part);
+      for_vector(width, [=](int64_t j) { total[j] += double(part[j]); });
+    }
+    for_vector(width, [=](int64_t j) { part[j] = A(total[j]); });
   }
   // part = sum of the rows begin .. end - 1 of the list.
   HD void partial_sum(int64_t v, int64_t begin, int64_t end, int64_t first, int64_t width, A* part) const {
