@@ -2,14 +2,17 @@
 // are slow because they wait for memory. So the work is cut until the numbers in use fit into the caches:
 //   c                    is cut into tasks that share nothing, for the threads
 //   block of terms k     a task multiplies a few hundred terms at a time
-//   strip of columns     its rows of a by one strip of columns of b after the other; the next strip is fetched meanwhile
+//   block of rows of a   stays in the second cache while the columns of b pass by
+//   panel of columns     a piece of its terms stays in the first cache while the rows of the block pass by
 //   tile                 a few rows by a few columns, with all sums in registers (tile.h)
-// A factor is read in place if possible, because a copy in panels takes 3 to 15% of a product's time. It is packed (pack.h) if its terms
-// must be transposed or converted, or if its stride puts all lines into the same few sets of the caches. A thread packs all that it needs,
-// because lines in the cache of another core take longer to write than to pack twice. The tasks depend on the number of threads, but the
-// terms of an element are added in the same order for any number.
+// Rows of a are read in place if possible, because a copy in panels (pack.h) takes up to 4% of a product's time. They are packed if their
+// terms must be transposed or converted, or if they fall into so few sets of the first cache that they drive each other out, as rows of
+// 1024 f32 do. The columns of b are packed: many rows use them, and a panel in place would have each of its terms in another page. A thread
+// packs all that it needs, because lines in the cache of another core take longer to write than to pack twice. The tasks depend on the
+// number of threads, and the pieces on the instruction set, but the terms of an element are added in the same order for any of them.
 #pragma once
 #include <algorithm>
+#include <array>
 
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
@@ -19,10 +22,10 @@
 namespace ricci::blocked {
 
 constexpr int64_t kBlockBytes = 2048;              // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
-constexpr int64_t kStripBytes = 512;               // one row of a strip, as sums
-constexpr int64_t kMaxRows = 1024;                 // in a task
-constexpr int64_t kMaxColumns = 4096;              // in a task
-constexpr int64_t kMinRows = 192;                  // in a task that could have fewer columns
+constexpr int64_t kBlockPanels = 16;               // panels of rows in a block: with AVX2 192 KB, less than half of the second cache
+constexpr int64_t kMaxRows = 1024;                 // in a task that keeps its sums apart
+constexpr int64_t kMaxColumns = 2048;              // in a task
+constexpr int64_t kMinRows = 384;                  // in a task that could have fewer columns, because each task packs its columns of b
 constexpr int64_t kLargeTerms = int64_t{1} << 25;  // for each thread, of a large product
 constexpr int64_t kTaskTerms = int64_t{1} << 21;   // about this many at least, before c is cut up for the threads
 
@@ -33,77 +36,62 @@ template <class Isa, class Kind, class C> struct Task {
   static constexpr int kRows = Isa::kRows, kVector = Isa::kBytes / sizeof(Sum), kColumns = 2 * kVector;
   using Rows = std::conditional_t<Kind::kByTiles, TileRows<Kind>, Panels<Kind, kRows, kRows, Isa::kBytes, false>>;
   using Columns = Panels<Kind, kColumns, kVector, Isa::kBytes, true>;
-  int64_t k, block_ks, strip_columns;
+  static constexpr int64_t kBlockRows = kBlockPanels * kRows;
+  int64_t k, block_ks, piece_ks;
   Rows a;
   Columns b;
   TileTo<Sum, C> target;  // at the task's first element
 
   HD void operator()(int64_t, int64_t) const {
-    const bool along_k = Kind::kByTiles || (a.in_place && a.k_stride == 1);
     for (int64_t from = 0; from < k || from == 0; from += block_ks) {
       const int64_t ks = std::min(block_ks, k - from);
-      a.pack(from, ks);
-      for (int64_t j = 0; j < b.count; j += strip_columns) {
-        const Columns strip = strip_from(j);
-        strip.pack(from, ks);
-        along_k ? multiply<true>(strip, j, from, ks) : multiply<Kind::kByTiles>(strip, j, from, ks);
+      b.pack(from, ks);
+      for (int64_t row = 0; row < a.count; row += kBlockRows) {
+        Rows block = a;
+        block.first = a.at(row, 0);
+        block.count = std::min(kBlockRows, a.count - row);
+        block.pack(from, ks);
+        Kind::kByTiles || a.in_place ? multiply<true>(block, row, from, ks) : multiply<Kind::kByTiles>(block, row, from, ks);
       }
     }
   }
 
  private:
-  HD Columns strip_from(int64_t j) const {
-    Columns strip = b;
-    strip.first = b.at(j, 0);
-    strip.count = std::min(strip_columns, b.count - j);
-    return strip;
-  }
-  // The strip after this one: of the same terms, or the first of the next terms; nothing past the end.
-  HD Ahead ahead_of(const Columns& strip, int64_t j, int64_t from, int64_t ks) const {
-    if (const int64_t next = j + strip.count; next < b.count) return b.ahead(next, std::min(strip_columns, b.count - next), from, ks);
-    return b.ahead(0, std::min(strip_columns, b.count), from + block_ks, std::clamp<int64_t>(k - from - block_ks, 0, block_ks));
-  }
-
-  template <bool kAlongK> HD void multiply(const Columns& strip, int64_t begin, int64_t from, int64_t ks) const {
-    Ahead next = ahead_of(strip, begin, from, ks);
-    const int64_t strip_panels = parts(strip.count, kColumns), at_a_time = parts(next.size(), parts(a.count, kRows) * strip_panels);
-    TileTo<Sum, C> tile = target;
-    tile.add = target.add || from > 0;
-    for_panels<kRows>(a.count, [&](auto panel_rows, int64_t row) {
-      const Lines<Packed> a_lines = a.lines(row, from, ks);
-      const int64_t next_row = row + panel_rows;
-      const bool first_use = a.in_place && begin == 0 && next_row < a.count;
-      Ahead rows = first_use ? a.ahead(next_row, std::min<int64_t>(kRows, a.count - next_row), from, ks) : Ahead{};
-      const int64_t rows_at_a_time = parts(rows.size(), strip_panels);
-      for (int64_t j = 0; j < strip.count; j += kColumns) {
-        next.fetch(at_a_time);
-        rows.fetch(rows_at_a_time);
-        tile.columns = std::min<int64_t>(kColumns, strip.count - j);
-        tile.sums = target.sums + row * target.sum_stride + begin + j;
-        tile.c = target.c && from + block_ks >= k ? target.c + row * target.c_stride + begin + j : nullptr;
-        tile.bias = target.bias && from == 0 ? target.bias + begin + j : nullptr;
-        using Tile = MultiplyTile<Kind, panel_rows(), Isa::kBytes, kAlongK, C>;
-        Isa::run(Tile{parts(ks, Kind::kTerms), a_lines, strip.lines(j, from, ks), tile});
+  template <bool kAlongK> HD void multiply(const Rows& block, int64_t row, int64_t from, int64_t ks) const {
+    for (int64_t j = 0; j < b.count; j += kColumns)
+      for (int64_t skipped = 0; skipped < ks || skipped == 0; skipped += piece_ks) {
+        const int64_t piece = std::min(piece_ks, ks - skipped);
+        const Lines<Packed> b_lines = b.lines(j, from, ks, skipped);
+        TileTo<Sum, C> tile = target;
+        tile.add = target.add || from > 0;
+        tile.columns = std::min<int64_t>(kColumns, b.count - j);
+        tile.first_piece = skipped == 0;
+        tile.last_piece = skipped + piece >= ks;
+        for_panels<kRows>(block.count, [&](auto panel_rows, int64_t i) {
+          tile.sums = target.sums + (row + i) * target.sum_stride + j;
+          tile.c = target.c && from + block_ks >= k ? target.c + (row + i) * target.c_stride + j : nullptr;
+          tile.bias = target.bias && from == 0 ? target.bias + j : nullptr;
+          tile.partial = target.partial + i * kColumns;
+          using Tile = MultiplyTile<Kind, panel_rows(), Isa::kBytes, kAlongK, C>;
+          Isa::run(Tile{parts(piece, Kind::kTerms), block.lines(i, from, ks, skipped), b_lines, tile});
+        });
       }
-    });
   }
 };
 
 // The tasks that a matrix c is cut into. Rows are cut first, while a task keeps enough of them, because rows usually are tokens, and a
-// core still has the tokens of the op before in its cache. If b is packed, a task needs more rows, because every task
-// packs its own columns of b.
+// core still has the tokens of the op before in its cache.
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 
   // A small product is cut into one task per thread, a large one into two, because some threads are held up by other programs.
-  Cut(const Gemm& g, int64_t column_unit, int64_t most_rows, bool packs_b)
-      : row_parts(parts(g.m, most_rows)), column_parts(parts(g.n, kMaxColumns)) {
-    const int64_t threads = thread_count(), terms = g.m * g.n * (g.k + 1), few_rows = packs_b ? 2 * kMinRows : kMinRows,
+  Cut(const Gemm& g, int64_t column_unit, int64_t most_rows) : row_parts(parts(g.m, most_rows)), column_parts(parts(g.n, kMaxColumns)) {
+    const int64_t threads = thread_count(), terms = g.m * g.n * (g.k + 1),
                   wanted = std::min(threads == 1 || terms < kLargeTerms * threads ? threads : 2 * threads,
                       parts(std::max(terms, 16 * g.n * g.k), kTaskTerms));
     while (row_parts * column_parts < wanted) {
       const int64_t rows_of_task = g.m / row_parts;
-      (rows_of_task >= 2 * few_rows || rows_of_task > g.n / column_parts ? row_parts : column_parts) *= 2;
+      (rows_of_task >= 2 * kMinRows || rows_of_task > g.n / column_parts ? row_parts : column_parts) *= 2;
     }
     column_parts = balanced(g.n, column_parts, column_unit, row_parts);
     row_parts = balanced(g.m, row_parts, 4, column_parts);
@@ -129,8 +117,14 @@ struct Cut {
   }
 };
 
-// True if the lines of a factor drive each other out of the caches: such a stride puts them into the same few sets.
-template <class T> bool collides(int64_t stride) { return stride * int64_t{sizeof(T)} % 4096 == 0; }
+// The most cache lines that a set has to hold of `lines` lines of `bytes` bytes, `stride` bytes apart, in a first cache of 32 KB with 8
+// ways, the smallest of today's processors. It has 64 sets, so lines that are a multiple of 4096 bytes apart all fall into the same ones.
+inline int64_t fullest_set(int64_t stride, int64_t lines, int64_t bytes) {
+  std::array<int64_t, 64> used{};
+  for (int64_t line = 0; line < lines; ++line)
+    for (int64_t i = line * stride / kCacheLine; i <= (line * stride + bytes - 1) / kCacheLine; ++i) ++used[static_cast<size_t>(i % 64)];
+  return *std::max_element(used.begin(), used.end());
+}
 
 // One matrix; the columns of c are neighbours.
 template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
@@ -139,22 +133,20 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   using Packed = typename Kind::Packed;
   using Work = Task<Isa, Kind, C>;
   static_assert(sizeof(Packed) == sizeof(Sum));
-  constexpr int64_t kUnit = 16 * Kind::kTerms, kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kStrip = kStripBytes / sizeof(Sum);
-  const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max(kUnit, round_up(parts(g.k, blocks), kUnit));
-  // If the rows of a are neighbours, a tile reads a few numbers of each term's line: too few with the narrow tile of AVX2.
-  const bool narrow = Isa::kRows * sizeof(T) <= kCacheLine / 2;
-  const bool a_in_place = Kind::in_place(g.a_at.row_stride, g.a_at.column_stride, g.k) &&
-                          (g.a_at.column_stride == 1 || !(narrow || collides<T>(g.a_at.column_stride))),
-             b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) &&
-                          (g.m <= Isa::kRows || !collides<T>(g.b_at.row_stride));
+  constexpr int64_t kUnit = 16 * Kind::kTerms, kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kSize = sizeof(T);
+  const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max(kUnit, round_up(parts(g.k, blocks), kUnit)),
+                pieces = parts(block_ks, Isa::kPiece * Kind::kTerms), piece_ks = round_up(parts(block_ks, pieces), kUnit);
+  const bool a_in_place = g.a_at.column_stride == 1 && Kind::in_place(g.a_at.row_stride, 1, g.k) &&
+                          fullest_set(g.a_at.row_stride * kSize, Isa::kRows, std::min(piece_ks, g.k) * kSize) <= Isa::kWays,
+             b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) && g.m <= Isa::kRows;
   const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // because c cannot hold them between blocks
-  const Cut cut(g, Work::kColumns, a_in_place && g.a_at.column_stride == 1 && !sums_apart ? g.m : kMaxRows, !b_in_place);
-  const int64_t strip = round_up(parts(cut.columns, parts(cut.columns, kStrip)), Work::kColumns);
-  // Packed a, packed b, sums, bias.
-  const int64_t a = a_in_place ? 0 : Work::Rows::size(cut.rows, block_ks), b = Work::Columns::size(strip, block_ks),
-                sums = sums_apart ? cut.rows * cut.columns : 0, bias = g.bias_n ? cut.columns : 0;
+  const Cut cut(g, Work::kColumns, sums_apart ? kMaxRows : g.m);
+  // Packed a, packed b, sums, bias, partial sums.
+  const int64_t a = a_in_place ? 0 : Work::Rows::size(std::min(cut.rows, Work::kBlockRows), block_ks),
+                b = Work::Columns::size(cut.columns, block_ks), sums = sums_apart ? cut.rows * cut.columns : 0,
+                bias = g.bias_n ? cut.columns : 0, partial = pieces > 1 ? Work::kBlockRows * Work::kColumns : 0;
   parallel_for_with_scratch(cut.tasks(), 1, [&](int64_t begin, int64_t end) {
-    const Scratch<Sum> memory(a + b + sums + bias);
+    const Scratch<Sum> memory(a + b + sums + bias + partial);
     Sum* const room = memory.data();
     for (int64_t task = begin; task < end; ++task) {
       const int64_t i = task % cut.row_parts * cut.rows, j = task / cut.row_parts * cut.columns, columns = std::min(cut.columns, g.n - j);
@@ -166,11 +158,12 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
         std::copy_n(static_cast<const T*>(g.bias_n) + j, columns, room + a + b + sums);
         target.bias = room + a + b + sums;
       }
+      target.partial = room + a + b + sums + bias;
       const Factor<Kind> rows_of_a{static_cast<const T*>(g.a) + i * g.a_at.row_stride, g.a_at.row_stride, g.a_at.column_stride,
           std::min(cut.rows, g.m - i), a_in_place, reinterpret_cast<Packed*>(room)};
       const Factor<Kind> columns_of_b{static_cast<const T*>(g.b) + j * g.b_at.column_stride, g.b_at.column_stride, g.b_at.row_stride,
           columns, b_in_place, reinterpret_cast<Packed*>(room + a)};
-      Isa::run(Work{g.k, block_ks, strip, {rows_of_a}, {columns_of_b}, target});
+      Isa::run(Work{g.k, block_ks, piece_ks, {rows_of_a}, {columns_of_b}, target});
     }
   });
 }

@@ -117,23 +117,6 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
   }
 };
 
-// Memory that will be needed soon. It is fetched into the second cache a few cache lines at a time.
-struct Ahead {
-  const char* line = nullptr;
-  int64_t stride = 0, lines = 0, bytes = 0, offset = 0;
-
-  HD int64_t size() const { return lines * parts(bytes, kCacheLine); }
-  HD void fetch(int64_t count) {
-    for (; count > 0 && lines > 0; --count) {
-      __builtin_prefetch(line + offset, 0, 2);
-      if ((offset += kCacheLine) < bytes) continue;
-      offset = 0;
-      line += stride;
-      --lines;
-    }
-  }
-};
-
 // One factor of a product: `count` lines, the rows of a or the columns of b. Tiles read them in place or from packed panels.
 template <class Kind> struct Factor {
   using T = typename Kind::Element;
@@ -149,13 +132,6 @@ template <class Kind> struct Factor {
   HD Lines<Packed> place(int64_t line, int64_t from) const {
     return {reinterpret_cast<const Packed*>(at(line, from)), k_stride == 1 ? line_stride / Kind::kTerms : k_stride};
   }
-  // ks terms of `lines` lines.
-  HD Ahead ahead(int64_t line, int64_t lines, int64_t from, int64_t ks) const {
-    const char* const begin = reinterpret_cast<const char*>(at(line, from));
-    constexpr int64_t kSize = sizeof(T);
-    if (k_stride == 1) return {begin, line_stride * kSize, lines, ks * kSize};
-    return {begin, k_stride * kSize, ks, lines * line_stride * kSize};
-  }
 };
 
 // A factor in panels of kPanel lines. A panel holds the first term of all its lines, then the second one, and so on. kGroup lines are
@@ -167,9 +143,10 @@ template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struc
 
   static int64_t size(int64_t lines, int64_t ks) { return parts(lines, kPanel) * (kPanel * words(ks) + kPad); }
   HD Packed* panel(int64_t line, int64_t ks) const { return this->packed + line / kPanel * (kPanel * words(ks) + kPad) + line % kPanel; }
-  HD Lines<Packed> lines(int64_t line, int64_t from, int64_t ks) const {
-    if (this->in_place && (!kOnlyWhole || line + kPanel <= this->count)) return this->place(line, from);
-    return {panel(line, ks), kPanel};
+  // Of the ks terms from `from` on, those after the first `skipped` ones.
+  HD Lines<Packed> lines(int64_t line, int64_t from, int64_t ks, int64_t skipped) const {
+    if (this->in_place && (!kOnlyWhole || line + kPanel <= this->count)) return this->place(line, from + skipped);
+    return {panel(line, ks) + skipped / Kind::kTerms * kPanel, kPanel};
   }
   HD void pack(int64_t from, int64_t ks) const {
     const int64_t read_in_place = kOnlyWhole ? this->count / kPanel * kPanel : this->count, begin = this->in_place ? read_in_place : 0;
@@ -193,9 +170,9 @@ template <class Kind> struct TileRows : Factor<Kind> {
 
   static HD int64_t stride(int64_t ks) { return words(ks) + kPad; }
   static int64_t size(int64_t lines, int64_t ks) { return round_up(lines, kUnit) * stride(ks); }
-  HD Lines<Packed> lines(int64_t line, int64_t from, int64_t ks) const {
-    if (this->in_place) return this->place(line, from);
-    return {this->packed + line * stride(ks), stride(ks)};
+  HD Lines<Packed> lines(int64_t line, int64_t from, int64_t ks, int64_t skipped) const {
+    if (this->in_place) return this->place(line, from + skipped);
+    return {this->packed + line * stride(ks) + skipped / Kind::kTerms, stride(ks)};
   }
   HD void pack(int64_t from, int64_t ks) const {
     for (int64_t line = 0; line < this->count && !this->in_place; line += kUnit)

@@ -38,7 +38,8 @@ template <int kRows, class F> HD void for_panels(int64_t rows, F f, int64_t row 
   if constexpr (kRows > 1) for_panels<static_cast<int>(std::bit_floor(kRows - 1u))>(rows, f, row);
 }
 
-// The destination of a tile's sums: `sums`; after the last terms also c, if c has another type.
+// The destination of a tile's sums: `sums`; after the last terms also c, if c has another type. Between the pieces of a block of terms the
+// sums stay in `partial`, a dense tile, so an element has the same bits for pieces of any length.
 template <class Sum, class C> struct TileTo {
   Sum* sums = nullptr;
   int64_t sum_stride = 0;  // between rows
@@ -48,6 +49,8 @@ template <class Sum, class C> struct TileTo {
   bool accumulate = false;    // add to the numbers in c
   const Sum* bias = nullptr;  // at the first column; null without a bias, or if `sums` has it already
   int64_t columns = 0;        // existing ones
+  Sum* partial = nullptr;
+  bool first_piece = true, last_piece = true;
 };
 
 // The place of a factor's terms: a tile's lines are rows of a or columns of b.
@@ -72,8 +75,10 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
 
   HD void operator()(int64_t, int64_t) const {
     Vec left[Rows], right[Rows];
+    if (target.last_piece) fetch_sums();
     if constexpr (Kind::kByTiles) Kind::template multiply<Rows>(ks, a, b, left, right);
     else multiply(left, right);
+    if (!target.last_piece) return keep(left, right);
     if (target.columns < kColumns || (target.c && Kind::kTerms == 1)) return store_some(left, right);
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
@@ -83,12 +88,18 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
   }
 
  private:
+  // They have left the caches since the last block of terms, and the tile would wait for them at its end.
+  HD void fetch_sums() const {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int j = 0; j < 2 * Bytes; j += 64) __builtin_prefetch(reinterpret_cast<const char*>(target.sums + i * target.sum_stride) + j, 1);
+  }
+
   HD void multiply(Vec (&left)[Rows], Vec (&right)[Rows]) const {
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      left[i] = Vec{};
-      right[i] = Vec{};
-    }
+    for (int i = 0; i < Rows; ++i) left[i] = right[i] = Vec{};
+    if (!target.first_piece) load(left, right);
     // Three rows share a pointer, because there are fewer registers for addresses than rows.
     constexpr int kTogether = kAlongK ? 3 : Rows, kPointers = (Rows + kTogether - 1) / kTogether;
     const int64_t row_stride = kAlongK ? a.stride : 1, step = kAlongK ? 1 : a.stride;
@@ -109,6 +120,23 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
         rows[p] += step;
         asm("" : "+r"(rows[p]));  // otherwise g++ keeps a pointer for every row, most of them in memory
       }
+    }
+  }
+
+  HD void load(Vec (&left)[Rows], Vec (&right)[Rows]) const {
+    const Stored* sums = reinterpret_cast<const Stored*>(target.partial);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      left[i] = *sums++;
+      right[i] = *sums++;
+    }
+  }
+  HD void keep(const Vec (&left)[Rows], const Vec (&right)[Rows]) const {
+    Stored* sums = reinterpret_cast<Stored*>(target.partial);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      *sums++ = left[i];
+      *sums++ = right[i];
     }
   }
 

@@ -44,6 +44,7 @@ struct EmulatedTiles {
 
 struct Emulated {
   static constexpr int kRows = 32, kBytes = 64;
+  static constexpr int64_t kPiece = 512, kWays = 32;
   template <class Body> static void run(const Body& body) { run_with_vectors<64>(body, 0, 1); }
 };
 
