@@ -6,10 +6,10 @@
 //   panel of columns     a piece of its terms stays in the first cache while the rows of the block pass by
 //   tile                 a few rows by a few columns, with all sums in registers (tile.h)
 // Rows of a are read in place if possible, because a copy in panels (pack.h) takes up to 4% of a product's time. They are packed if their
-// terms must be transposed or converted, or if they fall into so few sets of the first cache that they drive each other out, as rows of
-// 1024 f32 do. The columns of b are packed: many rows use them, and a panel in place would have each of its terms in another page. A thread
-// packs all that it needs, because lines in the cache of another core take longer to write than to pack twice. The tasks depend on the
-// number of threads, and the pieces on the instruction set, but the terms of an element are added in the same order for any of them.
+// terms must be transposed or converted, or if they drive each other out of the first cache, as rows of 1024 f32 do. The columns of b are
+// packed: many rows use them, and a panel in place would have each of its terms in another page. A thread packs all that it needs, because
+// lines in the cache of another core take longer to write than to pack twice. The tasks depend on the number of threads, and the pieces on
+// the instruction set, but the terms of an element are added in the same order for any of them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -26,6 +26,7 @@ constexpr int64_t kBlockPanels = 16;               // panels of rows in a block:
 constexpr int64_t kMaxRows = 1024;                 // in a task that keeps its sums apart
 constexpr int64_t kMaxColumns = 2048;              // in a task
 constexpr int64_t kMinRows = 384;                  // in a task that could have fewer columns, because each task packs its columns of b
+constexpr int64_t kFewUses = 256;                  // of a number by rows or columns of the other factor: a copy in panels takes longer
 constexpr int64_t kLargeTerms = int64_t{1} << 25;  // for each thread, of a large product
 constexpr int64_t kTaskTerms = int64_t{1} << 21;   // about this many at least, before c is cut up for the threads
 
@@ -51,7 +52,8 @@ template <class Isa, class Kind, class C> struct Task {
         block.first = a.at(row, 0);
         block.count = std::min(kBlockRows, a.count - row);
         block.pack(from, ks);
-        Kind::kByTiles || a.in_place ? multiply<true>(block, row, from, ks) : multiply<Kind::kByTiles>(block, row, from, ks);
+        const bool along_k = Kind::kByTiles || (a.in_place && a.k_stride == 1);
+        along_k ? multiply<true>(block, row, from, ks) : multiply<Kind::kByTiles>(block, row, from, ks);
       }
     }
   }
@@ -136,9 +138,13 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   constexpr int64_t kUnit = 16 * Kind::kTerms, kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kSize = sizeof(T);
   const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max(kUnit, round_up(parts(g.k, blocks), kUnit)),
                 pieces = parts(block_ks, Isa::kPiece * Kind::kTerms), piece_ks = round_up(parts(block_ks, pieces), kUnit);
-  const bool a_in_place = g.a_at.column_stride == 1 && Kind::in_place(g.a_at.row_stride, 1, g.k) &&
-                          fullest_set(g.a_at.row_stride * kSize, Isa::kRows, std::min(piece_ks, g.k) * kSize) <= Isa::kWays,
-             b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) && g.m <= Isa::kRows;
+  // A tile reads few numbers of a term's line if the rows of a are neighbours: too few with the narrow tile of AVX2.
+  constexpr bool kNarrow = Isa::kRows * sizeof(T) <= kCacheLine / 2;
+  const bool few_uses_of_a = g.n <= kFewUses, few_uses_of_b = g.m <= kFewUses, a_along_k = g.a_at.column_stride == 1,
+             a_spreads = fullest_set(g.a_at.row_stride * kSize, Isa::kRows, std::min(piece_ks, g.k) * kSize) <= Isa::kWays;
+  const bool a_in_place = Kind::in_place(g.a_at.row_stride, g.a_at.column_stride, g.k) &&
+                          (a_along_k ? a_spreads || few_uses_of_a : !kNarrow && few_uses_of_a),
+             b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) && few_uses_of_b;
   const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // because c cannot hold them between blocks
   const Cut cut(g, Work::kColumns, sums_apart ? kMaxRows : g.m);
   // Packed a, packed b, sums, bias, partial sums.

@@ -51,7 +51,7 @@ template <class Program> struct PartialColumns {
 
 #ifndef __CUDACC__
 
-// At least 256 rows per chunk, enough chunks that chunks x blocks of columns fill a GPU, and so many that no sum of a warp is long.
+// At least 256 rows per chunk, and enough chunks to fill a GPU with chunks x blocks of columns and to keep the sum of a warp short.
 template <class Program> void for_columns_on_gpu(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
   using Value = typename Program::Value;
   constexpr int64_t kBlocks = 2048, kMin = 256, kMax = 65536;

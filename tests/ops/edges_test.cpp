@@ -34,7 +34,7 @@ template <float (*function)(float)> Tensor each(const Inputs& x) {
 template <Tensor (*op)(const Arg&)> Tensor of_one(const Inputs& x) { return op(x[0]); }
 Tensor causal_attention(const Inputs& x) { return attention({x[0]}, {x[1]}, {x[2]}, Visibility::causal(), {.heads = 1, .scale = 1}); }
 
-// An element may differ from the exact one by `of_element` roundings of it, by `of_largest` of the largest number of its tensor, and by
+// The error of an element is at most `of_element` roundings of it, plus `of_largest` of the largest number of its tensor, plus
 // 128 times the smallest normal number: exp and sigmoid are 0 below that number, and x sigmoid(x) is 0 for x = -88.7.
 struct Op {
   const char* name;
