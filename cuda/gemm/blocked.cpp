@@ -8,8 +8,7 @@
 namespace ricci {
 namespace {
 
-// Of a panel of columns, kPiece words of each are multiplied at a time. Rows of a that need more than kWays ways of the first cache are
-// packed.
+// kPiece words of each column of a panel are multiplied at a time. Rows of a that need more than kWays ways of the first cache are packed.
 template <int Rows, int Bytes, int64_t Piece, int64_t Ways> struct Registers {
   static constexpr int kRows = Rows, kBytes = Bytes;
   static constexpr int64_t kPiece = Piece, kWays = Ways;

@@ -26,8 +26,8 @@ constexpr int64_t kBlockPanels = 16;               // panels of rows in a block:
 constexpr int64_t kMaxRows = 1024;                 // in a task that keeps its sums apart
 constexpr int64_t kMaxColumns = 1024;              // in a task
 constexpr int64_t kMinRows = 384;                  // in a task that could have fewer columns, because each task packs its columns of b
-constexpr int64_t kFewUses = 256;                  // of a number of a: with at most 256 columns a copy in panels takes longer
-constexpr int64_t kLargeTerms = int64_t{1} << 25;  // for each thread, of a large product
+constexpr int64_t kFewColumns = 256;               // to be multiplied: packing rows of a takes longer than it saves
+constexpr int64_t kLargeTerms = int64_t{1} << 30;  // for each thread, of a product of more than about ten milliseconds
 constexpr int64_t kTaskTerms = int64_t{1} << 21;   // about this many at least, before c is cut up for the threads
 
 // Rows x columns of one matrix c, from its first to its last element.
@@ -140,10 +140,10 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
                 pieces = parts(block_ks, Isa::kPiece * Kind::kTerms), piece_ks = round_up(parts(block_ks, pieces), kUnit);
   // A tile reads few numbers of a term's line if the rows of a are neighbours: too few with the narrow tile of AVX2.
   constexpr bool kNarrow = Isa::kRows * sizeof(T) <= kCacheLine / 2;
-  const bool along_k = g.a_at.column_stride == 1, few_uses = g.n <= kFewUses,
+  const bool along_k = g.a_at.column_stride == 1, few_columns = g.n <= kFewColumns,
              spreads = fullest_set(g.a_at.row_stride * kSize, Isa::kRows, std::min(piece_ks, g.k) * kSize) <= Isa::kWays;
-  const bool a_in_place =
-                 Kind::in_place(g.a_at.row_stride, g.a_at.column_stride, g.k) && (along_k ? spreads || few_uses : few_uses && !kNarrow),
+  const bool a_in_place = Kind::in_place(g.a_at.row_stride, g.a_at.column_stride, g.k) &&
+                          (along_k ? spreads || few_columns : few_columns && !kNarrow),
              b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) && g.m <= Isa::kRows;
   const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // because c cannot hold them between blocks
   const Cut cut(g, Work::kColumns, sums_apart ? kMaxRows : g.m);

@@ -143,7 +143,7 @@ template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struc
 
   static int64_t size(int64_t lines, int64_t ks) { return parts(lines, kPanel) * (kPanel * words(ks) + kPad); }
   HD Packed* panel(int64_t line, int64_t ks) const { return this->packed + line / kPanel * (kPanel * words(ks) + kPad) + line % kPanel; }
-  // Of the ks terms from `from` on, those after the first `skipped` ones.
+  // The ks terms from `from` on, without the first `skipped` ones.
   HD Lines<Packed> lines(int64_t line, int64_t from, int64_t ks, int64_t skipped) const {
     if (this->in_place && (!kOnlyWhole || line + kPanel <= this->count)) return this->place(line, from + skipped);
     return {panel(line, ks) + skipped / Kind::kTerms * kPanel, kPanel};
