@@ -66,7 +66,7 @@ template <class T> struct Forward {
     if (!gain)
       return turn(
           row, cos_sin, layout.turned, A(1), [=](int64_t j) { return A(x[j]); }, put);
-    const A s = math::reciprocal_sqrt(row.sum([=](int64_t j) { return A(x[j]) * A(x[j]); }) / A(row.n) + eps);
+    const A s = 1 / math::sqrt(row.sum([=](int64_t j) { return A(x[j]) * A(x[j]); }) / A(row.n) + eps);
     turn(
         row, cos_sin, layout.turned, A(1), [=](int64_t j) { return A(x[j]) * s * A(gain[j]); }, put);
     row.once([&] { s_r[r] = s; });
