@@ -1,5 +1,5 @@
 // A batch: sequences that are computed together. data/ makes it on the CPU, models/ take it, and `to` (cuda/device/device.h) moves it to a
-// device. The batches of a training step are its micro-batches.
+// device. Each micro-batch of a training step is one.
 #pragma once
 #include "core/tensor.h"
 

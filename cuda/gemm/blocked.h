@@ -3,13 +3,13 @@
 //   c                    is cut into tasks that share nothing, for the threads
 //   block of terms k     a task multiplies a few hundred terms at a time
 //   block of rows of a   stays in the second cache while the columns of b pass by
-//   panel of columns     a piece of its terms stays in the first cache while the rows of the block pass by
+//   panel of columns     with AVX2 a piece of its terms stays in the first cache while the rows of the block pass by
 //   tile                 a few rows by a few columns, with all sums in registers (tile.h)
 // Rows of a are read in place if possible, because a copy in panels (pack.h) takes up to 4% of a product's time. They are packed if their
-// terms must be transposed or converted, or if they drive each other out of the first cache, as rows of 1024 f32 do. The columns of b are
-// packed: many rows use them, and a panel in place would have each of its terms in another page. A thread packs all that it needs, because
-// lines in the cache of another core take longer to write than to pack twice. The tasks depend on the number of threads, and the pieces on
-// the instruction set, but the terms of an element are added in the same order for any of them.
+// terms must be transposed or converted. With AVX2 they are also packed if they drive each other out of the first cache, as rows of 1024
+// f32 do. The columns of b are packed: many rows use them, and a panel in place would have each of its terms in another page. A thread
+// packs all that it needs, because lines in the cache of another core take longer to write than to pack twice. The tasks depend on the
+// number of threads, and the pieces on the instruction set, but the terms of an element are added in the same order for any of them.
 #pragma once
 #include <algorithm>
 #include <array>

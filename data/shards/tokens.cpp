@@ -216,7 +216,7 @@ Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
 std::pair<Tokens, Tokens> Tokens::split(double train_fraction) const {
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents()) * train_fraction));
   if (train < 1 || train >= documents())
-    fail("{}: has {} documents, too few for a training fraction of {}; validation=... names another text",
+    fail("{}: {} documents are too few for a training fraction of {}; name another text with validation=...",
         {name_, documents(), train_fraction});
   return {part("train", 0, train), part("validation", train, documents())};
 }

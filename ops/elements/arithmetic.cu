@@ -70,7 +70,7 @@ template <class Op, class T> struct CombineStretch {
 
 template <class Op> Tensor combine(const char* name, const Tensor& a, const Tensor& b) {
   const Shape shape = broadcast_shape(name, a.shape(), b.shape());
-  Tensor y = like(a, shape);
+  Tensor y = like(a, shape);  // refuses a size that does not fit
   const Strided<2> s = broadcast_strides(shape, a.shape(), b.shape());
   with_dtype(a, [&]<class T>(T) {
     const int last = s.rank - 1;

@@ -57,7 +57,7 @@ HOST Shape broadcast_shape(const char* op, const Shape& a, const Shape& b) {
 HOST Tensor broadcast(const Tensor& x, const Shape& shape, double factor) {
   const Shape together = broadcast_shape("broadcast", x.shape(), shape);
   if (!(together == shape)) fail("broadcast: {} cannot be repeated to {}", {show(x.shape()), show(shape)});
-  Tensor y = like(x, shape);
+  Tensor y = like(x, shape);  // refuses a size that does not fit
   const Strided<1> s = broadcast_strides(shape, x.shape());
   with_dtype(x, [&]<class T>(T) {
     const Accumulator<T> by(factor);

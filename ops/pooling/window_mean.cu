@@ -97,7 +97,7 @@ template <class T> struct SpreadOverSequence {
 
 HOST Extent make_extent(const MeanWindow& window, const Tensor& lengths_b, int64_t context) {
   const int64_t back = window.causal ? window.window - 1 : (window.window - 1) / 2;
-  const int64_t in_context = min(back, context);  // position + back fits then
+  const int64_t in_context = min(back, context);  // position + back stays below 2^63
   return {in_context, window.causal ? 0 : in_context, lengths_of(lengths_b, context)};
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("products that are cut into blocks, pieces and tasks") {
       {1, 33, 65, 513, Layout::columns, Layout::rows},
       {1, 530, 70, 65, Layout::padded_rows, Layout::columns, Layout::rows, false, true},  // many rows
       {1, 520, 4100, 20, Layout::rows, Layout::columns},
-      {1, 230, 528, 700, Layout::rows, Layout::rows, Layout::rows, true, true},  // columns in place, the last ones packed
+      {1, 230, 528, 700, Layout::rows, Layout::rows, Layout::rows, true, true},  // several blocks of rows and of terms, in pieces
       {1, 230, 70, 1024},                                                        // lines that fall into the same sets of a cache
       {1, 70, 512, 230, Layout::columns},
   };

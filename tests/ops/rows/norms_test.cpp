@@ -181,7 +181,7 @@ TEST_CASE("norms: the same bits for any number of threads; a row of zeros, what 
 }
 
 // The factor of the row would be 0, and the row its bias.
-TEST_CASE("norms: a row whose mean square overflows is NaN, forward and backward") {
+TEST_CASE("norms: NaN if the mean square of a row overflows, forward and backward") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     for (int64_t width : {4, 8}) {  // bf16 rows of 8 have a kernel of their own on a GPU
       Values values(static_cast<size_t>(2 * width), 1);
