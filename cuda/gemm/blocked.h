@@ -3,13 +3,15 @@
 //   c                    is cut into tasks that share nothing, for the threads
 //   block of terms k     a task multiplies a few hundred terms at a time
 //   block of rows of a   stays in the second cache while the columns of b pass by
-//   panel of columns     with AVX2 a piece of its terms stays in the first cache while the rows of the block pass by
+//   panel of columns     with AVX2 a piece of its terms stays in the first cache while the rows of the block pass by; meanwhile the next
+//                        panel is fetched
 //   tile                 a few rows by a few columns, with all sums in registers (tile.h)
 // Rows of a are read in place if possible, because a copy in panels (pack.h) takes up to 4% of a product's time. They are packed if their
 // terms must be transposed or converted. With AVX2 they are also packed if they drive each other out of the first cache, as rows of 1024
-// f32 do. The columns of b are packed: many rows use them, and a panel in place would have each of its terms in another page. A thread
-// packs all that it needs, because lines in the cache of another core take longer to write than to pack twice. The tasks depend on the
-// number of threads, and the pieces on the instruction set, but the terms of an element are added in the same order for any of them.
+// f32 do. The columns of b are packed: many rows use them, and a panel in place would have each of its terms in another page. With AVX-512
+// small matrices with neighbouring lines are read in place, and their lines are fetched some terms ahead. A thread packs all that it needs,
+// because lines in the cache of another core take longer to write than to pack twice. The tasks depend on the number of threads, and the
+// pieces on the instruction set, but the terms of an element are added in the same order for any of them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -21,12 +23,14 @@
 
 namespace ricci::blocked {
 
-constexpr int64_t kBlockBytes = 2048;              // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
-constexpr int64_t kBlockPanels = 16;               // panels of rows in a block: with AVX2 192 KB, less than half of the second cache
-constexpr int64_t kMaxRows = 1024;                 // in a task that keeps its sums apart
-constexpr int64_t kMaxColumns = 1024;              // in a task
-constexpr int64_t kMinRows = 384;                  // in a task that could have fewer columns, because each task packs its columns of b
-constexpr int64_t kFewColumns = 256;               // to be multiplied: packing rows of a takes longer than it saves
+constexpr int64_t kBlockBytes = 2048;         // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
+constexpr int64_t kBlockRows = 112;           // in a block, about: 512 f32 terms of them are 224 KB, less than half of the second cache
+constexpr int64_t kMaxRows = 1024;            // in a task that keeps its sums apart
+constexpr int64_t kMaxColumns = 1024;         // in a task
+constexpr int64_t kMinRows = 384;             // in a task that could have fewer columns, because each task packs its columns of b
+constexpr int64_t kFewColumns = 256;          // to be multiplied: packing rows of a takes longer than it saves
+constexpr int64_t kNearBytes = 768 * 1024;    // the second cache keeps a block of terms in place that spans at most this
+constexpr int64_t kNearerBytes = 512 * 1024;  // for rows of a that many columns use
 constexpr int64_t kLargeTerms = int64_t{1} << 30;  // for each thread, of a product of more than about ten milliseconds
 constexpr int64_t kTaskTerms = int64_t{1} << 21;   // about this many at least, before c is cut up for the threads
 
@@ -37,8 +41,7 @@ template <class Isa, class Kind, class C> struct Task {
   static constexpr int kRows = Isa::kRows, kVector = Isa::kBytes / sizeof(Sum), kColumns = 2 * kVector;
   using Rows = std::conditional_t<Kind::kByTiles, TileRows<Kind>, Panels<Kind, kRows, kRows, Isa::kBytes, false>>;
   using Columns = Panels<Kind, kColumns, kVector, Isa::kBytes, true>;
-  static constexpr int64_t kBlockRows = kBlockPanels * kRows;
-  int64_t k, block_ks, piece_ks;
+  int64_t k, block_ks, piece_ks, block_rows;
   Rows a;
   Columns b;
   TileTo<Sum, C> target;  // at the task's first element
@@ -47,10 +50,10 @@ template <class Isa, class Kind, class C> struct Task {
     for (int64_t from = 0; from < k || from == 0; from += block_ks) {
       const int64_t ks = std::min(block_ks, k - from);
       b.pack(from, ks);
-      for (int64_t row = 0; row < a.count; row += kBlockRows) {
+      for (int64_t row = 0; row < a.count; row += block_rows) {
         Rows block = a;
         block.first = a.at(row, 0);
-        block.count = std::min(kBlockRows, a.count - row);
+        block.count = std::min(block_rows, a.count - row);
         block.pack(from, ks);
         const bool along_k = Kind::kByTiles || (a.in_place && a.k_stride == 1);
         along_k ? multiply<true>(block, row, from, ks) : multiply<Kind::kByTiles>(block, row, from, ks);
@@ -75,9 +78,19 @@ template <class Isa, class Kind, class C> struct Task {
           tile.bias = target.bias && from == 0 ? target.bias + j : nullptr;
           tile.partial = target.partial + i * kColumns;
           using Tile = MultiplyTile<Kind, panel_rows(), Isa::kBytes, kAlongK, C>;
-          Isa::run(Tile{parts(piece, Kind::kTerms), block.lines(i, from, ks, skipped), b_lines, tile});
+          Isa::run(Tile{parts(piece, Kind::kTerms), block.lines(i, from, ks, skipped), b_lines, tile,
+              soon(b_lines, j, from, ks, skipped, block.count, i)});
         });
       }
+  }
+
+  // Columns in place: the lines of the tile itself, some terms ahead. Packed ones: the panel that follows, or the first one for the next
+  // block of rows, in equal parts for the tiles of this panel, because only the third cache has all panels of a large task.
+  HD Fetch soon(const Lines<Packed>& b_lines, int64_t j, int64_t from, int64_t ks, int64_t skipped, int64_t rows, int64_t i) const {
+    constexpr int64_t kSize = sizeof(Packed);
+    if (b.in_place) return {reinterpret_cast<const char*>(b_lines.first + kTermsAhead * b_lines.stride), b_lines.stride * kSize};
+    const int64_t next = j + kColumns < b.count ? j + kColumns : 0, step = parts(kColumns * kSize, parts(rows, kRows));
+    return {reinterpret_cast<const char*>(b.lines(next, from, ks, 0).first) + (i / kRows * ks + skipped) / Kind::kTerms * step, step};
   }
 };
 
@@ -138,19 +151,23 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   constexpr int64_t kUnit = 16 * Kind::kTerms, kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kSize = sizeof(T);
   const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max(kUnit, round_up(parts(g.k, blocks), kUnit)),
                 pieces = parts(block_ks, Isa::kPiece * Kind::kTerms), piece_ks = round_up(parts(block_ks, pieces), kUnit);
-  // A tile reads few numbers of a term's line if the rows of a are neighbours: too few with the narrow tile of AVX2.
+  // With AVX2 a tile uses too few numbers of a term's line in place, and a panel of columns stays in the first cache only if it is packed.
   constexpr bool kNarrow = Isa::kRows * sizeof(T) <= kCacheLine / 2;
+  const auto is_near = [&](int64_t k_stride, int64_t bytes) { return !kNarrow && block_ks * k_stride * kSize <= bytes; };
   const bool along_k = g.a_at.column_stride == 1, few_columns = g.n <= kFewColumns,
              spreads = fullest_set(g.a_at.row_stride * kSize, Isa::kRows, std::min(piece_ks, g.k) * kSize) <= Isa::kWays;
+  const int64_t near_bytes = few_columns ? kNearBytes : kNearerBytes;
   const bool a_in_place = Kind::in_place(g.a_at.row_stride, g.a_at.column_stride, g.k) &&
-                          (along_k ? spreads || few_columns : few_columns && !kNarrow),
-             b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) && g.m <= Isa::kRows;
+                          (along_k ? spreads || few_columns : is_near(g.a_at.column_stride, near_bytes)),
+             b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) &&
+                          (g.m <= Isa::kRows || is_near(g.b_at.row_stride, kNearBytes));
   const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // because c cannot hold them between blocks
   const Cut cut(g, Work::kColumns, sums_apart ? kMaxRows : g.m);
+  const int64_t block_rows = round_up(parts(cut.rows, parts(cut.rows, kBlockRows)), Isa::kRows);
   // Packed a, packed b, sums, bias, partial sums.
-  const int64_t a = a_in_place ? 0 : Work::Rows::size(std::min(cut.rows, Work::kBlockRows), block_ks),
-                b = Work::Columns::size(cut.columns, block_ks), sums = sums_apart ? cut.rows * cut.columns : 0,
-                bias = g.bias_n ? cut.columns : 0, partial = pieces > 1 ? Work::kBlockRows * Work::kColumns : 0;
+  const int64_t a = a_in_place ? 0 : Work::Rows::size(block_rows, block_ks), b = Work::Columns::size(cut.columns, block_ks),
+                sums = sums_apart ? cut.rows * cut.columns : 0, bias = g.bias_n ? cut.columns : 0,
+                partial = pieces > 1 ? block_rows * Work::kColumns : 0;
   parallel_for_with_scratch(cut.tasks(), 1, [&](int64_t begin, int64_t end) {
     const Scratch<Sum> memory(a + b + sums + bias + partial);
     Sum* const room = memory.data();
@@ -169,7 +186,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
           std::min(cut.rows, g.m - i), a_in_place, reinterpret_cast<Packed*>(room)};
       const Factor<Kind> columns_of_b{static_cast<const T*>(g.b) + j * g.b_at.column_stride, g.b_at.column_stride, g.b_at.row_stride,
           columns, b_in_place, reinterpret_cast<Packed*>(room + a)};
-      Isa::run(Work{g.k, block_ks, piece_ks, {rows_of_a}, {columns_of_b}, target});
+      Isa::run(Work{g.k, block_ks, piece_ks, block_rows, {rows_of_a}, {columns_of_b}, target});
     }
   });
 }

@@ -59,6 +59,13 @@ template <class Packed> struct Lines {
   int64_t stride;
 };
 
+// Memory that will be needed soon: a tile fetches it while it multiplies, a line for each of its terms.
+struct Fetch {
+  const char* first;
+  int64_t step;  // bytes from a term to the next
+};
+constexpr int64_t kTermsAhead = 32;  // a few hundred cycles, about as long as memory takes
+
 // ks terms of Rows rows of a times two vectors of columns of b; a vector has `Bytes` bytes. The columns of b are neighbours and
 // its terms are a stride apart. Either the rows of a are neighbours and its terms a stride apart, or the other way round (kAlongK). Packed
 // panels are read in the same way as matrices in place.
@@ -72,6 +79,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
   int64_t ks;
   Lines<Packed> a, b;
   TileTo<Sum, C> target;
+  Fetch soon;
 
   HD void operator()(int64_t, int64_t) const {
     Vec left[Rows], right[Rows];
@@ -107,7 +115,10 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
 #pragma GCC unroll 16
     for (int p = 0; p < kPointers; ++p) rows[p] = a.first + p * kTogether * row_stride;
     const Packed* b_k = b.first;
-    for (int64_t k = 0; k < ks; ++k, b_k += b.stride) {
+    const char* fetched = soon.first;
+    for (int64_t k = 0; k < ks; ++k, b_k += b.stride, fetched += soon.step) {
+      __builtin_prefetch(fetched, 0, 2);
+      if constexpr (!kAlongK) __builtin_prefetch(rows[0] + kTermsAhead * a.stride);
       const Vec b_left = *reinterpret_cast<const Stored*>(b_k), b_right = *reinterpret_cast<const Stored*>(b_k + kVector);
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {

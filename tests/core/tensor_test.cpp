@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,22 @@ TEST_CASE("a released block is used again") {
   CHECK(larger.raw() == block);  // of the same size class
 #endif
   CHECK(other.raw() != larger.raw());
+}
+
+TEST_CASE("a thread gets first the block that it released itself") {
+  Allocator& memory = allocator_of(Device::cpu);
+  void* const own = memory.allocate(12345);
+  void* const other = memory.allocate(12345);
+  memory.release(own, 12345);
+  std::thread([&] { memory.release(other, 12345); }).join();
+  void* const first = memory.allocate(12345);
+  void* const second = memory.allocate(12345);
+#if !defined(__SANITIZE_ADDRESS__)
+  CHECK(first == own);
+  CHECK(second == other);  // no block stays unused while one is missing
+#endif
+  memory.release(first, 12345);
+  memory.release(second, 12345);
 }
 
 TEST_CASE("a tensor that no memory could hold is an error, not a small block") {
