@@ -1,5 +1,5 @@
 // A batch: sequences that are computed together. data/ makes it on the CPU, models/ take it, and `to` (cuda/device/device.h) moves it to a
-// device. Each micro-batch of a training step is one.
+// device. A training step uses one Batch per micro-batch.
 #pragma once
 #include "core/tensor.h"
 

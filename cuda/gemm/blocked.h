@@ -9,9 +9,9 @@
 // Rows of a are read in place if possible, because a copy in panels (pack.h) takes up to 4% of a product's time. They are packed if their
 // terms must be transposed or converted. With AVX2 they are also packed if they drive each other out of the first cache, as rows of 1024
 // f32 do. The columns of b are packed: many rows use them, and a panel in place would have each of its terms in another page. With AVX-512
-// small matrices with neighbouring lines are read in place, and their lines are fetched some terms ahead. A thread packs all that it needs,
-// because lines in the cache of another core take longer to write than to pack twice. The tasks depend on the number of threads, and the
-// pieces on the instruction set, but the terms of an element are added in the same order for any of them.
+// small contiguous matrices stay in place, and a tile prefetches their lines. A thread packs all that it needs, because lines in the cache
+// of another core take longer to write than to pack twice. The tasks depend on the number of threads, and the pieces on the instruction
+// set, but the terms of an element are added in the same order for any of them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -84,8 +84,8 @@ template <class Isa, class Kind, class C> struct Task {
       }
   }
 
-  // Columns in place: the lines of the tile itself, some terms ahead. Packed ones: the panel that follows, or the first one for the next
-  // block of rows, in equal parts for the tiles of this panel, because only the third cache has all panels of a large task.
+  // The prefetches of the tile at row i. Columns in place: its own lines, some terms ahead. Packed columns: its share of the next panel.
+  // After the last panel the first one follows, for the next block of rows.
   HD Fetch soon(const Lines<Packed>& b_lines, int64_t j, int64_t from, int64_t ks, int64_t skipped, int64_t rows, int64_t i) const {
     constexpr int64_t kSize = sizeof(Packed);
     if (b.in_place) return {reinterpret_cast<const char*>(b_lines.first + kTermsAhead * b_lines.stride), b_lines.stride * kSize};
@@ -151,7 +151,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   constexpr int64_t kUnit = 16 * Kind::kTerms, kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kSize = sizeof(T);
   const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max(kUnit, round_up(parts(g.k, blocks), kUnit)),
                 pieces = parts(block_ks, Isa::kPiece * Kind::kTerms), piece_ks = round_up(parts(block_ks, pieces), kUnit);
-  // With AVX2 a tile uses too few numbers of a term's line in place, and a panel of columns stays in the first cache only if it is packed.
+  // In place, an AVX2 tile uses less than half of a line of a, and its columns of b do not stay in the first cache.
   constexpr bool kNarrow = Isa::kRows * sizeof(T) <= kCacheLine / 2;
   const auto is_near = [&](int64_t k_stride, int64_t bytes) { return !kNarrow && block_ks * k_stride * kSize <= bytes; };
   const bool along_k = g.a_at.column_stride == 1, few_columns = g.n <= kFewColumns,

@@ -216,8 +216,7 @@ Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
 std::pair<Tokens, Tokens> Tokens::split(double train_fraction) const {
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents()) * train_fraction));
   if (train < 1 || train >= documents())
-    fail("{}: a training fraction of {} leaves training or validation without a document; name another text with validation=...",
-        {name_, train_fraction});
+    fail("{}: a training fraction of {} leaves no documents for training or validation; set validation=...", {name_, train_fraction});
   return {part("train", 0, train), part("validation", train, documents())};
 }
 

@@ -147,7 +147,7 @@ refuse 'an end of messages' 1 '--eos: the template of messages has its own end t
 refuse 'a template of other lines' 1 '--chat: is for messages, not for pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
 
 # ---- What is wrong, in one line
-refuse 'shards of one document are not split' 1 'file: a training fraction of 0\.9 leaves training or validation without a document; name another text with validation=\.\.\.' train tiny.yaml data=file
+refuse 'shards of one document are not split' 1 'file: a training fraction of 0\.9 leaves no documents for training or validation; set validation=\.\.\.' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
 refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'

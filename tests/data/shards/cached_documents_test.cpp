@@ -87,7 +87,7 @@ TEST_CASE("cache: documents are cut by their number, those without tokens left o
   }
   CHECK(names_in(folder / "cache").size() == 1);
   CHECK(error_of([] { open_one(labelled("0\tab\n"), bytes(), "").tokens.split(0.5); }) ==
-        "a: a training fraction of 0.5 leaves training or validation without a document; name another text with validation=...");
+        "a: a training fraction of 0.5 leaves no documents for training or validation; set validation=...");
 }
 
 TEST_CASE("cache: documents without tokens are counted") {

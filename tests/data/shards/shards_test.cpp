@@ -120,7 +120,7 @@ TEST_CASE("a corpus is divided between two documents") {
     CHECK(train.name() == "lines (train)");
   }
   CHECK(error_of([&] { whole.split(0.001); }) ==
-        "lines: a training fraction of 0.001 leaves training or validation without a document; name another text with validation=...");
+        "lines: a training fraction of 0.001 leaves no documents for training or validation; set validation=...");
 }
 
 TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks instead of documents") {
