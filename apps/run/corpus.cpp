@@ -90,8 +90,7 @@ CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokeni
   if (config.validation.empty()) request.train_fraction = config.train_fraction;
   else request.validation = sources_of(config, config.validation, options, false);
   for (const Documents& text : request.data.texts)
-    if (text.is_text() && !config.given.contains("format"))
-      if (const std::string note = note_on_json(text.files); !note.empty()) warn(note);
+    if (const std::string note = note_on(text, config.given.contains("format")); !note.empty()) warn(note);
   const bool reads_text = has_mask(config) || !request.validation.texts.empty() || !request.data.texts.empty();
   if (!traits_of(config.format).is_text() && !reads_text)
     fail("format: {}, but {} holds tokens already; ricci-prepare --format prepares them so",

@@ -83,10 +83,10 @@ Documents open_documents(const TextOptions& options) {
   documents.format = named.format;
   documents.chosen_by = named.file;
   check(documents);
-  const TextSource files = TextSource(options.paths).read_as(choice_of<Encoding>("--encoding", options.encoding));
-  if (const std::string note = is_given || !named.file.empty() ? "" : note_on_json(files); !note.empty())
-    std::fprintf(stderr, "warning: %s\n", note.c_str());
-  return {.files = files, .options = documents};
+  const Documents opened{
+      .files = TextSource(options.paths).read_as(choice_of<Encoding>("--encoding", options.encoding)), .options = documents};
+  if (const std::string note = note_on(opened, is_given); !note.empty()) std::fprintf(stderr, "warning: %s\n", note.c_str());
+  return opened;
 }
 
 void add_threads_option(CLI::App& app) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "data/text/utf8.h"
 
 namespace ricci {
@@ -201,6 +202,8 @@ bool DocumentReader::next_record(DocumentPiece& piece) {
   return true;
 }
 
+namespace {
+
 std::string note_on_json(const TextSource& files) {
   constexpr int64_t kFiles = 16;
   for (int64_t i = 0; i < std::min(kFiles, std::ssize(files.files())); ++i) {
@@ -216,6 +219,28 @@ std::string note_on_json(const TextSource& files) {
           {stream.name(), is_array ? "array" : "object", advice});
   }
   return "";
+}
+
+std::string note_on_keys(const Documents& documents) {
+  constexpr int64_t kLines = 1000;
+  std::set<std::string> keys;
+  DocumentReader reader(documents, complete_utf8_prefix);
+  try {
+    DocumentPiece piece;
+    for (int64_t i = 0; i < kLines && reader.next(piece); ++i) keys.merge(traits_of(documents.options.format).unread_keys(piece.text));
+  } catch (const Error&) {  // reported when the documents are read
+  }
+  std::vector<std::string> quoted;
+  for (const std::string& key : keys) quoted.push_back(quoted_json(key));
+  if (keys.empty()) return "";
+  return format_message("{}: keys that have no effect: {}", {documents.files.name(), one_line(join(quoted, ", ", ", "))});
+}
+
+}  // namespace
+
+std::string note_on(const Documents& documents, bool is_named) {
+  if (traits_of(documents.options.format).unread_keys) return note_on_keys(documents);
+  return documents.is_text() && !is_named ? note_on_json(documents.files) : "";
 }
 
 void for_each_text(

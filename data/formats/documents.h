@@ -118,8 +118,9 @@ struct TextSize {
 // WikiText, but not if the tokenizer has no token for it: only words that were predicted count.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0, bool has_line_ends = true);
 
-// A warning about a text that seems to be JSON; empty for any other text. It looks at the first files.
-std::string note_on_json(const TextSource& files);
+// A warning about keys that have no effect in the first lines, or about a text that seems to be JSON if nobody named its format; else
+// empty.
+std::string note_on(const Documents& documents, bool is_named);
 
 // Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);

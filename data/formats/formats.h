@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,8 +68,9 @@ struct FormatTraits {
   Record (*read)(const Line& line, const DocumentOptions& options) = nullptr;
   void (*check_field)(const char* key, const std::string& field) = nullptr;  // error: no line can have this field
   DocumentEncoder (*encoder)(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions& options) = nullptr;
-  std::vector<std::string> (*texts)(std::string_view line) = nullptr;  // the texts of a line that a vocabulary is trained on
-  bool has_template = false;                                           // a chat template writes the documents
+  std::vector<std::string> (*texts)(std::string_view line) = nullptr;     // the texts of a line that a vocabulary is trained on
+  std::set<std::string> (*unread_keys)(std::string_view line) = nullptr;  // keys of a line that have no effect; null: nobody names them
+  bool has_template = false;                                              // a chat template writes the documents
 
   bool is_text() const { return !read && !encoder; }
   bool is_documents() const { return !encoder; }

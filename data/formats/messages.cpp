@@ -22,7 +22,11 @@ std::vector<std::string> message_texts(std::string_view line) {
 
 }  // namespace
 
-const FormatTraits kMessages{
-    .name = "messages", .lines = "a conversation per line", .encoder = chat_encoder, .texts = message_texts, .has_template = true};
+const FormatTraits kMessages{.name = "messages",
+    .lines = "a conversation per line",
+    .encoder = chat_encoder,
+    .texts = message_texts,
+    .unread_keys = unread_keys,
+    .has_template = true};
 
 }  // namespace ricci

@@ -37,6 +37,20 @@ std::string_view trimmed(std::string_view text) {
 
 bool has_items(const Json& value) { return value.is_structured() && !value.empty(); }
 
+Json read_conversation(std::string_view line) {
+  Json object = parse_json(line, "JSON", kLineLimits);
+  if (!member(object, "messages").is_array()) fail("expected an object with a list \"messages\"");
+  return object;
+}
+
+// Error: "weight" or "train" has an unknown value.
+bool is_learned(const Json& message) {
+  const Json &weight = member(message, "weight"), &train = member(message, "train");
+  if (!weight.is_null() && weight != 0 && weight != 1) fail("\"weight\": {}, expected 0 or 1", {one_line(to_text(weight))});
+  if (!train.is_null() && !train.is_boolean()) fail("\"train\": {}, expected true or false", {one_line(to_text(train))});
+  return weight != 0 && train != false;
+}
+
 }  // namespace
 
 ChatTemplate chat_template(const std::vector<std::string>& named) {
@@ -56,8 +70,7 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
 }
 
 std::vector<Message> read_messages(std::string_view line) {
-  const Json object = parse_json(line, "JSON", kLineLimits);
-  if (!member(object, "messages").is_array()) fail("expected an object with a list \"messages\"");
+  const Json object = read_conversation(line);
   if (has_items(member(object, "tools"))) fail("\"tools\": conversations with tools are not read");
   std::vector<Message> messages;
   for (const Json& each : member(object, "messages")) {
@@ -69,10 +82,27 @@ std::vector<Message> read_messages(std::string_view line) {
     if (known == names.end()) reject("role '" + one_line(*role) + "', expected " + list_of<ChatRole>());
     if (has_items(member(each, "tool_calls"))) reject("\"tool_calls\": conversations with tools are not read");
     if (!content) reject("\"content\" must be a text");
-    messages.push_back({static_cast<ChatRole>(known - names.begin()), std::move(*content)});
+    const bool is_answer = *role == name_of(ChatRole::assistant);
+    const bool counts = is_answer && about(format_message("message {}", {messages.size() + 1}), [&] { return is_learned(each); });
+    messages.push_back({static_cast<ChatRole>(known - names.begin()), std::move(*content), counts});
   }
   if (messages.empty()) fail("\"messages\" is empty");
   return messages;
+}
+
+std::set<std::string> unread_keys(std::string_view line) {
+  std::set<std::string> keys;
+  const auto add = [&](const Json& object, const std::set<std::string>& known) {
+    for (const auto& [key, value] : object.items())
+      if (!known.contains(key) && !value.is_null() && (!value.is_structured() || has_items(value))) keys.insert(key);
+  };
+  const Json conversation = read_conversation(line);
+  add(conversation, {"messages"});
+  for (const Json& message : conversation["messages"]) {
+    if (member(message, "role") == name_of(ChatRole::assistant)) add(message, {"role", "content", "weight", "train"});
+    else add(message, {"role", "content"});
+  }
+  return keys;
 }
 
 ChatEncoder::ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, ChatTemplate form)
@@ -137,23 +167,23 @@ size_t ChatEncoder::begin_of_answer(const Frame& frame, std::span<const int64_t>
 }
 
 void ChatEncoder::append_message(const Message& message, EncodedDocument& document) const {
-  const bool is_answer = message.role == ChatRole::assistant;
+  const bool is_answer = message.role == ChatRole::assistant, counts = is_answer && message.counts;
   const Frame& other = message.role == ChatRole::system ? system_ : user_;
   const Frame& frame = is_answer ? assistant_ : other;
   const std::string_view content = form_.trims ? trimmed(message.content) : std::string_view(message.content);
   std::vector<int64_t> text;
   plain_->append_ids(frame.lead + std::string(content) + frame.trail, 0, text);
 
-  const auto append = [&](std::span<const int64_t> ids, bool counts) {
+  const auto append = [&](std::span<const int64_t> ids, bool count) {
     document.ids.insert(document.ids.end(), ids.begin(), ids.end());
-    document.counts.resize(document.ids.size(), counts);
+    document.counts.resize(document.ids.size(), count);
   };
   const size_t begin = is_answer ? begin_of_answer(frame, text) : text.size();
   append(frame.before, false);
   append(std::span(text).first(begin), false);
-  append(std::span(text).subspan(begin), true);
+  append(std::span(text).subspan(begin), counts);
   const size_t ending = is_answer ? 1 : 0;  // the marker that ends an answer
-  append(std::span(frame.after).first(ending), true);
+  append(std::span(frame.after).first(ending), counts);
   append(std::span(frame.after).subspan(ending), false);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,11 +37,15 @@ constexpr auto choices(ChatRole) { return std::array{"system", "user", "assistan
 struct Message {
   ChatRole role;
   std::string content;
+  bool counts = true;  // an answer that a model learns
 };
 
-// The messages of {"messages": [{"role": "user", "content": "..."}, ...]}. Other members of the line are ignored. Errors, with the number
-// of the message from 1: not such an object, no message, another role, tools, a content that is not a text.
+// The messages of {"messages": [{"role": "user", "content": "..."}, ...]}. An answer with "weight": 0 or "train": false is read and not
+// learned. Errors, with the number of the message from 1: not such an object, no message, a different role, tools, a content that is not a
+// text, a different weight.
 std::vector<Message> read_messages(std::string_view line);
+// The keys of the line and of its messages that read_messages ignores, unless they are null or empty.
+std::set<std::string> unread_keys(std::string_view line);
 
 // Encodes conversations.
 class ChatEncoder {

@@ -59,7 +59,7 @@ TEST_CASE("an error of a file in a mixed folder says whose name chose the format
 TEST_CASE("a text that begins with JSON gets a line that names the format") {
   const ScratchFolder folder;
   const auto note = [&](const std::string& text) {
-    return note_on_json(TextSource(std::vector{folder.write("1.txt", "words"), folder.write("2.json", text)}));
+    return note_on({.files = TextSource(std::vector{folder.write("1.txt", "words"), folder.write("2.json", text)})}, false);
   };
   CHECK(note("\n[\n  {\"text\": \"a\"}]") == "2.json: is read as a text, but begins with a JSON array; format jsonl reads an object per "
                                              "line, as jq -c '.[]' 2.json writes them");
@@ -67,6 +67,20 @@ TEST_CASE("a text that begins with JSON gets a line that names the format") {
   CHECK(note("{\"text\": \"a\"}\r\n{") == object);
   CHECK(note(" { \"text\": \"" + std::string(1'000'000, 'a')) == object);
   for (const char* text : {"{\n  \"pretty\": 1\n}", "[1] said", "{{\"a\"}}", "[", "\n \n"}) CHECK(note(text) == "");
+}
+
+TEST_CASE("conversations with keys that have no effect get a line that names them") {
+  const ScratchFolder folder;
+  const auto note = [&](const std::string& lines) {
+    return note_on({.files = TextSource(std::vector{folder.write("a", lines)}), .options = {.format = format_of(kMessages)}}, true);
+  };
+  const std::string known =
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 0, "train": true}]})";
+  CHECK(note(known + "\n" + known) == "");
+  CHECK(note(R"({"id": null, "tools": [], "messages": [{"role": "user", "content": "a", "tool_calls": []}]})") == "");
+  CHECK(note(known + "\n" + R"({"system": "s", "messages": [{"role": "user", "content": "a", "weight": 1, "name": "n"}]})") ==
+        R"(a: keys that have no effect: "name", "system", "weight")");
+  CHECK(note("no JSON\n" + known) == "");
 }
 
 TEST_CASE("CSV, as in RFC 4180") {

@@ -291,7 +291,26 @@ TEST_CASE("chat: lines that are not conversations are errors") {
   CHECK(one(R"({"role": "assistant", "content": null})") == "message 2: \"content\" must be a text");
   CHECK(one(R"({"role": "assistant", "content": "a", "tool_calls": [{}]})") ==
         "message 2: \"tool_calls\": conversations with tools are not read");
+  CHECK(one(R"({"role": "assistant", "content": "a", "weight": 0.5})") == "message 2: \"weight\": 0.5, expected 0 or 1");
+  CHECK(one(R"({"role": "assistant", "content": "a", "train": "no"})") == "message 2: \"train\": \"no\", expected true or false");
   CHECK(contains(refused(std::string(100, '[') + std::string(100, ']')), "nested more than 64 levels deep"));
+}
+
+TEST_CASE("chat: an answer of weight 0 is read and not learned") {
+  const ChatEncoder chat = chatml();
+  const auto encoded = [&](const std::string& keys, const std::string& other = "") {
+    return chat.encode(R"({"messages": [{"role": "user", "content": "a")" + other + R"(}, {"role": "assistant", "content": "yo")" + keys +
+                       R"(}, {"role": "user", "content": "b"}, {"role": "assistant", "content": "d"}]})");
+  };
+  const auto learned = [](const EncodedDocument& document) { return std::count(document.counts.begin(), document.counts.end(), true); };
+  const EncodedDocument all = encoded("");
+  for (const char* const key : {R"(, "weight": 0)", R"(, "weight": 0.0)", R"(, "train": false)", R"(, "weight": 1, "train": false)"}) {
+    CHECK(encoded(key).ids == all.ids);
+    CHECK(learned(encoded(key)) == 2);  // d and the marker behind it
+    CHECK(encoded(key).counts.end()[-2]);
+  }
+  for (const char* const key : {R"(, "weight": 1)", R"(, "weight": null)", R"(, "train": true)"}) CHECK(encoded(key).counts == all.counts);
+  CHECK(encoded("", R"(, "weight": 1, "train": true)").counts == all.counts);
 }
 
 TEST_CASE("chat: half a million messages, and deep or long ones, end in one line under a bound") {
