@@ -1,4 +1,4 @@
-// Tokenizers and chat templates in the file formats of transformers. Published templates of one kind agree only in their markers.
+// Tokenizers and chat templates in the file formats of transformers.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -15,19 +15,7 @@ namespace {
 
 constexpr const char* kTokenizerConfig = "/tokenizer_config.json";
 
-// The markers that identify a template of ricci. Phi's template has chatml's and one more.
 constexpr int64_t kMaxTemplate = 16 << 20;
-constexpr const char* kOfPhi = "<|im_sep|>";
-constexpr std::pair<const char*, std::array<const char*, 3>> kMarkers[] = {
-    {"chatml", {"<|im_start|>", "<|im_end|>", ""}}, {"llama3", {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}}};
-
-// The template of ricci that has the markers of the text, or an empty text.
-std::string known_template(const std::string& text) {
-  const auto has = [&](const char* marker) { return text.find(marker) != text.npos; };
-  for (const auto& [ours, markers] : kMarkers)
-    if (std::all_of(markers.begin(), markers.end(), has) && !has(kOfPhi)) return ours;
-  return "";
-}
 
 // True if the markers are added tokens of the tokenizer.
 bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& tokenizer) {
@@ -41,6 +29,12 @@ bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& 
 
 // A missing file counts as a file without members.
 Json find_json(const std::string& path) { return is_there(path) ? read_json(path) : Json(); }
+
+// A token in tokenizer_config.json, a text or an object with one; empty without it.
+std::string special_token(const Json& settings, const char* key) {
+  const Json &token = member(settings, key), &content = token.is_string() ? token : member(token, "content");
+  return as<std::string>(content).value_or("");
+}
 
 // The ids in a member of a config: one, a list or none. Ids that the tokenizer lacks are left out.
 std::vector<int64_t> ids_of(const Json& value, const Tokenizer& tokenizer) {
@@ -57,9 +51,8 @@ Marks marks_in(const std::string& folder, const Json& config, const Tokenizer& t
   const std::string path = folder + kTokenizerConfig;
   const Json generation = find_json(folder + "/generation_config.json"), settings = find_json(path);
   if (const auto ends = ids_of(member(generation, "eos_token_id"), tokenizer); !ends.empty()) marks.ends = ends;
-  const Json &token = member(settings, "bos_token"), &content = token.is_string() ? token : member(token, "content");
-  if (read_member<bool>(settings, "add_bos_token", path).value_or(false) && content.is_string())
-    marks.first = tokenizer.find(content.get<std::string>());
+  if (read_member<bool>(settings, "add_bos_token", path).value_or(false))
+    if (const std::string first = special_token(settings, "bos_token"); !first.empty()) marks.first = tokenizer.find(first);
   return marks;
 }
 
@@ -119,13 +112,13 @@ HfChatTemplate read_hf_chat_template(const std::string& folder, const std::share
     if (chat.kept.empty()) return chat;
     const std::string from = chat.kept.file.empty() ? config : file;
     if (!tokenizer) return {.note = format_message("\n{}: the template is left out, because the folder has no tokenizer", {from})};
-    const std::string ours = known_template(default_template(chat.kept, config));
+    const auto [ours, adds_system] = known_template(default_template(chat.kept, config), special_token(find_json(config), "bos_token"));
     const bool has_markers = !ours.empty() && can_write(ours, tokenizer);
     if (has_markers) chat.named = {ours};
-    std::string why = ours.empty() ? "neither chatml nor llama3" : ours;
-    if (!ours.empty() && !has_markers) why += ", but its tokenizer lacks them";
-    chat.note = format_message(
-        "\nchat: {}: {} has the markers of {}\nthe run keeps this template for exports", {has_markers ? ours : "none", from, why});
+    std::string what = ours.empty() ? "is neither chatml nor llama3" : "is " + ours;
+    if (!ours.empty() && !has_markers) what += ", but its tokenizer lacks the markers";
+    else if (adds_system) what += " that adds a system message;\nhere this message belongs in the data";
+    chat.note = format_message("\nchat: {}: {} {}\nthe run keeps this template for exports", {has_markers ? ours : "none", from, what});
   } catch (const Error& error) {
     fail("{}; --without-tokenizer leaves it out", {error.what()});
   }
@@ -136,20 +129,6 @@ ImportedTemplate template_to_export(const RunFolder& run) {
   ImportedTemplate kept = read_template(run.path());
   if (kept.empty() && has_chat(run.config())) kept.file = to_jinja(chat_template(run.config().chat));
   return kept;
-}
-
-std::string to_jinja(const ChatTemplate& form) {
-  const auto quoted = [](const std::string& text) { return Json(text).dump(); };
-  const auto message = [&](const std::string& text) {
-    const size_t place = text.find(kContent);
-    return "{{ " + quoted(text.substr(0, place)) + " + message[\"content\"]" + (form.trims ? " | trim" : "") + " + " +
-           quoted(text.substr(place + kContent.size())) + " }}";
-  };
-  return "{{ " + quoted(form.start) + R"( }}{% for message in messages %}{% if message["role"] == "system" %})" + message(form.system) +
-         R"({% elif message["role"] == "user" %})" + message(form.user) + R"({% elif message["role"] == "assistant" %})" +
-         message(form.assistant) +
-         R"({% else %}{{ raise_exception("a role other than system, user and assistant") }}{% endif %}{% endfor %})" +
-         "{% if add_generation_prompt %}{{ " + quoted(form.answer) + " }}{% endif %}";
 }
 
 Marks marks_to_export(const RunFolder& run) {

@@ -44,11 +44,17 @@ void add_marks(Json& config, const Marks& marks);  // bos_token_id and eos_token
 // ---- Templates of conversations
 struct HfChatTemplate {
   ImportedTemplate kept = {};
-  std::vector<std::string> named = {};  // the key `chat` of a run file, by the markers in the template: chatml, llama3, or an empty list
+  std::vector<std::string> named = {};  // the key `chat` of a run file: chatml or llama3 if the template is one of them, else an empty list
   std::string note = {};                // a line about them that begins with a line end; empty without a template
 };
 // From chat_template.jinja and tokenizer_config.json; empty without a tokenizer. Errors: not UTF-8, more than 16 MiB, a wrong type.
 HfChatTemplate read_hf_chat_template(const std::string& folder, const std::shared_ptr<const Tokenizer>& tokenizer);
+struct KnownTemplate {
+  std::string name = {};     // chatml, llama3, or empty
+  bool adds_system = false;  // the template begins a conversation without a system message with one
+};
+// The name of a template in Jinja if it writes conversations as ours of this name, up to a system message. `bos_token` is the tokenizer's.
+KnownTemplate known_template(const std::string& jinja, const std::string& bos_token);
 // The template that transformers uses: the file, else the member, of a list `default`, else the first. Error, with `origin`: a wrong type.
 std::string default_template(const ImportedTemplate& kept, const std::string& origin);
 // The template that a run was imported with, else the run's `chat` in Jinja. Empty if it has neither.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ricci-convert: a model of Hugging Face becomes a run that the other programs read, and a folder of theirs again, or a file for llama.cpp.
-# The markers of a folder's template name the template of the run. The folder's own one is kept byte for byte and exported in the same form;
-# the template of a run is exported in Jinja. tests/interop/templates.py has transformers read them.
+# A folder's template names the template of the run if it is chatml or llama3. It is kept byte for byte and exported in the same form; the
+# template of a run is exported in Jinja. tests/interop/templates.py has transformers read them.
 #   convert.sh build-folder
 . "$(dirname "$0")/../outputs.sh" "$@"
 models=$root/tests/interop/models
@@ -112,16 +112,18 @@ comes() {
   accept "$1 goes out" convert export "runs/$1" "$1_back"
   verdict 'as it was' "$(diff -r "$1" "$1_back")"
 }
-jinja="{%- for m in messages %}\\r\\n{{ '<|im_start|>' + m.role + '\\\\n' + m.content + '<|im_end|>' }}\\303\\251\\t{%- endfor %}\\n\\n"
-llama3='"{{ bos_token }}<|start_header_id|>user<|end_header_id|>\n\n\"é\u0001\\\\<|eot_id|>"'
-theirs file "$jinja" && comes file 'chatml: file/chat_template.jinja has the markers of chatml'
+message="{{ '<|im_start|>' + message.role + '\\\\n' + message.content + '<|im_end|>\\\\n' }}"
+jinja="{#- \\303\\251\\t\\r -#}\\r\\n{%- for message in messages %}$message{%- endfor %}\\n\\n"
+header="'<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n'"
+llama3="\"{# \\\"é\\u0001 #}{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = $header + message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}\""
+theirs file "$jinja" && comes file 'chatml: file/chat_template.jinja is chatml'
 same 'the run keeps it' {file,runs/file}/chat_template.jinja
 is 'and its key' 'chat: chatml' grep ^chat runs/file/config.yaml
-theirs member '' "$llama3" && sed -i -E 's/"eos_token_id": ([0-9]+)/"eos_token_id": [\n    \1,\n    5\n  ]/' member/{generation_,}config.json
-comes member 'llama3: member/tokenizer_config.json has the markers of llama3'
+theirs member '' "$llama3" && sed -i '3a \  "bos_token": "<|begin_of_text|>",' member/tokenizer_config.json && sed -i 's/"bos_token_id": null/"bos_token_id": 2/' member/{generation_,}config.json && sed -i -E 's/"eos_token_id": ([0-9]+)/"eos_token_id": [\n    \1,\n    5\n  ]/' member/{generation_,}config.json
+comes member 'llama3: member/tokenizer_config.json is llama3'
 is 'the run keeps it' "{\"chat_template\": $llama3}" cat runs/member/chat_template.json
 is 'and its key' 'chat: llama3' grep ^chat runs/member/config.yaml
-theirs both "$jinja" "$llama3" && comes both 'chatml: both/chat_template.jinja has the markers of chatml'
+theirs both "$jinja" "$llama3" && comes both 'chatml: both/chat_template.jinja is chatml'
 theirs list '' '[
     {
       "name": "tools",
@@ -129,19 +131,20 @@ theirs list '' '[
     },
     {
       "name": "default",
-      "template": "<|im_start|>a<|im_end|>"
+      "template": "'"{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nHelp.<|im_end|>\\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}"'"
     }
-  ]' && comes list 'chatml: list/tokenizer_config.json has the markers of chatml'
-theirs unknown '[INST] {{ messages[0].content }} [/INST]' && comes unknown 'none: unknown/chat_template.jinja has the markers of neither chatml nor llama3'
+  ]' && comes list $'chatml: list/tokenizer_config.json is chatml that adds a system message;\nhere this message belongs in the data'
+theirs unknown '[INST] {{ messages[0].content }} [/INST]' && comes unknown 'none: unknown/chat_template.jinja is neither chatml nor llama3'
+theirs begins "{{ bos_token }}$jinja" && comes begins 'none: begins/chat_template.jinja is neither chatml nor llama3'
 verdict 'and no key' "$(grep '^chat' runs/unknown/config.yaml)"
-theirs lacks "$jinja" && rm lacks/generation_config.json && cp pieces/* lacks/ && comes lacks 'none: lacks/chat_template.jinja has the markers of chatml, but its tokenizer lacks them'
+theirs lacks "$jinja" && rm lacks/generation_config.json && cp pieces/* lacks/ && comes lacks 'none: lacks/chat_template.jinja is chatml, but its tokenizer lacks the markers'
 theirs lone "$jinja" && rm lone/tokenizer.json
 accept 'a folder without a tokenizer' convert import lone runs/lone
 is 'has none' 'lone/chat_template.jinja: the template is left out, because the folder has no tokenizer' eval 'tail -n +3 out; ls runs/lone | grep chat'
 accept 'a tokenizer that is left out' convert import file runs/left_out --without-tokenizer
 verdict 'takes its template with it' "$(tail -n +3 out; ls runs/left_out | grep chat)"
 accept 'an imported run goes out as GGUF' convert export runs/list list.gguf --gguf f32
-holds 'with their template' eval "grep -qaF 'tokenizer.chat_template' list.gguf && grep -qaF '<|im_start|>a<|im_end|>' list.gguf"
+holds 'with their template' eval "grep -qaF 'tokenizer.chat_template' list.gguf && grep -qaF 'Help.<|im_end|>' list.gguf"
 rm -rf bad && theirs bad "a\\377"
 refuse 'no UTF-8' 1 'bad/chat_template\.jinja: byte 1 \(value 0xff\) .*; --without-tokenizer leaves it out' convert import bad runs/bad
 theirs bad && truncate -s 17M bad/chat_template.jinja

@@ -369,6 +369,38 @@ TEST_CASE("GPT-2: the tokenizer of a folder") {
   CHECK(run.config().model.block.dropout == 0.3);
 }
 
+TEST_CASE("a chat template is known only if it writes conversations as ours") {
+  const auto name = [](const std::string& jinja, const std::string& bos = "") { return known_template(jinja, bos).name; };
+  const std::string loop = "{% for message in messages %}", end = "{% endfor %}",
+                    prompt = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+  const std::string message = "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}";
+  const auto chatml = [&](const std::string& in_loop) { return name(loop + in_loop + end + prompt); };
+  CHECK(chatml(message) == "chatml");
+  CHECK(name(loop + message + end) == "chatml");
+  CHECK(name("{# <|im_start|> #}" + loop + "\n    {{- " + message.substr(3) + "\n{%- endfor %}\n" + prompt + "\n") == "chatml");
+  CHECK(chatml("{{ \"<|im_start|>\" }}{{ message.role }}{{ '\n' }}{{ message.content }}{{ '<|im_end|>\\n' }}") == "chatml");
+  CHECK(name(to_jinja(chat_template({"chatml"}))) == "chatml");
+  CHECK(name(to_jinja(chat_template({"llama3"}))) == "llama3");
+  const std::string system =
+      "{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nHelp.<|im_end|>\\n' }}{% endif %}";
+  CHECK(known_template(loop + system + message + end, "").adds_system);
+  for (const std::string& other : {"{{ bos_token }}" + loop + message + end, loop + message + "\n" + end, "a" + loop + message + end,
+           loop + "{{ bos_token }}" + message + end, loop + message + end + "b", loop + message + message + end})
+    CHECK(name(other) == "");
+  CHECK(chatml("{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' }}") == "");
+  CHECK(chatml("{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] | trim + '<|im_end|>\\n' }}") == "");
+  CHECK(chatml("{{ '<|im_start|> ' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}") == "");
+  const std::string llama3 =
+      "{% for message in messages %}{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' + "
+      "message['content'] | "
+      "trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}";
+  CHECK(name("{% set loop_messages = messages %}{% for message in loop_messages %}" + llama3.substr(loop.size()), "<|begin_of_text|>") ==
+        "llama3");
+  CHECK(name("{% set loop_messages = messages %}{% for message in loop_messages %}" + llama3.substr(loop.size()), "<s>") == "");
+  for (const char* torn : {"", "{", "{{", "{%", "{#", "{{ '", "{{ '\\", "{{-", "{#-", "{% for", "a{", "}}{{", "\n"})
+    CHECK(name(torn) == "");
+}
+
 TEST_CASE("GPT-2: biases that a model does without are zeros there") {
   ModelConfig config;
   config.vocab = 5, config.ctx = 6, config.d = 4, config.layers = 1, config.settings<Sdp>().heads = 1;
