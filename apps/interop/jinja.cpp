@@ -97,18 +97,20 @@ struct Published {
 };
 
 std::vector<Published> published() {
-  const std::string loop = "{% for message in messages %}", end = "{% endfor %}", answer = R"({{ '<|im_start|>assistant\n' }})",
-                    message = R"({{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }})",
-                    system = R"({{ '<|im_start|>system\n*<|im_end|>\n' }})",
-                    qwen25 = R"({% if tools %}*{% else %}{% if messages[0].role == 'system' %}
-                        {{- '<|im_start|>system\n' + messages[0].content + '<|im_end|>\n' }}{% else %})" +
-                             system + R"({% endif %}{% endif %}
-                        {%- for message in messages %}{% if (message.role == 'user') or (message.role == 'system' and not loop.first)
-                        or (message.role == 'assistant' and not message.tool_calls) %})" +
-                             message + "{% elif*{% endif %}{% endfor %}",
-                    llama3 = R"({% set loop_messages = messages %}{% for message in loop_messages %}
-                        {%- set content = '<|start_header_id|>' + message.role + '<|end_header_id|>\n\n' + message.content | trim
-                        + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %})";
+  const std::string loop = "{% for message in messages %}", end = "{% endfor %}", answer = R"({{ '<|im_start|>assistant\n' }})";
+  const std::string message = R"({{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }})";
+  const std::string system = R"({{ '<|im_start|>system\n*<|im_end|>\n' }})";
+  const std::string qwen25 =
+      "{% if tools %}*{% else %}{% if messages[0].role == 'system' %}{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}"
+      "{% else %}" +
+      system + "{% endif %}{% endif %}" + loop +
+      "{% if (message.role == 'user') or (message.role == 'system' and not loop.first)"
+      " or (message.role == 'assistant' and not message.tool_calls) %}" +
+      message + "{% elif*{% endif %}{% endfor %}";
+  const std::string llama3 =
+      "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + message.role"
+      " + '<|end_header_id|>\\n\\n' + message.content | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"
+      "{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}";
   return {{"chatml", loop + message + end, answer},
       {"chatml", loop + "{% if loop.first and messages[0].role != 'system' %}" + system + "{% endif %}" + message + end, answer, true},
       {"chatml", qwen25, answer, true}, {"llama3", llama3, R"({{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }})"}};

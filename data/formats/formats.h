@@ -69,7 +69,7 @@ struct FormatTraits {
   void (*check_field)(const char* key, const std::string& field) = nullptr;  // error: no line can have this field
   DocumentEncoder (*encoder)(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions& options) = nullptr;
   std::vector<std::string> (*texts)(std::string_view line) = nullptr;     // the texts of a line that a vocabulary is trained on
-  std::set<std::string> (*unread_keys)(std::string_view line) = nullptr;  // keys of a line that have no effect; null: nobody names them
+  std::set<std::string> (*unread_keys)(std::string_view line) = nullptr;  // the keys of a line without effect, for a warning; or null
   bool has_template = false;                                              // a chat template writes the documents
 
   bool is_text() const { return !read && !encoder; }
