@@ -91,16 +91,11 @@ std::vector<Message> read_messages(std::string_view line) {
 }
 
 std::set<std::string> unread_keys(std::string_view line) {
-  std::set<std::string> keys;
-  const auto add = [&](const Json& object, const std::set<std::string>& known) {
-    for (const auto& [key, value] : object.items())
-      if (!known.contains(key) && !value.is_null() && (!value.is_structured() || has_items(value))) keys.insert(key);
-  };
   const Json conversation = read_conversation(line);
-  add(conversation, {"messages"});
+  std::set<std::string> keys = other_keys(conversation, {"messages"});
   for (const Json& message : conversation["messages"]) {
-    if (member(message, "role") == name_of(ChatRole::assistant)) add(message, {"role", "content", "weight", "train"});
-    else add(message, {"role", "content"});
+    const bool is_answer = member(message, "role") == name_of(ChatRole::assistant);
+    keys.merge(is_answer ? other_keys(message, {"role", "content", "weight", "train"}) : other_keys(message, {"role", "content"}));
   }
   return keys;
 }

@@ -81,6 +81,9 @@ TEST_CASE("conversations with keys that have no effect get a line that names the
   CHECK(note(known + "\n" + R"({"system": "s", "messages": [{"role": "user", "content": "a", "weight": 1, "name": "n"}]})") ==
         R"(a: keys that have no effect: "name", "system", "weight")");
   CHECK(note("no JSON\n" + known) == "");
+  const std::string pair = folder.write("pairs", R"({"prompt": "a", "answer": "b", "id": 3, "none": null})");
+  CHECK(note_on({.files = TextSource(std::vector{pair}), .options = {.format = format_of(kPairs)}}, true) ==
+        R"(pairs: keys that have no effect: "id")");
 }
 
 TEST_CASE("CSV, as in RFC 4180") {
