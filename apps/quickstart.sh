@@ -10,11 +10,7 @@ cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >build-configure.log 2>&
 grep -A 12 'ricci [0-9]' build-configure.log || true
 rm -f build-configure.log
 cmake --build build
-if [ -e runs/quickstart/model.safetensors ] && [ $# -eq 0 ]; then
-  echo "runs/quickstart is trained already (remove the folder to train again)"
-else
-  build/ricci-train apps/configs/quickstart.yaml "$@"
-fi
+build/ricci-train apps/configs/quickstart.yaml "$@"
 build/ricci-eval runs/quickstart
 echo
 build/ricci-generate runs/quickstart --prompt "// " --tokens 400 --temperature 0.8 --seed 2

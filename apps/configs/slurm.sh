@@ -1,6 +1,7 @@
 #!/bin/bash
 # A training on 8 machines of 8 GPUs under Slurm: sbatch slurm.sh. Five minutes before its time is over it saves and is put into the queue
-# again; after a failure, too, 20 times at most. With fewer machines left, the same script with a smaller --nodes continues.
+# again; after a failure, too, 20 times at most. With fewer machines left, the same script with a smaller --nodes continues. It exits with
+# the code of the training, 0 only after the last step, so that jobs with --dependency=afterok wait for a finished model.
 #SBATCH --job-name=gpt2 --nodes=8 --ntasks-per-node=8 --gpus-per-node=8 --cpus-per-task=12 --time=24:00:00
 #SBATCH --requeue --open-mode=append --signal=B:USR1@300
 export OMPI_MCA_btl_tcp_if_include=ib0 NCCL_SOCKET_IFNAME=ib0 # the network to use, if there are several
@@ -13,4 +14,5 @@ if [ -n "$asked" ]; then # the signal ended the first wait
   wait $run
   code=$?
 fi
-if [ -n "$asked" ] || { [ $code -ne 0 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 20 ]; }; then scontrol requeue "$SLURM_JOB_ID"; fi
+if [ $code -ne 0 ] && { [ -n "$asked" ] || [ "${SLURM_RESTART_COUNT:-0}" -lt 20 ]; }; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit $code

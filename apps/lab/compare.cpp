@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 
 #include "apps/lab/comparison/comparison.h"
 #include "apps/run/options.h"
@@ -36,10 +35,11 @@ struct Options {
   bool only_plans = false;
 };
 
-// Runs the ricci-train next to this program, and returns its exit code, or nothing if it was killed after a request to end. Its output goes
-// to stderr, because stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both. Other requests are passed on
-// as SIGUSR1, and only at the second look: if a SIGTERM was sent to both, a second SIGTERM would end the training before it has saved.
-std::optional<int> train(const std::vector<std::string>& arguments) {
+// Runs the ricci-train next to this program, and returns its exit code, above 128 after a request to end. Error: a signal that nobody asked
+// for killed it. Its output goes to stderr, because stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both.
+// Other requests are passed on as SIGUSR1, and only at the second look: if a SIGTERM was sent to both, a second SIGTERM would end the
+// training before it has saved.
+int train(const std::vector<std::string>& arguments) {
   constexpr useconds_t kWait = 20'000;  // microseconds between looks
   std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "ricci-train").string();
   std::vector<std::string> words = arguments;
@@ -60,7 +60,7 @@ std::optional<int> train(const std::vector<std::string>& arguments) {
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   if (!Interrupt::requested()) fail("{}: ended by signal {}", {program, WTERMSIG(status)});
-  return {};
+  return 128 + WTERMSIG(status);
 }
 
 // Trains the models that are not trained yet, and reads their results, seed by seed. Returns false if interrupted.
@@ -79,8 +79,8 @@ bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& see
       const bool starts = !Interrupt::requested();
       if (!is_finished(request)) {
         if (starts) write_output(STDERR_FILENO, place + ": " + request.folder + "\n");
-        const std::optional<int> code = starts ? train(words) : std::nullopt;
-        if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {request.folder, *code});
+        const int code = starts ? train(words) : 0;
+        if (code > 0 && code < 128) fail("{}: ricci-train ended with exit code {}", {request.folder, code});
         if (!starts || !is_finished(request)) {
           if (!Interrupt::requested()) fail("{}: the run is not finished; repeat the command to continue it", {request.folder});
           write_output(
@@ -108,7 +108,7 @@ int compare(const Options& options) {
       matched(read_contestants(file, options.comparison.overrides), equal, choice_of<Change>("--change", options.change), options.only);
   ReportOptions output = options.report;
   if (options.only_plans) output.out.clear();
-  else if (!train_all(comparison.models, options.seeds, name)) return 0;
+  else if (!train_all(comparison.models, options.seeds, name)) return Interrupt::exit_code();
   publish(report_of(comparison), output);
   if (!output.out.empty() && output.json.empty()) print("saved " + output.out);
   return 0;

@@ -126,10 +126,10 @@ int train(Ranks& ranks, const RunOptions& options) {
     }
     trainer.end();
   }
-  if (run && is_over(config, state) && !state.awaits_evaluation && writes_samples(config))
-    write_output(STDOUT_FILENO, sample_block(config, corpus, model, state.step));
+  const bool is_interrupted = !is_over(config, state) || state.awaits_evaluation;
+  if (run && !is_interrupted && writes_samples(config)) write_output(STDOUT_FILENO, sample_block(config, corpus, model, state.step));
   ranks.barrier();
-  return 0;
+  return is_interrupted ? Interrupt::exit_code() : 0;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Requests to end (Ctrl-C and other signals), and the standard streams. A run must save before it ends, so a signal only sets a flag.
+// Requests to end (Ctrl-C and other signals), and the standard streams. A run must save before it ends, so a signal is only noted.
 #pragma once
 #include <poll.h>
 #include <unistd.h>
@@ -22,14 +22,14 @@ namespace ricci::apps {
 // The signals that ask a program to end. mpirun passes SIGUSR1 on to all ranks; after the others it kills the ranks before they could save.
 inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-// While alive, the first of these signals sets the flag: a training finishes its step, saves and ends. The next one of the first three ends
+// While alive, the first of these signals is noted: a training finishes its step, saves and ends. The next one of the first three ends
 // the program at once. SIGUSR1 only asks, because launchers can send it twice. SIGHUP stays ignored if it was, as under nohup. A call that
 // waits in the system, such as a write to a full pipe, returns with EINTR.
 class Interrupt {
  public:
   // `answers`: Ctrl-C on a terminal prints a line, because a step can take long. compare leaves that to its child.
   explicit Interrupt(bool answers = true) {
-    flag_ = 0;
+    signal_ = 0;
     answers_ = answers;
     struct sigaction action = {};
     action.sa_handler = handle;
@@ -44,23 +44,25 @@ class Interrupt {
   }
   Interrupt(const Interrupt&) = delete;
 
-  static bool requested() { return flag_ != 0; }
+  static bool requested() { return signal_ != 0; }
+  // 130 after Ctrl-C, 143 after SIGTERM, as shells report a signal; 143 also if the signal reached only another rank.
+  static int exit_code() { return 128 + (signal_ ? signal_ : SIGTERM); }
 
  private:
   static void handle(int signal) {
     const int before = errno;
     static constexpr char kAnswer[] = "\nsaving after this step; Ctrl-C again ends at once\n";
-    if (flag_ && signal != SIGUSR1) {
+    if (signal_ && signal != SIGUSR1) {
       std::signal(signal, SIG_DFL);
       ::raise(signal);  // ends the program when this function returns
     } else if (signal == SIGINT && answers_ && ::isatty(STDERR_FILENO)) {
       [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
     }
-    flag_ = 1;
+    if (signal_ == 0) signal_ = signal;
     errno = before;
   }
 
-  static inline volatile std::sig_atomic_t flag_ = 0, answers_ = 0;
+  static inline volatile std::sig_atomic_t signal_ = 0, answers_ = 0;
   std::array<struct sigaction, kEndingSignals.size()> old_ = {};
 };
 

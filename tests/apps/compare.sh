@@ -57,7 +57,7 @@ begin() {
   await "[ -s runs/$1_slow_1/metrics.jsonl ]"
   child=$(tr -d ' ' <"/proc/$background/task/$background/children")
 }
-interrupted() { verdict "$1" "$([ "$2" = 0 ] && tail -1 background.err | grep -qx "interrupted $3; repeat the command to continue" || shown background.err)"; }
+interrupted() { verdict "$1" "$([ "$2" = "$4" ] && tail -1 background.err | grep -qx "interrupted $3; repeat the command to continue" || shown background.err)"; }
 saved() { holds "$1: the child has saved and ended" eval "ls runs/$1_slow_1/checkpoints | grep safetensors && ! kill -0 $child"; }
 printf 'slow: [tiny.yaml, model.d=64, model.layers=6]\nfast: tiny.yaml\n' >slow.yaml
 slow=(slow.yaml steps=400 batch=4 log_every=1 checkpoint_every=0)
@@ -69,7 +69,7 @@ kill -CONT -- -"$background"
 await "! is_in $background T && ! is_in $child T"
 kill -INT -- -"$background"
 ended
-interrupted 'Ctrl-C ends it well' $? 'in run 1 of 2'
+interrupted 'Ctrl-C ends it well' $? 'in run 1 of 2' 130
 saved long
 for name in long whole; do
   run compare "${slow[@]}" --name $name --json
@@ -84,13 +84,13 @@ for signal in INT TERM; do
   begin only_$signal steps=1000000
   kill -$signal "$background"
   ended
-  interrupted "$signal to the comparison only" $? 'in run 1 of 2'
+  interrupted "$signal to the comparison only" $? 'in run 1 of 2' $((128 + $(kill -l $signal)))
   saved only_$signal
 done
 begin both steps=1000000
 kill -TERM -- -"$background"
 ended
-interrupted 'TERM to both' $? 'in run 1 of 2'
+interrupted 'TERM to both' $? 'in run 1 of 2' 143
 saved both
 begin twice steps=1000000
 kill -STOP "$child" # it cannot save before the second one
@@ -113,7 +113,7 @@ await '[ "$(grep -c "" runs/ignoring_slow_1/metrics.jsonl)" -gt $((records + 1))
 holds 'SIGHUP is ignored' kill -0 "$background" "$child"
 kill -TERM "$background"
 ended
-interrupted 'SIGTERM is not' $? 'in run 1 of 2'
+interrupted 'SIGTERM is not' $? 'in run 1 of 2' 143
 
 # ---- Interrupted when the child cannot save yet: nothing is lost, and it is no error
 # It reads a text and makes a vocabulary before its first step, for seconds.
@@ -122,7 +122,7 @@ start compare pair.yaml data=long.txt tokenizer=bpe model.vocab=2000 --name earl
 await 'grep -q "^run 1 of 2: " background.err'
 kill -INT "$background"
 ended
-interrupted 'an interruption at once ends well' $? 'in run 1 of 2'
+interrupted 'an interruption at once ends well' $? 'in run 1 of 2' 130
 holds 'before the first step' [ ! -e runs/early_vanilla_1/metrics.jsonl ]
 
 # ---- A training that ends without a model is an error, whatever the end; nobody interrupted
@@ -130,10 +130,10 @@ mkdir ends
 cp "$build"/{ricci-compare,libricci_programs.so} ends
 # trains_as SCRIPT: in the place of ricci-train.
 trains_as() { printf '#!/bin/sh\n%s\n' "$1" >ends/ricci-train && chmod +x ends/ricci-train; }
-for end in 'exit 0' 'exit 3' 'kill -KILL $$' 'kill -TERM $$'; do
+for end in 'exit 0' 'exit 3' 'exit 143' 'kill -KILL $$' 'kill -TERM $$'; do
   trains_as "$end"
   case $end in
-    'exit 0') line='runs/end_vanilla_1: the run is not finished; repeat the command to continue it' ;;
+    'exit 0' | 'exit 143') line='runs/end_vanilla_1: the run is not finished; repeat the command to continue it' ;;
     'exit 3') line='runs/end_vanilla_1: ricci-train ended with exit code 3' ;;
     *KILL*) line='.*/ricci-train: ended by signal 9' ;;
     *) line='.*/ricci-train: ended by signal 15' ;;
@@ -143,7 +143,7 @@ for end in 'exit 0' 'exit 3' 'kill -KILL $$' 'kill -TERM $$'; do
 done
 trains_as "'$build/ricci-train' \"\$@\"; kill -TERM \$PPID"
 ends/ricci-compare "${small[@]}" --name between >out 2>err
-verdict 'a request between two trainings' "$([ $? = 0 ] && tail -1 err | grep -qx 'interrupted before run 2 of 2; repeat the command to continue' || shown err)"
+verdict 'a request between two trainings' "$([ $? = 143 ] && tail -1 err | grep -qx 'interrupted before run 2 of 2; repeat the command to continue' || shown err)"
 holds 'does not begin the next' [ -e runs/between_vanilla_1/model.safetensors -a ! -e runs/between_top-down_1 ]
 
 # ---- The same tokens for all, whatever their losses leave out

@@ -190,6 +190,6 @@ await '[ -s runs/stopped/metrics.jsonl ]'
 kill -INT "$background"
 ended
 code=$?
-verdict 'Ctrl-C' "$([ $code = 0 ] && [ -z "$(leftovers)" ] || echo "exit code $code, left behind: $(leftovers)")"
+verdict 'Ctrl-C' "$([ $code = 130 ] && [ -z "$(leftovers)" ] || echo "exit code $code, left behind: $(leftovers)")"
 accept 'the interrupted run is read' eval runs/stopped
 finish

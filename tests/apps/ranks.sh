@@ -159,7 +159,7 @@ ends() {
     reaches polite $(($(steps_of polite) + 5))
     kill -USR1 $background
     finish
-    verdict "SIGUSR1 to the launcher, $time time: all save and leave" "$([ $? = 0 ] && grep -q 'interrupted, saved after' out && nobody_left || shown out all_err)"
+    verdict "SIGUSR1 to the launcher, $time time: all save and leave" "$([ $? = 138 ] && grep -q 'interrupted, saved after' out && nobody_left || shown out all_err)"
   done
   trains 'as many steps in one piece' 3 "${long[@]}" name=straight steps="$(steps_of polite)"
   verdict 'have the same bytes' "$(cmp <(tensors runs/polite/model.safetensors) <(tensors runs/straight/model.safetensors) 2>&1)"
