@@ -2,6 +2,7 @@
 // rank calls the same functions after the same steps: ranks wait for each other. Only rank 0 writes files and lines.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -40,6 +41,9 @@ struct Trainer {
   std::optional<MetricsFile> metrics = {};       // on rank 0, as is the progress
   std::optional<Progress> progress = {};
 
+  ~Trainer() {
+    if (run && std::uncaught_exceptions() > 0) run->note_failure(ranks.where());
+  }
   // Opens the records, and makes an evaluation that was interrupted.
   void begin();
   // True if any rank was asked to end: all must leave the loop before the same step.

@@ -255,7 +255,8 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   init_ = find_in(newest_->metadata(), kInitHash);
   std::string other = difference(newest_->metadata(), asked, tokenizer_.get(), Compare::training);
   if (other.empty()) other = other_files(asked);
-  if (!other.empty()) fail("{}: holds a run with {}; give the new run another name with name=..., or remove the folder", {path(), other});
+  if (!other.empty())
+    fail("{0}: holds a run with {1}; name=... starts a new run, and init={0} name=... trains this one further", {path(), other});
   if (const int64_t done = step_of(*newest_); asked.steps < done)
     fail("{}: has done {} steps; steps: {} would be fewer", {path(), done, asked.steps});
   config_ = asked;
@@ -345,6 +346,7 @@ void RunFolder::begin(const RunParts& parts) {
   }
   check_place();
   for (const std::string& folder : {path_, checkpoints().folder}) remove_temporaries(folder);
+  remove_file(path_of(kFailureFile));
   const auto write = [&](const char* name, const std::string& text) {
     if (text.empty()) remove_file(path_of(name));  // a killed import could leave it
     else write_atomically(path_of(name), text);
@@ -386,6 +388,14 @@ void RunFolder::save_model(Model& model, int64_t step) const {
   Metadata all = metadata(Compare::model);
   all.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
   save_safetensors(path_of(kModelFile), weights_of(model), all, to_host);
+}
+
+void RunFolder::note_failure(const std::string& where) const {
+  try {
+    check_place();
+    write_atomically(path_of(kFailureFile), (where.empty() ? "the start" : where) + "\n");
+  } catch (const std::exception&) {  // a full disk can be the failure
+  }
 }
 
 void RunFolder::prune() const {

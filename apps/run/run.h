@@ -5,6 +5,7 @@
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       a line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best (models/training/checkpoint.h)
+//   failed.txt          the step that failed, until the next start
 //   model.safetensors   the parameters at the end or at an interruption, under the names of ricci-probe
 // The metadata of checkpoints and models hold every key that the bits depend on, with its resolved value. A run that continues is compared
 // with them and not with config.yaml: a user may have edited that file. They hold no path: texts, tokenizer and init are compared by
@@ -49,7 +50,7 @@ std::string difference(const Metadata& was, const TrainConfig& config, const Tok
 bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // true also if the metadata name none
 
 // ---- The folder
-constexpr const char* kModelFile = "model.safetensors";
+constexpr const char *kModelFile = "model.safetensors", *kFailureFile = "failed.txt";
 
 struct RunRequest {
   std::string folder;
@@ -110,7 +111,8 @@ class RunFolder {
   void begin(const RunParts& parts);
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;  // a checkpoint; removes the older ones
   void save_model(Model& model, int64_t step) const;
-  void prune() const;  // removes checkpoints of a run that was killed after its last save
+  void note_failure(const std::string& where) const;  // "step 3"; empty before the first step
+  void prune() const;                                 // removes checkpoints of a run that was killed after its last save
 
   // The weights after the `last` step, at the `best` evaluation, or of a step, also during training. Errors: no such checkpoint; a damaged
   // file; weights of a different model or tokenizer than config.yaml and tokenizer.json describe.

@@ -50,6 +50,7 @@ class Ranks {
   // The work of this rank, for messages: "step 812". All other waits end all ranks after `seconds`, with a line that names the missing
   // ranks. Only the launcher notices a rank that stops later, inside a call of MPI or NCCL.
   void at(const std::string& where) { where_ = where; }
+  const std::string& where() const { return where_; }
   void set_timeout(double seconds) { timeout_ = seconds; }
   // "rank 5 on node02 does not answer: the other 7 have waited for it for 300 s (rank_timeout) in step 812".
   std::string describe_missing(const std::vector<int>& missing) const;

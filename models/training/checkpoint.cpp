@@ -164,7 +164,7 @@ std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<voi
     }
   }
   if (fault.empty()) return {};
-  fail("{}; all {} checkpoints are damaged: give the run another name, or remove its folder", {fault, steps().size()});
+  fail("{}; all {} checkpoints are damaged; name=... starts a new run", {fault, steps().size()});
 }
 
 void Checkpoints::prune(const TrainState& state, int64_t count) const {

@@ -59,7 +59,9 @@ ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) 
   const bool has_model = is_file(folder + "/" + kModelFile);
   const double patience = static_cast<double>(run.config.patience), step = run.last("step");
   const bool has_ended = step >= static_cast<double>(run.config.steps) || (patience > 0 && step - best_evaluation(run).x >= patience);
+  const std::optional<std::string> failure = find_text(folder + "/" + kFailureFile);
   if (!FolderLock::take(folder)) run.state = "running";
+  else if (failure) run.state = "failed at " + failure->substr(0, failure->find('\n'));
   else if (run.records == 0) run.state = has_model ? "imported" : "new";
   else run.state = has_model && has_ended ? "finished" : "interrupted";
   return run;

@@ -37,8 +37,9 @@ double median(std::vector<double> values);  // kNotMeasured without values
 
 struct ListedRun : RunRecords {
   TrainConfig config = {};
-  // `running` while a process trains it, `finished` after all steps or when patience has run out, `imported` if it has a model without a
-  // record, `new` before the first record, otherwise `interrupted`; empty without a valid config.yaml.
+  // `running` while a process trains it, `failed at step 3` after an error in that step, `finished` after all steps or when patience has
+  // run out, `imported` if it has a model without a record, `new` before the first record, otherwise `interrupted`; empty without a valid
+  // config.yaml.
   std::string state = {};
   std::map<std::string, std::string> keys = {};  // values of its config that at most half of the runs have
   double age = kNotMeasured;                     // seconds since the last record

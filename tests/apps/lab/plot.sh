@@ -60,6 +60,18 @@ prints 'a drawing names paths that are no runs' 'runs/weights/config\.yaml: No s
 kill -TERM $background
 ended
 
+# ---- A run that fails, until it is started again
+failing=(train tiny.yaml name=failing optimizer=sgd schedule=constant warmup=0)
+refuse 'a loss that is not finite' 1 'step [2-9]: the loss is -?(nan|inf)' "${failing[@]}" lr=1e30 steps=20
+failed=$(sed -nE 's/.*step ([2-9]): the loss is .*/failed at step \1/p' err)
+prints 'its state is the step that the error names' "^failing +$failed +[0-9]+ +20 " plot --list failing wide
+prints 'in JSON, too' "\"state\": \"$failed\"" plot --list failing --json
+start "${failing[@]}" lr=1e-3 steps=1000000
+await '[ -s runs/failing/metrics.jsonl ] && grep -q "\"step\":20," runs/failing/metrics.jsonl'
+kill -KILL "$background"
+ended
+prints 'a run that is killed later is interrupted' '^failing +interrupted ' plot --list failing wide
+
 # ---- Messages
 refuse 'JSON without a list' 2 '--json requires --list' plot wide --json
 refuse 'neither runs nor a list' 2 'runs is required' plot

@@ -65,7 +65,7 @@ verdict 'and without its init' "$(grep -q '^continues after step 6 of 7' out || 
 
 # ---- A different tokenizer, or different weights
 holds='ricci-train: runs/next: holds a run with'
-advice='; give the new run another name with name=..., or remove the folder'
+advice='; name=... starts a new run, and init=runs/next name=... trains this one further'
 follow copy init=runs/base name=further data=text.txt steps=1 batch=2 sample.tokens=0 threads=1
 "$build/ricci-tokenize" train text.txt --kind bpe --vocab 290 -o copy/less.json >out 2>err
 in_folder copy next.yaml tokenizer=less.json steps=9
