@@ -81,8 +81,11 @@ CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokeni
   if (config.data.empty()) fail("data: nothing given");
   DocumentOptions options = options_of(config);
   const Sources joined = sources_of(config, config.data, options, false);
-  if (!joined.texts.empty()) options.labels = find_labels(joined.texts[0]);
+  std::vector<std::string> labels;
+  if (is_classifier(config)) labels = find_labels(joined, config.labels);
+  if (options.classes > 0) options.labels = labels;
   CorpusRequest request{.data = config.weights.empty() ? joined : sources_of(config, config.data, options, true),
+      .labels = labels,
       .context = config.sequence_length(),
       .warn = warn,
       .check = [config](const Tokens& source) { check_tokens(config, source); }};
@@ -126,7 +129,7 @@ Validation open_validation(
   TrainConfig scored = config;
   if (!paths.empty()) scored.validation = paths;
   if (!paths.empty()) scored.format = format_to_score(config, paths);
-  CorpusRequest request{.warn = warn, .check = [config](const Tokens& source) { check_tokens(config, source); }};
+  CorpusRequest request{.labels = config.labels, .warn = warn, .check = [config](const Tokens& source) { check_tokens(config, source); }};
   if (scored.validation.empty()) request = request_of(config, tokenizer);
   else request.validation = sources_of(scored, scored.validation, options_of(scored), false);
   request.tokenizer = std::move(tokenizer);

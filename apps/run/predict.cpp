@@ -40,11 +40,22 @@ Batch padded_batch(const std::vector<std::vector<int64_t>>& documents) {
 }
 
 struct Document {
-  std::string text, place;        // place: for messages
-  bool is_object = false;         // the text is a line of JSON
-  Json members = Json::object();  // members of the line
-  std::string error = {};         // why it has no class
+  std::string text, place;               // place: for messages
+  const FormatTraits* format = nullptr;  // by default the text is the document
+  Json members = Json::object();         // members of the line
+  std::string error = {};                // why it has no class
 };
+
+// The members of a line with the results. A member with the name of a result gets input_ in front.
+Json with_results(const Json& members, const Json& results) {
+  Json all = Json::object();
+  for (const auto& [name, value] : members.items()) {
+    const bool is_taken = (results.contains(name) || name == "error") && member(results, name) != value;
+    all[(is_taken ? "input_" : "") + name] = value;
+  }
+  all.update(results);
+  return all;
+}
 
 class Predictor {
  public:
@@ -62,11 +73,16 @@ class Predictor {
     if (std::ssize(waiting_) == options_.batch) print_waiting();
   }
 
-  // Each line of stdin is a document.
+  // Each line of stdin is a document, also a blank one. With tabs it has the columns of a run that learned TSV.
   void add_lines() {
+    const bool has_columns = open_.run.config().format == format_of(kTsv);
     int64_t number = 0;
     for (std::string line; next_line(std::cin, line, number);) {
-      if (!options_.json_lines || !is_blank(line)) add({line, format_message("stdin:{}", {number}), options_.json_lines});
+      Document document{line, format_message("stdin:{}", {number})};
+      if (options_.json_lines) document.format = &kJsonl;
+      else if (has_columns && line.find('\t') != line.npos) document.format = &kTsv;
+      if (document.format && is_blank(line)) document = {"", document.place};
+      add(document);
     }
     if (std::cin.bad()) fail("cannot read from stdin: {}", {system_reason()});
   }
@@ -81,12 +97,12 @@ class Predictor {
   // The ids of the document. None if it has no tokens, or an error.
   std::vector<int64_t> encode_one(Document& document) const {
     const TrainConfig& config = open_.run.config();
-    const std::string field = traits_of(config.format).check_field ? "" : config.text_field;  // a column number names no member
     try {
-      if (document.is_object) {
-        const Record record = kJsonl.read({document.text, {}, document.place}, {.text_field = field});
-        document.members = parse_json(document.text, document.place, {.depth = 64});
-        document.text = record.text;
+      if (document.format == &kJsonl)
+        if (const Json line = parse_json(document.text, document.place, {.depth = 64}); line.is_object()) document.members = line;
+      if (document.format) {
+        const bool is_named = document.format->check_field == traits_of(config.format).check_field;  // a column number names no member
+        document.text = document.format->read({document.text, {}, document.place}, {.text_field = is_named ? config.text_field : ""}).text;
       }
       const DocumentPiece piece{.text = document.text, .starts = true, .ends = true, .place = document.place};
       return encode(*open_.run.tokenizer(), {&piece, 1})[0];
@@ -118,8 +134,7 @@ class Predictor {
   // p_k: the probabilities of the classes; empty if the document has no tokens, or an error.
   void print(const Document& document, std::span<const double> p_k) {
     constexpr size_t kColumns = 80, kLeastText = 20;
-    Json object = document.members;
-    object.update({{"text", document.text}, {"class", nullptr}, {"label", nullptr}, {"probabilities", Json::object()}});
+    Json object{{"text", document.text}, {"class", nullptr}, {"label", nullptr}, {"probabilities", Json::object()}};
     std::string line = "-";
     if (!document.error.empty()) {
       if (first_error_.empty()) first_error_ = document.error;
@@ -137,7 +152,7 @@ class Predictor {
       object["probabilities"][classes_[k]] = p_k[k];
       line += format_message("  {} {:.4f}", {one_line(classes_[k]), p_k[k]});
     }
-    if (options_.json_lines) apps::print(to_text(object));
+    if (options_.json_lines) apps::print(to_text(with_results(document.members, object)));
     else apps::print(line + "  " + one_line(document.text, std::max(kLeastText, kColumns - std::min(kColumns, line.size() + 2))));
   }
 

@@ -50,7 +50,9 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   fields("text_field", c.text_field, field_help.c_str());
   const Fields labels = field.when(is_classifier(c), "family: classifier");
   labels("label_field", c.label_field, "the field or column of the label (a word, or 0 .. model.classes - 1); shards have their own");
-  labels("labels", c.labels, "names of the classes 0, 1, ..., if labels are words; []: the words in data, sorted").may_change();
+  labels("labels", c.labels,
+      "names of the classes 0, 1, ..., if labels are words; []: as the shards have them, else the words in data, sorted")
+      .may_change();
   field("tokenizer", c.tokenizer,
       "char or byte; word or bpe: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()

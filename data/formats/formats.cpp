@@ -68,8 +68,10 @@ void check(const DocumentOptions& o) {
   if (!format.is_text() && o.documents != "file")
     fail("documents: a line of {} is a document; this key is for format: text", {format.name});
   if (!format.has_fields() && !(o.text_field.empty() && o.label_field.empty()))
-    fail("text_field, label_field: only {} have fields", {list_of_formats(&FormatTraits::has_fields, " and ")});
-  if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
+    fail("{}: only {} have fields",
+        {o.text_field.empty() ? "label_field" : "text_field", list_of_formats(&FormatTraits::has_fields, " and ")});
+  if (o.label_field.empty() && o.classes > 0) fail("classes, labels: given, but no label_field");
+  if (!o.label_field.empty() && o.classes == 0) fail("label_field: given, but neither classes nor labels");
   if (!o.labels.empty() && std::ssize(o.labels) != o.classes) fail("labels: {} names for {} classes", {o.labels.size(), o.classes});
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
   if (!format.check_field) return;
@@ -89,9 +91,12 @@ int32_t read_label(std::string_view text, const DocumentOptions& options, const 
   int64_t label = 0;
   const bool is_number = is_integer(text, label);
   if (!is_number && !names.empty()) fail("{}: label '{}' is not one of {}", {place, one_line(text), one_line(join(names, ", ", ", "))});
-  if (!is_number) fail("{}: label '{}' is not an integer from 0 to {}", {place, one_line(text), options.classes - 1});
+  if (!is_number)
+    fail("{}: label '{}' is not an integer from 0 to {}; words are listed in labels, such as [no, yes]",
+        {place, one_line(text), options.classes - 1});
   if (label < 0 || label >= options.classes)
-    fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});
+    fail("{}: label {} is out of range: {} classes have 0 to {}; set more classes, or labels to a list of all, such as [1, 2, 5]",
+        {place, label, options.classes, options.classes - 1});
   return static_cast<int32_t>(label);
 }
 

@@ -24,7 +24,8 @@ Record read_object(const Line& line, const DocumentOptions& options) {
   if (label.is_null()) fail("{}: has no label \"{}\"", {place, one_line(options.label_field)});
   const bool is_word = label.is_string() && !options.labels.empty();
   if (!is_word && !label.is_number_integer())
-    fail("{}: label {} is not an integer from 0 to {}", {place, one_line(label.dump()), options.classes - 1});
+    fail("{}: label {} is not an integer from 0 to {}{}",
+        {place, one_line(label.dump()), options.classes - 1, label.is_string() ? "; words are listed in labels, such as [no, yes]" : ""});
   record.label = read_label(is_word ? label.get<std::string>() : label.dump(), options, place);
   return record;
 }

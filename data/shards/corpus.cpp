@@ -49,6 +49,13 @@ std::pair<Tokens, Tokens> divide(const Tokens& tokens, bool is_text, double trai
   return {train.in_blocks(), end};
 }
 
+// Error: the shards give other names to the classes.
+void check_labels(const std::string& folder, const std::vector<std::string>& labels) {
+  const std::vector<std::string> theirs = labels_of_shards(folder);
+  if (!theirs.empty() && !labels.empty() && theirs != labels)
+    fail("labels: {}, but the classes in {} are {}", {join(labels, ", ", ", "), folder, join(theirs, ", ", ", ")});
+}
+
 // The sources in their parts: each source that trains, and the ends of all.
 struct Parts {
   std::vector<Tokens> train = {};
@@ -75,7 +82,10 @@ Parts open_parts(const Sources& sources, const CorpusRequest& request, double tr
   }
   if (!cache.fault().empty())
     request.warn(one_line(cache.fault(), cache.fault().size()) + "; the text is not cached, and the next start encodes it again");
-  for (const std::string& folder : sources.shards) take(Tokens::open(folder, *request.tokenizer), false);
+  for (const std::string& folder : sources.shards) {
+    check_labels(folder, request.labels);
+    take(Tokens::open(folder, *request.tokenizer), false);
+  }
   if (train_fraction > 0) parts.end.tokens = join(std::move(ends));
   return parts;
 }
@@ -103,13 +113,16 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
   return found;
 }
 
-std::vector<std::string> find_labels(const Documents& documents) {
-  const DocumentOptions& asked = documents.options;
-  if (asked.classes == 0 || !asked.labels.empty()) return asked.labels;
+std::vector<std::string> find_labels(const Sources& data, const std::vector<std::string>& asked) {
+  if (!asked.empty()) return asked;
+  if (!data.shards.empty()) return labels_of_shards(data.shards[0]);
+  const Documents& documents = data.texts.at(0);
+  const int64_t classes = documents.options.classes;
+  if (classes == 0) return {};
   const std::vector<std::string> labels = Cache().labels(documents);
-  if (!labels.empty() && std::ssize(labels) != asked.classes)
-    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
-        {asked.classes, documents.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
+  if (const int64_t kinds = std::ssize(labels); kinds > 0 && kinds != classes)
+    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'; set model.classes={}",
+        {classes, documents.files.name(), kinds, one_line(labels.front()), one_line(labels.back()), kinds});
   return labels;
 }
 
@@ -129,7 +142,7 @@ uint64_t Corpus::hash() const {
 }
 
 Corpus open_corpus(const CorpusRequest& request) {
-  Corpus corpus{.tokenizer = request.tokenizer};
+  Corpus corpus{.tokenizer = request.tokenizer, .labels = request.labels};
   auto [sources, end] = open_parts(request.data, request, request.train_fraction);
   for (const Tokens& tokens : sources) {
     const auto [kept, answers] = keep_masked(tokens, request.context);
@@ -140,7 +153,6 @@ Corpus open_corpus(const CorpusRequest& request) {
   if (request.validation.empty()) std::tie(end.tokens, end.answers) = keep_masked(end.tokens, request.context);
   corpus.validation = request.validation.empty() ? std::move(end) : open_validation(request);
   corpus.answers += corpus.validation.answers;
-  if (!request.data.texts.empty()) corpus.labels = request.data.texts[0].options.labels;
   return corpus;
 }
 

@@ -29,7 +29,8 @@ struct CorpusRequest {
   Sources data = {}, validation = {};  // without validation the end of data validates
   double train_fraction = 0;           // the part of data that trains; by default all
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
-  int64_t context = 0;  // documents with answers are kept if they have one in these first tokens
+  std::vector<std::string> labels = {};  // names of the classes, if they have any
+  int64_t context = 0;                   // documents with answers are kept if they have one in these first tokens
   std::function<void(const std::string& line)> warn = {};
   std::function<void(const Tokens& source)> check = {};  // throws if nobody can learn from these tokens
 };
@@ -47,7 +48,7 @@ struct Corpus {
   Tokens train = {};                 // all sources
   Validation validation = {};
   MaskedCounts answers = {};             // in training and validation
-  std::vector<std::string> labels = {};  // names of the classes, if they have any
+  std::vector<std::string> labels = {};  // CorpusRequest::labels
 
   uint64_t hash() const;  // covers all tokens, from whatever files they came
 };
@@ -57,17 +58,18 @@ struct Corpus {
 Sources find_sources(const std::vector<std::string>& paths, const DocumentOptions& documents, Encoding encoding,
     std::span<const BuiltInText> built_in, bool is_mixed);
 
-// The class names of training documents: the given ones, else the words that label them, sorted; empty if labels are numbers. Validation
-// documents never define classes: their words could have a different order. Error: labels of more or fewer kinds than classes.
-std::vector<std::string> find_labels(const Documents& documents);
+// The class names of training data: the given ones, else the names in the first shards, else the words that label texts, sorted; empty if
+// labels are numbers. Validation documents never define classes: their words could have a different order. Error: labels of more or fewer
+// kinds than classes.
+std::vector<std::string> find_labels(const Sources& data, const std::vector<std::string>& asked);
 
 // The tokenizer that shards bring, or the one in the file of the recipe, or one made from the training part of the texts, which are then
 // cut (Documents::cut). Errors: the file's and the training's; the shards have another tokenizer; the recipe asks for an end token in
 // shards, or lacks the size that its kind needs.
 std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe, Sources& data, double train_fraction);
 
-// Errors: a text that is too short to split, or has characters outside the vocabulary; shards of another tokenizer; no answer inside the
-// context.
+// Errors: a text that is too short to split, or has characters outside the vocabulary; shards of another tokenizer or with other class
+// names; no answer inside the context.
 Corpus open_corpus(const CorpusRequest& request);
 
 // The tokens that score a model: of the validation, else of the end of the data.

@@ -13,6 +13,7 @@
 #include "core/cpu/prefetch.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "core/json.h"
 
 namespace ricci {
 namespace {
@@ -178,8 +179,7 @@ std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHea
     const std::optional<ShardHeader> header = find_header(path, false);
     const bool is_ours = header && header->source_hash == ours.source_hash && header->tokenizer_hash == ours.tokenizer_hash;
     if (replaces && !(is_ours && name == shard_name(header->number))) remove_file(path);
-    else if (header && !is_ours)
-      fail("{}: holds shards of other inputs, settings or tokenizer; name another folder, or remove it", {folder});
+    else if (header && !is_ours) fail("{}: holds shards of other inputs, settings or tokenizer; name another folder", {folder});
   }
   std::optional<ShardHeader> last;
   while (!last || !last->is_last) {
@@ -196,7 +196,7 @@ void write_tokenizer(const std::string& folder, const Tokenizer& tokenizer, bool
   const std::string path = folder + "/tokenizer.json", json = tokenizer.to_json();
   const std::optional<File> file = File::find(path);
   if (file && file->size() <= kMaxTokenizer && read_text(path, kMaxTokenizer) == json) return;
-  if (file && !replaces) fail("{}: another tokenizer is there; name another folder, or remove it", {path});
+  if (file && !replaces) fail("{}: another tokenizer is there; name another folder", {path});
   write_atomically(path, json);
 }
 
@@ -238,6 +238,8 @@ Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const 
   remove_temporaries(folder);
   const std::optional<ShardHeader> last = find_shards(folder, next, options.replaces, all);
   write_tokenizer(folder, *tokenizer, options.replaces);
+  const std::vector<std::string>& labels = documents.options.labels;
+  if (!labels.empty()) write_atomically(folder + "/labels.json", to_text({{"labels", labels}}) + "\n");
   if (last && last->is_last) return all;
   next.number = all.found;
   ShardWriter writer(folder, next, documents.is_text(), options, all);

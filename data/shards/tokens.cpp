@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "core/json.h"
 #include "data/tokenizers/kinds.h"
 
 namespace ricci {
@@ -84,6 +85,12 @@ bool names_shards(const std::string& path) {
 bool has_tokenizer(const std::string& path) { return is_there(path + "/" + shard_name(0)); }
 
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) { return open_tokenizer(path + "/tokenizer.json"); }
+
+std::vector<std::string> labels_of_shards(const std::string& path) {
+  const std::string file = path + "/labels.json";
+  if (!is_there(file)) return {};
+  return read_member<std::vector<std::string>>(read_json(file), "labels", file).value_or(std::vector<std::string>());
+}
 
 // ---- A corpus
 Tokens Tokens::open(const std::string& path, const Tokenizer& tokenizer) {

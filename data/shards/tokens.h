@@ -100,5 +100,7 @@ bool names_shards(const std::string& path);
 bool has_tokenizer(const std::string& path);
 // The tokenizer in a folder of prepared shards. Errors: the file's.
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path);
+// The class names in a folder of prepared shards; empty without names.
+std::vector<std::string> labels_of_shards(const std::string& path);
 
 }  // namespace ricci

@@ -32,8 +32,13 @@ holds 'and the run file has none' eval '! grep ^labels: runs/tsv/config.yaml'
 accept 'it goes on' train "${small[@]}" "${tsv[@]}" name=tsv model.dropout=0.1 steps=41
 labelled=(prepare reviews.tsv --format tsv --label-field 1 --labels negative,positive --tokenizer words.json)
 accept 'shards with labels' "${labelled[@]}" --output shards
-refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1" \
-  train "${small[@]}" data=shards format=tsv label_field=1 validation=reviews.tsv name=unnamed
+accept 'words next to shards with their names' train "${small[@]}" data=shards format=tsv label_field=1 validation=reviews.tsv name=named
+refuse 'shards with other names' 1 'labels: positive, negative, but the classes in .*/shards are negative, positive' \
+  train "${small[@]}" data=shards 'labels=[positive, negative]' name=bad
+accept 'shards of the other order' prepare reviews.tsv --format tsv --label-field 1 --labels positive,negative --tokenizer words.json --output turned
+accept 'shards of numbers' prepare numbers.tsv --format tsv --label-field 1 --classes 2 --tokenizer words.json --output counted
+refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1; words are listed in labels, such as \[no, yes\]" \
+  train "${small[@]}" data=counted format=tsv label_field=1 validation=reviews.tsv name=unnamed
 # alike NAME KEY=VALUE ...: a training on the same documents has the same weights.
 alike() {
   accept "$1" train "${small[@]}" "name=$1" "${@:2}"
@@ -45,6 +50,11 @@ alike words "${tsv[@]}"
 alike numbers data=numbers.tsv format=tsv label_field=1 "$names"
 alike plain data=numbers.tsv format=tsv label_field=1
 alike shards data=shards "$names"
+alike from_shards data=shards
+prints 'the names of shards are those of the run' '^positive +negative 0\.[0-9]+  positive 0\.[0-9]+  good film$' predict from_shards 'good film'
+refuse 'an evaluation on shards of the other order' 1 'labels: negative, positive, but the classes in .*turned are positive, negative' eval from_shards --data turned
+alike numbered data=counted
+prints 'shards without names' '^1 +0 0\.[0-9]+  1 0\.[0-9]+  good film$' predict numbered 'good film'
 accept 'a vocabulary made from the documents' train "${small[@]}" "${tsv[@]}" name=made tokenizer=word steps=2
 accept 'a mixture' train "${small[@]}" "${tsv[@]/#data=*/data=[reviews.tsv, reviews.tsv]}" name=mixed weights='[1, 2]' steps=2
 
@@ -80,6 +90,9 @@ is 'JSONL, with the other members' $'{"id":7,"body":"good great film","text":"go
 is 'an empty document is told' 'warning: stdin:2: has no tokens, and so no class' cat err
 printf '{"body": "good film"}\n' | "$build/ricci-predict" csv --jsonl >out 2>err
 shows 'the field of a run of CSV' '^\{"body":"good film","text":"good film","class":1,'
+head -3 reviews.tsv | "$build/ricci-predict" tsv >out 2>err
+head -3 texts.txt | "$build/ricci-predict" tsv >lines 2>&1
+verdict 'lines with tabs have the columns of a run of TSV' "$(diff lines out)$(cat err)"
 printf 'good film\n\nawful film\n' | "$build/ricci-predict" words >out 2>err
 is 'it has a row, so that paste fits' $'positive\n-\nnegative' cut -d ' ' -f 1 out
 accept 'a classifier of characters' train "${small[@]}" "${tsv[@]}" name=characters tokenizer=char steps=2
@@ -92,6 +105,13 @@ is 'in lines of JSON, too' 1 echo "${PIPESTATUS[1]}"
 is 'with the error of each line' $'4\n"id":2,"class":null,"label":null,"probabilities":{},"error":"stdin:2: char\n"error":"stdin:3: not JSON' \
   eval "grep -c '' out; grep -oE '(\"id\":2.*)?\"error\":\"stdin:[23]: (char|not JSON)' out"
 shows 'in one line' '^ricci-predict: stdin:2: char tokenizer: ' err
+printf '{"id": 1, "text": "good", "label": "bad", "error": "none", "class": null}\n\n{"id": 2, "body": "good"}\n{"id": 3, "text": 5}\n' | "$build/ricci-predict" characters --jsonl >out 2>err
+is 'members with the name of a result are kept, a blank line is answered, and so is an object without a text' \
+  $'{"id":1,"text":"good","input_label":"bad","input_error":"none","input_class":null,"class":P,"label":"P","probabilities":{"negative":P,"positive":P}}
+{"text":"","class":null,"label":null,"probabilities":{}}
+{"id":2,"body":"good","text":"{\\"id\\": 2, \\"body\\": \\"good\\"}","class":null,"label":null,"probabilities":{},"error":"stdin:3: has no text \\"text\\""}
+{"id":3,"input_text":5,"text":"{\\"id\\": 3, \\"text\\": 5}","class":null,"label":null,"probabilities":{},"error":"stdin:4: has no text \\"text\\""}' \
+  sed -E 's/[01]\.[0-9]+/P/g; s/"class":[01]/"class":P/; s/"label":"(posi|nega)tive"/"label":"P"/' out
 printf '[1]\n{"text": "good"}\n' | "$build/ricci-predict" characters --jsonl --batch 1 >out 2>err
 is 'a line that is no object' $'{"text":"[1]","class":null,"label":null,"probabilities":{},"error":"stdin:1: is not a JSON object"}\n2' eval 'head -1 out; grep -c "" out'
 "$build/ricci-predict" words "$(printf 'good film %.0s' {1..20})" >out 2>err
@@ -109,7 +129,7 @@ shows 'a line that is not JSON is named' '^ricci-predict: stdin:1: not JSON: fau
 
 # ---- What is wrong, in one line
 bad=(train "${small[@]}" name=bad)
-refuse 'another number of classes' 1 "model\.classes: 3, but reviews\.tsv has labels of 2 kinds, from 'negative' to 'positive'" "${bad[@]}" "${tsv[@]}" model.classes=3
+refuse 'another number of classes' 1 "model\.classes: 3, but reviews\.tsv has labels of 2 kinds, from 'negative' to 'positive'; set model\.classes=2" "${bad[@]}" "${tsv[@]}" model.classes=3
 refuse 'names of another number' 1 'labels: 3 names, but model\.classes: 2' "${bad[@]}" "${tsv[@]}" 'labels=[a, b, c]'
 refuse 'names twice' 1 "labels: 'a', expected names that differ" "${bad[@]}" "${tsv[@]}" 'labels=[a, a]'
 refuse 'other names' 1 "reviews\.tsv:1: label 'positive' is not one of bad, good" "${bad[@]}" "${tsv[@]}" 'labels=[bad, good]'
@@ -120,7 +140,13 @@ refuse 'no field with the label' 1 'label_field: not given, but model\.family: c
 refuse 'a label that is no column' 1 "label_field: 'label' is not the number of a column, counted from 1" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
 refuse 'a field of plain text' 1 'label_field: only jsonl, tsv and csv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv
-refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: 2 classes have 0 to 1' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
+refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: 2 classes have 0 to 1; set more classes, or labels to a list of all, such as \[1, 2, 5\]$' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
+sed 's/^0/1/; t; s/^1/2/' numbers.tsv | head -200 >from_one.tsv
+refuse 'labels from 1' 1 'from_one\.tsv:[0-9]+: label 2 is out of range: 2 classes have 0 to 1; set more classes, or labels' "${bad[@]}" data=from_one.tsv label_field=1
+alike from_one data=from_one.tsv label_field=1 'labels=[1, 2]'
+prints 'are named' '^2 +1 0\.[0-9]+  2 0\.[0-9]+  good film$' predict from_one 'good film'
+refuse 'labels without a field' 1 'classes, labels: given, but no label_field' prepare reviews.tsv --labels negative,positive --tokenizer words.json --output bad
+refuse 'a field without classes' 1 'label_field: given, but neither classes nor labels' prepare reviews.tsv --label-field 1 --tokenizer words.json --output bad
 refuse 'in an evaluation, too' 1 'numbers\.tsv:201: label 7 is out of range' eval plain --data numbers.tsv
 accept 'shards of more classes' prepare numbers.tsv --format tsv --label-field 1 --classes 8 --tokenizer words.json --output more
 refuse 'than the model has' 1 'data: more has labels of 8 classes, but model\.classes: 2' "${bad[@]}" data=more

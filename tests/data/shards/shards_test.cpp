@@ -306,7 +306,7 @@ TEST_CASE("a folder with shards of something else is not touched") {
   Corpus corpus;
   corpus.prepare("whole");
   const std::string whole = corpus.folder / "whole", bytes = bytes_of(whole);
-  const std::string message = whole + ": holds shards of other inputs, settings or tokenizer; name another folder, or remove it";
+  const std::string message = whole + ": holds shards of other inputs, settings or tokenizer; name another folder";
   corpus.shard_tokens = 30'000;
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   corpus.shard_tokens = 15'000;
