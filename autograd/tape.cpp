@@ -68,6 +68,7 @@ void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dy
   if (ys.size() != dys.size()) fail("backward: {} outputs, but {} gradients of them", {ys.size(), dys.size()});
   const NoTape unrecorded;
   for (size_t i = 0; i < ys.size(); ++i) check_start(ys[i], dys[i]);
+  check_paths();
   for (size_t i = 0; i < ys.size(); ++i) add_gradient(slot(ys[i].slot_), dys[i]);
   used_ = true;
   const Closing closing{id_};
@@ -84,6 +85,16 @@ void Tape::check_start(const Tensor& y, const Tensor& dy) const {
   if (dy.shape() == y.shape() && dy.dtype() == y.dtype() && dy.device() == y.device()) return;
   fail("backward: the gradient {} {} on {} does not fit the loss {} {} on {}",
       {name_of(dy.dtype()), show(dy.shape()), name_of(dy.device()), name_of(y.dtype()), show(y.shape()), name_of(y.device())});
+}
+
+// Error: a parameter that no visit line names. No optimizer would have it.
+void Tape::check_paths() const {
+  if (std::none_of(slots_.begin(), slots_.end(), [](const Slot& x) { return x.parameter && !x.parameter->path.empty(); })) return;
+  for (const auto& node : nodes_)
+    for (const int input : node->inputs)
+      if (const Parameter* p = input < 0 ? nullptr : slot(input).parameter; p && p->path.empty())
+        fail("backward of {}: parameter {} has no path, so no optimizer updates it; name it in the visit line of its module",
+            {place(*node), show(p->value.shape())});
 }
 
 void Tape::run_backward(const Node& node) {
@@ -299,6 +310,7 @@ std::string Tape::current_work() const {
 }
 
 void Tape::print(std::FILE* file) const {
+  if (used_) fail("print: backward has freed the ops of this tape; print it before");
   for (const auto& node : nodes_) {
     std::string outputs, inputs;
     for (int output : node->outputs) outputs += (outputs.empty() ? "%" : ", %") + std::to_string(output) + show(slot(output).shape);

@@ -61,8 +61,8 @@ class Tape final : public MemoryHolder, private RecordingScope {
   Tape& operator=(const Tape&) = delete;
 
   // `dloss` is the gradient of the loss, 1 if it is not given. The walk frees each op's kept tensors, so it happens once. Errors: the loss
-  // is not on this tape; it is not a scalar and has no dloss; a second backward; an op without a backward; a kept tensor was changed; a
-  // backward returns a wrong number of gradients, a wrong shape or a wrong dtype.
+  // is not on this tape; it is not a scalar and has no dloss; a second backward; a parameter without a path next to others with one; an op
+  // without a backward; a kept tensor was changed; a backward returns a wrong number of gradients, a wrong shape or a wrong dtype.
   void backward(const Tensor& loss, const Tensor& dloss = {});
   void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // from many outputs at once, each with its gradient
 
@@ -71,7 +71,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   Tensor watch(const Tensor& t, std::optional<Dtype> sums = {});
   Tensor gradient_of(const Tensor& watched) const;
 
-  // One line per op: output, op, inputs, bytes kept.
+  // One line per op: output, op, inputs, bytes kept. Error: backward has freed the ops.
   void print(std::FILE* file) const;
 
   // ---- For ops
@@ -107,6 +107,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   Slot& slot_of_input(const Node& node, int input);  // error: the input is a constant
   Tensor add_slot(const Tensor& t, Dtype sums, const Parameter* parameter = nullptr);
   void check_start(const Tensor& y, const Tensor& dy) const;
+  void check_paths() const;
   void run_backward(const Node& node);
   std::vector<Tensor> take_output_gradients(const Node& node);
   void accept(const Node& node, size_t input, Tensor gradient);

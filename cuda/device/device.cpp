@@ -178,8 +178,10 @@ template Tensor tensor_of(const std::vector<float>&, const Shape&, Device);
 template Tensor tensor_of(const std::vector<double>&, const Shape&, Device);
 template Tensor tensor_of(const std::vector<int64_t>&, const Shape&, Device);
 
-double item(const Tensor& t, int64_t i) {
+double item(const Tensor& t, std::optional<int64_t> asked) {
   if (!t) fail("item: the tensor is empty");
+  if (!asked && t.size() != 1) fail("item: {} has {} elements, expected 1; item(t, i) reads element i", {show(t.shape()), t.size()});
+  const int64_t i = asked.value_or(0);
   if (i < 0 || i >= t.size()) fail("item: index {} is outside {}", {i, show(t.shape())});
   const Tensor one = to(t.detached().reshaped({t.size()}).rows(i, 1), Device::cpu);
   switch (t.dtype()) {

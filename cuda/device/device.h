@@ -2,6 +2,7 @@
 // toolkit and finds a driver and a GPU at run time, because otherwise every machine would need both.
 #pragma once
 #include <concepts>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same
 // Errors: another number of values than the shape has, a device that is not available.
 template <Element T> Tensor tensor_of(const std::vector<T>& values, const Shape& shape, Device device = Device::cpu);
 
-// Value i of a tensor on any device, as a double, also of i64; for logging and tests.
-double item(const Tensor& t, int64_t i = 0);
+// Value i of a tensor on any device, by default its only one, as a double, also of i64; for logging and tests.
+double item(const Tensor& t, std::optional<int64_t> i = {});
 
 }  // namespace ricci

@@ -57,9 +57,12 @@ struct InitialWeights {
 // Draws the values of a parameter by its `init`, f32 on the CPU, with the random numbers of its path.
 void draw(Parameter& parameter, uint64_t seed);
 
-// Draws every parameter of a module, and sets the path of each.
+// Draws every parameter of a module by its path in it. The path is then empty: in the module that contains this one it is another.
 template <class Module> void draw_parameters(Module& owner, uint64_t seed) {
-  for (Parameter* p : parameters_of(owner)) draw(*p, seed);
+  for (Parameter* p : parameters_of(owner)) {
+    draw(*p, seed);
+    p->path.clear();
+  }
 }
 
 }  // namespace ricci

@@ -1,6 +1,7 @@
 // Moments, clipping and weight decay by role are here; the rules are ops (ops/optimizers/).
 #include "models/training/optimizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/dims.h"
@@ -61,6 +62,8 @@ Tensor Optimizer::update(double clip, const Tensor& loss) {
 }
 
 void Optimizer::step(double learning_rate) {
+  if (std::none_of(parameters_.begin(), parameters_.end(), [](const Parameter* p) { return bool(p->grad); }))
+    fail("optimizer: no parameter has a gradient; Tape::backward comes before step");
   begin_step(learning_rate);
   const Tensor one({}, Dtype::f64, device());
   fill(one, 1.0);

@@ -60,8 +60,8 @@ class Optimizer final : public MemoryHolder {
   // with its current value; Model::place_for_training keeps the values before rounding instead.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
 
-  // Updates the parameters that have a gradient, and clears the gradients. Error: a parameter that was moved, converted or reshaped since
-  // the optimizer was made.
+  // Updates the parameters that have a gradient, and clears the gradients. Errors: none has one; a parameter that was moved, converted or
+  // reshaped since the optimizer was made.
   void step(double learning_rate);
 
   // A step in two halves. begin_step() counts it and writes its rates to device memory; update() reads them there, because only then can it

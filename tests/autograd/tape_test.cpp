@@ -128,6 +128,31 @@ TEST_CASE("print shows a line per op with parameter paths and bytes kept") {
   for (const char* part : {"gelu", "<- blocks.0.fc.weight", "keeps 24 bytes"}) CHECK(contains(line, part));
 }
 
+TEST_CASE("print after backward is an error: the ops are freed") {
+  const Parameter p{vector_of({1, 2, 3}), {}, "p"};
+  Tape tape;
+  tape.backward(sum(gelu(p)));
+  CHECK(message_of([&] { tape.print(stdout); }) == "print: backward has freed the ops of this tape; print it before");
+}
+
+TEST_CASE("a parameter without a path next to one with a path is an error of backward") {
+  const Parameter named{vector_of({1, 2}), {}, "fc.weight"}, unnamed{vector_of({3, 4}), {}};
+  const auto error = [&](const Tensor& y, Tape& tape) { return message_of([&] { tape.backward(sum(y)); }); };
+  {
+    Tape tape;
+    const std::string message = error(multiply(named, unnamed), tape);
+    CHECK(message.starts_with("backward of multiply ("));
+    CHECK(message.ends_with("tape_test.cpp:" + std::to_string(__LINE__ - 2) +
+                            "): parameter [2] has no path, so no optimizer updates it; name it in the visit line of its module"));
+    CHECK(!named.grad);
+  }
+  {
+    Tape tape;
+    CHECK(error(multiply(unnamed, unnamed), tape) == "no error");  // a program without modules
+    CHECK(unnamed.grad);
+  }
+}
+
 TEST_CASE("watched tensors have gradients, zero if the loss does not depend on them, and a tape frees what it kept") {
   const int64_t before = memory_use(Device::cpu).current;
   {

@@ -30,7 +30,7 @@ struct TreeSum {
 PUZZLE(5, "a barrier") {
   const Tensor x = on_gpu(count_from(1, 128));
   launch("tree_sum", x.device(), {1, TreeSum::kThreads}, TreeSum{x.data<float>()});
-  if (item(x) != 8256) fail("x[0] is {:g}, expected 8256", {item(x)});
+  if (item(x, 0) != 8256) fail("x[0] is {:g}, expected 8256", {item(x, 0)});
 }
 
 }  // namespace

@@ -120,6 +120,8 @@ TEST_CASE("tensors of values: the values row by row, with the dtype of their typ
   const Tensor x = tensor_of(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}, Device::cuda_emulated);
   CHECK(x.dtype() == Dtype::f32);
   CHECK(item(x, 5) == 6);
+  CHECK(message_of([&] { item(x); }) == "item: [2 3] has 6 elements, expected 1; item(t, i) reads element i");
+  CHECK(item(tensor_of(std::vector<double>{7}, {1, 1})) == 7);
   CHECK(item(tensor_of(std::vector<int64_t>{1, -1}, {2}), 1) == -1);
   CHECK(message_of([] { tensor_of(std::vector<float>{1, 2, 3}, {2, 2}); }) == "tensor_of: 3 values for shape [2 2]");
   CHECK(message_of([] { randn({2}, 1, Dtype::i64); }) == "randn: dtype i64 is not a floating-point dtype, expected f32, f64 or bf16");

@@ -139,7 +139,7 @@ TEST_CASE("graph: messages") {
   CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded");
   CHECK(message_of([&] { graph.record([] {}); }) == "graph: measure() comes before record()");
   graph.measure([&] { gelu(x); });
-  CHECK(message_of([&] { graph.record([&] { item(x); }); }) == "graph: a copy to the CPU cannot be recorded");
+  CHECK(message_of([&] { graph.record([&] { item(x, 0); }); }) == "graph: a copy to the CPU cannot be recorded");
   CHECK(message_of([&] { graph.record([&] { to(Tensor({1}), device); }); }) == "graph: a copy from the CPU cannot be recorded");
   CHECK(message_of([&] { graph.record([&] { synchronize(device); }); }) == "graph: waiting for the device cannot be recorded");
   CHECK(message_of([&] { graph.record([&] { Tensor({129}, Dtype::f32, device); }); }) ==

@@ -39,6 +39,11 @@ struct Net {
   template <class V> void visit(V&& v) { v("hidden", hidden, "output", output, "norm", norm, "tables", tables); }
 };
 
+struct Forgetful {
+  Linear hidden{4, 4, 1}, output{4, 2, 2};
+  template <class V> void visit(V&& v) { v("hidden", hidden); }
+};
+
 // A seed is any integer, and no bool.
 template <class Layer, class... Made> constexpr bool kMade = std::is_constructible_v<Layer, int64_t, int64_t, Made...>;
 static_assert(
@@ -73,6 +78,16 @@ TEST_CASE("parameters_of: every parameter of a module with its path, which an op
   tape.backward(y, drawn({5, 2}, Dtype::f32, Device::cpu, 2));
   optimizer.step(0.1);
   CHECK(values_of(net.hidden.weight.value) != before);
+}
+
+TEST_CASE("parameters_of: a member that the visit line forgets is an error of backward") {
+  Forgetful net;
+  parameters_of(net);
+  Tape tape;
+  const Tensor y = net.output(net.hidden(drawn({5, 4}, Dtype::f32, Device::cpu, 1)));
+  const std::string message = message_of([&] { tape.backward(y, drawn({5, 2}, Dtype::f32, Device::cpu, 2)); });
+  CHECK(message.starts_with("backward of linear ("));
+  CHECK(message.ends_with("parameter [2 4] has no path, so no optimizer updates it; name it in the visit line of its module"));
 }
 
 TEST_CASE("draw_parameters: each is drawn by its path, as by Model::init") {

@@ -160,6 +160,13 @@ TEST_CASE("optimizers: a step takes the gradients and leaves parameters without 
   CHECK(values_of(parameters[1].value) == before);
 }
 
+TEST_CASE("optimizers: a step without any gradient is an error") {
+  std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
+  Optimizer optimizer(pointers(parameters), kEvery[0]);
+  CHECK(message_of([&] { optimizer.step(0.1); }) == "optimizer: no parameter has a gradient; Tape::backward comes before step");
+  CHECK(optimizer.steps() == 0);
+}
+
 TEST_CASE("optimizers: weights that are moved, converted or reshaped later are an error") {
   std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
   Optimizer optimizer(pointers(parameters), {});
