@@ -21,6 +21,12 @@ std::string get_text(const Json& object, const char* key, const std::string& oth
 // The type of a component such as the pre_tokenizer; empty if the component is null.
 std::string get_type(const Json& component) { return get_text(component, "type"); }
 
+// The parts of a Sequence under this key, the component as the only part, or none if it is null.
+Json parts_of(const Json& component, const char* key) {
+  if (component.is_null()) return Json::array();
+  return get_type(component) == "Sequence" ? member(component, key) : Json::array({component});
+}
+
 // Error: a component is not supported.
 void expect(bool holds, const char* part, const std::string& found, const char* supported) {
   if (!holds) fail("tokenizer.json: the {} '{}' is not supported, {}", {part, found.empty() ? "null" : one_line(found), supported});
@@ -67,12 +73,13 @@ BpeTokenizer::Pair read_merge(const Json& merge, size_t rank) {
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
-// The piece that a template puts before every text, or empty. The template can be part of a sequence of components.
+// The piece that a template puts before every text, or empty. The template can be part of a sequence of components. Pieces after a text
+// are not put there: the end of documents is a setting of the run.
 std::string find_first(const Json& post_processor) {
   for (const Json& each : member(post_processor, "processors"))
     if (const std::string piece = find_first(each); !piece.empty()) return piece;
   const Json& parts = member(post_processor, "single");
-  if (get_type(post_processor) != "TemplateProcessing" || !parts.is_array() || parts.size() != 2) return "";
+  if (get_type(post_processor) != "TemplateProcessing" || !parts.is_array() || parts.size() < 2) return "";
   return member(parts[1], "Sequence").is_object() ? get_text(member(parts[0], "SpecialToken"), "id") : "";
 }
 
@@ -80,8 +87,7 @@ std::string find_first(const Json& post_processor) {
 // (SmolLM).
 void read_pre_tokenizer(const Json& component, BpeOptions& options) {
   constexpr const char* supported = "supported for BPE are ByteLevel, and Split by a known pattern or Digits followed by ByteLevel";
-  const bool sequence = get_type(component) == "Sequence";
-  const Json parts = sequence ? member(component, "pretokenizers") : Json::array({component});
+  const Json parts = parts_of(component, "pretokenizers");
   expect(parts.is_array() && (parts.size() == 1 || parts.size() == 2), "pre_tokenizer", get_type(component), supported);
   const Json &split = parts.front(), &last = parts.back();
   expect(get_type(last) == "ByteLevel", "pre_tokenizer", get_type(last), supported);
@@ -109,19 +115,19 @@ void read_pre_tokenizer(const Json& component, BpeOptions& options) {
 }
 
 std::shared_ptr<Tokenizer> read_bpe(const Json& root, Vocabulary vocabulary, std::vector<AddedToken> added, const Marks& marks) {
-  const Json &model = member(root, "model"), &before = member(root, "normalizer"), &dropout = member(model, "dropout");
+  const Json &model = member(root, "model"), &dropout = member(model, "dropout");
   BpeOptions options;
   for (const char* suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
     expect(get_text(model, suffix).empty(), "model", std::string("BPE with ") + suffix, "supported is byte-level BPE");
   expect(!value_or(model, "byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
   expect(dropout.is_null() || dropout == 0.0, "model", "BPE with dropout", "supported is BPE without");
   read_pre_tokenizer(member(root, "pre_tokenizer"), options);
-  const std::string normalizer = get_type(before);
-  const bool nothing = before.is_null() || (normalizer == "Sequence" && member(before, "normalizers").empty());
-  expect(nothing || normalizer == "NFC", "normalizer", normalizer, "supported for BPE are NFC and null");
+  for (const Json& each : parts_of(member(root, "normalizer"), "normalizers")) {
+    expect(get_type(each) == "NFC", "normalizer", get_type(each), "supported for BPE are NFC and null");
+    options.compose = true;
+  }
   const std::string decoder = get_type(member(root, "decoder"));
   expect(decoder.empty() || decoder == "ByteLevel", "decoder", decoder, "supported for BPE is ByteLevel");
-  options.compose = normalizer == "NFC";
   options.ignore_merges = value_or(model, "ignore_merges", false);
   options.unknown = get_text(model, "unk_token");
   expect(options.unknown.empty() || !value_or(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");

@@ -19,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kMerges[][2] = {{"vocab.bpe", "encoder.json"}, {"merges.txt", "vocab.json"}};
 constexpr const char* kVocabTxt = "vocab.txt";
+// Vocabularies that only transformers reads.
+constexpr std::pair<const char*, const char*> kForeign[] = {{".model", "SentencePiece"}, {".tiktoken", "tiktoken"}};
 
 using Trained = std::shared_ptr<const Tokenizer>;
 using Sources = const std::vector<Documents>&;
@@ -186,13 +188,13 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TokenizerRecipe& recipe, s
 
 bool names_tokenizer_file(const std::string& text) {
   if (text.find('/') != text.npos) return true;
-  for (const char* end : {".json", ".bpe", ".txt"})
+  for (const char* end : {".json", ".bpe", ".txt", ".model", ".tiktoken"})
     if (text.ends_with(end)) return true;
   return is_there(text);
 }
 
 std::string find_tokenizer_file(const std::string& folder) {
-  for (const char* name : {"tokenizer.json", "vocab.bpe", "merges.txt", kVocabTxt})
+  for (const char* name : {"tokenizer.json", "vocab.bpe", "merges.txt", kVocabTxt, "tokenizer.model", "tokenizer.tiktoken"})
     if (std::string path = fs::path(folder) / name; is_file(path)) return path;
   return "";
 }
@@ -208,6 +210,10 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const O
     if (path.ends_with(names[0])) return open_merges(path);
   if ((path.ends_with(".txt") || path.ends_with(".bpe")) && !path.ends_with(kVocabTxt))
     fail("{}: not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt", {path});
+  for (const auto& [end, program] : kForeign)
+    if (path.ends_with(end))
+      fail("{}: a vocabulary of {}; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes a tokenizer.json",
+          {path, program});
   const std::string text = read_text(path, kMaxTokenizer);
   return about(path, [&] { return path.ends_with(kVocabTxt) ? read_vocab_txt(path, text, options) : tokenizer_from_json(text); });
 }

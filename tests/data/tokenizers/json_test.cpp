@@ -86,6 +86,11 @@ TEST_CASE("tokenizer.json: forms of the same file") {
       R"({"type":"Sequence","pretokenizers":[)" + kByteLevel + "]}"));
   CHECK(plain->hash() == pairs->hash());
   CHECK(plain->encode("abba") == std::vector<int64_t>{2, 1, 0});
+  for (const auto& [normalizer, ids] : {std::pair("null", Ids{2, 3, 4}), {R"({"type":"Sequence","normalizers":[]})", Ids{2, 3, 4}},
+           {R"({"type":"NFC"})", Ids{0, 1}}, {R"({"type":"Sequence","normalizers":[{"type":"NFC"}]})", Ids{0, 1}}}) {
+    const std::string pieces = R"({"type":"BPE","vocab":{"Ã":0,"©":1,"e":2,"Ì":3,"ģ":4},"merges":[]})";
+    CHECK(tokenizer_from_json(file(pieces, kByteLevel, std::string(R"("normalizer":)") + normalizer))->encode("e\u0301") == ids);
+  }
   const auto kept = tokenizer_from_json(file(bpe(), kByteLevel, R"("post_processor":{"type":"ByteLevel","trim_offsets":false})"));
   CHECK(contains(kept->to_json(), R"("post_processor":{"type":"ByteLevel","trim_offsets":false})"));
   const auto added = with_additions(*plain, {.pieces = {"<eos>"}});
@@ -126,7 +131,9 @@ TEST_CASE("tokenizer.json: a template gives the first token, added tokens say wh
   CHECK(tokenizer->encode_start("ab") == std::vector<int64_t>{1, 2});
   CHECK(tokenizer->encode_start("") == std::vector<int64_t>{1});
   CHECK(with(a)->marks().first == -1);
-  CHECK(with(b + "," + a + "," + b)->marks().first == -1);  // also with a token after it, for classifiers
+  CHECK(with(b + "," + a + "," + b)->marks().first == 1);
+  CHECK(with(a + "," + b)->marks().first == -1);
+  CHECK(with(b + "," + b + "," + a)->marks().first == -1);
   CHECK(tokenizer_from_json(tokenizer->to_json())->marks().first == 1);
 
   const auto plain = tokenizer_from_json(file(bpe(), kByteLevel));
@@ -161,6 +168,8 @@ TEST_CASE("tokenizer.json: an unsupported component is named") {
         "tokenizer.json: the model 'BPE with dropout' is not supported, supported is BPE without");
   CHECK(fault(file(bpe(), kByteLevel, R"("normalizer":{"type":"NFKC"})")) ==
         "tokenizer.json: the normalizer 'NFKC' is not supported, supported for BPE are NFC and null");
+  CHECK(fault(file(bpe(), kByteLevel, R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]})")) ==
+        "tokenizer.json: the normalizer 'Lowercase' is not supported, supported for BPE are NFC and null");
   CHECK(fault(file(bpe(), kByteLevel, R"("decoder":{"type":"Metaspace"})")) ==
         "tokenizer.json: the decoder 'Metaspace' is not supported, supported for BPE is ByteLevel");
   const std::string split =
@@ -239,6 +248,14 @@ TEST_CASE("opening: errors name the file") {
   const std::string other = folder.write("notes.txt", "");
   CHECK(error_of([&] { open_tokenizer(other); }) ==
         other + ": not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt");
+  for (const auto& [name, program] : {std::pair("tokenizer.model", "SentencePiece"), {"qwen.tiktoken", "tiktoken"}}) {
+    const std::string foreign = folder.write(std::string("foreign/") + name, "\n\x0e");
+    CHECK(error_of([&] { open_tokenizer(foreign); }) ==
+          foreign + ": a vocabulary of " + program +
+              "; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes a tokenizer.json");
+  }
+  CHECK(
+      error_of([&] { open_tokenizer(folder / "foreign"); }).starts_with(folder / "foreign/tokenizer.model: a vocabulary of SentencePiece"));
   const std::string json = folder.write("tokenizer.json", R"({"model":{"type":"Unigram","vocab":[]}})");
   CHECK(error_of([&] { open_tokenizer(json); }) ==
         json + ": tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
