@@ -54,7 +54,7 @@ template <class T> void put(std::string& bytes, const T& value) {
 constexpr std::pair<const char*, const char*> kSplits[] = {
     {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
 
-// The ends of a text, of an answer and of a message: llama.cpp stops at each.
+// The ends of a text, of an answer and of a message: llama.cpp stops at each. Without a key the first is 11, a comma in many vocabularies.
 constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 
 // Error: llama.cpp has no such tokenizer.
@@ -80,11 +80,35 @@ void add_tokens(GgufKeys& keys, const BpeTokenizer& tokenizer, int64_t rows) {
   keys.emplace_back("tokenizer.ggml.token_type", types);
 }
 
-// `any` is null without a tokenizer.
-void add_tokenizer(GgufKeys& keys, const Tokenizer* any, const Marks& marks, int64_t rows) {
+// A token that no text has: a row without a piece, or the byte 0xFF. UTF-8 does not use it.
+int64_t find_unused(const BpeTokenizer& tokenizer, int64_t rows) {
+  for (int64_t id = 0; id < rows; ++id)
+    if (id >= tokenizer.vocab_size() || !tokenizer.vocabulary().has(id)) return id;
+  const int64_t byte = tokenizer.find(byte_to_letter(0xff));
+  if (byte < 0) fail("the model has no end of text, but llama.cpp needs one; train it with eos=document, or add --without-tokenizer");
+  return byte;
+}
+
+// Adds the begin and the ends. Without a key llama.cpp takes 11 for the begin, too. Returns a line about ends that are left out, or
+// nothing.
+std::string add_marks(GgufKeys& keys, const BpeTokenizer& tokenizer, Marks marks, int64_t rows) {
+  if (marks.ends.empty()) marks.ends = {find_unused(tokenizer, rows)};
+  if (marks.begin < 0) marks.begin = marks.ends[0];
+  keys.emplace_back("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(marks.begin));
+  std::string left_out;
+  for (size_t i = 0; i < marks.ends.size(); ++i) {
+    if (i < std::size(kEnds)) keys.emplace_back(kEnds[i], static_cast<uint32_t>(marks.ends[i]));
+    else left_out += (left_out.empty() ? "'" : ", '") + one_line(tokenizer.vocabulary().piece(marks.ends[i])) + "'";
+  }
+  keys.emplace_back("tokenizer.ggml.add_bos_token", marks.first >= 0);
+  return left_out.empty() ? "" : "\nGGUF names " + std::to_string(std::size(kEnds)) + " ends of a text; left out: " + left_out;
+}
+
+// Returns the line of add_marks. `any` is null without a tokenizer.
+std::string add_tokenizer(GgufKeys& keys, const Tokenizer* any, const Marks& marks, int64_t rows) {
   if (!any) {
     keys.emplace_back("tokenizer.ggml.model", "none");
-    return;
+    return "";
   }
   const BpeTokenizer& tokenizer = byte_level(*any);
   keys.emplace_back("tokenizer.ggml.model", "gpt2");
@@ -95,10 +119,7 @@ void add_tokenizer(GgufKeys& keys, const Tokenizer* any, const Marks& marks, int
   for (const Merges::Merge& merge : tokenizer.merges().all())
     merges.push_back(std::string(tokenizer.vocabulary().piece(merge.left)) + " " + std::string(tokenizer.vocabulary().piece(merge.right)));
   keys.emplace_back("tokenizer.ggml.merges", merges);
-  if (marks.begin >= 0) keys.emplace_back("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(marks.begin));
-  for (size_t i = 0; i < std::min(marks.ends.size(), std::size(kEnds)); ++i)
-    keys.emplace_back(kEnds[i], static_cast<uint32_t>(marks.ends[i]));
-  keys.emplace_back("tokenizer.ggml.add_bos_token", marks.first >= 0);
+  return add_marks(keys, tokenizer, marks, rows);
 }
 
 // ---- The models
@@ -236,7 +257,7 @@ std::string export_gguf(
   GgufKeys keys = {{"general.architecture", gguf.type}, {"general.name", run.config().name},
       {"general.file_type", kFileTypes[static_cast<size_t>(numbers)]}};
   keys.insert(keys.end(), gguf.keys.begin(), gguf.keys.end());
-  add_tokenizer(keys, tokenizer, marks_to_export(run), config.vocab);
+  const std::string left_out = add_tokenizer(keys, tokenizer, marks_to_export(run), config.vocab);
   if (const std::string chat = tokenizer ? default_template(template_to_export(run), path) : ""; !chat.empty())
     keys.emplace_back("tokenizer.chat_template", chat);
   if (is_there(file)) fail("{}: already exists", {file});
@@ -250,10 +271,10 @@ std::string export_gguf(
     }
   };
   write_atomically(file, write);
-  return format_message("{}: {} parameters from {}\nGGUF of {}, {}, {}, vocabulary {}, context {}{}",
+  return format_message("{}: {} parameters from {}\nGGUF of {}, {}, {}, vocabulary {}, context {}{}{}",
       {file, with_commas(model.parameter_count()), path, gguf.type, name_of(numbers),
           tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer", config.vocab, config.ctx,
-          gguf.type == "gpt2" ? "\nllama.cpp computes GELU in its tanh form, from a table in f16" : ""});
+          gguf.type == "gpt2" ? "\nllama.cpp computes GELU in its tanh form, from a table in f16" : "", left_out});
 }
 
 }  // namespace ricci::apps

@@ -68,8 +68,9 @@ def check_keys(reader, kind, config):
 
 
 def model_keys(run_folder):
+    """Those of the file, which leaves out defaults."""
     lines = open(f"{run_folder}/config.yaml").read().split("\n")
-    return dict(line.strip().split("  #")[0].split(": ", 1) for line in lines if line.startswith("  ") and ": " in line)
+    return {"head_width": "null", "kv_heads": "null", "rope_theta": "10000"} | dict(line.strip().split("  #")[0].split(": ", 1) for line in lines if line.startswith("  ") and ": " in line)
 
 
 def check_tensors(file, run_folder, numbers, kind):
@@ -132,14 +133,55 @@ CHATS = {"chatml": ["chatml"], "llama3": ["llama3"],
          "own": ["<|im_start|>", "sys '{content}'\n", 'Q: "{content}"\n\\', "A:\u00e9 {content}<|im_end|>\n", "<|im_end|>", "A:\u00e9 "]}
 
 
+# Texts of tokens that end a text in llama.cpp without a key; the first list also names the end of an answer.
+ANSWER_ENDS = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]", "<end_of_utterance>",
+               "<\uff5cend\u2581of\u2581sentence\uff5c>"}
+OTHER_ENDS = {"<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "</s>", "<|eom_id|>", "[EOS]", "<eos>", "<turn|>", "<|tool_response>", "[e~[", "<|fim_pad|>",
+              "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>"}
+
+
+def ends_in_llama_cpp(get):
+    """The begin of a text and the ids that end one, as src/llama-vocab.cpp of llama.cpp finds them for a tokenizer of the model gpt2."""
+    tokens, ids = get["tokenizer.ggml.tokens"], {}
+    assert get["tokenizer.ggml.model"] == "gpt2" and len(set(tokens)) == len(tokens)
+    for name, default in (("bos", 11), ("eos", 11), ("eot", None), ("eom", None)):
+        default = default if default is not None and default < len(tokens) else None
+        key = get.get(f"tokenizer.ggml.{name}_token_id", default)
+        ids[name] = key if key is not None and key < len(tokens) else default
+    named = {i for i, token in enumerate(tokens) if token in ANSWER_ENDS | OTHER_ENDS}
+    return ids["bos"], {ids[name] for name in ("eos", "eot", "eom") if ids[name] is not None} | named, named
+
+
+def ends_of_run(build, folder, file):
+    """Exports the run, and returns the texts of what llama.cpp takes for the begin and the ends; each end is a mark or in no text."""
+    run(build, "convert", "export", folder, file, "--gguf", "f32")
+    get = {key: field.contents() for key, field in GGUFReader(file).fields.items()}
+    tokens, types = get["tokenizer.ggml.tokens"], get["tokenizer.ggml.token_type"]
+    begin, ends, named = ends_in_llama_cpp(get)
+    for end in ends | {begin}:
+        assert types[end] in (3, 4, 5) or tokens[end] == "\u00ff", (folder, end, tokens[end])  # control, added, no piece; or the byte 0xFF
+    return tokens[begin], {tokens[end] for end in ends - named}, {tokens[end] for end in named}
+
+
 def check_ends(build, scratch, name, strings):
     """The token that ends an answer ends it in the file, too."""
     answer = {"role": "assistant", "content": "yes"}
     folder = train_on_talks(build, scratch, f"chat_{name}", strings, [[*talk, answer] for talk in TALKS * 20])
-    run(build, "convert", "export", folder, f"{scratch}/{name}.gguf", "--gguf", "f32")
-    get = {key: field.contents() for key, field in GGUFReader(f"{scratch}/{name}.gguf").fields.items()}
-    ends = [get["tokenizer.ggml.tokens"][get[f"tokenizer.ggml.{end}_token_id"]] for end in ("eos", "eot") if f"tokenizer.ggml.{end}_token_id" in get]
-    assert {"llama3": "<|eot_id|>"}.get(name, "<|im_end|>") in ends, (name, ends)
+    _, ends, named = ends_of_run(build, folder, f"{scratch}/{name}.gguf")
+    assert {"llama3": "<|eot_id|>"}.get(name, "<|im_end|>") in ends | named, (name, ends)
+
+
+def check_texts(build, scratch):
+    """Runs on a text and on documents, with and without an end; the ends in llama.cpp are those of the run, or in no text."""
+    for kind, keys, expected in (("plain", [], ("\u00ff", {"\u00ff"}, set())), ("padded", ["tokenizer=TOKENIZERS/gpt2.json", "model.vocab=999"], None),
+                                 ("llama", [*ROPE, "model.heads=4"], ("\u00ff", {"\u00ff"}, set())),
+                                 ("known", ["eos=document"], ("<eos>", set(), {"<eos>"}))):
+        given = [] if any("tokenizer=" in key for key in keys) else ["tokenizer=bpe", "model.vocab=300"]
+        folder = train(build, scratch, f"text_{kind}", "model.layers=1", *([] if kind == "llama" else ["model.d=32", "model.heads=2"]), *given,
+                       *(key.replace("TOKENIZERS", str(TOKENIZERS)) for key in keys))
+        found = ends_of_run(build, folder, f"{scratch}/text_{kind}.gguf")
+        assert expected is None or found == expected, (kind, found)
+    print("runs on a text: llama.cpp ends it where the run does, or at a token that no text has")
 
 
 def check_chat(build, scratch, name, strings):
@@ -171,6 +213,7 @@ def main(build):
             check_ends(build, scratch, name, strings)
             if llama_cpp:
                 print(f"{name:20} {check_chat(build, scratch, name, strings)} conversations have the same ids in llama.cpp")
+        check_texts(build, scratch)
         print(f"{len(CHATS)} templates: the token that ends an answer is in the file")
     if not llama_cpp:
         print("skipped: llama-cpp-python is not installed")

@@ -255,6 +255,50 @@ TEST_CASE("GGUF: the tokenizer, with rows that have no piece") {
   CHECK(file.values["tokenizer.ggml.add_bos_token"] == std::string("7:\0", 3));
 }
 
+// llama.cpp takes 11 for the begin and the end of a text if tokenizer.ggml.model is gpt2 and no key names another one, and ends a text
+// there.
+TEST_CASE("GGUF: a model without an end of text gets one that no text has") {
+  const struct {
+    const char *vocabulary, *ends;
+    std::vector<uint32_t> found;  // the begin, and the ends
+    std::string note;
+  } cases[] = {
+      {R"("a":0,"b":1)", "null", {2, 2}, ""},                                                         // a row without a piece
+      {R"("a":0,"b":1,"c":4)", "null", {2, 2}, ""},                                                   // an id without a piece
+      {R"("a":0,"b":1,"c":2,"d":3,"e":4,"ÿ":5,"g":6,"h":7,"i":8,"j":9,"k":10)", "null", {5, 5}, ""},  // the piece of the byte 0xFF
+      {R"("a":0,"b":1,"c":2,"d":3,"e":4,"f":5,"g":6,"h":7,"i":8,"j":9,"k":10)", "null", {},
+          "the model has no end of text, but llama.cpp needs one; train it with eos=document, or add --without-tokenizer"},
+      {R"("a":0,"b":1)", "1", {1, 1}, ""},
+      {R"("a":0,"b":1,"c":2,"d":3,"e":4)", "[1, 2, 0, 4, 3]", {1, 1, 2, 0}, "\nGGUF names 3 ends of a text; left out: 'e', 'd'"},
+  };
+  for (const auto& one : cases) {
+    CAPTURE(one.vocabulary);
+    const ScratchFolder scratch;
+    std::filesystem::copy(kModels + "gpt2", scratch / "theirs");
+    scratch.write("theirs/tokenizer.json", std::string(R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)") +
+                                               R"("model":{"type":"BPE","vocab":{)" + one.vocabulary + R"(},"merges":[]}})");
+    Json config = read_json(scratch / "theirs/config.json");
+    config["bos_token_id"] = nullptr;
+    config["eos_token_id"] = parse_json(one.ends, one.ends);
+    scratch.write("theirs/config.json", to_text(config));
+    import_hugging_face(scratch / "theirs", scratch / "run", {});
+    std::string lines;
+    const std::string error = error_of([&] { lines = export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, false); });
+    if (one.found.empty()) {
+      CHECK(error == one.note);
+      CHECK(!std::filesystem::exists(scratch / "a.gguf"));
+      continue;
+    }
+    CHECK(lines.ends_with("from a table in f16" + one.note));
+    GgufFile file = Reader(read_file(scratch / "a.gguf")).file();
+    const char* const keys[] = {"bos", "eos", "eot", "eom"};
+    for (size_t i = 0; i < std::size(keys); ++i)
+      CHECK(file.values[format_message("tokenizer.ggml.{}_token_id", {keys[i]})] ==
+            (i < one.found.size() ? with_type<uint32_t>(4, one.found[i]) : ""));
+    CHECK(file.values["tokenizer.ggml.add_bos_token"] == std::string("7:\0", 3));
+  }
+}
+
 TEST_CASE("GGUF: a piece after every document ends a text, whatever its name") {
   const ScratchFolder scratch;
   std::filesystem::copy(kModels + "gpt2", scratch / "theirs");
