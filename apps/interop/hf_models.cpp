@@ -124,6 +124,8 @@ void check_keys(const Members& json, const Kind& kind) {
       fail("{}: architectures is {}; {} and {} can be converted", {json.where, one_line(name), kind.with_head, kind.without_head});
   for (const auto& [key, expected] : kFlags)
     if (json.get(key, expected) != expected) json.refuse(key, expected ? "false" : "true");
+  if (!member(json.object, "quantization_config").is_null())
+    fail("{}: quantization_config: quantized weights have no equivalent in ricci", {json.where});
 }
 
 void read_gpt2(ModelConfig& config, const Members& json, double dropout) {
@@ -139,8 +141,11 @@ void read_gpt2(ModelConfig& config, const Members& json, double dropout) {
   config.block.dropout = dropout >= 0 ? dropout : residual;
 }
 
+// Of the two places that can hold the keys, transformers reads rope_scaling, unless it is null or empty.
 void read_rope(EmbeddingConfig& c, const Members& json) {
-  const char* const place = member(json.object, "rope_parameters").is_null() ? "rope_scaling" : "rope_parameters";
+  const Json &scaling = member(json.object, "rope_scaling"), &parameters = member(json.object, "rope_parameters");
+  const bool is_old = parameters.is_null() || !(scaling.is_null() || scaling.empty());
+  const char* const place = is_old ? "rope_scaling" : "rope_parameters";
   const Members keys{member(json.object, place), json.where + ": " + place};
   if (!keys.object.is_null() && !keys.object.is_object()) fail("{}: expected a JSON object", {keys.where});
   c.positions = PositionKind::rope;
@@ -162,8 +167,6 @@ void read_llama(ModelConfig& config, const Members& json, const Kind& kind, doub
   if (const auto act = json.get<std::string>("hidden_act", "silu"); act != "silu") json.refuse("hidden_act", act);
   for (const std::string& type : json.get<std::vector<std::string>>("layer_types", {}))
     if (type != "full_attention") json.refuse("layer_types", type);
-  if (!member(json.object, "quantization_config").is_null())
-    fail("{}: quantization_config: quantized weights have no equivalent in ricci", {json.where});
   config.block.ff = json.needed<int64_t>("intermediate_size");
   config.block.dropout = dropout >= 0 ? dropout : json.get("attention_dropout", 0.0);
   SdpConfig& attention = config.settings<Sdp>();

@@ -44,15 +44,13 @@ std::vector<int64_t> ids_of(const Json& value, const Tokenizer& tokenizer) {
   return ids;
 }
 
-// The tokens that mark a text, from config.json, generation_config.json and tokenizer_config.json.
+// The tokens that mark a text, from config.json and generation_config.json. Like transformers 5, this does not read add_bos_token: the
+// template in tokenizer.json decides if a token starts every text.
 Marks marks_in(const std::string& folder, const Json& config, const Tokenizer& tokenizer) {
   Marks marks{.ends = ids_of(member(config, "eos_token_id"), tokenizer)};
   if (const auto begin = ids_of(member(config, "bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];
-  const std::string path = folder + kTokenizerConfig;
-  const Json generation = find_json(folder + "/generation_config.json"), settings = find_json(path);
+  const Json generation = find_json(folder + "/generation_config.json");
   if (const auto ends = ids_of(member(generation, "eos_token_id"), tokenizer); !ends.empty()) marks.ends = ends;
-  if (read_member<bool>(settings, "add_bos_token", path).value_or(false))
-    if (const std::string first = special_token(settings, "bos_token"); !first.empty()) marks.first = tokenizer.find(first);
   return marks;
 }
 

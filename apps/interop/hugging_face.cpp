@@ -1,5 +1,6 @@
 #include "apps/interop/hugging_face.h"
 
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -13,15 +14,62 @@
 namespace ricci::apps {
 namespace {
 
-constexpr const char* kWeights = "model.safetensors";
+constexpr const char *kWeights = "model.safetensors", *kIndex = "model.safetensors.index.json", *kHead = "lm_head.weight";
 
-// Loads the weights of the folder. The first name of the map is the embedding table: either all names in the files have the prefix or none
-// has. A tied output map is ignored if a file has it again, as transformers does.
+// Files that hold weights in other forms, and the way from them. A folder of adapters can also hold the other ones.
+constexpr const char* kSave = "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes it";
+constexpr std::pair<const char*, const char*> kOtherWeights[] = {
+    {"adapter_config.json", "an adapter of PEFT is not a whole model: merge_and_unload() and save_pretrained(NEW) write it"},
+    {"pytorch_model.bin", kSave}, {"pytorch_model.bin.index.json", kSave},
+    {"consolidated.00.pth", "this is Meta's own form; the hub has the model in the form of transformers, too"}};
+
+// Parts of names that a wrapper of the model adds, and the model to save instead.
+constexpr std::pair<const char*, const char*> kWrappers[] = {{"_orig_mod.", "torch.compile; save model._orig_mod"},
+    {"module.", "DistributedDataParallel; save model.module"}, {"base_model.model.", "PEFT; save model.merge_and_unload()"}};
+
+// Error: the folder has no weights that can be read; the message names the way to some.
+void check_folder(const std::string& folder) {
+  if (is_file(folder)) fail("{}: is a file; import reads folders of Hugging Face", {folder});
+  if (!is_there(folder))
+    fail("{0}: no such folder; if it is the name of a model of the hub, hf download {0} --local-dir FOLDER gets its files", {folder});
+  if (is_there(folder + "/config.yaml")) fail("{}: is already a run; import reads folders of Hugging Face", {folder});
+  if (is_there(folder + "/" + kWeights) || is_there(folder + "/" + kIndex)) return;
+  for (const auto& [name, way] : kOtherWeights)
+    if (is_there(folder + "/" + name)) fail("{}: has {}, but no {}; {}", {folder, name, kWeights, way});
+}
+
+void check_names(const WeightFiles& files) {
+  for (const auto& [name, file] : files.files)
+    for (const auto& [part, wrapper] : kWrappers)
+      if (name.find(part) != name.npos) fail("{}: tensor {}: its name has the {} of {}", {files.folder, one_line(name), part, wrapper});
+}
+
+// True if all names but lm_head.weight have the prefix; in a file none or all have it.
+bool has_prefix(const WeightFiles& files, const WeightMap& map) {
+  const auto found = files.files.lower_bound(map.prefix);
+  return found != files.files.end() && found->first.starts_with(map.prefix);
+}
+
+// True if the files have an output map that differs from the embedding table. Like transformers, such a model is not tied.
+bool has_own_head(const WeightFiles& files, const WeightMap& map) {
+  const std::string table = (has_prefix(files, map) ? map.prefix : "") + map.names[0].hf;
+  if (!files.contains(table) || !files.contains(kHead)) return false;
+  const Tensor a = files.files.at(table)->load_f32(table), b = files.files.at(kHead)->load_f32(kHead);
+  return !(a.shape() == b.shape()) || std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) != 0;
+}
+
+// Loads the weights of the folder. The first name of the map is the embedding table. A tied table can have either name, or both.
 void load(Model& model, const WeightFiles& files) {
   WeightMap map = weight_map(model.config());
-  if (!files.contains(map.prefix + map.names[0].hf)) map.prefix.clear();
+  if (!has_prefix(files, map)) map.prefix.clear();
+  std::vector<MappedName> names(map.names.begin(), map.names.end());
   std::vector<const char*> ignored(map.ignored.begin(), map.ignored.end());
-  if (model.config().output.tie) ignored.push_back("lm_head.weight");
+  if (model.config().output.tie) {
+    const bool has_table = files.contains(map.prefix + names[0].hf);
+    if (has_table || !files.contains(kHead)) ignored.push_back(kHead);
+    else names[0].hf = kHead;
+  }
+  map.names = names;
   map.ignored = ignored;
   load_mapped(model, map, files);
 }
@@ -30,7 +78,7 @@ void load(Model& model, const WeightFiles& files) {
 void write_folder(const std::string& folder, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
   const auto path = [&](const char* name) { return folder + "/" + name; };
   const auto refuse = [&](const char* name) { fail("{}: already holds a model ({})", {folder, name}); };
-  for (const char* name : {kWeights, "model.safetensors.index.json", "vocab.json", "merges.txt"})
+  for (const char* name : {kWeights, kIndex, "vocab.json", "merges.txt"})
     if (is_there(path(name))) refuse(name);
   for (const auto& [name, text] : texts)
     if (const auto found = find_text(path(name)); found && *found != text) refuse(name);
@@ -70,12 +118,14 @@ std::string write_imported_run(
 }
 
 std::string import_hugging_face(const std::string& folder, const std::string& run, std::optional<double> dropout, bool without_tokenizer) {
-  if (is_file(folder)) fail("{}: is a file; import reads folders of Hugging Face", {folder});
-  if (is_there(folder + "/config.yaml")) fail("{}: is already a run; import reads folders of Hugging Face", {folder});
+  check_folder(folder);
   const std::string path = folder + "/config.json";
   const Json json = read_json(path);
-  const ModelConfig config = read_hf_config(json, path, dropout.value_or(-1));
+  ModelConfig config = read_hf_config(json, path, dropout.value_or(-1));
   const WeightFiles files = open_weights(folder);
+  check_names(files);
+  const bool was_tied = config.output.tie;
+  config.output.tie = was_tied && !has_own_head(files, weight_map(config));
   const std::shared_ptr<const Tokenizer> tokenizer = without_tokenizer ? nullptr : read_hf_tokenizer(folder, json);
   if (tokenizer && tokenizer->vocab_size() > config.vocab)
     fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; --without-tokenizer leaves it out",
@@ -83,7 +133,9 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
   const HfChatTemplate chat = without_tokenizer ? HfChatTemplate() : read_hf_chat_template(folder, tokenizer);
   Model model(config);
   load(model, files);
-  return write_imported_run(run, model, tokenizer.get(), folder, chat);
+  return write_imported_run(run, model, tokenizer.get(), folder, chat) +
+         (was_tied == config.output.tie ? ""
+                                        : "\nconfig.json says that lm_head.weight is the embedding table, but it differs: both are kept");
 }
 
 std::string export_hugging_face(const std::string& path, const std::string& which, const std::string& folder) {

@@ -29,7 +29,7 @@ NamedTensors export_weights(Model& model, WeightFormat format = WeightFormat::hu
 
 // ---- Tokenizers
 // From tokenizer.json, or vocab.json with merges.txt; null without them. The model's config.json names the marks of a text;
-// generation_config.json and tokenizer_config.json can complete them. Error: one of these files cannot be read.
+// generation_config.json can complete them. Error: one of these files cannot be read.
 std::shared_ptr<const Tokenizer> read_hf_tokenizer(const std::string& folder, const Json& config);
 
 // tokenizer.json as transformers reads it. Empty for characters, bytes and an <eos> per line: transformers lacks them.

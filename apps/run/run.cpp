@@ -119,10 +119,14 @@ std::string folder_of_runs(const TrainConfig& config) {
 }
 
 std::string find_run(const std::string& path_or_name) {
-  if (path_or_name.empty() || path_or_name.find('/') != path_or_name.npos) return path_or_name;
-  const bool is_known = is_folder(path_or_name) ? is_run(path_or_name) : is_there(path_or_name);
-  const std::string run = folder_of_runs() + "/" + path_or_name;
-  return !is_known && is_folder(run) ? run : path_or_name;
+  if (path_or_name.empty()) return "";
+  const bool is_known =
+      path_or_name.find('/') != path_or_name.npos || (is_folder(path_or_name) ? is_run(path_or_name) : is_there(path_or_name));
+  const std::string run = folder_of_runs() + "/" + path_or_name, found = !is_known && is_folder(run) ? run : path_or_name;
+  const fs::path folder = found.ends_with(".safetensors") ? fs::path(found).parent_path() : fs::path(found);
+  if (is_file(folder / "config.json") && !is_file(folder / kConfigFile))
+    fail("{}: a folder of Hugging Face; ricci-convert import {} runs/NAME makes a run of it", {found, folder.string()});
+  return found;
 }
 
 std::string runs_note(const std::string& name) {

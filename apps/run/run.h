@@ -28,7 +28,8 @@ namespace ricci::apps {
 
 // ---- Places
 std::string folder_of_runs(const TrainConfig& config = {});  // the key `runs`, else $RICCI_RUNS, else runs
-// The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are not changed.
+// The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are not changed. Error:
+// a folder of Hugging Face, or its weights.
 std::string find_run(const std::string& path_or_name);
 std::string runs_note(const std::string& name);  // "; runs has a, b, c": the known runs, after the nearest; empty for a path
 // Error: no run file has this path. It names the nearest run file next to it, in apps/configs or in the installation.

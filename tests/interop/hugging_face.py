@@ -60,15 +60,22 @@ def hub_form(folder):
     json.dump(config, open(f"{folder}/config.json", "w"), indent=2)
 
 
-def save(folder, kind, dtype=torch.float32, hub=False, shard="5GB", twice=False, **keys):
+def save(folder, kind, dtype=torch.float32, hub=False, shard="5GB", twice=None, only_head=False, config=None, **keys):
     """Writes a model, and returns it as it is read again in f32: .to(bfloat16) rounds the frequencies of the rotation, too, which files do not hold."""
     model = build(kind, **keys).to(dtype)
     model.save_pretrained(folder, max_shard_size=shard)
     if hub:
         hub_form(folder)
-    if twice:
+    if twice or only_head:
         weights = load_file(f"{folder}/model.safetensors")
-        save_file(weights | {"lm_head.weight": weights["model.embed_tokens.weight"].clone()}, f"{folder}/model.safetensors", {"format": "pt"})
+        table = "transformer.wte.weight" if kind == "gpt2" else "model.embed_tokens.weight"
+        weights["lm_head.weight"] = weights[table] * (twice or 1)
+        if only_head:
+            del weights[table]
+        save_file(weights, f"{folder}/model.safetensors", {"format": "pt"})
+    if config:
+        own = json.load(open(f"{folder}/config.json")) | config
+        json.dump(own, open(f"{folder}/config.json", "w"), indent=2)
     return type(model).from_pretrained(folder, dtype=torch.float32).eval()
 
 
@@ -136,7 +143,13 @@ def kinds():
         "llama, linear": dict(rope_parameters=linear), "llama, llama3": dict(rope_parameters=llama3),
         "llama, llama3, hub": dict(hub=True, rope_parameters=llama3), "llama, bf16": bf16, "llama, f16": f16,
         "llama, several files": dict(shard="20KB", **untied), "llama, no head": dict(bare=True), "llama, padded": dict(vocab_size=pieces + 21),
-        "llama, eps 1e-3": dict(rms_norm_eps=1e-3), "llama, head twice": dict(twice=True),
+        "llama, eps 1e-3": dict(rms_norm_eps=1e-3), "llama, head twice": dict(twice=1),
+        "gpt2, own head": dict(twice=0.7), "llama, own head": dict(twice=1.5), "qwen2, own head": dict(twice=-1), "qwen3, own head": dict(twice=0.5, head_dim=16),
+        "gpt2, only head": dict(only_head=True), "llama, only head": dict(only_head=True),
+        "llama, rope_scaling next to it": dict(config=dict(rope_scaling=dict(rope_type="linear", factor=4.0))),
+        "llama, rope_scaling and theta": dict(config=dict(rope_scaling=dict(type="linear", factor=2.0), rope_theta=700.0), rope_parameters=far),
+        "qwen3, default over linear": dict(config=dict(rope_scaling=dict(rope_type="default", rope_theta=300.0)), rope_parameters=linear, head_dim=16),
+        "llama, rope_scaling empty": dict(config=dict(rope_scaling={}), rope_parameters=linear),
         "qwen2": dict(rope_parameters=far), "qwen2, hub, untied": dict(hub=True, **untied), "qwen2, padded": dict(vocab_size=pieces + 9, hidden_size=96),
         "qwen3": dict(head_dim=16, num_key_value_heads=1),
         "qwen3, hub, untied": dict(hub=True, head_dim=32, hidden_size=64, rope_parameters=far, **untied),
@@ -171,6 +184,7 @@ def check(build_folder):
             assert max(errors[:2]) < (1e-5 if kind == "gpt2" else 1e-4) and max(errors[2:], default=0) < 2e-4, (name, errors)
     print(f"{len(kinds())} kinds, largest errors: logits {worst[0]:.1e}, there again {worst[1]:.1e}, gradients {worst[2]:.1e}")
     check_tokenizers(build_folder)
+    check_first_token(build_folder)
 
 
 def check_tokenizers(build_folder):
@@ -195,6 +209,33 @@ def check_tokenizers(build_folder):
             config = transformers.AutoConfig.from_pretrained(f"{scratch}/back")
             assert config.eos_token_id == pieces["<|endoftext|>"], config
             print(f"tokenizer as {form}: the same ids there again")
+
+
+def check_first_token(build_folder):
+    """The token that starts a text is that of transformers, for templates, add_bos_token and classes of tokenizers."""
+    description, seen = json.load(open(TOKENIZERS / "gpt2.json")), 0
+    mark = description["added_tokens"][0]["content"]
+    template = {"SpecialToken": {"id": mark, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    for order in ("", "A", "bA", "bAb", "Ab"):
+        for added in ({}, {"add_bos_token": True}, {"add_bos_token": False}, {"add_eos_token": True}):
+            for kind, name in (("llama", "PreTrainedTokenizerFast"), ("llama", "LlamaTokenizer"), ("qwen2", None), ("gpt2", "GPT2Tokenizer")):
+                with tempfile.TemporaryDirectory() as scratch:
+                    pieces = max(description["model"]["vocab"].values()) + 2
+                    shape = dict(n_positions=9, n_embd=8, n_layer=1, n_head=2) if kind == "gpt2" else dict(
+                        hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=9)
+                    save(f"{scratch}/theirs", kind, vocab_size=pieces, **shape)
+                    single = [template["bA".index(part)] for part in order]
+                    processor = {"type": "TemplateProcessing", "single": single, "pair": [], "special_tokens": {mark: {"id": mark, "ids": [0], "tokens": [mark]}}}
+                    json.dump(description | {"post_processor": processor if order else None}, open(f"{scratch}/theirs/tokenizer.json", "w"))
+                    config = {"bos_token": mark, "eos_token": mark, "tokenizer_class": name} | added
+                    json.dump({k: v for k, v in config.items() if v is not None}, open(f"{scratch}/theirs/tokenizer_config.json", "w"))
+                    theirs = transformers.AutoTokenizer.from_pretrained(f"{scratch}/theirs")("the")["input_ids"]
+                    run(build_folder, "convert", "import", f"{scratch}/theirs", f"{scratch}/run")
+                    line = run(build_folder, "tokenize", "encode", "--jsonl", "--special", "--tokenizer", f"{scratch}/run/tokenizer.json", data='{"text": "the"}')
+                    ours = json.loads(line)["ids"]
+                    assert ours == (theirs[:-1] if order.endswith("b") else theirs), (order, added, name, ours, theirs)
+                    seen += 1
+    print(f"{seen} folders with templates and add_bos_token: the first token of transformers")
 
 
 def make(folder):

@@ -77,7 +77,24 @@ for name in model.safetensors.index.json vocab.json tokenizer_config.json model.
 done
 
 # ---- What cannot be
-refuse 'a folder that is not there' 1 'cannot read none/config\.json: No such file' convert import none runs/bad
+refuse 'a folder that is not there' 1 'none: no such folder; if it is the name of a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
+cp -r "$models/gpt2" theirs
+way='a folder of Hugging Face; ricci-convert import theirs runs/NAME makes a run of it'
+refuse 'their folder in place of a run: to start from' 1 "theirs: $way" train init=theirs data=text.txt name=bad
+refuse 'its weights' 1 "theirs/model\.safetensors: $way" train init=theirs/model.safetensors data=text.txt name=bad
+refuse 'to train' 1 "theirs: $way" train theirs
+refuse 'to write' 1 "theirs: $way" generate theirs
+refuse 'to score' 1 "theirs: $way" eval theirs --data text.txt
+refuse 'to plan' 1 "theirs: $way" plan theirs
+refuse 'to inspect' 1 "theirs: $way" inspect theirs
+refuse 'to export' 1 "theirs: $way" convert export theirs bad
+cp -r "$models/gpt2/config.json" .
+accept 'a config.json here is no such folder' generate runs/with --prompt 'a bad' --tokens 1
+rm config.json
+printf '\n\016' >tokenizer.model
+for use in "train data=text.txt tokenizer=tokenizer.model name=bad" "tokenize encode text.txt --tokenizer tokenizer.model"; do
+  refuse "a vocabulary of SentencePiece: $use" 1 'tokenizer\.model: a vocabulary of SentencePiece; AutoTokenizer' $use
+done
 refuse 'no folder to make' 2 'folder is required' convert export runs/bare
 for dropout in 1 nan; do refuse "a dropout of $dropout" 2 "--dropout: .*$dropout" convert import "$models/gpt2" runs/bad --dropout $dropout; done
 

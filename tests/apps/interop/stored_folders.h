@@ -22,14 +22,14 @@ inline const std::string kModels = RICCI_TESTS_FOLDER "/interop/models/";
 
 inline Model load_run(const std::string& run) { return RunFolder::open(run, RunFolder::Vocabulary::optional).load_model(Device::cpu); }
 
-// The largest difference from the stored logits of a model; NaN if one is.
-inline double largest_error(const Model& model, const std::string& name) {
+// The largest difference from the stored logits of a model, times a factor; NaN if one is.
+inline double largest_error(const Model& model, const std::string& name, double factor = 1) {
   const SafetensorsFile file(kModels + "logits.safetensors");
   const Tensor logits = model.logits({.ids_bc = file.load(name + "/ids")}), expected = file.load(name + "/logits");
   REQUIRE(logits.shape() == expected.shape());
   double worst = 0;
   for (int64_t i = 0; i < logits.size(); ++i) {
-    const double error = std::abs(static_cast<double>(logits.data<float>()[i]) - expected.data<double>()[i]);
+    const double error = std::abs(static_cast<double>(logits.data<float>()[i]) - factor * expected.data<double>()[i]);
     if (!(error <= worst)) worst = error;
   }
   return worst;
