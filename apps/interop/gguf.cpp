@@ -63,6 +63,7 @@ const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
   const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
   if (tokenizer.eos() == Eos::line) refuse("a tokenizer with a piece after every line");
   if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
+  if (bpe->options().underscores != Underscores::none) refuse("a tokenizer with byte_fallback");
   if (bpe->options().add_prefix_space) refuse("a tokenizer that puts a space before every text");
   return *bpe;
 }

@@ -63,7 +63,7 @@ Json CharTokenizer::model_json() const {
   return json;
 }
 
-void CharTokenizer::append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
+void CharTokenizer::append_model_ids(std::string_view piece, int64_t offset, bool, std::vector<int64_t>& ids) const {
   for (size_t position = 0; position < piece.size();) {
     const Utf8Character character = character_at(piece, position, offset);
     const int32_t id = character.code < id_of_.size() ? id_of_[character.code] : -1;

@@ -14,7 +14,7 @@ class ByteTokenizer final : public Tokenizer {
   Json model_json() const override { return {{"name", "byte"}}; }
 
  protected:
-  void append_model_ids(std::string_view piece, int64_t, std::vector<int64_t>& ids) const override {
+  void append_model_ids(std::string_view piece, int64_t, bool, std::vector<int64_t>& ids) const override {
     for (const char byte : piece) ids.push_back(static_cast<unsigned char>(byte));
   }
   size_t model_prefix(std::string_view text) const override { return text.size(); }
@@ -46,7 +46,7 @@ class CharTokenizer final : public Tokenizer {
   int64_t find(std::string_view piece) const override { return !end_.empty() && piece == end_ ? std::ssize(characters_) : -1; }
 
  protected:
-  void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
+  void append_model_ids(std::string_view piece, int64_t offset, bool starts, std::vector<int64_t>& ids) const override;
   size_t model_prefix(std::string_view text) const override { return complete_utf8_prefix(text); }
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 

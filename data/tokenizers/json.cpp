@@ -1,6 +1,7 @@
 // Reads and writes tokenizer.json: Hugging Face's format, and ricci's own for the tokenizers that it cannot describe. Written members keep
 // their order, because shards and checkpoints contain a hash of the text.
 #include <algorithm>
+#include <tuple>
 
 #include "core/error.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
@@ -83,14 +84,21 @@ std::string find_first(const Json& post_processor) {
   return member(parts[1], "Sequence").is_object() ? get_text(member(parts[0], "SpecialToken"), "id") : "";
 }
 
-// The division of a text into words: only a ByteLevel component (GPT-2), or Split by a pattern and ByteLevel, or Digits and ByteLevel
-// (SmolLM).
-void read_pre_tokenizer(const Json& component, BpeOptions& options) {
+// Byte-level BPE, with or without NFC. A text is divided into words by only a ByteLevel component (GPT-2), by Split with a pattern and
+// ByteLevel, or by Digits and ByteLevel (SmolLM).
+void read_byte_level(const Json& root, BpeOptions& options) {
   constexpr const char* supported = "supported for BPE are ByteLevel, and Split by a known pattern or Digits followed by ByteLevel";
+  const Json& component = member(root, "pre_tokenizer");
   const Json parts = parts_of(component, "pretokenizers");
   expect(parts.is_array() && (parts.size() == 1 || parts.size() == 2), "pre_tokenizer", get_type(component), supported);
   const Json &split = parts.front(), &last = parts.back();
   expect(get_type(last) == "ByteLevel", "pre_tokenizer", get_type(last), supported);
+  for (const Json& each : parts_of(member(root, "normalizer"), "normalizers")) {
+    expect(get_type(each) == "NFC", "normalizer", get_type(each), "supported for BPE are NFC and null");
+    options.compose = true;
+  }
+  const std::string decoder = get_type(member(root, "decoder"));
+  expect(decoder.empty() || decoder == "ByteLevel", "decoder", decoder, "supported for BPE is ByteLevel");
   options.add_prefix_space = value_or(last, "add_prefix_space", true);
   if (parts.size() == 1) {
     expect(value_or(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false", supported);
@@ -114,23 +122,53 @@ void read_pre_tokenizer(const Json& component, BpeOptions& options) {
   expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space after Split", supported);
 }
 
+// The parts of a Sequence under this key, one after the other.
+std::string text_of(const Json& component, const char* key) {
+  std::string text;
+  for (const Json& part : parts_of(component, key)) text += part.dump();
+  return text;
+}
+
+// Tokenizers of Llama 2's kind in their known forms.
+void read_underscores(const Json& root, BpeOptions& options) {
+  const auto metaspace = [](const std::string& scheme) {
+    return R"({"type":"Metaspace","replacement":"▁","prepend_scheme":")" + scheme + R"(","split":false})";
+  };
+  const std::string replace = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})",
+                    prepend = R"({"type":"Prepend","prepend":"▁"})",
+                    split = R"({"type":"Split","pattern":{"String":" "},"behavior":"MergedWithPrevious","invert":false})",
+                    back = R"({"type":"Replace","pattern":{"String":"▁"},"content":" "}{"type":"ByteFallback"}{"type":"Fuse"})",
+                    strip = R"({"type":"Strip","content":" ","start":1,"stop":0})";
+  const std::tuple<std::string, std::string, Underscores> forms[] = {{prepend + replace, "", Underscores::prepended},
+      {replace, "", Underscores::replaced}, {replace, split, Underscores::replaced}, {"", metaspace("never"), Underscores::replaced},
+      {"", metaspace("first"), Underscores::first}, {"", metaspace("always"), Underscores::always}};
+  const Json &before = member(root, "normalizer"), &divider = member(root, "pre_tokenizer"), &after = member(root, "decoder");
+  const std::string normalizer = text_of(before, "normalizers"), words = text_of(divider, "pretokenizers"),
+                    decoder = text_of(after, "decoders");
+  for (const auto& [known_normalizer, known_words, underscores] : forms)
+    if (normalizer == known_normalizer && words == known_words) options.underscores = underscores;
+  expect(options.underscores != Underscores::none, "model", "BPE with byte_fallback",
+      "supported with it are the normalizer and pre_tokenizer of Llama 2 and Gemma, and Metaspace with split: false");
+  expect(decoder == back || decoder == back + strip, "decoder", get_type(after),
+      "supported with byte_fallback are Replace, ByteFallback, Fuse, and Strip after them");
+  options.drops_blank = decoder != back;
+  options.components = {{"normalizer", before}, {"pre_tokenizer", divider}, {"decoder", after}};
+}
+
 std::shared_ptr<Tokenizer> read_bpe(const Json& root, Vocabulary vocabulary, std::vector<AddedToken> added, const Marks& marks) {
   const Json &model = member(root, "model"), &dropout = member(model, "dropout");
   BpeOptions options;
   for (const char* suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
     expect(get_text(model, suffix).empty(), "model", std::string("BPE with ") + suffix, "supported is byte-level BPE");
-  expect(!value_or(model, "byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
   expect(dropout.is_null() || dropout == 0.0, "model", "BPE with dropout", "supported is BPE without");
-  read_pre_tokenizer(member(root, "pre_tokenizer"), options);
-  for (const Json& each : parts_of(member(root, "normalizer"), "normalizers")) {
-    expect(get_type(each) == "NFC", "normalizer", get_type(each), "supported for BPE are NFC and null");
-    options.compose = true;
-  }
-  const std::string decoder = get_type(member(root, "decoder"));
-  expect(decoder.empty() || decoder == "ByteLevel", "decoder", decoder, "supported for BPE is ByteLevel");
+  const bool has_fallback = value_or(model, "byte_fallback", false);
+  if (has_fallback) read_underscores(root, options);
+  else read_byte_level(root, options);
   options.ignore_merges = value_or(model, "ignore_merges", false);
+  expect(!has_fallback || !options.ignore_merges, "model", "BPE with byte_fallback and ignore_merges", "supported is BPE without one");
   options.unknown = get_text(model, "unk_token");
-  expect(options.unknown.empty() || !value_or(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
+  expect(has_fallback || options.unknown.empty() || !value_or(model, "fuse_unk", false), "model", "BPE with fuse_unk",
+      "supported is BPE without");
   options.post_processor = member(root, "post_processor");
   options.first = find_first(options.post_processor);
   const std::string first = add_marks(marks, vocabulary, added);
@@ -305,9 +343,12 @@ Json BpeTokenizer::json_with(Json vocabulary) const {
   c.post_processor = writes_template ? make_template(options_.first, find(options_.first)) : options_.post_processor;
   c.decoder = byte_level(true, true);
   c.model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", options_.unknown.empty() ? Json() : Json(options_.unknown)},
-      {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", false}, {"byte_fallback", false},
-      {"ignore_merges", options_.ignore_merges}, {"vocab", std::move(vocabulary)}, {"merges", make_merges(*this)}};
-  return write_tokenizer(*this, std::move(c));
+      {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", !is_byte_level()},
+      {"byte_fallback", !is_byte_level()}, {"ignore_merges", options_.ignore_merges}, {"vocab", std::move(vocabulary)},
+      {"merges", make_merges(*this)}};
+  Json json = write_tokenizer(*this, std::move(c));
+  if (!is_byte_level()) json.update(options_.components);
+  return json;
 }
 
 Json WordPieceTokenizer::json_with(Json vocabulary) const {

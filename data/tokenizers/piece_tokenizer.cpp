@@ -60,7 +60,7 @@ std::vector<AddedToken> select_tokens(const std::vector<AddedToken>& tokens, con
   std::vector<AddedToken> chosen;
   for (AddedToken token : tokens) {
     if (token.normalized != normalized) continue;
-    if (normalized && normal_form) token.content = normal_form(token.content, 0);
+    if (normalized && normal_form) token.content = normal_form(token.content, 0, true);
     if (!token.content.empty()) chosen.push_back(token);
   }
   return chosen;
@@ -112,7 +112,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(size_t b
 
 bool AddedTokens::can_straddle(std::string_view two_bytes) const {
   return std::any_of(tokens_.begin(), tokens_.end(), [&](const AddedToken& token) {
-    const bool ends_before = token.content.back() == two_bytes.front(), begins_after = token.content.front() == two_bytes.back();
+    const bool ends_before = token.content.back() == two_bytes.front(), begins_after = token.content.front() == two_bytes[1];
     return token.content.find(two_bytes) != std::string::npos || (token.rstrip && ends_before) ||
            (token.single_word && (ends_before || begins_after));
   });
@@ -145,20 +145,17 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
   if (vocabulary_.size() == 0) fail("tokenizer: the vocabulary is empty");
 }
 
-void PieceTokenizer::append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
-  raw_.split(piece, [&](size_t begin, size_t end, int64_t id) {
-    if (id >= 0) ids.push_back(id);
-    else append_between(piece.substr(begin, end - begin), offset + static_cast<int64_t>(begin), ids);
-  });
-}
-
-// Encodes the text between two of the raw_ tokens.
-void PieceTokenizer::append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
-  const std::string normal_form = normal_form_ ? normal_form_(text, offset) : "";
-  const std::string_view normal = normal_form_ ? std::string_view(normal_form) : text;
-  normalized_.split(normal, [&](size_t begin, size_t end, int64_t id) {
-    if (id >= 0) ids.push_back(id);
-    else append_plain(normal.substr(begin, end - begin), offset + static_cast<int64_t>(begin), ids);
+void PieceTokenizer::append_model_ids(std::string_view piece, int64_t offset, bool starts, std::vector<int64_t>& ids) const {
+  raw_.split(piece, [&](size_t from, size_t to, int64_t raw) {
+    if (raw >= 0) return ids.push_back(raw);
+    const std::string_view text = piece.substr(from, to - from);
+    const int64_t place = offset + static_cast<int64_t>(from);
+    const std::string normal_form = normal_form_ ? normal_form_(text, place, starts || from > 0) : "";
+    const std::string_view normal = normal_form_ ? std::string_view(normal_form) : text;
+    normalized_.split(normal, [&](size_t begin, size_t end, int64_t id) {
+      if (id >= 0) ids.push_back(id);
+      else append_plain(normal.substr(begin, end - begin), place + static_cast<int64_t>(begin), starts && from + begin == 0, ids);
+    });
   });
 }
 
@@ -176,7 +173,8 @@ bool PieceTokenizer::can_separate(std::string_view text, size_t position) const 
   if (raw_.can_straddle(around)) return false;
   if (normalized_.empty() || !normal_form_) return !normalized_.can_straddle(around);
   // These two bytes stay next to each other in the normal form.
-  return is_ascii_word(around[0]) && static_cast<unsigned char>(around[1]) < 0x80 && !normalized_.can_straddle(normal_form_(around, 0));
+  return is_ascii_word(around[0]) && static_cast<unsigned char>(around[1]) < 0x80 &&
+         !normalized_.can_straddle(normal_form_(around, 0, false));
 }
 
 int32_t PieceTokenizer::find_in_model(std::string_view piece) const {

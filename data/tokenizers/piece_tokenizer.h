@@ -101,20 +101,20 @@ class PieceTokenizer : public Tokenizer {
   std::shared_ptr<const PieceTokenizer> without_added() const;
 
  protected:
-  void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const final;
+  void append_model_ids(std::string_view piece, int64_t offset, bool starts, std::vector<int64_t>& ids) const final;
   size_t model_prefix(std::string_view text) const final;
   Marks model_marks() const override;
   Json hashed_model_json() const final;
 
-  // Normalises a text. The offset is for messages.
-  using NormalForm = std::function<std::string(std::string_view text, int64_t offset)>;
+  // Normalises a text. The offset is for messages; `starts`: the text starts with it, or an added token is before it.
+  using NormalForm = std::function<std::string(std::string_view text, int64_t offset, bool starts)>;
 
   // Added tokens that the vocabulary lacks are put into it. An empty normal_form leaves texts unchanged. Errors: another piece has the id
   // of a token; an id far beyond the vocabulary.
   PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, NormalForm normal_form = {});
 
-  // Appends the ids of a text without added tokens.
-  virtual void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const = 0;
+  // Appends the ids of a part of a text without added tokens; `starts`: the text starts with it.
+  virtual void append_plain(std::string_view part, int64_t offset, bool starts, std::vector<int64_t>& ids) const = 0;
   // True if the text can be cut before byte `position`: both sides together encode to the ids of the whole.
   virtual bool can_cut(std::string_view text, size_t position) const = 0;
   // The JSON of this tokenizer, with this vocabulary of the model.
@@ -124,7 +124,6 @@ class PieceTokenizer : public Tokenizer {
   int32_t find_in_model(std::string_view piece) const;
 
  private:
-  void append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const;
   bool can_separate(std::string_view text, size_t position) const;
 
   Vocabulary vocabulary_;

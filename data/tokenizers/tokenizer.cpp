@@ -85,16 +85,16 @@ Json Tokenizer::with_eos(Json model) const {
   return {{"name", "eos"}, {"behind", name_of(eos_)}, {"piece", eos_piece_}, {"tokenizer", std::move(model)}};
 }
 
-void Tokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
+void Tokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids, bool starts) const {
   size_t from = 0;
   while (eos_ == Eos::line) {
     const size_t end = piece.find('\n', from);
     if (end == piece.npos) break;
-    append_model_ids(piece.substr(from, end - from), offset + static_cast<int64_t>(from), ids);
+    append_model_ids(piece.substr(from, end - from), offset + static_cast<int64_t>(from), starts || from > 0, ids);
     ids.push_back(eos_id_);
     from = end + 1;
   }
-  append_model_ids(piece.substr(from), offset + static_cast<int64_t>(from), ids);
+  append_model_ids(piece.substr(from), offset + static_cast<int64_t>(from), starts || from > 0, ids);
 }
 
 size_t Tokenizer::complete_prefix(std::string_view text) const {
@@ -172,7 +172,8 @@ void encode_part(const Tokenizer& tokenizer, const DocumentPiece& piece, int64_t
   part.ids.reserve(part.text.size() / 3);
   if (piece.starts && part.is_first && first >= 0) part.ids.push_back(first);
   try {
-    tokenizer.append_ids(part.text, piece.first_byte + (part.text.data() - piece.text.data()), part.ids);
+    const bool starts = part.is_first && (piece.starts || piece.first_byte == 0);
+    tokenizer.append_ids(part.text, piece.first_byte + (part.text.data() - piece.text.data()), part.ids, starts);
     if (piece.ends && part.is_last) tokenizer.append_end(part.text, part.ids);
   } catch (const Error& error) {
     if (piece.place.empty()) throw;

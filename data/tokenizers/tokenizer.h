@@ -76,8 +76,8 @@ class Tokenizer {
   // Equal for equal tokenizers. Shards and checkpoints contain it.
   uint64_t hash() const;
 
-  // Appends the ids of a piece of a text. The offset of the piece is for messages.
-  void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const;
+  // Appends the ids of a piece of a text. The offset of the piece is for messages; `starts`: the text starts with it.
+  void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids, bool starts = true) const;
   // The length of the longest start of the text that can be encoded separately from everything after it.
   size_t complete_prefix(std::string_view text) const;
   // Appends the piece after a document, if eos() asks for it. `last`: the last bytes of the document.
@@ -85,7 +85,7 @@ class Tokenizer {
 
  protected:
   // For each kind of tokenizer to define, without eos().
-  virtual void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const = 0;
+  virtual void append_model_ids(std::string_view piece, int64_t offset, bool starts, std::vector<int64_t>& ids) const = 0;
   virtual size_t model_prefix(std::string_view text) const = 0;
   virtual Marks model_marks() const { return {}; }
   // Appends the bytes of an id inside the vocabulary. It can use state.at_start.

@@ -44,7 +44,7 @@ std::shared_ptr<PieceTokenizer> WordTokenizer::with_vocabulary(Vocabulary vocabu
   return std::make_shared<WordTokenizer>(std::move(vocabulary), std::move(added), unknown_);
 }
 
-void WordTokenizer::append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
+void WordTokenizer::append_plain(std::string_view text, int64_t offset, bool, std::vector<int64_t>& ids) const {
   check_utf8("word tokenizer", text, offset);
   size_t position = 0;
   for (std::string_view word = next_spaced_word(text, position); !word.empty(); word = next_spaced_word(text, position)) {
@@ -64,7 +64,7 @@ void WordTokenizer::append_text(int64_t id, DecodeState& state, std::string& tex
 // ---- WordPiece
 WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, WordPieceOptions options)
     : PieceTokenizer(std::move(vocabulary), std::move(added),
-          [text = options.text](std::string_view piece, int64_t offset) { return text.normalize(piece, offset); }),
+          [text = options.text](std::string_view piece, int64_t offset, bool) { return text.normalize(piece, offset); }),
       options_(std::move(options)),
       unknown_(this->vocabulary().find(options_.unknown)) {
   if (unknown_ < 0) fail("wordpiece tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(options_.unknown)});
@@ -99,7 +99,7 @@ void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>
   }
 }
 
-void WordPieceTokenizer::append_plain(std::string_view text, int64_t, std::vector<int64_t>& ids) const {
+void WordPieceTokenizer::append_plain(std::string_view text, int64_t, bool, std::vector<int64_t>& ids) const {
   WordCache& cache = cache_owner_.cache();
   size_t position = 0;
   for (std::string_view word = next_bert_word(text, position); !word.empty(); word = next_bert_word(text, position))

@@ -20,7 +20,7 @@ class WordTokenizer final : public PieceTokenizer {
   std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
 
  protected:
-  void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
+  void append_plain(std::string_view text, int64_t offset, bool starts, std::vector<int64_t>& ids) const override;
   bool can_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
   Json json_with(Json vocabulary) const override;
@@ -67,7 +67,7 @@ class WordPieceTokenizer final : public PieceTokenizer {
   std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
 
  protected:
-  void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
+  void append_plain(std::string_view text, int64_t offset, bool starts, std::vector<int64_t>& ids) const override;
   bool can_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
   Json json_with(Json vocabulary) const override;

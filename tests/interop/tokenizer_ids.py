@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tokenizers as SmolLM2, Qwen and Llama 3 have them: the ids of ricci-tokenize are those of the tokenizers package.
+"""Tokenizers as SmolLM2, Qwen, Llama 3, Llama 2 and Gemma have them: the ids of ricci-tokenize are those of the tokenizers package.
     tokenizer_ids.py check BUILD [TEXTS]     10,000 random texts for each, the token that starts a text included; their vocabularies are trained here.
     tokenizer_ids.py flags BUILD [COUNT]     200 random tokenizers with added tokens of all flags, 40 texts and a long one for each: ids, texts that
                                              come back, and ids of messages, which are those of the tokenizer without its added tokens
@@ -7,6 +7,7 @@
                                              texts that come back; and flags.jsonl: 24 of the random tokenizers, their texts and ids
 Needs tokenizers."""
 import json
+import pathlib
 import random
 import subprocess
 import sys
@@ -117,6 +118,72 @@ def check(build, count):
                 faults += (ricci("decode", data=ids) != data) if kind != "qwen" else (b"UTF-8" not in ids)
             assert faults == 0, (kind, faults)
             print(f"{kind}: {count} texts, the same ids with and without the first token; 50 that are not UTF-8 {'are refused' if kind == 'qwen' else 'come back'}")
+
+
+BLANK, BYTES = "\u2581", [f"<0x{byte:02X}>" for byte in range(256)]
+REPLACE, BACK = normalizers.Replace(" ", BLANK), [decoders.Replace(BLANK, " "), decoders.ByteFallback(), decoders.Fuse()]
+STRIP = decoders.Strip(" ", 1, 0)
+# name: normal form, what divides a text, decoder
+FORMS = {
+    "Llama 2, TinyLlama, Mistral": (normalizers.Sequence([normalizers.Prepend(BLANK), REPLACE]), None, [*BACK, STRIP]),
+    "Gemma": (REPLACE, pre_tokenizers.Split(" ", "merged_with_previous"), BACK),
+    "Replace": (REPLACE, None, BACK),
+    "Metaspace first": (None, pre_tokenizers.Metaspace(BLANK, "first", False), [*BACK, STRIP]),
+    "Metaspace always": (None, pre_tokenizers.Metaspace(BLANK, "always", False), [*BACK, STRIP]),
+    "Metaspace never": (None, pre_tokenizers.Metaspace(BLANK, "never", False), BACK),
+}
+ADDED = ["<unk>", "<s>", "</s>", "<x y>", "er"]
+HARD = ["", " ", "  ", "    ", " a", "  a", "a ", "a  b", "\n", "\n\n a", "\ta", "a\n  b", BLANK, f"a{BLANK}b", f" {BLANK} a", "<s>", "<s>a", "<s> a", "a<s>b", "a <s> b",
+        " <s>", "<s> ", "<s><s> a", "</s><s>", "<unk>", "a<unk>b", "<0x41>", "a<0x41>b", "<x y>", "a <x y>b", "<x y>a", "\U0001f600 \U0001f468\u200d\U0001f469", "\u4e2d\u6587 \u4e2d",
+        "\u00e9 e\u0301", "\u00a0a\u3000b", "the the  the", "her er", "er a", "x" * 99, "\x00\x7f", "\ufffd"]
+
+
+def check_underscores(build, count):
+    """Tokenizers of Llama 2's kind: their vocabulary is trained on words, and they see whole texts."""
+    draw = random.Random(11)
+    words = Tokenizer(models.BPE())
+    words.pre_tokenizer = pre_tokenizers.Metaspace(BLANK, "always", True)
+    words.train([str(p) for p in sorted(TESTS.parent.glob("*/README.md"))],
+                trainers.BpeTrainer(vocab_size=900, limit_alphabet=80, special_tokens=["<unk>", "<s>", "</s>", *BYTES], show_progress=False))
+    described = json.loads(words.to_str())["model"]
+    for blanks in range(2, 9):  # runs, as in the vocabulary of Llama 2
+        described["vocab"][BLANK * blanks] = len(described["vocab"])
+        described["merges"] += [[BLANK * left, BLANK * (blanks - left)] for left in range(1, blanks)]
+    texts = HARD + [random_text(draw, all_kinds(draw), 0) for _ in range(count)] + ["".join(draw.choices(HARD, k=6)) for _ in range(count)]
+    texts += ["".join(draw.choices(HARD + ["the quick ", "brown  fox", "\n"], k=100000))]  # it is encoded in parts
+    for name, (normal_form, divide, decoder) in FORMS.items():
+        for normalized in (False, True):
+            tokenizer = Tokenizer(models.BPE(described["vocab"], [tuple(pair) for pair in described["merges"]], unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+            tokenizer.decoder = decoders.Sequence(decoder)
+            if normal_form:
+                tokenizer.normalizer = normal_form
+            if divide:
+                tokenizer.pre_tokenizer = divide
+            for content in ADDED:
+                flags = dict(lstrip=content == "<x y>" and draw.random() < 0.5, rstrip=content == "</s>" and draw.random() < 0.5,
+                             single_word=content == "er" and draw.random() < 0.5)
+                tokenizer.add_special_tokens([AddedToken(content, normalized=normalized, special=True, **flags)])
+            with tempfile.TemporaryDirectory() as scratch:
+                tokenizer.save(f"{scratch}/tokenizer.json")
+
+                def lines(command, data):
+                    out = run(build, "tokenize", command, "--jsonl", "--tokenizer", f"{scratch}/tokenizer.json", data="".join(json.dumps(each) + "\n" for each in data))
+                    return [json.loads(line) for line in out.splitlines()]
+
+                expected = [encoded.ids for encoded in tokenizer.encode_batch(texts, add_special_tokens=False)]
+                for text, ids, line in zip(texts, expected, lines("encode", [{"text": text} for text in texts]), strict=True):
+                    assert line["ids"] == ids, (name, normalized, text[:200], line["ids"][:50], ids[:50])
+                for text, ids, line in zip(texts, expected, lines("decode", [{"ids": ids} for ids in expected]), strict=True):
+                    theirs = tokenizer.decode(ids, skip_special_tokens=False)
+                    if normalized and normal_form and {*ids} & {tokenizer.token_to_id(added) for added in ADDED}:
+                        continue  # the package writes an added token in its normal form
+                    assert line["text"] == theirs, (name, normalized, text[:200], line["text"][:200], theirs[:200], ids[:50])
+                for text, ids in list(zip(texts, expected))[-4:]:  # as a file, in pieces
+                    if "\x00" not in text:
+                        pathlib.Path(f"{scratch}/text").write_bytes(text.encode())
+                        found = run(build, "tokenize", "encode", f"{scratch}/text", "--encoding", "bytes", "--tokenizer", f"{scratch}/tokenizer.json")
+                        assert list(map(int, found.split())) == ids, (name, normalized, text[:200])
+        print(f"{name}: {2 * len(texts)} texts, the same ids and texts")
 
 
 CONTENTS = ["<a>", "<a>b", "low", "ow", "lower", "er", "###", "Low", "_", "7", "'s", "x y", " ", "  ", " <a>", "<a> ", "\n", "\t ", "\u3000", "a",
@@ -291,3 +358,4 @@ if __name__ == "__main__":
         check_flags(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 200)
     else:
         check(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 10000)
+        check_underscores(sys.argv[2], int(sys.argv[3]) // 4 if len(sys.argv) > 3 else 2500)

@@ -116,15 +116,42 @@ Merges make_merges(const Vocabulary& vocabulary, const std::vector<BpeTokenizer:
   return Merges(std::move(merges));
 }
 
-std::string composed(std::string_view text, int64_t offset) {
+std::string composed(std::string_view text, int64_t offset, bool) {
   check_utf8("bpe tokenizer", text, offset);
   return compose_characters(text);
+}
+
+constexpr std::string_view kUnderscore = "▁";
+
+std::string with_underscores(std::string_view text, bool prepends) {
+  std::string result(prepends ? kUnderscore : "");
+  for (const char c : text) result += c == ' ' ? kUnderscore : std::string_view(&c, 1);
+  return result;
+}
+
+std::function<std::string(std::string_view, int64_t, bool)> normal_form_of(const BpeOptions& options) {
+  if (options.compose) return composed;
+  const bool prepends = options.underscores == Underscores::prepended;
+  if (!prepends && options.underscores != Underscores::replaced) return {};
+  return [prepends](std::string_view text, int64_t, bool starts) { return with_underscores(text, prepends && starts); };
+}
+
+// A word with underscores: those in front of it, and what follows up to the next one.
+size_t underscore_end(std::string_view text, size_t position) {
+  while (text.substr(position).starts_with(kUnderscore)) position += kUnderscore.size();
+  return std::min(text.find(kUnderscore, position), text.size());
+}
+constexpr SplitPattern kUnderscorePattern{"underscore", "", false, underscore_end};
+
+std::string with_blanks(std::string text) {
+  for (size_t place; (place = text.find(kUnderscore)) != text.npos;) text.replace(place, kUnderscore.size(), " ");
+  return text;
 }
 
 }  // namespace
 
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options)
-    : PieceTokenizer(std::move(vocabulary), std::move(added), options.compose ? NormalForm(composed) : NormalForm()),
+    : PieceTokenizer(std::move(vocabulary), std::move(added), normal_form_of(options)),
       options_(std::move(options)),
       merges_(make_merges(this->vocabulary(), merges)) {
   const Vocabulary& pieces = this->vocabulary();
@@ -133,15 +160,37 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
     fail("bpe tokenizer: '{}', for unknown bytes, is not in the vocabulary", {one_line(options_.unknown)});
   if (!options_.first.empty() && pieces.find(options_.first) < 0)
     fail("bpe tokenizer: '{}', which starts every text, is not in the vocabulary", {one_line(options_.first)});
-  for (int byte = 0; byte < 256; ++byte) {
-    const int32_t id = find_in_model(byte_to_letter(byte));
-    id_of_byte_[static_cast<size_t>(byte)] = id >= 0 ? id : unknown;
-  }
   bytes_of_id_.resize(static_cast<size_t>(pieces.size()));
-  // No merge leads to a piece with other letters, so it is decoded as it is written.
-  for (int64_t id = 0; id < pieces.size(); ++id)
-    bytes_of_id_[static_cast<size_t>(id)] = letters_to_bytes(pieces.piece(id)).value_or(std::string(pieces.piece(id)));
-  for (const AddedToken& token : added_tokens()) bytes_of_id_[static_cast<size_t>(token.id)] = token.content;
+  for (int64_t id = 0; id < pieces.size(); ++id) {
+    const std::string piece(pieces.piece(id));
+    // No merge leads to a piece with other letters, so it is decoded as it is written.
+    bytes_of_id_[static_cast<size_t>(id)] = is_byte_level() ? letters_to_bytes(piece).value_or(piece) : with_blanks(piece);
+  }
+  for (const AddedToken& token : added_tokens())
+    if (is_byte_level()) bytes_of_id_[static_cast<size_t>(token.id)] = token.content;
+  for (int byte = 0; byte < 256; ++byte) {
+    const int32_t id = find_in_model(byte_piece(byte));
+    id_of_byte_[static_cast<size_t>(byte)] = id >= 0 ? id : unknown;
+    if (is_byte_level()) continue;
+    if (id < 0) fail("bpe tokenizer: byte_fallback needs the piece {}", {byte_piece(byte)});
+    bytes_of_id_[static_cast<size_t>(id)] = static_cast<char>(byte);
+  }
+  if (is_byte_level()) return;
+  options_.pattern = &kUnderscorePattern;
+  check_underscores();
+}
+
+std::string BpeTokenizer::byte_piece(int byte) const {
+  return is_byte_level() ? byte_to_letter(byte) : format_message("<0x{:02X}>", {byte});
+}
+
+void BpeTokenizer::check_underscores() const {
+  if (find_in_model(kUnderscore) < 0) fail("bpe tokenizer: byte_fallback needs the piece {}", {kUnderscore});
+  for (const Merges::Merge& merge : merges_.all()) {
+    const std::string_view left = vocabulary().piece(merge.left), right = vocabulary().piece(merge.right);
+    if (right.starts_with(kUnderscore) && !left.ends_with(kUnderscore))
+      fail("bpe tokenizer: the merge of '{}' and '{}' crosses a blank, so texts cannot be divided", {one_line(left), one_line(right)});
+  }
 }
 
 Marks BpeTokenizer::model_marks() const {
@@ -169,6 +218,23 @@ std::shared_ptr<PieceTokenizer> BpeTokenizer::with_vocabulary(Vocabulary pieces,
   return other;
 }
 
+// The pieces of a word before any merge, and their number.
+size_t BpeTokenizer::divide(std::string_view word, int64_t offset, std::span<uint32_t> pieces) const {
+  size_t count = 0;
+  for (size_t begin = 0, bytes = 1; begin < word.size(); begin += bytes) {
+    if (!is_byte_level()) bytes = std::max<size_t>(decode_utf8(word, begin).bytes, 1);
+    const int32_t character = is_byte_level() ? -1 : find_in_model(word.substr(begin, bytes));
+    for (const char c : word.substr(begin, character < 0 ? bytes : 1)) {
+      const int32_t id = character < 0 ? id_of_byte_[static_cast<unsigned char>(c)] : character;
+      if (id < 0)
+        fail("bpe tokenizer: the vocabulary has no piece for byte {} (value 0x{:02x})",
+            {offset + static_cast<int64_t>(begin), static_cast<unsigned char>(c)});
+      pieces[count++] = static_cast<uint32_t>(id);
+    }
+  }
+  return count;
+}
+
 void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const {
   if (options_.ignore_merges) {
     if (const int32_t id = find_in_model(bytes_to_letters(word)); id >= 0) return ids.push_back(id);
@@ -178,14 +244,7 @@ void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vecto
   std::vector<uint32_t> many;
   if (word.size() > usual) many.resize(word.size());
   const std::span<uint32_t> pieces = word.size() > usual ? std::span(many) : std::span(few).first(word.size());
-  for (size_t i = 0; i < word.size(); ++i) {
-    const int32_t id = id_of_byte_[static_cast<unsigned char>(word[i])];
-    if (id < 0)
-      fail("bpe tokenizer: the vocabulary has no piece for byte {} (value 0x{:02x})",
-          {offset + static_cast<int64_t>(i), static_cast<unsigned char>(word[i])});
-    pieces[i] = static_cast<uint32_t>(id);
-  }
-  const size_t count = merges_.apply(pieces);
+  const size_t count = merges_.apply(pieces.first(divide(word, offset, pieces)));
   ids.insert(ids.end(), pieces.begin(), pieces.begin() + static_cast<int64_t>(count));
 }
 
@@ -199,19 +258,29 @@ void BpeTokenizer::append_words(std::string_view text, int64_t offset, std::vect
   }
 }
 
-void BpeTokenizer::append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
-  if (options_.add_prefix_space && !text.starts_with(' ')) {
+void BpeTokenizer::append_plain(std::string_view text, int64_t offset, bool starts, std::vector<int64_t>& ids) const {
+  if (options_.underscores == Underscores::first || options_.underscores == Underscores::always) {
+    const bool can_prepend = starts || options_.underscores == Underscores::always;
+    append_words(with_underscores(text, can_prepend && !text.starts_with(' ') && !text.starts_with(kUnderscore)), offset, ids);
+  } else if (options_.add_prefix_space && !text.starts_with(' ')) {
     append_words(" " + std::string(text), offset - 1, ids);
   } else {
     append_words(text, offset, ids);
   }
 }
 
-// Two neighbouring characters decide it: a word ends between a letter or number and something else, and before a blank after anything but
+// With underscores a word begins at one after something else, and where an added token ends, another one can be put in front. Without them
+// two neighbouring characters decide it: a word ends between a letter or number and something else, and before a blank after anything but
 // white space. Both must stay separate in the normal form, and with add_prefix_space the second must be a blank.
 bool BpeTokenizer::can_cut(std::string_view text, size_t position) const {
   const Utf8Character after = decode_utf8(text, position), before = decode_utf8_before(text, position);
   if (after.bytes == 0 || before.bytes == 0) return false;
+  if (!is_byte_level()) {
+    const auto is_blank = [](char32_t code) { return code == U' ' || code == U'▁'; };
+    const auto ends_here = [&](const AddedToken& token) { return token.content.back() == text[position - 1]; };
+    const bool follows_token = std::any_of(added_tokens().begin(), added_tokens().end(), ends_here);
+    return is_blank(after.code) && !is_blank(before.code) && !(options_.underscores == Underscores::prepended && follows_token);
+  }
   const uint8_t kind_before = unicode_classes()[before.code], kind_after = unicode_classes()[after.code];
   const auto both = [&](uint8_t kinds) { return (kind_before & kinds) && (kind_after & kinds); };
   const bool word_ends = (kind_before & (unicode::letter | unicode::number)) && !both(unicode::letter | unicode::number);
@@ -222,7 +291,8 @@ bool BpeTokenizer::can_cut(std::string_view text, size_t position) const {
 }
 
 void BpeTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
-  text += bytes_of_id_[static_cast<size_t>(id)];
+  const std::string_view bytes = bytes_of_id_[static_cast<size_t>(id)];
+  text += options_.drops_blank && state.at_start && bytes.starts_with(' ') ? bytes.substr(1) : bytes;
   state.at_start = false;
 }
 

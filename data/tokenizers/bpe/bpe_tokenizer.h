@@ -44,6 +44,16 @@ class Merges {
   int shift_;
 };
 
+// Tokenizers of Llama 2's kind have pieces of characters instead of bytes, and "▁" (U+2581) in them stands for a blank. A character without
+// a piece is written as the pieces of its bytes, <0x00> to <0xFF>. The names say where a text gets one more "▁".
+enum class Underscores : uint8_t {
+  none,       // byte-level BPE
+  replaced,   // nowhere
+  prepended,  // in front, and after each added token
+  first,      // in front, but not before a "▁"
+  always,     // in front and after each added token, but not before a "▁"
+};
+
 struct BpeOptions {
   const SplitPattern* pattern = &split_patterns()[0];
   bool add_prefix_space = false;  // puts a space before a text that does not begin with one
@@ -52,13 +62,17 @@ struct BpeOptions {
   std::string unknown = {};       // the piece for bytes without a piece; if empty, they are an error
   Json post_processor = nullptr;  // from the file, only to be written again
   std::string first = {};         // the piece that starts every text (Marks::first), or empty
+  Underscores underscores = Underscores::none;
+  bool drops_blank = false;   // with underscores: decoding drops the blank in front of a text
+  Json components = nullptr;  // with underscores: members of the file, only to be written again
 };
 
 class BpeTokenizer final : public PieceTokenizer {
  public:
   using Pair = std::pair<std::string, std::string>;
-  // Pieces and merges in the letters of bytes_to_letters(). Errors: a merge with a piece that the vocabulary lacks; it lacks
-  // options.unknown or options.first.
+  // Without underscores: pieces and merges in the letters of bytes_to_letters(). Errors: a merge with a piece that the vocabulary lacks; it
+  // lacks options.unknown or options.first. With underscores: the piece of a byte or "▁" is missing; a merge joins a "▁" to a piece before
+  // it, because a text could then not be divided.
   BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options);
 
   std::string name() const override { return "bpe"; }
@@ -67,15 +81,19 @@ class BpeTokenizer final : public PieceTokenizer {
   std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
   const BpeOptions& options() const { return options_; }
   const Merges& merges() const { return merges_; }
+  std::string byte_piece(int byte) const;  // as the vocabulary writes it
 
  protected:
   Marks model_marks() const override;
-  void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
+  void append_plain(std::string_view text, int64_t offset, bool starts, std::vector<int64_t>& ids) const override;
   bool can_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
   Json json_with(Json vocabulary) const override;
 
  private:
+  bool is_byte_level() const { return options_.underscores == Underscores::none; }
+  void check_underscores() const;
+  size_t divide(std::string_view word, int64_t offset, std::span<uint32_t> pieces) const;
   void append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const;
   void append_words(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const;
 

@@ -128,7 +128,7 @@ void keep(const Vocabulary& vocabulary, std::string_view piece, std::vector<bool
 
 // Keeps the pieces of bytes, and the two parts of each piece that is kept. The parts mostly come from earlier merges.
 void keep_parts(const BpeTokenizer& tokenizer, std::vector<bool>& kept) {
-  for (int byte = 0; byte < 256; ++byte) keep(tokenizer.vocabulary(), byte_to_letter(byte), kept);
+  for (int byte = 0; byte < 256; ++byte) keep(tokenizer.vocabulary(), tokenizer.byte_piece(byte), kept);
   keep(tokenizer.vocabulary(), tokenizer.options().first, kept);
   const std::span<const Merges::Merge> merges = tokenizer.merges().all();
   for (bool found = true; found;) {

@@ -16,6 +16,7 @@
 #include "core/files/safetensors.h"
 #include "core/json.h"
 #include "core/random.h"
+#include "data/tokenizers/kinds.h"
 #include "tests/apps/interop/stored_folders.h"
 #include "tests/data/files.h"
 
@@ -399,6 +400,17 @@ TEST_CASE("GGUF: models and tokenizers unknown to llama.cpp are refused, and not
   import_hugging_face(scratch / "theirs", scratch / "run", {});
   CHECK(error_of([&] { export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
         "the char tokenizer has no equivalent in GGUF; --without-tokenizer leaves it out");
+  Json vocab = {{"▁", 256}};
+  for (int byte = 0; byte < 256; ++byte) vocab[format_message("<0x{:02X}>", {byte})] = byte;
+  scratch.write("wide/tokenizer.json",
+      R"({"normalizer":{"type":"Replace","pattern":{"String":" "},"content":"▁"},"decoder":{"type":"Sequence","decoders":[)"
+      R"({"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"}]},)"
+      R"("model":{"type":"BPE","byte_fallback":true,"merges":[],"vocab":)" +
+          vocab.dump() + "}}");
+  Model wide = small_llama([](ModelConfig& c) { c.vocab = 257; });
+  write_imported_run(scratch / "wide", wide, open_tokenizer(scratch / "wide/tokenizer.json").get(), "nowhere");
+  CHECK(error_of([&] { export_gguf(scratch / "wide", "last", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
+        "a tokenizer with byte_fallback has no equivalent in GGUF; --without-tokenizer leaves it out");
   CHECK(!std::filesystem::exists(scratch / "a.gguf"));
   export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, true);
   CHECK(Reader(read_file(scratch / "a.gguf")).file().values["tokenizer.ggml.model"] == "8:none");

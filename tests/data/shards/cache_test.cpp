@@ -31,7 +31,7 @@ class Observer final : public Tokenizer {
   int64_t vocab_size() const override { return 256; }
   Json model_json() const override { return ByteTokenizer().json(); }
   size_t model_prefix(std::string_view text) const override { return text.size(); }
-  void append_model_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
+  void append_model_ids(std::string_view piece, int64_t offset, bool, std::vector<int64_t>& ids) const override {
     ByteTokenizer().append_ids(piece, offset, ids);
     const std::lock_guard lock(mutex);
     bytes += static_cast<int64_t>(piece.size());

@@ -152,6 +152,118 @@ TEST_CASE("tokenizer.json: a template gives the first token, added tokens say wh
   CHECK(contains(fault(file(bpe(), digits)), "the pre_tokenizer 'Digits without individual_digits' is not supported"));
 }
 
+// ---- Tokenizers of Llama 2's kind. Right values: the package tokenizers 0.23.3 (tests/interop/tokenizer_ids.py compares many more).
+namespace {
+
+const std::string kReplace = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})",
+                  kLlama2 = R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},)" + kReplace + "]}";
+
+std::string metaspace(const std::string& scheme) {
+  return R"({"type":"Metaspace","replacement":"▁","prepend_scheme":")" + scheme + R"(","split":false})";
+}
+
+// The pieces: <unk> 0, <s> 1, the bytes 2 to 257, then these.
+std::string underscored(const std::string& normalizer, const std::string& pre_tokenizer, bool strips = true,
+    std::vector<std::string> merges = {"▁ ▁", "a b", "▁ ab"}, const std::string& more = "") {
+  Json vocab = {{"<unk>", 0}, {"<s>", 1}};
+  for (int byte = 0; byte < 256; ++byte) vocab[format_message("<0x{:02X}>", {byte})] = 2 + byte;
+  int64_t next = 258;
+  for (const char* piece : {"▁", "a", "b", "ab", "▁▁", "▁ab", "b▁"}) vocab[piece] = next++;
+  return R"({"added_tokens":[{"id":0,"content":"<unk>","special":true,"normalized":false},{"id":1,"content":"<s>","special":true,)"
+         R"("normalized":false}],"normalizer":)" +
+         normalizer + R"(,"pre_tokenizer":)" + pre_tokenizer +
+         R"(,"decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},)"
+         R"({"type":"Fuse"})" +
+         std::string(strips ? R"(,{"type":"Strip","content":" ","start":1,"stop":0})" : "") +
+         R"(]},"model":{"type":"BPE","unk_token":"<unk>","fuse_unk":true,"byte_fallback":true)" + more + R"(,"vocab":)" + vocab.dump() +
+         R"(,"merges":)" + Json(merges).dump() + "}}";
+}
+
+}  // namespace
+
+TEST_CASE("tokenizer.json: Llama 2's kind, with blanks as underscores and characters without a piece in bytes") {
+  constexpr int64_t s = 1, byte = 2, u = 258, a = 259, b = 260, ab = 261, uu = 262, uab = 263;
+  const struct {
+    std::string normalizer, pre_tokenizer;
+    std::vector<std::pair<std::string, Ids>> texts;
+  } forms[] = {
+      {kLlama2, "null",
+          {{"", {}}, {"ab", {uab}}, {" ab", {uu, ab}}, {"  ab", {uu, uab}}, {"ab ab", {uab, uab}}, {"a  b", {u, a, uu, b}},
+              {"<s>ab", {s, uab}}, {"ab<s> ab", {uab, s, uu, ab}}, {"\n", {u, byte + 10}}, {"é", {u, byte + 0xc3, byte + 0xa9}},
+              {"▁ab", {uu, ab}}}},
+      {kReplace, "null", {{"ab", {ab}}, {" ab", {uab}}, {"ab<s>ab", {ab, s, ab}}, {"<s> ab", {s, uab}}}},
+      {"null", metaspace("first"), {{"ab", {uab}}, {" ab", {uab}}, {"  ab", {uu, ab}}, {"ab<s>ab", {uab, s, ab}}, {"<s>ab", {s, ab}}}},
+      {"null", metaspace("always"), {{"ab", {uab}}, {" ab", {uab}}, {"ab<s>ab", {uab, s, uab}}, {"<s> ab", {s, uab}}, {"▁ab", {uab}}}},
+      {"null", metaspace("never"), {{"ab", {ab}}, {"ab<s>ab", {ab, s, ab}}, {" ab", {uab}}}},
+  };
+  for (const auto& form : forms) {
+    const auto tokenizer = tokenizer_from_json(underscored(form.normalizer, form.pre_tokenizer));
+    const auto again = tokenizer_from_json(tokenizer->to_json());
+    CHECK(again->to_json() == tokenizer->to_json());
+    for (const auto& [text, ids] : form.texts) {
+      CAPTURE(text);
+      CHECK(tokenizer->encode(text) == ids);
+      CHECK(again->encode(text) == ids);
+    }
+    // Each cut that complete_prefix allows leaves the ids as they are.
+    const std::string text = "ab  ab<s> ab<s>ab <s>  b▁a \n é ab ▁ ab<unk> a ";
+    const Ids whole = tokenizer->encode(text);
+    int cuts = 0;
+    for (size_t length = 1; length < text.size(); ++length) {
+      const size_t cut = tokenizer->complete_prefix(text.substr(0, length));
+      if (cut == 0) continue;
+      ++cuts;
+      Ids parts;
+      tokenizer->append_ids(text.substr(0, cut), 0, parts);
+      tokenizer->append_ids(text.substr(cut), 0, parts, false);
+      CAPTURE(cut);
+      CHECK(parts == whole);
+    }
+    CHECK(cuts > 30);
+    // The same ids from many threads, and in time that grows with the length.
+    std::string many, word(200000, 'a');
+    for (int i = 0; i < 10000; ++i) many += text;
+    Ids expected;
+    tokenizer->append_ids(many, 0, expected);
+    CHECK(tokenizer->encode(many) == expected);
+    CHECK(tokenizer->encode(word).size() > 199999);
+  }
+  const auto llama2 = tokenizer_from_json(underscored(kLlama2, "null")), gemma = tokenizer_from_json(underscored(kReplace, "null", false));
+  CHECK(llama2->decode(Ids{uab, uab}) == "ab ab");
+  CHECK(llama2->decode(Ids{u, uab}) == " ab");
+  CHECK(llama2->decode(Ids{s, uab}) == "<s> ab");
+  CHECK(gemma->decode(Ids{uab, uab}) == " ab ab");
+  CHECK(llama2->decode(Ids{uab, byte + 0xc3, byte + 0xa9}) == "abé");
+  DecodeState state = llama2->state_after(Ids{ab});
+  CHECK(llama2->decode_next(byte + 0xc3, state).empty());
+  CHECK(llama2->decode_next(byte + 0xa9, state) == "é");
+  CHECK(llama2->decode_next(uab, state) == " ab");
+  CHECK(llama2->decode(llama2->encode("\xff a")) == "\xff a");  // not UTF-8
+}
+
+TEST_CASE("tokenizer.json: forms of Llama 2's kind that are not supported") {
+  const std::string with_it = "tokenizer.json: the model 'BPE with byte_fallback' is not supported";
+  CHECK(fault(underscored("null", "null")).starts_with(with_it));
+  CHECK(fault(underscored(kLlama2, metaspace("first"))).starts_with(with_it));
+  CHECK(fault(underscored("null", R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true})")).starts_with(with_it));
+  CHECK(fault(underscored(R"({"type":"NFKC"})", "null")).starts_with(with_it));
+  CHECK(fault(underscored(kLlama2, "null", true, {}, R"(,"ignore_merges":true)"))
+            .starts_with("tokenizer.json: the model 'BPE with byte_fallback and ignore_merges' is not supported"));
+  CHECK(fault(underscored(kLlama2, "null", true, {"b ▁"})) ==
+        "bpe tokenizer: the merge of 'b' and '▁' crosses a blank, so texts cannot be divided");
+  const auto without = [](const std::string& piece) {
+    Json root = parse_json(underscored(kLlama2, "null", true, {}), "test");
+    root["model"]["vocab"].erase(piece);
+    return fault(root.dump());
+  };
+  CHECK(without("<0x41>") == "bpe tokenizer: byte_fallback needs the piece <0x41>");
+  CHECK(without("▁") == "bpe tokenizer: byte_fallback needs the piece ▁");
+  std::string other_decoder = underscored(kLlama2, "null");
+  other_decoder.replace(other_decoder.find("Fuse"), 4, "Burn");
+  CHECK(fault(other_decoder)
+            .starts_with("tokenizer.json: the decoder 'Sequence' is not supported, supported with byte_fallback are Replace"));
+}
+
 TEST_CASE("tokenizer.json: an unsupported component is named") {
   CHECK(fault(file(R"({"type":"Unigram","vocab":[]})", "null")) ==
         "tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
@@ -161,7 +273,8 @@ TEST_CASE("tokenizer.json: an unsupported component is named") {
   CHECK(fault(file(bpe(), R"({"type":"ByteLevel","use_regex":false})"))
             .starts_with("tokenizer.json: the pre_tokenizer 'ByteLevel with use_regex: false' is not supported"));
   CHECK(fault(file(bpe(R"("byte_fallback":true)"), kByteLevel)) ==
-        "tokenizer.json: the model 'BPE with byte_fallback' is not supported, supported is byte-level BPE");
+        "tokenizer.json: the model 'BPE with byte_fallback' is not supported, supported with it are the normalizer and pre_tokenizer of "
+        "Llama 2 and Gemma, and Metaspace with split: false");
   CHECK(fault(file(bpe(R"("end_of_word_suffix":"</w>")"), kByteLevel)) ==
         "tokenizer.json: the model 'BPE with end_of_word_suffix' is not supported, supported is byte-level BPE");
   CHECK(fault(file(bpe(R"("dropout":0.1)"), kByteLevel)) ==
