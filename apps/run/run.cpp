@@ -125,7 +125,7 @@ std::string find_run(const std::string& path_or_name) {
   const std::string run = folder_of_runs() + "/" + path_or_name, found = !is_known && is_folder(run) ? run : path_or_name;
   const fs::path folder = found.ends_with(".safetensors") ? fs::path(found).parent_path() : fs::path(found);
   if (is_file(folder / "config.json") && !is_file(folder / kConfigFile))
-    fail("{}: a folder of Hugging Face; ricci-convert import {} runs/NAME makes a run of it", {found, folder.string()});
+    fail("{}: a folder of Hugging Face; ricci-convert import {} runs/NAME turns it into a run", {found, folder.string()});
   return found;
 }
 

@@ -140,7 +140,7 @@ void read_underscores(const Json& root, BpeOptions& options) {
                     back = R"({"type":"Replace","pattern":{"String":"▁"},"content":" "}{"type":"ByteFallback"}{"type":"Fuse"})",
                     strip = R"({"type":"Strip","content":" ","start":1,"stop":0})";
   const std::tuple<std::string, std::string, Underscores> forms[] = {{prepend + replace, "", Underscores::prepended},
-      {replace, "", Underscores::replaced}, {replace, split, Underscores::replaced}, {"", metaspace("never"), Underscores::replaced},
+      {replace, "", Underscores::replaced}, {replace, split, Underscores::replaced}, {"", metaspace("never"), Underscores::never},
       {"", metaspace("first"), Underscores::first}, {"", metaspace("always"), Underscores::always}};
   const Json &before = member(root, "normalizer"), &divider = member(root, "pre_tokenizer"), &after = member(root, "decoder");
   const std::string normalizer = text_of(before, "normalizers"), words = text_of(divider, "pretokenizers"),

@@ -321,7 +321,7 @@ def check_flags(build, count):
                     expected = plain.encode(text, add_special_tokens=False).ids + [tokenizer.token_to_id(END)]
                     assert line["ids"] == expected, (text[:200], line["ids"][:50], expected[:50], tokenizer.to_str())
             else:
-                words = [f"--template={each}" for each in PLAIN]
+                words = [word for each in PLAIN for word in ("--template", each)]
                 done = subprocess.run([f"{build}/ricci-tokenize", "chat", "--tokenizer", file, *words], input="", capture_output=True, text=True)
                 assert done.returncode == 1 and "leave it out of the added tokens" in done.stderr, done.stderr
                 refused += 1

@@ -259,8 +259,8 @@ void BpeTokenizer::append_words(std::string_view text, int64_t offset, std::vect
 }
 
 void BpeTokenizer::append_plain(std::string_view text, int64_t offset, bool starts, std::vector<int64_t>& ids) const {
-  if (options_.underscores == Underscores::first || options_.underscores == Underscores::always) {
-    const bool can_prepend = starts || options_.underscores == Underscores::always;
+  if (options_.underscores >= Underscores::never) {
+    const bool can_prepend = options_.underscores == Underscores::always || (options_.underscores == Underscores::first && starts);
     append_words(with_underscores(text, can_prepend && !text.starts_with(' ') && !text.starts_with(kUnderscore)), offset, ids);
   } else if (options_.add_prefix_space && !text.starts_with(' ')) {
     append_words(" " + std::string(text), offset - 1, ids);

@@ -50,6 +50,7 @@ enum class Underscores : uint8_t {
   none,       // byte-level BPE
   replaced,   // nowhere
   prepended,  // in front, and after each added token
+  never,      // nowhere, and added tokens are found before
   first,      // in front, but not before a "▁"
   always,     // in front and after each added token, but not before a "▁"
 };

@@ -79,7 +79,7 @@ done
 # ---- What cannot be
 refuse 'a folder that is not there' 1 'none: no such folder; if it is the name of a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
 cp -r "$models/gpt2" theirs
-way='a folder of Hugging Face; ricci-convert import theirs runs/NAME makes a run of it'
+way='a folder of Hugging Face; ricci-convert import theirs runs/NAME turns it into a run'
 refuse 'their folder in place of a run: to start from' 1 "theirs: $way" train init=theirs data=text.txt name=bad
 refuse 'its weights' 1 "theirs/model\.safetensors: $way" train init=theirs/model.safetensors data=text.txt name=bad
 refuse 'to train' 1 "theirs: $way" train theirs

@@ -13,6 +13,7 @@
 #include "apps/interop/interop.h"
 #include "apps/run/run.h"
 #include "core/files/safetensors.h"
+#include "core/json.h"
 #include "cuda/device/device.h"
 #include "tests/data/files.h"
 
@@ -70,5 +71,12 @@ struct Copy {
     return at == error.npos ? error : error.substr(0, at) + std::string("FOLDER") + error.substr(at + theirs().size());
   }
 };
+
+// Replaces or adds a member of any type.
+inline void replace_member(const Copy& copy, const std::string& key, const std::string& value) {
+  Json config = read_json(copy.theirs() + "/config.json");
+  config[key] = parse_json(value, value);
+  copy.folder.write("theirs/config.json", to_text(config));
+}
 
 }  // namespace ricci::apps
