@@ -141,7 +141,7 @@ void read_gpt2(ModelConfig& config, const Members& json, double dropout) {
   config.block.dropout = dropout >= 0 ? dropout : residual;
 }
 
-// Of the two places that can hold the keys, transformers reads rope_scaling, unless it is null or empty.
+// Two places can hold the keys. Like transformers, this reads rope_scaling unless it is null or empty.
 void read_rope(EmbeddingConfig& c, const Members& json) {
   const Json &scaling = member(json.object, "rope_scaling"), &parameters = member(json.object, "rope_parameters");
   const bool is_old = parameters.is_null() || !(scaling.is_null() || scaling.empty());

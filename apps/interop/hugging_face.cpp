@@ -21,7 +21,7 @@ constexpr const char* kSave = "AutoModelForCausalLM.from_pretrained(FOLDER).save
 constexpr std::pair<const char*, const char*> kOtherWeights[] = {
     {"adapter_config.json", "an adapter of PEFT is not a whole model: merge_and_unload() and save_pretrained(NEW) write it"},
     {"pytorch_model.bin", kSave}, {"pytorch_model.bin.index.json", kSave},
-    {"consolidated.00.pth", "this is Meta's own form; the hub has the model in the form of transformers, too"}};
+    {"consolidated.00.pth", "this is Meta's own form; the hub also has the model in the form of transformers"}};
 
 // Parts of names that a wrapper of the model adds, and the model to save instead.
 constexpr std::pair<const char*, const char*> kWrappers[] = {{"_orig_mod.", "torch.compile; save model._orig_mod"},
@@ -133,9 +133,8 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
   const HfChatTemplate chat = without_tokenizer ? HfChatTemplate() : read_hf_chat_template(folder, tokenizer);
   Model model(config);
   load(model, files);
-  return write_imported_run(run, model, tokenizer.get(), folder, chat) +
-         (was_tied == config.output.tie ? ""
-                                        : "\nconfig.json says that lm_head.weight is the embedding table, but it differs: both are kept");
+  const std::string lines = write_imported_run(run, model, tokenizer.get(), folder, chat);
+  return config.output.tie == was_tied ? lines : lines + "\nlm_head.weight differs from the embedding table: both are kept";
 }
 
 std::string export_hugging_face(const std::string& path, const std::string& which, const std::string& folder) {

@@ -146,9 +146,9 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
 }
 
 void PieceTokenizer::append_model_ids(std::string_view piece, int64_t offset, bool starts, std::vector<int64_t>& ids) const {
-  raw_.split(piece, [&](size_t from, size_t to, int64_t raw) {
+  raw_.split(piece, [&](size_t from, size_t until, int64_t raw) {
     if (raw >= 0) return ids.push_back(raw);
-    const std::string_view text = piece.substr(from, to - from);
+    const std::string_view text = piece.substr(from, until - from);
     const int64_t place = offset + static_cast<int64_t>(from);
     const std::string normal_form = normal_form_ ? normal_form_(text, place, starts || from > 0) : "";
     const std::string_view normal = normal_form_ ? std::string_view(normal_form) : text;

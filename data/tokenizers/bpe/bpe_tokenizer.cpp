@@ -136,7 +136,7 @@ std::function<std::string(std::string_view, int64_t, bool)> normal_form_of(const
   return [prepends](std::string_view text, int64_t, bool starts) { return with_underscores(text, prepends && starts); };
 }
 
-// A word with underscores: those in front of it, and what follows up to the next one.
+// A word with underscores: they come first, and the next one ends it.
 size_t underscore_end(std::string_view text, size_t position) {
   while (text.substr(position).starts_with(kUnderscore)) position += kUnderscore.size();
   return std::min(text.find(kUnderscore, position), text.size());

@@ -45,7 +45,7 @@ class Merges {
 };
 
 // Tokenizers of Llama 2's kind have pieces of characters instead of bytes, and "▁" (U+2581) in them stands for a blank. A character without
-// a piece is written as the pieces of its bytes, <0x00> to <0xFF>. The names say where a text gets one more "▁".
+// a piece is written as the pieces of its bytes, <0x00> to <0xFF>. Where a text gets one more "▁":
 enum class Underscores : uint8_t {
   none,       // byte-level BPE
   replaced,   // nowhere
@@ -64,7 +64,7 @@ struct BpeOptions {
   Json post_processor = nullptr;  // from the file, only to be written again
   std::string first = {};         // the piece that starts every text (Marks::first), or empty
   Underscores underscores = Underscores::none;
-  bool drops_blank = false;   // with underscores: decoding drops the blank in front of a text
+  bool drops_blank = false;   // with underscores: decoding drops the first blank of a text
   Json components = nullptr;  // with underscores: members of the file, only to be written again
 };
 
