@@ -56,4 +56,4 @@ for file in "$made"/bin/* "$made"/lib/*; do
   [ -z "$needed" ] || { echo "package.sh: ${file##*/} needs $needed, which Ubuntu 22.04 does not have" >&2; exit 1; }
 done
 tar -C "$build" --owner=0 --group=0 --sort=name -czf "$made.tar.gz" "$name"
-echo "$made.tar.gz: $(($(stat -c %s "$made.tar.gz") / 1000000)) MB"
+echo "$made.tar.gz: $(($(stat -c %s "$made.tar.gz") / 1048576)) MiB"

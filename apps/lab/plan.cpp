@@ -52,8 +52,7 @@ ResultTable table_of(const Json& ways) {
   ResultTable table{
       {{.heading = "recompute", .key = "recompute", .left = true}, {.heading = "peak", .key = "peak_bytes", .format = "bytes"},
           {.heading = "GFLOP a step", .key = "flops", .format = "{:.1f}", .factor = 1e-9},
-          {.heading = "GB moved a step", .key = "bytes_moved", .format = "{:.2f}", .factor = 1e-9},
-          {.heading = "largest batch", .key = "largest_batch"}}};
+          {.heading = "moved a step", .key = "bytes_moved", .format = "bytes"}, {.heading = "largest batch", .key = "largest_batch"}}};
   std::erase_if(table.columns, [&](const Column& column) { return !ways[0].contains(column.key); });
   for (Column& column : table.columns) column.values = values_of(ways, [&](const Json& way) { return way[column.key]; });
   return table;
@@ -61,7 +60,7 @@ ResultTable table_of(const Json& ways) {
 
 void print_plan(const TrainConfig& config, const StepShape& shape, const Plan& plan, const Json& way, const Options& options) {
   std::string step = format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}",
-      {plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
+      {with_commas(plan.parameters), shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
           name_of(config.recompute)});
   const int64_t most = (shape.micro_batches + shape.ranks - 1) / shape.ranks;
   if (shape.ranks > 1) step += format_message("; one of {} ranks, with {} x {} of them", {shape.ranks, most, shape.sequences});
@@ -114,7 +113,7 @@ int main(int argc, char** argv) {
       argc, argv,
       {.name = "ricci-plan",
           .summary = "Predicts the memory and the work of a training step.",
-          .examples = "ricci-plan apps/configs/quickstart.yaml model.layers=24 --memory 80GB\n"
+          .examples = "ricci-plan apps/configs/quickstart.yaml model.layers=24 --memory 80GiB\n"
                       "ricci-plan apps/configs/quickstart.yaml --tape"},
       [](CLI::App& app, Options& options) {
         add_run_options<TrainConfig>(app, options.run);

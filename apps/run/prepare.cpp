@@ -7,6 +7,7 @@
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
+#include "core/memory/memory.h"
 #include "data/shards/tokens.h"
 #include "data/tokenizers/id_reader.h"
 #include "data/tokenizers/kinds.h"
@@ -15,8 +16,6 @@ using namespace ricci;
 using namespace ricci::apps;
 
 namespace {
-
-constexpr int64_t kMegabyte = 1'000'000;
 
 struct Options {
   TextOptions text;
@@ -74,8 +73,8 @@ int prepare(Options options) {
 
   Prepared made;
   {
-    Progress progress({.steps = documents.files.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
-    const auto update = [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); };
+    Progress progress({.steps = documents.files.bytes_on_disk() / kMebibyte, .unit = "MiB", .out = stderr});
+    const auto update = [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMebibyte, now.tokens); };
     const uint64_t source_hash = hash_inputs(documents, *tokenizer, options.shard_tokens);
     made = prepare_shards(
         documents, tokenizer, options.output, {.shard_tokens = options.shard_tokens, .source_hash = source_hash, .progress = update});
@@ -83,7 +82,7 @@ int prepare(Options options) {
   const std::string found = made.found ? "; found " + counted(made.found, "shard") : "";
   print(format_message("{}: {} of {} in {}\nvocabulary {}, {:.3f} bytes per token{}",
       {options.output, counted(made.tokens, "token"), counted(made.documents, "document"), counted(made.shards, "shard"),
-          tokenizer->vocab_size(), static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found}));
+          with_commas(tokenizer->vocab_size()), static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found}));
   return 0;
 }
 

@@ -129,6 +129,12 @@ std::string find_run(const std::string& path_or_name) {
   return found;
 }
 
+std::string folder_name(const std::string& path) {
+  std::error_code ignored;
+  const std::string name = fs::weakly_canonical(path, ignored).filename().string();
+  return name.empty() ? path : name;
+}
+
 std::string runs_note(const std::string& name) {
   constexpr size_t most = 10;
   if (name.find('/') != name.npos) return "";

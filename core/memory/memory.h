@@ -85,6 +85,7 @@ inline int64_t working_bytes(const HeldBytes& held) {
 
 // 512 bytes, 1.5 KiB, 768.0 MiB
 std::string show_bytes(int64_t bytes);
+inline constexpr int64_t kMebibyte = 1 << 20;  // MiB, for axes of drawings
 
 // While it is alive, tensors that this thread makes are not counted. It is for batches that are read ahead of a step: their number at a
 // moment depends on the speed of threads, and the peak of a run must not.

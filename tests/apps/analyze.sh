@@ -129,7 +129,7 @@ refuse 'frequency of an imported run' 1 'imported: has no training text' analyze
 
 analysis 'masks of several runs: a model each' '[m["model"] for m in d] == ["runs/topdown", "runs/retina", "families.yaml"] and all(m["masks"] for m in d)' \
   svg masks runs/topdown runs/retina families.yaml --tokens 12
-is 'each has a title in the drawing' 3 eval "grep -oE '>(runs/topdown: topdown|runs/retina: retina|families.yaml: decoder)[^<]*, 12 tokens<' drawing.svg | wc -l"
+is 'each has a title in the drawing' 3 eval "grep -oE '>(topdown: topdown|retina: retina|families.yaml: decoder)[^<]*, 12 tokens<' drawing.svg | wc -l"
 is 'and its name in the table' 3 eval "awk 'NR > 2 { print \$1 }' out | grep -cxE 'topdown|retina|families.yaml'"
 accept 'with keys for all' analyze masks runs/topdown runs/retina model.ctx=8
 analysis 'masks of a run file' 'len(d[0]["masks"]) > 1' html masks families.yaml model.family=bottomup 'model.scales=[1, 2, 4]' model.heads=2

@@ -8,9 +8,9 @@ command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
 small=(--width 8 --heads 2 --layers 1 --rounds 2 --threads 1)
 accept 'all mixers' bench "${small[@]}" --lengths 4,8 --tokens 8
 narrow 'all mixers'
-is 'a row for each length and mixer' $' 9 4 8\n 9 8 8' eval "awk 'NR > 2 && NF == 8 { print \$2, NF }' out | sort | uniq -c | tr -s ' '"
+is 'a row for each length and mixer' $' 9 4 10\n 9 8 10' eval "awk 'NR > 2 && NF == 10 { print \$2, NF }' out | sort | uniq -c | tr -s ' '"
 accept 'a drawing, on an emulated GPU' bench metric dispatcher "${small[@]}" --lengths 2,4 --tokens 4 --device cuda_emulated --dtype bf16 -o plot.svg
-is 'no memory of the process on a GPU' - eval "awk '/^(metric|dispatcher) / { print \$8 }' out | sort -u"
+is 'no memory of the process on a GPU' - eval "awk '/^(metric|dispatcher) / { print \$9 }' out | sort -u"
 verdict 'the drawing is XML' "$(xmllint --noout plot.svg 2>&1)"
 refuse 'tokens and sequences' 2 '--sequences' bench --tokens 64 --sequences 2
 refuse 'an unknown mixer' 1 "no mixer is called 'spd', the nearest is 'sdp'; the mixers are sdp, .*dispatcher" bench spd

@@ -13,7 +13,7 @@ small=(pair.yaml steps=4 eval_every=2 checkpoint_every=2)
 equal=(compare "${small[@]}" --equal parameters --change ff)
 
 accept 'plans' "${equal[@]}" --plan
-is 'a row for each model' $'8\nvanilla\ntop-down' awk 'NR == 2 { print NF } NR > 2 { print $1 }' out
+is 'a row for each model' $'7\nvanilla\ntop-down' awk 'NR == 2 { print NF } NR > 2 { print $1 }' out
 narrow 'plans'
 holds 'nothing trained' [ ! -e runs ]
 accept 'before training' compare "${small[@]}" --plan --json

@@ -21,7 +21,7 @@ package() {
     "-DRICCI_UNITY=$(cached RICCI_UNITY)" "-DCMAKE_CXX_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build" >out 2>err </dev/null
 }
 package || { verdict 'package' "exit code $?" && exit 1; }
-made=$(sed -nE 's|^(.*/ricci-[0-9.]+-linux-x86_64)\.tar\.gz: [0-9]+ MB$|\1|p' out)
+made=$(sed -nE 's|^(.*/ricci-[0-9.]+-linux-x86_64)\.tar\.gz: [0-9]+ MiB$|\1|p' out)
 verdict 'it says where the archive is' "$([ -s "$made.tar.gz" ] || shown out)"
 programs() { echo ricci && (cd "$root/apps" && grep -l '^int main' {run,lab}/*.cpp interop/convert.cpp) | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort; }
 verdict 'it has all programs' "$(diff <(programs) <(ls "$made/bin"))"

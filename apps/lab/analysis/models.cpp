@@ -11,6 +11,7 @@
 #include "apps/run/run.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/memory/memory.h"
 #include "cuda/device/device.h"
 #include "models/inspection/observation.h"
 #include "models/model.h"
@@ -38,10 +39,8 @@ ResultTable table_of(const std::vector<MemoryRow>& rows) {
   add({.heading = "run", .key = "run", .left = true}, &MemoryRow::name);
   add({.heading = "family", .key = "family", .left = true}, [](const MemoryRow& row) { return name_of(row.family); });
   add({.heading = "parameters", .key = "parameters", .format = ","}, [](const MemoryRow& row) { return row.memory.parameters; });
-  add({.heading = "working MB", .key = "working_bytes", .format = "{:.1f}", .factor = 1e-6},
-      [](const MemoryRow& row) { return row.memory.working; });
-  add({.heading = "peak MB", .key = "peak_bytes", .format = "{:.1f}", .factor = 1e-6},
-      [](const MemoryRow& row) { return row.memory.peak; });
+  add({.heading = "working", .key = "working_bytes", .format = "bytes"}, [](const MemoryRow& row) { return row.memory.working; });
+  add({.heading = "peak", .key = "peak_bytes", .format = "bytes"}, [](const MemoryRow& row) { return row.memory.peak; });
   for (size_t i = 0; i <= static_cast<size_t>(HeldFor::other); ++i)
     add({.key = std::string("at_peak.") + name_of(static_cast<HeldFor>(i))}, [i](const MemoryRow& row) { return row.memory.at_peak[i]; });
   add({.key = "nats_per_token"}, &MemoryRow::loss);
@@ -108,10 +107,10 @@ Report analyse_memory(const AnalysisOptions& options) {
   if (options.batch) report.title += fmt::format(" of {} sequences", *options.batch);
   for (const auto& [title, bytes] :
       {std::pair{"against working memory", &StepMemory::working}, {"against all tensors", &StepMemory::peak}}) {
-    Chart chart{.x_name = "MB", .panels = {{title, "perplexity"}}};
+    Chart chart{.x_name = "MiB", .panels = {{title, "perplexity"}}};
     for (const MemoryRow& row : rows)
       if (row.loss && traits_of(row.family).writes_text())
-        add_curves(chart, row.name, {{{static_cast<double>(row.memory.*bytes) * 1e-6, *row.perplexity()}}});
+        add_curves(chart, row.name, {{{static_cast<double>(row.memory.*bytes) / kMebibyte, *row.perplexity()}}});
     if (!chart.panels[0].curves.empty()) report.add(chart);
   }
   return report;
@@ -135,8 +134,8 @@ Report analyse_masks(const AnalysisOptions& options) {
     for (const Mask& mask : all) side = std::max({side, std::ssize(mask.rows) * mask.query_tokens, mask.keys * mask.key_tokens});
     const std::string file = given.empty() ? "the default model" : given;
     const std::string mixer = config.traits().mixes ? fmt::format(", {}", name_of(config.mixer)) : "";
-    const std::string title = fmt::format("{}: {}{}, {} tokens", file, name_of(config.family), mixer, tokens);
     Json name = is_folder(find_run(given)) ? folder_name(given) : file, list = Json::array();
+    const std::string title = fmt::format("{}: {}{}, {} tokens", name.get<std::string>(), name_of(config.family), mixer, tokens);
     for (const Mask& mask : all) {
       int64_t sum = 0, most = 0;
       Json first = "none", rows = Json::array();

@@ -152,8 +152,8 @@ ResultTable table_of(const std::vector<MixerRow>& rows) {
   add({.heading = "spread", .format = "{:.1f}%"}, [](const MixerRow& row) { return 100 * half_spread(row.seconds); });
   add({.heading = "GFLOP", .key = "flops", .format = "{:.3f}", .factor = 1e-9}, &MixerRow::flops);
   add({.heading = "GFLOP/s", .format = "{:.1f}", .factor = 1e-9}, [](const MixerRow& row) { return row.flops / row.seconds.median; });
-  add({.heading = "tensors MB", .key = "tensor_bytes", .format = "{:.1f}", .factor = 1e-6}, &MixerRow::bytes);
-  add({.heading = "process MB", .key = "process_bytes", .format = "{:.1f}", .factor = 1e-6}, &MixerRow::process_bytes);
+  add({.heading = "tensors", .key = "tensor_bytes", .format = "bytes"}, &MixerRow::bytes);
+  add({.heading = "process", .key = "process_bytes", .format = "bytes"}, &MixerRow::process_bytes);
   add({.key = "parameters"}, &MixerRow::parameters);
   return table;
 }
@@ -161,14 +161,14 @@ ResultTable table_of(const std::vector<MixerRow>& rows) {
 // A curve for each mixer.
 Chart chart_of(std::vector<MixerRow> rows) {
   Chart chart{.x_name = "positions of a sequence", .log_x = true, .log_y = true, .whole_x = true};
-  chart.panels = {{"time of a step", "ms, median"}, {"peak memory of tensors", "MB"}};
+  chart.panels = {{"time of a step", "ms, median"}, {"peak memory of tensors", "MiB"}};
   std::stable_sort(rows.begin(), rows.end(), [](const MixerRow& a, const MixerRow& b) { return a.positions < b.positions; });
   std::map<std::string, std::vector<std::vector<Point>>> points;
   for (const MixerRow& row : rows) {
     const auto length = static_cast<double>(row.positions);
     points[row.name].resize(2);
     points[row.name][0].push_back({length, row.seconds.median * 1e3});
-    points[row.name][1].push_back({length, static_cast<double>(row.bytes) * 1e-6});
+    points[row.name][1].push_back({length, static_cast<double>(row.bytes) / kMebibyte});
   }
   for (const MixerRow& row : rows)  // in their order
     if (const auto curves = points.extract(row.name)) add_curves(chart, row.name, curves.mapped());

@@ -9,6 +9,7 @@
 #include "apps/run/config.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/memory/memory.h"
 
 namespace ricci::apps {
 namespace {
@@ -66,8 +67,7 @@ ResultTable table_of(const Comparison& comparison) {
   add({.heading = "GFLOP/step", .key = "flops_per_step", .format = "{:.2f}", .factor = 1e-9},
       [](const Contestant& m) { return m.plan.flops(); });
   const bool shows_plan = comparison.seeds() == 0 || comparison.equal == Equal::memory;  // otherwise the measured memory is enough
-  add({.heading = shows_plan ? "planned MB" : "", .key = "planned_bytes", .format = "{:.1f}", .factor = 1e-6},
-      [](const Contestant& m) { return m.plan.peak; });
+  add({.heading = shows_plan ? "planned" : "", .key = "planned_bytes", .format = "bytes"}, [](const Contestant& m) { return m.plan.peak; });
   add({.heading = "vs first", .format = "{:+.1f}%", .factor = 100}, [](const Contestant& m) { return m.vs_first - 1; });
   if (comparison.seeds() == 0) return table;
   const auto add_mean = [&](Column column, double Outcome::*member) {
@@ -87,7 +87,7 @@ ResultTable table_of(const Comparison& comparison) {
     add({.heading = heading.empty() ? "" : "95% ±", .key = prefix + "interval_95_half_width", .format = "±{:.4f}"},
         part(&MeanSpread::half_width));
   };
-  add_mean({.heading = "MB", .format = "{:.1f}", .factor = 1e-6}, &Outcome::peak_bytes);
+  add_mean({.heading = "memory", .format = "bytes"}, &Outcome::peak_bytes);
   add_spread("nats/" + unit_of(comparison), "least_nats", "", nats_of);
   add_spread("", "difference_from_first", "difference_", [&](const Contestant& m) { return difference_from_first(comparison, m); });
   if (has_accuracy(comparison)) add_spread("accuracy", "accuracy", "accuracy_", accuracy_of);
@@ -136,7 +136,7 @@ std::vector<Chart> charts_of(const Comparison& comparison) {
   const std::string unit = "nats per " + unit_of(comparison),
                     mean = comparison.seeds() > 1 ? fmt::format(", mean of {} seeds, 95% interval", comparison.seeds()) : "";
   Chart tokens{.x_name = "tokens read in training"}, time{.x_name = "seconds of training"},
-      memory{.x_name = "MB of tensors, at most", .panels = {{"least validation loss", unit}}};
+      memory{.x_name = "MiB of tensors, at most", .panels = {{"least validation loss", unit}}};
   const auto add = [&](Chart& chart, Panel panel, double Evaluation::*x, double Evaluation::*y) {
     for (const Contestant& model : comparison.models)
       panel.curves.push_back(mean_curve(model, static_cast<int>(panel.curves.size()), x, y));
@@ -147,7 +147,7 @@ std::vector<Chart> charts_of(const Comparison& comparison) {
   add(time, {"validation loss", unit}, &Evaluation::seconds, &Evaluation::nats);
   for (const Contestant& model : comparison.models) {
     const MeanSpread nats = nats_of(model);
-    add_curves(memory, model.name, {{{over_seeds(model, &Outcome::peak_bytes).mean * 1e-6, nats.mean, nats.half_width}}}, false);
+    add_curves(memory, model.name, {{{over_seeds(model, &Outcome::peak_bytes).mean / kMebibyte, nats.mean, nats.half_width}}}, false);
   }
   return {tokens, time, memory};
 }

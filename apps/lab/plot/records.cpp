@@ -163,12 +163,6 @@ double RunRecords::last(const std::string& key) const {
   return values.empty() ? kNotMeasured : values.back();
 }
 
-std::string folder_name(const std::string& path) {
-  std::error_code ignored;
-  const std::string name = fs::weakly_canonical(path, ignored).filename().string();
-  return name.empty() ? path : name;
-}
-
 RunRecords read_records(const std::string& path_or_name) {
   const std::string path = find_run(path_or_name);
   if (!is_there(path)) fail("{}: no such run{}", {path, runs_note(path)});

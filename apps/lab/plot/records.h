@@ -25,8 +25,6 @@ struct RunRecords {
   double last(const std::string& key) const;                 // the last measured one, or kNotMeasured
 };
 
-std::string folder_name(const std::string& path);  // the name of a run in tables and pictures
-
 // By the folder, name or file of a run; none if it has no file yet. The last line counts only with its end: a run may be writing it.
 // Errors: no such run; FILE:LINE: not a JSON object, or a value that is not a number.
 RunRecords read_records(const std::string& path_or_name);

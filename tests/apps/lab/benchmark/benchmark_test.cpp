@@ -85,9 +85,9 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   REQUIRE(note != text.npos);
   CHECK(text.ends_with("compare with\n  care"));
   CHECK(text.substr(0, note) == "one mixer of 8, sequences a step: 1, f32 on cpu\n"
-                                "mixer   positions  ms/step  spread  GFLOP  GFLOP/s  tensors MB  process MB\n"
-                                "sdp             4    2.000   50.0%  6.000   3000.0         5.0         7.0\n"
-                                "metric          4    1.000    0.0%  0.000      0.0         1.0           -");
+                                "mixer   positions  ms/step  spread  GFLOP  GFLOP/s    tensors  process\n"
+                                "sdp             4    2.000   50.0%  6.000   3000.0    4.8 MiB  6.7 MiB\n"
+                                "metric          4    1.000    0.0%  0.000      0.0  976.6 KiB        -");
   const Json json = Json::parse(json_of(report));
   CHECK(json["settings"]["width"] == 8);
   CHECK(json["steps"][0]["ms"]["median"] == 2);
@@ -96,7 +96,7 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   // Time and memory, each with a dot for each mixer, and its values under the pointer.
   REQUIRE(report.pictures.size() == 2);
   CHECK(contains(report.pictures[0].elements, "<title>sdp: 4, 2</title>"));
-  CHECK(contains(report.pictures[1].elements, "<title>metric: 4, 1</title>"));
+  CHECK(contains(report.pictures[1].elements, "<title>metric: 4, 0.95367</title>"));
   for (const Picture& picture : report.pictures) CHECK(contains(picture.elements, "logarithmic"));
 }
 
