@@ -72,4 +72,18 @@ std::string predictions_note(const Predictions& p) {
   return format_message("{:.2f}% of the tokens right, exact answers: {:.1f}%", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
 }
 
+double unknown_share(const EvaluationBatches& batches, const Tokenizer& tokenizer) {
+  const int64_t id = tokenizer.unknown_id();
+  double unknown = 0, all = 0;
+  for (int64_t i = 0; id >= 0 && i < batches.batches(); ++i) {
+    const Batch batch = batches.at(i);
+    const auto* const targets = batch.targets.data<int64_t>();
+    unknown += static_cast<double>(std::count(targets, targets + batch.targets.size(), id));
+    all += static_cast<double>(batch.scored);
+  }
+  return all > 0 ? unknown / all : 0;
+}
+
+std::string unknown_note(double share) { return share == 0 ? "" : format_message(", {:.1f}% <unk>", {100 * share}); }
+
 }  // namespace ricci::apps

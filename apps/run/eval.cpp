@@ -1,5 +1,5 @@
-// ricci-eval: how well trained models predict a text. If the tokenizers of runs differ, only bits per byte and the perplexity of a word are
-// comparable.
+// ricci-eval: how well trained models predict a text, or choose answers (choices.h). If the tokenizers of runs differ, only bits per byte
+// and the perplexity of a word are comparable.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
@@ -7,6 +7,7 @@
 #include <span>
 
 #include "apps/run/batches.h"
+#include "apps/run/choices.h"
 #include "apps/run/options.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
@@ -22,9 +23,10 @@ struct Options {
   std::vector<std::string> runs;
   ModelOptions model;
   std::vector<std::string> data;
+  std::string choices;  // a file of questions
   int64_t stride = 0, batch = 32;
   std::optional<int64_t> from;
-  bool as_json = false;
+  bool with_words = false, as_json = false;
 };
 
 struct ScoredRun {
@@ -32,8 +34,9 @@ struct ScoredRun {
   int64_t context = 0, stride = 0;  // stride: tokens between windows; 0 without windows
   std::string context_note;         // RunFolder::context_note
   Evaluation result;
-  std::optional<TextSize> size;           // if plain text was scored as a whole
-  bool has_words = true;                  // tokens are words or parts of words
+  double unknown = 0;                     // unknown_share
+  std::optional<TextSize> size;           // if plain text was scored as a whole and has no unknown words
+  bool with_words = false;                // Options::with_words
   int64_t from = 0;                       // the first position scored in a window
   std::vector<std::string> classes = {};  // the names of a classifier's classes, if they have any
 };
@@ -45,9 +48,11 @@ void check_options(const RunFolder& run, const Options& options) {
   if (is_classifier(config) || has_mask(config))
     for (const auto& [option, is_given] : {std::pair{"--stride", options.stride != 0}, {"--from", options.from.has_value()}})
       if (is_given) fail("{}: {} reads whole {}, not windows", {option, run.path(), is_chat(config) ? "conversations" : "documents"});
+  if (!options.choices.empty() && !config.model.traits().writes_text())
+    fail("--choices: {} gives no probability of the next token (model.family: {})", {run.path(), name_of(config.model.family)});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
   if (has_cells && options.stride) fail("--stride: {} scores cells; where windows overlap it would score them twice", {run.path()});
-  if (config.data.empty() && config.validation.empty() && options.data.empty())
+  if (config.data.empty() && config.validation.empty() && options.data.empty() && options.choices.empty())
     fail("--data: {} was imported and has no text; name one to score", {run.path()});
 }
 
@@ -65,11 +70,10 @@ ScoredRun score(const std::string& path, const Options& options) {
       evaluate(opened.model, batches, opened.device, [&](int64_t done) { progress.update(done, done * batches.batch() * opened.context); });
   const bool is_whole =
       !result.confusion && config.model.traits().objective != Objective::next_cell && config.eval_from == 0 && result.of_whole_text();
-  const std::string kind = run.tokenizer()->name();
-  const bool has_line_ends = kind != "word" || run.tokenizer()->eos() == Eos::line;  // as tokens
-  return {run.path(), tokens.name(), batches.context(), batches.stride(), run.context_note(batches.context()), result,
-      is_whole && plain_text ? std::optional(size_of_text(*plain_text, from_byte, has_line_ends)) : std::nullopt,
-      kind != "char" && kind != "byte", config.eval_from, config.labels};
+  const double unknown = result.confusion ? 0 : unknown_share(batches, *run.tokenizer());
+  return {run.path(), tokens.name(), batches.context(), batches.stride(), run.context_note(batches.context()), result, unknown,
+      is_whole && plain_text && unknown == 0 ? std::optional(size_of_text(*plain_text, from_byte)) : std::nullopt, options.with_words,
+      config.eval_from, config.labels};
 }
 
 // ---- Reports
@@ -84,7 +88,8 @@ ResultTable make_table(std::span<const ScoredRun> scored) {
     add(std::move(column), [&](const ScoredRun& s) { return s.size ? Json(value(s)) : Json(); });
   };
   const auto any = [&](const auto& is) { return std::any_of(scored.begin(), scored.end(), is); };
-  add({.heading = "run", .key = "run", .left = true}, &ScoredRun::run);
+  add({.heading = "run", .left = true}, [](const ScoredRun& s) { return folder_name(s.run); });
+  add({.key = "run"}, &ScoredRun::run);
   add({.key = "text"}, &ScoredRun::text);
   add({.heading = "tokens", .key = "tokens", .format = ","}, [](const ScoredRun& s) { return s.result.tokens; });
   add({.heading = "context", .key = "context"}, &ScoredRun::context);
@@ -93,17 +98,18 @@ ResultTable make_table(std::span<const ScoredRun> scored) {
   add({.key = "from"}, [](const ScoredRun& s) { return s.from ? Json(s.from) : Json(); });
   add({.heading = "nats", .key = "nats_per_token", .format = "{:.4f}"}, [](const ScoredRun& s) { return s.result.nats_per_token; });
   add({.heading = "perplexity", .key = "perplexity", .format = "{:.3f}"}, [](const ScoredRun& s) { return s.result.perplexity(); });
-  const auto word_perplexity = [](const ScoredRun& s) { return s.result.word_perplexity(s.size->words); };
-  if (any([](const ScoredRun& s) { return s.has_words; }))
-    add({.heading = "per word", .format = "{:.2f}"},
-        [&](const ScoredRun& s) { return s.size && s.has_words ? Json(word_perplexity(s)) : Json(); });
+  const auto has_unknown = [](const ScoredRun& s) { return s.unknown > 0; };
+  add({.heading = any(has_unknown) ? "<unk>" : "", .key = "unknown_share", .format = "{:.1f}%", .factor = 100, .missing = ""},
+      [&](const ScoredRun& s) { return has_unknown(s) ? Json(s.unknown) : Json(); });
   predicted("token_accuracy", [](const Predictions& p) { return p.token_accuracy(); });
   predicted("sequence_accuracy", [](const Predictions& p) { return p.sequence_accuracy(); });
   sized({.key = "bytes"}, [](const ScoredRun& s) { return s.size->bytes; });
   sized({.heading = "bits/byte", .key = "bits_per_byte", .format = "{:.4f}"},
       [](const ScoredRun& s) { return s.result.bits_per_byte(s.size->bytes); });
+  if (!scored.empty() && !scored[0].with_words) return table;
   sized({.key = "words"}, [](const ScoredRun& s) { return s.size->words; });
-  sized({.key = "word_perplexity"}, word_perplexity);
+  sized({.heading = "per word", .key = "word_perplexity", .format = "{:.2f}"},
+      [](const ScoredRun& s) { return s.result.word_perplexity(s.size->words); });
   return table;
 }
 
@@ -132,17 +138,21 @@ std::string confusion_text(const ScoredRun& scored) {
 std::string describe(const ScoredRun& s) {
   const Evaluation& result = s.result;
   std::string text = format_message(
-      "{}: {} {}, context {}{}", {s.text, result.tokens, result.confusion ? "documents" : "tokens", s.context, s.context_note});
+      "{}: {}, context {}{}", {s.text, counted(result.tokens, result.confusion ? "document" : "token"), s.context, s.context_note});
   if (result.confusion)
     return text + format_message("\n{:.4f} nats per document, accuracy {:.4f}, macro F1 {:.4f}",
                       {result.nats_per_token, result.confusion->accuracy(), result.confusion->macro().f1});
   if (s.stride) text += format_message(", stride {}", {s.stride});
   if (s.from) text += format_message(", from position {}", {s.from});
-  text += format_message("\n{:.4f} nats per token, perplexity {:.3f}", {result.nats_per_token, result.perplexity()});
+  text += format_message("\n{:.4f} nats per token, perplexity {}{}",
+      {result.nats_per_token, show_number("{:.3f}", result.perplexity()), unknown_note(s.unknown)});
   if (result.predictions) text += "\n" + predictions_note(*result.predictions);
+  if (s.unknown > 0) text += "\nno bits per byte: <unk> stands for words that the vocabulary lacks";
   if (!s.size) return text;
   text += format_message(", {:.4f} bits per byte", {result.bits_per_byte(s.size->bytes)});
-  return s.has_words ? text + format_message("\nword perplexity {:.2f}", {result.word_perplexity(s.size->words)}) : text;
+  if (!s.with_words) return text;
+  return text + format_message("\n{}, word perplexity {}",
+                    {counted(s.size->words, "word"), show_number("{:.2f}", result.word_perplexity(s.size->words))});
 }
 
 // A table for each text with a row per run, then the lines of each classifier.
@@ -150,7 +160,7 @@ std::string compare(const std::vector<ScoredRun>& scored) {
   std::map<std::string, std::vector<ScoredRun>> by_text;
   std::string text, classifiers;
   for (const ScoredRun& each : scored) {
-    if (each.result.confusion) classifiers += each.run + ", " + describe(each) + confusion_text(each) + "\n";
+    if (each.result.confusion) classifiers += folder_name(each.run) + ", " + describe(each) + confusion_text(each) + "\n";
     else by_text[each.text].push_back(each);
   }
   for (const auto& [name, runs] : by_text) text += name + ":\n" + text_of(make_table(runs)) + "\n";
@@ -186,6 +196,10 @@ std::string to_json(std::vector<ScoredRun> scored) {
 
 int evaluate_runs(const Options& options) {
   for (const std::string& path : options.runs) check_options(RunFolder::open(path), options);
+  if (!options.choices.empty()) {
+    print(evaluate_choices(options.choices, options.runs, options.model, options.batch, options.as_json));
+    return 0;
+  }
   std::vector<ScoredRun> scored;
   for (const std::string& path : options.runs) scored.push_back(score(path, options));
   if (options.as_json) print(to_json(scored));
@@ -201,6 +215,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--from", options.from, "First position of a window that is scored; by default eval_from of the run")
       ->check(at_least_zero);
   app.add_option("--batch", options.batch, "Windows per batch")->check(at_least_one)->capture_default_str();
+  app.add_flag("--words", options.with_words, "Print the perplexity per word as well, with the words of lm-eval: separated by white space");
+  CLI::Option* const choices = app.add_option("--choices", options.choices,
+      "Score the questions of a JSONL file instead of a text: the fields of HellaSwag, ARC or PIQA, or context, choices and answer");
+  for (const char* other : {"--data", "--stride", "--from", "--words"}) choices->excludes(app.get_option(other));
   app.add_flag("--json", options.as_json, "Print JSON");
   add_model_options(app, options.model, "Tokens of a window");
 }
@@ -211,7 +229,7 @@ int main(int argc, char** argv) {
   return run_app<Options>(argc, argv,
       {.name = "ricci-eval",
           .summary = "Measures how well trained models predict a text: nats per token, perplexity, bits per byte.",
-          .examples = "ricci-eval quickstart\n"
-                      "ricci-eval quickstart other --data book.txt --stride 64 --json"},
+          .examples = "ricci-eval quickstart other --data book.txt --stride 64 --json\n"
+                      "ricci-eval gpt2 --choices hellaswag_val.jsonl"},
       add_options, evaluate_runs);
 }

@@ -10,6 +10,7 @@
 
 #include "apps/run/writer.h"
 #include "apps/terminal/cli.h"
+#include "apps/terminal/table.h"
 #include "core/cpu/available.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -61,8 +62,8 @@ std::optional<int64_t> reserved_bytes(Device device) {
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
   const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
   std::string line = all_done ? "saved" : "interrupted, saved";
-  if (early) line = format_message("no better validation loss since step {}, saved", {state.best_step});
-  line += format_message(" after {} steps, {:.1f} s of training", {state.step, seconds});
+  if (early) line = format_message("no better validation loss since step {}, saved", {with_commas(state.best_step)});
+  line += format_message(" after {} steps, {:.1f} s of training", {with_commas(state.step), seconds});
   const Device device = run.config().device;
   if (const std::optional<int64_t> reserved = reserved_bytes(device))
     line += format_message(",\nat most {} of tensors, {} reserved", {show_bytes(memory_use(device).peak), show_bytes(*reserved)});
@@ -146,7 +147,7 @@ void Trainer::evaluate(Metrics& record) {
     state.note_evaluation(result.nats_per_token);
     record.val_loss = result.nats_per_token;
     record.val_accuracy = result.accuracy();
-    print(evaluation_line(record.step, record.train_loss.value_or(NAN), result));
+    print(evaluation_line(record.step, record.train_loss.value_or(NAN), result, unknown));
   } catch (const Stopped&) {  // the next start makes it
   }
 }
@@ -306,11 +307,14 @@ std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& mod
   return lines + "\n";
 }
 
-std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
+std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e, double unknown) {
   const std::string line = format_message("step {}: train {:.4f}, validation {:.4f}", {with_commas(step), train_loss, e.nats_per_token});
   if (e.confusion) return line + format_message(", accuracy {:.4f} ({})", {e.confusion->accuracy(), counted(e.tokens, "document")});
   const std::string predictions = e.predictions ? "\n" + predictions_note(*e.predictions) : "";
-  return line + format_message(", perplexity {:.2f} ({})", {e.perplexity(), counted(e.tokens, "token")}) + predictions;
+  return line +
+         format_message(
+             ", perplexity {} ({}{})", {show_number("{:.2f}", e.perplexity()), counted(e.tokens, "token"), unknown_note(unknown)}) +
+         predictions;
 }
 
 }  // namespace ricci::apps

@@ -35,6 +35,7 @@ struct Trainer {
   Optimizer& optimizer;
   TrainState& state;
   const EvaluationBatches& validation;
+  double unknown = 0;  // unknown_share of the validation
 
   int64_t first_step = state.step, recorded = state.step, saved = state.step;
   double seconds = 0, seconds_since_record = 0;  // in steps, without evaluations and saves
@@ -103,6 +104,6 @@ std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainSt
 //   844,515 tokens to train, 93,836 to validate
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
 // step 20: train 4.5581, validation 4.5873, perplexity 98.23 (93,835 tokens)
-std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation);
+std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation, double unknown = 0);
 
 }  // namespace ricci::apps

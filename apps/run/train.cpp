@@ -34,7 +34,7 @@ constexpr const char* kFinished = "finished";  // sent instead of a config
 
 std::string describe_finished(const RunFolder& run, int64_t step) {
   const char* const key = step == run.config().steps ? "steps" : "patience";
-  return format_message("{}: already finished after {} steps; set a larger {}= to continue\n", {run.path(), step, key});
+  return format_message("{}: already finished after {} steps; set a larger {}= to continue\n", {run.path(), with_commas(step), key});
 }
 
 // Error: a text of a run that continues is not where it was.
@@ -110,7 +110,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   {
     const Interrupt interrupt;
     TrainStep train_step(model, optimizer, config.device, step_options(config, share.lo), ranks);
-    Trainer trainer{ranks, run, config, corpus, model, optimizer, state, validation};
+    Trainer trainer{ranks, run, config, corpus, model, optimizer, state, validation, unknown_share(validation, *corpus.tokenizer)};
     trainer.begin();
     while (!is_over(config, state) && !trainer.is_interrupted()) {
       ranks.at(format_message("step {}", {state.step + 1}));

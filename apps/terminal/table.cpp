@@ -1,6 +1,7 @@
 #include "apps/terminal/table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "apps/terminal/progress.h"
@@ -20,10 +21,14 @@ std::string cell_text(const Column& column, const Json& cell) {
   if (column.format == "bytes") return show_bytes(whole);
   const char* const pattern = column.format.empty() ? "{}" : column.format.c_str();
   const bool is_whole = !cell.is_number_float() && column.factor == 1;
-  return is_whole ? format_message(pattern, {whole}) : format_message(pattern, {number * column.factor});
+  return is_whole ? format_message(pattern, {whole}) : show_number(pattern, number * column.factor);
 }
 
 }  // namespace
+
+std::string show_number(const char* pattern, double number) {
+  return format_message(std::abs(number) < 1e9 ? pattern : "{:.3g}", {number});
+}
 
 std::vector<Cells> cells_of(const ResultTable& table) {
   std::vector<Cells> cells(table.rows() + 1);

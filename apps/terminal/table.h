@@ -30,7 +30,7 @@ struct Column {
   std::string heading = {};       // text leaves a column without a heading out
   std::string key = {};           // the member of each row's JSON object; "ms.median" is a member of its member "ms"; JSON needs a key
   std::string format = {};        // for numbers in text: "{:.3f}"; "," gives 1,234,567; "bytes" gives 1.21 MiB; by default all digits
-  double factor = 1;              // text multiplies numbers by it: 1e-6 for bytes in JSON and MB in text
+  double factor = 1;              // text multiplies numbers by it: 1e-9 for FLOP in JSON and GFLOP in text
   bool left = false;              // text aligns it to the left, as names
   const char* missing = "-";      // a null in text; JSON leaves the member out
   std::vector<Json> values = {};  // one for each row
@@ -54,6 +54,8 @@ struct ResultTable {
 // The headings, then the rows as text.
 using Cells = std::vector<std::string>;
 std::vector<Cells> cells_of(const ResultTable& table);
+// The number by this pattern, "{:.3f}", from 1e9 on with three digits: 3.54e+20.
+std::string show_number(const char* pattern, double number);
 // Columns are as wide as their widest cell; those beyond 80 columns are printed below the others. Ends without a line end.
 std::string text_of(const ResultTable& table);
 Json json_of(const ResultTable& table);  // a list with an object for each row

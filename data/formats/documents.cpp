@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "data/text/utf8.h"
+#include "data/tokenizers/unicode.h"
 
 namespace ricci {
 namespace {
@@ -268,18 +269,26 @@ void cut_text(Documents& text, double train_fraction) {
   cut_text(text, train_fraction, characters);
 }
 
-TextSize size_of_text(const Documents& documents, int64_t from_byte, bool has_line_ends) {
+TextSize size_of_text(const Documents& documents, int64_t from_byte) {
   TextSize size;
-  bool in_word = false;
+  bool in_space = false, is_new = true;
   DocumentReader reader(documents, complete_utf8_prefix);
   for (DocumentPiece piece; reader.next(piece);) {
     const auto before = std::min(from_byte, std::ssize(piece.text));
+    const std::string_view text = std::string_view(piece.text).substr(static_cast<size_t>(before));
     from_byte -= before;
-    size.bytes += std::ssize(piece.text) - before;
-    for (const char c : std::string_view(piece.text).substr(static_cast<size_t>(before))) {
-      const bool is_blank = c == ' ' || (c >= '\t' && c <= '\r');
-      size.words += (has_line_ends && c == '\n') + (!is_blank && !in_word);
-      in_word = !is_blank;
+    is_new |= piece.starts;
+    if (text.empty() && before > 0) continue;
+    size.bytes += std::ssize(text);
+    size.words += is_new;
+    in_space &= !is_new;
+    is_new = false;
+    for (size_t position = 0; position < text.size();) {
+      const Utf8Character character = decode_utf8(text, position);
+      const bool is_space = character.bytes > 0 && is_python_space(character.code);
+      size.words += is_space && !in_space;
+      in_space = is_space;
+      position += std::max<size_t>(character.bytes, 1);
     }
   }
   return size;

@@ -111,12 +111,12 @@ void cut_text(Documents& text, double train_fraction);
 // The length of a text in units that do not depend on a tokenizer.
 struct TextSize {
   int64_t bytes = 0;
-  int64_t words = 0;  // between blanks, tabs and line ends
+  int64_t words = 0;
 };
 
-// The size of all documents as one text, without the bytes before from_byte. A line end counts as a word, as in the published numbers of
-// WikiText, but not if the tokenizer has no token for it: only words that were predicted count.
-TextSize size_of_text(const Documents& documents, int64_t from_byte = 0, bool has_line_ends = true);
+// The size of all documents, without the bytes before from_byte. Words are counted as by lm-eval, by Python's re.split(r"\s+", document):
+// an empty word comes before white space at the start of a document, and after white space at its end.
+TextSize size_of_text(const Documents& documents, int64_t from_byte = 0);
 
 // A warning about keys that have no effect in the first lines, or about a text that seems to be JSON if nobody named its format; else
 // empty.

@@ -182,6 +182,12 @@ int32_t PieceTokenizer::find_in_model(std::string_view piece) const {
   return id < model_size_ ? id : -1;
 }
 
+int64_t PieceTokenizer::unknown_id() const {
+  const int64_t id = find(unknown());
+  const std::vector<int64_t> ends = marks().ends;
+  return std::find(ends.begin(), ends.end(), id) == ends.end() ? id : -1;
+}
+
 std::shared_ptr<const PieceTokenizer> PieceTokenizer::without_added() const {
   std::vector<bool> is_added(static_cast<size_t>(vocabulary_.size()));
   for (const AddedToken& token : added_) is_added[static_cast<size_t>(token.id)] = token.content != unknown();

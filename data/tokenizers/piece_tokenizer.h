@@ -92,6 +92,7 @@ class PieceTokenizer : public Tokenizer {
   Json model_json() const final;
   // The piece for unknown text; empty if the model does not have one.
   virtual const std::string& unknown() const = 0;
+  int64_t unknown_id() const final;
 
   // This model with another vocabulary and other added tokens. The caller keeps all pieces that the model needs. Error: the piece of a byte
   // is missing.

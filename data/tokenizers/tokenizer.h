@@ -42,6 +42,8 @@ class Tokenizer {
   virtual int64_t vocab_size() const = 0;
   // The id of a piece as the vocabulary writes it, or -1.
   virtual int64_t find(std::string_view /*piece*/) const { return -1; }
+  // The id of text that the vocabulary lacks, or -1. Not the end of a text, even if a file names one piece for both.
+  virtual int64_t unknown_id() const { return -1; }
 
   // Where the piece is put: Eos::line replaces the end of each line, and is decoded to one; Eos::document is put after each document.
   Eos eos() const { return eos_; }

@@ -61,6 +61,8 @@ const uint8_t* unicode_classes() {
   return classes.data();
 }
 
+bool is_python_space(char32_t code) { return (code >= 0x1c && code <= 0x1f) || (unicode_classes()[code] & unicode::space) != 0; }
+
 bool is_word_character(char32_t code) {
   const auto c = static_cast<UChar32>(code);
   const bool is_of_category = U_GET_GC_MASK(c) & (U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK);

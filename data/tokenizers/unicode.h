@@ -21,6 +21,9 @@ inline constexpr uint8_t ideograph = 64;   // a Chinese character, as defined by
 // The class of every code point. The table is filled on first use, in a millisecond.
 const uint8_t* unicode_classes();
 
+// White space of Python's str: \s and four separators of ASCII.
+bool is_python_space(char32_t code);
+
 // \w: a letter, a mark, a decimal digit, a connector such as _, or a joiner.
 bool is_word_character(char32_t code);
 

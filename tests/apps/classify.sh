@@ -69,8 +69,8 @@ sed -n '3,$p' out >matrix
 accept 'smaller shards' "${labelled[@]}" --shard-tokens 500 --output smaller
 accept 'evaluation on shards' eval words --data smaller
 is 'is the same' "$(sed 's/^[^:]*:/smaller:/' expected)" cat out
-prints 'two classifiers have their lines' '^runs/words, reviews\.tsv: 200 documents' eval words numbers --data reviews.tsv
-shows 'the second' '^runs/numbers, reviews\.tsv: 200 documents'
+prints 'two classifiers have their lines' '^words, reviews\.tsv: 200 documents' eval words numbers --data reviews.tsv
+shows 'the second' '^numbers, reviews\.tsv: 200 documents'
 verdict 'which fit on a terminal' "$(awk 'length > 80' out)"
 prints 'as JSON, with the names of the labels' '"negative"' eval words numbers --data reviews.tsv --json
 refuse 'windows of documents' 1 '--stride: runs/tsv reads whole documents, not windows' eval runs/tsv --stride 3

@@ -253,6 +253,7 @@ TEST_CASE("run report: an evaluation of a classifier tells its accuracy") {
   CHECK(evaluation_line(2000, 0.69314, evaluation) == "step 2,000: train 0.6931, validation 0.6870, accuracy 0.5420 (1,500 documents)");
   // The longest that are likely fit on a terminal of 80 columns.
   CHECK(evaluation_line(100'000, 5.12345, {.nats_per_token = 5.1, .tokens = 99'999}).size() <= 80);
+  CHECK(evaluation_line(9, 60, {.nats_per_token = 60, .tokens = 9}, 0.2534).ends_with("perplexity 1.14e+26 (9 tokens, 25.3% <unk>)"));
 }
 
 TEST_CASE("a step that needs more memory than there is is refused; the batch that its message names is not") {

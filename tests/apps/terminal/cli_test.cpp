@@ -88,7 +88,7 @@ const std::vector<Row> kRows = {{"one", 1'500'000, 0.25, 2.5}, {"zwölf", 12, IN
 ResultTable table() {
   ResultTable table;
   table.add({.heading = "run", .key = "run", .left = true}, kRows, &Row::name);
-  table.add({.heading = "MB", .key = "bytes", .format = "{:.1f}", .factor = 1e-6}, kRows, &Row::bytes);
+  table.add({.heading = "million", .key = "bytes", .format = "{:.1f}", .factor = 1e-6}, kRows, &Row::bytes);
   table.add({.heading = "bytes", .format = ","}, kRows, &Row::bytes);
   table.add({.heading = "memory", .format = "bytes"}, kRows, &Row::bytes);
   table.add({.key = "time.seconds"}, kRows, &Row::seconds);
@@ -331,10 +331,16 @@ TEST_CASE("cli: a message has no control characters, not even those of two bytes
 }
 
 TEST_CASE("table: text has the columns with a heading, as wide as their widest cell") {
-  CHECK(text_of(table()) == "run     MB      bytes    memory   ms  loss  best\n"
-                            "one    1.5  1,500,000   1.4 MiB  250  2.50     1\n"
-                            "zwölf  0.0         12  12 bytes  inf     -");
+  CHECK(text_of(table()) == "run    million      bytes    memory   ms  loss  best\n"
+                            "one        1.5  1,500,000   1.4 MiB  250  2.50     1\n"
+                            "zwölf      0.0         12  12 bytes  inf     -");
   CHECK(cells_of(table())[2] == Cells{"zwölf", "0.0", "12", "12 bytes", "inf", "-", ""});
+}
+
+TEST_CASE("table: a large number has three digits and a power of ten") {
+  CHECK(show_number("{:.2f}", 999'999'999.5) == "999999999.50");
+  CHECK(show_number("{:.2f}", 353748521614327349248.0) == "3.54e+20");
+  CHECK(show_number("{:.2f}", INFINITY) == "inf");
 }
 
 TEST_CASE("table: columns beyond 80 follow below, after the names of the rows") {
