@@ -30,9 +30,9 @@ bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& 
 // A missing file counts as a file without members.
 Json find_json(const std::string& path) { return is_there(path) ? read_json(path) : Json(); }
 
-// A token in tokenizer_config.json, a text or an object with one; empty without it.
-std::string special_token(const Json& settings, const char* key) {
-  const Json &token = member(settings, key), &content = token.is_string() ? token : member(token, "content");
+// The bos_token in tokenizer_config.json, a text or an object with one; empty without it.
+std::string begin_of_text(const Json& settings) {
+  const Json &token = member(settings, "bos_token"), &content = token.is_string() ? token : member(token, "content");
   return as<std::string>(content).value_or("");
 }
 
@@ -110,7 +110,7 @@ HfChatTemplate read_hf_chat_template(const std::string& folder, const std::share
     if (chat.kept.empty()) return chat;
     const std::string from = chat.kept.file.empty() ? config : file;
     if (!tokenizer) return {.note = format_message("\n{}: the template is left out, because the folder has no tokenizer", {from})};
-    const auto [ours, adds_system] = known_template(default_template(chat.kept, config), special_token(find_json(config), "bos_token"));
+    const auto [ours, adds_system] = known_template(default_template(chat.kept, config), begin_of_text(find_json(config)));
     const bool has_markers = !ours.empty() && can_write(ours, tokenizer);
     if (has_markers) chat.named = {ours};
     std::string what = ours.empty() ? "is neither chatml nor llama3" : "is " + ours;

@@ -74,7 +74,7 @@ std::string code_of(std::string_view jinja) {
   return code;
 }
 
-// True if the code has this form. Each * in the form stands for any code or text.
+// True if the code has this form. Each * in the form matches any code or text.
 bool fits(std::string_view code, std::string_view form) {
   size_t star = form.find('*');
   if (star == form.npos) return code == form;

@@ -45,7 +45,7 @@ Evaluation evaluate(
 
 // "97.10% of the tokens right, exact answers: 81.0%". An answer is exact if each of its tokens is predicted from the true tokens before it.
 std::string predictions_note(const Predictions& predictions);
-// The share of targets that stand for text outside the vocabulary.
+// The share of targets that are the tokenizer's unknown_id().
 double unknown_share(const EvaluationBatches& batches, const Tokenizer& tokenizer);
 std::string unknown_note(double share);  // ", 25.3% <unk>"; empty without any
 

@@ -124,7 +124,8 @@ std::string find_run(const std::string& path_or_name) {
       path_or_name.find('/') != path_or_name.npos || (is_folder(path_or_name) ? is_run(path_or_name) : is_there(path_or_name));
   const std::string run = folder_of_runs() + "/" + path_or_name, found = !is_known && is_folder(run) ? run : path_or_name;
   const fs::path folder = found.ends_with(".safetensors") ? fs::path(found).parent_path() : fs::path(found);
-  if (is_file(folder / "config.json") && !is_file(folder / kConfigFile))
+  std::error_code ignored;
+  if (fs::is_regular_file(folder / "config.json", ignored) && !fs::is_regular_file(folder / kConfigFile, ignored))
     fail("{}: a folder of Hugging Face; ricci-convert import {} runs/NAME turns it into a run", {found, folder.string()});
   return found;
 }

@@ -118,8 +118,8 @@ struct TextSize {
 // an empty word comes before white space at the start of a document, and after white space at its end.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0);
 
-// A warning about keys that have no effect in the first lines, or about a text that seems to be JSON if nobody named its format; else
-// empty.
+// A warning about keys that have no effect in the first lines, or about a text that seems to be JSON unless its format was named. Empty
+// if neither is found.
 std::string note_on(const Documents& documents, bool is_named);
 
 // Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.

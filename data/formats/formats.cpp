@@ -33,13 +33,6 @@ std::string join(std::span<const std::string> parts, const std::string& between,
   return all;
 }
 
-std::set<std::string> other_keys(const Json& object, const std::set<std::string>& known) {
-  std::set<std::string> keys;
-  for (const auto& [key, value] : object.items())
-    if (!known.contains(key) && !value.is_null() && !(value.is_structured() && value.empty())) keys.insert(key);
-  return keys;
-}
-
 DocumentFormat format_of_name(std::string name) {
   for (char& letter : name)
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');

@@ -11,8 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json.h"
-
 namespace ricci {
 
 class Tokenizer;
@@ -116,8 +114,6 @@ NamedFormat format_of_names(const std::vector<std::string>& paths);
 // "a, b and c" with ", " and " and ".
 std::string join(std::span<const std::string> parts, const std::string& between, const std::string& before_last);
 bool is_integer(std::string_view text, int64_t& value);
-// The keys of an object that are not known. Keys without a value, null or an empty list or object, are left out.
-std::set<std::string> other_keys(const Json& object, const std::set<std::string>& known);
 // The label in a field: the name of a class, or its number. Errors: it is neither; a number out of range.
 int32_t read_label(std::string_view field, const DocumentOptions& options, const std::string& place);
 

@@ -31,16 +31,8 @@ DocumentEncoder pair_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, 
   };
 }
 
-std::set<std::string> unread_pair_keys(std::string_view line) {
-  return other_keys(parse_json(line, "JSON", kPairLimits), {"prompt", "answer"});
-}
-
 }  // namespace
 
-const FormatTraits kPairs{.name = "pairs",
-    .lines = "a prompt and its answer per line",
-    .encoder = pair_encoder,
-    .texts = pair_texts,
-    .unread_keys = unread_pair_keys};
+const FormatTraits kPairs{.name = "pairs", .lines = "a prompt and its answer per line", .encoder = pair_encoder, .texts = pair_texts};
 
 }  // namespace ricci

@@ -28,9 +28,8 @@ size_t count_occurrences(std::string_view text, std::string_view part) {
 
 // As Python's str.strip(), because templates call it as trim.
 std::string_view trimmed(std::string_view text) {
-  const auto is_space = [](char32_t code) { return (unicode_classes()[code] & unicode::space) != 0 || (code >= 0x1c && code <= 0x1f); };
-  for (Utf8Character c; !text.empty() && (c = decode_utf8(text, 0)).bytes > 0 && is_space(c.code);) text.remove_prefix(c.bytes);
-  for (Utf8Character c; !text.empty() && (c = decode_utf8_before(text, text.size())).bytes > 0 && is_space(c.code);)
+  for (Utf8Character c; !text.empty() && (c = decode_utf8(text, 0)).bytes > 0 && is_python_space(c.code);) text.remove_prefix(c.bytes);
+  for (Utf8Character c; !text.empty() && (c = decode_utf8_before(text, text.size())).bytes > 0 && is_python_space(c.code);)
     text.remove_suffix(c.bytes);
   return text;
 }
@@ -92,10 +91,16 @@ std::vector<Message> read_messages(std::string_view line) {
 
 std::set<std::string> unread_keys(std::string_view line) {
   const Json conversation = read_conversation(line);
-  std::set<std::string> keys = other_keys(conversation, {"messages"});
+  std::set<std::string> keys;
+  for (const char* const key : {"system", "weight", "train"})
+    if (!member(conversation, key).is_null()) keys.insert(key);
   for (const Json& message : conversation["messages"]) {
     const bool is_answer = member(message, "role") == name_of(ChatRole::assistant);
-    keys.merge(is_answer ? other_keys(message, {"role", "content", "weight", "train"}) : other_keys(message, {"role", "content"}));
+    for (const auto& [key, value] : message.items()) {
+      const bool is_read = key == "role" || key == "content" || (is_answer && (key == "weight" || key == "train"));
+      const bool is_empty = value.is_null() || (value.is_structured() && value.empty());
+      if (!is_read && !is_empty) keys.insert(key);
+    }
   }
   return keys;
 }

@@ -44,7 +44,7 @@ struct Message {
 // learned. Errors, with the number of the message from 1: not such an object, no message, a different role, tools, a content that is not a
 // text, a different weight.
 std::vector<Message> read_messages(std::string_view line);
-// The keys of the line and of its messages that read_messages ignores, unless they are null or empty.
+// Keys of messages, and of the line those with a meaning for training, that read_messages ignores. Null and empty values do not count.
 std::set<std::string> unread_keys(std::string_view line);
 
 // Encodes conversations.

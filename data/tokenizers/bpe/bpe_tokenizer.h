@@ -110,7 +110,7 @@ class BpeTokenizer final : public PieceTokenizer {
 std::string bytes_to_letters(std::string_view bytes);
 std::string byte_to_letter(int byte);
 
-// The reverse. Returns nothing if a character does not stand for a byte.
+// The reverse. Returns nothing for a text with other characters.
 std::optional<std::string> letters_to_bytes(std::string_view letters);
 
 }  // namespace ricci

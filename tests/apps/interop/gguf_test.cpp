@@ -249,9 +249,9 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
   constexpr const char* kPieces[] = {"a", "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",
       "<|end_header_id|>", "<|eot_id|>", "[E]", "<|eom_id|>"};
   const std::vector<std::string> own = {"", "s{content}", "u{content}", "a{content}[E]", "[E]", "a"};
-  const char *const chatml = "{{ '<|im_start|>' + '<|im_end|>' }}", *const llama3 = "<|start_header_id|><|end_header_id|><|eot_id|>";
+  const std::string chatml = to_jinja(chat_template({"chatml"})), llama3 = to_jinja(chat_template({"llama3"}));
   const struct {
-    const char* jinja;               // of the folder that is imported
+    std::string jinja;               // of the folder that is imported
     std::vector<std::string> chat;   // of the run
     std::string config, generation;  // eos_token_id of each
     std::vector<uint32_t> ends;
@@ -280,7 +280,7 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
     const std::string config = read_file(kModels + "gpt2/config.json"), ends = R"("eos_token_id": )";
     scratch.write("theirs/config.json", std::string(config).replace(config.find(ends), ends.size() + 1, ends + one.config));
     if (!one.generation.empty()) scratch.write("theirs/generation_config.json", "{" + ends + one.generation + "}");
-    if (*one.jinja) scratch.write("theirs/chat_template.jinja", one.jinja);
+    if (!one.jinja.empty()) scratch.write("theirs/chat_template.jinja", one.jinja);
     import_hugging_face(scratch / "theirs", scratch / "run", {});
     CAPTURE(one.config);
     CAPTURE(one.generation);

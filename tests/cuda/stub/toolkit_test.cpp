@@ -168,11 +168,11 @@ TEST_CASE("a copy to the GPU waits for nothing, and its values are those at the 
 
 TEST_CASE("every call of the runtime that fails is named") {
   const Tensor x = on_gpu({1, 2}), y = like(x);
-  const std::vector<std::pair<const char*, std::function<void()>>> calls = {{"cudaMemcpyAsync", [&] { item(x); }},
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {{"cudaMemcpyAsync", [&] { item(x, 0); }},
       {"cudaMemcpyAsync", [&] { copy(y, x); }}, {"cudaMemcpyAsync", [] { on_gpu({1}); }}, {"cudaEventSynchronize", [] { on_gpu({1}); }},
       {"cudaEventRecord", [] { on_gpu({1}); }}, {"cudaMemsetAsync", [] { zeros({2}, Dtype::f64, Device::cuda); }},
       {"cudaMallocFromPoolAsync", [] { on_gpu({1}); }}, {"cudaMemPoolGetAttribute", [] { on_gpu({1}); }},
-      {"cudaDeviceSynchronize", [] { synchronize(Device::cuda); }}, {"cudaStreamSynchronize", [&] { item(x); }},
+      {"cudaDeviceSynchronize", [] { synchronize(Device::cuda); }}, {"cudaStreamSynchronize", [&] { item(x, 0); }},
       {"cudaStreamCreateWithFlags", waits_for_side}, {"cudaEventCreateWithFlags", waits_for_side}, {"cudaEventRecord", waits_for_side},
       {"cudaStreamWaitEvent", waits_for_side}, {"cudaStreamBeginCapture", records_a_copy}, {"cudaStreamEndCapture", records_a_copy},
       {"cudaGraphInstantiateWithFlags", records_a_copy}, {"cudaGraphLaunch", records_a_copy}, {"cudaMemPoolTrimTo", records_a_copy},
