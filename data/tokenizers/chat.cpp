@@ -95,9 +95,11 @@ std::set<std::string> unread_keys(std::string_view line) {
   for (const char* const key : {"system", "weight", "train"})
     if (!member(conversation, key).is_null()) keys.insert(key);
   for (const Json& message : conversation["messages"]) {
-    const bool is_answer = member(message, "role") == name_of(ChatRole::assistant);
+    const Json& role = member(message, "role");
+    if (!role.is_string()) continue;
     for (const auto& [key, value] : message.items()) {
-      const bool is_read = key == "role" || key == "content" || (is_answer && (key == "weight" || key == "train"));
+      const bool is_wanted = role == name_of(ChatRole::assistant) || value == 0 || value == false;
+      const bool is_read = key == "role" || key == "content" || ((key == "weight" || key == "train") && is_wanted);
       const bool is_empty = value.is_null() || (value.is_structured() && value.empty());
       if (!is_read && !is_empty) keys.insert(key);
     }

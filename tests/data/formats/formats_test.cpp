@@ -77,7 +77,10 @@ TEST_CASE("conversations with keys that have no effect get a line that names the
   const std::string known =
       R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 0, "train": true}]})";
   CHECK(note(known + "\n" + known) == "");
-  CHECK(note(R"({"id": "a", "tools": [], "messages": [{"role": "user", "content": "a", "tool_calls": []}]})") == "");
+  CHECK(
+      note(R"({"id": "a", "tools": [], "messages": [{"role": "user", "content": "a", "tool_calls": [], "train": false, "weight": 0}]})") ==
+      "");
+  CHECK(note(R"({"messages": ["a"]})") == "");
   CHECK(note(known + "\n" + R"({"system": "s", "messages": [{"role": "user", "content": "a", "weight": 1, "name": "n"}]})") ==
         R"(a: keys that have no effect: "name", "system", "weight")");
   CHECK(note("no JSON\n" + known) == "");
