@@ -158,6 +158,10 @@ def ends_of_run(build, folder, file):
     get = {key: field.contents() for key, field in GGUFReader(file).fields.items()}
     tokens, types = get["tokenizer.ggml.tokens"], get["tokenizer.ggml.token_type"]
     begin, ends, named = ends_in_llama_cpp(get)
+    if llama_cpp:
+        model = llama_cpp.Llama(file, n_ctx=64, verbose=False)
+        vocabulary = llama_cpp.llama_model_get_vocab(model.model)
+        assert {i for i in range(model.n_vocab()) if llama_cpp.llama_vocab_is_eog(vocabulary, i)} == ends, (folder, ends)
     for end in ends | {begin}:
         assert types[end] in (3, 4, 5) or tokens[end] == "\u00ff", (folder, end, tokens[end])  # control, added, no piece; or the byte 0xFF
     return tokens[begin], {tokens[end] for end in ends - named}, {tokens[end] for end in named}

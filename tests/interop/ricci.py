@@ -64,7 +64,7 @@ def probe(build, run_folder, ids, scratch, targets=None):
     start = lines.index("model:")
     end = next((i for i in range(start + 1, len(lines)) if not lines[i].startswith(" ")), len(lines))
     rows = len(read_tensors(f"{run_folder}/model.safetensors")["tok.weight"])
-    model = [f"  vocab: {rows}" if line.strip().startswith("vocab:") else line for line in lines[start:end]]
+    model = ["model:", f"  vocab: {rows}", *(line for line in lines[start + 1:end] if not line.strip().startswith("vocab:"))]
     pathlib.Path(f"{scratch}/model.yaml").write_text("\n".join(model) + "\n")
     given = {"ids": ids, "targets": ids if targets is None else targets}
     stored.write_safetensors(f"{scratch}/in.safetensors", {name: ("I64", list(x.shape), np.asarray(x, "<i8")) for name, x in given.items()})
