@@ -5,15 +5,12 @@
 
 #include "apps/interop/hugging_face.h"
 #include "core/json.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
-
-void replace_all(std::string& text, std::string_view part, std::string_view by) {
-  for (size_t i = text.find(part); i != text.npos; i = text.find(part, i + by.size())) text.replace(i, part.size(), by);
-}
 
 // The position of the first {{, {% or {#, or the end.
 size_t find_tag(std::string_view jinja) {
@@ -68,10 +65,8 @@ std::string code_of(std::string_view jinja) {
     jinja.remove_prefix(std::min<size_t>(2, jinja.size()));
   }
   for (const std::string member : {"role", "content", "tool_calls", "first", "index0"})
-    replace_all(code, "." + member, "[\"" + member + "\"]");
-  replace_all(code, "}}{{", "+");
-  replace_all(code, "\"+\"", "");
-  return code;
+    code = replaced(code, "." + member, "[\"" + member + "\"]");
+  return replaced(replaced(code, "}}{{", "+"), "\"+\"", "");
 }
 
 // True if the code has this form. Each * in the form matches any code or text.

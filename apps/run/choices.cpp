@@ -56,12 +56,6 @@ size_t end_without_space(std::string_view text) {
   return end;
 }
 
-std::string replaced(std::string text, std::string_view old, std::string_view by) {
-  for (size_t position = 0; (position = text.find(old, position)) != text.npos; position += by.size())
-    text.replace(position, old.size(), by);
-  return text;
-}
-
 // HellaSwag has marks of WikiHow in brackets.
 std::string without_marks(std::string text) {
   text.resize(end_without_space(text));

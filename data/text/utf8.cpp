@@ -90,6 +90,13 @@ void check_utf8(const std::string& who, std::string_view text, int64_t offset) {
         {who, offset + static_cast<int64_t>(position), static_cast<unsigned char>(text[position])});
 }
 
+std::string replaced(std::string_view text, std::string_view part, std::string_view by) {
+  std::string result;
+  for (size_t found; (found = text.find(part)) != text.npos; text.remove_prefix(found + part.size()))
+    result += std::string(text.substr(0, found)) + std::string(by);
+  return result + std::string(text);
+}
+
 std::string replace_invalid_utf8(std::string_view text) {
   std::string valid;
   for (size_t position = 0; position < text.size();) {

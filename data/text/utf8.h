@@ -35,6 +35,8 @@ void check_utf8(const std::string& who, std::string_view text, int64_t offset);
 
 // Replaces each longest start of a character and each other invalid byte by U+FFFD, as the Unicode standard recommends.
 std::string replace_invalid_utf8(std::string_view text);
+// The text with `by` instead of each `part`, from left to right.
+std::string replaced(std::string_view text, std::string_view part, std::string_view by);
 
 // Number of characters: the bytes that do not continue a character.
 int64_t count_characters(std::string_view text);

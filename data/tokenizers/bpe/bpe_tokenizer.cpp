@@ -124,9 +124,7 @@ std::string composed(std::string_view text, int64_t offset, bool) {
 constexpr std::string_view kUnderscore = "▁";
 
 std::string with_underscores(std::string_view text, bool prepends) {
-  std::string result(prepends ? kUnderscore : "");
-  for (const char c : text) result += c == ' ' ? kUnderscore : std::string_view(&c, 1);
-  return result;
+  return (prepends ? std::string(kUnderscore) : "") + replaced(text, " ", kUnderscore);
 }
 
 std::function<std::string(std::string_view, int64_t, bool)> normal_form_of(const BpeOptions& options) {
@@ -142,11 +140,6 @@ size_t underscore_end(std::string_view text, size_t position) {
   return std::min(text.find(kUnderscore, position), text.size());
 }
 constexpr SplitPattern kUnderscorePattern{"underscore", "", false, underscore_end};
-
-std::string with_blanks(std::string text) {
-  for (size_t place; (place = text.find(kUnderscore)) != text.npos;) text.replace(place, kUnderscore.size(), " ");
-  return text;
-}
 
 }  // namespace
 
@@ -164,7 +157,7 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
   for (int64_t id = 0; id < pieces.size(); ++id) {
     const std::string piece(pieces.piece(id));
     // No merge leads to a piece with other letters, so it is decoded as it is written.
-    bytes_of_id_[static_cast<size_t>(id)] = is_byte_level() ? letters_to_bytes(piece).value_or(piece) : with_blanks(piece);
+    bytes_of_id_[static_cast<size_t>(id)] = is_byte_level() ? letters_to_bytes(piece).value_or(piece) : replaced(piece, kUnderscore, " ");
   }
   for (const AddedToken& token : added_tokens())
     if (is_byte_level()) bytes_of_id_[static_cast<size_t>(token.id)] = token.content;

@@ -154,6 +154,7 @@ theirs list '' '[
 theirs unknown '[INST] {{ messages[0].content }} [/INST]' && comes unknown 'none: unknown/chat_template.jinja is neither chatml nor llama3'
 theirs begins "{{ bos_token }}$jinja" && comes begins 'none: begins/chat_template.jinja is neither chatml nor llama3'
 verdict 'and no key' "$(grep '^chat' runs/unknown/config.yaml)"
+theirs many "$jinja" && yes '{{x}}' | tr -d '\n' | head -c 4000000 >many/chat_template.jinja && comes many 'none: many/chat_template.jinja is neither chatml nor llama3'
 theirs lacks "$jinja" && rm lacks/generation_config.json && cp pieces/* lacks/ && comes lacks 'none: lacks/chat_template.jinja is chatml, but its tokenizer lacks the markers'
 theirs lone "$jinja" && rm lone/tokenizer.json
 accept 'a folder without a tokenizer' convert import lone runs/lone
