@@ -90,8 +90,8 @@ int64_t find_unused(const BpeTokenizer& tokenizer, int64_t rows) {
   return byte;
 }
 
-// Adds the begin and the ends. Without a key llama.cpp also takes 11 for the begin. Returns a line about ends that are left out, or
-// nothing.
+// Adds the ids that begin and end a text. Without a key llama.cpp also begins texts with 11. Returns a line that names the ends left out,
+// or nothing.
 std::string add_marks(GgufKeys& keys, const BpeTokenizer& tokenizer, Marks marks, int64_t rows) {
   if (marks.ends.empty()) marks.ends = {find_unused(tokenizer, rows)};
   if (marks.begin < 0) marks.begin = marks.ends[0];

@@ -58,7 +58,7 @@ bool has_own_head(const WeightFiles& files, const WeightMap& map) {
   return !(a.shape() == b.shape()) || std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) != 0;
 }
 
-// Loads the weights of the folder. The first name of the map is the embedding table. A tied table can have either name, or both.
+// Fills the model from the files. The first name of the map is the embedding table. A tied table has its own name, the head's name or both.
 void load(Model& model, const WeightFiles& files) {
   WeightMap map = weight_map(model.config());
   if (!has_prefix(files, map)) map.prefix.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 
 #include "apps/run/metrics.h"
@@ -163,8 +164,12 @@ ScoredRun score(const OpenModel& open, std::span<const Question> questions, int6
     const auto width = std::ssize(first->ids) - 1;
     next += std::min({batch, rows_at_once(open.model, width), sequences.end() - first});
     const std::vector<double> nats = token_nats(open.model, to(make_batch({first, next}, width), open.device));
-    for (size_t i = 0; i < nats.size(); ++i)
-      if (!std::isnan(nats[i])) *first[static_cast<ptrdiff_t>(i) / width].log_probability -= nats[i];
+    auto row = nats.begin();
+    for (auto one = first; one != next; ++one, row += width) {
+      const auto end = row + std::ssize(one->ids) - 1;
+      *one->log_probability = -std::accumulate(end - one->scored, end, 0.0);
+      if (std::isnan(*one->log_probability)) fail("{}: the log-probability of a choice is NaN", {result.run});
+    }
     progress.update(next - sequences.begin(), (next - sequences.begin()) * width);
   }
   return result;

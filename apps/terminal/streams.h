@@ -22,9 +22,9 @@ namespace ricci::apps {
 // The signals that ask a program to end. mpirun passes SIGUSR1 on to all ranks; after the others it kills the ranks before they could save.
 inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-// While alive, the first of these signals is noted: a training finishes its step, saves and ends. The next one of the first three ends
-// the program at once. SIGUSR1 only asks, because launchers can send it twice. SIGHUP stays ignored if it was, as under nohup. A call that
-// waits in the system, such as a write to a full pipe, returns with EINTR.
+// Notes the first of these signals while it lives: a training run finishes its step, saves and ends. A second SIGINT, SIGTERM or SIGHUP
+// ends the program immediately. SIGUSR1 only asks, because launchers can send it twice. SIGHUP stays ignored if it was, as under nohup. A
+// call that waits in the system, such as a write to a full pipe, returns with EINTR.
 class Interrupt {
  public:
   // `answers`: Ctrl-C on a terminal prints a line, because a step can take long. compare leaves that to its child.

@@ -262,9 +262,10 @@ void BpeTokenizer::append_plain(std::string_view text, int64_t offset, bool star
   }
 }
 
-// With underscores a word begins at one after something else, and where an added token ends, another one can be put in front. Without them
-// two neighbouring characters decide it: a word ends between a letter or number and something else, and before a blank after anything but
-// white space. Both must stay separate in the normal form, and with add_prefix_space the second must be a blank.
+// Two adjacent characters decide it. With underscores a word begins at an underscore after any other character. The normal form can put one
+// after an added token, so a text is not cut there. Without underscores a word ends between a letter or number and something else, and
+// before a blank after anything but white space. Both must stay separate in the normal form, and with add_prefix_space the second must be a
+// blank.
 bool BpeTokenizer::can_cut(std::string_view text, size_t position) const {
   const Utf8Character after = decode_utf8(text, position), before = decode_utf8_before(text, position);
   if (after.bytes == 0 || before.bytes == 0) return false;

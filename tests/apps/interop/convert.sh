@@ -30,6 +30,10 @@ for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' 
 shows 'its config names the tokenizer' '^tokenizer: runs/with/tokenizer\.json$' runs/with/config.yaml
 accept 'its model scores a text' eval runs/with --data letters.txt
 loss=$(grep -oE '[0-9.]+ nats' out)
+cp -r with nan && head -c -400 with/model.safetensors >nan/model.safetensors && head -c 400 /dev/zero | tr '\0' '\377' >>nan/model.safetensors
+echo '{"context": "a bad", "choices": ["cab", "fee"], "answer": 0}' >questions.jsonl
+accept 'a model of NaN' convert import nan runs/nan
+refuse 'has no choice' 1 'runs/nan: the log-probability of a choice is NaN' eval runs/nan --choices questions.jsonl
 accept 'writes one' generate runs/with --prompt 'a bad' --tokens 5
 prints 'and is trained further from its weights' "^starts from $PWD/runs/with/model\.safetensors$" train init=runs/with name=tuned data=letters.txt steps=100 lr=1e-2 batch=4 threads=1 sample.tokens=0
 accept 'the text, scored again' eval runs/tuned --data letters.txt
