@@ -10,16 +10,16 @@ cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >build-configure.log 2>&
 grep -A 12 'ricci [0-9]' build-configure.log || true
 rm -f build-configure.log
 cmake --build build
-build/ricci-train apps/configs/quickstart.yaml "$@"
-build/ricci-eval runs/quickstart
+build/ricci train apps/configs/quickstart.yaml "$@"
+build/ricci eval runs/quickstart
 echo
-build/ricci-generate runs/quickstart --prompt "// " --tokens 400 --temperature 0.8 --seed 2
+build/ricci generate runs/quickstart --prompt "// " --tokens 400 --temperature 0.8 --seed 2
 cat <<'TEXT'
 
 What to try next:
-  build/ricci-generate runs/quickstart --prompt "Tensor " --top-k 20      another sample
-  build/ricci-train apps/configs/quickstart.yaml name=mine data=my.txt    your own text
-  build/ricci-train --help                                                every option; --help-config every key
-  build/ricci-check                                                       the gradient of every op, on every device
+  build/ricci generate runs/quickstart --prompt "Tensor " --top-k 20      another sample
+  build/ricci train apps/configs/quickstart.yaml name=mine data=my.txt    your own text
+  build/ricci train --help                                                every option; --help-config every key
+  build/ricci check                                                       the gradient of every op, on every device
   tests/run.sh                                                            the tests
 TEXT

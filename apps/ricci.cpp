@@ -1,86 +1,84 @@
-// ricci: one name for all programs. Without a word it lists them; `ricci train run.yaml` is `ricci-train run.yaml`, `ricci help train` is
-// `ricci-train --help`, and `ricci runs` is `ricci-plot --list`. It finds the programs in its own folder.
-#include <unistd.h>
-
+// ricci: one program with a table of commands. `ricci train run.yaml` runs the command train, and so does the link ricci-train to this
+// program. `ricci help train` is `ricci train --help`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "apps/terminal/cli.h"
-#include "core/error.h"
+#include "apps/interop/commands.h"
+#include "apps/lab/commands.h"
+#include "apps/run/commands.h"
+#include "core/nearest.h"
 
 using namespace ricci;
 using namespace ricci::apps;
 
 namespace {
 
-const std::vector<std::string> kPrograms{RICCI_PROGRAM_NAMES};
+// In the order of the overview.
+struct Entry {
+  const char* task;
+  const Command& command;
+  std::string word() const { return std::string(command.text.name).substr(std::string_view("ricci ").size()); }
+};
+constexpr const char *kMake = "Make a model", *kUse = "Use it", *kLook = "Look at runs", *kDevelop = "Develop";
+const Entry kCommands[] = {{kMake, train_command}, {kMake, tokenize_command}, {kMake, prepare_command}, {kMake, convert_command},
+    {kUse, generate_command}, {kUse, eval_command}, {kUse, predict_command}, {kLook, runs_command}, {kLook, plot_command},
+    {kLook, compare_command}, {kLook, inspect_command}, {kLook, analyze_command}, {kDevelop, plan_command}, {kDevelop, bench_command},
+    {kDevelop, check_command}, {kDevelop, probe_command}};
 
-std::filesystem::path folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
-
-// The summary of a program: its help up to the usage. The programs are in the current folder.
-std::string summary_of(const std::string& name) {
-  std::FILE* const help = ::popen(("./ricci-" + name + " --help 2>/dev/null").c_str(), "r");
-  if (!help) fail("cannot start ricci-{}: {}", {name, std::strerror(errno)});
-  std::string text;
-  for (int c = std::fgetc(help); c != EOF; c = std::fgetc(help)) text += static_cast<char>(c);
-  ::pclose(help);
-  return text.substr(0, text.find("\nUsage:"));
+std::string overview() {
+  std::string text = "ricci train data=my.txt name=mine   trains a language model on a text\n"
+                     "ricci generate mine                 lets it write\n";
+  std::string task;
+  for (const Entry& entry : kCommands) {
+    if (entry.task != task) text += std::string("\n") + entry.task + ":\n";
+    task = entry.task;
+    text += two_columns(entry.word(), entry.command.text.summary);
+  }
+  return text + "\nricci help COMMAND explains a command.\n";
 }
 
-std::string list() {
-  std::filesystem::current_path(folder());
-  std::string text;
-  for (const std::string& name : kPrograms)
-    if (::access(("ricci-" + name).c_str(), X_OK) == 0) text += two_columns(name, summary_of(name));
-  return text;
+// Without a command: the overview, --version, or an error with the nearest command.
+std::function<int()> declare(CLI::App& app) {
+  const auto print = [] {
+    std::fputs(overview().c_str(), stdout);
+    return 0;
+  };
+  app.prefix_command();
+  app.set_help_flag();
+  app.add_flag_callback("-h,--help", [print] {
+    print();
+    throw CLI::Success();
+  });
+  app.parse_complete_callback([&app] {
+    if (app.remaining().empty()) return;
+    std::vector<std::string> known;
+    for (const Entry& entry : kCommands) known.push_back(entry.word());
+    const std::string word = app.remaining()[0];
+    throw CLI::ValidationError("no command '" + one_line(word) + "'" + nearest_note(word, known));
+  });
+  return print;
 }
 
-// Replaces this process with the program. Error: it cannot be started.
-int start(const std::string& name, const std::vector<std::string>& arguments) {
-  const std::string program = folder() / ("ricci-" + name);
-  std::vector<char*> words{const_cast<char*>(program.c_str())};
-  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  ::execv(program.c_str(), words.data());
-  fail("{}: {}", {program, std::strerror(errno)});
-}
-
-void check_known(const std::string& name) {
-  if (std::find(kPrograms.begin(), kPrograms.end(), name) == kPrograms.end())
-    throw CLI::ValidationError("no program '" + one_line(name) + "'" + nearest_note(name, kPrograms));
-}
+const Command kWithoutCommand{{.name = "ricci", .may_be_several = true}, declare};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::string> words;
-  return run_app(
-      argc, argv,
-      {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM explains one; ricci runs lists runs.", true, true,
-          "ricci train data=my.txt name=mine\nricci generate mine"},
-      [&](CLI::App& app) {
-        app.prefix_command();
-        app.footer([] { return "Programs:\n" + list(); });
-        app.parse_complete_callback([&] {
-          words = app.remaining();
-          if (words.size() == 2 && words[0] == "help") words = {words[1], "--help"};
-          if (words == std::vector<std::string>{"help"}) throw CLI::CallForHelp();
-          if (!words.empty() && words[0] == "runs") {
-            words[0] = "--list";
-            words.insert(words.begin(), "plot");
-          }
-          if (!words.empty()) check_known(words[0]);
-        });
-      },
-      [&] {
-        if (!words.empty()) return start(words[0], {words.begin() + 1, words.end()});
-        std::fputs(list().c_str(), stdout);
-        return 0;
-      });
+  std::vector<const char*> words(argv, argv + argc);
+  const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "";
+  const std::string link = program.starts_with("ricci-") ? program.substr(6) : "";
+  if (!link.empty()) words.insert(words.begin() + 1, link.c_str());
+  if (words.size() > 1 && std::string_view(words[1]) == "help") {
+    words.erase(words.begin() + 1);
+    words.resize(std::min<size_t>(words.size(), 2));
+    words.push_back("--help");
+  }
+  for (const Entry& entry : kCommands)
+    if (words.size() > 1 && words[1] == entry.word())
+      return run_command(entry.command, static_cast<int>(words.size()) - 1, words.data() + 1);
+  return run_command(kWithoutCommand, static_cast<int>(words.size()), words.data());
 }

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 namespace ricci {
 
@@ -40,16 +39,13 @@ std::string one_line(std::string_view text, size_t most = 60);
 
 std::string system_reason();  // the text of errno
 
-// ---- The word that a user probably meant
-// The optimal string alignment distance, in bytes: the least number of slips that turn a into b, each a letter inserted, removed or
-// replaced, or two neighbours swapped.
-size_t edit_distance(std::string_view a, std::string_view b);
-// True if a word of this length is probably a typing error for another at this distance: at most one letter in four is wrong.
-bool is_near(size_t distance, size_t letters);
-
-// The known word at the least distance, the first of equals. Empty if none is near.
-std::string nearest_of(std::string_view word, const std::vector<std::string>& known);
-// That word as the end of a message: ", the nearest is 'heads'". Empty if none is near.
-std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
+// Returns f(), and puts the subject before its error: "data: cannot read a.txt".
+template <class F> auto about(const std::string& subject, const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    fail("{}: {}", {subject, error.what()});
+  }
+}
 
 }  // namespace ricci

@@ -42,7 +42,7 @@ class Timer : public Counter {
 // An op, or a part of a step, ends now; waits for the device. `part` is "" for the forward pass, or "backward".
 void end_of(const char* op, const char* part, Device device, int64_t bytes);
 
-// Forgets everything so far. ricci-train calls it after its first two steps, because touching memory for the first time takes many times
+// Forgets everything so far. ricci train calls it after its first two steps, because touching memory for the first time takes many times
 // longer than later.
 void restart();
 

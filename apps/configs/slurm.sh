@@ -5,7 +5,7 @@
 #SBATCH --job-name=gpt2 --nodes=8 --ntasks-per-node=8 --gpus-per-node=8 --cpus-per-task=12 --time=24:00:00
 #SBATCH --requeue --open-mode=append --signal=B:USR1@300
 export OMPI_MCA_btl_tcp_if_include=ib0 NCCL_SOCKET_IFNAME=ib0 # the network to use, if there are several
-mpirun --map-by ppr:8:node:pe=12 build/ricci-train gpt2.yaml device=cuda accumulation=64 &
+mpirun --map-by ppr:8:node:pe=12 build/ricci train gpt2.yaml device=cuda accumulation=64 &
 run=$!
 trap 'asked=1; kill -USR1 $run' USR1
 wait $run

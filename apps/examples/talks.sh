@@ -46,7 +46,7 @@ score)
   right=0 count=0
   while [ $count -lt "${5:-100}" ] && read -r first && read -r answer && read -r second && read -r follow; do
     count=$((count + 1))
-    said=$(printf '%s\n%s\n' "$first" "$second" | "$2/ricci-generate" "$3" --chat --template chatml --temperature 0 --tokens 40)
+    said=$(printf '%s\n%s\n' "$first" "$second" | "$2/ricci" generate "$3" --chat --template chatml --temperature 0 --tokens 40)
     [ "$said" = "$answer"$'\n'"$follow" ] && right=$((right + 1))
   done <"$4/held_out.txt"
   echo "$right of $count talks"

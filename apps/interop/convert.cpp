@@ -1,10 +1,11 @@
-// ricci-convert: converts models of other programs into run folders, and run folders into models of other programs.
-//   ricci-convert import FOLDER runs/NAME             a folder of Hugging Face's transformers with GPT-2, Llama, Qwen2 or Qwen3
-//   ricci-convert export runs/NAME FOLDER
-//   ricci-convert export runs/NAME FILE.gguf --gguf q8_0
+// ricci convert: converts models of other programs into run folders, and run folders into models of other programs.
+//   ricci convert import FOLDER runs/NAME             a folder of Hugging Face's transformers with GPT-2, Llama, Qwen2 or Qwen3
+//   ricci convert export runs/NAME FOLDER
+//   ricci convert export runs/NAME FILE.gguf --gguf q8_0
 #include <CLI/CLI.hpp>
 #include <optional>
 
+#include "apps/interop/commands.h"
 #include "apps/interop/interop.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
@@ -60,15 +61,15 @@ void add_options(CLI::App& app, Options& options) {
   exporting->callback([&] { options.command = export_run; });
 }
 
+int run(const Options& options) {
+  print(options.command(options));
+  return 0;
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv,
-      {.name = "ricci-convert",
-          .summary = "Converts models of other programs into runs, and runs into models of other programs.",
-          .examples = "ricci-convert import path/to/gpt2 runs/gpt2\nricci-convert export runs/gpt2 gpt2.gguf --gguf q8_0"},
-      add_options, [](const Options& options) {
-        print(options.command(options));
-        return 0;
-      });
-}
+const Command ricci::apps::convert_command{
+    {.name = "ricci convert",
+        .summary = "Converts models of other programs into runs, and runs into models of other programs.",
+        .examples = "ricci convert import path/to/gpt2 runs/gpt2\nricci convert export runs/gpt2 gpt2.gguf --gguf q8_0"},
+    with_options<Options, add_options, run>};

@@ -11,6 +11,7 @@
 #include "apps/interop/hugging_face.h"
 #include "apps/interop/interop.h"
 #include "apps/run/run.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"

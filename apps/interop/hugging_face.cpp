@@ -6,6 +6,7 @@
 
 #include "apps/interop/interop.h"
 #include "apps/run/run.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"

@@ -1,9 +1,10 @@
-// ricci-probe: computes logits, loss and every gradient for weights and inputs in files, to be compared with a different framework.
+// ricci probe: computes logits, loss and every gradient for weights and inputs in files, to be compared with a different framework.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "apps/interop/commands.h"
 #include "apps/run/config.h"
 #include "apps/run/options.h"
 #include "autograd/tape.h"
@@ -97,24 +98,21 @@ int probe(const Options& options) {
   return 0;
 }
 
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("--config", options.config, "YAML file with a mapping `model:`")->required();
+  app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
+  app.add_option("--input", options.input,
+         "safetensors: ids and targets, i64 [batch position]; the targets of a classifier are [batch], and a coarse model has none; "
+         "lengths, i64 [batch], if sequences are padded")
+      ->required();
+  app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
+  apps::add_compute_options(app, options.compute);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  return apps::run_app<Options>(
-      argc, argv,
-      {.name = "ricci-probe",
-          .summary = "Computes logits, loss and gradients for given weights and inputs.",
-          .examples = "ricci-probe --config m.yaml --weights w.st --input i.st -o out.st\n"
-                      "ricci-probe --config m.yaml --weights w.st --input i.st -o o.st --device cuda"},
-      [](CLI::App& app, Options& options) {
-        app.add_option("--config", options.config, "YAML file with a mapping `model:`")->required();
-        app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
-        app.add_option("--input", options.input,
-               "safetensors: ids and targets, i64 [batch position]; the targets of a classifier are [batch], and a coarse model has none; "
-               "lengths, i64 [batch], if sequences are padded")
-            ->required();
-        app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
-        apps::add_compute_options(app, options.compute);
-      },
-      probe);
-}
+const apps::Command apps::probe_command{{.name = "ricci probe",
+                                            .summary = "Computes logits, loss and gradients for given weights and inputs.",
+                                            .examples = "ricci probe --config m.yaml --weights w.st --input i.st -o out.st\n"
+                                                        "ricci probe --config m.yaml --weights w.st --input i.st -o o.st --device cuda"},
+    apps::with_options<Options, add_options, probe>};

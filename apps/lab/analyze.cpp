@@ -1,11 +1,12 @@
-// ricci-analyze: runs an analysis of trained models on text, and prints a table or writes JSON, a drawing or a page.
-//   ricci-analyze frequency runs/A runs/B -o frequency.svg
-//   ricci-analyze samples runs/A --json samples.json
+// ricci analyze: runs an analysis of trained models on text, and prints a table or writes JSON, a drawing or a page.
+//   ricci analyze frequency runs/A runs/B -o frequency.svg
+//   ricci analyze samples runs/A --json samples.json
 #include <CLI/CLI.hpp>
 #include <string_view>
 #include <utility>
 
 #include "apps/lab/analysis/analyses.h"
+#include "apps/lab/commands.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -68,37 +69,40 @@ void visit_options(AnalysisOptions& o, const Fields& field) {
   masks("tokens", o.mask_tokens, "tokens of the text, up to the context; by default the context, but at most 256").at_least(1);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  AnalysisOptions options;
+struct Options {
+  AnalysisOptions analysis;
   ReportOptions output;
   const Analysis* chosen = nullptr;
-  const auto add_analyses = [&](CLI::App& app) {
-    app.require_subcommand(1);
-    for (const Analysis& each : kAnalyses) {
-      CLI::App& command = *app.add_subcommand(each.name, each.help);
-      each.add_runs(command, options);
-      std::vector<Field> fields;
-      visit_options(options, Fields(fields));
-      std::erase_if(fields, [&](const Field& field) { return std::string_view(field.group) != each.name; });
-      add_field_options(command, std::as_const(fields));
-      add_json_file(command, output);
-      add_output_option(command, output, each.draws ? "Draw it into this file, .svg or .html" : "Write this page, .html");
-      command.footer(format_message("Examples:\n  ricci-analyze {0} runs/a runs/b --json {0}.json\n"
-                                    "  ricci-analyze {0} runs/quickstart -o {0}.html",
-          {each.name}));
-      command.callback([&chosen, analysis = &each] { chosen = analysis; });
-    }
-  };
-  return run_app(argc, argv,
-      {.name = "ricci-analyze",
-          .summary = "Analyses trained models and prints tables, JSON or drawings.",
-          .examples = "ricci-analyze frequency runs/quickstart -o frequency.svg\n"
-                      "ricci-analyze samples runs/quickstart --json samples.json"},
-      add_analyses, [&] {
-        check(output, chosen->draws);
-        publish(chosen->analyse(options), output);
-        return 0;
-      });
+};
+
+void add_options(CLI::App& app, Options& options) {
+  app.require_subcommand(1);
+  for (const Analysis& each : kAnalyses) {
+    CLI::App& command = *app.add_subcommand(each.name, each.help);
+    each.add_runs(command, options.analysis);
+    std::vector<Field> fields;
+    visit_options(options.analysis, Fields(fields));
+    std::erase_if(fields, [&](const Field& field) { return std::string_view(field.group) != each.name; });
+    add_field_options(command, std::as_const(fields));
+    add_json_file(command, options.output);
+    add_output_option(command, options.output, each.draws ? "Draw it into this file, .svg or .html" : "Write this page, .html");
+    command.footer(format_message("Examples:\n  ricci analyze {0} runs/a runs/b --json {0}.json\n"
+                                  "  ricci analyze {0} runs/quickstart -o {0}.html",
+        {each.name}));
+    command.callback([&options, analysis = &each] { options.chosen = analysis; });
+  }
 }
+
+int run(const Options& options) {
+  check(options.output, options.chosen->draws);
+  publish(options.chosen->analyse(options.analysis), options.output);
+  return 0;
+}
+
+}  // namespace
+
+const Command ricci::apps::analyze_command{{.name = "ricci analyze",
+                                               .summary = "Analyses trained models and prints tables, JSON or drawings.",
+                                               .examples = "ricci analyze frequency runs/quickstart -o frequency.svg\n"
+                                                           "ricci analyze samples runs/quickstart --json samples.json"},
+    with_options<Options, add_options, run>};

@@ -1,12 +1,14 @@
-// ricci-bench: time, memory and work of a training step by the length of sequences, for every mixer. The Dispatcher paper's figure 2, for
+// ricci bench: time, memory and work of a training step by the length of sequences, for every mixer. The Dispatcher paper's figure 2, for
 // all mixers:
-//   ricci-bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
+//   ricci bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "apps/lab/benchmark/benchmark.h"
+#include "apps/lab/commands.h"
 #include "apps/run/options.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "cuda/device/device.h"
 
 using namespace ricci;
@@ -51,11 +53,8 @@ void add_options(CLI::App& app, Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv,
-      {.name = "ricci-bench",
-          .summary = "Measures time, memory and FLOPs of a training step.",
-          .examples = "ricci-bench sdp metric dispatcher --lengths 128,512,2048 -o bench.html\n"
-                      "ricci-bench metric --alone --sequences 1 --lengths 256,1024 --json"},
-      add_options, run);
-}
+const Command ricci::apps::bench_command{{.name = "ricci bench",
+                                             .summary = "Measures time, memory and FLOPs of a training step.",
+                                             .examples = "ricci bench sdp metric dispatcher --lengths 128,512,2048 -o bench.html\n"
+                                                         "ricci bench metric --alone --sequences 1 --lengths 256,1024 --json"},
+    with_options<Options, add_options, run>};

@@ -1,4 +1,4 @@
-// ricci-check: checks the gradient of every op on every device of this machine, and prints a table.
+// ricci check: checks the gradient of every op on every device of this machine, and prints a table.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/lab/commands.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
 #include "core/choice.h"
@@ -101,20 +102,17 @@ int run(const Options& options) {
   return print_table(rows, devices, options.tolerance);
 }
 
+void add_options(CLI::App& app, Options& options) {
+  app.add_flag("--list", options.list, "Print the names of the ops and exit");
+  app.add_option("--op", options.op, "Check only this op");
+  app.add_option("--device", options.devices, list_of<Device>() + "; by default all that exist");
+  app.add_option("--tolerance", options.tolerance, "Largest relative error that passes")->capture_default_str();
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  return apps::run_app<Options>(
-      argc, argv,
-      {.name = "ricci-check",
-          .summary = "Checks the gradient of every op on every device.",
-          .examples = "ricci-check\n"
-                      "ricci-check --op softmax --device cpu"},
-      [](CLI::App& app, Options& options) {
-        app.add_flag("--list", options.list, "Print the names of the ops and exit");
-        app.add_option("--op", options.op, "Check only this op");
-        app.add_option("--device", options.devices, list_of<Device>() + "; by default all that exist");
-        app.add_option("--tolerance", options.tolerance, "Largest relative error that passes")->capture_default_str();
-      },
-      run);
-}
+const apps::Command apps::check_command{{.name = "ricci check",
+                                            .summary = "Checks the gradient of every op on every device.",
+                                            .examples = "ricci check\n"
+                                                        "ricci check --op softmax --device cpu"},
+    apps::with_options<Options, add_options, run>};

@@ -1,8 +1,9 @@
-// ricci-inspect: draws how the mixers of a trained model read a text.
-//   ricci-inspect runs/NAME --text 'to be or not to be' -o inspection
+// ricci inspect: draws how the mixers of a trained model read a text.
+//   ricci inspect runs/NAME --text 'to be or not to be' -o inspection
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "apps/lab/commands.h"
 #include "apps/lab/inspection/inspection.h"
 #include "apps/run/corpus.h"
 #include "apps/run/options.h"
@@ -50,27 +51,23 @@ int run(const Options& options) {
   return 0;
 }
 
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
+  app.add_option("--text", options.text, "Text to read, with escapes such as \\n; -: stdin; by default the start of the validation text");
+  app.add_option("--text-file", options.text_file, "File with the text; -: stdin")->excludes("--text");
+  app.add_option("--length", options.length, "Tokens of the text to read, at most")->check(at_least_one)->capture_default_str();
+  app.add_option("--token", options.look.tokens,
+         "List the tokens nearest to this one; repeatable; by default for the most frequent tokens of the text")
+      ->allow_extra_args(false);
+  add_field_options(app, options.look);
+  app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
+  add_model_options(app, options.model, "Tokens of the context");
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(
-      argc, argv,
-      {.name = "ricci-inspect",
-          .summary = "Draws how the mixers of a trained model read a text.",
-          .examples = "ricci-inspect runs/quickstart -o inspection\n"
-                      "ricci-inspect runs/quickstart --text 'to be or not to be' --token e"},
-      [](CLI::App& app, Options& options) {
-        app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
-        app.add_option(
-            "--text", options.text, "Text to read, with escapes such as \\n; -: stdin; by default the start of the validation text");
-        app.add_option("--text-file", options.text_file, "File with the text; -: stdin")->excludes("--text");
-        app.add_option("--length", options.length, "Tokens of the text to read, at most")->check(at_least_one)->capture_default_str();
-        app.add_option("--token", options.look.tokens,
-               "List the tokens nearest to this one; repeatable; by default for the most frequent tokens of the text")
-            ->allow_extra_args(false);
-        add_field_options(app, options.look);
-        app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
-        add_model_options(app, options.model, "Tokens of the context");
-      },
-      run);
-}
+const Command ricci::apps::inspect_command{{.name = "ricci inspect",
+                                               .summary = "Draws how the mixers of a trained model read a text.",
+                                               .examples = "ricci inspect runs/quickstart -o inspection\n"
+                                                           "ricci inspect runs/quickstart --text 'to be or not to be' --token e"},
+    with_options<Options, add_options, run>};

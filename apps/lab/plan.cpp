@@ -1,14 +1,16 @@
-// ricci-plan: the memory of a training step, by purpose, and its work, also for models that do not fit into this machine.
-//   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
-//   ricci-plan run.yaml accumulation=8 --ranks 8
+// ricci plan: the memory of a training step, by purpose, and its work, also for models that do not fit into this machine.
+//   ricci plan run.yaml model.layers=24 batch=64 --memory 80GiB
+//   ricci plan run.yaml accumulation=8 --ranks 8
 #include "models/planning/plan.h"
 
 #include <CLI/CLI.hpp>
 
+#include "apps/lab/commands.h"
 #include "apps/run/batches.h"
 #include "apps/run/loop.h"
 #include "apps/run/options.h"
 #include "apps/run/run.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -106,24 +108,21 @@ int plan(const Options& options) {
   return 0;
 }
 
+void add_options(CLI::App& app, Options& options) {
+  add_run_options<TrainConfig>(app, options.run);
+  app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory: 8GiB, 80GB")
+      ->transform(CLI::AsSizeValue(true));
+  app.add_option("--ranks", options.ranks, "Plan one process of a training with this number of processes")->check(at_least_one);
+  app.add_flag("--json", options.as_json, "Print JSON");
+  app.add_flag("--tape", options.tape, "Print only the tape of one micro-batch, a line for each op")
+      ->excludes("--memory")
+      ->excludes("--json");
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(
-      argc, argv,
-      {.name = "ricci-plan",
-          .summary = "Predicts the memory and the work of a training step.",
-          .examples = "ricci-plan apps/configs/quickstart.yaml model.layers=24 --memory 80GiB\n"
-                      "ricci-plan apps/configs/quickstart.yaml --tape"},
-      [](CLI::App& app, Options& options) {
-        add_run_options<TrainConfig>(app, options.run);
-        app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory: 8GiB, 80GB")
-            ->transform(CLI::AsSizeValue(true));
-        app.add_option("--ranks", options.ranks, "Plan one process of a training with this number of processes")->check(at_least_one);
-        app.add_flag("--json", options.as_json, "Print JSON");
-        app.add_flag("--tape", options.tape, "Print only the tape of one micro-batch, a line for each op")
-            ->excludes("--memory")
-            ->excludes("--json");
-      },
-      plan);
-}
+const Command ricci::apps::plan_command{{.name = "ricci plan",
+                                            .summary = "Predicts the memory and the work of a training step.",
+                                            .examples = "ricci plan apps/configs/quickstart.yaml model.layers=24 --memory 80GiB\n"
+                                                        "ricci plan apps/configs/quickstart.yaml --tape"},
+    with_options<Options, add_options, plan>};

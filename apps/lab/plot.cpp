@@ -1,9 +1,10 @@
-// ricci-plot: curves of runs, as SVG or as a page, and the list of runs, also while they train.
-//   ricci-plot runs/a runs/b -o plot.html
+// ricci plot: curves of runs, as SVG or as a page, and the list of runs, also while they train.
+//   ricci plot runs/a runs/b -o plot.html
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/lab/commands.h"
 #include "apps/lab/plot/records.h"
 #include "core/error.h"
 
@@ -52,30 +53,26 @@ int plot(Options options) {
   return 0;
 }
 
+void add_options(CLI::App& app, Options& options) {
+  CLI::Option* const runs = app.add_option("runs", options.runs, "Folders or names of runs; with --list, by default all");
+  add_output_option(app, options.report, "File to write, .svg or .html; by default plot.svg");
+  CLI::Option* const list = app.add_flag("--list", options.list, "Print a table of the runs, like ricci runs");
+  add_json_flag(app, options.report);
+  app.get_option("--json")->needs(list);
+  app.parse_complete_callback([=] {
+    if (!*runs && !*list) throw CLI::RequiredError("runs");
+  });
+  app.add_option("--keys", options.curves.keys, "Metrics to draw: train_loss,lr; by default the usual ones")->delimiter(',');
+  app.add_option("--x", options.curves.x, "step, tokens or time (of training, without evaluations and pauses)")->capture_default_str();
+  app.add_option("--smooth", options.curves.smooth, "Draw noisy curves as their mean over about this many steps");
+  app.add_flag("--log-y", options.curves.log_y, "Logarithmic y axes");
+  app.add_option("--title", options.title, "Title; by default the names of the runs");
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(
-      argc, argv,
-      {.name = "ricci-plot",
-          .summary = "Draws curves of runs, as SVG or as an HTML page, and lists runs.",
-          .examples = "ricci-plot runs/quickstart -o plot.html\n"
-                      "ricci-plot --list"},
-      [](CLI::App& app, Options& options) {
-        CLI::Option* const runs = app.add_option("runs", options.runs, "Folders or names of runs; with --list, by default all");
-        add_output_option(app, options.report, "File to write, .svg or .html; by default plot.svg");
-        CLI::Option* const list = app.add_flag("--list", options.list, "Print a table of the runs, like ricci runs");
-        add_json_flag(app, options.report);
-        app.get_option("--json")->needs(list);
-        app.parse_complete_callback([=] {
-          if (!*runs && !*list) throw CLI::RequiredError("runs");
-        });
-        app.add_option("--keys", options.curves.keys, "Metrics to draw: train_loss,lr; by default the usual ones")->delimiter(',');
-        app.add_option("--x", options.curves.x, "step, tokens or time (of training, without evaluations and pauses)")
-            ->capture_default_str();
-        app.add_option("--smooth", options.curves.smooth, "Draw noisy curves as their mean over about this many steps");
-        app.add_flag("--log-y", options.curves.log_y, "Logarithmic y axes");
-        app.add_option("--title", options.title, "Title; by default the names of the runs");
-      },
-      plot);
-}
+const Command ricci::apps::plot_command{{.name = "ricci plot",
+                                            .summary = "Draws curves of runs, as SVG or as an HTML page, and lists runs.",
+                                            .examples = "ricci plot runs/quickstart -o plot.html\n"
+                                                        "ricci plot --list"},
+    with_options<Options, add_options, plot>};

@@ -12,6 +12,7 @@
 #include "apps/terminal/cli.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/nearest.h"
 
 namespace ricci::apps {
 namespace {

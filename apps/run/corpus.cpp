@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "cuda/ranks/ranks.h"
@@ -63,13 +64,13 @@ void check_tokens(const TrainConfig& config, const Tokens& tokens) {
   const int64_t classes = is_classifier(config) ? config.model.settings<Classifier>().classes : INT64_MAX;
   if (is_classifier(config) && tokens.classes() == 0)
     fail("data: {} has no labels, but model.family: classifier learns from them; format: {} with label_field reads them, and so does "
-         "ricci-prepare",
+         "ricci prepare",
         {tokens.name(), list_of_formats(&FormatTraits::has_fields, " or ")});
   if (tokens.classes() > classes)
     fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
   if (tokens.has_mask() == has_mask(config)) return;
   if (has_mask(config))
-    fail("format: {0}, but {1} has no answers; ricci-prepare --format {0} makes shards with answers",
+    fail("format: {0}, but {1} has no answers; ricci prepare --format {0} makes shards with answers",
         {name_of(config.format), tokens.name()});
   fail("format: {}, but only the answers in {} count; the formats {} learn from answers",
       {name_of(config.format), tokens.name(), list_of_formats(&FormatTraits::has_mask, " and ")});
@@ -96,7 +97,7 @@ CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokeni
     if (const std::string note = note_on(text, config.given.contains("format")); !note.empty()) warn(note);
   const bool reads_text = has_mask(config) || !request.validation.texts.empty() || !request.data.texts.empty();
   if (!traits_of(config.format).is_text() && !reads_text)
-    fail("format: {}, but {} holds tokens already; ricci-prepare --format prepares them so",
+    fail("format: {}, but {} holds tokens already; ricci prepare --format prepares them so",
         {name_of(config.format), request.data.shards[0]});
   request.tokenizer = known ? std::move(known) : choose_tokenizer(recipe_of(config), request.data, request.train_fraction);
   return request;

@@ -1,4 +1,4 @@
-// ricci-eval: how well trained models predict a text, or choose answers (choices.h). If the tokenizers of runs differ, only bits per byte
+// ricci eval: how well trained models predict a text, or choose answers (choices.h). If the tokenizers of runs differ, only bits per byte
 // and the perplexity of a word are comparable.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,7 +8,9 @@
 
 #include "apps/run/batches.h"
 #include "apps/run/choices.h"
+#include "apps/run/commands.h"
 #include "apps/run/options.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
@@ -225,11 +227,9 @@ void add_options(CLI::App& app, Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv,
-      {.name = "ricci-eval",
-          .summary = "Measures how well trained models predict a text: nats per token, perplexity, bits per byte.",
-          .examples = "ricci-eval quickstart other --data book.txt --stride 64 --json\n"
-                      "ricci-eval gpt2 --choices hellaswag_val.jsonl"},
-      add_options, evaluate_runs);
-}
+const Command ricci::apps::eval_command{
+    {.name = "ricci eval",
+        .summary = "Measures how well trained models predict a text: nats per token, perplexity, bits per byte.",
+        .examples = "ricci eval quickstart other --data book.txt --stride 64 --json\n"
+                    "ricci eval gpt2 --choices hellaswag_val.jsonl"},
+    with_options<Options, add_options, evaluate_runs>};

@@ -1,9 +1,10 @@
-// ricci-generate: continues prompts with a trained model, or holds a conversation with it.
+// ricci generate: continues prompts with a trained model, or holds a conversation with it.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "apps/run/commands.h"
 #include "apps/run/options.h"
 #include "apps/run/writer.h"
 #include "apps/terminal/streams.h"
@@ -48,7 +49,7 @@ OpenModel open_writer(const Options& options) {
   const ModelConfig& config = open.model.config();
   if (config.traits().writes_text()) return open;
   const char* const advice =
-      is_classifier(open.run.config()) ? "ricci-predict prints the class of a text" : "ricci-analyze completions shows what it predicts";
+      is_classifier(open.run.config()) ? "ricci predict prints the class of a text" : "ricci analyze completions shows what it predicts";
   fail("{}: model.family: {} writes no text; {}", {open.run.path(), name_of(config.family), advice});
 }
 
@@ -217,11 +218,8 @@ void add_options(CLI::App& app, Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv,
-      {.name = "ricci-generate",
-          .summary = "Continues prompts with a trained model.",
-          .examples = "ricci-generate quickstart --prompt 'struct Config {\\n' --temperature 0.8\n"
-                      "ricci-generate quickstart --jsonl <prompts.jsonl >texts.jsonl"},
-      add_options, generate_text);
-}
+const Command ricci::apps::generate_command{{.name = "ricci generate",
+                                                .summary = "Continues prompts with a trained model.",
+                                                .examples = "ricci generate quickstart --prompt 'struct Config {\\n' --temperature 0.8\n"
+                                                            "ricci generate quickstart --jsonl <prompts.jsonl >texts.jsonl"},
+    with_options<Options, add_options, generate_text>};

@@ -5,6 +5,7 @@
 
 #include "apps/run/corpus.h"
 #include "apps/run/run.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"

@@ -10,6 +10,7 @@
 
 #include "apps/run/writer.h"
 #include "apps/terminal/cli.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/table.h"
 #include "core/cpu/available.h"
 #include "core/cpu/isa.h"

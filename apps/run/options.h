@@ -1,9 +1,5 @@
 // Command lines: the arguments of programs that read run files, and the options of programs that read texts or a trained model. An
 // option has one name and one meaning in all programs.
-//   int main(int argc, char** argv) {
-//     return run_app<RunOptions>(argc, argv, {"ricci-train", "Trains a language model."}, add_run_options<TrainConfig>,
-//         [](const RunOptions& options) { return train(load_config<TrainConfig>(options.file(), options.overrides)); });
-//   }
 #pragma once
 #include <functional>
 #include <string>

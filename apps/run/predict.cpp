@@ -1,8 +1,9 @@
-// ricci-predict: predicts the class of each document with a trained classifier, and the probabilities of all classes.
+// ricci predict: predicts the class of each document with a trained classifier, and the probabilities of all classes.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
 
+#include "apps/run/commands.h"
 #include "apps/run/options.h"
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
@@ -61,7 +62,7 @@ class Predictor {
  public:
   explicit Predictor(const Options& options) : options_(options), open_(open_model(options.run, options.model)) {
     if (!is_classifier(open_.run.config()))
-      fail("{}: is a language model, not a classifier; ricci-generate continues a text", {open_.run.path()});
+      fail("{}: is a language model, not a classifier; ricci generate continues a text", {open_.run.path()});
     classes_ = open_.run.labels();
     while (std::ssize(classes_) < open_.model.config().settings<Classifier>().classes) classes_.push_back(std::to_string(classes_.size()));
     for (const std::string& name : classes_) width_ = std::max(width_, one_line(name).size());
@@ -183,11 +184,8 @@ void add_options(CLI::App& app, Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv,
-      {.name = "ricci-predict",
-          .summary = "Predicts the classes of documents with a trained classifier.",
-          .examples = "ricci-predict reviews 'a touching film' 'a dull one'\n"
-                      "ricci-predict reviews <reviews.txt"},
-      add_options, predict);
-}
+const Command ricci::apps::predict_command{{.name = "ricci predict",
+                                               .summary = "Predicts the classes of documents with a trained classifier.",
+                                               .examples = "ricci predict reviews 'a touching film' 'a dull one'\n"
+                                                           "ricci predict reviews <reviews.txt"},
+    with_options<Options, add_options, predict>};

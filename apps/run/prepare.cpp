@@ -1,9 +1,11 @@
-// ricci-prepare: turns a corpus into shards of tokens. ricci-train maps them into memory, so a corpus can be larger than the memory.
+// ricci prepare: turns a corpus into shards of tokens. ricci train maps them into memory, so a corpus can be larger than the memory.
 #include "data/shards/prepare.h"
 
 #include <CLI/CLI.hpp>
 
+#include "apps/run/commands.h"
 #include "apps/run/options.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
@@ -90,7 +92,7 @@ void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.text.documents;
   app.add_option("inputs", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
   app.add_option("-o,--output", options.output, "Output folder. Run the same command again to resume after an interruption")->required();
-  app.add_option("--tokenizer", options.tokenizer, "char, byte, or the file of a tokenizer, as ricci-tokenize makes it")
+  app.add_option("--tokenizer", options.tokenizer, "char, byte, or the file of a tokenizer, as ricci tokenize makes it")
       ->capture_default_str();
   CLI::Option* const eos = app.add_option("--eos", options.eos,
       "Put an end token after each line or document: " + list_of<Eos>() + "; by default document, but none for whole files and for labels");
@@ -112,11 +114,8 @@ void add_options(CLI::App& app, Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv,
-      {.name = "ricci-prepare",
-          .summary = "Turns a corpus into shards of tokens for ricci-train.",
-          .examples = "ricci-prepare corpus/ more.tar.gz --output prepared --tokenizer byte\n"
-                      "ricci-prepare reviews.tsv -o reviews --format tsv --label-field 1 --classes 2"},
-      add_options, prepare);
-}
+const Command ricci::apps::prepare_command{{.name = "ricci prepare",
+                                               .summary = "Turns a corpus into shards of tokens for ricci train.",
+                                               .examples = "ricci prepare corpus/ more.tar.gz --output prepared --tokenizer byte\n"
+                                                           "ricci prepare reviews.tsv -o reviews --format tsv --label-field 1 --classes 2"},
+    with_options<Options, add_options, prepare>};

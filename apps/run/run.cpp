@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json.h"
+#include "core/nearest.h"
 #include "cuda/device/device.h"
 #include "data/text/text.h"
 #include "data/tokenizers/chat.h"
@@ -34,7 +35,7 @@ std::string without_slashes(std::string path) {
 
 void warn(const std::string& line) { std::fprintf(stderr, "warning: %s\n", line.c_str()); }
 
-[[noreturn]] void fail_taken(const std::string& folder) { fail("{}: another ricci-train is at work in it", {folder}); }
+[[noreturn]] void fail_taken(const std::string& folder) { fail("{}: another ricci train is at work in it", {folder}); }
 
 // Tries again: `ricci runs` takes the lock of each run for a moment.
 FolderLock lock(const std::string& folder) {
@@ -126,7 +127,7 @@ std::string find_run(const std::string& path_or_name) {
   const fs::path folder = found.ends_with(".safetensors") ? fs::path(found).parent_path() : fs::path(found);
   std::error_code ignored;
   if (fs::is_regular_file(folder / "config.json", ignored) && !fs::is_regular_file(folder / kConfigFile, ignored))
-    fail("{}: a folder of Hugging Face; ricci-convert import {} runs/NAME turns it into a run", {found, folder.string()});
+    fail("{}: a folder of Hugging Face; ricci convert import {} runs/NAME turns it into a run", {found, folder.string()});
   return found;
 }
 

@@ -1,12 +1,12 @@
 // runs/NAME: the files that a run leaves, and continues from.
 //   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed.
-//                       `ricci-train runs/NAME/config.yaml name=again` trains the same model again
+//                       `ricci train runs/NAME/config.yaml name=again` trains the same model again
 //   tokenizer.json      the vocabulary
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       a line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best (models/training/checkpoint.h)
 //   failed.txt          the step that failed, until the next start
-//   model.safetensors   the parameters at the end or at an interruption, under the names of ricci-probe
+//   model.safetensors   the parameters at the end or at an interruption, under the names of ricci probe
 // The metadata of checkpoints and models hold every key that the bits depend on, with its resolved value. A run that continues is compared
 // with them and not with config.yaml: a user may have edited that file. They hold no path: texts, tokenizer and init are compared by
 // content, so a project that was moved continues, and equal training in two folders gives equal files.

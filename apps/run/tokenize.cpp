@@ -1,9 +1,10 @@
-// ricci-tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens.
+// ricci tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <sstream>
 
+#include "apps/run/commands.h"
 #include "apps/run/options.h"
 #include "apps/run/writer.h"
 #include "apps/terminal/streams.h"
@@ -128,7 +129,7 @@ void encode(Options& options) {
     const Documents documents = open_documents(options.text);
     const FormatTraits& format = traits_of(documents.options.format);
     if (format.has_mask())
-      fail("--format: {}", {format.has_template ? "the command chat encodes messages" : "ricci-prepare encodes pairs with their answers"});
+      fail("--format: {}", {format.has_template ? "the command chat encodes messages" : "ricci prepare encodes pairs with their answers"});
     for_each_ids(documents, options, *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
   }
   if (!options.u16) std::puts("");
@@ -258,11 +259,8 @@ int run(Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<Options>(argc, argv,
-      {.name = "ricci-tokenize",
-          .summary = "Makes vocabularies, turns texts into token ids and back, counts tokens.",
-          .examples = "ricci-tokenize train book.txt --kind bpe --vocab 4000 -o tokenizer.json\n"
-                      "ricci-tokenize count book.txt --tokenizer tokenizer.json"},
-      add_options, run);
-}
+const Command ricci::apps::tokenize_command{{.name = "ricci tokenize",
+                                                .summary = "Makes vocabularies, turns texts into token ids and back, counts tokens.",
+                                                .examples = "ricci tokenize train book.txt --kind bpe --vocab 4000 -o tokenizer.json\n"
+                                                            "ricci tokenize count book.txt --tokenizer tokenizer.json"},
+    with_options<Options, add_options, run>};

@@ -1,7 +1,7 @@
-// ricci-train: trains a language model on a text or a classifier on labelled documents, or continues a run.
-//   ricci-train run.yaml model.layers=6 lr=3e-4
-//   ricci-train runs/NAME
-//   mpirun -n 4 ricci-train run.yaml accumulation=4
+// ricci train: trains a language model on a text or a classifier on labelled documents, or continues a run.
+//   ricci train run.yaml model.layers=6 lr=3e-4
+//   ricci train runs/NAME
+//   mpirun -n 4 ricci train run.yaml accumulation=4
 // Training itself is a short loop (apps/examples/small_gpt.cpp):
 //   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
 //   for (int64_t step = 0; step < steps; ++step) train.run({batch(ids, step)}, step, schedule.rate(step, steps));
@@ -15,8 +15,10 @@
 #include <cstdio>
 #include <optional>
 
+#include "apps/run/commands.h"
 #include "apps/run/loop.h"
 #include "apps/run/options.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/table.h"
 #include "core/cpu/available.h"
 #include "core/cpu/parallel.h"
@@ -52,7 +54,7 @@ void check_scored(const TrainConfig& config, const Model& model) {
 }
 
 int train(Ranks& ranks, const RunOptions& options) {
-  std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends the reader in `ricci-train ... | tee log`, and the run must still be saved
+  std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends the reader in `ricci train ... | tee log`, and the run must still be saved
   // ---- Rank 0 opens the run, and sends its config to the others
   std::optional<RunFolder> folder;
   if (ranks.rank() == 0) folder.emplace(RunFolder::to_train(request_run(options.file(), options.overrides)));
@@ -132,24 +134,24 @@ int train(Ranks& ranks, const RunOptions& options) {
   return is_interrupted ? Interrupt::exit_code() : 0;
 }
 
+void add_options(CLI::App& app, RunOptions& options) {
+  add_run_options<TrainConfig>(app, options);
+  app.final_callback([&] {
+    if (!options.file().empty() || !options.overrides.empty()) return;
+    std::fputs(app.help().c_str(), stdout);
+    throw CLI::ValidationError("nothing to train; give a text (data=my.txt name=mine) or a run file (run.yaml)");
+  });
+}
+
+int run(const RunOptions& options) { return train(Ranks::join(), options); }
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_app<RunOptions>(
-      argc, argv,
-      {.name = "ricci-train",
-          .summary = "Trains a language model on a text or a classifier on labelled documents, or resumes a run.",
-          .prints_result = false,
-          .may_be_several = true,
-          .examples = "ricci-train data=my.txt name=mine model.layers=6\n"
-                      "ricci-train runs/mine steps=4000"},
-      [](CLI::App& app, RunOptions& options) {
-        add_run_options<TrainConfig>(app, options);
-        app.final_callback([&] {
-          if (!options.file().empty() || !options.overrides.empty()) return;
-          std::fputs(app.help().c_str(), stdout);
-          throw CLI::ValidationError("nothing to train; give a text (data=my.txt name=mine) or a run file (run.yaml)");
-        });
-      },
-      [](const RunOptions& options) { return train(Ranks::join(), options); });
-}
+const Command ricci::apps::train_command{
+    {.name = "ricci train",
+        .summary = "Trains a language model on a text or a classifier on labelled documents, or resumes a run.",
+        .prints_result = false,
+        .may_be_several = true,
+        .examples = "ricci train data=my.txt name=mine model.layers=6\n"
+                    "ricci train runs/mine steps=4000"},
+    with_options<RunOptions, add_options, run>};

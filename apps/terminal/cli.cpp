@@ -22,6 +22,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "cuda/ranks/ranks.h"
 
 namespace ricci::apps {
@@ -113,11 +114,11 @@ int finish_output(const AppText& text, int exit_code) {
   return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
 }
 
-std::string version_text(const AppText& text) {
+std::string version_text() {
   const std::string library = transport.version ? transport.version() : "";
-  return format_message("{} " RICCI_VERSION "\ncommit   " RICCI_COMMIT "\ncompiler {}\nCUDA     " RICCI_CUDA_VERSION
+  return format_message("ricci " RICCI_VERSION "\ncommit   " RICCI_COMMIT "\ncompiler {}\nCUDA     " RICCI_CUDA_VERSION
                         "\nMPI      {}\nCPU      {}",
-      {text.name, kCompiler, library.empty() ? RICCI_MPI_VERSION : one_line(library), name_of(cpu_isa())});
+      {kCompiler, library.empty() ? RICCI_MPI_VERSION : one_line(library), name_of(cpu_isa())});
 }
 
 }  // namespace
@@ -151,8 +152,7 @@ int run_app(
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is then an error of the write instead of the end of the program
   try {
     CLI::App app(text.summary, text.name);
-    app.set_version_flag(
-        "--version", [&] { return version_text(text); }, "Print the version and exit");
+    app.set_version_flag("--version", version_text, "Print the version and exit");
     if (const auto ended = parse_arguments(app, argc, argv, text, setup)) return *ended;
     if (const Launcher launcher = find_launcher(); launcher.count > 1 && !text.may_be_several)
       fail("runs as one process, but {} started {}", {launcher.name, launcher.count});
@@ -163,6 +163,12 @@ int run_app(
     const bool is_too_much = dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const std::length_error*>(&error);
     return report_exception(text, is_too_much ? "out of memory" : error.what());
   }
+}
+
+int run_command(const Command& command, int argc, const char* const* argv) {
+  std::function<int()> main;
+  return run_app(
+      argc, argv, command.text, [&](CLI::App& app) { main = command.declare(app); }, [&] { return main(); });
 }
 
 std::string build_info() { return std::string("ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", ") + kCompiler; }

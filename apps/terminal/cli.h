@@ -1,11 +1,10 @@
-// The command line of a program.
-//   int main(int argc, char** argv) {
-//     return run_app<Options>(argc, argv, {"ricci-convert", "Converts models from and to other programs."}, add_options,
-//         [](const Options& options) { return convert(options); });
-//   }
+// The command line of a program, or of a command of `ricci`:
+//   const Command ricci::apps::predict_command{
+//       {.name = "ricci predict", .summary = "Predicts the classes of documents."}, with_options<Options, add_options, predict>};
 // Reading order: cli.h (arguments, errors, exit codes), table.h, progress.h, streams.h (signals, stdin and stdout).
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +21,7 @@ namespace ricci::apps {
 
 struct AppText {
   const char* name;                // begins every error message
-  const char* summary;             // the first line of --help
+  const char* summary = "";        // the first line of --help
   bool prints_result = true;       // false: the result is files, so the program succeeds even if its output is not read
   bool may_be_several = false;     // mpirun or torchrun can start it as multiple processes (cuda/ranks/ranks.h)
   const char* examples = nullptr;  // two command lines at the end of --help, one per line
@@ -34,12 +33,18 @@ struct AppText {
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main);
 
-// For a program that holds its options in a struct: setup(app, options) and main(options).
-template <class Options, class Setup, class Main>
-int run_app(int argc, const char* const* argv, const AppText& text, const Setup& setup, const Main& main) {
-  Options options;
-  return run_app(
-      argc, argv, text, [&](CLI::App& app) { setup(app, options); }, [&] { return main(options); });
+// A command of `ricci`: declare() declares its options, and returns the function that runs it with them.
+struct Command {
+  AppText text;  // its name is "ricci train"
+  std::function<int()> (*declare)(CLI::App&);
+};
+int run_command(const Command& command, int argc, const char* const* argv);
+
+// A Command::declare for options in a struct.
+template <class Options, auto add_options, auto main> std::function<int()> with_options(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  add_options(app, *options);
+  return [options] { return main(*options); };
 }
 
 // The first half of run_app. Returns nothing if main should run, otherwise the exit code.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/streams.h"
 #include "core/cpu/available.h"
 
@@ -20,27 +21,6 @@ constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, 
 constexpr const char* kErase = "\r\x1b[J";
 
 }  // namespace
-
-std::string with_commas(int64_t number) {
-  std::string digits = fmt::format("{}", number);
-  for (int position = static_cast<int>(digits.size()) - 3; position > (number < 0 ? 1 : 0); position -= 3)
-    digits.insert(static_cast<size_t>(position), ",");
-  return digits;
-}
-
-std::string counted(int64_t number, const std::string& noun) { return with_commas(number) + " " + noun + (number == 1 ? "" : "s"); }
-
-std::string short_number(double number) {
-  constexpr const char* units[] = {"", "k", "M", "G", "T"};
-  size_t unit = 0;
-  for (; number >= 999.5 && unit + 1 < std::size(units); ++unit) number /= 1000;
-  return fmt::format("{:.{}f}{}", number, unit > 0 && number < 99.95 ? 1 : 0, units[unit]);
-}
-
-std::string clock_time(double seconds) {
-  const auto all = static_cast<int64_t>(std::clamp(std::round(seconds), 0.0, 3.6e9)), h = all / 3600, m = all / 60 % 60, s = all % 60;
-  return h > 0 ? fmt::format("{}:{:02}:{:02}", h, m, s) : fmt::format("{}:{:02}", m, s);
-}
 
 Progress::Progress(const ProgressOptions& options) : options_(options) {
   if (!options_.seconds) options_.seconds = seconds_now;

@@ -46,9 +46,4 @@ class Progress {
   std::deque<Sample> samples_;
 };
 
-std::string with_commas(int64_t number);                       // "1,234,567"
-std::string counted(int64_t number, const std::string& noun);  // "1 shard", "2,000 shards"
-std::string short_number(double number);                       // "950", "15.2k", "3.1M"
-std::string clock_time(double seconds);                        // "0:41", "2:03:10"
-
 }  // namespace ricci::apps

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
@@ -25,10 +26,6 @@ std::string cell_text(const Column& column, const Json& cell) {
 }
 
 }  // namespace
-
-std::string show_number(const char* pattern, double number) {
-  return format_message(std::abs(number) < 1e9 ? pattern : "{:.3g}", {number});
-}
 
 std::vector<Cells> cells_of(const ResultTable& table) {
   std::vector<Cells> cells(table.rows() + 1);

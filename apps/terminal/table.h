@@ -54,8 +54,6 @@ struct ResultTable {
 // The headings, then the rows as text.
 using Cells = std::vector<std::string>;
 std::vector<Cells> cells_of(const ResultTable& table);
-// The number by this pattern, "{:.3f}", from 1e9 on with three digits: 3.54e+20.
-std::string show_number(const char* pattern, double number);
 // Columns are as wide as their widest cell; those beyond 80 columns are printed below the others. Ends without a line end.
 std::string text_of(const ResultTable& table);
 Json json_of(const ResultTable& table);  // a list with an object for each row

@@ -121,7 +121,7 @@ void release_storage(Storage* storage) {
 }
 
 HeldBytes held_on(Device device) {
-  std::vector<std::pair<const Storage*, HeldFor>> held;  // sorted, because that is faster than a map: ricci-plan calls this very often
+  std::vector<std::pair<const Storage*, HeldFor>> held;  // sorted, because that is faster than a map: ricci plan calls this very often
   for (const MemoryHolder* holder : holders()) {
     holder->each_tensor([&](const Tensor& t, HeldFor use) {
       if (t && t.device() == device) held.emplace_back(t.storage(), use);

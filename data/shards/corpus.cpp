@@ -15,7 +15,7 @@ namespace {
 std::shared_ptr<const Tokenizer> read_file(TokenizerRecipe recipe) {
   const auto place = look_for_data(recipe.name);
   if (!place)
-    fail("tokenizer: {0} does not exist; ricci-tokenize train TEXT -o {0} makes one; the first lines of the run file can have the command",
+    fail("tokenizer: {0} does not exist; ricci tokenize train TEXT -o {0} makes one; the first lines of the run file can have the command",
         {recipe.name});
   recipe.name = place->string();
   return read_tokenizer(recipe);
@@ -25,7 +25,7 @@ std::shared_ptr<const Tokenizer> read_file(TokenizerRecipe recipe) {
 // texts can get.
 std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& recipe, const std::string& path) {
   if (recipe.eos != Eos::none && !recipe.eos_is_default)
-    fail("eos: {}, but {} holds tokens already; ricci-prepare --eos prepares them so", {name_of(recipe.eos), path});
+    fail("eos: {}, but {} holds tokens already; ricci prepare --eos prepares them so", {name_of(recipe.eos), path});
   const bool is_file = !recipe.kind();
   if (!has_tokenizer(path)) {
     if (is_file) return read_file(recipe);
@@ -102,7 +102,7 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
     if (is_prepared) found.shards.push_back(place);
     (is_prepared ? shards : text) = &path;
   }
-  if (shards && text) fail("data: {} holds shards and {} is a text; ricci-prepare turns texts into shards", {*shards, *text});
+  if (shards && text) fail("data: {} holds shards and {} is a text; ricci prepare turns texts into shards", {*shards, *text});
   if (shards) return found;
   const auto open = [&](const std::vector<std::string>& some) {
     found.texts.push_back({.files = TextSource(some, built_in).read_as(encoding), .options = documents});

@@ -1,4 +1,4 @@
-// Writes documents as prepared shards, for ricci-prepare and for the cache. One thread reads, all threads encode, and the shards are
+// Writes documents as prepared shards, for ricci prepare and for the cache. One thread reads, all threads encode, and the shards are
 // written in order. A later call continues after the last sound shard.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A shard: a file with a part of a tokenised corpus. An interrupted ricci-prepare loses only the last of them. Two formats are read.
+// A shard: a file with a part of a tokenised corpus. An interrupted ricci prepare loses only the last of them. Two formats are read.
 //
 // Prepared shards, little-endian:
 //   ShardHeader, 128 bytes

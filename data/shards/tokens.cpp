@@ -62,11 +62,11 @@ void check_corpus(const std::string& path, const Files& files, const Tokenizer& 
       fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
   }
   if (!first.is_prepared()) return;
-  if (!files.back()->header().is_last) fail("{}: the last shard is missing: ricci-prepare was interrupted; run it again to finish", {path});
+  if (!files.back()->header().is_last) fail("{}: the last shard is missing: ricci prepare was interrupted; run it again to finish", {path});
   if (first.tokenizer_hash != tokenizer.hash() || first.vocab_size != tokenizer.vocab_size())
     fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens{}",
         {path, first.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
-            first.vocab_size == tokenizer.vocab_size() ? "; ricci-prepare --eos gives all the same end of documents" : ""});
+            first.vocab_size == tokenizer.vocab_size() ? "; ricci prepare --eos gives all the same end of documents" : ""});
 }
 
 }  // namespace

@@ -15,15 +15,6 @@
 
 namespace ricci {
 
-// Returns f(), and puts the subject before its error: "data: cannot read a.txt".
-template <class F> auto about(const std::string& subject, const F& f) {
-  try {
-    return f();
-  } catch (const Error& error) {
-    fail("{}: {}", {subject, error.what()});
-  }
-}
-
 // The path as given, else under $RICCI_DATA. Error: neither exists; the message has both places and the key or option that asked.
 std::filesystem::path find_data(const std::string& path, const char* key = "data");
 // Like find_data, but returns nothing if neither exists.

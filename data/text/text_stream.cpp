@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "core/error.h"
 #include "core/files/file.h"
 #include "data/text/text.h"
 

@@ -43,7 +43,7 @@ std::string guess_encoding(std::string_view start, const std::string& name, bool
            !other.empty() && (name.ends_with(".bin") || name.ends_with(".npy") || name.ends_with(".npz")))
     return "; it looks like " + other;
   else if (name.ends_with(".bin"))
-    return "; it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads; if it holds "
+    return "; it looks like ids without a header, such as nanoGPT's train.bin, which ricci prepare --format u16 reads; if it holds "
            "anything else, leave it out";
   else if (!zero(0) && zero(1) && !zero(2) && zero(3)) encoding = "UTF-16LE";
   else if (zero(0) && !zero(1) && zero(2) && !zero(3)) encoding = "UTF-16BE";

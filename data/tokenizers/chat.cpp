@@ -144,7 +144,7 @@ void ChatEncoder::check_markers() const {
       options += option;
     }
   if (!missing.empty())
-    fail("chat: the tokenizer lacks the markers {}; ricci-tokenize train TEXTS --from FILE --keep-all{} adds them", {missing, options});
+    fail("chat: the tokenizer lacks the markers {}; ricci tokenize train TEXTS --from FILE --keep-all{} adds them", {missing, options});
 }
 
 ChatEncoder::Frame ChatEncoder::make_frame(const std::string& text) const {

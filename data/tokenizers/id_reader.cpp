@@ -43,11 +43,11 @@ std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer>
 }
 
 std::string other_than_ids(std::string_view start, int64_t vocab_size) {
-  const std::string conversion = ".astype('<u2').tofile(NEW) converts it for ricci-prepare --format u16";
+  const std::string conversion = ".astype('<u2').tofile(NEW) converts it for ricci prepare --format u16";
   if (start.starts_with("\x93NUMPY")) return "a NumPy array; numpy.load(FILE)" + conversion;
   if (start.starts_with("PK\3\4")) return "a zip archive, such as .npz; numpy.load(FILE)['NAME']" + conversion;
   const bool is_shard = start.starts_with("\x88\xd8\x34\1") || start.starts_with("\xa1\xd9\x34\1");
-  if (is_shard) return "a shard of llm.c; ricci-train reads it as it is";
+  if (is_shard) return "a shard of llm.c; ricci train reads it as it is";
   start = start.substr(0, 2048);
   if (start.size() < 64) return "";
   bool has[4] = {};  // at this word of 8 bytes one is not 0
@@ -62,7 +62,7 @@ std::string other_than_ids(std::string_view start, int64_t vocab_size) {
   if (in_even != in_odd) {
     const int bytes = (in_even ? has[2] : has[1]) ? 4 : 8;
     return format_message(
-        "numbers of {} bytes; numpy.fromfile(FILE, '{}i{}').astype('<u2').tofile(NEW) converts them for ricci-prepare --format u16",
+        "numbers of {} bytes; numpy.fromfile(FILE, '{}i{}').astype('<u2').tofile(NEW) converts them for ricci prepare --format u16",
         {bytes, in_even ? '<' : '>', bytes});
   }
   if (highest >= vocab_size && highest_swapped < vocab_size) return "ids with the higher byte first; dd conv=swab swaps the bytes";

@@ -17,7 +17,7 @@ struct TokenizerKind {
   const char* name;
   bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // the size of its vocabulary must be given
-  const char* options;  // the options of ricci-tokenize train that this kind reads, without dashes
+  const char* options;  // the options of ricci tokenize train that this kind reads, without dashes
   // Null for char, which has the characters of all texts.
   std::shared_ptr<const Tokenizer> (*train)(const std::vector<Documents>& training_parts, const TrainingOptions& options);
 };

@@ -1,4 +1,4 @@
-// Shows a model at work, for ricci-inspect and ricci-analyze. A text passes through the model as usual, while a Watch computes the tables
+// Shows a model at work, for ricci inspect and ricci analyze. A text passes through the model as usual, while a Watch computes the tables
 // that the ops never store, such as attention weights. Tests compare the tables with the ops.
 #pragma once
 #include <map>

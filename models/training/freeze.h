@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "models/model.h"
 
 namespace ricci {

@@ -1,4 +1,4 @@
-// The gradient checks of every op, in one list: the tests and ricci-check run them on every device. A new op adds its line in one of the
+// The gradient checks of every op, in one list: the tests and ricci check run them on every device. A new op adds its line in one of the
 // files here. If an op is recorded somewhere and missing here, the source scan of the tests fails, because an unchecked backward is the
 // easiest mistake to miss.
 #pragma once

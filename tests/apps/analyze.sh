@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-inspect and ricci-analyze of trained runs: tables, JSON, pages and drawings that other programs can read, and messages; numbers are
+# ricci inspect and ricci analyze of trained runs: tables, JSON, pages and drawings that other programs can read, and messages; numbers are
 # held to a calculation by hand in tests/apps/lab.
 #   analyze.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
@@ -7,7 +7,7 @@ command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
 command -v python3 >/dev/null || needs python3
 sed 's/heads: 2, //' tiny.yaml >families.yaml
 
-# ---- ricci-inspect
+# ---- ricci inspect
 # well_formed NAME FOLDER DRAWINGS: as many drawings, all of them XML, the page too, and nothing half-written.
 well_formed() {
   local fault
@@ -58,11 +58,11 @@ refuse 'a layer that is not there' 1 '--layers: 1, but the model has 1 layers' i
 refuse 'a file in the place of the folder' 1 'file\.out' inspect runs/metric -o file.out
 holds 'nothing was written for those' [ ! -e inspection ]
 
-# ---- ricci-analyze
+# ---- ricci analyze
 rm -rf runs
 # fits NAME FILE EXPRESSION: an expression over the JSON of the file, d, is True.
 fits() { is "$1" True python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$2" "$3"; }
-# analysis NAME EXPRESSION ENDING ARGUMENT ...: ricci-analyze makes JSON that fits the expression, and a drawing or a page, which is XML.
+# analysis NAME EXPRESSION ENDING ARGUMENT ...: ricci analyze makes JSON that fits the expression, and a drawing or a page, which is XML.
 analysis() {
   accept "$1" analyze "${@:4}" --json analysis.json -o "drawing.$3"
   narrow "$1"
@@ -88,7 +88,7 @@ shows 'the page has the notes' '<p.*dry run' drawing.html
 accept 'an evaluation' eval runs/decoder --stride 8 --json
 mv out eval.json
 analysis 'frequency: bins of equal mass' 'all(abs(b["tokens"] - r["scored_tokens"] / 5) < 1e-6 for r in d for b in r["bins"])' svg frequency runs/decoder runs/topdown --bins 5
-fits 'whose mean is that of ricci-eval' analysis.json '(lambda f, e: f["scored_tokens"] == e["tokens"] and
+fits 'whose mean is that of ricci eval' analysis.json '(lambda f, e: f["scored_tokens"] == e["tokens"] and
   abs(sum(b["nats_per_token"] for b in f["bins"]) / 5 - e["nats_per_token"]) < 1e-5)(d[0], json.load(open("eval.json"))[0])'
 analysis 'frequency in windows of which most is not scored: what is left of every window' 'd[1]["scored_tokens"] > 0.9 * d[0]["scored_tokens"]' svg frequency runs/decoder runs/wide --context 8 --bins 2
 shows 'and says how much' '^wide: [0-9,]+ tokens scored'

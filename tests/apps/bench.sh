@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-bench: tables, JSON, drawings and messages; numbers are held to a calculation by hand in tests/apps/lab/benchmark. The ladders of
+# ricci bench: tables, JSON, drawings and messages; numbers are held to a calculation by hand in tests/apps/lab/benchmark. The ladders of
 # ops. And what RICCI_TRACE=1 counts: the steps of training but the first two of a process, which touch memory for the first time.
 #   bench.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"

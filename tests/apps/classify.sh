@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A classifier learns from TSV, JSONL and shards, with labels that are numbers or words. ricci-eval and ricci-predict read the same
+# A classifier learns from TSV, JSONL and shards, with labels that are numbers or words. ricci eval and ricci predict read the same
 # formats and agree. What is wrong with labels ends in one line.
 #   classify.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
@@ -98,13 +98,13 @@ is 'it has a row, so that paste fits' $'positive\n-\nnegative' cut -d ' ' -f 1 o
 accept 'a classifier of characters' train "${small[@]}" "${tsv[@]}" name=characters tokenizer=char steps=2
 printf 'good film\nd\xc3\xa4d\nawful film\n' | "$build/ricci-predict" characters >out 2>err
 is 'one unknown character' 1 echo "${PIPESTATUS[1]}"
-shows 'is one line' "^ricci-predict: stdin:2: char tokenizer: 'ä' \(U\+00E4\) at byte 1 is not among the [0-9]+ characters of the vocabulary$" err
+shows 'is one line' "^ricci predict: stdin:2: char tokenizer: 'ä' \(U\+00E4\) at byte 1 is not among the [0-9]+ characters of the vocabulary$" err
 is 'and costs only its document a class' $'film\ndäd -\nfilm' awk '{ print $NF ($1 == "-" ? " -" : "") }' out
 printf '{"text": "good"}\n{"text": "d\xc3\xa4d", "id": 2}\n{"text": \n{"text": "awful"}\n' | "$build/ricci-predict" characters --jsonl >out 2>err
 is 'in lines of JSON, too' 1 echo "${PIPESTATUS[1]}"
 is 'with the error of each line' $'4\n"id":2,"class":null,"label":null,"probabilities":{},"error":"stdin:2: char\n"error":"stdin:3: not JSON' \
   eval "grep -c '' out; grep -oE '(\"id\":2.*)?\"error\":\"stdin:[23]: (char|not JSON)' out"
-shows 'in one line' '^ricci-predict: stdin:2: char tokenizer: ' err
+shows 'in one line' '^ricci predict: stdin:2: char tokenizer: ' err
 printf '{"id": 1, "text": "good", "label": "bad", "error": "none", "class": null}\n\n{"id": 2, "body": "good"}\n{"id": 3, "text": 5}\n' | "$build/ricci-predict" characters --jsonl >out 2>err
 is 'members with the name of a result are kept, a blank line is answered, and so is an object without a text' \
   $'{"id":1,"text":"good","input_label":"bad","input_error":"none","input_class":null,"class":P,"label":"P","probabilities":{"negative":P,"positive":P}}
@@ -118,14 +118,14 @@ is 'a line that is no object' $'{"text":"[1]","class":null,"label":null,"probabi
 is 'a long document is told' 'warning: 1 longer documents were cut after 32 tokens' cat err
 "$build/ricci-predict" words --batch 7 <texts.txt >out 2>err
 count() { paste <(cut -f 1 reviews.tsv) <(cut -d ' ' -f 1 out) | grep -cx "$1	$2"; }
-verdict 'have the confusion matrix of ricci-eval' "$(diff <(awk '{ $1 = $1; print }' matrix | cut -d ' ' -f 1-3) <(
+verdict 'have the confusion matrix of ricci eval' "$(diff <(awk '{ $1 = $1; print }' matrix | cut -d ' ' -f 1-3) <(
   echo 'documents of class'
   for label in negative positive; do echo "$label $(count $label negative) $(count $label positive)"; done))"
 shows 'under its headings' '^documents of class +as negative +as positive +precision +recall$' matrix
 accept 'a run that writes' train tiny.yaml name=tiny
-refuse 'is none' 1 'runs/tiny: is a language model, not a classifier; ricci-generate continues a text' predict tiny a
+refuse 'is none' 1 'runs/tiny: is a language model, not a classifier; ricci generate continues a text' predict tiny a
 "$build/ricci-predict" words --jsonl <lines.txt >out 2>err
-shows 'a line that is not JSON is named' '^ricci-predict: stdin:1: not JSON: fault at byte 1 of ' err
+shows 'a line that is not JSON is named' '^ricci predict: stdin:1: not JSON: fault at byte 1 of ' err
 
 # ---- What is wrong, in one line
 bad=(train "${small[@]}" name=bad)
@@ -150,10 +150,10 @@ refuse 'a field without classes' 1 'label_field: given, but neither classes nor 
 refuse 'in an evaluation, too' 1 'numbers\.tsv:201: label 7 is out of range' eval plain --data numbers.tsv
 accept 'shards of more classes' prepare numbers.tsv --format tsv --label-field 1 --classes 8 --tokenizer words.json --output more
 refuse 'than the model has' 1 'data: more has labels of 8 classes, but model\.classes: 2' "${bad[@]}" data=more
-refuse 'text of a classifier' 1 'runs/tsv: model\.family: classifier writes no text; ricci-predict prints the class of a text' generate runs/tsv --prompt film
+refuse 'text of a classifier' 1 'runs/tsv: model\.family: classifier writes no text; ricci predict prints the class of a text' generate runs/tsv --prompt film
 holds 'is refused before the prompt is printed' [ ! -s out ]
 accept 'a coarse model' train tiny.yaml name=coarse model.family=coarse model.scale=4
-refuse 'text of a coarse model' 1 'model\.family: coarse writes no text; ricci-analyze completions shows what it predicts' generate runs/coarse --prompt film
+refuse 'text of a coarse model' 1 'model\.family: coarse writes no text; ricci analyze completions shows what it predicts' generate runs/coarse --prompt film
 
 # ---- Documents without text: both parts of gaps.tsv have one. A start that encodes them tells it
 # tells NAME PROGRAM ARGUMENT ...: exit code 0, and one line on stderr, which counts them.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-compare: a comparison of two small models from beginning to end, interruptions, and messages.
+# ricci compare: a comparison of two small models from beginning to end, interruptions, and messages.
 #   compare.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
@@ -126,24 +126,22 @@ interrupted 'an interruption at once ends well' $? 'in run 1 of 2' 130
 holds 'before the first step' [ ! -e runs/early_vanilla_1/metrics.jsonl ]
 
 # ---- A training that ends without a model is an error, whatever the end; nobody interrupted
-mkdir ends
-cp "$build"/{ricci-compare,libricci_programs.so} ends
-# trains_as SCRIPT: in the place of ricci-train.
-trains_as() { printf '#!/bin/sh\n%s\n' "$1" >ends/ricci-train && chmod +x ends/ricci-train; }
-for end in 'exit 0' 'exit 3' 'exit 143' 'kill -KILL $$' 'kill -TERM $$'; do
-  trains_as "$end"
-  case $end in
-    'exit 0' | 'exit 143') line='runs/end_vanilla_1: the run is not finished; repeat the command to continue it' ;;
-    'exit 3') line='runs/end_vanilla_1: ricci-train ended with exit code 3' ;;
-    *KILL*) line='.*/ricci-train: ended by signal 9' ;;
-    *) line='.*/ricci-train: ended by signal 15' ;;
-  esac
-  ends/ricci-compare "${small[@]}" --name end -o end.svg >out 2>err
-  verdict "$end" "$([ $? = 1 ] && tail -1 err | grep -qx "ricci-compare: $line" && [ ! -s out ] && [ ! -e end.svg ] || shown err)"
+for end in 'KILL ricci train: ended by signal 9' 'TERM runs/alone_TERM_slow_1: the run is not finished; repeat the command to continue it'; do
+  begin "alone_${end%% *}" steps=1000000
+  kill -"${end%% *}" "$child"
+  ended
+  verdict "${end%% *} to the training only" "$([ $? = 1 ] && tail -1 background.err | grep -qx "ricci compare: ${end#* }" || shown background.err)"
 done
-trains_as "'$build/ricci-train' \"\$@\"; kill -TERM \$PPID"
-ends/ricci-compare "${small[@]}" --name between >out 2>err
-verdict 'a request between two trainings' "$([ $? = 143 ] && tail -1 err | grep -qx 'interrupted before run 2 of 2; repeat the command to continue' || shown err)"
+# The training ends while the comparison is stopped, so the request comes between two trainings.
+start compare pair.yaml data=long.txt tokenizer=bpe model.vocab=2000 --name between
+await 'grep -q "^run 1 of 2: " background.err && [ -s "/proc/$background/task/$background/children" ]'
+child=$(tr -d ' ' <"/proc/$background/task/$background/children")
+kill -STOP "$background"
+await "is_in $child Z"
+kill -TERM "$background"
+kill -CONT "$background"
+ended
+interrupted 'a request between two trainings' $? 'before run 2 of 2' 143
 holds 'does not begin the next' [ -e runs/between_vanilla_1/model.safetensors -a ! -e runs/between_top-down_1 ]
 
 # ---- The same tokens for all, whatever their losses leave out
@@ -156,7 +154,7 @@ run compare "${few[@]}" --json
 shows 'models whose losses leave different tokens out' '"eval_from": 3'
 is 'are evaluated on the same' '4 227' eval "sed -nE 's/.*validation [0-9.]+, .*\(([0-9,]+) tokens\).*/\1/p' err | sort | uniq -c | awk '{ print \$1, \$2 }'"
 least=$(sed -nE 's/^   "least_nats": (.*),/\1/p' out | cut -c1-8)
-accept 'as ricci-eval has it' eval runs/scored_vanilla_1 runs/scored_top-down_1 --checkpoint best --json
+accept 'as ricci eval has it' eval runs/scored_vanilla_1 runs/scored_top-down_1 --checkpoint best --json
 is 'the same losses' "$least" eval "sed -nE 's/^ *\"nats_per_token\": (.*),/\1/p' out | cut -c1-8"
 is 'from there on' 2 grep -c '"from": 3' out
 
@@ -178,5 +176,5 @@ refuse 'nothing to change' 1 "--change: expected one of width, ff, layers, got '
 refuse 'a drawing of an unknown kind' 1 'both\.pdf: expected a name that ends in \.svg or \.html' compare pair.yaml -o both.pdf
 refuse 'a run of another config' 1 'runs/pair_vanilla_1: holds a run with lr: ' compare "${small[@]}" lr=0.5
 run compare pair.yaml steps=8 lr=1e30 --name broken
-verdict 'a training that fails' "$([ $? = 1 ] && tail -1 err | grep -q '^ricci-compare: runs/broken_vanilla_1: ricci-train ended with exit code 1$' || shown err)"
+verdict 'a training that fails' "$([ $? = 1 ] && tail -1 err | grep -q '^ricci compare: runs/broken_vanilla_1: ricci train ended with exit code 1$' || shown err)"
 finish

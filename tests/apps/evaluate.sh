@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-eval of one run and of several, as a line, a table and JSON.
+# ricci eval of one run and of several, as a line, a table and JSON.
 #   evaluate.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 

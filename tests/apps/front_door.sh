@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ricci lists the programs as they describe themselves, and starts them: with their words, their exit codes and what they print. --help of
-# each program and command fits a terminal and ends with examples. What a user types by mistake is answered with what was meant.
+# ricci lists its commands as they describe themselves, and runs them, also by links: with their words, their exit codes and what they print.
+# --help of each command fits a terminal and ends with examples. What a user types by mistake is answered with what was meant.
 #   front_door.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
@@ -16,62 +16,60 @@ door() {
   verdict "$name" "$fault"
 }
 
-names=$(cd "$root/apps" && grep -l '^int main(' {run,lab,interop}/*.cpp | sed -E 's|.*/(.*)\.cpp|\1|' | sort)
+names=$(grep -rhoE '^const [a-z:]*Command [a-z:]*apps::[a-z]+_command[{]' "$root/apps" | sed 's/.*:://; s/_command.*//' | sort)
 door 'the list' 0 ''
-is 'every program, and no other' "$names" eval "sed -nE 's/^  ([a-z]+) .*/\\1/p' out | sort"
+is 'every command, and no other' "$names" eval "sed -nE 's/^  ([a-z]+) .*/\\1/p' out | sort"
 cp out list
 for name in $names; do
-  summary=$("$build/ricci-$name" --help | sed '/^Usage:/,$d' | xargs -d '\n')
+  summary=$("$build/ricci" "$name" --help | sed '/^Usage:/,$d' | xargs -d '\n')
   holds "$name in its own words" grep -qF " $name $summary " <(tr -s ' \n' '  ' <list | tr -s ' ')
 done
 for word in help --help; do
   door "ricci $word" 0 '' $word
-  verdict 'tells the usage and the programs' "$(grep -q '^ricci PROGRAM' out || echo no usage; grep -vxF -f out list)"
+  same 'is the list' list out
 done
 door 'the version' 0 '' --version
-is 'is that of the programs' "$(sed 's/^ricci /ricci-plan /' out)" "$build/ricci-plan" --version
+is 'is that of a command' "$(cat out)" "$build/ricci-plan" --version
 is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.3.0' commit compiler CUDA MPI CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
 shows 'with the commit' '^commit   ([0-9a-f]{10}\+?|unknown)$'
 shows 'and the instructions in use' '^CPU      (baseline|avx2|avx512|avx512_bf16|amx)$'
 "$build/ricci-train" --help >help
 for words in 'help train' 'train --help'; do
   door "$words" 0 '' $words
-  same 'is the help of the program' help out
+  same 'is the help of the link' help out
 done
+mkdir links && ln -s "$build/ricci" links/ricci-eval && ln -s "$build/ricci" links/model
+is 'a link in another folder' "$("$build/ricci" eval --help)" links/ricci-eval --help
+is 'a link of another name' "$("$build/ricci")" links/model
 door 'a run' 0 '' train tiny.yaml name=mine
 holds 'trains' [ -s runs/mine/model.safetensors ]
 door 'words with blanks and dashes' 0 '' generate mine --prompt 'the quick' --tokens 1
-door 'an error of a program' 1 '^ricci-train: .*none\.yaml: No such file' train none.yaml
-door 'a mistake in the usage of a program' 2 '^ricci-train: .*--frob' train --frob
-door 'an unknown program' 2 "^ricci: no program 'trian', the nearest is 'train' \(--help lists the options\)$" trian run.yaml
-door 'nothing that is near' 2 "^ricci: no program 'frobnicate' \(--help" frobnicate
-door 'the help of an unknown program' 2 "^ricci: no program 'plit', the nearest is 'plot'" help plit
+door 'an error of a program' 1 '^ricci train: .*none\.yaml: No such file' train none.yaml
+door 'a mistake in the usage of a program' 2 '^ricci train: .*--frob' train --frob
+door 'an unknown command' 2 "^ricci: no command 'trian', the nearest is 'train' \(--help lists the options\)$" trian run.yaml
+door 'nothing that is near' 2 "^ricci: no command 'frobnicate' \(--help" frobnicate
+door 'the help of an unknown command' 2 "^ricci: no command 'plit', the nearest is 'plot'" help plit
 door 'an unknown option' 2 "^ricci: .*--frob" --frob
-# Alone in a folder it has nothing to start.
-mkdir alone && cp "$build/ricci" alone
-LD_LIBRARY_PATH=$build alone/ricci train >out 2>err </dev/null
-verdict 'a program that does not stand beside it' "$([ $? = 1 ] && grep -qE '^ricci: .*/alone/ricci-train: No such file or directory$' err || echo 'another end')"
-
-# ---- --help of every program, and of every command of a program
-# described NAME [COMMAND]: the lines are short, and the last two are examples, whose options --help knows.
+# ---- --help of every command, and of every command of a command
+# described [COMMAND ...]: the lines are short, and the last two are examples, whose options --help knows.
 described() {
   local fault=
-  "$build/$1" "${@:2}" --help >out 2>err </dev/null || fault="exit code $?"
+  "$build/ricci" "$@" --help >out 2>err </dev/null || fault="exit code $?"
   fault+=$(awk 'length > 80' out)
   tail -n 2 out >examples
-  [ "$(grep -cE "^  $1( |$)" examples)" = 2 ] || fault+=' there are no two examples at the end'
+  [ "$(grep -cE "^  ricci${1:+ $1}( |$)" examples)" = 2 ] || fault+=' there are no two examples at the end'
   for option in $(grep -oE -e ' --?[a-z][a-z-]*' examples); do
     grep -qE -e "^ +([-a-z,]*,)?$option(,| |$)" out known || fault+=" no option $option"
   done
-  verdict "$* --help" "$fault"
+  verdict "ricci $* --help" "$fault"
 }
-for name in ricci $(sed 's/^/ricci-/' <<<"$names"); do
-  commands=$("$build/$name" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
-  for command in $commands; do "$build/$name" "$command" --help; done >known
+for name in $names; do
+  commands=$("$build/ricci" "$name" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+  for command in $commands; do "$build/ricci" "$name" "$command" --help; done >known
   described "$name"
   for command in $commands; do described "$name" "$command"; done
-  "$build/$name" --man >out 2>err </dev/null
-  verdict "$name --man" "$([ $? = 2 ] && grep -q -e "^$name: .*--man" err || echo 'another end')"
+  "$build/ricci" "$name" --man >out 2>err </dev/null
+  verdict "$name --man" "$([ $? = 2 ] && grep -q -e "^ricci $name: .*--man" err || echo 'another end')"
 done
 
 # ---- Words as they are given
@@ -121,8 +119,8 @@ refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest r
 rm -r apps
 refuse 'a name of a tokenizer' 1 "tokenizer: expected one of .* or a file, got 'gpt2'; the file of GPT-2 is its tokenizer\.json or vocab\.bpe" train tiny.yaml tokenizer=gpt2
 refuse 'a vocabulary without a size' 1 'tokenizer: bpe needs the size of its vocabulary, as in model\.vocab=4000' train tiny.yaml tokenizer=bpe
-refuse 'no such vocabulary' 1 'tokenizer: ptb\.json does not exist; ricci-tokenize train TEXT -o ptb\.json makes one; the first lines of the run file can' train tiny.yaml tokenizer=ptb.json
+refuse 'no such vocabulary' 1 'tokenizer: ptb\.json does not exist; ricci tokenize train TEXT -o ptb\.json makes one; the first lines of the run file can' train tiny.yaml tokenizer=ptb.json
 for file in $(grep -rlE '^tokenizer: .*\.json' "$root/apps/configs/dispatcher"); do
-  holds "the first lines of ${file##*/} have the command" grep -qzP "\n# +ricci-tokenize train .* \\\\\n# .* -o $(sed -n 's/^tokenizer: //p' "$file")\n" "$file"
+  holds "the first lines of ${file##*/} have the command" grep -qzP "\n# +ricci tokenize train .* \\\\\n# .* -o $(sed -n 's/^tokenizer: //p' "$file")\n" "$file"
 done
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-generate: prompts, several texts, stop strings, lines of JSON, and samples during a training. A small model learns conversations and
+# ricci generate: prompts, several texts, stop strings, lines of JSON, and samples during a training. A small model learns conversations and
 # answers others; packed, killed and started again it ends with the same bytes. A wrong line of messages is one line of error.
 #   generate.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
@@ -7,7 +7,7 @@
 accept 'a small model' train tiny.yaml name=tiny steps=20
 # Without draws, so that texts are equal where they should be.
 greedy=(runs/tiny --temperature 0 --tokens 30)
-# from_stdin INPUT ARGUMENT ...: ricci-generate with that input.
+# from_stdin INPUT ARGUMENT ...: ricci generate with that input.
 from_stdin() { printf "$1" | "$build/ricci-generate" "${@:2}" >out 2>err; }
 
 # ---- Prompts
@@ -74,10 +74,10 @@ from_stdin '\xef\xbb\xbf{"prompt": "the"}\r\n\r\n  \n{"prompt": "fox", "id": 3}\
 is 'a line for each prompt' $'{"prompt":"the"\n{"prompt":"fox"' grep -oE '^\{"prompt":"[a-z]+"' out
 is 'with tokens and end' 2 grep -c '"tokens":30,"end":"length"}$' out
 from_stdin '{"prompt": "the"}\n\n{"text": "fox"}\n' "${greedy[@]}" --jsonl
-verdict 'a line without a prompt is refused' "$([ $? = 1 ] && diff err - <<<'ricci-generate: line 3: expected an object with a text "prompt"')"
+verdict 'a line without a prompt is refused' "$([ $? = 1 ] && diff err - <<<'ricci generate: line 3: expected an object with a text "prompt"')"
 is 'and each line is answered' $'{"prompt":"the"\n{"error":"line 3: expected an object with a text \\"prompt\\""}' sed 's/,.*//' out
 from_stdin '{"prompt": "the"}\n{"prompt": "\xe2\x82\xac"}\n{"prompt": "fox"}\n' "${greedy[@]}" --jsonl
-verdict 'an unknown character fails only its line' "$([ $? = 1 ] && grep -q '^ricci-generate: line 2: char tokenizer: ' err && [ "$(grep -c '"prompt":' out)" = 2 ] || cat out err)"
+verdict 'an unknown character fails only its line' "$([ $? = 1 ] && grep -q '^ricci generate: line 2: char tokenizer: ' err && [ "$(grep -c '"prompt":' out)" = 2 ] || cat out err)"
 # ---- Samples while a model is trained
 accept 'a sample every 4 steps' train tiny.yaml name=sampled steps=10 sample.tokens=12 sample.every=4 sample.prompt=lazy
 is 'each under a heading' $'sample after step 4:\nsample after step 8:\nsample after step 10:' grep '^sample after' out

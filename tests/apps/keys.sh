@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every key of a run file does something: another value changes what ricci-train prints or leaves behind, or is an error.
+# Every key of a run file does something: another value changes what ricci train prints or leaves behind, or is an error.
 # And a key that another choice reads is an error without it. The keys are those of --help-config, so that a new one
 # without a line here fails.
 #   keys.sh build-folder
@@ -85,7 +85,7 @@ while IFS='|' read -r needs changes; do
     if after=$(effect $needs "$change"); then
       verdict "$key" "$([ "$after" != "$before" ] || echo "$change changes nothing")"
     else
-      verdict "$change is an error" "$(grep -qE "^ricci-train: .*${key##*.}" err && [ "$(grep -c '' err)" = 1 ] || echo 'expected one line with the key')"
+      verdict "$change is an error" "$(grep -qE "^ricci train: .*${key##*.}" err && [ "$(grep -c '' err)" = 1 ] || echo 'expected one line with the key')"
     fi
     [ -z "$needs" ] || refuse "$key without $needs" 1 "command line: $key: nothing reads it here, only .*$(xargs -n 1 <<<"$needs" | sed -n '$s/^model\.//; s/=/: /; $p')" train tiny.yaml "$change"
   done

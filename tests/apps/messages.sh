@@ -134,7 +134,7 @@ refuse 'tokenizer of another run' 1 "$broken: it was trained with model\.vocab: 
 sed -i 's/^model:/&\n  vocab: 38/' runs/broken/config.yaml
 refuse 'tokenizer of another size than the config tells' 1 'runs/broken/tokenizer\.json: has 256 tokens, but runs/broken/config\.yaml has model\.vocab: 38' generate runs/broken
 
-# ---- ricci-probe
+# ---- ricci probe
 # words NUMBER ...: i64 numbers below 256, or -1.
 words() {
   local number

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prepared corpora: ricci-prepare, and ricci-train on a shuffled mixture of two of them. Killed at drawn moments and started again each
+# Prepared corpora: ricci prepare, and ricci train on a shuffled mixture of two of them. Killed at drawn moments and started again each
 # time they leave the bytes of uninterrupted ones (hostile/kills.sh kills other feeds). Shards and inputs that are wrong end in one line.
 #   prepare.sh build-folder [kills] [seed]
 . "$(dirname "$0")/outputs.sh" "$@"
@@ -87,7 +87,7 @@ accept 'its ids' prepare train.bin --format u16 --tokenizer bpe.json --output id
 accept 'and its text' prepare lines.txt --tokenizer bpe.json --output same
 verdict 'are the same shards' "$(cmp <(tail -c +129 ids/shard-00000.tokens) <(tail -c +129 same/shard-00000.tokens) 2>&1; cmp {ids,same}/tokenizer.json 2>&1)"
 accept 'which are trained on' train tiny.yaml name=ids data=ids validation=same
-refuse 'without the option' 1 "train\.bin: byte [0-9]+ .*nanoGPT's train.bin, which ricci-prepare --format u16 reads" train tiny.yaml data=train.bin tokenizer=bpe model.vocab=300
+refuse 'without the option' 1 "train\.bin: byte [0-9]+ .*nanoGPT's train.bin, which ricci prepare --format u16 reads" train tiny.yaml data=train.bin tokenizer=bpe model.vocab=300
 refuse 'an id outside of the vocabulary' 1 'train\.bin: id [0-9]+ at byte [0-9]+ is outside the vocabulary of 256' prepare train.bin --format u16 --tokenizer byte --output bad_ids
 # What is not ids of two bytes: numbers of 4 or 8 bytes, the higher byte first, NumPy's files, shards of llm.c, a text.
 write() { perl -e 'binmode STDOUT; print "'"$2"'", pack("'"$3"'", map { $_ * 7 % 290 + 1 } 1..99)' >"$1"; }
@@ -96,14 +96,14 @@ while IFS='|' read -r file start form kind; do
   [ "$file" = text.bin ] || write "$file" "$start" "$form"
   refuse "no ids: $kind" 1 "${file/./\\.}: looks like $kind" prepare "$file" --format u16 --tokenizer bpe.json --output wide
 done <<'END'
-i32.bin||l<*|numbers of 4 bytes; numpy\.fromfile\(FILE, '<i4'\)\.astype\('<u2'\)\.tofile\(NEW\) converts them for ricci-prepare --format u16$
+i32.bin||l<*|numbers of 4 bytes; numpy\.fromfile\(FILE, '<i4'\)\.astype\('<u2'\)\.tofile\(NEW\) converts them for ricci prepare --format u16$
 i64.bin||q<*|numbers of 8 bytes; numpy\.fromfile\(FILE, '<i8'\)
 big32.bin||l>*|numbers of 4 bytes; numpy\.fromfile\(FILE, '>i4'\)
 big64.bin||q>*|numbers of 8 bytes; numpy\.fromfile\(FILE, '>i8'\)
 big16.bin||n*|ids with the higher byte first; dd conv=swab swaps the bytes$
 a.npy|\x93NUMPY\x01\0|v*|a NumPy array; numpy\.load\(FILE\)
 a.npz|PK\x03\x04|v*|a zip archive, such as \.npz;
-llm_c.bin|\x88\xd8\x34\x01|v*|a shard of llm\.c; ricci-train reads it as it is$
+llm_c.bin|\x88\xd8\x34\x01|v*|a shard of llm\.c; ricci train reads it as it is$
 text.bin|||a text; it needs no --format u16$
 END
 for file in i32.bin i64.bin a.npy a.npz; do
@@ -139,7 +139,7 @@ for format in messages pairs; do
   unset found
   refuse 'as a text' 1 "format: text, but only the answers in $format count; the formats messages and pairs learn from answers" train tiny.yaml data=$format validation=$format
 done
-refuse 'tokens without a mask' 1 'format: pairs, but whole has no answers; ricci-prepare --format pairs makes shards with answers' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
+refuse 'tokens without a mask' 1 'format: pairs, but whole has no answers; ricci prepare --format pairs makes shards with answers' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
 refuse 'another template in the same folder' 1 'messages: holds shards of other inputs, settings or tokenizer' \
   prepare talks.jsonl --format messages --tokenizer marked.json --chat '<|im_start|>' '{content}' '{content}' '{content}<|im_end|>' '<|im_end|>' '' --output messages
 refuse 'messages without markers' 1 '--tokenizer: messages needs the file of a tokenizer with the markers of chat' prepare talks.jsonl --format messages --output bad_talks
@@ -158,7 +158,7 @@ perl -e 'print pack("l<256", 20240520, 1, 400), pack("S<400", map { 97 + $_ % 26
 accept 'shards of another program' train tiny.yaml name=foreign data=foreign.bin validation=foreign.bin tokenizer=byte
 for words in 'eos: line' 'format: jsonl'; do
   for data in foreign.bin whole; do
-    refuse "a key that means nothing for tokens ($words, $data)" 1 "$words, but .*$data holds tokens already; ricci-prepare --${words%%:*} prepares them so" \
+    refuse "a key that means nothing for tokens ($words, $data)" 1 "$words, but .*$data holds tokens already; ricci prepare --${words%%:*} prepares them so" \
       train tiny.yaml data=$data tokenizer=whole/tokenizer.json "${words/: /=}"
   done
 done

@@ -6,7 +6,7 @@
 find_launcher
 export TERM=xterm  # its output is a file all the same
 
-# begin N ARGUMENT ...: ricci-train on N ranks. first: a command in front of rank 0. finish: its exit code, 124 if it hangs; its output in
+# begin N ARGUMENT ...: ricci train on N ranks. first: a command in front of rank 0. finish: its exit code, 124 if it hangs; its output in
 # out, in err its own lines and warnings.
 first=()
 begin() {
@@ -19,7 +19,7 @@ finish() {
   await '! kill -0 $background 2>/dev/null' || { kill -KILL $background $(ours) && code=124; }
   wait $background 2>/dev/null || code=$((code ? code : $?))
   background=
-  grep -E '^(ricci-train|warning): ' all_err >err
+  grep -E '^(ricci train|warning): ' all_err >err
   return $code
 }
 together() { begin "$@" && finish; }
@@ -35,7 +35,7 @@ trains() {  # NAME N ARGUMENT ...
   verdict "$1" "$fault"
 }
 ends_with() {  # NAME CODE LINE: the one line of a failure, after which no process is left
-  verdict "$1" "$([ "$2" != 0 ] && [ "$2" != 124 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE "^ricci-train: $3\$" err || { echo "exit code $2"; shown all_err; })"
+  verdict "$1" "$([ "$2" != 0 ] && [ "$2" != 124 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE "^ricci train: $3\$" err || { echo "exit code $2"; shown all_err; })"
 }
 refuses() {  # NAME N LINE ARGUMENT ...
   together "$2" "${@:4}"

@@ -33,13 +33,13 @@ for name in vanilla quickstart; do accept "runs/$name" train data=my.txt name=$n
 accept 'runs/topdown' train data=my.txt name=topdown model.family=topdown 'model.scales=[1, 4]' "${small[@]}" 'model.layers=[1, 1]'
 
 # ---- Shorter work
-build/ricci-train() {
+train() {
   local few=(steps=3 eval_batches=2)
   [[ $* = *classifier* ]] || few+=(sample.tokens=5)
-  command build/ricci-train "$@" "${few[@]}"
+  command build/ricci train "$@" "${few[@]}"
 }
-build/ricci-compare() { command build/ricci-compare "${@/#1,2,3/1,2}" steps=2 warmup=1 eval_every=0 eval_batches=1 batch=2 model.vocab=300 model.d=16; }
-build/ricci-bench() {
+compare() { command build/ricci compare "${@/#1,2,3/1,2}" steps=2 warmup=1 eval_every=0 eval_batches=1 batch=2 model.vocab=300 model.d=16; }
+bench() {
   local words=(--lengths 8,16 --width 16 --layers 1 --rounds 1) tokens=(--tokens 16)
   while [ $# -gt 0 ]; do
     case $1 in
@@ -50,13 +50,14 @@ build/ricci-bench() {
     esac
     shift
   done
-  command build/ricci-bench "${words[@]}" "${tokens[@]}"
+  command build/ricci bench "${words[@]}" "${tokens[@]}"
 }
-build/ricci-analyze() {
+analyze() {
   local few=()
   [ "$1" != samples ] || few=(--prompts 2 --prompt 8 --tokens 16)
-  command build/ricci-analyze "$@" "${few[@]}"
+  command build/ricci analyze "$@" "${few[@]}"
 }
+build/ricci() { case ${1:-} in train | compare | bench | analyze) "$@" ;; *) command build/ricci "$@" ;; esac; }
 
 # ---- The commands
 # A pipe fails where any of its programs does.
@@ -83,7 +84,7 @@ holds 'the command for a text of your own' [ -s runs/mine/model.safetensors ]
 awk '/^```/ { if ($0 == "```yaml") file = "readme" ++count ".yaml"; else file = ""; next } file != "" { print >file }' "${pages[@]}"
 for file in readme*.yaml; do
   fault=
-  build/ricci-train "$file" >out 2>err </dev/null || fault="exit code $?"
+  build/ricci train "$file" >out 2>err </dev/null || fault="exit code $?"
   [ -n "$(find runs -name model.safetensors -newer "$file")" ] || fault+=' no model.safetensors'
   verdict "$file: $(head -n 1 "$file")" "$fault"
 done

@@ -26,7 +26,7 @@ trains_as "${waits/CODE/138}"
 job 'the end of its time' 138 'requeue 5' 20
 trains_as "${waits/CODE/0}"
 job 'a last step at the end of its time' 0 ''
-# The codes of ricci-train itself
+# The codes of ricci train itself
 { echo '#!/bin/bash'; echo "exec '$build/ricci-train' tiny.yaml name=job steps=1000000 >job.out 2>&1"; } >stubs/mpirun
 PATH=$PWD/stubs:$PATH SLURM_JOB_ID=5 SLURM_RESTART_COUNT=20 bash "$root/apps/configs/slurm.sh" >out 2>err & background=$!
 await '[ -s runs/job/metrics.jsonl ]'

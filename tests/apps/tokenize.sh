@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# ricci-tokenize: vocabularies from texts, lines of JSON in and out, errors in one line; and runs that are trained with them.
+# ricci tokenize: vocabularies from texts, lines of JSON in and out, errors in one line; and runs that are trained with them.
 #   tokenize.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 small=$root/tests/data/tokenizers/small
 
-# given NAME INPUT EXPECTED ARGUMENT ...: what ricci-tokenize writes for an input on stdin.
+# given NAME INPUT EXPECTED ARGUMENT ...: what ricci tokenize writes for an input on stdin.
 given() {
   printf "$2" | "$build/ricci-tokenize" "${@:4}" >out 2>err
   verdict "$1" "$([ "$(cat out; echo .)" = "$(printf "$3"; echo .)" ] || echo "expected $3")"
@@ -14,7 +14,7 @@ given() {
 refuse_input() {
   printf "$2" | "$build/ricci-tokenize" "${@:4}" >out 2>err
   local code=$?
-  verdict "$1" "$([ $code = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^ricci-tokenize: $3" err || echo "exit code $code, expected one line with $3")"
+  verdict "$1" "$([ $code = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^ricci tokenize: $3" err || echo "exit code $code, expected one line with $3")"
 }
 
 # ---- Vocabularies
@@ -77,7 +77,7 @@ for kind in char byte word bpe; do
     if run tokenize train text.txt --kind $kind $given $option -o other.json; then
       verdict "$kind $option: another vocabulary" "$(! cmp -s kind.json other.json || echo 'the same')"
     else
-      verdict "$kind $option: an error" "$(grep -qE "^ricci-tokenize: ${option% *}: --kind $kind does not read it, only [a-z, ]+$" err || echo 'expected a line that says so')"
+      verdict "$kind $option: an error" "$(grep -qE "^ricci tokenize: ${option% *}: --kind $kind does not read it, only [a-z, ]+$" err || echo 'expected a line that says so')"
     fi
   done
 done

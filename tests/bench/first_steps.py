@@ -4,7 +4,7 @@
     first_steps.py BUILD [--rounds 5]
 
 Run it with the Python that has PyTorch. A round is one process of each kind, in turn; a table of medians and ratios follows.
-  ricci           ricci-train with apps/configs/quickstart.yaml, no biases in norms, and an empty cache; it also evaluates one batch and
+  ricci           ricci train with apps/configs/quickstart.yaml, no biases in norms, and an empty cache; it also evaluates one batch and
                   saves all files of the run
   shipped         the same model, text and batches in PyTorch as pip installs it (torch/shakespeare.py); it saves nothing
   compiled        tuned as in compare.py, and through torch.compile with an empty cache

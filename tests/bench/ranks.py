@@ -3,7 +3,7 @@
 
     ranks.py BUILD [BUILD ...] [--ranks 2] [--rates 8 2] [--steps 8] [--repeats 3] [--mpirun mpirun] [--json out.json] [KEY=VALUE ...]
 
-BUILD holds ricci-train and ricci-tokenize. With two of them the runs take turns, and each row has the ratio of the last to the first. Each
+BUILD holds ricci train and ricci tokenize. With two of them the runs take turns, and each row has the ratio of the last to the first. Each
 rank has one core and one micro-batch of 4 x 64 tokens. Times are medians over the steps after the second, and then over the repeats.
 
   apart     runs of one process at the same time, one per rank, which exchange nothing: the work of a step

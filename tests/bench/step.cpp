@@ -1,4 +1,4 @@
-// The cost of recompute and batch_invariant, for the run file and overrides of ricci-train:
+// The cost of recompute and batch_invariant, for the run file and overrides of ricci train:
 //   ricci-bench-step run.yaml batch=32
 // Time and memory: whole optimizer steps, five of each kind in turn, the median of --rounds and the peak of tensor memory.
 // Processor time is the sum over all threads, and hardly changes when other programs keep the machine busy. Then ten steps from
@@ -26,7 +26,7 @@ using bench::median;
 
 namespace {
 
-// A run as ricci-train has it, without its files.
+// A run as ricci train has it, without its files.
 struct Run {
   TrainConfig config;
   Device device;

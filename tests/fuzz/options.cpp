@@ -1,5 +1,4 @@
-// Fuzzes command lines. The first byte chooses the program, and zero bytes divide the words. The programs are compiled with their main
-// under another name and with parse_only instead of run_app (CMakeLists.txt), because they must only declare their options.
+// Fuzzes command lines. The first byte chooses the command, and zero bytes divide the words. The commands only declare their options.
 #include "apps/run/options.h"
 
 #include <CLI/CLI.hpp>
@@ -8,11 +7,9 @@
 #include <set>
 #include <sstream>
 
+#include "apps/run/commands.h"
 #include "apps/run/train_config.h"
 #include "tests/fuzz/input.h"
-
-int prepare_main(int, char**);
-int tokenize_main(int, char**);
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -127,13 +124,13 @@ void check_given(const CLI::App& app, const Words& words) {
   }
 }
 
-// ---- The options of ricci-train, and the options that structs of numbers have
+// ---- The options of ricci train, and the options that structs of numbers have
 struct Trained {
   RunOptions run;
   Sampling sampling;
   std::vector<int64_t> list;
 };
-const AppText kTrain{"ricci-train", "Trains."};
+const AppText kTrain{"ricci train", "Trains."};
 
 // The integers of an option as they are written.
 template <class Integer> std::vector<Integer> written(const CLI::App& app, const char* option, std::vector<Integer> otherwise) {
@@ -193,30 +190,27 @@ void train(const Words& words) {
   });
 }
 
-const Words* given = nullptr;  // the words that parse_only reads
+void parse(const Command& command, const Words& given) {
+  const AppText& text = command.text;
+  CLI::App app(text.summary, text.name), other(text.summary, text.name);
+  std::function<int()> run, run_other;  // they hold the options
+  if (!accepts(
+          app, text, [&](CLI::App& declared) { run = command.declare(declared); }, given))
+    return;
+  check_given(app, given);
+  const Words words = words_of(app);
+  const bool is_accepted = accepts(
+      other, text, [&](CLI::App& declared) { run_other = command.declare(declared); }, words);
+  fuzz::require(is_accepted && words_of(other) == words, "values as words give the same values");
+}
 
 }  // namespace
 
-namespace ricci::apps {
-
-// Replaces run_app in the programs.
-int parse_only(int, const char* const*, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>&) {
-  CLI::App app(text.summary, text.name), other(text.summary, text.name);
-  if (!accepts(app, text, setup, *given)) return 0;
-  check_given(app, *given);
-  const Words words = words_of(app);
-  fuzz::require(accepts(other, text, setup, words) && words_of(other) == words, "values as words give the same values");
-  return 0;
-}
-
-}  // namespace ricci::apps
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2 || size > 4096) return 0;
-  Words words = fuzz::parts_of({reinterpret_cast<const char*>(data) + 1, size - 1});
-  given = &words;
+  const Words words = fuzz::parts_of({reinterpret_cast<const char*>(data) + 1, size - 1});
   if (data[0] % 3 == 0) train(words);
-  else if (data[0] % 3 == 1) tokenize_main(0, nullptr);
-  else prepare_main(0, nullptr);
+  else if (data[0] % 3 == 1) parse(tokenize_command, words);
+  else parse(prepare_command, words);
   return 0;
 }

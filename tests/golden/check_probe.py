@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds a ricci-probe binary against reference.py (PyTorch) or against the stored cases (standard library only).
+"""Holds a ricci probe binary against reference.py (PyTorch) or against the stored cases (standard library only).
 
     check_probe.py --probe build/ricci-probe                       all cases, float64, cpu
     check_probe.py --probe ... --device cuda_emulated --quick      one small case per feature
@@ -136,8 +136,8 @@ def check_errors(args):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description="Check ricci-probe against the PyTorch reference or stored values")
-    parser.add_argument("--probe", required=True, help="path of the ricci-probe binary")
+    parser = argparse.ArgumentParser(description="Check ricci probe against the PyTorch reference or stored values")
+    parser.add_argument("--probe", required=True, help="path of the ricci probe binary")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "cuda_emulated"])
     parser.add_argument("--dtype", default="f64", choices=["f64", "f32", "bf16"])
     parser.add_argument("--quick", action="store_true", help="a small case per feature")

@@ -2,7 +2,7 @@
 """The stored cases, and safetensors files read and written with the standard library only, because the machines that check a build have
 neither PyTorch nor the package safetensors.
 
-    stored.py CASE FOLDER     writes model.yaml, weights.safetensors and in.safetensors of a case, as ricci-probe reads them
+    stored.py CASE FOLDER     writes model.yaml, weights.safetensors and in.safetensors of a case, as ricci probe reads them
 
 probe_cases/cases.yaml has the model of each case. The file of its family has its tensors: CASE/in.ids, CASE/in.targets and, with padding,
 CASE/in.lengths; CASE/weights.NAME; CASE/expected.logits, CASE/expected.loss and CASE/expected.grad.NAME, all numbers in f64.

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 # The words pack and rehearse of tests/gpu.sh, which reads this file.
 
-packed=(bench check eval tokenize train tests bench-training bench-attention bench-mixers bench-products)
+packed=(ricci ricci-tests ricci-bench-{training,attention,mixers,products})
+links=(bench check eval tokenize train)
 most_megabytes=40
 
 # Libraries that every Linux machine has, or that must be its own, are left out.
@@ -34,24 +35,25 @@ gather_libraries() {  # folder
   data=$(basename "$1"/libicudata.so.*)
   echo "extern \"C\" const char icudt${data##*.}_dat[64] = {};" |
     g++ -shared -fPIC -nostdlib -w -x c++ - -Wl,-soname,"$data" -o "$1/$data"
-  strip --strip-unneeded "$1"/ricci-* "$1"/*.so*
-  patchelf --force-rpath --set-rpath "\$ORIGIN" "$1"/ricci-* "$1"/*.so*
+  strip --strip-unneeded "$1"/ricci* "$1"/*.so*
+  patchelf --force-rpath --set-rpath "\$ORIGIN" "$1"/ricci* "$1"/*.so*
 }
 
 # PTX and oneDNN are left out, because they would be most of the package. Only other GPUs and ricci-bench-products --peer need them.
 build_programs() {
   [ -e "$build/build.ninja" ] || cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DRICCI_CUDA=ON -DRICCI_MPI=OFF -DRICCI_TESTS=ON \
     -DCMAKE_CUDA_ARCHITECTURES="$architecture-real" -DRICCI_DNNL_LIBRARY= || return
-  cmake --build "$build" -j "$(nproc)" --target "${packed[@]/#/ricci-}" ricci-stub-cudart ricci-stub-cublaslt
+  cmake --build "$build" -j "$(nproc)" --target "${packed[@]}" ricci-stub-cudart ricci-stub-cublaslt
 }
 
 # RICCI_BUILD names another build to pack. That may be larger, because it has oneDNN and the kernels of more GPUs.
 pack_programs() {
-  local to=$build/programs began=$SECONDS bytes libraries
+  local to=$build/programs began=$SECONDS bytes libraries name
   apps/install_packages.sh doctest-dev patchelf || return
   [ -n "${RICCI_BUILD:-}" ] || build_programs || return
   rm -rf "$to" "$to.tar.gz" && mkdir -p "$to"
-  cp "${packed[@]/#/$build/ricci-}" "$build/libricci_programs.so" "$to" && gather_libraries "$to" || return
+  cp "${packed[@]/#/$build/}" "$build/libricci_programs.so" "$to" && gather_libraries "$to" || return
+  for name in "${links[@]}"; do ln -s ricci "$to/ricci-$name"; done
   write_tests > "$to/CTestTestfile.cmake"
   sources > "$to/sources"
   git describe --always --dirty --exclude '*' > "$to/commit"

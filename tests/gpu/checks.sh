@@ -109,7 +109,7 @@ run_again() {
   row 'attention without wgmma' "$(ended ' Passed ' | wc -l) pass, fail: $(ended "$failed" | xargs)" -
 }
 
-# ---- train, graph, memory: small trainings by ricci-train
+# ---- train, graph, memory: small trainings by ricci train
 train() {  # seconds name key=value...: a fresh run of the quickstart
   rm -rf "$state/train/$2"
   ours "$1" "$2" train apps/configs/quickstart.yaml name="$2" runs="$state/train" eval_every=0 sample.tokens=0 log_every=1 "${@:3}"

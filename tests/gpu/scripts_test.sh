@@ -97,7 +97,7 @@ case $call in
     run=runs/$(sed -n 's/^name: //p' "$1") steps=$(sed -n 's/^steps: //p' "${1%_*}_msa.yaml")
     [ -e "$run" ] || steps=$((steps / 2))
     mkdir -p "$run" && echo "{\"step\":$steps,\"val_loss\":3.6,\"tokens_per_s\":100000.5}" >> "$run/metrics.jsonl" ;;
-  train*out_of_memory*) echo 'ricci-train: out of memory on cuda: linear (ops/products/linear.cu:12) and so on asked for 9 TB; held: 3 GB'; exit 1 ;;
+  train*out_of_memory*) echo 'ricci train: out of memory on cuda: linear (ops/products/linear.cu:12) and so on asked for 9 TB; held: 3 GB'; exit 1 ;;
   train*)
     for each in "$@"; do case $each in name=*) run=${each#name=} ;; runs=*) runs=${each#runs=} ;; steps=*) steps=${each#steps=} ;; esac; done
     mkdir -p "$runs/$run" && loss "$steps" > "$runs/$run/metrics.jsonl" && echo weights > "$runs/$run/model.safetensors" ;;

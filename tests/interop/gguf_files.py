@@ -189,7 +189,7 @@ def check_texts(build, scratch):
 
 
 def check_chat(build, scratch, name, strings):
-    """The template in the file, filled in by Jinja and encoded by llama.cpp, has the ids of ricci-tokenize chat, of messages without markers."""
+    """The template in the file, filled in by Jinja and encoded by llama.cpp, has the ids of ricci tokenize chat, of messages without markers."""
     model = llama_cpp.Llama(f"{scratch}/{name}.gguf", n_ctx=256, verbose=False, n_threads=1)
     written = model.metadata["tokenizer.chat_template"]
     jinja = llama_cpp.llama_chat_format.Jinja2ChatFormatter(written, eos_token="", bos_token="", add_generation_prompt=False)

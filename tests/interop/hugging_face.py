@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""GPT-2, Llama, Qwen2 and Qwen3 of Hugging Face's transformers, with random weights, against ricci-convert.
+"""GPT-2, Llama, Qwen2 and Qwen3 of Hugging Face's transformers, with random weights, against ricci convert.
     hugging_face.py check BUILD     models of several kinds -> ricci -> back: logits here and there again; gradients and greedy texts of all but GPT-2
     hugging_face.py make FOLDER     writes the small models that tests/apps/interop reads, and their logits in one file
 Needs torch, transformers and safetensors."""

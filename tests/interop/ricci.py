@@ -26,7 +26,7 @@ def run(build, program, *words, data=None):
 
 
 def chat_ids(build, tokenizer, template, talks):
-    """The lines of ricci-tokenize chat: ids, and the tokens that count."""
+    """The lines of ricci tokenize chat: ids, and the tokens that count."""
     words = [word for text in template for word in ("--template", text)]
     lines = run(build, "tokenize", "chat", "--tokenizer", tokenizer, *words, data="".join(json.dumps({"messages": talk}) + "\n" for talk in talks))
     return [json.loads(line) for line in lines.splitlines()]

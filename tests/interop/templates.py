@@ -4,7 +4,7 @@
     templates.py BUILD             all checks
     templates.py BUILD --store     writes tests/data/tokenizers/conversations.jsonl, the vectors of a test
 
-Published templates, filled in by transformers, have the ids of ricci-tokenize chat and the same tokens that count. A run's own template, written
+Published templates, filled in by transformers, have the ids of ricci tokenize chat and the same tokens that count. A run's own template, written
 by an export, has the texts of its strings and their ids, with and without a prompt for an answer. A template that comes in is named chatml or
 llama3 only if transformers writes conversations with it as with ours, up to a system message that it adds.
 Messages of templates whose ids are compared end with markers, because a tokenizer may join plain texts. Needs transformers.

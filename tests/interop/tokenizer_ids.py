@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tokenizers as SmolLM2, Qwen, Llama 3, Llama 2 and Gemma have them: the ids of ricci-tokenize are those of the tokenizers package.
+"""Tokenizers as SmolLM2, Qwen, Llama 3, Llama 2 and Gemma have them: the ids of ricci tokenize are those of the tokenizers package.
     tokenizer_ids.py check BUILD [TEXTS]     10,000 random texts for each, the token that starts a text included; their vocabularies are trained here.
     tokenizer_ids.py flags BUILD [COUNT]     200 random tokenizers with added tokens of all flags, 40 texts and a long one for each: ids, texts that
                                              come back, and ids of messages, which are those of the tokenizer without its added tokens

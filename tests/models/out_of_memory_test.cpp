@@ -115,7 +115,7 @@ struct AfterStep {
   size_t blocks;
 };
 
-// Bytes held, and different blocks handed out, after each of `steps` steps as ricci-train takes them.
+// Bytes held, and different blocks handed out, after each of `steps` steps as ricci train takes them.
 std::vector<AfterStep> train(Preset preset, Dtype dtype, int64_t accumulation, int64_t steps) {
   apps::TrainConfig config;
   config.batch = 4, config.accumulation = accumulation;

@@ -1,4 +1,4 @@
-// ricci-analyze: analyses of trained models on text (after Subramanian et al. 2020). Each analysis is a function from runs to a Report. Its
+// ricci analyze: analyses of trained models on text (after Subramanian et al. 2020). Each analysis is a function from runs to a Report. Its
 // numbers come from the functions below.
 #pragma once
 #include <array>

@@ -8,6 +8,7 @@
 
 #include "apps/lab/analysis/analyses.h"
 #include "apps/run/corpus.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "models/inference/evaluation.h"

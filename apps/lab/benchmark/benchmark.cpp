@@ -8,6 +8,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "autograd/tape.h"
 #include "core/cpu/available.h"

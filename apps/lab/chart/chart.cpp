@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "data/text/utf8.h"
 

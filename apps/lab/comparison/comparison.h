@@ -1,4 +1,4 @@
-// ricci-compare: reads the models of a comparison file and makes them equal in size (contestants.cpp); then reports their runs, with
+// ricci compare: reads the models of a comparison file and makes them equal in size (contestants.cpp); then reports their runs, with
 // statistics over the seeds (report.cpp).
 // The file names a run file for each model, or a list of it and keys that change it:
 //   vanilla: small.yaml

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/memory/dry_run.h"
+#include "core/nearest.h"
 #include "models/inference/evaluation.h"
 
 namespace ricci::apps {

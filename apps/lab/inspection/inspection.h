@@ -1,4 +1,4 @@
-// ricci-inspect: tables of numbers in a trained model, for each layer and head, as pictures, JSON and a page.
+// ricci inspect: tables of numbers in a trained model, for each layer and head, as pictures, JSON and a page.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -11,9 +11,11 @@
 
 #include "apps/run/metrics.h"
 #include "apps/run/run.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/nearest.h"
 
 namespace ricci::apps {
 namespace {

@@ -4,7 +4,7 @@
 # before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
 #   faults.sh build-folder [--all [name ...]]
 # Without --all each fault of each kind of call is tried once, at a drawn call of one of the programs, which take turns, but not of
-# ricci-compare, which is slow. With it, every call is tried, of all programs or the named ones, as many programs at a time as there are
+# ricci compare, which is slow. With it, every call is tried, of all programs or the named ones, as many programs at a time as there are
 # processors. That takes an hour, so with RICCI_TEST_ALL the distance from one call to the next grows by a half. There are thousands of
 # allocations: with --all, too, the distance between these grows, by an eighth.
 programs='train resume shards prepare tokenize import export gguf compare plot'
@@ -57,7 +57,7 @@ commands[resume]+=' tokenizer=bpe model.vocab=264'
 # The number of lines on stderr, without those that a comparison copies from its trainings, and its warnings: they give the reason before it
 # names the run. A training that does without its cache says so first.
 told() {
-  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci-train: |warning: )' err; else grep -vcE '^warning: .*; the text is not cached' err; fi
+  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci train: |warning: )' err; else grep -vcE '^warning: .*; the text is not cached' err; fi
 }
 
 # faulty KIND AT WAY: the command in the folder work, with a fault.

@@ -60,7 +60,7 @@ for limit in $(few_or_all '3 5 8' '3 4 5 6 7 8 9 10 11 12'); do
   rm -rf runs/bad
   (ulimit -n $limit && exec "$build/ricci-train" tiny.yaml) >out 2>err </dev/null
   code=$?
-  [ $code = 0 ] || [ $code = 127 ] || { [ "$(grep -c '' err)" = 1 ] && grep -qE '^ricci-train: (.*[a-z_]+[./].*|folder [a-z/]+): Too many open files' err; } || faults+=" $limit: exit code $code, $(cat err)"
+  [ $code = 0 ] || [ $code = 127 ] || { [ "$(grep -c '' err)" = 1 ] && grep -qE '^ricci train: (.*[a-z_]+[./].*|folder [a-z/]+): Too many open files' err; } || faults+=" $limit: exit code $code, $(cat err)"
 done
 rm -rf runs/bad
 verdict 'under limits of open files' "$faults"

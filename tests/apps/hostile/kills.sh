@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each family and feed of ricci-train, and the other programs that write, are killed at drawn calls that change files and started again
+# Each family and feed of ricci train, and the other programs that write, are killed at drawn calls that change files and started again
 # each time. They leave the bytes of a call in one piece. The calls are counted (signal_at.cpp), so that no clock and no load of the machine
 # has a part in it.
 #   kills.sh build-folder [kills [seed]]

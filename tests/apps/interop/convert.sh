@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-convert: a model of Hugging Face becomes a run that the other programs read, and a folder of theirs again, or a file for llama.cpp.
+# ricci convert: a model of Hugging Face becomes a run that the other programs read, and a folder of theirs again, or a file for llama.cpp.
 # A folder's template names the template of the run if it is chatml or llama3. It is kept byte for byte and exported in the same form; the
 # template of a run is exported in Jinja. tests/interop/templates.py has transformers read them.
 #   convert.sh build-folder
@@ -83,7 +83,7 @@ done
 # ---- What cannot be
 refuse 'a folder that is not there' 1 'none: no such folder; if it is the name of a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
 cp -r "$models/gpt2" theirs
-way='a folder of Hugging Face; ricci-convert import theirs runs/NAME turns it into a run'
+way='a folder of Hugging Face; ricci convert import theirs runs/NAME turns it into a run'
 refuse 'their folder in place of a run: to start from' 1 "theirs: $way" train init=theirs data=text.txt name=bad
 refuse 'its weights' 1 "theirs/model\.safetensors: $way" train init=theirs/model.safetensors data=text.txt name=bad
 refuse 'to train' 1 "theirs: $way" train theirs

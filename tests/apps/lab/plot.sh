@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-plot: drawings that parsers and decoders other than ours read, and the list of runs.
+# ricci plot: drawings that parsers and decoders other than ours read, and the list of runs.
 #   plot.sh build-folder
 . "$(dirname "$0")/../outputs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'

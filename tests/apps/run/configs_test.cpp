@@ -35,7 +35,7 @@ int64_t parameters_of(const TrainConfig& config, int64_t vocab) {
 }
 int64_t parameters_of(const fs::path& file, int64_t vocab) { return parameters_of(config_of(file), vocab); }
 
-// The files of ricci-compare: all others are run files.
+// The files of ricci compare: all others are run files.
 bool is_comparison(const fs::path& file) {
   const std::string stem = file.stem().string();
   for (const char* start : {"mixers_", "families_", "table", "modern_block"})

@@ -137,11 +137,11 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   }
   CHECK(test::bounded_error([&] {
     open_corpus(load_config<TrainConfig>("", {data, file, "eos=document"}));
-  }).ends_with("holds tokens already; ricci-prepare --eos prepares them so"));
+  }).ends_with("holds tokens already; ricci prepare --eos prepares them so"));
   const auto ended = std::make_shared<CharTokenizer>("ab", "<eos>");
   const std::string unended = prepare("open", ended).substr(5), closed = prepare("closed", with_eos(ended, Eos::document)).substr(5);
   CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + unended + ", " + closed + "]"})); }) ==
-        closed + ": the shards were made by another tokenizer, of 3 tokens, than the char tokenizer of 3 tokens; ricci-prepare --eos gives "
+        closed + ": the shards were made by another tokenizer, of 3 tokens, than the char tokenizer of 3 tokens; ricci prepare --eos gives "
                  "all the same end of documents");
 }
 

@@ -212,8 +212,8 @@ cp -r runs/tiny runs/busy
 busy=(tiny.yaml name=busy steps=1000000 checkpoint_every=0)
 start train "${busy[@]}"
 await '! kill -0 "$background" 2>/dev/null || [ "$(grep -c "" runs/busy/metrics.jsonl)" -gt 8 ]'
-refuse 'a run that is being trained' 1 'runs/busy: another ricci-train is at work' train "${busy[@]}"
-refuse 'a run that is being trained, by its folder' 1 'runs/busy: another ricci-train is at work' train runs/busy
+refuse 'a run that is being trained' 1 'runs/busy: another ricci train is at work' train "${busy[@]}"
+refuse 'a run that is being trained, by its folder' 1 'runs/busy: another ricci train is at work' train runs/busy
 kill -KILL $background
 wait $background 2>/dev/null
 background=
@@ -223,7 +223,7 @@ rm -rf runs/busy
 limit=$((size / 1024 - 4))
 limited() { (ulimit -f $limit && exec "$build/ricci-train" "$@") >out 2>err </dev/null; }
 limited tiny.yaml name=tiny steps=12
-verdict 'a limit on files' "$([ $? = 1 ] && grep -qx "ricci-train: cannot write $states/step-00000012.safetensors: File too large (after [0-9]* bytes)" err || echo no)"
+verdict 'a limit on files' "$([ $? = 1 ] && grep -qx "ricci train: cannot write $states/step-00000012.safetensors: File too large (after [0-9]* bytes)" err || echo no)"
 verdict 'a limit on files: no checkpoint is lost' "$(diff -r kept/checkpoints $states 2>&1; cmp kept/model.safetensors runs/tiny/model.safetensors 2>&1)"
 accept 'without the limit it goes on' train tiny.yaml name=tiny steps=12
 verdict 'without the limit: the same end' "$(cmp runs/{straight,tiny}/model.safetensors 2>&1)"

@@ -2,7 +2,7 @@
 # One process at a time trains in a run folder, parts of which may be links, and a reader always finds a checkpoint in it.
 #   shared_folder.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
-rounds=$(few_or_all 6 40)  # how often ricci-eval reads beside a training
+rounds=$(few_or_all 6 40)  # how often ricci eval reads beside a training
 endless=(tiny.yaml steps=1000000 checkpoint_every=20 keep_checkpoints=1)
 has_checkpoint() { ls "runs/$1/checkpoints" 2>/dev/null | grep -q '^step'; }
 
@@ -19,7 +19,7 @@ for pid in $pids; do
   if [ $code = 0 ]; then
     grep -q '^saved after 30 steps' "out.$number" && trained=$((trained + 1))
   else
-    grep -qE 'runs/many: another ricci-train is at work in it$' "err.$number" || faults+=" $(cat "err.$number")"
+    grep -qE 'runs/many: another ricci train is at work in it$' "err.$number" || faults+=" $(cat "err.$number")"
   fi
 done
 verdict 'four starts at once: the others are told' "$faults"
@@ -63,7 +63,7 @@ for what in removed renamed replaced; do
   esac
   ended
   code=$?
-  verdict "the folder was $what" "$([ $code = 1 ] || echo "exit code $code"; diff background.err - <<<'ricci-train: runs/lost: the folder was removed or replaced since the training began')"
+  verdict "the folder was $what" "$([ $code = 1 ] || echo "exit code $code"; diff background.err - <<<'ricci train: runs/lost: the folder was removed or replaced since the training began')"
   if [ $what = replaced ]; then
     verdict 'the new run is as it would be' "$(diff <(cd runs/expected && find . -name '*.safetensors' -exec md5sum {} +) <(cd runs/lost && find . -name '*.safetensors' -exec md5sum {} +))"
   else
@@ -80,7 +80,7 @@ for ((number = 1; number <= rounds; ++number)); do
   run eval runs/busy --checkpoint $which || faults+=" $number ($which): $(cat err)"
   kill -0 $background 2>/dev/null || faults+=" $number: the training ended"
 done
-verdict "ricci-eval beside a training, $rounds times" "$faults"
+verdict "ricci eval beside a training, $rounds times" "$faults"
 kill -INT $background
 ended
 is 'the training is saved' 130 echo $?

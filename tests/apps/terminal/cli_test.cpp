@@ -16,6 +16,7 @@
 
 #include "apps/run/options.h"
 #include "apps/run/train_config.h"
+#include "apps/terminal/numbers.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
 #include "tests/data/files.h"
@@ -53,7 +54,7 @@ Outcome run(std::vector<const char*> words, const std::function<void(CLI::App&)>
   Outcome outcome;
   outcome.err = captured(STDERR_FILENO, stderr, [&] {
     outcome.out = captured(STDOUT_FILENO, stdout, [&] {
-      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."}, setup, main);
+      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci train", "Trains a language model."}, setup, main);
     });
   });
   return outcome;
@@ -107,10 +108,10 @@ TEST_CASE("cli: the exit code is that of the program; exceptions are one line an
   const auto thrown = [](const auto& exception) { return run({}, no_options, [&]() -> int { throw exception; }); };
   const Outcome own = thrown(ricci::Error("matmul: index k is 3 but 4"));
   CHECK(own.code == 1);
-  CHECK(own.err == "ricci-train: matmul: index k is 3 but 4\n");
+  CHECK(own.err == "ricci train: matmul: index k is 3 but 4\n");
   CHECK(own.out.empty());
-  CHECK(thrown(std::runtime_error("two\nlines")).err == "ricci-train: two lines\n");
-  CHECK(thrown(std::bad_alloc()).err == "ricci-train: out of memory\n");
+  CHECK(thrown(std::runtime_error("two\nlines")).err == "ricci train: two lines\n");
+  CHECK(thrown(std::bad_alloc()).err == "ricci train: out of memory\n");
   CHECK(thrown(std::bad_alloc()).code == 1);
 }
 
@@ -119,8 +120,8 @@ TEST_CASE("cli: help and version go to stdout, and the program does not run") {
     const Outcome outcome = run({flag}, no_options, []() -> int { throw std::runtime_error("ran"); });
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
-    if (std::string(flag) == "--version") CHECK(outcome.out.starts_with("ricci-train 0.3.0\ncommit   "));
-    if (std::string(flag) != "--version") CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci-train [OPTIONS]"));
+    if (std::string(flag) == "--version") CHECK(outcome.out.starts_with("ricci 0.3.0\ncommit   "));
+    if (std::string(flag) != "--version") CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci train [OPTIONS]"));
   }
 }
 
@@ -133,7 +134,7 @@ TEST_CASE("cli: output that cannot be written is one line and exit code 1, for h
     std::fflush(stdout);
     outcome.err = captured(STDERR_FILENO, stderr, [&] {
       ::dup2(full, STDOUT_FILENO);
-      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."}, no_options, [&] {
+      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci train", "Trains a language model."}, no_options, [&] {
         std::puts("the result");
         return code;
       });
@@ -146,7 +147,7 @@ TEST_CASE("cli: output that cannot be written is one line and exit code 1, for h
   };
   const Outcome result = to_full_disk({}, 0);
   CHECK(result.code == 1);
-  CHECK(result.err == "ricci-train: cannot write to stdout: No space left on device\n");
+  CHECK(result.err == "ricci train: cannot write to stdout: No space left on device\n");
   CHECK(to_full_disk({"--help"}, 0).code == 1);
   CHECK(to_full_disk({}, 7).code == 7);
 }
@@ -160,13 +161,13 @@ TEST_CASE("cli: mistakes in the usage are one line and exit code 2") {
     CHECK(outcome.out.empty());
     return outcome.err;
   };
-  CHECK(mistake({}) == "ricci-train: --tokens is required (--help lists the options)\n");
-  CHECK(mistake({"--tokens", "x"}) == "ricci-train: Could not convert: --tokens = x (--help lists the options)\n");
+  CHECK(mistake({}) == "ricci train: --tokens is required (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "x"}) == "ricci train: Could not convert: --tokens = x (--help lists the options)\n");
   CHECK(
-      mistake({"--tokens", "3", "--tokenz"}) == "ricci-train: no option --tokenz, the nearest is '--tokens' (--help lists the options)\n");
-  CHECK(mistake({"--tokens", "3", "--max-tokens", "5"}) == "ricci-train: no option --max-tokens (--help lists the options)\n");
-  CHECK(mistake({"--tokens", "3", "--frob"}) == "ricci-train: no option --frob (--help lists the options)\n");
-  CHECK(mistake({"--tokens", "3", "a", "b"}) == "ricci-train: not expected: 'a' (--help lists the options)\n");
+      mistake({"--tokens", "3", "--tokenz"}) == "ricci train: no option --tokenz, the nearest is '--tokens' (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "3", "--max-tokens", "5"}) == "ricci train: no option --max-tokens (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "3", "--frob"}) == "ricci train: no option --frob (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "3", "a", "b"}) == "ricci train: not expected: 'a' (--help lists the options)\n");
 }
 
 TEST_CASE("cli: options for the members of a struct") {
@@ -181,12 +182,12 @@ TEST_CASE("cli: options for the members of a struct") {
   CHECK(parse({}) == "1 0 1 1");
   CHECK(parse({"--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "18446744073709551615"}) ==
         "0.5 3 0.9 18446744073709551615");
-  CHECK(parse({"--seed", "-1"}).starts_with("ricci-train: --seed: expected an integer of 0 or more, got -1"));
+  CHECK(parse({"--seed", "-1"}).starts_with("ricci train: --seed: expected an integer of 0 or more, got -1"));
   for (const char* number : {"010", "0x10", "-01", "00", "1e3", ""})  // CLI11 would read some of them as other numbers
-    CHECK(parse({"--top-k", number}).starts_with(std::string("ricci-train: --top-k: expected an integer, got ") + number));
+    CHECK(parse({"--top-k", number}).starts_with(std::string("ricci train: --top-k: expected an integer, got ") + number));
   CHECK(parse({"--top-k", "-1", "--seed", "0"}) == "1 -1 1 0");
-  CHECK(parse({"--seed", "010"}).starts_with("ricci-train: --seed: expected an integer of 0 or more, got 010"));
-  CHECK(parse({"--top_k", "3"}).starts_with("ricci-train: no option --top_k, the nearest is '--top-k'"));
+  CHECK(parse({"--seed", "010"}).starts_with("ricci train: --seed: expected an integer of 0 or more, got 010"));
+  CHECK(parse({"--top_k", "3"}).starts_with("ricci train: no option --top_k, the nearest is '--top-k'"));
   const std::string help = parse({"--help"});
   for (const char* text :
       {"--temperature FLOAT=1 ", "--top-k INT=0 ", "Draw from the k most probable tokens; 0: from all", "--seed UINT=1 "})
@@ -205,9 +206,9 @@ TEST_CASE("cli: flags, lists and optional numbers as members of a struct") {
   };
   CHECK(parse({}) == "slow 0 '' 2 0");
   CHECK(parse({"--fast", "--top", "3", "--name", "a b", "--sizes", "4,5", "--layers", "0,2"}) == "fast 3 'a b' 5 2");
-  CHECK(parse({"--top", "0"}).starts_with("ricci-train: --top: expected an integer of at least 1, got 0"));
-  CHECK(parse({"--sizes", "4,0"}).starts_with("ricci-train: --sizes: expected an integer of at least 1, got 0"));
-  CHECK(parse({"--layers", "-1"}).starts_with("ricci-train: --layers: expected an integer of 0 or more, got -1"));
+  CHECK(parse({"--top", "0"}).starts_with("ricci train: --top: expected an integer of at least 1, got 0"));
+  CHECK(parse({"--sizes", "4,0"}).starts_with("ricci train: --sizes: expected an integer of at least 1, got 0"));
+  CHECK(parse({"--layers", "-1"}).starts_with("ricci train: --layers: expected an integer of 0 or more, got -1"));
   const std::string help = parse({"--help"});
   for (const char* text : {"--fast ", "--top INT ", "--name TEXT ", "--sizes INT=[1,2] ...", "--layers INT ..."})
     CHECK(contains(help, text));
@@ -234,8 +235,8 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"~lr", "~/run.yaml", "~model.heads"}) == "~/run.yaml: <~lr> <~model.heads>");
   CHECK(parse({"~lr=a/b", "~a/lr=3"}) == "~a/lr=3: <~lr=a/b>");
   CHECK(parse({"--lr=1", "--lr=2", "--model.layers=2", "model.d=8"}) == ": <lr=1> <lr=2> <model.layers=2> <model.d=8>");
-  CHECK(parse({""}) == "ricci-train: the name of a run file is empty (--help lists the options)\n");
-  CHECK(parse({"a.yaml", "b.yaml"}) == "ricci-train: two run files: a.yaml and b.yaml (--help lists the options)\n");
+  CHECK(parse({""}) == "ricci train: the name of a run file is empty (--help lists the options)\n");
+  CHECK(parse({"a.yaml", "b.yaml"}) == "ricci train: two run files: a.yaml and b.yaml (--help lists the options)\n");
   CHECK(parse({"--lr"}).find("--lr; keys of a run file are written as lr=VALUE (--help") != std::string::npos);
   CHECK(parse({"--~lr"}).find("--~lr; keys of a run file are written as ~lr (--help") != std::string::npos);
   // Words with dashes and words without keep their order, because the last one of a key counts.
@@ -258,12 +259,12 @@ TEST_CASE("cli: a mistake names the nearest command or option, and --name= witho
     CHECK(outcome.code == 2);
     return outcome.err.substr(0, outcome.err.find(" (--help lists the options)\n"));
   };
-  CHECK(mistake({}) == "ricci-train: A subcommand is required");
-  CHECK(mistake({"maek"}) == "ricci-train: no command 'maek', the nearest is 'make'; the commands are make, take");
-  CHECK(mistake({"frobnicate", "--x"}) == "ricci-train: no command 'frobnicate'; the commands are make, take");
-  CHECK(mistake({"make", "--nam", "x"}) == "ricci-train: no option --nam, the nearest is '--name'");
-  CHECK(mistake({"make", "--name=", "x"}) == "ricci-train: --name=: the value is missing");
-  CHECK(mistake({"make", "x"}) == "ricci-train: not expected: 'x'");
+  CHECK(mistake({}) == "ricci train: A subcommand is required");
+  CHECK(mistake({"maek"}) == "ricci train: no command 'maek', the nearest is 'make'; the commands are make, take");
+  CHECK(mistake({"frobnicate", "--x"}) == "ricci train: no command 'frobnicate'; the commands are make, take");
+  CHECK(mistake({"make", "--nam", "x"}) == "ricci train: no option --nam, the nearest is '--name'");
+  CHECK(mistake({"make", "--name=", "x"}) == "ricci train: --name=: the value is missing");
+  CHECK(mistake({"make", "x"}) == "ricci train: not expected: 'x'");
 }
 
 TEST_CASE("cli: texts that begin with a dash or a bracket arrive as they are typed") {
@@ -301,16 +302,16 @@ TEST_CASE("cli: --help fits 80 columns and ends with the examples") {
     command->add_option("--second", other, many)->excludes(first);
   };
   const auto help = [&](std::vector<const char*> words) {
-    words.insert(words.begin(), "ricci-train");
+    words.insert(words.begin(), "ricci train");
     return captured(STDOUT_FILENO, stdout, [&] {
-      const AppText text{.name = "ricci-train", .summary = many.c_str(), .examples = "ricci-train one\nricci-train two"};
+      const AppText text{.name = "ricci train", .summary = many.c_str(), .examples = "ricci train one\nricci train two"};
       run_app(static_cast<int>(words.size()), words.data(), text, setup, [] { return 1; });
     });
   };
   for (const std::string& text : {help({"--help"}), help({"make", "--help"})}) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
-    CHECK(text.ends_with("\nExamples:\n  ricci-train one\n  ricci-train two\n"));
+    CHECK(text.ends_with("\nExamples:\n  ricci train one\n  ricci train two\n"));
   }
   CHECK(contains(help({"make", "--help"}), "  --second TEXT Excludes: --first\n"
                                            "                          a text of many words, which a terminal of 80 columns\n"

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/terminal/numbers.h"
 #include "tests/data/files.h"
 
 using namespace ricci::apps;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a step of ricci-train makes of the run file: its learning rate, and the clipping of the gradient. And when a training ends by itself:
+# What a step of ricci train makes of the run file: its learning rate, and the clipping of the gradient. And when a training ends by itself:
 # patience with the validation loss, and a step that is not finite.
 #   steps.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
@@ -97,7 +97,7 @@ place='step ([0-9]+): the loss is -?(nan|inf): [a-z_]+ \([a-z][^ ]*:[0-9]+\): [0
 for options in '' 'accumulation=2 model.dropout=0.2' 'precision=bf16 freeze=[pos]'; do
   rm -rf runs/burst
   run train tiny.yaml name=burst steps=8 lr=1e30 $options
-  verdict "training fails: $options" "$([ $? = 1 ] && grep -qE "^ricci-train: $place of its result are NaN or infinite$" err || echo 'expected a line with the op')"
+  verdict "training fails: $options" "$([ $? = 1 ] && grep -qE "^ricci train: $place of its result are NaN or infinite$" err || echo 'expected a line with the op')"
   verdict 'in one line' "$([ "$(grep -c '' err)" = 1 ] || shown err)"
 done
 accept 'its folder is free for another run' train tiny.yaml name=burst steps=8

@@ -282,7 +282,7 @@ TEST_CASE("bytes that are not text are an error with a guess at their encoding, 
       6),
       utf16_big("\xfe\xff\0a", 4);
   const auto iconv = [](const std::string& name) { return "it looks like " + name + ", and iconv -f " + name + " -t UTF-8 converts it"; };
-  const std::string bin = "it looks like ids without a header, such as nanoGPT's train.bin, which ricci-prepare --format u16 reads; "
+  const std::string bin = "it looks like ids without a header, such as nanoGPT's train.bin, which ricci prepare --format u16 reads; "
                           "if it holds anything else, leave it out",
                     utf = iconv("UTF-16"), nul = "it looks like UTF-16 or no text at all; encoding bytes reads any file";
   const std::tuple<const char*, std::string, std::string> files[] = {

@@ -228,7 +228,7 @@ TEST_CASE("shards that do not make one corpus") {
   int64_t last = 0;
   while (std::filesystem::exists(place(b, last + 1))) ++last;
   std::filesystem::remove(place(b, last));
-  CHECK(error_of_folder(b) == b + ": the last shard is missing: ricci-prepare was interrupted; run it again to finish");
+  CHECK(error_of_folder(b) == b + ": the last shard is missing: ricci prepare was interrupted; run it again to finish");
   CHECK(error_of([&] { Tokens::open(folder / "none", ByteTokenizer()); }) ==
         "cannot read " + (folder / "none") + ": No such file or directory");
 }

@@ -270,8 +270,8 @@ TEST_CASE("chat: six strings are a template") {
   CHECK(fault(2, "[U]") == "chat: user: '[U]' has {content} 0 times, expected once");
   CHECK(fault(3, "{content}[/U]") == "chat: assistant: '{content}[/U]' does not begin with answer, {content} and end");
   CHECK(fault(1, "<|no|>{content}") ==
-        "chat: the tokenizer lacks the markers '<|no|>'; ricci-tokenize train TEXTS --from FILE --keep-all --special '<|no|>' adds them");
-  CHECK(fault(2, "<|a|>{content}<|b|><|a|>") == "chat: the tokenizer lacks the markers '<|a|>', '<|b|>'; ricci-tokenize train TEXTS --from "
+        "chat: the tokenizer lacks the markers '<|no|>'; ricci tokenize train TEXTS --from FILE --keep-all --special '<|no|>' adds them");
+  CHECK(fault(2, "<|a|>{content}<|b|><|a|>") == "chat: the tokenizer lacks the markers '<|a|>', '<|b|>'; ricci tokenize train TEXTS --from "
                                                 "FILE --keep-all --special '<|a|>' --special "
                                                 "'<|b|>' adds them");
   CHECK(error_of([] { chat_template({"alpaca"}); }) ==

@@ -1,4 +1,4 @@
-// The report of ricci-bench: quartiles, tables and charts of known numbers, and the work of a step counted by hand.
+// The report of ricci bench: quartiles, tables and charts of known numbers, and the work of a step counted by hand.
 #include "apps/lab/benchmark/benchmark.h"
 
 #include <doctest/doctest.h>

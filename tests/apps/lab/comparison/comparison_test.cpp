@@ -1,4 +1,4 @@
-// ricci-compare: its files, models of equal size, and the report of known records; means over seeds and their intervals.
+// ricci compare: its files, models of equal size, and the report of known records; means over seeds and their intervals.
 #include "apps/lab/comparison/comparison.h"
 
 #include <doctest/doctest.h>
@@ -42,7 +42,7 @@ Comparison known() {
   first.plan.parameters = 1000, second.plan.parameters = 1010, second.vs_first = 1.01;
   first.plan.peak = 2'000'000, second.changed = "model.ff=24";
   first.outcomes = {outcome(1, 3), outcome(2, 3.5)}, second.outcomes = {outcome(1, 2), outcome(2, 2)};
-  return {"small", "ricci-compare small.yaml", Equal::parameters, {first, second}};
+  return {"small", "ricci compare small.yaml", Equal::parameters, {first, second}};
 }
 
 }  // namespace
@@ -309,7 +309,7 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   CHECK(cells[2][4] == "+1.0%");
   CHECK(text_of(report_of(known())).starts_with("small\nmodel     changed      parameters"));
   const Json json = Json::parse(json_of(known()));
-  CHECK(json["command"] == "ricci-compare small.yaml");
+  CHECK(json["command"] == "ricci compare small.yaml");
   CHECK(json["models"][1]["least_nats"] == 2);
   CHECK(text_of(report_of(known())).ends_with(" minus vanilla: -1.2500 ±3.1766 nats/token (95%, seed by seed)"));
   CHECK(json["models"][1]["difference_from_first"] == -1.25);

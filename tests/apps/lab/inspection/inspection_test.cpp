@@ -1,4 +1,4 @@
-// ricci-inspect of a run folder: numbers against a calculation by hand from the weights, names, messages.
+// ricci inspect of a run folder: numbers against a calculation by hand from the weights, names, messages.
 #include "apps/lab/inspection/inspection.h"
 
 #include <doctest/doctest.h>

@@ -1,0 +1,9 @@
+// The commands of this room, each in the file of its name.
+#pragma once
+#include "apps/terminal/cli.h"
+
+namespace ricci::apps {
+
+extern const Command convert_command, probe_command;
+
+}  // namespace ricci::apps
