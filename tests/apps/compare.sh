@@ -134,8 +134,7 @@ for end in 'KILL ricci train: ended by signal 9' 'TERM runs/alone_TERM_slow_1: t
 done
 # The training ends while the comparison is stopped, so the request comes between two trainings.
 start compare pair.yaml data=long.txt tokenizer=bpe model.vocab=2000 --name between
-await 'grep -q "^run 1 of 2: " background.err && [ -s "/proc/$background/task/$background/children" ]'
-child=$(tr -d ' ' <"/proc/$background/task/$background/children")
+await 'child=$(tr -d " " <"/proc/$background/task/$background/children"); [ -n "$child" ]'
 kill -STOP "$background"
 await "is_in $child Z"
 kill -TERM "$background"
