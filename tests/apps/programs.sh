@@ -95,7 +95,7 @@ refuse() {
     fault='expected one line on stderr'
   elif [ "$(wc -c <err)" -gt 250 ]; then
     fault='the line on stderr has more than 250 bytes'
-  elif ! grep -qE "^ricci $program: .*($pattern)" err; then
+  elif ! grep -qE "^ricci[- ]$program: .*($pattern)" err; then
     fault="stderr does not match $pattern"
   elif [ -n "$(leftovers)" ]; then
     fault="left behind: $(leftovers)"

@@ -92,7 +92,7 @@ verdict 'a launcher that MPI does not know' "$([ $code = 1 ] && grep -qxF \
 for one in eval compare bench; do
   mpirun -n 4 "$build/ricci-$one" runs/none >out 2>err
   code=$?
-  verdict "ricci-$one" "$([ $code != 0 ] && [ "$(grep -cxE "ricci-$one: runs as one process, but (mpirun|mpiexec) started 4" err)" -ge 1 ] || echo "exit code $code")"
+  verdict "ricci-$one" "$([ $code != 0 ] && [ "$(grep -cxE "ricci $one: runs as one process, but (mpirun|mpiexec) started 4" err)" -ge 1 ] || echo "exit code $code")"
 done
 env SLURM_STEP_NUM_TASKS=16 SLURM_PROCID=3 "$build/ricci-without-mpi" exchange >out 2>err
 code=$?
