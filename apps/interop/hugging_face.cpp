@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "apps/interop/interop.h"
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"

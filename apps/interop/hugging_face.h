@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "apps/interop/weight_map.h"
-#include "apps/run/run.h"
+#include "apps/run/imported_template.h"
+#include "apps/run/run_folder.h"
 #include "core/json.h"
 #include "data/tokenizers/chat.h"
 

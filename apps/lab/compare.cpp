@@ -17,7 +17,7 @@
 #include "apps/lab/commands.h"
 #include "apps/lab/comparison/comparison.h"
 #include "apps/run/options.h"
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/streams.h"
 #include "core/error.h"

@@ -7,9 +7,10 @@
 
 #include "apps/lab/commands.h"
 #include "apps/run/batches.h"
+#include "apps/run/init.h"
 #include "apps/run/loop.h"
 #include "apps/run/options.h"
-#include "apps/run/run.h"
+#include "apps/run/places.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "apps/run/metrics.h"
+#include "apps/run/places.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"

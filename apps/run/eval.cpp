@@ -10,6 +10,7 @@
 #include "apps/run/choices.h"
 #include "apps/run/commands.h"
 #include "apps/run/options.h"
+#include "apps/run/places.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"

@@ -1,10 +1,14 @@
 // A start from another run, the key `init`. Its keys of model and tokenizer become defaults of the new run, and its weights come by name.
+#include "apps/run/init.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "apps/run/corpus.h"
-#include "apps/run/run.h"
+#include "apps/run/places.h"
+#include "apps/run/provenance.h"
+#include "apps/run/run_folder.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"

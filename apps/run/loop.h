@@ -12,7 +12,7 @@
 #include "apps/run/batches.h"
 #include "apps/run/corpus.h"
 #include "apps/run/metrics.h"
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/streams.h"
 #include "cuda/ranks/ranks.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 #include "apps/terminal/cli.h"
 #include "data/formats/documents.h"
 

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "apps/run/commands.h"
+#include "apps/run/init.h"
 #include "apps/run/loop.h"
 #include "apps/run/options.h"
 #include "apps/terminal/numbers.h"

@@ -269,6 +269,14 @@ TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer) {
   return config;
 }
 
+std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer) {
+  const int64_t end = has_chat(config) ? tokenizer.find(chat_template(config.chat).end) : -1;
+  if (end < 0) return ends;
+  std::erase(ends, end);
+  ends.insert(ends.begin() + !ends.empty(), end);
+  return ends;
+}
+
 void give_differing(TrainConfig& config) {
   TrainConfig choices, plain;
   plain.model.family = config.model.family;

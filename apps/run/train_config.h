@@ -125,6 +125,9 @@ ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer);
 // A copy with all derived values, such as context, model.ff and the tokenizer's end of documents.
 TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer = nullptr);
 
+// The ids that end a text of this run: `ends`, and after its first the token that ends an answer, if the run learned conversations.
+std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer);
+
 // For a config that a program made: marks the keys that differ from the defaults of its family, mixer and preset as given.
 void give_differing(TrainConfig& config);
 

@@ -5,6 +5,7 @@
 #include "apps/lab/analysis/analyses.h"
 #include "apps/lab/plot/records.h"
 #include "apps/run/corpus.h"
+#include "apps/run/places.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/random.h"

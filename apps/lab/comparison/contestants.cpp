@@ -9,7 +9,7 @@
 #include "apps/lab/comparison/comparison.h"
 #include "apps/run/batches.h"
 #include "apps/run/config.h"
-#include "apps/run/run.h"
+#include "apps/run/init.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/memory/dry_run.h"

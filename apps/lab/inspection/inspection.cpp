@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "apps/run/places.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "apps/run/metrics.h"
-#include "apps/run/run.h"
+#include "apps/run/places.h"
+#include "apps/run/run_folder.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"

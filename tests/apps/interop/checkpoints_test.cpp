@@ -8,7 +8,7 @@
 
 #include "apps/interop/hugging_face.h"
 #include "apps/interop/interop.h"
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "tests/apps/interop/stored_folders.h"

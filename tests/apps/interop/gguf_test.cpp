@@ -12,7 +12,7 @@
 #include "apps/interop/hugging_face.h"
 #include "apps/interop/interop.h"
 #include "apps/interop/weight_map.h"
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 #include "core/files/safetensors.h"
 #include "core/json.h"
 #include "core/random.h"

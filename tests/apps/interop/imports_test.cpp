@@ -11,7 +11,7 @@
 #include "apps/interop/hugging_face.h"
 #include "apps/interop/interop.h"
 #include "apps/run/config.h"
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 #include "core/json.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_folders.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "apps/interop/interop.h"
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 #include "core/files/safetensors.h"
 #include "core/json.h"
 #include "cuda/device/device.h"

@@ -1,32 +1,25 @@
-#include "apps/run/run.h"
+#include "apps/run/run_folder.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
+#include "apps/run/init.h"
+#include "apps/run/places.h"
 #include "apps/terminal/cli.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
-#include "core/dims.h"
 #include "core/error.h"
-#include "core/files/file.h"
 #include "core/json.h"
-#include "core/nearest.h"
-#include "cuda/device/device.h"
 #include "data/text/text.h"
-#include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char *kConfigFile = "config.yaml", *kTokenizerFile = "tokenizer.json", *kMemberFile = "chat_template.json";
+constexpr const char *kTokenizerFile = "tokenizer.json", *kInitHash = "init", *kLabels = "labels";
 
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -46,15 +39,6 @@ FolderLock lock(const std::string& folder) {
   fail_taken(folder);
 }
 
-// ---- The record
-constexpr const char *kConfigKeys = "config", *kTokenizerHash = "tokenizer", *kInitHash = "init", *kLabels = "labels";
-constexpr const char* kAnyTokenizer = "any";  // the model was imported without one
-
-std::string find_in(const Metadata& metadata, const char* name) {
-  const auto found = metadata.find(name);
-  return found == metadata.end() ? "" : found->second;
-}
-
 int64_t step_of(const SafetensorsFile& file) { return std::strtoll(find_in(file.metadata(), "step").c_str(), nullptr, 10); }
 
 // The names of classes that were found in the data.
@@ -63,20 +47,6 @@ std::vector<std::string> labels_in(const SafetensorsFile& file) {
   if (names.empty()) return {};
   return as<std::vector<std::string>>(parse_json(names, file.path())).value_or(std::vector<std::string>());
 }
-
-// The keys to record and to compare. Files are compared by content, so their paths are left out.
-std::vector<Field> recorded_fields(TrainConfig& config, Compare keys) {
-  std::vector<Field> fields = fields_of(config);
-  std::erase_if(fields, [&](const Field& field) {
-    bool names_file = false;
-    each_path(field, [&](const std::string&) { names_file = true; });
-    const bool shapes_model = field.key.starts_with("model.") || field.key == "context";
-    return !field.is_read || field.is_free || names_file || (keys == Compare::model && !shapes_model);
-  });
-  return fields;
-}
-
-std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }
 
 // True if the file contains the run's tokenizer. The run sometimes adds an end.
 bool is_same(std::shared_ptr<const Tokenizer> file, const Tokenizer& run) {
@@ -92,127 +62,8 @@ std::string config_file_text(const TrainConfig& config, const std::string& old_t
          (keys == old_keys ? old_text.substr(old_text.find('\n') + 1) : keys);
 }
 
-// ---- Places
-bool is_run(const std::string& folder) { return is_there(folder + "/config.yaml") || is_there(folder + "/metrics.jsonl"); }
-
-// The run files next to this path, in apps/configs and where the programs are installed.
-std::vector<std::string> run_files_near(const fs::path& path) {
-  std::error_code fault;
-  const fs::path here = path.has_parent_path() ? path.parent_path() : ".",
-                 installed = fs::read_symlink("/proc/self/exe", fault).parent_path().parent_path() / "share/ricci/configs";
-  std::vector<std::string> files;
-  for (const fs::path& folder : {here, fs::path("apps/configs"), installed}) {
-    fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, fault);
-    for (; !fault && entry != fs::end(entry); entry.increment(fault)) {
-      if (folder == here) entry.disable_recursion_pending();
-      if (entry->path().extension() == ".yaml") files.push_back(entry->path().lexically_normal());
-    }
-  }
-  return files;
-}
-
 }  // namespace
 
-std::string folder_of_runs(const TrainConfig& config) {
-  if (!config.runs.empty()) return config.runs;
-  const char* const folder = std::getenv("RICCI_RUNS");
-  return folder && *folder ? folder : "runs";
-}
-
-std::string find_run(const std::string& path_or_name) {
-  if (path_or_name.empty()) return "";
-  const bool is_known =
-      path_or_name.find('/') != path_or_name.npos || (is_folder(path_or_name) ? is_run(path_or_name) : is_there(path_or_name));
-  const std::string run = folder_of_runs() + "/" + path_or_name, found = !is_known && is_folder(run) ? run : path_or_name;
-  const fs::path folder = found.ends_with(".safetensors") ? fs::path(found).parent_path() : fs::path(found);
-  std::error_code ignored;
-  if (fs::is_regular_file(folder / "config.json", ignored) && !fs::is_regular_file(folder / kConfigFile, ignored))
-    fail("{}: a folder of Hugging Face; ricci convert import {} runs/NAME turns it into a run", {found, folder.string()});
-  return found;
-}
-
-std::string folder_name(const std::string& path) {
-  std::error_code ignored;
-  const std::string name = fs::weakly_canonical(path, ignored).filename().string();
-  return name.empty() ? path : name;
-}
-
-std::string runs_note(const std::string& name) {
-  constexpr size_t most = 10;
-  if (name.find('/') != name.npos) return "";
-  const std::string runs = folder_of_runs();
-  std::vector<std::string> known;
-  std::error_code ignored;
-  for (const fs::directory_entry& each : fs::directory_iterator(runs, ignored))
-    if (is_run(each.path().string())) known.push_back(each.path().filename().string());
-  if (known.empty()) return "";
-  std::sort(known.begin(), known.end());
-  std::string list;
-  for (size_t i = 0; i < std::min(known.size(), most); ++i) list += (i ? ", " : "") + one_line(known[i]);
-  if (known.size() > most) list += format_message(" and {} more", {known.size() - most});
-  return nearest_note(name, known) + "; " + runs + " has " + list;
-}
-
-void check_run_file(const std::string& path) {
-  if (path.empty() || is_there(path)) return;
-  const std::string reason = system_reason();
-  const std::vector<std::string> files = run_files_near(path);
-  std::vector<std::string> names;
-  for (const std::string& file : files) names.push_back(fs::path(file).stem().string());
-  const std::string nearest = nearest_of(fs::path(path).stem().string(), names);
-  std::string note;
-  for (size_t i = names.size(); i-- > 0;)
-    if (names[i] == nearest) note = "; the nearest run file is " + one_line(files[i]);
-  if (path.find_first_of("/.") == path.npos) fail("{}: no such run file, and no run of this name{}{}", {path, runs_note(path), note});
-  fail("cannot read {}: {}{}", {path, reason, note});
-}
-
-TrainConfig with_found_files(TrainConfig config) {
-  const auto find = [](std::string& path) {
-    std::error_code ignored;
-    const auto place = path.empty() ? std::nullopt : look_for_data(path);
-    if (!place) return;
-    const fs::path full = fs::absolute(*place), normal = full.lexically_normal();
-    path = (fs::equivalent(full, normal, ignored) ? normal : full).string();  // past a link, ".." leads to another folder
-  };
-  config.init = find_run(config.init);
-  for (const Field& field : fields_of(config)) each_path(field, find);
-  return config;
-}
-
-// ---- The record
-Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys) {
-  TrainConfig known = resolved(config, tokenizer), given = config;
-  given.model.vocab = config.given.contains("model.vocab") ? known.model.vocab : 0;
-  std::vector<Field> following = recorded_fields(given, Compare::model);
-  const std::vector<Field> all = recorded_fields(known, keys);
-  std::erase_if(following, [&](const Field& field) { return value_text(field) == value_text(all, field.key); });
-  return {{kConfigKeys, to_yaml(all)}, {"following", to_yaml(following)}, {kTokenizerHash, hash_of(tokenizer)}};
-}
-
-Settings settings_in(const Metadata& metadata, const char* name, const std::string& source) {
-  TrainConfig any;
-  return recorded_settings(find_in(metadata, name), source, fields_of(any));
-}
-
-bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer) {
-  const std::string was = find_in(metadata, kTokenizerHash);
-  return was.empty() || was == kAnyTokenizer || was == hash_of(&tokenizer);
-}
-
-std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys) {
-  TrainConfig known = resolved(config, tokenizer);
-  const Settings before = settings_in(was, kConfigKeys);
-  for (const Field& field : recorded_fields(known, keys)) {
-    const Setting* const setting = find_setting(before, field.key);
-    const std::string value = value_text(field);
-    if (setting && parse_value(*setting->value, field) && value_text(field) != value)
-      return format_message("{}: {}, not {}", {field.key, value_text(field), value});
-  }
-  return !tokenizer || fits_tokenizer(was, *tokenizer) ? "" : "another tokenizer than the one next to it";
-}
-
-// ---- The folder
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
   const std::string found = find_run(file_or_run);
   check_run_file(found);
@@ -226,21 +77,6 @@ RunRequest request_run(const std::string& file_or_run, const std::vector<std::st
 bool ended_early(const TrainConfig& c, const TrainState& state) {
   const bool is_evaluated = !state.awaits_evaluation && c.eval_every > 0 && state.step % c.eval_every == 0;
   return is_evaluated && c.patience > 0 && state.best_step >= 0 && state.step - state.best_step >= c.patience;
-}
-
-std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer) {
-  const int64_t end = has_chat(config) ? tokenizer.find(chat_template(config.chat).end) : -1;
-  if (end < 0) return ends;
-  std::erase(ends, end);
-  ends.insert(ends.begin() + !ends.empty(), end);
-  return ends;
-}
-
-ImportedTemplate read_template(const std::string& run_folder) {
-  const std::string path = run_folder + "/" + kMemberFile;
-  ImportedTemplate kept = {.file = find_text(run_folder + "/" + kTemplateFile).value_or("")};
-  if (const auto text = find_text(path)) kept.member = to_text(member(parse_json(*text, path), kTemplateMember));
-  return kept;
 }
 
 RunFolder RunFolder::to_train(const RunRequest& request) {

@@ -7,16 +7,14 @@
 //   checkpoints/        the newest states of the training and the best (models/training/checkpoint.h)
 //   failed.txt          the step that failed, until the next start
 //   model.safetensors   the parameters at the end or at an interruption, under the names of ricci probe
-// The metadata of checkpoints and models hold every key that the bits depend on, with its resolved value. A run that continues is compared
-// with them and not with config.yaml: a user may have edited that file. They hold no path: texts, tokenizer and init are compared by
-// content, so a project that was moved continues, and equal training in two folders gives equal files.
 #pragma once
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "apps/run/config.h"
+#include "apps/run/imported_template.h"
+#include "apps/run/provenance.h"
 #include "apps/run/train_config.h"
 #include "core/files/file.h"
 #include "core/files/safetensors.h"
@@ -26,32 +24,6 @@
 
 namespace ricci::apps {
 
-// ---- Places
-std::string folder_of_runs(const TrainConfig& config = {});  // the key `runs`, else $RICCI_RUNS, else runs
-// The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are not changed. Error:
-// a folder of Hugging Face, or its weights.
-std::string find_run(const std::string& path_or_name);
-std::string folder_name(const std::string& path);  // the name of a run in tables and pictures
-std::string runs_note(const std::string& name);    // "; runs has a, b, c": the known runs, after the nearest; empty for a path
-// Error: no run file has this path. It names the nearest run file next to it, in apps/configs or in the installation.
-void check_run_file(const std::string& path);
-// The config with the full paths of the files that it names, so the run continues from any folder; unknown ones are unchanged.
-TrainConfig with_found_files(TrainConfig config);
-
-// ---- The record
-// The keys that shape the model, or all that cannot change while a run continues, such as the seed.
-enum class Compare { model, training };
-// "config" has these keys with their resolved values, in YAML; "following" the model keys with derived values, as the user gave them;
-// "tokenizer" a hash.
-Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-// Under the name "config" or "following", also of older versions. Errors start with `source`: not YAML.
-Settings settings_in(const Metadata& metadata, const char* name, const std::string& source = "metadata");
-// The first key with a different value in these metadata, as "lr: 0.001, not 0.01", or a line about another tokenizer; empty if they
-// agree. A key that only one of them has is not compared: the choice that makes it meaningful is.
-std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // true also if the metadata name none
-
-// ---- The folder
 constexpr const char *kModelFile = "model.safetensors", *kFailureFile = "failed.txt";
 
 struct RunRequest {
@@ -60,15 +32,6 @@ struct RunRequest {
 };
 // From a run file, or from the config.yaml of a run by its folder or name. Errors: as for load_config.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
-
-// The chat template of an imported model, in Jinja. Its markers select one of our templates (the key `chat`), and an export writes it back.
-struct ImportedTemplate {
-  std::string file = {};    // chat_template.jinja, byte for byte
-  std::string member = {};  // chat_template of an older tokenizer_config.json, as JSON: a text, or a list of {"name", "template"}
-  bool empty() const { return file.empty() && member.empty(); }
-};
-inline constexpr const char *kTemplateFile = "chat_template.jinja", *kTemplateMember = "chat_template";
-ImportedTemplate read_template(const std::string& run_folder);  // errors: unreadable, or other JSON
 
 // The parts of a new run that its config does not have.
 struct RunParts {
@@ -79,9 +42,6 @@ struct RunParts {
 };
 
 bool ended_early(const TrainConfig& config, const TrainState& state);  // true if patience ran out at this evaluation
-
-// The ids that end a text of this run: `ends`, and after its first the token that ends an answer, if the run learned conversations.
-std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer);
 
 class RunFolder {
  public:
@@ -139,38 +99,6 @@ class RunFolder {
   std::string init_ = {};                       // RunParts::init
   std::string old_keys_ = {};                   // for config.yaml, in a run that continues
   std::optional<SafetensorsFile> newest_ = {};  // its newest sound checkpoint
-};
-
-// ---- A start from another run, the key `init` (init.cpp)
-// The path may be empty. Keys of model and tokenizer that are not given come from init. Errors: as for load_config; an unreadable init.
-TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
-// The model that training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml, else
-// from the config, from the tokenizer of `init` or from the data.
-ModelConfig planned_model(const TrainConfig& config, const std::string& file);
-std::string hash_of_init(const std::string& init);  // hashes its weights; error: they cannot be opened
-
-class InitSource {
- public:
-  // Errors: as for RunFolder::open_weights; the run wants a different end of documents than the tokenizer has.
-  explicit InitSource(const TrainConfig& config);
-
-  // Null if the new run asks for a different one.
-  const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
-  // Comes with the tokenizer. A run that learns conversations has one of ours instead.
-  const ImportedTemplate& kept_template() const { return template_; }
-  std::string hash() const { return weights_->hash(); }
-
-  // Gives each parameter the tensor of its name. A table of positions takes the rows up to the shorter length; a table of tokens, if the
-  // tokenizers differ, the rows of tokens that both write alike (match_tokens); the head of another family, or of other classes, nothing.
-  // Parameters without a tensor keep their sampled values, and the returned lines name them. Errors, with the file: a wrong shape; no
-  // parameter found; a different tokenizer, if the old one is unknown.
-  std::string load(Model& model, const Tokenizer& tokenizer) const;
-
- private:
-  std::shared_ptr<const SafetensorsFile> weights_;
-  std::shared_ptr<const Tokenizer> old_tokenizer_, kept_tokenizer_;
-  ImportedTemplate template_;
-  bool has_other_family_ = false, names_other_tokenizer_ = false;
 };
 
 }  // namespace ricci::apps

@@ -1,0 +1,105 @@
+#include "apps/run/places.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "core/error.h"
+#include "core/files/file.h"
+#include "core/nearest.h"
+#include "data/text/text.h"
+
+namespace ricci::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_run(const std::string& folder) { return is_there(folder + "/config.yaml") || is_there(folder + "/metrics.jsonl"); }
+
+// The run files next to this path, in apps/configs and where the programs are installed.
+std::vector<std::string> run_files_near(const fs::path& path) {
+  std::error_code fault;
+  const fs::path here = path.has_parent_path() ? path.parent_path() : ".",
+                 installed = fs::read_symlink("/proc/self/exe", fault).parent_path().parent_path() / "share/ricci/configs";
+  std::vector<std::string> files;
+  for (const fs::path& folder : {here, fs::path("apps/configs"), installed}) {
+    fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, fault);
+    for (; !fault && entry != fs::end(entry); entry.increment(fault)) {
+      if (folder == here) entry.disable_recursion_pending();
+      if (entry->path().extension() == ".yaml") files.push_back(entry->path().lexically_normal());
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+std::string folder_of_runs(const TrainConfig& config) {
+  if (!config.runs.empty()) return config.runs;
+  const char* const folder = std::getenv("RICCI_RUNS");
+  return folder && *folder ? folder : "runs";
+}
+
+std::string find_run(const std::string& path_or_name) {
+  if (path_or_name.empty()) return "";
+  const bool is_known =
+      path_or_name.find('/') != path_or_name.npos || (is_folder(path_or_name) ? is_run(path_or_name) : is_there(path_or_name));
+  const std::string run = folder_of_runs() + "/" + path_or_name, found = !is_known && is_folder(run) ? run : path_or_name;
+  const fs::path folder = found.ends_with(".safetensors") ? fs::path(found).parent_path() : fs::path(found);
+  std::error_code ignored;
+  if (fs::is_regular_file(folder / "config.json", ignored) && !fs::is_regular_file(folder / kConfigFile, ignored))
+    fail("{}: a folder of Hugging Face; ricci convert import {} runs/NAME turns it into a run", {found, folder.string()});
+  return found;
+}
+
+std::string folder_name(const std::string& path) {
+  std::error_code ignored;
+  const std::string name = fs::weakly_canonical(path, ignored).filename().string();
+  return name.empty() ? path : name;
+}
+
+std::string runs_note(const std::string& name) {
+  constexpr size_t most = 10;
+  if (name.find('/') != name.npos) return "";
+  const std::string runs = folder_of_runs();
+  std::vector<std::string> known;
+  std::error_code ignored;
+  for (const fs::directory_entry& each : fs::directory_iterator(runs, ignored))
+    if (is_run(each.path().string())) known.push_back(each.path().filename().string());
+  if (known.empty()) return "";
+  std::sort(known.begin(), known.end());
+  std::string list;
+  for (size_t i = 0; i < std::min(known.size(), most); ++i) list += (i ? ", " : "") + one_line(known[i]);
+  if (known.size() > most) list += format_message(" and {} more", {known.size() - most});
+  return nearest_note(name, known) + "; " + runs + " has " + list;
+}
+
+void check_run_file(const std::string& path) {
+  if (path.empty() || is_there(path)) return;
+  const std::string reason = system_reason();
+  const std::vector<std::string> files = run_files_near(path);
+  std::vector<std::string> names;
+  for (const std::string& file : files) names.push_back(fs::path(file).stem().string());
+  const std::string nearest = nearest_of(fs::path(path).stem().string(), names);
+  std::string note;
+  for (size_t i = names.size(); i-- > 0;)
+    if (names[i] == nearest) note = "; the nearest run file is " + one_line(files[i]);
+  if (path.find_first_of("/.") == path.npos) fail("{}: no such run file, and no run of this name{}{}", {path, runs_note(path), note});
+  fail("cannot read {}: {}{}", {path, reason, note});
+}
+
+TrainConfig with_found_files(TrainConfig config) {
+  const auto find = [](std::string& path) {
+    std::error_code ignored;
+    const auto place = path.empty() ? std::nullopt : look_for_data(path);
+    if (!place) return;
+    const fs::path full = fs::absolute(*place), normal = full.lexically_normal();
+    path = (fs::equivalent(full, normal, ignored) ? normal : full).string();  // past a link, ".." leads to another folder
+  };
+  config.init = find_run(config.init);
+  for (const Field& field : fields_of(config)) each_path(field, find);
+  return config;
+}
+
+}  // namespace ricci::apps
