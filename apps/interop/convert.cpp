@@ -1,13 +1,13 @@
 // ricci convert: converts models of other programs into run folders, and run folders into models of other programs.
-//   ricci convert import FOLDER runs/NAME             a folder of Hugging Face's transformers with GPT-2, Llama, Qwen2 or Qwen3
-//   ricci convert export runs/NAME FOLDER
-//   ricci convert export runs/NAME FILE.gguf --gguf q8_0
+//   ricci convert import FOLDER NAME                  a folder of Hugging Face's transformers with GPT-2, Llama, Qwen2 or Qwen3
+//   ricci convert export NAME FOLDER
+//   ricci convert export NAME@best FILE.gguf --gguf q8_0
 #include <CLI/CLI.hpp>
 #include <optional>
 
 #include "apps/interop/commands.h"
 #include "apps/interop/interop.h"
-#include "apps/terminal/cli.h"
+#include "apps/run/options.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
 
@@ -17,7 +17,7 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  std::string source, target, checkpoint = "last";
+  std::string source, target;
   std::optional<double> dropout;
   std::optional<std::string> gguf;
   bool without_tokenizer = false;
@@ -30,18 +30,17 @@ std::string import(const Options& options) {
 
 std::string export_run(const Options& options) {
   if (options.gguf)
-    return export_gguf(
-        options.source, options.checkpoint, options.target, choice_of<GgufNumbers>("--gguf", *options.gguf), options.without_tokenizer);
+    return export_gguf(options.source, options.target, choice_of<GgufNumbers>("--gguf", *options.gguf), options.without_tokenizer);
   if (options.without_tokenizer) fail("--without-tokenizer: an export without --gguf does not read it");
   if (options.target.ends_with(".gguf")) fail("{}: add --gguf f16 to make a GGUF file", {options.target});
-  return export_hugging_face(options.source, options.checkpoint, options.target);
+  return export_hugging_face(options.source, options.target);
 }
 
 void add_options(CLI::App& app, Options& options) {
   app.require_subcommand(1);
   CLI::App* const importing = app.add_subcommand("import", "Turn a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3 into a run");
   importing->add_option("model", options.source, "Folder of Hugging Face")->required();
-  importing->add_option("run", options.target, "Run folder to make")->required();
+  importing->add_option("run", options.target, "Run to make: a name, or a path with a slash")->required();
   importing->add_option("--dropout", options.dropout, "Dropout of further training; by default as in the folder")
       ->check([](const std::string& text) {
         double value = 0;
@@ -52,10 +51,9 @@ void add_options(CLI::App& app, Options& options) {
   importing->callback([&] { options.command = import; });
   CLI::App* const exporting =
       app.add_subcommand("export", "Turn a run into a folder for Hugging Face's transformers, or into a GGUF file for llama.cpp");
-  exporting->add_option("run", options.source, "Run folder")->required();
+  exporting->add_option("run", options.source, kWeightsHelp)->required();
   exporting->add_option("folder", options.target, "Folder to make; with --gguf a file")->required();
-  exporting->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or the number of a kept step")
-      ->capture_default_str();
+  add_checkpoint_note(*exporting);
   exporting->add_option("--gguf", options.gguf, "Write a GGUF file with matrices in f32, f16, bf16 or q8_0 (8 bits)");
   exporting->add_flag("--without-tokenizer", options.without_tokenizer, "Write a GGUF file without the tokenizer");
   exporting->callback([&] { options.command = export_run; });
@@ -71,5 +69,5 @@ int run(const Options& options) {
 const Command ricci::apps::convert_command{
     {.name = "ricci convert",
         .summary = "Converts models of other programs into runs, and runs into models of other programs.",
-        .examples = "ricci convert import path/to/gpt2 runs/gpt2\nricci convert export runs/gpt2 gpt2.gguf --gguf q8_0"},
+        .examples = "ricci convert import path/to/gpt2 gpt2\nricci convert export gpt2 gpt2.gguf --gguf q8_0"},
     with_options<Options, add_options, run>};

@@ -249,10 +249,9 @@ std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers) {
   return bytes;
 }
 
-std::string export_gguf(
-    const std::string& path, const std::string& which, const std::string& file, GgufNumbers numbers, bool without_tokenizer) {
+std::string export_gguf(const std::string& path, const std::string& file, GgufNumbers numbers, bool without_tokenizer) {
   const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
-  Model model = run.load_model(Device::cpu, which);
+  Model model = run.load_model(Device::cpu);
   const ModelConfig& config = model.config();
   const GgufModel gguf = to_gguf(model);
   const Tokenizer* const tokenizer = without_tokenizer ? nullptr : run.tokenizer().get();

@@ -93,8 +93,7 @@ void write_folder(const std::string& folder, const std::vector<std::pair<const c
 
 std::string write_imported_run(
     const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin, const HfChatTemplate& chat) {
-  std::string folder = path;
-  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  const std::string folder = new_run(path);
   TrainConfig config;
   config.name = std::filesystem::path(folder).filename();
   config.model = model.config();
@@ -138,9 +137,9 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
   return config.output.tie == was_tied ? lines : lines + "\nlm_head.weight differs from the embedding table: both are kept";
 }
 
-std::string export_hugging_face(const std::string& path, const std::string& which, const std::string& folder) {
+std::string export_hugging_face(const std::string& path, const std::string& folder) {
   const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
-  Model model = run.load_model(Device::cpu, which);
+  Model model = run.load_model(Device::cpu);
   const ModelConfig& c = model.config();
   const Marks marks = marks_to_export(run);
   const std::string config = hf_config_json(c, marks), tokenizer = hf_tokenizer_json(run.tokenizer().get());

@@ -13,15 +13,15 @@
 
 namespace ricci::apps {
 
-// Writes a run folder, with the tokenizer of the folder, if any. `dropout`: by default as in the folder. Returns lines about it. Errors,
-// after which no run is left: a config.json of an unknown architecture or with a setting that no ricci model has; a missing or misshapen
-// tensor; a tokenizer larger than the vocabulary; a run folder that already holds a model.
+// Makes a run, by its name or path (new_run), with the tokenizer of the folder, if any. `dropout`: by default as in the folder. Returns
+// lines about it. Errors, after which no run is left: a config.json of an unknown architecture or with a setting that no ricci model has; a
+// missing or misshapen tensor; a tokenizer larger than the vocabulary; a run folder that already holds a model.
 std::string import_hugging_face(
     const std::string& folder, const std::string& run, std::optional<double> dropout, bool without_tokenizer = false);
 
 // Writes the model of a run as a folder that transformers loads, with its tokenizer unless transformers has none of its kind. Returns lines
 // about it. An interrupted export can be repeated. Errors: a model without an equivalent in transformers; a folder that holds a model.
-std::string export_hugging_face(const std::string& run, const std::string& which, const std::string& folder);
+std::string export_hugging_face(const std::string& run, const std::string& folder);
 
 // ---- GGUF, the file format of llama.cpp, version 3 (little endian):
 //   "GGUF", u32 3, i64 tensors, i64 pairs; the pairs: text key, i32 type, value; the tensors: text name, u32 dims, i64 extents with the
@@ -38,7 +38,6 @@ std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers);
 
 // Writes the model of a run as one file that llama.cpp loads. Returns lines about it. Errors, after which no file is left: a model other
 // than gpt2, llama, qwen2 and qwen3; a tokenizer other than byte-level BPE, or with <eos> after lines; a file that already exists.
-std::string export_gguf(
-    const std::string& run, const std::string& which, const std::string& file, GgufNumbers numbers, bool without_tokenizer);
+std::string export_gguf(const std::string& run, const std::string& file, GgufNumbers numbers, bool without_tokenizer);
 
 }  // namespace ricci::apps

@@ -21,8 +21,9 @@ struct Analysis {
 };
 
 void add_text_runs(CLI::App& app, AnalysisOptions& options) {
-  app.add_option("runs", options.run.files, "Folders of runs, such as runs/quickstart")->required();
-  app.add_option("--data", options.data, "Files or folders to read; by default the validation text of each run");
+  app.add_option("runs", options.run.files, kWeightsHelp)->required();
+  app.add_option("--data", options.text.paths, "Files or folders to read; by default the validation text of each run");
+  add_text_options(app, options.text, true);
   add_model_options(app, options.model, "Tokens of a window");
 }
 void add_runs_with_keys(CLI::App& app, AnalysisOptions& options) {

@@ -35,7 +35,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
   }
   if (config.data.empty() && config.validation.empty()) fail("--text: {} was imported without a text; give one", {open.run.path()});
   if (has_mask(config)) fail("--text: {} learns answers and has no plain text; give one", {open.run.path()});
-  const Tokens tokens = open_validation(config, {}, open.run.tokenizer(), open.context).tokens;
+  const Tokens tokens = open_validation(config, open.run.tokenizer(), open.context).tokens;
   ids.resize(std::min(static_cast<size_t>(tokens.size()), max));
   tokens.read(0, ids);
   return ids;
@@ -47,12 +47,13 @@ int run(const Options& options) {
   if (!found.note.empty()) std::fputs(wrapped(found.note, 2).c_str(), stdout);
   const int64_t files = write_report(options.out, found);
   print(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}\n{}/index.html, inspect.json: {} files",
-      {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text_ids.size(), options.out, files}));
+      {open.run.weights().text(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text_ids.size(), options.out,
+          files}));
   return 0;
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
+  app.add_option("run", options.run, kWeightsHelp)->required();
   app.add_option("--text", options.text, "Text to read, with escapes such as \\n; -: stdin; by default the start of the validation text");
   app.add_option("--text-file", options.text_file, "File with the text; -: stdin")->excludes("--text");
   app.add_option("--length", options.length, "Tokens of the text to read, at most")->check(at_least_one)->capture_default_str();

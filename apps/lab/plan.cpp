@@ -86,8 +86,7 @@ void print_plan(const TrainConfig& config, const StepShape& shape, const Plan& p
 }
 
 int plan(const Options& options) {
-  const std::string found = find_run(options.run.file()), file = found + (is_folder(found) ? "/config.yaml" : "");
-  check_run_file(found);
+  const std::string file = find_run_file(find_weights(options.run.file()));
   const TrainConfig config = load_run_file(file, options.run.overrides);
   const ModelConfig model = planned_model(config, file);
   check_shared(config, options.ranks);
@@ -110,7 +109,7 @@ int plan(const Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  add_run_options<TrainConfig>(app, options.run);
+  add_run_options(app, options.run);
   app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory: 8GiB, 80GB")
       ->transform(CLI::AsSizeValue(true));
   app.add_option("--ranks", options.ranks, "Plan one process of a training with this number of processes")->check(at_least_one);

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "apps/run/metrics.h"
-#include "apps/run/places.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
@@ -27,7 +26,7 @@ struct Question {
 };
 
 struct ScoredRun {
-  std::string run;
+  NamedWeights run;
   int64_t context = 0;
   std::vector<std::vector<double>> log_probabilities = {};  // for each question and choice
 };
@@ -150,7 +149,7 @@ Batch make_batch(std::span<const Sequence> sequences, int64_t width) {
 
 // The longest sequences are first: a batch has sequences of nearly one length.
 ScoredRun score(const OpenModel& open, std::span<const Question> questions, int64_t batch) {
-  ScoredRun result{open.run.path(), open.context};
+  ScoredRun result{open.run.weights(), open.context};
   std::vector<Sequence> sequences;
   for (const Question& question : questions) {
     std::vector<double>& values = result.log_probabilities.emplace_back(question.choices.size());
@@ -170,7 +169,7 @@ ScoredRun score(const OpenModel& open, std::span<const Question> questions, int6
     for (auto one = first; one != next; ++one, row += width) {
       const auto end = row + std::ssize(one->ids) - 1;
       *one->log_probability = -std::accumulate(end - one->scored, end, 0.0);
-      if (std::isnan(*one->log_probability)) fail("{}: the log-probability of a choice is NaN", {result.run});
+      if (std::isnan(*one->log_probability)) fail("{}: the log-probability of a choice is NaN", {result.run.text()});
     }
     progress.update(next - sequences.begin(), (next - sequences.begin()) * width);
   }
@@ -198,8 +197,8 @@ std::string evaluate_choices(
   const auto others = static_cast<double>(questions.size() - 1);
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), scored, value); };
-  add({.heading = "run", .left = true}, [](const ScoredRun& s) { return folder_name(s.run); });
-  add({.key = "run"}, &ScoredRun::run);
+  add({.heading = "run", .left = true}, [](const ScoredRun& s) { return s.run.label(); });
+  add({.key = "run"}, [](const ScoredRun& s) { return s.run.text(); });
   add({.key = "text"}, [&](const ScoredRun&) { return file; });
   add({.key = "questions"}, [&](const ScoredRun&) { return questions.size(); });
   add({.heading = "context", .key = "context"}, &ScoredRun::context);

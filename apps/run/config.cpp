@@ -225,7 +225,9 @@ void store(const Setting& setting, const Field& field) {
     fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), describe(*setting.value)});
   each_path(field, [&](std::string& path) {
     if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
-    if (const std::string next_to_file = fs::path(setting.folder) / path; is_there(next_to_file)) path = next_to_file;
+    const fs::path folder = setting.folder;
+    const std::string run = path.substr(0, path.rfind('@'));  // init: ../runs/a@best
+    if (is_there(folder / path) || is_there(folder / run)) path = folder / path;
   });
 }
 

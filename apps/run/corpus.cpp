@@ -125,14 +125,10 @@ std::string describe_corpus(const TrainConfig& config, const Corpus& corpus) {
   return text;
 }
 
-Validation open_validation(
-    const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer, int64_t context) {
-  TrainConfig scored = config;
-  if (!paths.empty()) scored.validation = paths;
-  if (!paths.empty()) scored.format = format_to_score(config, paths);
+Validation open_validation(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer, int64_t context) {
   CorpusRequest request{.labels = config.labels, .warn = warn, .check = [config](const Tokens& source) { check_tokens(config, source); }};
-  if (scored.validation.empty()) request = request_of(config, tokenizer);
-  else request.validation = sources_of(scored, scored.validation, options_of(scored), false);
+  if (config.validation.empty()) request = request_of(config, tokenizer);
+  else request.validation = sources_of(config, config.validation, options_of(config), false);
   request.tokenizer = std::move(tokenizer);
   request.context = context;
   return open_validation(request);

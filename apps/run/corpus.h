@@ -25,10 +25,8 @@ Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> k
 // Lines about documents that were left out, about a vocabulary that is smaller than asked for, and about documents without an end token.
 std::string describe_corpus(const TrainConfig& config, const Corpus& corpus);
 
-// The tokens that score a trained run: of `paths` (shards, or texts in the format of the config), else of the config's validation
-// files, else of the end of its data.
-Validation open_validation(
-    const TrainConfig& config, const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer, int64_t context);
+// The tokens that score a trained run: of the config's validation files, else of the end of its data.
+Validation open_validation(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer, int64_t context);
 
 // Error: the config asks for a vocabulary that the tokenizer cannot have. A vocabulary that is made from the text can be smaller than asked
 // for, and one from a file larger (model_config).

@@ -10,7 +10,6 @@
 #include "apps/run/choices.h"
 #include "apps/run/commands.h"
 #include "apps/run/options.h"
-#include "apps/run/places.h"
 #include "apps/terminal/numbers.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
@@ -25,7 +24,7 @@ namespace {
 struct Options {
   std::vector<std::string> runs;
   ModelOptions model;
-  std::vector<std::string> data;
+  TextOptions text;
   std::string choices;  // a file of questions
   int64_t stride = 0, batch = 32;
   std::optional<int64_t> from;
@@ -33,7 +32,8 @@ struct Options {
 };
 
 struct ScoredRun {
-  std::string run, text;            // names
+  NamedWeights run;
+  std::string text;                 // its name
   int64_t context = 0, stride = 0;  // stride: tokens between windows; 0 without windows
   std::string context_note;         // RunFolder::context_note
   Evaluation result;
@@ -55,17 +55,17 @@ void check_options(const RunFolder& run, const Options& options) {
     fail("--choices: {} gives no probability of the next token (model.family: {})", {run.path(), name_of(config.model.family)});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
   if (has_cells && options.stride) fail("--stride: {} scores cells; where windows overlap it would score them twice", {run.path()});
-  if (config.data.empty() && config.validation.empty() && options.data.empty() && options.choices.empty())
+  if (config.data.empty() && config.validation.empty() && options.text.paths.empty() && options.choices.empty())
     fail("--data: {} was imported and has no text; name one to score", {run.path()});
 }
 
 ScoredRun score(const std::string& path, const Options& options) {
   const OpenModel opened = open_model(path, options.model);
   const RunFolder& run = opened.run;
-  TrainConfig config = run.config();
+  TrainConfig config = with_text(run.config(), options.text);
   config.eval_from = options.from.value_or(config.eval_from);
   config.labels = run.labels();
-  const auto [tokens, plain_text, from_byte, answers] = open_validation(config, options.data, run.tokenizer(), opened.context);
+  const auto [tokens, plain_text, from_byte, answers] = open_validation(config, run.tokenizer(), opened.context);
   const int64_t stride = options.stride ? options.stride : opened.context;
   const EvaluationBatches batches = evaluation_batches(config, tokens, options.batch, opened.context, stride);
   Progress progress({.steps = batches.batches(), .out = stderr});
@@ -74,7 +74,7 @@ ScoredRun score(const std::string& path, const Options& options) {
   const bool is_whole =
       !result.confusion && config.model.traits().objective != Objective::next_cell && config.eval_from == 0 && result.of_whole_text();
   const double unknown = result.confusion ? 0 : unknown_share(batches, *run.tokenizer());
-  return {run.path(), tokens.name(), batches.context(), batches.stride(), run.context_note(batches.context()), result, unknown,
+  return {run.weights(), tokens.name(), batches.context(), batches.stride(), run.context_note(batches.context()), result, unknown,
       is_whole && plain_text && unknown == 0 ? std::optional(size_of_text(*plain_text, from_byte)) : std::nullopt, options.with_words,
       config.eval_from, config.labels};
 }
@@ -91,8 +91,8 @@ ResultTable make_table(std::span<const ScoredRun> scored) {
     add(std::move(column), [&](const ScoredRun& s) { return s.size ? Json(value(s)) : Json(); });
   };
   const auto any = [&](const auto& is) { return std::any_of(scored.begin(), scored.end(), is); };
-  add({.heading = "run", .left = true}, [](const ScoredRun& s) { return folder_name(s.run); });
-  add({.key = "run"}, &ScoredRun::run);
+  add({.heading = "run", .left = true}, [](const ScoredRun& s) { return s.run.label(); });
+  add({.key = "run"}, [](const ScoredRun& s) { return s.run.text(); });
   add({.key = "text"}, &ScoredRun::text);
   add({.heading = "tokens", .key = "tokens", .format = ","}, [](const ScoredRun& s) { return s.result.tokens; });
   add({.heading = "context", .key = "context"}, &ScoredRun::context);
@@ -163,7 +163,7 @@ std::string compare(const std::vector<ScoredRun>& scored) {
   std::map<std::string, std::vector<ScoredRun>> by_text;
   std::string text, classifiers;
   for (const ScoredRun& each : scored) {
-    if (each.result.confusion) classifiers += folder_name(each.run) + ", " + describe(each) + confusion_text(each) + "\n";
+    if (each.result.confusion) classifiers += each.run.label() + ", " + describe(each) + confusion_text(each) + "\n";
     else by_text[each.text].push_back(each);
   }
   for (const auto& [name, runs] : by_text) text += name + ":\n" + text_of(make_table(runs)) + "\n";
@@ -190,7 +190,7 @@ std::string to_json(std::vector<ScoredRun> scored) {
   const auto end = std::stable_partition(scored.begin(), scored.end(), [](const ScoredRun& each) { return !each.result.confusion; });
   Json all = json_of(make_table({scored.begin(), end}));
   for (const ScoredRun& each : std::span(end, scored.end())) {
-    Json& run = all.emplace_back(Json{{"run", each.run}, {"text", each.text}, {"context", each.context}});
+    Json& run = all.emplace_back(Json{{"run", each.run.text()}, {"text", each.text}, {"context", each.context}});
     if (!each.classes.empty()) run["classes"] = each.classes;
     run.update(scores_of(each.result));
   }
@@ -211,8 +211,9 @@ int evaluate_runs(const Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("run", options.runs, "Runs by their folders or names: runs/quickstart or quickstart")->required();
-  app.add_option("--data", options.data, "Files or folders to score; by default each run's validation text");
+  app.add_option("run", options.runs, kWeightsHelp)->required();
+  app.add_option("--data", options.text.paths, "Files or folders to score; by default each run's validation text");
+  add_text_options(app, options.text, true);
   app.add_option("--stride", options.stride, "Tokens between windows; fewer than the context, the default, give each token more context")
       ->check(at_least_one);
   app.add_option("--from", options.from, "First position of a window that is scored; by default eval_from of the run")
@@ -221,7 +222,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--words", options.with_words, "Print the perplexity per word as well, with the words of lm-eval: separated by white space");
   CLI::Option* const choices = app.add_option("--choices", options.choices,
       "Score the questions of a JSONL file instead of a text: the fields of HellaSwag, ARC or PIQA, or context, choices and answer");
-  for (const char* other : {"--data", "--stride", "--from", "--words"}) choices->excludes(app.get_option(other));
+  for (const char* other : {"--data", "--format", "--encoding", "--text-field", "--label-field", "--stride", "--from", "--words"})
+    choices->excludes(app.get_option(other));
   app.add_flag("--json", options.as_json, "Print JSON");
   add_model_options(app, options.model, "Tokens of a window");
 }

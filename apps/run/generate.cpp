@@ -38,9 +38,9 @@ void print(const std::string& text) {
 }
 
 // In ASCII: some programs take U+2028 for the end of a line.
-std::string json_line(Json line, const char* name, const Written& written) {
-  line.update({{name, written.text}, {"tokens", written.ids.size()}, {"end", written.stopped ? "stop" : "length"}});
-  return to_text(line, -1, true);
+std::string json_line(const Json& members, Json results, const char* name, const Written& written) {
+  results.update({{name, written.text}, {"tokens", written.ids.size()}, {"end", written.stopped ? "stop" : "length"}});
+  return to_text(with_results(members, results), -1, true);
 }
 
 // Error: the model's family writes no text.
@@ -73,12 +73,12 @@ class Generator {
     print(all);
   }
 
-  // A line of JSON for each text.
-  std::string json_lines(const std::string& prompt) {
+  // A line of JSON for each text, with the members of the line that asked for it.
+  std::string json_lines(const std::string& prompt, const Json& members = Json::object()) {
     std::string lines;
     int64_t sample = 0;
     for (const Written& each : write(prompt, show_nothing)) {
-      lines += (sample ? "\n" : "") + json_line({{"prompt", prompt}, {"sample", sample}}, "text", each);
+      lines += (sample ? "\n" : "") + json_line(members, {{"prompt", prompt}, {"sample", sample}}, "text", each);
       ++sample;
     }
     return lines;
@@ -118,9 +118,10 @@ void continue_prompts(const Options& options, const OpenModel& open) {
   Generator generator(open, options.writing);
   if (options.json_lines && !options.prompt_given) {
     answer_lines([&](const std::string& line) {
-      const auto prompt = as<std::string>(member(parse_json(line, "JSON"), "prompt"));
+      const Json members = parse_json(line, "JSON");
+      const auto prompt = as<std::string>(member(members, "prompt"));
       if (!prompt) fail("expected an object with a text \"prompt\"");
-      return generator.json_lines(*prompt);
+      return generator.json_lines(*prompt, members);
     });
   } else {
     const std::string prompt = given_text(options.prompt, options.prompt_file, "--prompt", open.run.config().encoding);
@@ -167,7 +168,8 @@ void converse(const Options& options, const OpenModel& open) {
   const ChatEncoder chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
   if (options.json_lines)
     return answer_lines([&](const std::string& line) {
-      return json_line({}, "answer", Conversation(open, chat, options.writing).answer(read_messages(line), show_nothing));
+      const Written answer = Conversation(open, chat, options.writing).answer(read_messages(line), show_nothing);
+      return json_line(parse_json(line, "JSON", {.depth = 64}), Json::object(), "answer", answer);
     });
   Conversation conversation(open, chat, options.writing);
   std::vector<Message> messages;
@@ -193,7 +195,7 @@ int generate_text(Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("run", options.run, "A run by its folder or name: runs/quickstart or quickstart")->required();
+  app.add_option("run", options.run, kWeightsHelp)->required();
   const auto given = [&](const std::string&) { options.prompt_given = true; };
   CLI::Option* const text =
       app.add_option("--prompt", options.prompt, "Text to continue, with the escapes \\n, \\t and \\\\; -: stdin")->each(given);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "apps/run/corpus.h"
 #include "apps/run/places.h"
@@ -21,25 +22,22 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kChat = "chat", *kFamily = "model.family";
 
-// `init` is a run by its name or folder, its model.safetensors, one of its checkpoints, or any other file with weights.
-struct Place {
-  std::string run = {}, file = {};  // no file: the last weights of the run
-  RunFolder open() const { return RunFolder::open(run, RunFolder::Vocabulary::optional); }
+// A run with some of its weights, or a file of weights that belongs to no run.
+struct Source {
+  std::optional<RunFolder> run = {};
+  std::string file = {};
 };
 
-Place place_of(const std::string& init) {
-  const fs::path path = find_run(init);
-  if (!is_there(path)) fail("init: {} is neither a run folder nor a file", {one_line(init, 200)});
-  if (!is_file(path)) return {.run = path};
-  const bool is_checkpoint = path.parent_path().filename() == "checkpoints";
-  const fs::path folder = is_checkpoint ? path.parent_path().parent_path() : path.parent_path();
-  const bool is_of_run = (is_checkpoint || path.filename() == kModelFile) && is_file(folder / "config.yaml");
-  return {.run = is_of_run ? folder : "", .file = path};
+Source open_source(const std::string& init) {
+  const NamedWeights named = find_weights(init);
+  if (is_folder(named.run)) return {.run = RunFolder::open(init, RunFolder::Vocabulary::optional)};
+  if (!is_file(named.file)) fail("init: {} is neither a run folder nor a file{}", {one_line(init, 200), runs_note(named.run)});
+  return {.file = named.file};
 }
 
-SafetensorsFile open_weights(const Place& place) {
-  if (place.file.empty()) return place.open().open_weights();
-  SafetensorsFile file(place.file);
+SafetensorsFile open_weights(const Source& source) {
+  if (source.run) return source.run->open_weights();
+  SafetensorsFile file(source.file);
   file.verify_if_checked();
   return file;
 }
@@ -58,14 +56,14 @@ Settings keys_of(const RunFolder& run, bool other_choices) {
 }
 
 // The keys of model and tokenizer that init was trained with, without values that follow from other keys.
-Settings keys_of(const Place& place, bool other_choices) {
+Settings keys_of(const Source& source, bool other_choices) {
   Settings keys;
-  if (place.run.empty()) {
-    const Metadata metadata = SafetensorsFile(place.file).metadata();
-    keys = settings_in(metadata, "config", place.file);
-    for (const Setting& each : settings_in(metadata, "following", place.file)) keys.push_back(each);
+  if (source.run) {
+    keys = keys_of(*source.run, other_choices);
   } else {
-    keys = keys_of(place.open(), other_choices);
+    const Metadata metadata = SafetensorsFile(source.file).metadata();
+    keys = settings_in(metadata, "config", source.file);
+    for (const Setting& each : settings_in(metadata, "following", source.file)) keys.push_back(each);
   }
   std::erase_if(keys, [](const Setting& s) { return !s.key.starts_with("model.") && s.key != kTokenizer && s.key != kChat; });
   return keys;
@@ -79,13 +77,11 @@ TrainConfig choices_of(const Settings& settings) {
 
 }  // namespace
 
-TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides) {
-  TrainConfig any;
-  const Settings own = settings_of(path, overrides, fields_of(any));
+Settings with_init_keys(const Settings& own) {
   const TrainConfig choices = choices_of(own);
-  if (choices.init.empty()) return config_of<TrainConfig>(own);
+  if (choices.init.empty()) return own;
   const bool other_choices = find_setting(own, kFamily) || find_setting(own, "model.preset") || find_setting(own, "model.mixer");
-  Settings all = keys_of(place_of(choices.init), other_choices);
+  Settings all = keys_of(open_source(choices.init), other_choices);
   const bool names_other_tokenizer =
       find_setting(own, kTokenizer) && find_setting(all, kTokenizer) && choices_of(all).tokenizer != with_found_files(choices).tokenizer;
   if (names_other_tokenizer) std::erase_if(all, [](const Setting& each) { return each.key == kVocab || each.key == kChat; });
@@ -94,13 +90,13 @@ TrainConfig load_run_file(const std::string& path, const std::vector<std::string
     each.is_optional = true;
   }
   all.insert(all.end(), own.begin(), own.end());
-  return config_of<TrainConfig>(all);
+  return all;
 }
 
 ModelConfig planned_model(const TrainConfig& config, const std::string& file) {
   const fs::path path = "." / fs::path(file), folder = path.parent_path();
-  if (path.filename() == "config.yaml" && is_file(folder / "tokenizer.json")) {
-    const RunFolder run = Place{.run = folder}.open();
+  if (path.filename() == kConfigFile && is_file(folder / "tokenizer.json")) {
+    const RunFolder run = RunFolder::open(folder, RunFolder::Vocabulary::optional);
     const bool same_end = follows_tokenizer_eos(config) || run.tokenizer()->eos() == config.eos;
     if (same_end && run.config().data == config.data && run.config().tokenizer == config.tokenizer)
       return model_config(config, run.tokenizer().get());
@@ -111,17 +107,17 @@ ModelConfig planned_model(const TrainConfig& config, const std::string& file) {
   return model_config(config, request_of(config).tokenizer.get());
 }
 
-std::string hash_of_init(const std::string& init) { return open_weights(place_of(init)).hash(); }
+std::string hash_of_init(const std::string& init) { return open_weights(open_source(init)).hash(); }
 
 InitSource::InitSource(const TrainConfig& config) {
-  const Place place = place_of(config.init);
-  const Settings before = keys_of(place, false);
+  const Source source = open_source(config.init);
+  const Settings before = keys_of(source, false);
   const TrainConfig choices = choices_of(before);
   has_other_family_ = find_setting(before, kFamily) && choices.model.family != config.model.family;
   names_other_tokenizer_ = find_setting(before, kTokenizer) ? choices.tokenizer != config.tokenizer : config.given.contains(kTokenizer);
-  weights_ = std::make_shared<const SafetensorsFile>(open_weights(place));
-  if (place.run.empty()) return;
-  const RunFolder run = place.open();
+  weights_ = std::make_shared<const SafetensorsFile>(open_weights(source));
+  if (!source.run) return;
+  const RunFolder& run = *source.run;
   old_tokenizer_ = run.tokenizer();
   if (!names_other_tokenizer_) kept_tokenizer_ = old_tokenizer_;
   if (!kept_tokenizer_ || is_chat(config)) return;

@@ -3,8 +3,8 @@
 #pragma once
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "apps/run/config.h"
 #include "apps/run/imported_template.h"
 #include "apps/run/train_config.h"
 #include "core/files/safetensors.h"
@@ -13,8 +13,8 @@
 
 namespace ricci::apps {
 
-// The path may be empty. Keys of model and tokenizer that are not given come from init. Errors: as for load_config; an unreadable init.
-TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
+// The settings, after the keys of model and tokenizer of the init that they name, if any. Error: an unreadable init.
+Settings with_init_keys(const Settings& settings);
 // The model that training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml, else
 // from the config, from the tokenizer of `init` or from the data.
 ModelConfig planned_model(const TrainConfig& config, const std::string& file);

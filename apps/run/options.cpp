@@ -53,9 +53,10 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, boo
   });
 }
 
-void add_config_help(CLI::App& app, const std::function<std::string(const std::string& group)>& keys) {
-  const auto print = [keys](const std::string& group) {
-    std::fputs(keys(group).c_str(), stdout);
+void add_run_options(CLI::App& app, RunOptions& options) {
+  add_run_arguments(app, options);
+  const auto print = [](const std::string& group) {
+    std::fputs(describe(TrainConfig(), group).c_str(), stdout);
     throw CLI::Success();
   };
   app.add_option_function<std::string>(
@@ -64,16 +65,23 @@ void add_config_help(CLI::App& app, const std::function<std::string(const std::s
       ->type_name("[GROUP]");
 }
 
-void add_text_options(CLI::App& app, TextOptions& options) {
+void add_text_options(CLI::App& app, TextOptions& options, bool of_run) {
+  const std::string of_files = list_of_formats(&FormatTraits::has_suffix, " or ") + " if the files are named so, else ";
   app.add_option("--format", options.format,
-      "Format of the files: " + list_of<DocumentFormat>() + "; if not given, " + list_of_formats(&FormatTraits::has_suffix, " or ") +
-          " if the files are named so, else text");
-  app.add_option("--encoding", options.encoding, "Encoding of the files: " + list_of<Encoding>())->capture_default_str();
+      "Format of the files: " + list_of<DocumentFormat>() + "; by default " + of_files + (of_run ? "as the run" : "text"));
+  app.add_option("--encoding", options.encoding,
+      "Encoding of the files: " + list_of<Encoding>() + "; by default " + (of_run ? "as the run" : name_of(Encoding::utf8)));
+  app.add_option(
+      "--text-field", options.documents.text_field, "Field with the text of a document; " + describe_formats(&FormatTraits::fields));
+  app.add_option("--label-field", options.documents.label_field, "Field with the label of a document, if labels are read");
+  if (of_run) return;
   app.add_option("--documents", options.documents.documents,
          "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")
       ->capture_default_str();
-  app.add_option(
-      "--text-field", options.documents.text_field, "Field with the text of a document; " + describe_formats(&FormatTraits::fields));
+}
+
+Encoding encoding_of(const TextOptions& options) {
+  return options.encoding.empty() ? Encoding::utf8 : choice_of<Encoding>("--encoding", options.encoding);
 }
 
 Documents open_documents(const TextOptions& options) {
@@ -83,10 +91,33 @@ Documents open_documents(const TextOptions& options) {
   documents.format = named.format;
   documents.chosen_by = named.file;
   check(documents);
-  const Documents opened{
-      .files = TextSource(options.paths).read_as(choice_of<Encoding>("--encoding", options.encoding)), .options = documents};
+  const Documents opened{.files = TextSource(options.paths).read_as(encoding_of(options)), .options = documents};
   if (const std::string note = note_on(opened, is_given); !note.empty()) std::fprintf(stderr, "warning: %s\n", note.c_str());
   return opened;
+}
+
+TrainConfig with_text(const TrainConfig& config, const TextOptions& options) {
+  const std::string &text_field = options.documents.text_field, &label_field = options.documents.label_field;
+  const bool learned_shards = is_classifier(config) && config.label_field.empty();
+  const NamedFormat named = format_of_names(options.paths);
+  TrainConfig text = config;
+  if (!options.paths.empty()) text.validation = options.paths;
+  if (!options.encoding.empty()) text.encoding = choice_of<Encoding>("--encoding", options.encoding);
+  if (!options.format.empty()) {
+    text.format = choice_of<DocumentFormat>("--format", options.format);
+    text.given.insert("format");
+  } else if (!named.file.empty() && !has_mask(config) && !(learned_shards && label_field.empty())) {
+    text.format = named.format;
+  }
+  if (has_mask(text) != has_mask(config)) fail("--format: {}, but the run learned {}", {name_of(text.format), name_of(config.format)});
+  const FormatTraits &before = traits_of(config.format), &now = traits_of(text.format);
+  if (!now.has_fields() || now.check_field != before.check_field) {  // the number of a column names no member
+    text.text_field.clear();
+    text.label_field.clear();
+  }
+  if (!text_field.empty()) text.text_field = text_field;
+  if (!label_field.empty() && is_classifier(config)) text.label_field = label_field;
+  return text;
 }
 
 void add_threads_option(CLI::App& app) {
@@ -102,9 +133,16 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
   app.add_option("--device", options.device, "Device: " + list_of<Device>())->capture_default_str();
 }
 
+void add_checkpoint_note(CLI::App& app) {
+  const auto refuse = [](const std::string&) {
+    throw CLI::ValidationError("no option --checkpoint; NAME@best or NAME@250 names the weights");
+  };
+  app.add_option_function<std::string>("--checkpoint", refuse)->group("");
+}
+
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& context_help) {
   app.add_option("--context", options.context, context_help + ", up to model.ctx; by default as in training")->check(at_least_one);
-  app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or the number of a step")->capture_default_str();
+  add_checkpoint_note(app);
   add_compute_options(app, options.compute);
   add_threads_option(app);
 }
@@ -114,7 +152,7 @@ OpenModel open_model(const std::string& path, const ModelOptions& options) {
   const Dtype dtype = parse_dtype(options.compute.dtype.c_str());
   RunFolder run = RunFolder::open(path);
   const int64_t context = run.context(options.context);
-  Model model = run.load_model(device, options.checkpoint, dtype);
+  Model model = run.load_model(device, dtype);
   return {device, std::move(run), std::move(model), context};
 }
 

@@ -1,7 +1,6 @@
 // Command lines: the arguments of programs that read run files, and the options of programs that read texts or a trained model. An
 // option has one name and one meaning in all programs.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,27 +21,32 @@ struct RunOptions {
 void add_run_arguments(CLI::App& app, RunOptions& options,
     const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
     bool several = false);
-
-// --help-config [GROUP]: prints the keys of a group, or all of them, with defaults and descriptions.
-void add_config_help(CLI::App& app, const std::function<std::string(const std::string& group)>& keys);
-
-template <class Config> void add_run_options(CLI::App& app, RunOptions& options) {
-  add_run_arguments(app, options);
-  add_config_help(app, [](const std::string& group) { return describe(Config(), group); });
-}
+// Also --help-config [GROUP], which prints the keys of a group, or all of them, with defaults and descriptions.
+void add_run_options(CLI::App& app, RunOptions& options);
 
 // --threads. It takes effect immediately.
 void add_threads_option(CLI::App& app);
 
 // ---- Texts
+// A text is files, folders and archives of one format. Run files and command lines describe it with the same names: format, encoding,
+// text_field and label_field. Each comes from the first of these:
+//   1. the key or the option
+//   2. for the format: the names of the files, unless a run reads them that learned answers, or labels of shards
+//   3. the run that reads the text; a field only if both formats have names of fields, or both have columns
+//   4. text, utf8, and the field that the format has by default
 struct TextOptions {
-  std::vector<std::string> paths;
-  std::string format, encoding = name_of(Encoding::utf8);  // an empty format: by the names of the files
-  DocumentOptions documents;
+  std::vector<std::string> paths = {};
+  std::string format = {}, encoding = {};  // empty if not given
+  DocumentOptions documents = {};
 };
-void add_text_options(CLI::App& app, TextOptions& options);
+// --format, --encoding, --text-field and --label-field, for a program that reads a run in place of what the run has; else also --documents.
+void add_text_options(CLI::App& app, TextOptions& options, bool of_run);
+Encoding encoding_of(const TextOptions& options);  // by default UTF-8
 // Errors: options that contradict each other; a file that cannot be read.
 Documents open_documents(const TextOptions& options);
+// The config of a run with this text in place of its validation. Error: an unknown name; a format with answers in place of one without, or
+// the other way round.
+TrainConfig with_text(const TrainConfig& config, const TextOptions& options);
 
 // ---- A trained model
 struct ComputeOptions {
@@ -51,12 +55,16 @@ struct ComputeOptions {
 // --precision (--dtype is another name for it) and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
+inline constexpr const char* kWeightsHelp =
+    "A run by its name or folder: quickstart or runs/quickstart; quickstart@best and quickstart@250 name its checkpoints";
+// Refuses --checkpoint of older versions.
+void add_checkpoint_note(CLI::App& app);
+
 struct ModelOptions {
-  std::string checkpoint = "last";
   int64_t context = 0;  // tokens; with 0 as in training
   ComputeOptions compute;
 };
-// --context, --checkpoint, --precision, --device and --threads. `context_help`: "Tokens of a window".
+// --context, --precision, --device and --threads. `context_help`: "Tokens of a window".
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& context_help);
 
 struct OpenModel {
@@ -65,7 +73,7 @@ struct OpenModel {
   Model model;
   int64_t context;
 };
-// Opens the run and loads the model. Errors: as for RunFolder::open, load_model and context.
+// Opens the run and loads the model with the weights that the name has. Errors: as for RunFolder::open, load_model and context.
 OpenModel open_model(const std::string& run, const ModelOptions& options);
 
 }  // namespace ricci::apps

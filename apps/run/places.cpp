@@ -15,7 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_run(const std::string& folder) { return is_there(folder + "/config.yaml") || is_there(folder + "/metrics.jsonl"); }
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+bool is_run(const std::string& folder) { return is_there(folder + "/" + kConfigFile) || is_there(folder + "/metrics.jsonl"); }
 
 // The run files next to this path, in apps/configs and where the programs are installed.
 std::vector<std::string> run_files_near(const fs::path& path) {
@@ -49,8 +54,12 @@ std::string find_run(const std::string& path_or_name) {
   const fs::path folder = found.ends_with(".safetensors") ? fs::path(found).parent_path() : fs::path(found);
   std::error_code ignored;
   if (fs::is_regular_file(folder / "config.json", ignored) && !fs::is_regular_file(folder / kConfigFile, ignored))
-    fail("{}: a folder of Hugging Face; ricci convert import {} runs/NAME turns it into a run", {found, folder.string()});
+    fail("{}: a folder of Hugging Face; ricci convert import {} NAME turns it into a run", {found, folder.string()});
   return found;
+}
+
+std::string new_run(const std::string& path_or_name) {
+  return path_or_name.find('/') == path_or_name.npos ? folder_of_runs() + "/" + path_or_name : without_slashes(path_or_name);
 }
 
 std::string folder_name(const std::string& path) {
@@ -75,8 +84,33 @@ std::string runs_note(const std::string& name) {
   return nearest_note(name, known) + "; " + runs + " has " + list;
 }
 
-void check_run_file(const std::string& path) {
-  if (path.empty() || is_there(path)) return;
+std::string NamedWeights::text() const {
+  if (!file.empty()) return file;
+  return is_last() ? run : run + "@" + which;
+}
+
+std::string NamedWeights::label() const {
+  if (run.empty()) return text();
+  return folder_name(run) + (file.empty() ? text().substr(run.size()) : "/" + fs::path(file).lexically_relative(run).string());
+}
+
+NamedWeights find_weights(const std::string& name) {
+  const std::string found = without_slashes(find_run(name));
+  if (is_folder(found)) return {.run = found};
+  if (found.ends_with(".safetensors")) {
+    const fs::path folder = fs::path(found).parent_path(), run = folder.filename() == "checkpoints" ? folder.parent_path() : folder;
+    if (is_file(run / kConfigFile)) return {.run = run.empty() ? "." : run, .file = found};
+  }
+  if (is_there(found)) return {.file = found};
+  const size_t at = found.rfind('@');
+  if (at == found.npos || found.find('/', at) != found.npos) return {.run = found};
+  return {.run = without_slashes(find_run(found.substr(0, at))), .which = found.substr(at + 1)};
+}
+
+std::string find_run_file(const NamedWeights& named) {
+  const std::string& path = named.run;
+  if (path.empty()) return named.file;
+  if (is_folder(path)) return path + "/" + kConfigFile;
   const std::string reason = system_reason();
   const std::vector<std::string> files = run_files_near(path);
   std::vector<std::string> names;
@@ -97,7 +131,9 @@ TrainConfig with_found_files(TrainConfig config) {
     const fs::path full = fs::absolute(*place), normal = full.lexically_normal();
     path = (fs::equivalent(full, normal, ignored) ? normal : full).string();  // past a link, ".." leads to another folder
   };
-  config.init = find_run(config.init);
+  NamedWeights init = find_weights(config.init);
+  find(init.run);
+  config.init = init.text();
   for (const Field& field : fields_of(config)) each_path(field, find);
   return config;
 }

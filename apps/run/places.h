@@ -1,4 +1,4 @@
-// Places of runs, run files and the files that they name.
+// Names of runs, of their weights, and of run files: the places that they lead to.
 #pragma once
 #include <string>
 
@@ -6,16 +6,40 @@
 
 namespace ricci::apps {
 
-inline constexpr const char* kConfigFile = "config.yaml";  // of a run
+inline constexpr const char *kConfigFile = "config.yaml", *kModelFile = "model.safetensors";  // in a run folder
 
+// ---- Runs
 std::string folder_of_runs(const TrainConfig& config = {});  // the key `runs`, else $RICCI_RUNS, else runs
 // The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are not changed. Error:
 // a folder of Hugging Face, or its weights.
 std::string find_run(const std::string& path_or_name);
-std::string folder_name(const std::string& path);  // the name of a run in tables and pictures
-std::string runs_note(const std::string& name);    // "; runs has a, b, c": the known runs, after the nearest; empty for a path
-// Error: no run file has this path. It names the nearest run file next to it, in apps/configs or in the installation.
-void check_run_file(const std::string& path);
+std::string new_run(const std::string& path_or_name);  // the folder of a run to make: a name is in folder_of_runs()
+std::string folder_name(const std::string& path);      // the name of a run in tables and pictures
+std::string runs_note(const std::string& name);        // "; runs has a, b, c": the known runs, after the nearest; empty for a path
+
+// ---- Weights
+// Every program and the key `init` name weights alike:
+//   NAME or runs/NAME        the last step
+//   NAME@best                the best evaluation
+//   NAME@250                 this step, if its checkpoint is kept
+//   runs/NAME/model.safetensors, runs/NAME/checkpoints/step-00000250.safetensors   the run with the weights of this file
+// A folder with an @ in its own name comes first.
+struct NamedWeights {
+  std::string run = {};        // the folder; empty for a file outside of run folders
+  std::string which = "last";  // last, best or a step
+  std::string file = {};       // replaces `which`
+
+  bool is_last() const { return file.empty() && which == "last"; }
+  std::string text() const;   // as it can be given again
+  std::string label() const;  // text() with the name of the run for its path, in tables
+};
+// The run may be missing. Errors: find_run's.
+NamedWeights find_weights(const std::string& name);
+
+// ---- Files
+// The config.yaml of the run, or the run file at this path. Error: there is none; the message has the nearest run file next to it, in
+// apps/configs or in the installation. Empty for nothing.
+std::string find_run_file(const NamedWeights& named);
 // The config with the full paths of the files that it names, so the run continues from any folder; unknown ones are unchanged.
 TrainConfig with_found_files(TrainConfig config);
 

@@ -5,6 +5,7 @@
 
 #include "apps/run/commands.h"
 #include "apps/run/options.h"
+#include "apps/run/writer.h"
 #include "apps/terminal/streams.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
@@ -20,7 +21,8 @@ namespace {
 
 struct Options {
   std::string run;
-  std::vector<std::string> texts;
+  std::vector<std::string> documents;
+  TextOptions text;  // in files
   bool json_lines = false;
   int64_t batch = 32;
   ModelOptions model;
@@ -47,20 +49,10 @@ struct Document {
   std::string error = {};                // why it has no class
 };
 
-// The members of a line with the results. A member with the name of a result gets input_ in front.
-Json with_results(const Json& members, const Json& results) {
-  Json all = Json::object();
-  for (const auto& [name, value] : members.items()) {
-    const bool is_taken = (results.contains(name) || name == "error") && member(results, name) != value;
-    all[(is_taken ? "input_" : "") + name] = value;
-  }
-  all.update(results);
-  return all;
-}
-
 class Predictor {
  public:
-  explicit Predictor(const Options& options) : options_(options), open_(open_model(options.run, options.model)) {
+  explicit Predictor(const Options& options)
+      : options_(options), open_(open_model(options.run, options.model)), config_(with_text(open_.run.config(), options.text)) {
     if (!is_classifier(open_.run.config()))
       fail("{}: is a language model, not a classifier; ricci generate continues a text", {open_.run.path()});
     classes_ = open_.run.labels();
@@ -76,16 +68,29 @@ class Predictor {
 
   // Each line of stdin is a document, also a blank one. With tabs it has the columns of a run that learned TSV.
   void add_lines() {
-    const bool has_columns = open_.run.config().format == format_of(kTsv);
+    const FormatTraits& format = traits_of(config_.format);
+    const bool is_given = !options_.text.format.empty();
+    if (is_given && format.read_header) fail("--format: {} has no lines on stdin; --data names a file", {format.name});
     int64_t number = 0;
     for (std::string line; next_line(std::cin, line, number);) {
-      Document document{line, format_message("stdin:{}", {number})};
-      if (options_.json_lines) document.format = &kJsonl;
-      else if (has_columns && line.find('\t') != line.npos) document.format = &kTsv;
-      if (document.format && is_blank(line)) document = {"", document.place};
-      add(document);
+      const std::string place = format_message("stdin:{}", {number});
+      const bool has_format = format.read && (is_given || (&format == &kTsv && line.find('\t') != line.npos));
+      if (!has_format) add({line, place});
+      else add(is_blank(line) ? Document{"", place} : Document{line, place, &format});
     }
     if (std::cin.bad()) fail("cannot read from stdin: {}", {system_reason()});
+  }
+
+  void add_files() {
+    const bool is_text = traits_of(config_.format).is_text();
+    const DocumentOptions options{
+        .format = config_.format, .documents = is_text ? "line" : "file", .keep_line_ends = false, .text_field = config_.text_field};
+    DocumentReader reader({.files = TextSource(options_.text.paths).read_as(config_.encoding), .options = options}, complete_utf8_prefix);
+    std::string text;
+    for (DocumentPiece piece; reader.next(piece);) {
+      text += piece.text;
+      if (piece.ends) add({std::exchange(text, {}), piece.place});
+    }
   }
 
   void finish() {
@@ -97,14 +102,11 @@ class Predictor {
  private:
   // The ids of the document. None if it has no tokens, or an error.
   std::vector<int64_t> encode_one(Document& document) const {
-    const TrainConfig& config = open_.run.config();
     try {
       if (document.format == &kJsonl)
         if (const Json line = parse_json(document.text, document.place, {.depth = 64}); line.is_object()) document.members = line;
-      if (document.format) {
-        const bool is_named = document.format->check_field == traits_of(config.format).check_field;  // a column number names no member
-        document.text = document.format->read({document.text, {}, document.place}, {.text_field = is_named ? config.text_field : ""}).text;
-      }
+      if (document.format)
+        document.text = document.format->read({document.text, {}, document.place}, {.text_field = config_.text_field}).text;
       const DocumentPiece piece{.text = document.text, .starts = true, .ends = true, .place = document.place};
       return encode(*open_.run.tokenizer(), {&piece, 1})[0];
     } catch (const Error& error) {
@@ -159,6 +161,7 @@ class Predictor {
 
   const Options& options_;
   OpenModel open_;
+  TrainConfig config_;  // with the options of the text
   std::vector<std::string> classes_;
   size_t width_ = 0;  // bytes of the longest name
   int64_t cut_ = 0;   // documents
@@ -166,17 +169,26 @@ class Predictor {
   std::string first_error_;
 };
 
-int predict(const Options& options) {
+int predict(Options& options) {
+  const std::vector<std::string>& given = options.documents;
+  const bool reads_files = !options.text.paths.empty();
+  if (options.json_lines && !reads_files && options.text.format.empty()) options.text.format = kJsonl.name;
   Predictor predictor(options);
-  for (size_t i = 0; i < options.texts.size(); ++i) predictor.add({options.texts[i], format_message("text {}", {i + 1})});
-  if (options.texts.empty()) predictor.add_lines();
+  for (size_t i = 0; i < given.size(); ++i) predictor.add({given[i], format_message("text {}", {i + 1})});
+  if (reads_files) predictor.add_files();
+  else if (given.empty()) predictor.add_lines();
   predictor.finish();
   return 0;
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("run", options.run, "A classifier by its folder or name: runs/reviews or reviews")->required();
-  keep_brackets(app.add_option("texts", options.texts, "Documents; by default the lines of stdin"));
+  app.add_option("run", options.run, kWeightsHelp)->required();
+  CLI::Option* const documents = app.add_option("texts", options.documents, "Documents; by default the lines of stdin");
+  keep_brackets(documents);
+  CLI::Option* const data =
+      app.add_option("--data", options.text.paths, "Files or folders with documents; plain text has one in each line")->excludes(documents);
+  add_text_options(app, options.text, true);
+  app.get_option("--encoding")->needs(data);
   app.add_flag("--jsonl", options.json_lines, "Lines of JSON in and out; the document is the run's text_field, or \"text\"");
   app.add_option("--batch", options.batch, "Documents per batch; 1 answers each line at once")->check(at_least_one)->capture_default_str();
   add_model_options(app, options.model, "Tokens of a document that are read");

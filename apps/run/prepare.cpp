@@ -61,7 +61,7 @@ int prepare(Options options) {
   if (!asked.labels.empty()) asked.classes = std::ssize(asked.labels);
   options.is_ids = options.text.format == "u16";
   for (const auto& [option, is_given] : {std::pair{"documents", asked.documents != DocumentOptions().documents},
-           {"eos", !options.eos.empty()}, {"encoding", options.text.encoding != TextOptions().encoding}})
+           {"eos", !options.eos.empty()}, {"encoding", !options.text.encoding.empty()}})
     if (options.is_ids && is_given) fail("--{}: is for texts, but --format u16 reads ids, and each file is one document", {option});
   if (options.is_ids) options.text.format = kPlainText.name;
   if (options.is_ids) options.text.encoding = name_of(Encoding::bytes);
@@ -97,11 +97,10 @@ void add_options(CLI::App& app, Options& options) {
   CLI::Option* const eos = app.add_option("--eos", options.eos,
       "Put an end token after each line or document: " + list_of<Eos>() + "; by default document, but none for whole files and for labels");
   app.add_option("--eos-piece", options.eos_piece, "The end token; by default the tokenizer's own, or <eos>")->needs(eos);
-  add_text_options(app, options.text);
+  add_text_options(app, options.text, false);
   app.add_option("--chat", documents.chat, "Template of messages: chatml (default), llama3, or six strings, as in the key chat");
   CLI::Option* const format = app.get_option("--format");
   format->description(format->get_description() + "; u16: ids of two bytes, such as nanoGPT's train.bin");
-  app.add_option("--label-field", documents.label_field, "Field or column with the label of a document");
   CLI::Option* const classes =
       app.add_option("--classes", documents.classes, "Number of classes; labels are 0 .. N-1")->check(at_least_one);
   app.add_option("--labels", documents.labels, "Names of the classes, if labels are words: negative,positive")

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "apps/run/init.h"
-#include "apps/run/places.h"
 #include "apps/terminal/cli.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -20,11 +20,6 @@ namespace ricci::apps {
 namespace {
 
 constexpr const char *kTokenizerFile = "tokenizer.json", *kInitHash = "init", *kLabels = "labels";
-
-std::string without_slashes(std::string path) {
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  return path;
-}
 
 void warn(const std::string& line) { std::fprintf(stderr, "warning: %s\n", line.c_str()); }
 
@@ -64,14 +59,19 @@ std::string config_file_text(const TrainConfig& config, const std::string& old_t
 
 }  // namespace
 
+TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides) {
+  TrainConfig any;
+  return config_of<TrainConfig>(with_init_keys(settings_of(path, overrides, fields_of(any))));
+}
+
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
-  const std::string found = find_run(file_or_run);
-  check_run_file(found);
-  const bool is_run = is_folder(found);
-  const std::string folder = without_slashes(found), file = is_run ? folder + "/" + kConfigFile : found;
+  const NamedWeights named = find_weights(file_or_run);
+  const std::string run = named.run, file = find_run_file(named);
+  const bool is_run = !run.empty();
   const TrainConfig config = with_found_files(is_run ? load_config<TrainConfig>(file, overrides) : load_run_file(file, overrides));
-  const bool keeps_name = is_run && config.name == load_config<TrainConfig>(file).name;
-  return {keeps_name ? folder : folder_of_runs(config) + "/" + config.name, config};
+  const auto names_run = [](const std::string& word) { return word.starts_with("name="); };
+  const bool is_renamed = std::any_of(overrides.begin(), overrides.end(), names_run);
+  return {is_run && !is_renamed ? run : folder_of_runs(config) + "/" + config.name, config, named};
 }
 
 bool ended_early(const TrainConfig& c, const TrainState& state) {
@@ -80,8 +80,10 @@ bool ended_early(const TrainConfig& c, const TrainState& state) {
 }
 
 RunFolder RunFolder::to_train(const RunRequest& request) {
-  RunFolder run(request.folder);
-  if (is_folder(run.path_)) run.lock_ = lock(run.path_);
+  if (const NamedWeights& named = request.named; !named.run.empty() && !named.is_last())
+    fail("{0}: training continues from the last step; init={0} name=... starts a new run from these weights", {named.text()});
+  RunFolder run({.run = request.folder});
+  if (is_folder(run.path())) run.lock_ = lock(run.path());
   if (!run.checkpoints().steps().empty()) run.continue_with(request.config);
   else if (is_there(run.path_of(kModelFile)))
     fail("{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in another folder",
@@ -130,13 +132,12 @@ void RunFolder::read() {
   if (is_there(path_of(kTokenizerFile))) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));
 }
 
-RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {
-  const std::string path = find_run(path_or_name);
-  if (!is_folder(path)) fail("{}: no such run folder{}", {path, runs_note(path)});
-  RunFolder run(without_slashes(path));
+RunFolder RunFolder::open(const std::string& name, Vocabulary vocabulary) {
+  RunFolder run(find_weights(name));
+  if (!is_folder(run.path())) fail("{}: no such run folder{}", {run.path().empty() ? name : run.path(), runs_note(run.path())});
   run.read();
   if (is_classifier(run.config_))
-    if (const auto file = run.find_weights("last")) run.labels_ = labels_in(*file);
+    if (const auto file = run.find_file()) run.labels_ = labels_in(*file);
   const std::string tokenizer = run.path_of(kTokenizerFile);
   const int64_t vocab = run.model_config().vocab;
   if (!run.tokenizer_ && vocab == 0) fail("{}: is missing, but the size of the vocabulary follows from it", {tokenizer});
@@ -183,17 +184,17 @@ TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_h
 }
 
 void RunFolder::check_place() const {
-  if (!lock_->holds(path_)) fail("{}: the folder was removed or replaced since the training began", {path_});
+  if (!lock_->holds(path())) fail("{}: the folder was removed or replaced since the training began", {path()});
 }
 
 void RunFolder::begin(const RunParts& parts) {
   make_folders(checkpoints().folder);
   if (!lock_) {  // a new folder: since to_train() looked, another training could make it, and even end
-    lock_ = lock(path_);
-    if (!checkpoints().steps().empty() || is_there(path_of(kModelFile))) fail_taken(path_);
+    lock_ = lock(path());
+    if (!checkpoints().steps().empty() || is_there(path_of(kModelFile))) fail_taken(path());
   }
   check_place();
-  for (const std::string& folder : {path_, checkpoints().folder}) remove_temporaries(folder);
+  for (const std::string& folder : {path(), checkpoints().folder}) remove_temporaries(folder);
   remove_file(path_of(kFailureFile));
   const auto write = [&](const char* name, const std::string& text) {
     if (text.empty()) remove_file(path_of(name));  // a killed import could leave it
@@ -253,15 +254,16 @@ void RunFolder::prune() const {
 }
 
 // Empty if the run has no weights, or no weights of this step.
-std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
+std::optional<SafetensorsFile> RunFolder::find_file() const {
+  if (!weights_.file.empty()) return SafetensorsFile::find(weights_.file);
   const Checkpoints all = checkpoints();
   const std::vector<int64_t> steps = all.steps();
-  if (which == "last") {
+  if (weights_.which == "last") {
     std::optional<SafetensorsFile> model = SafetensorsFile::find(path_of(kModelFile));
     return model && (steps.empty() || step_of(*model) >= steps.back()) ? std::move(model) : all.newest_sound(warn);
   }
-  std::string wanted = which;
-  if (which == "best") {
+  std::string wanted = weights_.which;
+  if (wanted == "best") {
     const std::optional<SafetensorsFile> newest = all.newest_sound(warn);
     const int64_t best = newest ? read_train_state(*newest).best_step : -1;
     if (best < 0) fail("{}: no checkpoint holds an evaluation", {path()});
@@ -270,16 +272,17 @@ std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which)
   for (const int64_t step : steps)
     if (std::to_string(step) == wanted)
       if (auto found = SafetensorsFile::find(all.path(step))) return found;
-  if (all.steps() != steps) return find_weights(which);  // a training has removed it since the folder was listed
+  if (all.steps() != steps) return find_file();  // a training has removed it since the folder was listed
   return {};
 }
 
-SafetensorsFile RunFolder::open_weights(const std::string& which) const {
-  std::optional<SafetensorsFile> file = find_weights(which);
-  if (!file && which == "last") fail("cannot read {}: No such file or directory", {path_of(kModelFile)});
+SafetensorsFile RunFolder::open_weights() const {
+  std::optional<SafetensorsFile> file = find_file();
+  if (!file && weights_.is_last()) fail("cannot read {}: No such file or directory", {path_of(kModelFile)});
   if (!file) {
     const std::string kept = fmt::format("{}", fmt::join(checkpoints().steps(), ", "));
-    fail("{}: no checkpoint '{}'; there are best, last and steps {}", {path(), which, kept.empty() ? "(none)" : kept});
+    fail("{}: no checkpoint '{}'; there are best, last and steps {}",
+        {path(), weights_.file.empty() ? weights_.which : weights_.file, kept.empty() ? "(none)" : kept});
   }
   file->verify();
   if (const std::string other = difference(file->metadata(), config_, tokenizer_.get(), Compare::model); !other.empty())
@@ -287,8 +290,8 @@ SafetensorsFile RunFolder::open_weights(const std::string& which) const {
   return std::move(*file);
 }
 
-Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {
-  const SafetensorsFile file = open_weights(which);
+Model RunFolder::load_model(Device device, Dtype dtype) const {
+  const SafetensorsFile file = open_weights();
   Model model(model_config());
   load_weights(model, file);
   model.place(dtype, device);

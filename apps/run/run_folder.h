@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "apps/run/imported_template.h"
+#include "apps/run/places.h"
 #include "apps/run/provenance.h"
 #include "apps/run/train_config.h"
 #include "core/files/file.h"
@@ -24,13 +25,17 @@
 
 namespace ricci::apps {
 
-constexpr const char *kModelFile = "model.safetensors", *kFailureFile = "failed.txt";
+inline constexpr const char* kFailureFile = "failed.txt";
 
 struct RunRequest {
   std::string folder;
   TrainConfig config;
+  NamedWeights named = {};  // the run or run file
 };
-// From a run file, or from the config.yaml of a run by its folder or name. Errors: as for load_config.
+// The keys of a run file and of the command line; keys of model and tokenizer that neither gives come from init. The path may be empty.
+// Errors: as for load_config; an unreadable init.
+TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
+// From a run file, or from the config.yaml of a run by its folder or name. Errors: as for load_run_file.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
 // The parts of a new run that its config does not have.
@@ -45,15 +50,18 @@ bool ended_early(const TrainConfig& config, const TrainState& state);  // true i
 
 class RunFolder {
  public:
-  // Continues from the newest sound checkpoint, if any. Nothing is written before begin(). Errors: that has a different key, tokenizer,
-  // init or more steps, or is of an older version; none is sound; a trained model without checkpoints; a different process trains here.
+  // Continues from the newest sound checkpoint, if any. Nothing is written before begin(). Errors: weights other than the last are
+  // named; the checkpoint has a different key, tokenizer, init or more steps, or is of an older version; none is sound; a trained model
+  // without checkpoints; a different process trains here.
   static RunFolder to_train(const RunRequest& request);
-  // To read, by its folder or name. Error: the folder does not exist, or one of its files is missing or damaged.
+  // To read, with the weights that the name has (find_weights). Error: the folder does not exist, or one of its files is missing or
+  // damaged.
   enum class Vocabulary { needed, optional };  // a model that was imported without a tokenizer has none
-  static RunFolder open(const std::string& path_or_name, Vocabulary vocabulary = Vocabulary::needed);
+  static RunFolder open(const std::string& name, Vocabulary vocabulary = Vocabulary::needed);
 
-  const std::string& path() const { return path_; }
-  std::string path_of(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return weights_.run; }
+  std::string path_of(const std::string& name) const { return path() + "/" + name; }
+  const NamedWeights& weights() const { return weights_; }
   const TrainConfig& config() const { return config_; }                             // as the user gave it
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // null in a new run before begin()
   ModelConfig model_config() const { return apps::model_config(config_, tokenizer_.get()); }
@@ -76,22 +84,22 @@ class RunFolder {
   void note_failure(const std::string& where) const;  // "step 3"; empty before the first step
   void prune() const;                                 // removes checkpoints of a run that was killed after its last save
 
-  // The weights after the `last` step, at the `best` evaluation, or of a step, also during training. Errors: no such checkpoint; a damaged
-  // file; weights of a different model or tokenizer than config.yaml and tokenizer.json describe.
-  SafetensorsFile open_weights(const std::string& which = "last") const;
+  // The file of weights(), also during training. Errors: no such checkpoint; a damaged file; weights of a different model or tokenizer than
+  // config.yaml and tokenizer.json describe.
+  SafetensorsFile open_weights() const;
   // The model with these weights. Errors also: missing, surplus or misshapen tensors, each named.
-  Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
+  Model load_model(Device device, Dtype dtype = Dtype::f32) const;
 
  private:
-  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  explicit RunFolder(NamedWeights weights) : weights_(std::move(weights)) {}
   void read();
   void check_place() const;
   void continue_with(const TrainConfig& asked);
   std::string other_files(const TrainConfig& asked) const;
   Metadata metadata(Compare keys) const;
-  std::optional<SafetensorsFile> find_weights(const std::string& which) const;
+  std::optional<SafetensorsFile> find_file() const;
 
-  std::string path_;
+  NamedWeights weights_;
   std::optional<FolderLock> lock_ = {};  // if it trains
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;

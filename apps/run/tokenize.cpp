@@ -123,8 +123,7 @@ void encode(Options& options) {
     fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
   if (options.json_lines) return answer_lines([&](const std::string& line) { return encode_line(*tokenizer, line, options.special); });
   if (options.text.paths.empty()) {
-    print_ids(
-        ids_of(*tokenizer, read_decoded("-", choice_of<Encoding>("--encoding", options.text.encoding)), options.special), options.u16);
+    print_ids(ids_of(*tokenizer, read_decoded("-", encoding_of(options.text)), options.special), options.u16);
   } else {
     const Documents documents = open_documents(options.text);
     const FormatTraits& format = traits_of(documents.options.format);
@@ -186,7 +185,7 @@ void add_common(CLI::App& app, Options& options) {
 
 void add_train(CLI::App& app, Options& options) {
   app.add_option("texts", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
-  add_text_options(app, options.text);
+  add_text_options(app, options.text, false);
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.recipe.name, list_of_tokenizers())->capture_default_str();
   app.add_option("--vocab", options.recipe.training.vocab, "Tokens of the vocabulary; words: 0 for all")
@@ -242,7 +241,7 @@ void add_options(CLI::App& app, Options& options) {
   keep_brackets(talking->add_option("--template", options.form, "chatml (default), llama3, or six strings, as in the key chat"));
   CLI::App* const counting = add("count", "The number of tokens of texts", count);
   counting->add_option("texts", options.text.paths, "Files or folders, as for train")->required();
-  for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text);
+  for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text, false);
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.recipe.name, "byte, or a tokenizer.json, vocab.bpe, merges.txt or vocab.txt, or its folder")
         ->required();
@@ -252,6 +251,7 @@ void add_options(CLI::App& app, Options& options) {
 
 int run(Options& options) {
   options.recipe.eos = choice_of<Eos>("--eos", options.eos);
+  options.text.documents.label_field.clear();  // labels are not read
   options.text.documents.keep_line_ends = options.recipe.eos != Eos::document;
   options.command(options);
   return 0;

@@ -136,7 +136,7 @@ int train(Ranks& ranks, const RunOptions& options) {
 }
 
 void add_options(CLI::App& app, RunOptions& options) {
-  add_run_options<TrainConfig>(app, options);
+  add_run_options(app, options);
   app.final_callback([&] {
     if (!options.file().empty() || !options.overrides.empty()) return;
     std::fputs(app.help().c_str(), stdout);

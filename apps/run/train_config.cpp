@@ -177,8 +177,8 @@ void visit_fields(TrainConfig& c, const Fields& all) {
   run("name", c.name, "name of the run; its folder is NAME in `runs`").may_change();
   run("runs", c.runs, "folder that holds the runs; empty: $RICCI_RUNS, or runs if that is not set").may_change();
   run("init", c.init,
-      "a run folder, one of its checkpoints or another file of weights to start from; its keys of model and tokenizer are the defaults "
-      "of this run")
+      "the weights to start from: a run by its name or folder, NAME@best, NAME@250 (a step) or a file; its keys of model and tokenizer are "
+      "the defaults of this run")
       .decides()
       .file(names_any_file);
   run("freeze", c.freeze, "parameters that are not trained: paths or starts of paths, * for one part, as in tok or blocks.*.mixer");
@@ -195,12 +195,6 @@ NamedFormat named_format(const TrainConfig& config) {
   if (config.given.contains("format")) return {};
   const NamedFormat named = format_of_names(config.data);
   return named.file.empty() ? format_of_names(config.validation) : named;
-}
-
-DocumentFormat format_to_score(const TrainConfig& config, const std::vector<std::string>& files) {
-  const NamedFormat named = format_of_names(files);
-  const bool stays = has_mask(config) || (is_classifier(config) && config.label_field.empty());
-  return named.file.empty() || stays ? config.format : named.format;
 }
 
 void apply_preset(TrainConfig& config) {

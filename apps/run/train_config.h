@@ -106,8 +106,6 @@ void visit_fields(TrainConfig& config, const Fields& field);
 
 // Plain text and no file if the config gives a format.
 NamedFormat named_format(const TrainConfig& config);
-// The format of files that score a run: by their names, else the run's. Answers and labels need the run's.
-DocumentFormat format_to_score(const TrainConfig& config, const std::vector<std::string>& files);
 
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 

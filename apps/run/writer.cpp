@@ -100,6 +100,16 @@ void answer_lines(const std::function<std::string(const std::string& line)>& ans
   if (!first_error.empty()) fail("{}", {first_error});
 }
 
+Json with_results(const Json& members, const Json& results) {
+  Json all = Json::object();
+  for (const auto& [name, value] : members.items()) {
+    const bool is_taken = (results.contains(name) || name == "error") && member(results, name) != value;
+    all[(is_taken ? "input_" : "") + name] = value;
+  }
+  all.update(results);
+  return all;
+}
+
 std::vector<Written> continue_texts(Continuation& texts, const DecodeState& state, const Tokenizer& tokenizer,
     const WritingOptions& options, const std::function<bool(int64_t token)>& ends,
     const std::function<void(const std::string& piece)>& show) {

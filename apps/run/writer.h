@@ -35,6 +35,9 @@ void for_each_typed_line(const std::function<void(const std::string& line)>& use
 // {"error": "line 2: ..."}. Errors: stdin or stdout fails; after the last line, the first error.
 void answer_lines(const std::function<std::string(const std::string& line)>& answer);
 
+// The members of a line with the results for it. A member with the name of a result gets input_ in front.
+Json with_results(const Json& members, const Json& results);
+
 // Ends a text at the first stop string. A stop string can span two pieces of the text, so text that could start one is held back.
 class StopStrings {
  public:

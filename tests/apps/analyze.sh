@@ -47,7 +47,7 @@ printf 'b & a\n' >few.txt
 prints 'a text in a file, a head, tokens' 'heads: 1, tokens of text: 4$' inspect runs/metric --text-file few.txt --heads 1 --token '<' --token b --nearest 2 --dtype f64 --length 4 -o some.out
 well_formed 'drawings of one head' some.out 4
 verdict 'a written report is replaced' "$(run inspect runs/metric --heads 1 -o some.out || shown err; leftovers)"
-accept 'the best checkpoint on an emulated GPU' inspect runs/dispatcher --checkpoint best --device cuda_emulated --length 3 -o emulated.out
+accept 'the best checkpoint on an emulated GPU' inspect runs/dispatcher@best --device cuda_emulated --length 3 -o emulated.out
 prints 'a head and a layer named twice count once' 'layers: 1, heads: 1,' inspect runs/metric --layers 0,0 --heads 1,1 -o twice.out
 
 touch empty.txt file.out

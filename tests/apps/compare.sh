@@ -153,7 +153,7 @@ run compare "${few[@]}" --json
 shows 'models whose losses leave different tokens out' '"eval_from": 3'
 is 'are evaluated on the same' '4 227' eval "sed -nE 's/.*validation [0-9.]+, .*\(([0-9,]+) tokens\).*/\1/p' err | sort | uniq -c | awk '{ print \$1, \$2 }'"
 least=$(sed -nE 's/^   "least_nats": (.*),/\1/p' out | cut -c1-8)
-accept 'as ricci eval has it' eval runs/scored_vanilla_1 runs/scored_top-down_1 --checkpoint best --json
+accept 'as ricci eval has it' eval runs/scored_vanilla_1@best runs/scored_top-down_1@best --json
 is 'the same losses' "$least" eval "sed -nE 's/^ *\"nats_per_token\": (.*),/\1/p' out | cut -c1-8"
 is 'from there on' 2 grep -c '"from": 3' out
 

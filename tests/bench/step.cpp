@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
   return run_app(
       argc, argv, {"ricci-bench-step", "Time and memory of a training step with recompute and batch_invariant."},
       [&](CLI::App& app) {
-        add_run_options<TrainConfig>(app, options);
+        add_run_options(app, options);
         app.add_option("--rounds", rounds, "of five steps per variant");
       },
       [&] { return compare(load_config<TrainConfig>(options.file(), options.overrides), rounds); });

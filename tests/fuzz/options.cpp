@@ -148,7 +148,7 @@ bool accepts(Trained& options, const Words& words) {
   const bool accepted = accepts(
       app, kTrain,
       [&](CLI::App& declared) {
-        add_run_options<TrainConfig>(declared, options.run);
+        add_run_options(declared, options.run);
         add_field_options(declared, options.sampling);
         declared.add_option("--list", options.list)->delimiter(',')->allow_extra_args(false)->check(at_least_zero);
       },

@@ -63,7 +63,7 @@ measure_perplexity() {  # run file, published perplexity
   log=$logs/$name.txt
   (cd "$state/papers" && train_paper "$1" "$name") || return
   grep '"val_loss":[0-9]' "$run/metrics.jsonl"  # into the log of the part
-  ours 40 "${name}_test" eval "$run" --checkpoint best --data "${text/train/test}" --device cuda
+  ours 40 "${name}_test" eval "$run@best" --data "${text/train/test}" --device cuda
   code=$? perplexity=$(grep -oP 'token, perplexity \K[0-9.]+' "$log")
   epoch=$(last_of "$run" step) epoch=$((${epoch:-0} * 60 / $(setting "$1" steps)))
   value="${perplexity:-not scored: $(last_line)}, epoch $epoch of 60, $(last_of "$run" tokens_per_s) tokens/s"

@@ -22,8 +22,8 @@ namespace ricci::apps {
 
 // The options of all analyses. Each reads some of them (apps/lab/analyze.cpp).
 struct AnalysisOptions {
-  RunOptions run = {};                 // run folders; for memory and masks also run files, for masks with keys of them
-  std::vector<std::string> data = {};  // files to read instead of the validation text of each run
+  RunOptions run = {};    // runs; for memory and masks also run files, for masks with keys of them
+  TextOptions text = {};  // to read instead of the validation text of each run
   ModelOptions model = {};
   std::optional<int64_t> batch = {};                         // memory
   int64_t bins = 10, scored = 50'000, counted = 20'000'000;  // frequency

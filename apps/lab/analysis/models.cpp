@@ -23,7 +23,7 @@ namespace {
 
 // Only runs have a perplexity; run files are not trained.
 MemoryRow row_of(const std::string& path, const AnalysisOptions& options) {
-  if (!is_folder(find_run(path))) {
+  if (!is_folder(find_weights(path).run)) {
     const TrainConfig config = request_run(path, {}).config;
     return memory_row(config.name, config, planned_model(config, path), options);
   }

@@ -5,7 +5,6 @@
 #include "apps/lab/analysis/analyses.h"
 #include "apps/lab/plot/records.h"
 #include "apps/run/corpus.h"
-#include "apps/run/places.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/random.h"
@@ -26,12 +25,13 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
     if (std::find(families.begin(), families.end(), config.model.family) == families.end())
       fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), expected});
     if (!config.model.causal) fail("{}: model.causal: false, expected a model that predicts the next token", {path});
-    if (config.data.empty() && config.validation.empty() && options.data.empty())
+    if (config.data.empty() && config.validation.empty() && options.text.paths.empty())
       fail("--data: {} was imported without a text; name one", {path});
     if (has_mask(config)) fail("{}: learns answers (format: {}), and this analysis reads plain texts", {path, name_of(config.format)});
     OpenModel open = open_model(path, options.model);
-    Tokens tokens = open_validation(config, options.data, open.run.tokenizer(), open.context).tokens;
-    all.push_back({std::move(open), *names.insert(folder_name(path)), std::move(tokens)});
+    Tokens tokens = open_validation(with_text(config, options.text), open.run.tokenizer(), open.context).tokens;
+    const std::string name = *names.insert(open.run.weights().label());
+    all.push_back({std::move(open), name, std::move(tokens)});
   }
   for (size_t i = 0; i < all.size(); ++i)
     if (names.count(all[i].name) > 1) all[i].name = options.run.files[i];

@@ -10,6 +10,7 @@
 #include "apps/run/batches.h"
 #include "apps/run/config.h"
 #include "apps/run/init.h"
+#include "apps/run/run_folder.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/memory/dry_run.h"

@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "apps/run/places.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -237,7 +236,7 @@ Report report_of(const Inspection& found, const std::vector<Picture>& pictures) 
 Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options) {
   const ModelConfig& config = open.model.config();
   const FamilyTraits family = config.traits();
-  Inspection found{folder_name(open.run.path()), family.mixes ? name_of(config.mixer) : family.name, open.run.tokenizer(), text_ids, {}};
+  Inspection found{open.run.weights().label(), family.mixes ? name_of(config.mixer) : family.name, open.run.tokenizer(), text_ids, {}};
   for (const std::string& token : options.tokens) found.token_ids.push_back(id_of(*found.tokenizer, token));
   if (found.token_ids.empty()) found.token_ids = most_frequent(text_ids);
   const std::set<int64_t> heads = chosen("--heads", options.heads, heads_of(config), "heads");

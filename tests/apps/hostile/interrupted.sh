@@ -52,7 +52,7 @@ done
 accept 'the folder alone continues the run' train runs/pieces
 verdict 'it tells from where' "$(grep -q '^continues after step [0-9]* of 40$' out || shown out)"
 verdict 'the same checkpoints, model and records' "$(diff -r runs/{whole,pieces}/checkpoints 2>&1; cmp runs/{whole,pieces}/model.safetensors 2>&1; diff <(records whole) <(records pieces))"
-accept 'the best checkpoint is kept' eval runs/pieces --checkpoint best
+accept 'the best checkpoint is kept' eval runs/pieces@best
 
 # SIGTERM at the first calls, until it was heeded before the first step at three of them. The text was not changed for a second, because
 # a run stores the tokens of a newer text again: the calls before the first step would be fewer as soon as it is no longer new.

@@ -42,7 +42,7 @@ TEST_CASE("Hugging Face: a config that says tied, and a file with a head of its 
       CHECK(run.config().model.output.tie == !contains(line, "lm_head.weight differs from the embedding table: both are kept"));
       Model model = run.load_model(Device::cpu);
       CHECK(contains(line, ": " + with_commas(model.parameter_count()) + " parameters"));
-      export_hugging_face(copy.folder / "run", "last", copy.folder / "back");
+      export_hugging_face(copy.folder / "run", copy.folder / "back");
       CHECK(SafetensorsFile(copy.folder / "back/model.safetensors").contains(head) == !run.config().model.output.tie);
       return std::pair(run.config().model.output.tie, largest_error(model, name, factor));
     };

@@ -40,9 +40,9 @@ accept 'the text, scored again' eval runs/tuned --data letters.txt
 holds 'with less loss' awk "BEGIN { exit !($(grep -oE '[0-9.]+ nats' out | cut -d ' ' -f 1) < ${loss% nats} - 0.5) }"
 prints 'the last step goes out without characters, which transformers has no tokenizer of' '^transformers has no tokenizer of the kind char$' convert export runs/tuned tuned
 holds 'without a file of them' [ ! -e tuned/tokenizer.json ]
-accept 'and a step by its number' convert export runs/tuned step --checkpoint 100
+accept 'and a step by its number' convert export runs/tuned@100 step
 same 'which is the same' tuned/model.safetensors step/model.safetensors
-refuse 'a step that is not kept' 1 "no checkpoint '7'; there are best, last" convert export runs/tuned bad --checkpoint 7
+refuse 'a step that is not kept' 1 "no checkpoint '7'; there are best, last" convert export runs/tuned@7 bad
 holds 'leaves no folder' [ ! -e bad ]
 
 accept 'a run with pieces' train tiny.yaml name=pieces tokenizer=bpe model.vocab=280
@@ -83,7 +83,7 @@ done
 # ---- What cannot be
 refuse 'a folder that is not there' 1 'none: no such folder; if it is the name of a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
 cp -r "$models/gpt2" theirs
-way='a folder of Hugging Face; ricci convert import theirs runs/NAME turns it into a run'
+way='a folder of Hugging Face; ricci convert import theirs NAME turns it into a run'
 refuse 'their folder in place of a run: to start from' 1 "theirs: $way" train init=theirs data=text.txt name=bad
 refuse 'its weights' 1 "theirs/model\.safetensors: $way" train init=theirs/model.safetensors data=text.txt name=bad
 refuse 'to train' 1 "theirs: $way" train theirs

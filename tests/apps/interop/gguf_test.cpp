@@ -42,7 +42,7 @@ GgufFile exported(const ScratchFolder& scratch, const std::string& name, GgufNum
   import_hugging_face(kModels + name, scratch / "run", {});
   const std::string path = scratch / "a.gguf";
   const std::string type = name.substr(0, 5);
-  CHECK(contains(export_gguf(scratch / "run", "last", path, numbers, false), "GGUF of " + type + ", " + name_of(numbers) + ", no token"));
+  CHECK(contains(export_gguf(scratch / "run", path, numbers, false), "GGUF of " + type + ", " + name_of(numbers) + ", no token"));
   return Reader(read_file(path)).file();
 }
 
@@ -88,7 +88,7 @@ std::string refused(const std::function<void(ModelConfig&)>& change) {
   const ScratchFolder scratch;
   Model model = small_llama(change);
   write_imported_run(scratch / "run", model, nullptr, "nowhere");
-  const std::string error = error_of([&] { export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, false); });
+  const std::string error = error_of([&] { export_gguf(scratch / "run", scratch / "a.gguf", GgufNumbers::f32, false); });
   CHECK(std::filesystem::exists(scratch / "a.gguf") == (error == "no error"));
   return error;
 }
@@ -135,7 +135,7 @@ TEST_CASE("GGUF: GPT-2 has its keys, and its tensors in each kind of numbers") {
     const GgufNumbers numbers = kind;
     CAPTURE(name_of(numbers));
     const std::string path = scratch / (std::string(name_of(numbers)) + ".gguf");
-    CHECK(contains(export_gguf(run, "last", path, numbers, false), "GGUF of gpt2, " + std::string(name_of(numbers)) + ", no tokenizer"));
+    CHECK(contains(export_gguf(run, path, numbers, false), "GGUF of gpt2, " + std::string(name_of(numbers)) + ", no tokenizer"));
     GgufFile file = Reader(read_file(path)).file();
     CHECK(file.values["general.architecture"] == "8:gpt2");
     CHECK(file.values["general.name"] == "8:run");
@@ -159,7 +159,7 @@ TEST_CASE("GGUF: GPT-2 has its keys, and its tensors in each kind of numbers") {
       const std::string expected = gguf_bytes({value.data<float>(), static_cast<size_t>(value.size())}, stored);
       CHECK(file.tensors[theirs].bytes.substr(0, expected.size()) == expected);
     }
-    CHECK(error_of([&] { export_gguf(run, "last", path, numbers, false); }) == path + ": already exists");
+    CHECK(error_of([&] { export_gguf(run, path, numbers, false); }) == path + ": already exists");
   }
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("GGUF: the tokenizer, with rows that have no piece") {
       R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)"
       R"({"type":"ByteLevel","add_prefix_space":false}]},"model":{"type":"BPE","vocab":{"a":1,"b":2,"ab":3,"Ġ":4},"merges":["a b"]}})");
   import_hugging_face(scratch / "theirs", scratch / "run", {});
-  export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, false);
+  export_gguf(scratch / "run", scratch / "a.gguf", GgufNumbers::f32, false);
   GgufFile file = Reader(read_file(scratch / "a.gguf")).file();
   CHECK(file.values["tokenizer.ggml.model"] == "8:gpt2");
   CHECK(file.values["tokenizer.ggml.pre"] == "8:smollm");
@@ -213,7 +213,7 @@ TEST_CASE("GGUF: a model without an end of text gets one that no text has") {
     scratch.write("theirs/config.json", to_text(config));
     import_hugging_face(scratch / "theirs", scratch / "run", {});
     std::string lines;
-    const std::string error = error_of([&] { lines = export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, false); });
+    const std::string error = error_of([&] { lines = export_gguf(scratch / "run", scratch / "a.gguf", GgufNumbers::f32, false); });
     if (one.found.empty()) {
       CHECK(error == one.note);
       CHECK(!std::filesystem::exists(scratch / "a.gguf"));
@@ -238,9 +238,9 @@ TEST_CASE("GGUF: a piece after every document ends a text, whatever its name") {
             R"({"type":"ByteLevel","add_prefix_space":false},"model":{"type":"BPE","vocab":{"c":0,"a":1,"b":2},"merges":[]}}})");
     import_hugging_face(scratch / "theirs", scratch / after, {});
   }
-  export_gguf(scratch / "document", "last", scratch / "a.gguf", GgufNumbers::f32, false);
+  export_gguf(scratch / "document", scratch / "a.gguf", GgufNumbers::f32, false);
   CHECK(Reader(read_file(scratch / "a.gguf")).file().values["tokenizer.ggml.eos_token_id"] == with_type<uint32_t>(4, 2));
-  CHECK(error_of([&] { export_gguf(scratch / "line", "last", scratch / "b.gguf", GgufNumbers::f32, false); }) ==
+  CHECK(error_of([&] { export_gguf(scratch / "line", scratch / "b.gguf", GgufNumbers::f32, false); }) ==
         "a tokenizer with a piece after every line has no equivalent in GGUF; --without-tokenizer leaves it out");
 }
 
@@ -293,9 +293,9 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
     }
     const std::string run = one.chat == own ? "own" : "run";
     // The run, and the run after an export to transformers and an import.
-    export_hugging_face(scratch / run, "last", scratch / "back");
+    export_hugging_face(scratch / run, scratch / "back");
     import_hugging_face(scratch / "back", scratch / "again", {});
-    export_hugging_face(scratch / "again", "last", scratch / "twice");
+    export_hugging_face(scratch / "again", scratch / "twice");
     for (const std::string folder : {"back", "twice"}) {
       const auto ids = [&](const char* name) {
         const Json config = read_json(scratch / (folder + "/" + name));
@@ -308,7 +308,7 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
       CHECK(member(read_json(scratch / (folder + "/tokenizer_config.json")), "eos_token") == kPieces[one.ends[0]]);
     }
     for (const std::string& name : {run, std::string("again")}) {
-      export_gguf(scratch / name, "last", scratch / (name + ".gguf"), GgufNumbers::f32, false);
+      export_gguf(scratch / name, scratch / (name + ".gguf"), GgufNumbers::f32, false);
       GgufFile file = Reader(read_file(scratch / (name + ".gguf"))).file();
       const char* const keys[] = {"eos", "eot", "eom"};
       for (size_t i = 0; i < 3; ++i)
@@ -321,13 +321,13 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
 TEST_CASE("GGUF: models and tokenizers unknown to llama.cpp are refused, and nothing is written") {
   const ScratchFolder scratch;
   const std::string relu = imported(scratch, "bare_f16");
-  CHECK(error_of([&] { export_gguf(relu, "last", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
+  CHECK(error_of([&] { export_gguf(relu, scratch / "a.gguf", GgufNumbers::f32, false); }) ==
         "model.activation: relu has no equivalent in GGUF's gpt2");
   std::filesystem::remove_all(scratch / "run");
   std::filesystem::copy(kModels + "gpt2", scratch / "theirs");
   scratch.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
   import_hugging_face(scratch / "theirs", scratch / "run", {});
-  CHECK(error_of([&] { export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
+  CHECK(error_of([&] { export_gguf(scratch / "run", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
         "the char tokenizer has no equivalent in GGUF; --without-tokenizer leaves it out");
   Json vocab = {{"▁", 256}};
   for (int byte = 0; byte < 256; ++byte) vocab[format_message("<0x{:02X}>", {byte})] = byte;
@@ -338,10 +338,10 @@ TEST_CASE("GGUF: models and tokenizers unknown to llama.cpp are refused, and not
           vocab.dump() + "}}");
   Model wide = small_llama([](ModelConfig& c) { c.vocab = 257; });
   write_imported_run(scratch / "wide", wide, open_tokenizer(scratch / "wide/tokenizer.json").get(), "nowhere");
-  CHECK(error_of([&] { export_gguf(scratch / "wide", "last", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
+  CHECK(error_of([&] { export_gguf(scratch / "wide", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
         "a tokenizer with byte_fallback has no equivalent in GGUF; --without-tokenizer leaves it out");
   CHECK(!std::filesystem::exists(scratch / "a.gguf"));
-  export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::f32, true);
+  export_gguf(scratch / "run", scratch / "a.gguf", GgufNumbers::f32, true);
   CHECK(Reader(read_file(scratch / "a.gguf")).file().values["tokenizer.ggml.model"] == "8:none");
 }
 
@@ -406,7 +406,7 @@ TEST_CASE("GGUF: matrices of 8 bits in blocks of 32, the same after the permutat
     c.block.ff = 40;
   });
   write_imported_run(scratch / "run", model, nullptr, "nowhere");
-  export_gguf(scratch / "run", "last", scratch / "a.gguf", GgufNumbers::q8_0, false);
+  export_gguf(scratch / "run", scratch / "a.gguf", GgufNumbers::q8_0, false);
   const GgufFile file = Reader(read_file(scratch / "a.gguf")).file();
   const Tensor qkv = SafetensorsFile(scratch / "run/model.safetensors").load_f32("blocks.0.mixer.qkv.weight");
   const Tensor q = neighbours(qkv.rows(0, 32), 16), v = qkv.rows(48, 16);
@@ -435,7 +435,7 @@ TEST_CASE("GGUF: scaled rotary positions") {
     c.embedding.rope.factor = 2.5;
   });
   write_imported_run(scratch / "linear", model, nullptr, "nowhere");
-  export_gguf(scratch / "linear", "last", scratch / "linear.gguf", GgufNumbers::f32, false);
+  export_gguf(scratch / "linear", scratch / "linear.gguf", GgufNumbers::f32, false);
   GgufFile linear = Reader(read_file(scratch / "linear.gguf")).file();
   CHECK(linear.values["llama.rope.scaling.type"] == "8:linear");
   CHECK(linear.values["llama.rope.scaling.factor"] == with_type<float>(6, 2.5f));

@@ -48,7 +48,7 @@ TEST_CASE("Hugging Face: stored models have the stored logits, and go back as th
     const double error = largest_error(load_run(scratch / "run"), name);
     CHECK(error < 1e-5);
 
-    const std::string written = export_hugging_face(scratch / "run", "last", scratch / "back");
+    const std::string written = export_hugging_face(scratch / "run", scratch / "back");
     CHECK(contains(written, "\n" + std::string(type) + ", no tokenizer, vocabulary 11, context 9"));
     const SafetensorsFile theirs(kModels + name + "/model.safetensors"), back(scratch / "back/model.safetensors");
     CHECK(back.metadata() == Metadata{{"checksum", back.metadata().at("checksum")}, {"format", "pt"}});
@@ -67,7 +67,7 @@ TEST_CASE("Hugging Face: stored models have the stored logits, and go back as th
 TEST_CASE("Hugging Face: each flipped bit of an exported folder is noticed") {
   const ScratchFolder scratch;
   import_hugging_face(kModels + "llama", scratch / "run", {});
-  export_hugging_face(scratch / "run", "last", scratch / "theirs");
+  export_hugging_face(scratch / "run", scratch / "theirs");
   const std::string path = scratch / "theirs/model.safetensors", whole = read_file(path),
                     damaged = ": damaged: its bytes do not match its checksum";
   const size_t data = 8 + whole.find("}}") + 2, digits = whole.find("checksum\":\"") + 11;

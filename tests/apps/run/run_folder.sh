@@ -129,7 +129,7 @@ rm -rf runs/damaged && cp -r kept runs/damaged
 truncate -s 1000 runs/damaged/checkpoints/step-00000004.safetensors
 : >runs/damaged/checkpoints/step-00000008.safetensors
 refuse 'no sound checkpoint' 1 'step-00000008\.safetensors: .*; all 2 checkpoints are damaged' train tiny.yaml name=damaged steps=12
-refuse 'the best of damaged ones' 1 'all 2 checkpoints are damaged' eval runs/damaged --checkpoint best
+refuse 'the best of damaged ones' 1 'all 2 checkpoints are damaged' eval runs/damaged@best
 rm -rf runs/damaged && cp -r kept runs/damaged
 damage runs/damaged/model.safetensors 5000
 refuse 'damaged model' 1 'runs/damaged/model\.safetensors: damaged: its bytes do not match' eval runs/damaged
@@ -139,7 +139,7 @@ verdict 'damaged model: it is written again' "$(cmp kept/model.safetensors runs/
 rm runs/damaged/model.safetensors
 accept 'a finished run without its model' train tiny.yaml name=damaged steps=8
 verdict 'the model is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
-refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and steps 4, 8" eval runs/damaged --checkpoint 5
+refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and steps 4, 8" eval runs/damaged@5
 rm -rf runs/damaged/checkpoints
 refuse 'a model without checkpoints' 1 'runs/damaged: holds a trained model but no checkpoint' train tiny.yaml name=damaged
 
@@ -164,7 +164,7 @@ edited() {
   verdict "$1 after $2" "$(! diff -q kept runs/edited >/dev/null || echo 'is as it was')"
   if [ -n "$3" ]; then refuse "an evaluation after $2" 1 "runs/edited/model\.safetensors: $3" eval runs/edited; else accept "an evaluation after $2" eval runs/edited; fi
   [ -z "$3" ] || refuse "a text after $2" 1 "runs/edited/model\.safetensors: $3" generate runs/edited --prompt the
-  [ -z "$3" ] || refuse "a checkpoint after $2" 1 "runs/edited/checkpoints/step-00000004\.safetensors: $3" eval runs/edited --checkpoint 4
+  [ -z "$3" ] || refuse "a checkpoint after $2" 1 "runs/edited/checkpoints/step-00000004\.safetensors: $3" eval runs/edited@4
   refuse "a training after $2" 1 "runs/edited: holds a run with $4" train runs/edited steps=12
 }
 was='it was trained with'

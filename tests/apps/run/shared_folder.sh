@@ -77,7 +77,7 @@ await 'has_checkpoint busy'
 faults=
 for ((number = 1; number <= rounds; ++number)); do
   case $((number % 3)) in 0) which=best ;; *) which=last ;; esac
-  run eval runs/busy --checkpoint $which || faults+=" $number ($which): $(cat err)"
+  run eval runs/busy@$which || faults+=" $number ($which): $(cat err)"
   kill -0 $background 2>/dev/null || faults+=" $number: the training ended"
 done
 verdict "ricci eval beside a training, $rounds times" "$faults"

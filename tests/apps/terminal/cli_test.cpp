@@ -219,7 +219,7 @@ TEST_CASE("cli: a run file and overrides, in any order") {
     RunOptions options;
     std::string all = "not run";
     const Outcome outcome = run(
-        words, [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
+        words, [&](CLI::App& app) { add_run_options(app, options); },
         [&] {
           all = options.file() + ":";
           for (const std::string& each : options.overrides) all += " <" + each + ">";
