@@ -64,6 +64,8 @@ std::vector<double> window_nats(const TextRun& run, const Ids& starts, std::opti
 void shuffle(std::span<int64_t> ids, uint64_t seed, uint64_t window);
 // Tokens in one line, with signs for line ends and tabs, and for blanks if `with_blanks`. A token without text is "id 5".
 std::string shown(const Tokenizer& tokenizer, const Ids& ids, bool with_blanks);
+// Removes values that repeat the row above, such as the name of the run in all but its first row.
+void hide_repeats(Column& column);
 // Adds a note about a run. Runs with the same note share it.
 void add_note(Report& report, const std::string& run, const std::string& note);
 

@@ -79,8 +79,9 @@ bool is_better(const Ranked& a, const Ranked& b) { return a.score != b.score ? a
 void centre(Chunks& chunks) {
   const int64_t count = chunks.count(), width = chunks.width;
   std::vector<double> mean(static_cast<size_t>(width));
-  for (int64_t i = 0; i < count * width; ++i)
-    mean[static_cast<size_t>(i % width)] += chunks.vectors[static_cast<size_t>(i)] / static_cast<double>(count);
+  for (int64_t c = 0; c < count; ++c)
+    for (int64_t i = 0; i < width; ++i)
+      mean[static_cast<size_t>(i)] += chunks.vectors[static_cast<size_t>(c * width + i)] / static_cast<double>(count);
   for (int64_t c = 0; c < count; ++c) {
     double* const vector = chunks.vectors.data() + c * width;
     double square = 0;
@@ -110,23 +111,21 @@ Report analyse_neighbours(const AnalysisOptions& options) {
       {.heading = "chunk", .left = true}, {.heading = "cosine", .format = "{:.3f}", .missing = ""}};
   for (const TextRun& run : open_text_runs(options, language_models())) {
     const Ids starts = spread_over(run.tokens, run.tokens.size(), run.context, options.windows, 2);
-    Json name = run.name, scales = Json::array();
+    Json scales = Json::array();
     for (const Chunks& chunks : read_chunks(run, options, starts)) {
-      // A chunk as JSON; the table shows its text.
-      const auto chunk_json = [&](int64_t chunk) {
-        const int64_t first = starts[static_cast<size_t>(chunk / chunks.per_window)] + chunk % chunks.per_window * chunks.tokens;
-        return Json{
-            {"first_token", first}, {"text", shown(run.tokenizer(), ids_at(run.tokens, {first}, chunks.tokens), chunks.tokens == 1)}};
+      const auto first_token = [&](int64_t chunk) {
+        return starts[static_cast<size_t>(chunk / chunks.per_window)] + chunk % chunks.per_window * chunks.tokens;
+      };
+      const auto text = [&](int64_t chunk) {
+        return shown(run.tokenizer(), ids_at(run.tokens, {first_token(chunk)}, chunks.tokens), chunks.tokens == 1);
       };
       Json queries = Json::array();
       for (const int64_t query : queries_of(chunks, options.queries)) {
-        Json found = chunk_json(query);
-        report.table.add_row({std::exchange(name, {}), chunks.tokens, found["text"], {}});
+        report.table.add_row({run.name, chunks.tokens, text(query), {}});
+        Json found{{"first_token", first_token(query)}, {"text", text(query)}};
         for (const auto& [chunk, cosine] : nearest_chunks(chunks, query, options.nearest)) {
-          Json near = chunk_json(chunk);
-          near["cosine"] = cosine;
-          report.table.add_row({{}, {}, "≈ " + near["text"].get<std::string>(), cosine});
-          found["nearest"].push_back(near);
+          report.table.add_row({run.name, {}, "≈ " + text(chunk), cosine});
+          found["nearest"].push_back(Json{{"first_token", first_token(chunk)}, {"text", text(chunk)}, {"cosine", cosine}});
         }
         queries.push_back(found);
       }
@@ -137,6 +136,7 @@ Report analyse_neighbours(const AnalysisOptions& options) {
     }
     report.json.push_back(Json{{"run", run.name}, {"scales", scales}});
   }
+  hide_repeats(report.table.columns[0]);
   report.notes.push_back("Cosines are computed after the mean over all chunks is subtracted. Chunks of the same window do not count.");
   return report;
 }
@@ -163,7 +163,7 @@ Report analyse_completions(const AnalysisOptions& options) {
     if (whole == 0) fail("--context: {} is shorter than a cell of {}", {run.context, scale});
     const Ids starts = spread_over(run.tokens, run.tokens.size(), whole + scale, options.places);
     const Tokenizer& tokenizer = run.tokenizer();
-    Json name = run.name, places = Json::array();
+    Json places = Json::array();
     double found = 0;
     for (const int64_t start : starts) {
       const Ids before = ids_at(run.tokens, {start}, whole), next = ids_at(run.tokens, {start + whole}, scale);
@@ -179,8 +179,8 @@ Report analyse_completions(const AnalysisOptions& options) {
         found += static_cast<double>(std::count(next.begin(), next.end(), each.index));
       }
       const Ids last(before.end() - std::min(options.cells * scale, whole), before.end());
-      report.table.add_row({std::exchange(name, {}), "…" + shown(tokenizer, last, last.size() == 1),
-          fmt::format("{}", fmt::join(tokens, " · ")), fmt::format("{}", fmt::join(listed, " · "))});
+      report.table.add_row({run.name, "…" + shown(tokenizer, last, last.size() == 1), fmt::format("{}", fmt::join(tokens, " · ")),
+          fmt::format("{}", fmt::join(listed, " · "))});
       places.push_back(
           Json{{"text", tokenizer.decode(before)}, {"next", tokenizer.decode(next)}, {"next_ids", next}, {"expected", expected}});
     }
@@ -190,6 +190,7 @@ Report analyse_completions(const AnalysisOptions& options) {
         fmt::format("{:.1f}% of the tokens of the next cells are among those listed; a model that knew them all would give each 1/{}",
             100 * share, scale));
   }
+  hide_repeats(report.table.columns[0]);
   return report;
 }
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <utility>
 
 #include "apps/lab/analysis/analyses.h"
 #include "apps/run/corpus.h"
@@ -17,37 +15,59 @@ namespace ricci::apps {
 namespace {
 
 int64_t total_scored(const std::vector<TokenScore>& kinds) {
-  return std::accumulate(kinds.begin(), kinds.end(), int64_t{0}, [](int64_t sum, const TokenScore& kind) { return sum + kind.scored; });
+  int64_t total = 0;
+  for (const TokenScore& kind : kinds) total += kind.scored;
+  return total;
 }
 
-// The scores of all token types, by id.
-std::vector<TokenScore> score_tokens(const TextRun& run, const Tokens& train, int64_t counted, int64_t scored) {
-  std::vector<TokenScore> kinds(static_cast<size_t>(run.model.config().vocab));
+// Counts the first `counted` tokens of the training text.
+void count_training(const Tokens& train, int64_t counted, std::vector<TokenScore>& kinds) {
   constexpr int64_t kChunk = 1 << 16;
-  for (int64_t first = 0; first < counted; first += kChunk)
-    for (const int64_t id : ids_at(train, {first}, std::min(kChunk, counted - first))) ++kinds[static_cast<size_t>(id)].training;
+  for (int64_t first = 0; first < counted; first += kChunk) {
+    const Ids ids = ids_at(train, {first}, std::min(kChunk, counted - first));
+    for (const int64_t id : ids) ++kinds[static_cast<size_t>(id)].training;
+  }
+}
 
-  // Windows overlap by half, so each token has half a window before it. If a model does not score the first tokens of a window, windows
-  // must overlap by at least those.
+// Adds the nats of at most `scored` tokens of the text to the scores of their types. Windows overlap by half, so each token has half a
+// window before it. A model that does not score the first tokens of a window needs an overlap of at least those.
+void score_text(const TextRun& run, int64_t scored, std::vector<TokenScore>& kinds) {
   const int64_t context = run.context, skipped = first_scored(run.model, context);
-  const int64_t stride = std::max<int64_t>(1, std::min(context / 2, context - skipped)), last = run.tokens.size() - 1;
+  const int64_t stride = std::max<int64_t>(1, std::min(context / 2, context - skipped));
+  const int64_t last = run.tokens.size() - 1;
   if (last < context) fail("{}: {} tokens, fewer than a window of {} and one more", {run.tokens.name(), run.tokens.size(), context});
+  const int64_t wanted = std::min(last, scored + skipped);  // windows up to this token
   Ids starts{0};
-  for (int64_t start = stride; start - stride + context < std::min(last, scored + skipped); start += stride) starts.push_back(start);
+  while (starts.back() + context < wanted) starts.push_back(starts.back() + stride);
   const std::vector<double> nats = window_nats(run, starts);
   const Ids ids = ids_at(run.tokens, {0}, starts.back() + context + 1);
-  int64_t token = 0, left = scored;  // token: the last one that was scored
-  for (size_t i = 0; i < nats.size() && left > 0; ++i) {
-    // Position p of a window predicts the token after it.
-    const int64_t p = static_cast<int64_t>(i) % context, next = starts[i / static_cast<size_t>(context)] + p + 1;
-    if (p < skipped || next <= token || next > last) continue;
-    const int64_t id = ids[static_cast<size_t>(token = next)];
-    if (id == run.tokens.first_id()) continue;  // it is never a target
-    ++kinds[static_cast<size_t>(id)].scored;
-    kinds[static_cast<size_t>(id)].nats += nats[i];
-    --left;
+  int64_t newest = 0;  // the last token that a window has scored
+  int64_t left = scored;
+  for (size_t window = 0; window < starts.size(); ++window) {
+    for (int64_t position = skipped; position < context; ++position) {
+      const int64_t token = starts[window] + position + 1;  // a position predicts the token after it
+      if (token <= newest || token > last) continue;
+      newest = token;
+      const int64_t id = ids[static_cast<size_t>(token)];
+      if (id == run.tokens.first_id()) continue;  // it is never a target
+      if (left == 0) return;
+      --left;
+      TokenScore& kind = kinds[static_cast<size_t>(id)];
+      ++kind.scored;
+      kind.nats += nats[window * static_cast<size_t>(context) + static_cast<size_t>(position)];
+    }
   }
-  return kinds;
+}
+
+// The counts of a bin's token types in the training text: "1,234 - 56".
+std::string counts_text(const FrequencyBin& bin) {
+  const std::string least = with_commas(bin.min);
+  return bin.max == bin.min ? least : with_commas(bin.max) + " - " + least;
+}
+
+Json bin_json(const FrequencyBin& bin) {
+  return {{"tokens", bin.tokens}, {"nats_per_token", bin.nats}, {"kinds", bin.kinds}, {"most_in_training", bin.max},
+      {"least_in_training", bin.min}};
 }
 
 }  // namespace
@@ -56,22 +76,27 @@ std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t 
   std::erase_if(kinds, [](const TokenScore& kind) { return kind.scored == 0; });
   if (kinds.empty()) fail("frequency: no token was scored");
   std::stable_sort(kinds.begin(), kinds.end(), [](const TokenScore& a, const TokenScore& b) { return a.training > b.training; });
-  // Each token counts as `bins` parts, because the parts of a bin are then a whole number: the number of scored tokens.
+  // Each token is divided into `bins` parts. A bin then holds a whole number of parts: the number of scored tokens.
   const int64_t room = total_scored(kinds);
   std::vector<FrequencyBin> all;
-  int64_t left = 0;  // parts that the last bin can take
-  for (const TokenScore& kind : kinds)
-    for (int64_t rest = kind.scored * bins, taken = 0; rest > 0; rest -= taken, left -= taken) {
-      if (left == 0) {
-        left = room;
+  int64_t free = 0;  // parts that the last bin can still take
+  for (const TokenScore& kind : kinds) {
+    const double mean_nats = kind.nats / static_cast<double>(kind.scored);
+    int64_t rest = kind.scored * bins;
+    while (rest > 0) {
+      if (free == 0) {
         all.push_back({.tokens = static_cast<double>(room) / static_cast<double>(bins), .max = kind.training});
+        free = room;
       }
-      taken = std::min(rest, left);
+      const int64_t taken = std::min(rest, free);
       FrequencyBin& bin = all.back();
-      bin.nats += static_cast<double>(taken) / static_cast<double>(bins) * (kind.nats / static_cast<double>(kind.scored));
+      bin.nats += static_cast<double>(taken) / static_cast<double>(bins) * mean_nats;
       bin.min = kind.training;
       ++bin.kinds;
+      rest -= taken;
+      free -= taken;
     }
+  }
   for (FrequencyBin& bin : all) bin.nats /= bin.tokens;
   return all;
 }
@@ -88,56 +113,71 @@ Report analyse_frequency(const AnalysisOptions& options) {
     if (run.config().data.empty()) fail("{}: has no training text (data is empty, as in imported runs)", {run.name});
     const Tokens train = open_corpus(run.config(), run.run.tokenizer()).train;
     const int64_t counted = std::min(options.counted, train.size());
-    const std::vector<TokenScore> kinds = score_tokens(run, train, counted, options.scored);
+    std::vector<TokenScore> kinds(static_cast<size_t>(run.model.config().vocab));  // by id
+    count_training(train, counted, kinds);
+    score_text(run, options.scored, kinds);
     const std::vector<FrequencyBin> bins = frequency_bins(kinds, options.bins);
     if (first.empty()) first = bins;
-    std::vector<std::vector<Point>> points(2);
+    std::vector<Point> losses, differences;
     double sum = 0;
-    Json name = run.name, list = Json::array();
     for (size_t i = 0; i < bins.size(); ++i) {
       const FrequencyBin& bin = bins[i];
+      const auto number = static_cast<double>(i + 1);
+      losses.push_back({number, bin.nats});
+      differences.push_back({number, bin.nats - first[i].nats});
+      report.table.add_row({run.name, i + 1, counts_text(bin), bin.kinds, bin.nats});
       sum += bin.nats;
-      points[0].push_back({static_cast<double>(i + 1), bin.nats});
-      points[1].push_back({static_cast<double>(i + 1), bin.nats - first[i].nats});
-      const std::string counts = (bin.max == bin.min ? "" : with_commas(bin.max) + " - ") + with_commas(bin.min);
-      report.table.add_row({std::exchange(name, {}), i + 1, counts, bin.kinds, bin.nats});
-      list.push_back(Json{{"tokens", bin.tokens}, {"nats_per_token", bin.nats}, {"kinds", bin.kinds}, {"most_in_training", bin.max},
-          {"least_in_training", bin.min}});
     }
-    report.table.add_row({{}, "all", "", "", sum / static_cast<double>(bins.size())});
-    points.resize(chart.panels.size());
-    add_curves(chart, run.name, points);
+    report.table.add_row({run.name, "all", "", "", sum / static_cast<double>(bins.size())});
+    if (runs.size() > 1) add_curves(chart, run.name, {losses, differences});
+    else add_curves(chart, run.name, {losses});
     const int64_t scored = total_scored(kinds);
-    report.json.push_back(Json{{"run", run.name}, {"scored_tokens", scored}, {"training_tokens", counted}, {"bins", list}});
+    report.json.push_back(
+        Json{{"run", run.name}, {"scored_tokens", scored}, {"training_tokens", counted}, {"bins", values_of(bins, bin_json)}});
     add_note(
         report, run.name, fmt::format("{} tokens scored, {} tokens of training text counted", with_commas(scored), with_commas(counted)));
   }
+  hide_repeats(report.table.columns[0]);
   report.add(chart);
   return report;
 }
 
-std::vector<ShuffleRow> shuffle_rows(std::span<const double> before, std::span<const double> after, int64_t context, bool in_ranges) {
-  // Position p predicts the token after it, so the first token after the shuffled ones is predicted by the last of them.
-  const int64_t skipped = context / 2 - 1, distances = context - skipped, windows = std::ssize(before) / context;
-  const auto n = static_cast<double>(windows);
-  std::vector<ShuffleRow> rows;
-  for (int64_t first = 1, last = 1; first <= distances; first = last + 1, last = std::min(in_ranges ? 2 * last : first, distances)) {
-    ShuffleRow& row = rows.emplace_back(ShuffleRow{first, last});
-    const auto length = static_cast<double>(last - first + 1);
-    double squares = 0;
-    for (int64_t w = 0; w < windows; ++w) {
-      double sum = 0;
-      for (int64_t d = first; d <= last; ++d) {
-        const auto i = static_cast<size_t>(w * context + skipped + d - 1);
-        row.nats += before[i];
-        sum += after[i] - before[i];
-      }
-      row.increase += sum / length;
-      squares += (sum / length) * (sum / length);
+namespace {
+
+// The mean over windows for distances from `first` to `last`.
+ShuffleRow shuffle_row(std::span<const double> before, std::span<const double> after, int64_t context, int64_t first, int64_t last) {
+  const int64_t windows = std::ssize(before) / context, count = last - first + 1;
+  const auto n = static_cast<double>(windows), length = static_cast<double>(count);
+  ShuffleRow row{first, last};
+  double squares = 0;
+  for (int64_t window = 0; window < windows; ++window) {
+    // Position p predicts the token after it, so the last shuffled position predicts the first token after them.
+    const int64_t start = window * context + context / 2 - 1;
+    double increase = 0;
+    for (int64_t distance = first; distance <= last; ++distance) {
+      const auto i = static_cast<size_t>(start + distance - 1);
+      row.nats += before[i];
+      increase += after[i] - before[i];
     }
-    row.nats /= n * length;
-    row.increase /= n;
-    row.error = windows > 1 ? std::sqrt(std::max(0.0, squares / n - row.increase * row.increase) / (n - 1)) : 0;
+    row.increase += increase / length;
+    squares += (increase / length) * (increase / length);
+  }
+  row.nats /= n * length;
+  row.increase /= n;
+  if (windows > 1) row.error = std::sqrt(std::max(0.0, squares / n - row.increase * row.increase) / (n - 1));
+  return row;
+}
+
+}  // namespace
+
+std::vector<ShuffleRow> shuffle_rows(std::span<const double> before, std::span<const double> after, int64_t context, bool in_ranges) {
+  const int64_t distances = context - context / 2 + 1;
+  std::vector<ShuffleRow> rows;
+  int64_t first = 1, last = 1;
+  while (first <= distances) {
+    rows.push_back(shuffle_row(before, after, context, first, last));
+    first = last + 1;
+    last = std::min(in_ranges ? 2 * last : first, distances);
   }
   return rows;
 }
@@ -158,20 +198,22 @@ Report analyse_shuffle(const AnalysisOptions& options) {
     const Ids starts = spread_over(run.tokens, run.tokens.size() - 1, context, options.windows);
     const std::vector<double> before = window_nats(run, starts), after = window_nats(run, starts, options.seed);
     std::vector<Point> points;
-    Json name = run.name;
     for (const ShuffleRow& row : shuffle_rows(before, after, context, true)) {
       const std::string last = row.distance < row.last_distance ? fmt::format(" - {}", row.last_distance) : "";
-      report.table.add_row({std::exchange(name, {}), std::to_string(row.distance) + last, row.nats, row.increase, row.error});
+      report.table.add_row({run.name, std::to_string(row.distance) + last, row.nats, row.increase, row.error});
       // A dot at the middle of the range on the logarithmic axis.
-      points.push_back({std::sqrt(static_cast<double>(row.distance) * static_cast<double>(row.last_distance)), row.increase, row.error});
+      const double middle = std::sqrt(static_cast<double>(row.distance) * static_cast<double>(row.last_distance));
+      points.push_back({middle, row.increase, row.error});
     }
     add_curves(chart, run.name, {points});
+    const auto row_json = [](const ShuffleRow& row) {
+      return Json{{"distance", row.distance}, {"nats_per_token", row.nats}, {"increase", row.increase}, {"standard_error", row.error}};
+    };
     report.json.push_back(Json{{"run", run.name}, {"context", context}, {"shuffled", context / 2}, {"windows", starts.size()},
-        {"distances", values_of(shuffle_rows(before, after, context, false), [](const ShuffleRow& row) {
-           return Json{{"distance", row.distance}, {"nats_per_token", row.nats}, {"increase", row.increase}, {"standard_error", row.error}};
-         })}});
+        {"distances", values_of(shuffle_rows(before, after, context, false), row_json)}});
     add_note(report, run.name, fmt::format("{} windows of {} tokens, the first {} shuffled", starts.size(), context, context / 2));
   }
+  hide_repeats(report.table.columns[0]);
   report.add(chart);
   return report;
 }

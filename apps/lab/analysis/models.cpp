@@ -70,19 +70,24 @@ Picture picture_of(const Mask& mask, const std::string& group, int64_t tokens) {
     svg += svg_rectangle(kLeft + unit * static_cast<double>(x), kTop + unit * static_cast<double>(y), unit * static_cast<double>(width),
         unit * static_cast<double>(height), attributes);
   };
-  for (int64_t i = 0, end = 0; i < std::ssize(mask.rows); i = end) {
-    const auto [first_key, end_key] = mask.rows[static_cast<size_t>(i)];
-    for (end = i + 1; end < std::ssize(mask.rows); ++end)  // equal rows become one rectangle
-      if (const auto& row = mask.rows[static_cast<size_t>(end)]; row.first != first_key || row.end != end_key) break;
-    if (end_key > first_key)
-      rectangle(first_key * mask.key_tokens, i * mask.query_tokens, (end_key - first_key) * mask.key_tokens, (end - i) * mask.query_tokens,
-          fmt::format("class=\"f{}\" shape-rendering=\"crispEdges\"", colour % kColours));
+  const auto is_like = [&](size_t i, size_t j) { return mask.rows[i].first == mask.rows[j].first && mask.rows[i].end == mask.rows[j].end; };
+  size_t end = 0;
+  for (size_t i = 0; i < mask.rows.size(); i = end) {
+    end = i + 1;
+    while (end < mask.rows.size() && is_like(end, i)) ++end;  // equal rows become one rectangle
+    const int64_t first_key = mask.rows[i].first, keys = mask.rows[i].end - first_key;
+    if (keys <= 0) continue;
+    rectangle(first_key * mask.key_tokens, static_cast<int64_t>(i) * mask.query_tokens, keys * mask.key_tokens,
+        static_cast<int64_t>(end - i) * mask.query_tokens, fmt::format("class=\"f{}\" shape-rendering=\"crispEdges\"", colour % kColours));
   }
   // Lines between cells that are large enough.
-  for (int64_t x = 0; unit * static_cast<double>(mask.key_tokens) >= 4 && x < tokens; x += mask.key_tokens)
-    rectangle(x, 0, std::min(mask.key_tokens, tokens - x), tokens, "class=\"grid\" fill=\"none\"");
-  for (int64_t y = 0; unit * static_cast<double>(mask.query_tokens) >= 4 && y < tokens; y += mask.query_tokens)
-    rectangle(0, y, tokens, std::min(mask.query_tokens, tokens - y), "class=\"grid\" fill=\"none\"");
+  const auto is_large = [&](int64_t cell) { return unit * static_cast<double>(cell) >= 4; };
+  if (is_large(mask.key_tokens))
+    for (int64_t x = 0; x < tokens; x += mask.key_tokens)
+      rectangle(x, 0, std::min(mask.key_tokens, tokens - x), tokens, "class=\"grid\" fill=\"none\"");
+  if (is_large(mask.query_tokens))
+    for (int64_t y = 0; y < tokens; y += mask.query_tokens)
+      rectangle(0, y, tokens, std::min(mask.query_tokens, tokens - y), "class=\"grid\" fill=\"none\"");
   rectangle(0, 0, tokens, tokens, "class=\"axis\" fill=\"none\"");
   return {.group = group, .width = kSide + 2 * kLeft, .height = kTop + kSide + kLeft, .elements = svg};
 }
@@ -136,8 +141,9 @@ Report analyse_masks(const AnalysisOptions& options) {
     for (const Mask& mask : all) side = std::max({side, std::ssize(mask.rows) * mask.query_tokens, mask.keys * mask.key_tokens});
     const std::string file = given.empty() ? "the default model" : given;
     const std::string mixer = config.traits().mixes ? fmt::format(", {}", name_of(config.mixer)) : "";
-    Json name = is_folder(find_run(given)) ? folder_name(given) : file, list = Json::array();
-    const std::string title = fmt::format("{}: {}{}, {} tokens", name.get<std::string>(), name_of(config.family), mixer, tokens);
+    const std::string name = is_folder(find_run(given)) ? folder_name(given) : file;
+    const std::string title = fmt::format("{}: {}{}, {} tokens", name, name_of(config.family), mixer, tokens);
+    Json list = Json::array();
     for (const Mask& mask : all) {
       int64_t sum = 0, most = 0;
       Json first = "none", rows = Json::array();
@@ -149,14 +155,14 @@ Report analyse_masks(const AnalysisOptions& options) {
         rows.push_back(keys ? Json::array({from, end}) : Json::array());
       }
       const double mean = mask.rows.empty() ? 0 : static_cast<double>(sum) / static_cast<double>(mask.rows.size());
-      report.table.add_row({std::exchange(name, {}), mask.layer, cell_name(mask.query_tokens), cell_name(mask.key_tokens), heads_of(mask),
-          mean, most, first});
+      report.table.add_row({name, mask.layer, cell_name(mask.query_tokens), cell_name(mask.key_tokens), heads_of(mask), mean, most, first});
       list.push_back(Json{{"layer", mask.layer}, {"query_tokens", mask.query_tokens}, {"key_tokens", mask.key_tokens},
           {"first_head", mask.first_head}, {"heads", mask.heads}, {"keys", mask.keys}, {"rows", rows}});
       report.pictures.push_back(picture_of(mask, title, side));
     }
     report.json.push_back(Json{{"model", file}, {"tokens", tokens}, {"masks", list}});
   }
+  hide_repeats(report.table.columns[0]);
   return report;
 }
 

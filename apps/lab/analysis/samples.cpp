@@ -115,8 +115,9 @@ Report analyse_samples(const AnalysisOptions& options) {
       corpus.push_back({words_of(text), {}});
       Json list = Json::array();
       for (const Ids& each : completions) {
-        list.push_back(run.tokenizer().decode(each));
-        corpus.back().second.push_back(words_of(list.back()));
+        const std::string completion = run.tokenizer().decode(each);
+        corpus.back().second.push_back(words_of(completion));
+        list.push_back(completion);
       }
       texts.push_back(Json{{"prompt", run.tokenizer().decode(prompt)}, {"text", text}, {"completions", list}});
       progress.update(std::ssize(truth), 0, run.name);

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "apps/lab/analysis/analyses.h"
-#include "apps/lab/plot/records.h"
 #include "apps/run/corpus.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -73,7 +72,8 @@ Tensor ids_tensor(const Ids& ids, int64_t sequences, Device device) {
 
 void shuffle(std::span<int64_t> ids, uint64_t seed, uint64_t window) {
   const Philox random{seed, window};
-  for (size_t i = ids.size(); i-- > 1;) std::swap(ids[i], ids[index_below(i + 1, random, i)]);  // Fisher and Yates
+  for (size_t left = ids.size(); left > 1; --left)  // Fisher and Yates
+    std::swap(ids[left - 1], ids[index_below(left, random, left - 1)]);
 }
 
 std::vector<double> window_nats(const TextRun& run, const Ids& starts, std::optional<uint64_t> seed) {
@@ -82,8 +82,9 @@ std::vector<double> window_nats(const TextRun& run, const Ids& starts, std::opti
   in_batches(run, starts, [&](Ids batch) {
     const auto windows = std::ssize(batch);
     Ids ids = ids_at(run.tokens, batch, run.context);
-    for (size_t first = 0; seed && first < ids.size(); first += context)
-      shuffle(std::span(ids).subspan(first, context / 2), *seed, (all.size() + first) / context);
+    if (seed)
+      for (size_t first = 0; first < ids.size(); first += context)
+        shuffle(std::span(ids).subspan(first, context / 2), *seed, (all.size() + first) / context);
     for (int64_t& start : batch) ++start;
     const Tensor targets = ids_tensor(ids_at(run.tokens, batch, run.context), windows, run.device);
     const std::vector<double> nats = token_nats(run.model, {ids_tensor(ids, windows, run.device), targets});
@@ -101,6 +102,12 @@ std::string shown(const Tokenizer& tokenizer, const Ids& ids, bool with_blanks) 
     else result += static_cast<unsigned char>(c) < 32 ? "\uFFFD" : std::string(1, c);
   }
   return result.empty() && ids.size() == 1 ? "id " + std::to_string(ids[0]) : result;
+}
+
+void hide_repeats(Column& column) {
+  const std::vector<Json> all = column.values;
+  for (size_t i = 1; i < all.size(); ++i)
+    if (all[i] == all[i - 1]) column.values[i] = {};
 }
 
 void add_note(Report& report, const std::string& run, const std::string& note) {
