@@ -1,8 +1,7 @@
-// Charts with axes and curves, and heat maps. Both become pictures: elements of SVG in a box. A report puts them into a file or a page
+// Pictures: elements of SVG in a box; and charts: panels with axes and curves, a picture each. A report puts pictures into a file or a page
 // (apps/lab/report/report.h). CSS switches between light and dark with the reader's system, and `<title>` shows a value under the pointer.
 #pragma once
 #include <cmath>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,11 +25,13 @@ constexpr int kColours = 12;
 
 // Text for XML and HTML: &, <, > and quotes become entities; control characters and bytes that are not UTF-8 become U+FFFD.
 std::string escaped(std::string_view text);
+double width_of(const std::string& text);                    // about pixels
 std::string fitting(const std::string& text, double width);  // cut if it is wider
 
-// Elements. `classes` of the style; `more`: attributes, each after a blank.
+// Elements. `classes` of the style; `more`: further attributes, each after a blank.
+constexpr const char *kMiddle = " text-anchor=\"middle\"", *kEnd = " text-anchor=\"end\"";  // for `more`
 std::string svg_text(double x, double y, const std::string& classes, const std::string& more, const std::string& content);
-std::string svg_line(double x1, double y1, double x2, double y2, const std::string& classes);
+std::string svg_line(double x1, double y1, double x2, double y2, const std::string& attributes);
 std::string svg_rectangle(double x, double y, double width, double height, const std::string& attributes);
 
 // ---- Axes
@@ -89,19 +90,5 @@ void add_curves(Chart& chart, const std::string& name, const std::vector<std::ve
 
 // A picture for each panel, with a legend unless one name says it all. Points that an axis cannot show are left out.
 std::vector<Picture> pictures_of(const Chart& chart);
-
-// ---- Heat maps
-struct HeatMap {
-  std::string title, row_name, column_name;
-  std::vector<std::string> row_labels, column_labels;  // by default numbers from 0
-  int64_t columns = 0;
-  std::vector<double> values;  // row by row
-  int64_t rows() const { return columns ? static_cast<int64_t>(values.size()) / columns : 0; }
-};
-
-// A picture has at most 64 x 64 cells, so a cell of a larger map shows a block: its number of largest magnitude. Returns the block's side.
-int64_t block_of(const HeatMap& map);
-// 0 is the background, blue is above it, orange below. Maps up to 8 x 8 have their values in the cells.
-Picture picture_of(const HeatMap& map);
 
 }  // namespace ricci::apps

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/lab/chart/chart.h"
+#include "apps/lab/chart/heat_map.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"

@@ -1,7 +1,5 @@
 // Axes have ticks at round numbers. Charts show intervals around points, and say when an axis is logarithmic. Heat
 // maps are tables as cells with a legend.
-#include "apps/lab/chart/chart.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -10,6 +8,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "apps/lab/chart/heat_map.h"
 #include "tests/data/files.h"
 
 using namespace ricci::apps;
@@ -192,6 +191,17 @@ TEST_CASE("legend: names once, no name if all curves have it, and dashes are val
     colours.insert(chart.panels[0].curves.back().colour);
   }
   CHECK(colours.size() == kColours);
+}
+
+TEST_CASE("curves: beyond the colours, dots replace the line, and the legend shows them") {
+  Chart chart{.panels = {{"loss", ""}}};
+  for (int i = 0; i <= kColours; ++i) add_curves(chart, "model " + std::to_string(i), {{{1, 1}, {2, 2}}}, false);
+  chart.panels[0].curves.push_back({.name = "model 12", .colour = kColours, .dashed = true, .points = {{1, 1}, {2, 2}}});
+  const std::string svg = svg_of(chart);
+  CHECK(count_of(svg, "class=\"curve c0\" style=\"stroke-dasharray:1 5\"/>") == 2);  // the curve and its line in the legend
+  CHECK(count_of(svg, "class=\"curve dashed c0\" style=\"stroke-dasharray:7 5 1 5\"/>") == 1);
+  CHECK(count_of(svg, "class=\"curve c0\"/>") == 2);
+  CHECK(count_of(svg, "class=\"curve c1\"/>") == 2);
 }
 
 TEST_CASE("names: a long one is cut between two characters, and texts are escaped") {
