@@ -5,7 +5,8 @@
 #include <cstdio>
 
 #include "apps/lab/commands.h"
-#include "apps/lab/plot/records.h"
+#include "apps/lab/plot/curves.h"
+#include "apps/terminal/numbers.h"
 #include "core/error.h"
 
 using namespace ricci;
@@ -21,35 +22,47 @@ struct Options {
   bool list = false;
 };
 
-// The list of the runs, and curves if they have records.
+// The names of the curves, or the number of runs if they are long.
+std::string title_of(const std::vector<ListedRun>& runs) {
+  constexpr size_t kMost = 70;  // characters
+  std::vector<std::string> names;
+  for (const ListedRun& run : runs)
+    if (std::find(names.begin(), names.end(), run.name) == names.end()) names.push_back(run.name);
+  std::string title;
+  for (const std::string& name : names) title += (title.empty() ? "" : ", ") + name;
+  const bool is_long = title.size() > kMost && names.size() > 1;
+  return is_long ? counted(std::ssize(runs), "run") : one_line(title, kMost);
+}
+
+// The curves of the runs with a record, and below them the list of all.
 Report make_report(const Options& options) {
-  Report report;
-  const std::vector<ListedRun> all = read_runs(options.runs, report.notes);
-  report.title = all.size() == 1 ? "1 run" : std::to_string(all.size()) + " runs";
-  report.table = list_of(all);
-  std::vector<RunRecords> runs;
-  std::string names;
-  for (const RunRecords& run : all) {
+  const RunList list = read_runs(options.runs);
+  Report report = report_of(list);
+  std::vector<ListedRun> runs;
+  for (const ListedRun& run : list.runs) {
     if (run.records == 0) continue;
     runs.push_back(run);
     const auto is_namesake = [&](const RunRecords& other) { return other.name == run.name && other.path != run.path; };
-    if (std::any_of(all.begin(), all.end(), is_namesake)) runs.back().name = run.path.substr(0, run.path.rfind('/'));
-    names += (names.empty() ? "" : ", ") + runs.back().name;
+    if (std::any_of(list.runs.begin(), list.runs.end(), is_namesake)) runs.back().name = run.path.substr(0, run.path.rfind('/'));
   }
-  if (options.list) return report;
-  if (runs.empty()) fail("none of the {} runs has a record yet", {all.size()});
-  report.title = options.title.empty() ? one_line(names, 70) : options.title;
-  report.add(chart_of(runs, options.curves));
+  if (runs.empty()) fail("none of the {} runs has a record yet", {list.runs.size()});
+  name_by_setting(runs);
+  report.title = options.title.empty() ? title_of(runs) : options.title;
+  report.add(chart_of({runs.begin(), runs.end()}, options.curves));
   return report;
 }
 
 int plot(Options options) {
   check(options.report, !options.list);
+  if (options.list) {
+    publish(report_of(read_runs(options.runs)), options.report);
+    return 0;
+  }
   if (const double steps = options.curves.smooth; steps != 0 && !(steps >= 1 && steps <= 1e9))
     fail("--smooth: expected a number of steps from 1 to 1e9, or 0, got {}", {steps});
-  if (!options.list && options.report.out.empty()) options.report.out = "plot.svg";
+  if (options.report.out.empty()) options.report.out = "plot.svg";
   publish(make_report(options), options.report);
-  if (!options.list) std::printf("saved %s\n", options.report.out.c_str());
+  std::printf("saved %s\n", options.report.out.c_str());
   return 0;
 }
 

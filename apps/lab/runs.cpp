@@ -1,4 +1,5 @@
 // ricci runs: the list of runs, also while they train.
+//   ricci runs 'cmp3*' --sort loss --limit 10
 #include <CLI/CLI.hpp>
 
 #include "apps/lab/commands.h"
@@ -11,25 +12,28 @@ namespace {
 
 struct Options {
   std::vector<std::string> runs;
+  std::string sort = "age";
+  int64_t limit = 0;
   ReportOptions report;
 };
 
 int run(const Options& options) {
-  Report report;
-  const std::vector<ListedRun> all = read_runs(options.runs, report.notes);
-  report.title = all.size() == 1 ? "1 run" : std::to_string(all.size()) + " runs";
-  report.table = list_of(all);
-  publish(report, options.report);
+  const SortBy order = choice_of<SortBy>("--sort", options.sort);
+  publish(report_of(read_runs(options.runs), order, options.limit), options.report);
   return 0;
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("runs", options.runs, "Folders or names of runs; by default all");
+  app.add_option("runs", options.runs, "Folders or names of runs, or patterns of names: 'cmp3*'; by default all");
+  app.add_option("--sort", options.sort, "age (the newest first), loss (the best first), name, or step (the most steps first)")
+      ->capture_default_str();
+  app.add_option("--limit", options.limit, "List only this many, from the top")->check(at_least_one);
   add_json_flag(app, options.report);
 }
 
 }  // namespace
 
-const Command ricci::apps::runs_command{
-    {.name = "ricci runs", .summary = "Lists runs, also while they train.", .examples = "ricci runs\nricci runs quickstart --json"},
+const Command ricci::apps::runs_command{{.name = "ricci runs",
+                                            .summary = "Lists runs, also while they train.",
+                                            .examples = "ricci runs\nricci runs 'cmp3*' --sort loss --limit 10"},
     with_options<Options, add_options, run>};

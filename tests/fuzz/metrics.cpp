@@ -1,7 +1,7 @@
 // Fuzzes metrics.jsonl and the curves of it. The first byte chooses how.
 #include <cmath>
 
-#include "apps/lab/plot/records.h"
+#include "apps/lab/plot/curves.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;

@@ -1,22 +1,20 @@
 #include "apps/lab/plot/records.h"
 
-#include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <iterator>
-#include <utility>
+#include <tuple>
 
+#include "apps/run/config.h"
 #include "apps/run/metrics.h"
 #include "apps/run/places.h"
 #include "apps/run/run_folder.h"
 #include "apps/terminal/numbers.h"
-#include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/nearest.h"
 
 namespace ricci::apps {
 namespace {
@@ -25,23 +23,43 @@ namespace fs = std::filesystem;
 
 void add(const Json& record, const std::string& place, RunRecords& run) {
   if (!record.is_object()) fail("{}: expected a JSON object", {place});
-  const auto size = static_cast<size_t>(run.records++);
+  const auto before = static_cast<size_t>(run.records);
+  ++run.records;
   for (const auto& [key, value] : record.items()) {
     if (!value.is_number() && !value.is_null())
       fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(to_text(value), 40)});
     auto& column = run.columns[key];
-    column.resize(size, kNotMeasured);
+    column.resize(before, kNotMeasured);
     column.push_back(value.is_null() ? kNotMeasured : value.get<double>());
   }
 }
 
 // ---- The list
-Point best_evaluation(const RunRecords& run) {
+struct BestEvaluation {
+  double step = kNotMeasured, loss = kNotMeasured;
+};
+BestEvaluation best_evaluation(const RunRecords& run) {
   const std::vector<double> losses = run.column("val_loss"), steps = run.column("step");
-  Point best{kNotMeasured, kNotMeasured};
-  for (size_t i = 0; i < losses.size(); ++i)
-    if (std::isfinite(losses[i]) && std::isfinite(steps[i]) && !(losses[i] >= best.y)) best = {steps[i], losses[i]};
+  BestEvaluation best;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const bool is_measured = std::isfinite(losses[i]) && std::isfinite(steps[i]);
+    const bool is_better = std::isnan(best.loss) || losses[i] < best.loss;
+    if (is_measured && is_better) best = {steps[i], losses[i]};
+  }
   return best;
+}
+
+// The runs in the folder of runs with a name that fits the pattern.
+std::vector<std::string> runs_like(const std::string& pattern) {
+  const std::string folder = folder_of_runs();
+  std::vector<std::string> found;
+  if (!is_there(folder)) return found;
+  for (const std::string& name : names_in(folder)) {
+    const std::string path = folder + "/" + name;
+    const bool fits = ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0 || ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0;
+    if (fits && is_file(path + "/config.yaml")) found.push_back(path);
+  }
+  return found;
 }
 
 // A note names the fault of a config.yaml: such runs can still be plotted.
@@ -61,7 +79,7 @@ ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) 
   run.age = std::max(now.count() - run.last("time"), 0.0);
   const bool has_model = is_file(folder + "/" + kModelFile);
   const double patience = static_cast<double>(run.config.patience), step = run.last("step");
-  const bool has_ended = step >= static_cast<double>(run.config.steps) || (patience > 0 && step - best_evaluation(run).x >= patience);
+  const bool has_ended = step >= static_cast<double>(run.config.steps) || (patience > 0 && step - best_evaluation(run).step >= patience);
   const std::optional<std::string> failure = find_text(folder + "/" + kFailureFile);
   if (!FolderLock::take(folder)) run.state = "running";
   else if (failure) run.state = "failed at " + failure->substr(0, failure->find('\n'));
@@ -70,7 +88,7 @@ ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) 
   return run;
 }
 
-// Keeps the values that at most half of the runs with this key have.
+// Removes the values that more than half of the runs with this key have.
 void keep_differing(std::vector<ListedRun>& runs) {
   std::map<std::string, std::vector<std::string>> values;  // by key
   for (const ListedRun& run : runs)
@@ -82,24 +100,27 @@ void keep_differing(std::vector<ListedRun>& runs) {
     });
 }
 
-// Only the last part of a path is shown.
+// Each path in a value without its folders.
+std::string without_folders(const std::string& value) {
+  std::string text, part;
+  for (const char letter : value) {
+    part += letter;
+    if (letter == '/') part.clear();
+    if (letter != ' ' && letter != '[') continue;
+    text += part;
+    part.clear();
+  }
+  return text + part;
+}
+
 std::string words_of(const std::map<std::string, std::string>& keys) {
   std::string words;
-  for (const auto& [key, value] : keys) {
-    words += (words.empty() ? "" : " ") + key + "=";
-    for (const char letter : value) {
-      words += letter;
-      if (letter == '/') words.erase(words.find_last_of("=[ ") + 1);
-    }
-  }
+  for (const auto& [key, value] : keys) words += (words.empty() ? "" : " ") + key + "=" + without_folders(value);
   return words;
 }
 
-// The largest unit that fits into the time three times.
-std::pair<const char*, double> time_unit(double seconds) {
-  constexpr std::pair<const char*, double> kUnits[] = {{"day", 86400}, {"hour", 3600}, {"minute", 60}, {"second", 1}};
-  return *std::find_if(kUnits, kUnits + 3, [&](const auto& unit) { return seconds >= 3 * unit.second; });
-}
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+Json whole(double value) { return std::isfinite(value) ? Json(std::llround(value)) : Json(); }
 
 Json time_text(double seconds) {
   const auto [unit, length] = time_unit(seconds);
@@ -112,40 +133,37 @@ Json time_left(const ListedRun& run) {
   return time_text(training_seconds(run).back() * std::max(static_cast<double>(run.config.steps) / run.last("step") - 1, 0.0));
 }
 
-// ---- Curves
-struct Look {
-  std::string key, panel, unit;
-  bool noisy;
-};
-const Look kLooks[] = {{"train_loss", "loss", "nats per token", true}, {"val_loss", "loss", "nats per token", false},
-    {"val_accuracy", "accuracy", "part predicted right", false}, {"lr", "learning rate", "", false},
-    {"grad_norm", "gradient norm", "before clipping", true}, {"tokens_per_s", "speed", "tokens per second", true},
-    {"peak_bytes", "memory", "most bytes of tensors at one time", false}, {"reserved_bytes", "memory of the pool", "bytes", false}};
-
-void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
-  std::vector<std::string> known(std::begin(kMetricsKeys), std::end(kMetricsKeys));
-  for (const RunRecords& run : runs)
-    for (const auto& [name, column] : run.columns) known.push_back(name);
-  if (std::find(known.begin(), known.end(), key) != known.end()) return;
-  const std::string nearest = nearest_note(key, known);
-  fail("no run has the metric '{}'{}",
-      {one_line(key), nearest.empty() ? fmt::format("; the metrics are {}", fmt::join(kMetricsKeys, ", ")) : nearest});
+// The first ranks are on top. A run without the value comes last.
+std::tuple<bool, double, std::string> rank_of(const ListedRun& run, SortBy order) {
+  const auto known = [](double value) { return std::isfinite(value) ? value : 1e300; };
+  if (order == SortBy::name) return {false, 0, run.name};
+  if (order == SortBy::loss) return {false, known(best_evaluation(run).loss), ""};
+  if (order == SortBy::step) return {false, known(-run.last("step")), ""};
+  return {run.state != "running", known(run.age), ""};
 }
 
-// Adds the column of x to the runs: `time` is the time of training, in the unit that suits the longest run. Returns the title of the axis.
-std::string prepare_x(std::vector<RunRecords>& runs, const std::string& key) {
-  check_key(runs, key);
-  double longest = 0;
-  for (RunRecords& run : runs) {
-    if (key == "time") run.columns[key] = training_seconds(run);
-    if (run.finite(key).empty()) fail("{}: no record has {}", {run.path, key});
-    longest = std::max(longest, run.last(key));
-  }
-  if (key != "time") return key;
-  const auto [unit, length] = time_unit(longest);
-  for (RunRecords& run : runs)
-    for (double& time : run.columns[key]) time /= length;
-  return fmt::format("time of training in {}s", unit);
+ResultTable table_of(const std::vector<ListedRun>& runs) {
+  if (runs.empty()) return {};
+  size_t room = 78;  // columns next to the names
+  for (const ListedRun& run : runs) room = std::min(room, 78 - std::min<size_t>(run.name.size(), 58));
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), runs, value); };
+  add({.heading = "run", .key = "name", .left = true}, &ListedRun::name);
+  add({.heading = "state", .key = "state", .left = true}, &ListedRun::state);
+  add({.heading = "step", .key = "step", .format = ","}, [](const ListedRun& r) { return whole(r.last("step")); });
+  add({.heading = "of", .key = "steps", .format = ","},
+      [](const ListedRun& r) { return r.state.empty() || r.state == "imported" ? Json() : Json(r.config.steps); });
+  add({.heading = "best loss", .key = "best.val_loss", .format = "{:.4f}"},
+      [](const ListedRun& r) { return number(best_evaluation(r).loss); });
+  add({.heading = "at step", .key = "best.step", .format = ","}, [](const ListedRun& r) { return whole(best_evaluation(r).step); });
+  add({.key = "train_loss"}, [](const ListedRun& r) { return number(r.last("train_loss")); });
+  add({.heading = "age", .left = true}, [](const ListedRun& r) { return time_text(r.age); });
+  add({.key = "age_seconds"}, [](const ListedRun& r) { return number(r.age); });
+  const bool is_training = std::any_of(runs.begin(), runs.end(), [](const ListedRun& run) { return run.state == "running"; });
+  if (is_training) add({.heading = "left", .left = true, .missing = ""}, time_left);
+  add({.heading = "differs in", .left = true, .missing = ""}, [&](const ListedRun& r) { return one_line(words_of(r.keys), room); });
+  add({.key = "differs"}, &ListedRun::keys);
+  return table;
 }
 
 }  // namespace
@@ -187,6 +205,13 @@ double median(std::vector<double> values) {
   return values.empty() ? kNotMeasured : *middle;
 }
 
+std::pair<const char*, double> time_unit(double seconds) {
+  constexpr std::pair<const char*, double> kUnits[] = {{"day", 86400}, {"hour", 3600}, {"minute", 60}};
+  for (const auto& unit : kUnits)
+    if (seconds >= 3 * unit.second) return unit;
+  return {"second", 1};
+}
+
 std::vector<double> training_seconds(const RunRecords& run) {
   const std::vector<double> tokens = run.column("tokens"), speeds = run.column("tokens_per_s");
   std::vector<double> measured = run.finite("tokens_per_s"), seconds(tokens.size(), kNotMeasured);
@@ -202,94 +227,39 @@ std::vector<double> training_seconds(const RunRecords& run) {
   return seconds;
 }
 
-std::vector<ListedRun> read_runs(std::vector<std::string> paths, std::vector<std::string>& notes) {
-  if (paths.empty()) {
-    const std::string folder = folder_of_runs();
-    for (const std::string& name : names_in(folder))
-      if (is_file(folder + "/" + name + "/config.yaml")) paths.push_back((folder + "/").append(name));
-    if (paths.empty()) fail("{}: no runs in this folder", {folder});
+RunList read_runs(const std::vector<std::string>& names) {
+  RunList list;
+  std::vector<std::string> paths;
+  if (names.empty()) paths = runs_like("*");
+  for (const std::string& name : names) {
+    const bool is_pattern = name.find_first_of("*?[") != name.npos && !is_there(find_run(name));
+    const std::vector<std::string> found = is_pattern ? runs_like(name) : std::vector{name};
+    if (found.empty()) list.notes.push_back(format_message("{}: {} has no run of such a name", {name, folder_of_runs()}));
+    paths.insert(paths.end(), found.begin(), found.end());
   }
-  std::vector<ListedRun> runs;
   for (const std::string& path : paths) {
     try {
-      runs.push_back(read_listed(path, notes));
+      list.runs.push_back(read_listed(path, list.notes));
     } catch (const Error& error) {
-      notes.push_back(error.what());
+      list.notes.push_back(error.what());
     }
   }
-  if (runs.empty()) fail("{}", {notes.back()});
+  if (list.runs.empty() && !list.notes.empty()) fail("{}", {list.notes.back()});
+  return list;
+}
+
+Report report_of(RunList list, SortBy order, int64_t limit) {
+  std::vector<ListedRun>& runs = list.runs;
+  std::stable_sort(runs.begin(), runs.end(), [&](const ListedRun& a, const ListedRun& b) { return rank_of(a, order) < rank_of(b, order); });
+  Report report{.title = counted(std::ssize(runs), "run"), .notes = list.notes};
+  if (runs.empty()) report.title = format_message("no runs in {}; 'ricci train data=my.txt name=mine' makes one", {folder_of_runs()});
+  if (limit > 0 && limit < std::ssize(runs)) {
+    report.title = format_message("{} of {}", {limit, report.title});
+    runs.resize(static_cast<size_t>(limit));
+  }
   keep_differing(runs);
-  return runs;
-}
-
-ResultTable list_of(std::vector<ListedRun> runs) {
-  const auto place = [](const ListedRun& run) { return std::pair(run.state != "running", run.records ? run.age : 1e300); };
-  std::stable_sort(runs.begin(), runs.end(), [&](const ListedRun& a, const ListedRun& b) { return place(a) < place(b); });
-  size_t room = 78;  // columns next to the names
-  for (const ListedRun& run : runs) room = std::min(room, 78 - std::min<size_t>(run.name.size(), 58));
-  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
-  const auto whole = [](double value) { return std::isfinite(value) ? Json(std::llround(value)) : Json(); };
-  ResultTable table;
-  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), runs, value); };
-  add({.heading = "run", .key = "name", .left = true}, &ListedRun::name);
-  add({.heading = "state", .key = "state", .left = true}, &ListedRun::state);
-  add({.heading = "step", .key = "step", .format = ","}, [&](const ListedRun& r) { return whole(r.last("step")); });
-  add({.heading = "of", .key = "steps", .format = ","},
-      [](const ListedRun& r) { return r.state.empty() || r.state == "imported" ? Json() : Json(r.config.steps); });
-  add({.heading = "best loss", .key = "best.val_loss", .format = "{:.4f}"},
-      [&](const ListedRun& r) { return number(best_evaluation(r).y); });
-  add({.heading = "at step", .key = "best.step", .format = ","}, [&](const ListedRun& r) { return whole(best_evaluation(r).x); });
-  add({.key = "train_loss"}, [&](const ListedRun& r) { return number(r.last("train_loss")); });
-  add({.heading = "age", .left = true}, [](const ListedRun& r) { return time_text(r.age); });
-  add({.key = "age_seconds"}, [&](const ListedRun& r) { return number(r.age); });
-  if (runs[0].state == "running") add({.heading = "left", .left = true, .missing = ""}, time_left);
-  add({.heading = "differs in", .left = true, .missing = ""}, [&](const ListedRun& r) { return one_line(words_of(r.keys), room); });
-  add({.key = "differs"}, &ListedRun::keys);
-  return table;
-}
-
-std::vector<double> smoothed(const std::vector<double>& values, const std::vector<double>& steps, double width) {
-  std::vector<double> means = values;
-  double sum = 0, weights = 0, step = kNotMeasured;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) continue;
-    const double gap = std::max(1.0, steps[i] - step);  // records of the same step, or without steps, count as one step apart
-    const double kept = std::exp(-2 * gap / width);
-    sum = kept * sum + values[i];
-    weights = kept * weights + 1;
-    means[i] = sum / weights;
-    step = steps[i];
-  }
-  return means;
-}
-
-Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options) {
-  Chart chart{.x_name = prepare_x(runs, options.x), .log_y = options.log_y};
-  const auto add_curve = [&](const Look& look, size_t run, const std::vector<double>& ys, bool is_faint) {
-    const bool is_validation = look.key == "val_loss";
-    const int colour = runs.size() == 1 ? is_validation : static_cast<int>(run);
-    Curve curve{.name = runs[run].name, .colour = colour, .dashed = is_validation, .faint = is_faint};
-    const std::vector<double> xs = runs[run].column(options.x);
-    for (size_t i = 0; i < ys.size(); ++i)
-      if (drawable(xs[i]) && drawable(ys[i], chart.log_y)) curve.points.push_back({xs[i], ys[i]});
-    if (curve.points.empty()) return;
-    std::stable_sort(curve.points.begin(), curve.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
-    if (chart.panels.empty() || chart.panels.back().title != look.panel) chart.panels.push_back({look.panel, look.unit});
-    chart.panels.back().curves.push_back(curve);
-  };
-  for (const std::string& key : options.keys) {
-    check_key(runs, key);
-    const auto* const known = std::find_if(std::begin(kLooks), std::end(kLooks), [&](const Look& each) { return each.key == key; });
-    const Look look = known == std::end(kLooks) ? Look{key, key, "", true} : *known;
-    const bool smooths = options.smooth > 0 && look.noisy;
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const std::vector<double> values = runs[i].column(key);
-      add_curve(look, i, values, smooths);
-      if (smooths) add_curve(look, i, smoothed(values, runs[i].column("step"), options.smooth), false);
-    }
-  }
-  if (chart.panels.empty()) fail("{}: no value to draw", {runs[0].path});
-  return chart;
+  report.table = table_of(runs);
+  return report;
 }
 
 }  // namespace ricci::apps

@@ -1,14 +1,15 @@
-// The metrics of runs as columns of numbers, the list of runs, and curves.
+// The metrics of runs as columns of numbers, and the list of runs.
 #pragma once
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/lab/report/report.h"
-#include "apps/run/config.h"
 #include "apps/run/train_config.h"
+#include "core/choice.h"
 
 namespace ricci::apps {
 
@@ -33,33 +34,32 @@ RunRecords read_records(const std::string& path_or_name);
 std::vector<double> training_seconds(const RunRecords& run);
 double median(std::vector<double> values);  // kNotMeasured without values
 
+// The largest unit that fits into the time three times, and its seconds: {"hour", 3600}.
+std::pair<const char*, double> time_unit(double seconds);
+
+// ---- The list
 struct ListedRun : RunRecords {
   TrainConfig config = {};
   // `running` while a process trains it, `failed at step 3` after an error in that step, `finished` after all steps or when patience has
   // run out, `imported` if it has a model without a record, `new` before the first record, otherwise `interrupted`; empty without a valid
   // config.yaml.
   std::string state = {};
-  std::map<std::string, std::string> keys = {};  // values of its config that at most half of the runs have
+  std::map<std::string, std::string> keys = {};  // that its config reads, with their values
   double age = kNotMeasured;                     // seconds since the last record
 };
-// Reads runs by their folders or names, or all in the folder of runs. Notes name faults of some of them. Error: all have one.
-std::vector<ListedRun> read_runs(std::vector<std::string> paths, std::vector<std::string>& notes);
-
-// A row for each run: running ones first, then by the age of the last record.
-ResultTable list_of(std::vector<ListedRun> runs);
-
-struct CurveOptions {
-  std::vector<std::string> keys = {"train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s"};
-  std::string x = "step";  // step, tokens or time
-  double smooth = 0;       // steps, for the mean of noisy curves; 0: no mean
-  bool log_y = false;
+struct RunList {
+  std::vector<ListedRun> runs = {};
+  std::vector<std::string> notes = {};  // faults of some of the runs
 };
+// Reads runs by their folders, names or patterns of names, such as 'cmp3*'; without any, all in the folder of runs. Error: none of the runs
+// can be read.
+RunList read_runs(const std::vector<std::string>& names);
 
-// The mean of all values up to each one. Weights fall by e every width / 2 steps: it varies like the mean of the last `width` values.
-std::vector<double> smoothed(const std::vector<double>& values, const std::vector<double>& steps, double width);
+// age: running runs first, then those with the newest record. loss: the best validation loss. step: the most steps first.
+enum class SortBy : uint8_t { age, loss, name, step };
+constexpr auto choices(SortBy) { return std::array{"age", "loss", "name", "step"}; }
 
-// A colour for each run, or for training and validation of a single run; validation is dashed. Keys without values are left out.
-// Errors: a key or x that no run has, with the nearest one; no value to draw.
-Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options);
+// A row for each run, at most `limit` unless it is 0, with the values of its config that at most half of the listed runs have.
+Report report_of(RunList list, SortBy order = SortBy::age, int64_t limit = 0);
 
 }  // namespace ricci::apps

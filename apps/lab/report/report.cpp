@@ -101,7 +101,8 @@ void check(const ReportOptions& options, bool draws) {
 }
 
 std::string text_of(const Report& report) {
-  std::string text = wrapped(report.title, 2) + text_of(report.table) + "\n";
+  std::string text = wrapped(report.title, 2);
+  if (!report.table.columns.empty()) text += text_of(report.table) + "\n";
   for (const std::string& note : report.notes) text += wrapped(note, 2);
   text.pop_back();
   return text;

@@ -38,6 +38,9 @@ best = min((r for r in records if r["val_loss"] is not None), key=lambda r: r["v
 assert (run["name"], run["state"], run["step"], run["steps"], run["differs"]) == ("wide", "finished", 6, 6, {}), run
 assert run["best"] == {"val_loss": best["val_loss"], "step": best["step"]} and run["train_loss"] == records[-1]["train_loss"], run
 assert run["age_seconds"] >= 0, run' 2>&1)"
+prints 'patterns, order and limit' '^1 of 2 runs$' runs 's*' wide --sort loss --limit 1
+refuse 'a pattern that fits nothing' 1 'cmp3\*: runs has no run of such a name' runs 'cmp3*'
+refuse 'an unknown order' 1 "--sort: expected one of age, loss, name, step, got 'speed'" runs --sort speed
 holds 'a run that is trained goes on' kill -0 $background
 prints 'folders that are no runs are named' '^none: no such run' plot --list wide weights none
 shows 'both' 'runs/weights/config\.yaml: No such file'
@@ -52,6 +55,10 @@ done
 shows 'its title names the runs' '>wide, a&lt;b&gt;&amp;&quot;c&quot;</text>' plot.svg
 accept 'a drawing with a title' plot runs/wide --title 'On a plain' -o plot.svg
 shows 'it has it' '>On a plain</text>' plot.svg
+accept 'a run of another seed' train "${quiet[@]}" name=wide_2 steps=6 model.d=32 lr=0.002 seed=2
+accept 'a drawing of two seeds' plot wide wide_2 -o plot.svg
+shows 'one curve for both' '>wide \(2 seeds\)</text>' plot.svg
+is 'in a band' 3 grep -c 'class="band f0"' plot.svg
 accept 'a page' plot runs/wide --x time --log-y -o plot.html
 verdict 'it is XML' "$(xmllint --noout plot.html 2>&1)"
 shows 'with the list' '<td>wide</td>' plot.html
@@ -75,7 +82,9 @@ prints 'a run that is killed later is interrupted' '^failing +interrupted ' plot
 # ---- Messages
 refuse 'JSON without a list' 2 '--json requires --list' plot wide --json
 refuse 'neither runs nor a list' 2 'runs is required' plot
-RICCI_RUNS=nowhere refuse 'no folder of runs' 1 'folder nowhere: cannot be listed: No such file' plot --list
+RICCI_RUNS=nowhere prints 'no folder of runs' "^no runs in nowhere; 'ricci train data=my.txt name=mine' makes one$" runs
+is 'in one line' 1 grep -c '' out
+RICCI_RUNS=nowhere prints 'in JSON' '^\[\]$' plot --list --json
 refuse 'a list as a drawing' 1 'a\.svg: expected a name that ends in \.html' plot --list -o a.svg
 refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' plot wide -o no/page.html
 refuse 'runs without a record' 1 'none of the 1 runs has a record yet' plot fresh

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "apps/lab/plot/records.h"
+#include "apps/lab/plot/curves.h"
 #include "apps/run/metrics.h"
 #include "core/files/file.h"
 #include "tests/apps/lab/xml.h"
@@ -151,8 +151,9 @@ TEST_CASE("plot: the time of training if a speed or tokens were not measured") {
 TEST_CASE("plot: the list has running runs on top, and then those with the newest record") {
   const ScratchFolder folder;
   const ScopedVariable runs("RICCI_RUNS", folder.path().c_str());
-  std::vector<std::string> notes;
-  CHECK(error_of([&] { read_runs({}, notes); }) == folder.path() + ": no runs in this folder");
+  const Report none = report_of(read_runs({}));
+  CHECK(none.title == "no runs in " + folder.path() + "; 'ricci train data=my.txt name=mine' makes one");
+  CHECK(json_of(none) == "[]");
   const std::string old = R"({"step":10,"tokens":64,"val_loss":2.5,"tokens_per_s":32,"time":1e9})"
                           "\n";
   const std::string young = R"({"step":20,"tokens":640,"val_loss":2.75,"tokens_per_s":32,"time":1.7e9})"
@@ -166,8 +167,9 @@ TEST_CASE("plot: the list has running runs on top, and then those with the newes
   for (const char* name : {"c-imported", "f-done"}) folder.write(std::string(name) + "/model.safetensors", "");
   const std::optional<FolderLock> lock = FolderLock::take(folder / "e-running");
   folder.write("broken/config.yaml", "stepz: 4\n");
-  const ResultTable list = list_of(read_runs({}, notes));
-  const std::vector<Cells> cells = cells_of(list);
+  const Report report = report_of(read_runs({}));
+  CHECK(report.title == "6 runs");
+  const std::vector<Cells> cells = cells_of(report.table);
   REQUIRE(cells.size() == 7);
   CHECK(cells[0] == Cells{"run", "state", "step", "of", "best loss", "at step", "age", "left", "differs in"});
   std::vector<std::string> order;
@@ -180,29 +182,102 @@ TEST_CASE("plot: the list has running runs on top, and then those with the newes
   CHECK(cells[3][8] == "data=[one.txt, two.txt]");
   CHECK(cells[4][4] == "2.5000");
   CHECK(cells[5][8] == "lr=0.5");
-  const Json row = json_of(list)[5];
+  const Json row = json_of(report.table)[5];
   CHECK(row["state"] == "imported");
   CHECK(!row.contains("steps"));
-  REQUIRE(notes.size() == 1);
-  CHECK(notes[0].starts_with(folder / "broken/config.yaml:"));
-  CHECK(error_of([&] { read_runs({folder / "nowhere", folder / "none"}, notes); }) == folder / "none: no such run");
+  REQUIRE(report.notes.size() == 1);
+  CHECK(report.notes[0].starts_with(folder / "broken/config.yaml:"));
+  CHECK(error_of([&] { read_runs({folder / "nowhere", folder / "none"}); }) == folder / "none: no such run");
+}
+
+TEST_CASE("runs: patterns of names, orders and a limit") {
+  const ScratchFolder folder;
+  const ScopedVariable runs("RICCI_RUNS", folder.path().c_str());
+  for (const auto& [name, step, loss, time] : std::initializer_list<std::tuple<std::string, int, double, double>>{
+           {"cmp3_a", 30, 2.5, 1.1e9}, {"cmp3_b", 10, 1.5, 1.2e9}, {"other", 20, 2, 1.3e9}}) {
+    folder.write(name + "/config.yaml", "steps: 40\n");
+    folder.write(name + "/metrics.jsonl", format_message("{{\"step\":{},\"val_loss\":{},\"time\":{}}}\n", {step, loss, time}));
+  }
+  folder.write("new/config.yaml", "steps: 40\n");
+  const auto names = [](const std::vector<std::string>& given, SortBy order, int64_t limit = 0) {
+    std::string text;
+    for (const Json& row : json_of(report_of(read_runs(given), order, limit).table)) text += row["name"].get<std::string>() + " ";
+    return text;
+  };
+  CHECK(names({}, SortBy::age) == "other cmp3_b cmp3_a new ");
+  CHECK(names({}, SortBy::loss) == "cmp3_b other cmp3_a new ");
+  CHECK(names({}, SortBy::name) == "cmp3_a cmp3_b new other ");
+  CHECK(names({}, SortBy::step) == "cmp3_a other cmp3_b new ");
+  CHECK(names({"cmp3*"}, SortBy::name) == "cmp3_a cmp3_b ");
+  CHECK(names({folder / "cmp3*"}, SortBy::name) == "cmp3_a cmp3_b ");
+  CHECK(names({"?ther", "cmp3_[ab]"}, SortBy::loss, 1) == "cmp3_b ");
+  CHECK(report_of(read_runs({}), SortBy::loss, 2).title == "2 of 4 runs");
+  CHECK(error_of([&] { read_runs({"cmp4*"}); }) == "cmp4*: " + folder.path() + " has no run of such a name");
+  folder.write("cmp3*/config.yaml", "steps: 40\n");  // a folder of this name is no pattern
+  CHECK(names({"cmp3*"}, SortBy::name) == "cmp3* ");
+}
+
+TEST_CASE("plot: runs that differ only in their seeds are a mean in a band") {
+  const ScratchFolder folder;
+  const auto add = [&](const std::string& name, const std::string& keys, double shift, int64_t steps) {
+    folder.write(name + "/config.yaml", keys);
+    folder.write(name + "/metrics.jsonl", metrics(steps, shift));
+  };
+  add("a_lr_1_1", "lr: 1\nseed: 1\nname: a_lr_1_1\n", 0, 20);
+  add("b", "lr: 2\nseed: 1\n", 3, 20);
+  add("a_lr_1_2", "lr: 1\nseed: 2\nname: a_lr_1_2\n", 1, 20);
+  add("a_lr_1_3", "lr: 1\nseed: 3\nname: a_lr_1_3\n", 2, 10);  // not finished
+  std::vector<std::string> paths;
+  for (const char* name : {"a_lr_1_1", "b", "a_lr_1_2", "a_lr_1_3"}) paths.push_back(folder / name);
+  std::vector<ListedRun> runs = read_runs(paths).runs;
+  name_by_setting(runs);
+  CHECK(runs[0].name == "a_lr_1 (3 seeds)");
+  CHECK(runs[3].name == "a_lr_1 (3 seeds)");
+  CHECK(runs[1].name == "b");
+  const Chart chart = chart_of({runs.begin(), runs.end()}, {.keys = {"train_loss", "val_loss"}});
+  const std::vector<Curve>& curves = chart.panels.at(0).curves;
+  REQUIRE(curves.size() == 4);
+  CHECK(curves[0].name == "a_lr_1 (3 seeds)");
+  CHECK(curves[1].name == "b");
+  CHECK(curves[3].colour == 1);
+  REQUIRE(curves[0].points.size() == 20);
+  CHECK(curves[0].points[3].x == 4);
+  CHECK(curves[0].points[3].y == doctest::Approx(2));
+  CHECK(curves[0].points[3].half_width == doctest::Approx(1));
+  CHECK(curves[0].points[19].y == doctest::Approx(0.7));  // of the two runs with this step
+  CHECK(curves[0].points[19].half_width == doctest::Approx(0.5));
+  CHECK(curves[1].points[3].half_width == 0);
+  CHECK(count_of(picture(chart), "class=\"band f0\"") == 2);
+  CHECK(chart.panels[0].unit == "nats per token, mean and range of the seeds");
+  const Chart rate = chart_of({runs.begin(), runs.end()}, {.keys = {"lr"}});
+  CHECK(rate.panels.at(0).unit == "mean and range of the seeds");
+  CHECK(rate.panels[0].curves[0].points[5].half_width == 0);
+  // Two runs of one seed differ in something that is not in their keys.
+  add("again", "lr: 1\nseed: 1\n", 1, 20);
+  runs = read_runs({folder / "a_lr_1_1", folder / "again"}).runs;
+  name_by_setting(runs);
+  CHECK(runs[0].name == "a_lr_1_1");
+  // Other runs of one seed are told apart by the names before the seeds.
+  runs = read_runs({folder / "a_lr_1_1", folder / "a_lr_1_2", folder / "again"}).runs;
+  name_by_setting(runs);
+  CHECK(runs[1].name == "a_lr_1 (2 seeds)");
+  CHECK(runs[2].name == "again");
 }
 
 TEST_CASE("plot: records without a valid config.yaml can be plotted, with a note") {
   const ScratchFolder folder;
   folder.write("broken/config.yaml", "stepz: 4\n");
   for (const char* name : {"bare", "broken"}) folder.write(std::string(name) + "/metrics.jsonl", metrics(3));
-  std::vector<std::string> notes;
-  const std::vector<ListedRun> runs = read_runs({folder / "bare/metrics.jsonl", folder / "bare", folder / "broken"}, notes);
-  REQUIRE(runs.size() == 3);
-  for (const ListedRun& run : runs) {
+  const RunList list = read_runs({folder / "bare/metrics.jsonl", folder / "bare", folder / "broken"});
+  REQUIRE(list.runs.size() == 3);
+  for (const ListedRun& run : list.runs) {
     CHECK(run.records == 3);
     CHECK(run.state.empty());
   }
-  REQUIRE(notes.size() == 3);
-  CHECK(notes[0] == "cannot read " + folder / "bare/config.yaml: No such file or directory");
-  CHECK(notes[2].starts_with(folder / "broken/config.yaml:1: "));
-  CHECK(!json_of(list_of(runs))[0].contains("steps"));
+  REQUIRE(list.notes.size() == 3);
+  CHECK(list.notes[0] == "cannot read " + folder / "bare/config.yaml: No such file or directory");
+  CHECK(list.notes[2].starts_with(folder / "broken/config.yaml:1: "));
+  CHECK(!json_of(report_of(list).table)[0].contains("steps"));
 }
 
 TEST_CASE("plot: values that an axis cannot show are left out") {
