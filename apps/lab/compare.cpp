@@ -1,7 +1,7 @@
 // ricci compare: trains multiple models with multiple seeds on the same data, at equal parameters, FLOPs or memory, and reports the results
 // in one table and one drawing.
 //   ricci compare apps/configs/multiscale/families_wikitext2.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
-//   ricci compare apps/configs/multiscale/families_wikitext2.yaml 'lr=[1e-3, 3e-4]' --only vanilla
+//   ricci compare run.yaml 'lr=[1e-3, 3e-4]' --seeds 3
 // Each training is a ricci train in runs/NAME_MODEL_SEED, so the same command continues an interrupted comparison.
 #include <spawn.h>
 #include <sys/wait.h>
@@ -13,6 +13,8 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <numeric>
 
 #include "apps/lab/commands.h"
 #include "apps/lab/comparison/comparison.h"
@@ -21,7 +23,6 @@
 #include "apps/terminal/cli.h"
 #include "apps/terminal/streams.h"
 #include "core/error.h"
-#include "core/files/file.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -56,41 +57,50 @@ int train(const std::vector<std::string>& arguments) {
   const int error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (error) fail("cannot start ricci train: {}", {std::strerror(error)});
-  int status = 0;
-  for (pid_t ended = 0, looks = 0; (ended = ::waitpid(child, &status, WNOHANG)) != child; ::usleep(kWait)) {
+  int status = 0, looks = 0;  // looks: since a request to end
+  while (true) {
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) break;
     if (ended < 0 && errno != EINTR) fail("cannot wait for ricci train: {}", {std::strerror(errno)});
-    if (Interrupt::requested() && ++looks == 2) ::kill(child, SIGUSR1);
+    if (Interrupt::requested()) ++looks;
+    if (looks == 2) ::kill(child, SIGUSR1);
+    ::usleep(kWait);
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   if (!Interrupt::requested()) fail("ricci train: ended by signal {}", {WTERMSIG(status)});
   return 128 + WTERMSIG(status);
 }
 
-// Trains the models that are not trained yet, and reads their results, seed by seed. Returns false if interrupted.
+// Trains a model unless it is trained. Returns false if interrupted. `place`: "run 1 of 4".
+bool train_one(const std::vector<std::string>& words, const RunRequest& request, const std::string& place) {
+  const auto is_finished = [&] { return RunFolder::to_train(request).finished().has_value(); };
+  if (is_finished()) return true;
+  const bool starts = !Interrupt::requested();
+  if (starts) {
+    write_output(STDERR_FILENO, place + ": " + request.folder + "\n");
+    const int code = train(words);
+    if (code > 0 && code < 128) fail("{}: ricci train ended with exit code {}", {request.folder, code});
+    if (is_finished()) return true;
+  }
+  if (!Interrupt::requested()) fail("{}: the run is not finished; repeat the command to continue it", {request.folder});
+  write_output(STDERR_FILENO, format_message("interrupted {} {}; repeat the command to continue\n", {starts ? "in" : "before", place}));
+  return false;
+}
+
+// Trains the models, and reads their results, seed by seed. Returns false if interrupted.
 bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& seeds, const std::string& name) {
   const Interrupt interrupt(false);
-  const auto is_finished = [](const RunRequest& request) { return RunFolder::to_train(request).finished().has_value(); };
   size_t number = 0;
   for (const uint64_t seed : seeds)
     for (Contestant& model : models) {
-      std::vector<std::string> words{model.file, "sample.tokens=0"};
-      words.insert(words.end(), model.overrides.begin(), model.overrides.end());
-      words.push_back(format_message("seed={}", {seed}));
-      words.push_back(format_message("name={}_{}_{}", {name, model.name, seed}));
-      const RunRequest request = request_run(model.file, {words.begin() + 1, words.end()});
-      const std::string place = format_message("run {} of {}", {++number, models.size() * seeds.size()});
-      const bool starts = !Interrupt::requested();
-      if (!is_finished(request)) {
-        if (starts) write_output(STDERR_FILENO, place + ": " + request.folder + "\n");
-        const int code = starts ? train(words) : 0;
-        if (code > 0 && code < 128) fail("{}: ricci train ended with exit code {}", {request.folder, code});
-        if (!starts || !is_finished(request)) {
-          if (!Interrupt::requested()) fail("{}: the run is not finished; repeat the command to continue it", {request.folder});
-          write_output(
-              STDERR_FILENO, format_message("interrupted {} {}; repeat the command to continue\n", {starts ? "in" : "before", place}));
-          return false;
-        }
-      }
+      std::vector<std::string> keys{"sample.tokens=0"};
+      keys.insert(keys.end(), model.overrides.begin(), model.overrides.end());
+      keys.push_back(format_message("seed={}", {seed}));
+      keys.push_back(format_message("name={}{}_{}", {name, model.name.empty() ? "" : "_" + model.name, seed}));
+      const RunRequest request = request_run(model.file, keys);
+      if (!model.file.empty()) keys.insert(keys.begin(), model.file);
+      ++number;
+      if (!train_one(keys, request, format_message("run {} of {}", {number, models.size() * seeds.size()}))) return false;
       model.outcomes.push_back(read_outcome(request.folder, seed));
     }
   return true;
@@ -98,28 +108,51 @@ bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& see
 
 // The words of this command line.
 std::string command_line() {
-  std::string words = read_text("/proc/self/cmdline", 1 << 20);
-  if (!words.empty()) words.pop_back();
-  std::replace(words.begin(), words.end(), '\0', ' ');
+  std::ifstream file("/proc/self/cmdline");
+  std::string words, word;
+  while (std::getline(file, word, '\0')) words += (words.empty() ? "" : " ") + word;
   return words.substr(words.find_last_of('/', words.find(' ')) + 1);
 }
 
+// The key `name` of a run file that makes all models, else the name of the file.
+std::string default_name(const Contestant& first, const std::string& file) {
+  const TrainConfig config = load_run_file(first.file, first.overrides);
+  const bool is_sweep = first.model.empty();
+  if (is_sweep && config.given.contains("name")) return config.name;
+  return file.empty() ? "sweep" : std::filesystem::path(file).stem().string();
+}
+
+// The listed seeds, or 1 to N for one number N.
+std::vector<uint64_t> seeds_of(const std::vector<uint64_t>& given) {
+  constexpr uint64_t kMost = 20;
+  if (given.size() == 1) {
+    if (given[0] < 1 || given[0] > kMost)
+      fail("--seeds: expected 1 to {} seeds for each model, got {}; a list names them: 4,{}", {kMost, given[0], given[0]});
+    std::vector<uint64_t> seeds(given[0]);
+    std::iota(seeds.begin(), seeds.end(), 1);
+    return seeds;
+  }
+  for (auto seed = given.begin(); seed != given.end(); ++seed)
+    if (std::find(given.begin(), seed, *seed) != seed) fail("--seeds: {} is given twice", {*seed});
+  return given;
+}
+
 int compare(const Options& options) {
-  const std::string file = options.comparison.file(),
-                    name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
-  if (file.empty()) fail("no comparison file given; it lists models as NAME: RUN FILE (--help)");
-  for (auto seed = options.seeds.begin(); seed != options.seeds.end(); ++seed)
-    if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} is given twice", {*seed});
+  const std::vector<uint64_t> seeds = seeds_of(options.seeds);
   for (const std::string& word : options.comparison.overrides)
     if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: use --name and --seeds instead", {word});
   check(options.report);
   const Equal equal = choice_of<Equal>("--equal", options.equal);
-  Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), command_line(), equal, {}};
-  comparison.models =
-      matched(read_contestants(file, options.comparison.overrides), equal, choice_of<Change>("--change", options.change), options.only);
+  const Change change = choice_of<Change>("--change", options.change);
+  std::vector<Contestant> models = read_contestants(options.comparison.file(), options.comparison.overrides);
+  const std::string name = options.name.empty() ? default_name(models[0], options.comparison.file()) : options.name;
+  if (models.size() == 1 && models[0].name.empty() && seeds.size() == 1)
+    fail("one model and one seed: nothing to compare; a list of values makes models, such as 'lr=[1e-3, 3e-4]', and --seeds 3 three runs");
+  models = matched(models, equal, change, options.only);
+  Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), command_line(), equal, models};
   ReportOptions output = options.report;
   if (options.only_plans) output.out.clear();
-  else if (!train_all(comparison.models, options.seeds, name)) return Interrupt::exit_code();
+  else if (!train_all(comparison.models, seeds, name)) return Interrupt::exit_code();
   publish(report_of(comparison), output);
   if (!output.out.empty() && output.json.empty()) print("saved " + output.out);
   return 0;
@@ -127,18 +160,18 @@ int compare(const Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   add_run_arguments(app, options.comparison,
-      "Comparison file (YAML) with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500. A list trains a "
-      "model for each value: lr=[1e-3,3e-4]");
+      "Run file, or comparison file with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all models: steps=500. A list trains "
+      "a model for each value: lr=[1e-3,3e-4]");
   app.add_option("--equal", options.equal, "Amount that all models share with the first model of the file: " + list_of<Equal>())
       ->capture_default_str();
   app.add_option("--change", options.change, "Key of the other models to change for that: " + list_of<Change>())->capture_default_str();
-  app.add_option("--seeds", options.seeds, "Train each model once for each of these seeds: 1,2,3")
+  app.add_option(
+         "--seeds", options.seeds, "Train each model with this many seeds, 1, 2 and 3 for 3, or with the listed ones: 4,7; by default 1")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(at_least_zero)
-      ->capture_default_str();
+      ->check(at_least_zero);
   app.add_option("--only", options.only, "Train only these models of the file: vanilla,top-down")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--name", options.name, "Name in runs/NAME_MODEL_SEED; by default the name of the file");
+  app.add_option("--name", options.name, "Name in runs/NAME_MODEL_SEED; by default the name of the file, or its key `name`");
   app.add_flag("--plan", options.only_plans, "Print the table of the models without training");
   add_output_option(app, options.report, "Draw it into this file, .svg or .html");
   add_json_flag(app, options.report);
@@ -149,5 +182,5 @@ void add_options(CLI::App& app, Options& options) {
 const Command ricci::apps::compare_command{{.name = "ricci compare",
                                                .summary = "Trains multiple models on the same data and compares them.",
                                                .examples = "ricci compare apps/configs/multiscale/families_wikitext2.yaml --plan\n"
-                                                           "ricci compare models.yaml 'lr=[1e-3,3e-4]' --seeds 1,2,3 -o models.html"},
+                                                           "ricci compare data=my.txt 'lr=[1e-3,3e-4]' --seeds 3 -o rates.html"},
     with_options<Options, add_options, compare>};

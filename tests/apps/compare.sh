@@ -163,8 +163,25 @@ run compare "${grid[@]}" --only vanilla,top-down_lr_1e-3 --seeds 1,2
 is 'trains each' "$(printf 'pair_%s\n' top-down_lr_1e-3_{1,2} vanilla_lr_1e-{2,3}_{1,2})" eval "ls runs | grep lr"
 is 'with its value' $'lr: 0.01\nlr: 0.001' grep -h '^lr:' runs/pair_vanilla_lr_1e-{2,3}_1/config.yaml
 
+# ---- A sweep without a file
+sweep=(compare tiny.yaml steps=4 eval_every=2 'lr=[1e-2, 1e-3]')
+run "${sweep[@]}" --seeds 2
+is 'a run file and two seeds' "$(printf 'tiny_lr_1e-%s\n' 2_1 2_2 3_1 3_2)" eval "ls runs | grep '^tiny_lr'"
+shows 'the models have the values as names' '^lr_1e-3 '
+accept 'again: nothing is left to train' "${sweep[@]}" --seeds 2 --json
+shows 'the command line is told' '"command": "ricci-compare tiny.yaml steps=4 eval_every=2 lr=\[1e-2, 1e-3\] --seeds 2 --json"'
+run compare data=embedded steps=2 model.d=8 model.layers=1 'model.heads=[1, 2]' eval_every=2
+is 'keys alone' $'sweep_heads_1_1\nsweep_heads_2_1' eval "ls runs | grep sweep"
+(echo 'name: mine' && cat tiny.yaml) >named.yaml
+run compare named.yaml steps=4 eval_every=2 --seeds 2
+is 'seeds of one model have its name' $'mine_1\nmine_2' eval "ls runs | grep mine"
+refuse 'one model and one seed' 1 "nothing to compare; a list of values makes models, such as 'lr=\[1e-3, 3e-4\]'" compare tiny.yaml
+refuse 'an unknown key' 1 "unknown key 'lrr', the nearest known key is 'lr'" compare tiny.yaml 'lrr=[1, 2]'
+refuse 'a run file with another name' 1 'cannot read tine.yaml: No such file.*; the nearest run file is tiny.yaml' compare tine.yaml 'lr=[1, 2]'
+refuse 'the number of seeds' 1 '--seeds: expected 1 to 20 seeds for each model, got 1337; a list names them: 4,1337' compare tiny.yaml --seeds 1337
+
 # ---- Messages
-refuse 'no file' 1 'no comparison file given' compare
+refuse 'nothing given' 1 'one model and one seed: nothing to compare' compare
 echo 'a: nowhere.yaml' >lost.yaml
 refuse 'a run file that is not there' 1 'nowhere\.yaml: No such file' compare lost.yaml
 refuse 'the name of a run' 1 'name=x: use --name and --seeds instead' compare pair.yaml name=x

@@ -3,7 +3,8 @@
 // The file names a run file for each model, or a list of it and keys that change it:
 //   vanilla: small.yaml
 //   top-down: [small.yaml, model.family=topdown, "model.layers=[2, 2]"]
-// A list for a key that takes one value is a grid: "lr=[1e-3, 3e-4]" makes two models, named vanilla_lr_1e-3 and vanilla_lr_3e-4.
+// A list for a key that takes one value is a grid: "lr=[1e-3, 3e-4]" makes two models, named vanilla_lr_1e-3 and vanilla_lr_3e-4. With a
+// grid, a run file or keys need no comparison file: they make the models lr_1e-3 and lr_3e-4.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -36,7 +37,7 @@ struct Outcome {
 };
 
 struct Contestant {
-  std::string name, model, file;            // model: its name in the file; file: its run file
+  std::string name, model, file;            // model: its name in the comparison file; file: its run file
   std::vector<std::string> overrides = {};  // KEY=VALUE or ~KEY
   Json grid = {};                           // its keys and values of a grid
   // By matched():
@@ -49,7 +50,8 @@ struct Contestant {
 };
 
 // Reads the models in the order of the file, one for every combination of the grids. `common` words follow their own, and run files are
-// relative to the file. Errors: not such a file; a name twice, or one that cannot be part of the name of a run; a key of a grid again.
+// relative to the file. A run file, a run or an empty path is one model without a name. Errors: none of these files, or one with models and
+// keys; a duplicate name, or one that cannot be part of the name of a run; a key of a grid again.
 std::vector<Contestant> read_contestants(const std::string& path, const std::vector<std::string>& common = {});
 
 // The amount that is made equal: none, trained numbers, FLOPs of a step, or the peak bytes of tensors in a step.

@@ -43,7 +43,7 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
   const YAML::Node value = text.starts_with('[') && takes_one_value(key) ? parse_yaml(text, place, false) : YAML::Node();
   std::vector<Contestant> all;
   for (const Contestant& model : models) {
-    if (model.grid.contains(key)) fail("{}: {}: a list of values, and then {}", {model.model, key, word});
+    if (model.grid.contains(key)) fail("{}: {} has a list of values already", {place, key});
     if (!value.IsSequence() || value.size() == 0) all.emplace_back(model).overrides.push_back(word);
     for (const YAML::Node& item : value) {
       if (!item.IsScalar() && !item.IsNull()) fail("{}: {}: expected a list of values", {place, key});
@@ -51,7 +51,7 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
       Contestant row = model;
       row.overrides.push_back(key + "=" + one);
       row.grid[key] = one;
-      row.name += "_" + key.substr(key.rfind('.') + 1) + "_" + one;
+      row.name += (row.name.empty() ? "" : "_") + key.substr(key.rfind('.') + 1) + "_" + one;
       check_name(row.name, place, all);
       all.push_back(row);
     }
@@ -155,12 +155,36 @@ Contestant closest_to(const Contestant& first, const Contestant& model, int64_t 
   return with(closest(amount, target));
 }
 
-}  // namespace
+// ---- Files
+// True for a value of a comparison file: small.yaml, or [small.yaml, lr=1e-3].
+bool names_run_file(const YAML::Node& value) {
+  const YAML::Node file = value.IsSequence() && value.size() > 0 ? value[0] : value;
+  return file.IsScalar() && (file.Scalar().ends_with(".yaml") || file.Scalar().ends_with(".yml"));
+}
 
-std::vector<Contestant> read_contestants(const std::string& path, const std::vector<std::string>& common) {
+// True for a file with a key of a run file. `base` names a run file in both kinds. Error: such a key and a model.
+bool is_run_file(const YAML::Node& document, const std::string& path) {
+  if (!document.IsMap()) return false;
+  TrainConfig config;
+  const std::vector<Field> fields = fields_of(config);
+  std::string key, model;
+  for (const auto& entry : document) {
+    const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    const auto is_here = [&](const Field& field) { return field.key == name || field.key.starts_with(name + "."); };
+    if (names_run_file(entry.second) && name != "base") model = name;
+    else if (std::any_of(fields.begin(), fields.end(), is_here)) key = name;
+  }
+  if (!key.empty() && !model.empty())
+    fail("{}: {} is a key of a run file, and {} a model of a comparison file; keys for all models belong on the command line",
+        {path, one_line(key), one_line(model)});
+  return !key.empty();
+}
+
+// The models of a comparison file.
+std::vector<Contestant> read_models(const YAML::Node& document, const std::string& path) {
   const auto place_of = [&](const YAML::Node& value) { return path + ":" + std::to_string(value.Mark().line + 1); };
-  const YAML::Node document = parse_yaml(read_text(path, kMaxYaml), path, true);
-  if (!document.IsMap() || document.size() == 0) fail("{}: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
+  if (!document.IsMap() || document.size() == 0)
+    fail("{}: expected a run file, or models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
   std::vector<Contestant> all;
   for (const auto& entry : document) {
     const YAML::Node value = entry.second;
@@ -178,6 +202,18 @@ std::vector<Contestant> read_contestants(const std::string& path, const std::vec
     }
     all.insert(all.end(), models.begin(), models.end());
   }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Contestant> read_contestants(const std::string& path_or_run, const std::vector<std::string>& common) {
+  const std::string found = find_run(path_or_run), path = found + (is_folder(found) ? "/config.yaml" : "");
+  check_run_file(path);
+  const YAML::Node document = path.empty() ? YAML::Node() : parse_yaml(read_text(path, kMaxYaml), path, true);
+  std::vector<Contestant> all;
+  if (path.empty() || is_run_file(document, path)) all.push_back({"", "", path});
+  else all = read_models(document, path);
   for (const std::string& word : common) all = with_word(all, word, word);
   return all;
 }
@@ -193,7 +229,8 @@ int64_t closest(const std::function<double(int64_t)>& value, double target) {
   int64_t below = above / 2;
   while (above - below > 1) {
     const int64_t middle = (below + above) / 2;
-    (value(middle) < target ? below : above) = middle;
+    if (value(middle) < target) below = middle;
+    else above = middle;
   }
   return std::abs(value(above) - target) < std::abs(target - value(below)) ? above : below;
 }

@@ -59,7 +59,8 @@ std::optional<MeanSpread> difference_from_first(const Comparison& comparison, co
 ResultTable table_of(const Comparison& comparison) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), comparison.models, value); };
-  add({.heading = "model", .key = "name", .left = true}, &Contestant::name);
+  add({.heading = "model", .key = "name", .left = true},
+      [&](const Contestant& m) { return m.name.empty() ? comparison.title : m.name; });  // without a grid
   add({.key = "keys"}, &Contestant::overrides);
   add({.key = "grid"}, &Contestant::grid);
   add({.heading = "changed", .key = "changed", .left = true}, &Contestant::changed);

@@ -84,14 +84,39 @@ TEST_CASE("comparison: a list for a key that takes one value is a grid") {
   const auto refused = [&](const std::vector<std::string>& words) { return error_of([&] { rows("a: run.yaml\n", words); }); };
   CHECK(refused({"lr=[1, 1]"}) == "lr=[1, 1]: a_lr_1 is given twice");
   CHECK(refused({"lr=[1, [2]]"}) == "lr=[1, [2]]: lr: expected a list of values");
-  CHECK(refused({"lr=[1, 2]", "lr=3"}) == "a: lr: a list of values, and then lr=3");
+  CHECK(refused({"lr=[1, 2]", "lr=3"}) == "lr=3: lr has a list of values already");
   CHECK(refused({"init=[runs/x, y]"}) == "init=[runs/x, y]: 'a_init_runs/x' cannot be part of the name of a run");
   CHECK(refused({"lr=[1, 2"}).starts_with("lr=[1, 2: not YAML: "));
 }
 
+TEST_CASE("comparison: a run file, a run or keys are one model, and a grid makes more of it") {
+  const ScratchFolder folder;
+  const ScopedVariable runs("RICCI_RUNS", folder.path().c_str());
+  const auto models = [&](const std::string& path, const std::vector<std::string>& keys) {
+    std::vector<std::string> names;
+    for (const Contestant& each : read_contestants(path, keys)) {
+      CHECK(each.model.empty());
+      names.push_back(each.name + " of " + each.file);
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const std::string file = folder.write("run.yaml", std::string("base: other.yaml\n") + kRun);
+  CHECK(models(file, {"lr=[1e-3, 3e-4]"}) == Names{"lr_1e-3 of " + file, "lr_3e-4 of " + file});
+  CHECK(models("", {"batch=4", "lr=[1, 2]", "model.d=[8]"}) == Names{"lr_1_d_8 of ", "lr_2_d_8 of "});
+  CHECK(models(file, {"lr=1"}) == Names{" of " + file});
+  const std::string config = folder.write("mine/config.yaml", kRun);
+  CHECK(models("mine", {"lr=[1]"}) == Names{"lr_1 of " + config});
+  // A model may have the name of a key, and `base` is a key of both.
+  CHECK(contestants_of(folder, "data: a.yaml\nbase: [b.yml, lr=1]\n").size() == 2);
+  CHECK(contestants_of(folder, "base: run.yaml\n")[0].name == "base");
+  CHECK(complaint("vanilla: small.yaml\nsteps: 4\n") == "models.yaml: steps is a key of a run file, and vanilla a model of a comparison "
+                                                        "file; keys for all models belong on the command line");
+}
+
 TEST_CASE("comparison: errors of a file") {
-  CHECK(complaint("") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
-  CHECK(complaint("[a.yaml]") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
+  CHECK(complaint("") == "models.yaml: expected a run file, or models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
+  CHECK(complaint("[a.yaml]") == "models.yaml: expected a run file, or models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
   CHECK(complaint("a: b.yaml\nc/d: e.yaml\n") == "models.yaml:2: 'c/d' cannot be part of the name of a run");
   CHECK(complaint("\"a\\nb\": e.yaml\n") == "models.yaml:1: 'a b' cannot be part of the name of a run");
   CHECK(complaint("..: e.yaml\n") == "models.yaml:1: '..' cannot be part of the name of a run");
