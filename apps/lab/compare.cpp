@@ -3,7 +3,6 @@
 //   ricci compare apps/configs/multiscale/families_wikitext2.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
 //   ricci compare run.yaml 'lr=[1e-3, 3e-4]' --seeds 3
 // Each training is a ricci train in runs/NAME_MODEL_SEED, so the same command continues an interrupted comparison.
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,19 +43,18 @@ struct Options {
 // training before it has saved.
 int train(const std::vector<std::string>& arguments) {
   constexpr useconds_t kWait = 20'000;  // microseconds between looks
-  std::string program = "/proc/self/exe";
   std::vector<std::string> words{"ricci", "train"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  pid_t child = 0;
-  const int error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error) fail("cannot start ricci train: {}", {std::strerror(error)});
+  const pid_t child = ::fork();
+  if (child < 0) fail("cannot start ricci train: {}", {std::strerror(errno)});
+  if (child == 0) {
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    ::execv("/proc/self/exe", argv.data());
+    ::_exit(127);
+  }
   int status = 0, looks = 0;  // looks: since a request to end
   while (true) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);

@@ -27,18 +27,18 @@ constexpr int64_t kTokens = 4096, kWidth = 512, kLayers = 6;
 
 using bench::Options;
 
-double floor_seconds(const Options& options, apps::MixerStep& mixer_step) {
+double floor_seconds(const Options& options, const apps::MixerStep& mixer_step) {
   static const Peaks peaks = measured_peaks(options.on(), options.as());
   const trace::Counter counter;
-  mixer_step();
+  mixer_step.run();
   double seconds = 0;
   for (const auto& [op, work] : counter.work())
     if (!op.starts_with("reshape")) seconds += work.flops / peaks.flops + work.bytes / peaks.bytes;  // a view moves nothing
   return seconds;
 }
 
-void measure(const std::string& name, const Options& options, apps::MixerStep& mixer_step, double flops) {
-  const bench::Steps steps = bench::measured_steps(options, [&](int) { mixer_step(); });
+void measure(const std::string& name, const Options& options, const apps::MixerStep& mixer_step, double flops) {
+  const bench::Steps steps = bench::measured_steps(options, [&](int) { mixer_step.run(); });
   bench::report(name, steps, options.on());
   std::printf("measure %s_products %.1f GFLOP/s\n", name.c_str(), flops / steps.median() * 1e-9);
   bench::report_floor(name, steps, floor_seconds(options, mixer_step));
@@ -65,15 +65,15 @@ apps::StepSize size_of(int64_t context, const Options& options) {
 template <class M> void measure_stack(const std::string& name, int64_t context, const Options& options) {
   apps::StepSize size = size_of(context, options);
   size.heads = 1;
-  apps::MixerStep step(kind_of<M>, size);
-  measure(name, options, step, flops_of<M>(step.parameters(), context, kLayers));
+  const apps::MixerStep step = apps::make_step(kind_of<M>, size);
+  measure(name, options, step, flops_of<M>(step.parameters, context, kLayers));
 }
 
 template <class M> void measure_mixer(const std::string& name, int64_t context, const Options& options) {
   apps::StepSize size = size_of(context, options);
   size.heads = 8, size.alone = true;
-  apps::MixerStep step(kind_of<M>, size);
-  measure(name, options, step, flops_of<M>(step.parameters(), context, 1));
+  const apps::MixerStep step = apps::make_step(kind_of<M>, size);
+  measure(name, options, step, flops_of<M>(step.parameters, context, 1));
 }
 
 constexpr const char* kShiftAndSum = "shift_and_sum";

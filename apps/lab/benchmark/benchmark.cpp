@@ -32,18 +32,31 @@ Tensor random(uint64_t stream, const StepSize& size) {
   return to(convert(t, size.dtype), size.device);
 }
 
+// A step of a module. The tape is empty if the module has no weights and its input needs no gradient.
+template <class Module>
+MixerStep step_of(const std::shared_ptr<Module>& module, const Tensor& x_bcd, const Tensor& dy_bcd, const StepSize& size) {
+  const std::vector<Parameter*> parameters = parameters_of(*module);
+  for (Parameter* p : parameters) {
+    if (!is_dry_run()) draw(*p, 1);
+    p->value = to(convert(p->value, size.dtype), size.device);
+  }
+  const auto run = [=] {
+    {
+      Tape tape;
+      const Tensor y_bcd = (*module)(size.alone ? Arg(tape.watch(x_bcd)) : Arg(x_bcd), Tensor());
+      if (tape.has(y_bcd)) tape.backward(y_bcd, dy_bcd);
+    }
+    for (Parameter* p : parameters) p->grad = {};
+    synchronize(size.device);
+  };
+  return {run, parameters};
+}
+
 }  // namespace
 
-// ---- The step
-MixerStep::MixerStep(MixerKind mixer, const StepSize& size) : size_(size), x_bcd_(random(1, size)), dy_bcd_(random(2, size)) {
-  const auto use = [&](const auto& module) {
-    parameters_ = parameters_of(*module);
-    for (Parameter* p : parameters_) {
-      if (!is_dry_run()) draw(*p, 1);
-      p->value = to(convert(p->value, size.dtype), size.device);
-    }
-    forward_ = [module](const Arg& x) { return (*module)(x, Tensor()); };
-  };
+MixerStep make_step(MixerKind mixer, const StepSize& size) {
+  const Tensor x_bcd = random(1, size), dy_bcd = random(2, size);
+  MixerStep step;
   Mixers::call_for(mixer, [&]<class M>() {
     typename M::Config config;
     if constexpr (requires { config.heads; }) config.heads = size.heads;
@@ -58,20 +71,10 @@ MixerStep::MixerStep(MixerKind mixer, const StepSize& size) : size_(size), x_bcd
     block.activation = Activation::relu;
     block.ff = size.feed_forward.value_or(size.width);
     const StackConfig<M> stack{shape, size.layers, PositionKind::none, block, config};
-    if (size.alone) use(std::make_shared<M>(shape, config));
-    else use(std::make_shared<Stack<M>>(stack));
+    if (size.alone) step = step_of(std::make_shared<M>(shape, config), x_bcd, dy_bcd, size);
+    else step = step_of(std::make_shared<Stack<M>>(stack), x_bcd, dy_bcd, size);
   });
-}
-
-void MixerStep::operator()() {
-  {
-    Tape tape;
-    const Tensor y_bcd = forward_(size_.alone ? Arg(tape.watch(x_bcd_)) : Arg(x_bcd_));
-    // The tape is empty if the mixer has no weights, because the input of the stack needs no gradient.
-    if (tape.has(y_bcd)) tape.backward(y_bcd, dy_bcd_);
-  }
-  for (Parameter* p : parameters_) p->grad = {};
-  synchronize(size_.device);
+  return step;
 }
 
 // ---- Measurements
@@ -86,8 +89,8 @@ struct TimedMixer {
 
 int64_t process_bytes_of(MixerKind mixer, const StepSize& size) {
   const DryRun dry(Device::cpu);
-  MixerStep step(mixer, size);
-  for (int i = 0; i < 2; ++i) step();  // the second step can reuse the memory of the first
+  const MixerStep step = make_step(mixer, size);
+  for (int i = 0; i < 2; ++i) step.run();  // the second step can reuse the memory of the first
   return dry.arena_bytes() + program_bytes();
 }
 
@@ -96,14 +99,14 @@ TimedMixer timed_mixer(const BenchOptions& options, MixerKind kind, int64_t leng
   size.positions = length;
   size.sequences = options.sequences.value_or(options.tokens / length);
   const int64_t held_before = memory_use(size.device).current;
-  TimedMixer all{{.name = name_of(kind), .positions = length, .sequences = size.sequences}, MixerStep(kind, size)};
+  TimedMixer all{{.name = name_of(kind), .positions = length, .sequences = size.sequences}, make_step(kind, size)};
   MixerRow& row = all.row;
   if (size.device == Device::cpu) row.process_bytes = process_bytes_of(kind, size);
-  for (const Parameter* p : all.step.parameters()) row.parameters += p->value.size();
-  all.step();  // the first step allocates memory
+  for (const Parameter* p : all.step.parameters) row.parameters += p->value.size();
+  all.step.run();  // the first step allocates memory
   reset_peak(size.device);
   const trace::Counter counter;
-  all.step();
+  all.step.run();
   for (const auto& [op, work] : counter.work()) row.flops += work.flops;
   row.bytes = memory_use(size.device).peak - held_before;
   return all;
@@ -193,7 +196,7 @@ std::vector<MixerRow> measure(const BenchOptions& options) {
     for (int64_t round = -1; round < options.rounds; ++round)  // the first one does not count: mixers take memory over from each other
       for (TimedMixer& each : timed) {
         const double started = seconds_now();
-        each.step();
+        each.step.run();
         if (round >= 0) each.seconds.push_back(seconds_now() - started);
         note(each.row);
       }

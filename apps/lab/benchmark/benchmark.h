@@ -24,22 +24,12 @@ struct StepSize {
   Device device = Device::cpu;
 };
 
-class MixerStep {
- public:
-  // Error: a size that the mixer cannot have.
-  MixerStep(MixerKind mixer, const StepSize& size);
-  MixerStep(MixerStep&&) = default;
-  MixerStep(const MixerStep&) = delete;
-
-  void operator()();  // returns when the device is done
-  const std::vector<Parameter*>& parameters() const { return parameters_; }
-
- private:
-  StepSize size_;
-  Tensor x_bcd_, dy_bcd_;
-  std::vector<Parameter*> parameters_;
-  std::function<Tensor(const Arg& x_bcd)> forward_;  // holds the module
+struct MixerStep {
+  std::function<void()> run;  // holds the module; returns when the device is done
+  std::vector<Parameter*> parameters;
 };
+// Error: a size that the mixer cannot have.
+MixerStep make_step(MixerKind mixer, const StepSize& size);
 
 // ---- Measurements
 struct BenchOptions {

@@ -21,7 +21,8 @@ namespace {
 // The requested numbers, or all. Error: one that is not below count.
 std::set<int64_t> chosen(const char* option, const std::vector<int64_t>& requested, int64_t count, const char* what) {
   std::set<int64_t> numbers(requested.begin(), requested.end());
-  for (int64_t i = 0; i < count && requested.empty(); ++i) numbers.insert(i);
+  if (requested.empty())
+    for (int64_t i = 0; i < count; ++i) numbers.insert(i);
   if (*numbers.rbegin() >= count) fail("{}: {}, but the model has {} {}", {option, *numbers.rbegin(), count, what});
   return numbers;
 }

@@ -39,8 +39,6 @@ assert (run["name"], run["state"], run["step"], run["steps"], run["differs"]) ==
 assert run["best"] == {"val_loss": best["val_loss"], "step": best["step"]} and run["train_loss"] == records[-1]["train_loss"], run
 assert run["age_seconds"] >= 0, run' 2>&1)"
 prints 'patterns, order and limit' '^1 of 2 runs$' runs 's*' wide --sort loss --limit 1
-refuse 'a pattern that fits nothing' 1 'cmp3\*: runs has no run of such a name' runs 'cmp3*'
-refuse 'an unknown order' 1 "--sort: expected one of age, loss, name, step, got 'speed'" runs --sort speed
 holds 'a run that is trained goes on' kill -0 $background
 prints 'folders that are no runs are named' '^none: no such run' plot --list wide weights none
 shows 'both' 'runs/weights/config\.yaml: No such file'
@@ -85,6 +83,8 @@ refuse 'neither runs nor a list' 2 'runs is required' plot
 RICCI_RUNS=nowhere prints 'no folder of runs' "^no runs in nowhere; 'ricci train data=my.txt name=mine' makes one$" runs
 is 'in one line' 1 grep -c '' out
 RICCI_RUNS=nowhere prints 'in JSON' '^\[\]$' plot --list --json
+refuse 'a pattern that fits nothing' 1 'cmp3\*: runs has no run of such a name' runs 'cmp3*'
+refuse 'an unknown order' 1 "--sort: expected one of age, loss, name, step, got 'speed'" runs --sort speed
 refuse 'a list as a drawing' 1 'a\.svg: expected a name that ends in \.html' plot --list -o a.svg
 refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' plot wide -o no/page.html
 refuse 'runs without a record' 1 'none of the 1 runs has a record yet' plot fresh
