@@ -145,7 +145,7 @@ int compare(const Options& options) {
   std::vector<Contestant> models = read_contestants(options.comparison.file(), options.comparison.overrides);
   const std::string name = options.name.empty() ? default_name(models[0], options.comparison.file()) : options.name;
   if (models.size() == 1 && models[0].name.empty() && seeds.size() == 1)
-    fail("one model and one seed: nothing to compare; a list of values makes models, such as 'lr=[1e-3, 3e-4]', and --seeds 3 three runs");
+    fail("nothing to compare: one model and one seed; give a list of values, such as 'lr=[1e-3, 3e-4]', or --seeds 3");
   models = matched(models, equal, change, options.only);
   Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), command_line(), equal, models};
   ReportOptions output = options.report;
@@ -164,7 +164,7 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--change", options.change, "Key of the other models to change for that: " + list_of<Change>())->capture_default_str();
   app.add_option(
-         "--seeds", options.seeds, "Train each model with this many seeds, 1, 2 and 3 for 3, or with the listed ones: 4,7; by default 1")
+         "--seeds", options.seeds, "Number of seeds for each model (3: the seeds 1, 2 and 3), or a list of seeds: 4,7; by default 1")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(at_least_zero);

@@ -234,7 +234,7 @@ RunList read_runs(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const bool is_pattern = name.find_first_of("*?[") != name.npos && !is_there(find_run(name));
     const std::vector<std::string> found = is_pattern ? runs_like(name) : std::vector{name};
-    if (found.empty()) list.notes.push_back(format_message("{}: {} has no run of such a name", {name, folder_of_runs()}));
+    if (found.empty()) list.notes.push_back(format_message("{}: no run in {} matches this pattern", {name, folder_of_runs()}));
     paths.insert(paths.end(), found.begin(), found.end());
   }
   for (const std::string& path : paths) {

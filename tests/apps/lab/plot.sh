@@ -83,7 +83,7 @@ refuse 'neither runs nor a list' 2 'runs is required' plot
 RICCI_RUNS=nowhere prints 'no folder of runs' "^no runs in nowhere; 'ricci train data=my.txt name=mine' makes one$" runs
 is 'in one line' 1 grep -c '' out
 RICCI_RUNS=nowhere prints 'in JSON' '^\[\]$' plot --list --json
-refuse 'a pattern that fits nothing' 1 'cmp3\*: runs has no run of such a name' runs 'cmp3*'
+refuse 'a pattern that fits nothing' 1 'cmp3\*: no run in runs matches this pattern' runs 'cmp3*'
 refuse 'an unknown order' 1 "--sort: expected one of age, loss, name, step, got 'speed'" runs --sort speed
 refuse 'a list as a drawing' 1 'a\.svg: expected a name that ends in \.html' plot --list -o a.svg
 refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' plot wide -o no/page.html

@@ -212,7 +212,7 @@ TEST_CASE("runs: patterns of names, orders and a limit") {
   CHECK(names({folder / "cmp3*"}, SortBy::name) == "cmp3_a cmp3_b ");
   CHECK(names({"?ther", "cmp3_[ab]"}, SortBy::loss, 1) == "cmp3_b ");
   CHECK(report_of(read_runs({}), SortBy::loss, 2).title == "2 of 4 runs");
-  CHECK(error_of([&] { read_runs({"cmp4*"}); }) == "cmp4*: " + folder.path() + " has no run of such a name");
+  CHECK(error_of([&] { read_runs({"cmp4*"}); }) == "cmp4*: no run in " + folder.path() + " matches this pattern");
   folder.write("cmp3*/config.yaml", "steps: 40\n");  // a folder of this name is no pattern
   CHECK(names({"cmp3*"}, SortBy::name) == "cmp3* ");
 }
