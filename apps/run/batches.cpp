@@ -1,29 +1,51 @@
 #include "apps/run/batches.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "apps/terminal/numbers.h"
+#include "core/cpu/available.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
 #include "cuda/device/device.h"
+#include "cuda/device/device_memory.h"
 #include "data/feeds/sequence_stream.h"
 #include "models/training/freeze.h"
 
 namespace ricci::apps {
 
-StepLayout layout_of(const TrainConfig& config) {
-  if (config.batch_invariant) return {1, config.batch * config.accumulation};
-  return {config.batch, config.accumulation};
-}
-
 StepShape step_shape_of(const TrainConfig& config) {
-  const StepLayout layout = layout_of(config);
-  return {layout.sequences, config.sequence_length(), layout.micro_batches, storage_dtype(config.precision),
+  return {config.sequences(), config.sequence_length(), config.micro_batches(), storage_dtype(config.precision),
       config.recompute == Recompute::blocks, config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); },
       config.cuda_graph, 1, storage_dtype(config.reduce_dtype)};
 }
 
+int64_t memory_of(Device device) { return device == Device::cuda ? device_memory(device).total_bytes() : available_memory(); }
+
+void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks) {
+  constexpr int64_t few_sequences = 1024, few_batches = 4;  // a plan takes longer for more
+  StepShape shape = step_shape_of(config);
+  shape.ranks = ranks;
+  shape.micro_batches = std::min(shape.micro_batches, few_batches * ranks);
+  const int64_t asked = shape.sequences;
+  if (asked > few_sequences || !fits(model, config.optimizer, shape, memory)) {
+    const int64_t most = most_sequences(model, config.optimizer, shape, memory);
+    if (most == 0) {
+      shape.sequences = 1;
+      plan_step(model, config.optimizer, shape, false);  // throws if there is another reason, such as a wrong path in freeze
+      fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
+          {shape.context, show_bytes(memory)});
+    }
+    if (most < asked)  // the advice leaves memory to other programs
+      fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that leaves a tenth of it free is {}",
+          {with_commas(asked), shape.context, show_bytes(memory),
+              std::max<int64_t>(1, most_sequences(model, config.optimizer, shape, memory - memory / 10))});
+  }
+  reset_peak(config.device);  // the plan has counted its own tensors
+}
+
 std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config) {
-  const auto [sequences, micro_batches] = layout_of(config);
+  const int64_t sequences = config.sequences(), micro_batches = config.micro_batches();
   const int64_t context = config.sequence_length();
   if (config.order == Order::columns && !is_shuffled(config))
     return std::make_unique<ColumnBatches>(corpus.train, sequences, context, micro_batches);
@@ -37,14 +59,13 @@ std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config)
   return std::make_unique<SequenceStream>(corpus.sources, options);
 }
 
-StepBatches read_step(Feed& feed, const TrainConfig& config, Range mine) {
+std::pair<std::vector<Batch>, std::string> read_step(Feed& feed, const TrainConfig& config, Range mine) {
   const UncountedMemory ahead;
-  StepBatches step;
-  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i)
-    if (mine.lo <= i && i < mine.hi) step.micro_batches.push_back(feed.next());
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < config.micro_batches(); ++i)
+    if (mine.lo <= i && i < mine.hi) batches.push_back(feed.next());
     else feed.skip();
-  step.place = feed.place();
-  return step;
+  return {std::move(batches), feed.place()};
 }
 
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride) {
@@ -57,15 +78,16 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
 
 // eval_batches counts batches of the run file; batch_invariant divides each into sequences.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation) {
-  const int64_t sequences = layout_of(config).sequences, per_batch = config.batch / sequences;
+  const int64_t sequences = config.sequences(), per_batch = config.batch / sequences;
   EvaluationBatches batches = evaluation_batches(config, validation, sequences, config.sequence_length(), config.sequence_length());
   if (config.eval_batches > 0) batches.keep_first(std::min(config.eval_batches, batches.batches()) * per_batch);
   return batches;
 }
 
-Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, const AfterBatch& after_batch, Ranks& ranks) {
+Evaluation evaluate(
+    const Model& model, const EvaluationBatches& batches, Device device, const AfterBatch& after_batch, Ranks& ranks, bool (*stop)()) {
   const auto batch = [&](int64_t i) { return to(batches.at(i), device); };
-  return ricci::evaluate(model, batches.batches(), batch, after_batch, ranks, batches.has_answers());
+  return ricci::evaluate(model, batches.batches(), batch, after_batch, ranks, batches.has_answers(), stop);
 }
 
 std::string predictions_note(const Predictions& p) {

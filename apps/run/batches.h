@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/run/corpus.h"
@@ -13,24 +14,17 @@
 
 namespace ricci::apps {
 
-// The sequences of a step. With batch_invariant each is a micro-batch, so the order of sums does not depend on the batch.
-struct StepLayout {
-  int64_t sequences;      // in a micro-batch
-  int64_t micro_batches;  // in a step
-};
-StepLayout layout_of(const TrainConfig& config);
 StepShape step_shape_of(const TrainConfig& config);  // for a plan of the step (models/planning/plan.h)
+int64_t memory_of(Device device);                    // bytes that a process can use
+// Plans a step of one of `ranks` processes. Error: it needs more than `memory` bytes (with the largest batch that fits).
+void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks = 1);
 
 // ---- Training
 std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config);
 
-// The data of a training step.
-struct StepBatches {
-  std::vector<Batch> micro_batches;  // the share of this rank, on the CPU
-  std::string place;                 // Feed::place() after this step
-};
-// The next step. mine: the micro-batches of a step that this rank computes. Error: the data cannot be read.
-StepBatches read_step(Feed& feed, const TrainConfig& config, Range mine);
+// The micro-batches of the next step that this rank computes (`mine`), on the CPU, and Feed::place() after the step. Error: the data cannot
+// be read.
+std::pair<std::vector<Batch>, std::string> read_step(Feed& feed, const TrainConfig& config, Range mine);
 
 // ---- Evaluations
 // Windows of the tokens, scored from position eval_from of each window; for a classifier and data with a mask whole documents. A text
@@ -39,9 +33,9 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
 // For the evaluations during training: at most eval_batches.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
 
-// The loss over all batches, shared by the ranks.
-Evaluation evaluate(
-    const Model& model, const EvaluationBatches& batches, Device device, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
+// The loss over all batches, shared by the ranks, unless stop() ends it (models/inference/evaluation.h).
+Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, const AfterBatch& after_batch = {},
+    Ranks& ranks = Ranks::alone(), bool (*stop)() = nullptr);
 
 // "97.10% of the tokens right, exact answers: 81.0%". An answer is exact if each of its tokens is predicted from the true tokens before it.
 std::string predictions_note(const Predictions& predictions);

@@ -5,8 +5,8 @@
 // Training itself is a short loop (apps/examples/small_gpt.cpp):
 //   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
 //   for (int64_t step = 0; step < steps; ++step) train.run({batch(ids, step)}, step, schedule.rate(step, steps));
-// This program adds run files, texts, evaluation, run folders that continue after an interruption, and multiple processes. train() reads
-// from the top; loop.h has its parts.
+// This program adds run files, texts, evaluation, run folders that continue after an interruption, and multiple processes: every rank calls
+// these functions after the same steps, because ranks wait for each other. train() opens, restores and closes; take_steps() is the loop.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,17 +15,21 @@
 #include <cstdio>
 #include <optional>
 
+#include "apps/run/batches.h"
 #include "apps/run/commands.h"
 #include "apps/run/init.h"
-#include "apps/run/loop.h"
+#include "apps/run/metrics.h"
 #include "apps/run/options.h"
-#include "apps/terminal/numbers.h"
-#include "apps/terminal/table.h"
+#include "apps/run/output.h"
+#include "apps/run/processes.h"
+#include "apps/terminal/progress.h"
+#include "apps/terminal/streams.h"
 #include "core/cpu/available.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/prefetch.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "cuda/trace.h"
 #include "models/training/freeze.h"
 
 using namespace ricci;
@@ -33,11 +37,13 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr const char* kFinished = "finished";  // sent instead of a config
+constexpr int64_t kFirstSteps = 2;  // slow: they touch memory for the first time
 
-std::string describe_finished(const RunFolder& run, int64_t step) {
-  const char* const key = step == run.config().steps ? "steps" : "patience";
-  return format_message("{}: already finished after {} steps; set a larger {}= to continue\n", {run.path(), with_commas(step), key});
+bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+// True after the last step, after an interrupted evaluation, and after an evaluation that ends the training because patience ran out.
+bool is_over(const TrainConfig& config, const TrainState& state) {
+  return state.step >= config.steps || state.awaits_evaluation || ended_early(config, state);
 }
 
 // Error: a text of a run that continues is not where it was.
@@ -54,49 +60,132 @@ void check_scored(const TrainConfig& config, const Model& model) {
     fail("context: {}, too short: the loss of model.family: {} counts no token of it", {context, name_of(config.model.family)});
 }
 
-int train(Ranks& ranks, const RunOptions& options) {
-  std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends the reader in `ricci train ... | tee log`, and the run must still be saved
-  // ---- Rank 0 opens the run, and sends its config to the others
-  std::optional<RunFolder> folder;
-  if (ranks.rank() == 0) folder.emplace(RunFolder::to_train(request_run(options.file(), options.overrides)));
-  RunFolder* const run = folder ? &*folder : nullptr;  // null except on rank 0
-  if (run) check_shared(run->config(), ranks.count());
-  const std::optional<int64_t> finished = run ? run->finished() : std::nullopt;
-  std::string lines;
-  if (run) lines = finished ? kFinished : to_yaml(run->config());
-  lines = ranks.from_first(lines);
-  if (finished) {
-    run->prune();
-    write_output(STDOUT_FILENO, describe_finished(*run, *finished));
+// True if any rank was asked to end: all must leave the loop before the same step.
+bool end_requested(Ranks& ranks) { return ranks.sum_numbers({Interrupt::requested() ? 1.0 : 0.0})[0] > 0; }
+
+// Adds an evaluation after a step to its record and to the state. Error: the loss is not finite; `saved` is the last step saved.
+void note_evaluation(const Evaluation& evaluation, Metrics& record, TrainState& state, int64_t saved) {
+  if (!std::isfinite(evaluation.nats_per_token))
+    fail("step {}: the validation loss is {}; the last step saved is {}", {state.step, evaluation.nats_per_token, saved});
+  state.note_evaluation(evaluation.nats_per_token);
+  record.val_loss = evaluation.nats_per_token;
+  record.val_accuracy = evaluation.accuracy();
+}
+
+// Takes the steps that are left, or those before an interruption. Returns the seconds in steps, without evaluations and saves.
+double take_steps(Ranks& ranks, std::optional<RunFolder>& run, const TrainConfig& config, const Corpus& corpus, Feed& feed,
+    const EvaluationBatches& validation, Model& model, Optimizer& optimizer, TrainState& state) {
+  const double unknown = unknown_share(validation, *corpus.tokenizer);
+  const int64_t first = state.step, tokens_per_step = config.accumulation * config.batch * config.sequence_length();
+  int64_t recorded = state.step, saved = state.step;
+  double seconds = 0, recorded_seconds = 0;
+  std::optional<MetricsFile> metrics;  // on rank 0, as the progress
+  std::optional<Progress> progress;
+  // The evaluation that was interrupted is added to the record of its step, and the record is written again.
+  Metrics awaited{.step = state.step};
+  if (run && state.awaits_evaluation) awaited = read_record(run->path(), state.step);
+  awaited.tokens = state.step * tokens_per_step;
+  if (run) {
+    metrics.emplace(run->path(), state.awaits_evaluation ? state.step - 1 : state.step);
+    progress.emplace(ProgressOptions{.steps = config.steps, .first_step = state.step});
   }
-  if (lines == kFinished) return 0;
-  const TrainConfig config = run ? run->config() : recorded_config<TrainConfig>(lines, ranks.name(0));
+  const auto save = [&] {
+    if (run) {
+      metrics->sync();
+      run->save(model, optimizer, state);
+    }
+    ranks.barrier();
+    saved = state.step;
+  };
+  // The evaluation, the sample, the record and the checkpoint that are due.
+  const auto after_step = [&](Metrics record) {
+    const bool was_awaited = state.awaits_evaluation;
+    const bool evaluates = was_awaited || state.step == config.steps || is_due(state.step, config.eval_every);
+    if (evaluates) {
+      const Evaluation evaluation = evaluate(model, validation, config.device, {}, ranks, Interrupt::requested);
+      state.awaits_evaluation = evaluation.was_stopped();  // the next start makes it
+      if (!evaluation.was_stopped()) note_evaluation(evaluation, record, state, saved);
+      if (run && !evaluation.was_stopped())
+        progress->line(evaluation_line(record.step, record.train_loss.value_or(NAN), evaluation, unknown));
+    }
+    if (!is_over(config, state) && is_due(state.step, config.sample.every)) {
+      if (run && writes_samples(config)) progress->line(sample_block(config, corpus, model, state.step));
+      ranks.barrier();
+    }
+    if (evaluates || is_due(state.step, config.log_every)) {
+      if (run) metrics->append(record);
+      recorded = state.step;
+      recorded_seconds = seconds;
+    }
+    const bool is_best = state.best_step == state.step;
+    if (was_awaited || is_over(config, state) || is_best || is_due(state.step, config.checkpoint_every)) save();
+  };
+
+  if (state.awaits_evaluation) after_step(awaited);
+  const Range share = share_of(config.micro_batches(), ranks);
+  Prefetch<std::pair<std::vector<Batch>, std::string>> steps([&] { return read_step(feed, config, share); });  // reads ahead
+  TrainStep train_step(model, optimizer, config.device, step_options(config, share.lo), ranks);
+  while (!is_over(config, state) && !end_requested(ranks)) {
+    ranks.at(format_message("step {}", {state.step + 1}));
+    if (state.step == first + kFirstSteps) trace::restart();
+    const double started = seconds_now(), lr = config.schedule.rate(state.step, state.schedule_steps);
+    const auto [micro_batches, place] = *steps.next();
+    const std::optional<StepResult> result = train_step.run_unless(Interrupt::is_overdue, micro_batches, state.step, lr);
+    if (!result) break;
+    if (!std::isfinite(result->loss) || !std::isfinite(result->gradient_norm))
+      train_step.explain_nonfinite(micro_batches, state.step, result->loss);
+    ++state.step;
+    state.data_place = place;
+    seconds += seconds_now() - started;
+    if (run) progress->update(state.step, (state.step - first) * tokens_per_step, format_message("loss {:.3f}", {result->loss}));
+    after_step({.step = state.step,
+        .tokens = state.step * tokens_per_step,
+        .train_loss = result->loss,
+        .lr = lr,
+        .grad_norm = result->gradient_norm,
+        .tokens_per_s = static_cast<double>((state.step - recorded) * tokens_per_step) / (seconds - recorded_seconds),
+        .peak_bytes = memory_use(config.device).peak,
+        .reserved_bytes = reserved_bytes(config.device),
+        .ranks = ranks.count()});
+  }
+  if (saved < state.step || state.step == 0) save();
+  return seconds;
+}
+
+int train(const RunOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends the reader in `ricci train ... | tee log`, and the run must still be saved
+  Ranks& ranks = Ranks::join();
+  // ---- Rank 0 opens the run, and sends its config to the others
+  std::optional<RunFolder> run;  // only on rank 0: it writes all files and lines
+  if (ranks.rank() == 0) run.emplace(RunFolder::to_train(request_run(options.file(), options.overrides)));
+  const std::optional<TrainConfig> shared = share_config(ranks, run);
+  if (!shared) return 0;
+  const TrainConfig& config = *shared;
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   ranks.set_timeout(static_cast<double>(config.rank_timeout));
   require(config.device);
   compare_builds(ranks, config.device);
 
-  // ---- Data
+  // ---- Texts
   std::shared_ptr<const Tokenizer> tokenizer = run ? run->tokenizer() : nullptr;
+  if (tokenizer) check_texts(config);
   std::optional<InitSource> init;  // only of a new run
   if (run && !config.init.empty() && !tokenizer) init.emplace(config);
   if (init) tokenizer = init->tokenizer();
-  if (run && run->tokenizer()) check_texts(config);
   const Corpus corpus = open_in_turn(ranks, config, tokenizer);
   check_vocab(config, *corpus.tokenizer);
   const ModelConfig shape = model_config(config, corpus.tokenizer.get());
   if (run) check_step(config, shape, memory_of(config.device), ranks.count());
-  const Range share = share_of(layout_of(config).micro_batches, ranks);
   const std::unique_ptr<Feed> feed = make_feed(corpus, config);
   const EvaluationBatches validation = evaluation_batches(config, corpus.validation.tokens);
-  const std::string sample_note = start_of_sample(config, corpus).note;
+  std::string notes = describe_corpus(config, corpus) + sample_note(config, corpus);
 
   // ---- Model and optimizer, from the newest checkpoint
   if (run) print_warnings(config);
   Model model(shape);
   check_scored(config, model);
   model.init(config.seed);
-  const std::string init_note = init ? init->load(model, *corpus.tokenizer) + "\n" : "";
+  if (init) notes += init->load(model, *corpus.tokenizer) + "\n";
   freeze_parameters(model, config.freeze);
   model.place_for_training(storage_dtype(config.precision), config.device);
   model.recompute_blocks(config.recompute == Recompute::blocks);
@@ -104,30 +193,23 @@ int train(Ranks& ranks, const RunOptions& options) {
   TrainState state = run ? run->resume(model, optimizer, corpus.hash()) : TrainState();
   share_training(ranks, model, optimizer, state);
   feed->go_to(state.step, state.data_place);
-  Prefetch<StepBatches> steps([&] { return read_step(*feed, config, share); });  // reads the next steps during a step
-  if (run) run->begin({corpus.tokenizer.get(), corpus.labels, init ? init->kept_template() : ImportedTemplate(), init ? init->hash() : ""});
-  const std::string notes = describe_corpus(config, corpus) + sample_note + init_note;
-  if (run) write_output(STDOUT_FILENO, notes + opening_lines(*run, corpus, model, state, ranks));
+  if (run) {
+    run->begin({corpus.tokenizer.get(), corpus.labels, init ? init->kept_template() : ImportedTemplate(), init ? init->hash() : ""});
+    write_output(STDOUT_FILENO, notes + opening_lines(*run, corpus, model, state, ranks));
+  }
 
   // ---- Steps
-  {
+  try {
     const Interrupt interrupt;
-    TrainStep train_step(model, optimizer, config.device, step_options(config, share.lo), ranks);
-    Trainer trainer{ranks, run, config, corpus, model, optimizer, state, validation, unknown_share(validation, *corpus.tokenizer)};
-    trainer.begin();
-    while (!is_over(config, state) && !trainer.is_interrupted()) {
-      ranks.at(format_message("step {}", {state.step + 1}));
-      const double started = seconds_now(), lr = config.schedule.rate(state.step, state.schedule_steps);
-      const StepBatches input = *steps.next();
-      const std::optional<StepResult> result = trainer.run_step([&] { return train_step.run(input.micro_batches, state.step, lr); });
-      if (!result) break;
-      if (!std::isfinite(result->loss) || !std::isfinite(result->gradient_norm))
-        train_step.explain_nonfinite(input.micro_batches, state.step, result->loss);
-      ++state.step;
-      state.data_place = input.place;
-      trainer.finish_step(trainer.measure(*result, lr, seconds_now() - started));
+    const double seconds = take_steps(ranks, run, config, corpus, *feed, validation, model, optimizer, state);
+    if (run) {
+      run->save_model(model, state.step);
+      run->prune();
+      write_output(STDOUT_FILENO, closing_line(*run, state, seconds) + "\n");
     }
-    trainer.end();
+  } catch (...) {
+    if (run) run->note_failure(ranks.where());
+    throw;
   }
   const bool is_interrupted = !is_over(config, state) || state.awaits_evaluation;
   if (run && !is_interrupted && writes_samples(config)) write_output(STDOUT_FILENO, sample_block(config, corpus, model, state.step));
@@ -144,8 +226,6 @@ void add_options(CLI::App& app, RunOptions& options) {
   });
 }
 
-int run(const RunOptions& options) { return train(Ranks::join(), options); }
-
 }  // namespace
 
 const Command ricci::apps::train_command{
@@ -155,4 +235,4 @@ const Command ricci::apps::train_command{
         .may_be_several = true,
         .examples = "ricci train data=my.txt name=mine model.layers=6\n"
                     "ricci train runs/mine steps=4000"},
-    with_options<RunOptions, add_options, run>};
+    with_options<RunOptions, add_options, train>};

@@ -234,7 +234,7 @@ void check(const TrainConfig& config) {
 
 void check_shared(const TrainConfig& c, int64_t ranks) {
   if (ranks > 1 && c.cuda_graph) fail("cuda_graph: not with multiple ranks yet");
-  const int64_t sequences = c.batch * c.accumulation, micro_batches = c.batch_invariant ? sequences : c.accumulation;
+  const int64_t sequences = c.batch * c.accumulation, micro_batches = c.micro_batches();
   if (ranks <= micro_batches) return;
   std::string way_out;
   if (sequences % ranks == 0)

@@ -83,6 +83,10 @@ struct TrainConfig {
   std::set<std::string> given = {};
 
   int64_t sequence_length() const { return context.value_or(model.ctx); }  // tokens of a training sequence
+  // The sequences of a micro-batch, and the micro-batches of a step. With batch_invariant each sequence is a micro-batch, so the order of
+  // sums does not depend on the batch.
+  int64_t sequences() const { return batch_invariant ? 1 : batch; }
+  int64_t micro_batches() const { return batch_invariant ? batch * accumulation : accumulation; }
 };
 
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/cpu/available.h"
 #include "core/error.h"
 #include "cuda/ranks/ranks.h"
 
@@ -45,8 +47,10 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
 
   static bool requested() { return signal_ != 0; }
+  // True if the request is more than a second old: a step that takes longer is given up.
+  static bool is_overdue() { return requested() && seconds_now() > requested_at_ + 1; }
   // 130 after Ctrl-C, 143 after SIGTERM, as shells report a signal; 143 also if the signal reached only another rank.
-  static int exit_code() { return 128 + (signal_ ? signal_ : SIGTERM); }
+  static int exit_code() { return 128 + (requested() ? signal_.load() : SIGTERM); }
 
  private:
   static void handle(int signal) {
@@ -58,11 +62,16 @@ class Interrupt {
     } else if (signal == SIGINT && answers_ && ::isatty(STDERR_FILENO)) {
       [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
     }
-    if (signal_ == 0) signal_ = signal;
+    if (signal_ == 0) {
+      requested_at_ = seconds_now();  // a signal handler can call clock_gettime
+      signal_ = signal;
+    }
     errno = before;
   }
 
-  static inline volatile std::sig_atomic_t signal_ = 0, answers_ = 0;
+  static inline std::atomic<int> signal_ = 0;           // without locks, as a signal handler needs
+  static inline std::atomic<double> requested_at_ = 0;  // seconds_now()
+  static inline volatile std::sig_atomic_t answers_ = 0;
   std::array<struct sigaction, kEndingSignals.size()> old_ = {};
 };
 

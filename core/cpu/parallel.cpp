@@ -42,7 +42,9 @@ void relax() {
 
 thread_local bool inside = false;  // a parallel_for inside a parallel_for uses only its own thread
 
-thread_local bool (*stop_when)() = nullptr;  // see StopWhen
+thread_local bool (*stop_when)() = nullptr;  // see finish_unless
+
+struct Stopped {};  // thrown through the work that is stopped
 
 // The chunks of one call. Every thread has a share of neighbouring chunks and takes them in order, because it then usually gets the same
 // elements as in the last call and finds them in its cache. When its share is done, it helps the others.
@@ -158,13 +160,26 @@ void set_thread_count(int count) {
   threads() = count;
 }
 
-StopWhen::StopWhen(bool (*stop)()) : before_(std::exchange(stop_when, stop)) {}
+bool finish_unless(bool (*stop)(), const std::function<void()>& work) {
+  struct Scope {
+    bool (*before)();
+    ~Scope() { stop_when = before; }
+  } const scope{std::exchange(stop_when, stop)};
+  try {
+    work();
+    return true;
+  } catch (const Stopped&) {
+    return false;
+  }
+}
 
-StopWhen::~StopWhen() { stop_when = before_; }
+void check_stop() {
+  if (stop_when && stop_when()) throw Stopped();
+}
 
 void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body) {
   if (n <= 0) return;
-  if (stop_when && stop_when()) throw Stopped();
+  check_stop();
   if (is_dry_run()) return;
   grain = std::max<int64_t>(1, grain);
   const int64_t chunks = (n + grain - 1) / grain;

@@ -2,7 +2,7 @@
 // a multiple of the grain for any number of threads, because otherwise sums would be rounded differently on another machine.
 #pragma once
 #include <cstdint>
-#include <exception>
+#include <functional>
 
 namespace ricci {
 
@@ -10,23 +10,10 @@ namespace ricci {
 int thread_count();
 void set_thread_count(int threads);  // error: less than 1
 
-// Thrown instead of starting work that has been cancelled.
-class Stopped : public std::exception {
- public:
-  const char* what() const noexcept override { return "stopped"; }
-};
-
-// While it is alive, every parallel_for of this thread first calls stop(), and throws Stopped if that returns true. So a long read-only
-// computation, such as an evaluation, can be cancelled within the time of one op.
-class StopWhen {
- public:
-  explicit StopWhen(bool (*stop)());
-  ~StopWhen();
-  StopWhen(const StopWhen&) = delete;
-
- private:
-  bool (*before_)();  // the stop() of the outer StopWhen, or null
-};
+// Calls work(), and returns true if it came to its end. Each parallel_for in it, on this thread, first calls stop(). Once that returns
+// true, an exception leaves work(), so a long computation can be cancelled within the time of one op. A null stop never ends it.
+bool finish_unless(bool (*stop)(), const std::function<void()>& work);
+void check_stop();  // asks the stop() of the innermost finish_unless, in work that calls no parallel_for
 
 // If chunks throw, the caller gets the exception of the first of them in order, so it does not depend on the threads either. Chunks after
 // that one possibly do not run.

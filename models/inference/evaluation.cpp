@@ -35,13 +35,13 @@ int64_t whole(double count) { return static_cast<int64_t>(count); }
 // Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all counted targets, and their number. Each
 // number comes from one rank, and every rank adds them in the order of the batches, because another order would give other bits.
 template <class NatsOf>
-Evaluation mean_of(
-    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, const NatsOf& nats_of) {
+Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, bool (*stop)(),
+    const NatsOf& nats_of) {
   const NoTape unrecorded;
   const Training off(false);
   std::vector<double> numbers(
       static_cast<size_t>(3 * count + 1));  // nats, tokens and targets of each batch; then the number of stopped ranks
-  try {
+  const bool is_finished = finish_unless(stop, [&] {
     for (int64_t i = ranks.rank(); i < count; i += ranks.count()) {
       const Batch one = batch(i);
       double* const of_batch = &numbers[static_cast<size_t>(3 * i)];
@@ -49,13 +49,13 @@ Evaluation mean_of(
       of_batch[0] = nats_of(one) * of_batch[1];
       of_batch[2] = static_cast<double>(one.scored);
       if (after_batch) after_batch(i + 1);
+      check_stop();  // a GPU's batch calls no parallel_for
     }
-  } catch (const Stopped&) {
-    numbers.back() = 1;
-  }
+  });
+  numbers.back() = is_finished ? 0 : 1;
   numbers = ranks.sum_numbers(std::move(numbers));
-  if (numbers.back() > 0) throw Stopped();
   Evaluation total;
+  if (numbers.back() > 0) return total;
   double nats = 0;
   for (size_t i = 0; i + 1 < numbers.size(); i += 3) {
     nats += numbers[i];
@@ -172,12 +172,12 @@ std::pair<int64_t, int64_t> Confusion::sums(int64_t of_class) const {
   return sums;
 }
 
-Evaluation evaluate(
-    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, bool with_predictions) {
+Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks,
+    bool with_predictions, bool (*stop)()) {
   std::optional<Confusion> confusion;
   if (model.config().traits().objective == Objective::label) confusion.emplace(model.config().settings<Classifier>().classes);
   Predictions predictions;
-  Evaluation result = mean_of(model, count, batch, after_batch, ranks, [&](const Batch& one) {
+  Evaluation result = mean_of(model, count, batch, after_batch, ranks, stop, [&](const Batch& one) {
     if (confusion) {
       const Tensor logits_bk = model.logits(one);
       confusion->add(logits_bk, one.targets);
@@ -186,6 +186,7 @@ Evaluation evaluate(
     if (with_predictions) count_predictions(model, one, predictions);
     return item(model.text_loss(one));
   });
+  if (result.was_stopped()) return result;
   if (confusion) confusion->add_other_ranks(ranks);
   else if (with_predictions) predictions.add_other_ranks(ranks);
   result.confusion = confusion;

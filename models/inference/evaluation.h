@@ -61,10 +61,11 @@ class Confusion {
 
 struct Evaluation {
   double nats_per_token = 0;                    // per document for a classifier
-  int64_t tokens = 0;                           // counted by the loss; documents for a classifier
+  int64_t tokens = 0;                           // counted by the loss; documents for a classifier; 0 if it was stopped
   int64_t targets = 0;                          // other than -1
   std::optional<Predictions> predictions = {};  // if asked for
   std::optional<Confusion> confusion = {};      // for a classifier
+  bool was_stopped() const { return tokens == 0; }
   double perplexity() const { return std::exp(nats_per_token); }
   // The share of documents or sequences that are predicted right; nullopt if predictions were not counted.
   std::optional<double> accuracy() const {
@@ -88,10 +89,11 @@ using BatchOf = std::function<Batch(int64_t index)>;
 using AfterBatch = std::function<void(int64_t done)>;
 
 // Calls batch(0) .. batch(count - 1) once each. Nothing is recorded, dropout is off. Multiple ranks share the batches (batch i belongs to
-// rank i mod R), and all get the result of a single process, bit for bit. If one throws Stopped, all do, because none has the whole sum.
-// A classifier is scored by documents, and Evaluation::confusion counts its predictions. Error: no token is counted.
+// rank i mod R), and all get the result of a single process, bit for bit. Once stop() returns true on one of them, all are stopped, because
+// none has the whole sum. A classifier is scored by documents, and Evaluation::confusion counts its predictions. Error: no token is
+// counted.
 Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {},
-    Ranks& ranks = Ranks::alone(), bool with_predictions = false);
+    Ranks& ranks = Ranks::alone(), bool with_predictions = false, bool (*stop)() = nullptr);
 
 // The class probabilities of a classifier, f64 [b k] on the CPU.
 Tensor class_probabilities(const Model& model, const Batch& batch);

@@ -1,6 +1,6 @@
-// One training step, from the top: forward_backward() makes the gradient, run() adds the sum over ranks, the clipping and the update. The
-// loss and the norm stay on the device until the end, because waiting for a GPU in the middle would leave it idle. With cuda_graph the
-// whole step is captured once and replayed (graph_).
+// One training step, from the top: forward_backward() makes the gradient, run_unless() adds the sum over ranks, the clipping and the
+// update. The loss and the norm stay on the device until the end, because waiting for a GPU in the middle would leave it idle. With
+// cuda_graph the whole step is captured once and replayed (graph_).
 #include "models/training/train_step.h"
 
 #include <cmath>
@@ -43,23 +43,30 @@ Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batc
   return loss;
 }
 
-StepResult TrainStep::run(const std::vector<Batch>& micro_batches, int64_t step, double learning_rate) {
+std::optional<StepResult> TrainStep::run_unless(
+    bool (*stop)(), const std::vector<Batch>& micro_batches, int64_t step, double learning_rate) {
   for (const Parameter* p : parameters_)
     if (p->grad) fail("train step: {} still has a gradient from an earlier backward", {p->path});
-  const RandomState random = graph_ ? graph_->in_memory(random_state_at(step)) : random_state_at(step);
+  if (graph_ || ranks_.count() > 1) stop = nullptr;
+  const RandomState before = random_state(), random = graph_ ? graph_->in_memory(random_state_at(step)) : random_state_at(step);
   if (graph_) optimizer_.begin_step(learning_rate);  // writes the rate to memory, because a captured step reads it there
   const auto take_step = [&](const std::vector<Batch>& batches, const std::vector<Tensor>& weights) -> std::vector<Tensor> {
-    const Tensor loss = forward_backward(model_, batches, weights, random);
+    Tensor loss;
+    if (!finish_unless(stop, [&] { loss = forward_backward(model_, batches, weights, random); })) return {};
     sum_gradients(parameters_, loss, options_.reduce_dtype, ranks_);
-    const StopWhen never([] { return false; });  // because half an update would be worse than none
     if (!graph_) optimizer_.begin_step(learning_rate);
     return {loss, optimizer_.update(options_.clip, loss)};  // with the loss, because nothing is updated if it is not finite
   };
   const std::vector<Tensor> weights = weigh(model_, micro_batches, device_, ranks_);
   const std::vector<Batch> batches = on_device(micro_batches, device_);
   const std::vector<Tensor> results = graph_ ? graph_->run(batches, weights, take_step) : take_step(batches, weights);
+  if (results.empty()) {
+    for (const Parameter* p : parameters_) p->grad = {};
+    set_random_state(before);
+    return {};
+  }
   set_random_state(random_state_at(step + 1));
-  return {item(results[0]), item(results[1])};  // item() waits for a GPU; everything before only gives it work
+  return StepResult{item(results[0]), item(results[1])};  // item() waits for a GPU; everything before only gives it work
 }
 
 TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks)

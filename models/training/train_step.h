@@ -1,6 +1,7 @@
 // One optimizer step: the gradient, summed over micro-batches and over ranks (processes), and the update.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "autograd/tape.h"
@@ -51,7 +52,11 @@ class TrainStep {
 
   // Steps count from 0. The micro-batches can be on any device. If loss or norm is not finite, nothing is updated. Every rank has the same
   // result. Errors: a parameter that still has a gradient; as for StepGraph::run.
-  StepResult run(const std::vector<Batch>& micro_batches, int64_t step, double learning_rate);
+  StepResult run(const std::vector<Batch>& micro_batches, int64_t step, double learning_rate) {
+    return *run_unless(nullptr, micro_batches, step, learning_rate);
+  }
+  // Nothing, and nothing has changed, if stop() returns true before the update. A graph and a step with multiple ranks never ask it.
+  std::optional<StepResult> run_unless(bool (*stop)(), const std::vector<Batch>& micro_batches, int64_t step, double learning_rate);
 
   // To be called if a result was not finite: runs the step again, looks at every op's result, and throws an error that names the op that
   // made the first NaN or infinity. Messages count steps from 1, the argument counts from 0.

@@ -42,7 +42,7 @@ struct Run {
         model(prepared(c, device)),
         optimizer(model.parameters(), c.optimizer),
         train_step(model, optimizer, device, step_options(c)),
-        crops(corpus.train, layout_of(c).sequences, c.sequence_length(), c.seed, layout_of(c).micro_batches) {}
+        crops(corpus.train, c.sequences(), c.sequence_length(), c.seed, c.micro_batches()) {}
 
   static Model prepared(const TrainConfig& c, Device device) {
     Model model(c.model);
@@ -53,7 +53,7 @@ struct Run {
   }
   double step() {
     std::vector<Batch> micro_batches;
-    for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) micro_batches.push_back(crops.next());
+    for (int64_t i = 0; i < config.micro_batches(); ++i) micro_batches.push_back(crops.next());
     const double loss = train_step.run(micro_batches, done, config.schedule.rate(done, config.steps)).loss;
     ++done;
     return loss;

@@ -18,9 +18,9 @@ using namespace test_data;
 namespace {
 
 // Ids, targets or labels, and lengths of each micro-batch.
-std::vector<std::vector<int64_t>> rows_of(const StepBatches& step) {
+std::vector<std::vector<int64_t>> rows_of(const std::vector<Batch>& micro_batches) {
   std::vector<std::vector<int64_t>> all;
-  for (const Batch& each : step.micro_batches)
+  for (const Batch& each : micro_batches)
     for (const Tensor& part : {each.ids_bc, each.targets, each.lengths_b}) all.push_back(numbers_of(part));
   return all;
 }
@@ -36,9 +36,9 @@ Steps read(const Corpus& corpus, const TrainConfig& config, Range mine, int64_t 
   feed->go_to(first, place);
   Steps steps;
   for (int64_t i = first; i < config.steps; ++i) {
-    const StepBatches step = read_step(*feed, config, mine);
-    for (auto& row : rows_of(step)) steps.rows.push_back(std::move(row));
-    steps.places.push_back(step.place);
+    const auto [micro_batches, place] = read_step(*feed, config, mine);
+    for (auto& row : rows_of(micro_batches)) steps.rows.push_back(std::move(row));
+    steps.places.push_back(place);
   }
   return steps;
 }

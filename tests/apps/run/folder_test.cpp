@@ -8,7 +8,7 @@
 #include "apps/run/batches.h"
 #include "apps/run/config.h"
 #include "apps/run/init.h"
-#include "apps/run/loop.h"
+#include "apps/run/output.h"
 #include "apps/run/places.h"
 #include "apps/run/run_folder.h"
 #include "core/files/file.h"

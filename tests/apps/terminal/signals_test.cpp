@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <future>
 #include <initializer_list>
@@ -56,6 +57,16 @@ TEST_CASE("interrupt: the first signal sets the flag, a new watch starts without
     if (signal == SIGUSR1) std::raise(signal);  // it asks, however often it comes
     CHECK(interrupt.requested());
   }
+}
+
+TEST_CASE("interrupt: a request is overdue after a second, however long a step has run before") {
+  const Interrupt interrupt;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  std::raise(SIGTERM);
+  CHECK_FALSE(interrupt.is_overdue());
+  std::raise(SIGUSR1);  // a repeated request does not begin again
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  CHECK(interrupt.is_overdue());
 }
 
 TEST_CASE("interrupt: the previous handler comes back") {

@@ -37,13 +37,13 @@ inline Tokens small_text() {
 
 // The crops of a training with this config, and those of a step.
 inline RandomCrops crops_of(const apps::TrainConfig& config, int64_t context) {
-  const auto [sequences, micro_batches] = apps::layout_of(config);
+  const int64_t sequences = config.sequences(), micro_batches = config.micro_batches();
   return RandomCrops(small_text(), sequences, context, config.seed, micro_batches);
 }
 inline std::vector<Batch> micro_batches_of(RandomCrops crops, const apps::TrainConfig& config, int64_t step, Device device) {
   std::vector<Batch> all;
   crops.go_to(step, "");
-  for (int64_t i = 0; i < apps::layout_of(config).micro_batches; ++i) all.push_back(to(crops.next(), device));
+  for (int64_t i = 0; i < config.micro_batches(); ++i) all.push_back(to(crops.next(), device));
   return all;
 }
 

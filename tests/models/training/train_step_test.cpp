@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "cuda/verbs/arithmetic.h"
 #include "models/layers/layers.h"
@@ -166,6 +167,30 @@ TEST_CASE("train step: 1 x 8, 2 x 4 and 4 x 2 agree to 1e-6, and in all bits whe
         }
       }
   });
+}
+
+TEST_CASE("train step: a step that is given up changes nothing, and can be taken again") {
+  static int64_t asked = 0, most = 0;
+  Model model = made(small(0.3), Dtype::f32, Device::cpu), straight = made(small(0.3), Dtype::f32, Device::cpu);
+  Optimizer optimizer(model.parameters(), {}), straight_optimizer(straight.parameters(), {});
+  TrainStep train_step(model, optimizer, Device::cpu, {.seed = 1, .clip = 1});
+  const StepResult expected = TrainStep(straight, straight_optimizer, Device::cpu, {.seed = 1, .clip = 1}).run(six_rows(2), 0, 1e-2);
+  set_random_state({7, 8, 9});
+  std::optional<StepResult> result;
+  int64_t given_up = 0;
+  for (most = 0; !result; most += 17) {
+    CHECK(random_state().next_stream == 8);
+    asked = 0;
+    result = train_step.run_unless([] { return ++asked > most; }, six_rows(2), 0, 1e-2);
+    given_up += !result;
+  }
+  CHECK(given_up > 5);
+  CHECK(asked < most);  // the update did not ask
+  CHECK(result->loss == expected.loss);
+  CHECK(result->gradient_norm == expected.gradient_norm);
+  CHECK(optimizer.steps() == 1);
+  const NamedTensors weights = weights_of(model), straight_weights = weights_of(straight);
+  for (size_t i = 0; i < weights.size(); ++i) CHECK(values_of(weights[i].second) == values_of(straight_weights[i].second));
 }
 
 TEST_CASE("train step: the op that made the first NaN is named") {

@@ -1,7 +1,5 @@
 // The texts that ranks compare; the config that rank 0 sends; frozen parameters; the loss of conversations, which counts only answers; and
 // the embedded text, which must be the same in every build, because runs that learn it continue after an update.
-#include "apps/run/loop.h"
-
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -11,6 +9,8 @@
 #include "apps/run/batches.h"
 #include "apps/run/config.h"
 #include "apps/run/corpus.h"
+#include "apps/run/output.h"
+#include "apps/run/processes.h"
 #include "autograd/tape.h"
 #include "core/files/checksum.h"
 #include "data/feeds/feed.h"

@@ -1,0 +1,35 @@
+// The output of a training run: lines, and texts that the model writes.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/run/corpus.h"
+#include "apps/run/run_folder.h"
+#include "cuda/ranks/ranks.h"
+#include "models/inference/evaluation.h"
+
+namespace ricci::apps {
+
+// The warnings about a model trained with this context (models/config.h), on stderr.
+void print_warnings(const TrainConfig& config);
+// A line if the run ends in the warm-up, or continues past the end of its schedule.
+std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainState& state);
+// The schedule note, and one about bf16 on a CPU that is faster in f32; then
+//   runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
+//   844,515 tokens to train, 93,836 to validate
+std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
+// step 20: train 4.5581, validation 4.5873, perplexity 98.23 (93,835 tokens)
+std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation, double unknown = 0);
+// saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
+std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
+
+// The bytes that the GPU's memory pool holds; nothing on other devices.
+std::optional<int64_t> reserved_bytes(Device device);
+
+// A line if samples do not begin as the user expects. Error: their prompt is empty or has characters outside the vocabulary.
+std::string sample_note(const TrainConfig& config, const Corpus& corpus);
+// The text that the model writes, under a heading. An interruption ends it.
+std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step);
+
+}  // namespace ricci::apps
