@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # A training on several ranks, started by mpirun: the losses of one process, the same bytes at each repetition and after each kill, and the
 # line that each failure ends with. models/training/ranks_test.cpp has the families, mixers and dtypes.
-#   ranks.sh build-folder
+#   ranks.sh build-folder [signals in long steps]
 . "$(dirname "$0")/programs.sh" "$@"
+tries=${2:-$(few_or_all 1 12)}
 find_launcher
 export TERM=xterm  # its output is a file all the same
 
@@ -209,9 +210,40 @@ kills() {
   same 'has the same bytes' unkilled killed
 }
 
+# Steps of two seconds. A request ends a run of several ranks after the step, however long that takes; nothing is lost, by a kill neither.
+long_steps() {
+  RANDOM=1
+  local slow=(eight.yaml model.ctx=256 model.d=64 batch=1 accumulation=2 eval_every=0 checkpoint_every=1 steps=3 name=slow)
+  local number before seen after code faults= kept=0 killed=0
+  trains 'short steps' 2 "${slow[@]}" name=speed
+  slow+=(accumulation="$(tail -1 runs/speed/metrics.jsonl | sed -E 's/.*"tokens_per_s":([0-9.]+).*/\1/' | awk '{ print 2 * int(1 + $1 / 256) }')")
+  [ "$tries" -lt 12 ] || slow+=(steps=12)
+  trains 'long steps in one piece' 2 "${slow[@]}" name=slow_whole
+  for ((number = 1; number <= tries; ++number)); do
+    before=$(last_saved)
+    begin 2 "${slow[@]}"
+    await "[ \$(last_saved) -gt $before ] || ! kill -0 $background 2>/dev/null"
+    sleep "$(awk "BEGIN { print 0.3 + 1.3 * $RANDOM / 32768 }")"
+    seen=$(last_saved)
+    if [ $((number % 4)) = 0 ]; then kill -KILL $(ours) 2>/dev/null; else kill -USR1 $background 2>/dev/null; fi
+    finish
+    code=$? after=$(last_saved)
+    case $code in
+      0) same "after $number signals" slow_whole slow && rm -rf runs/slow ;;
+      138) [ "$after" -gt "$seen" ] && kept=$((kept + 1)) || faults+=" $number: step $((seen + 1)) was dropped" ;;
+      *) [ $((number % 4)) = 0 ] && [ "$after" -ge "$seen" ] && killed=$((killed + 1)) || faults+=" $number: exit code $code, step $after after $seen" ;;
+    esac
+  done
+  verdict "$tries signals in long steps: $kept steps kept, $killed killed" "$faults"
+  trains 'the rest of the steps' 2 "${slow[@]}"
+  same 'has the bytes of a run in one piece' slow_whole slow
+}
+last_saved() { ls runs/slow/checkpoints 2>/dev/null | sed -nE 's/^step-0*([0-9]+)\..*/\1/p' | tail -1 | grep . || echo 0; }
+
 apart stopped
 apart sums
 apart ends
+apart long_steps
 
 # ---- Refused
 refuses 'a NaN' 3 'rank 0 on [^ ]+: step [0-9]+: (the loss|the gradient) is .*: [a-z_]+ \([^ ]+:[0-9]+\): [0-9]+ of [0-9]+ elements.*' eight.yaml name=nan lr=1e38 clip=0 schedule=constant
@@ -227,6 +259,6 @@ refuses 'rank 0 has another text' 2 'rank 1 on [^ ]+: text [0-9a-f]{16}, rank 0 
 first=()
 
 apart kills
-for one in sums ends kills stopped; do told $one; done
+for one in sums ends kills stopped long_steps; do told $one; done
 echo "$failures failed"
 exit $((failures > 0))

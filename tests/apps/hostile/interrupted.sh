@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SIGINT and SIGTERM are heeded, also in a long evaluation and while nobody reads what is printed. What was interrupted ends, when it is
 # started again, with the bytes of a run in one piece.
-#   interrupted.sh build-folder
+#   interrupted.sh build-folder [signals in long steps]
 . "$(dirname "$0")/../programs.sh" "$@"
+tries=${2:-$(few_or_all 3 40)}
 records() { sed -E 's/,"tokens_per_s.*//' "runs/$1/metrics.jsonl"; }
 has_step() { grep -q "\"step\":$2," "runs/$1/metrics.jsonl" 2>/dev/null; }
 
@@ -89,18 +90,43 @@ verdict 'a larger run, interrupted on the way' "$faults"
 accept 'it continues to the end' train "${large[@]}" name=large
 verdict 'it has the same weights as the run in one piece' "$(cmp runs/large{_whole,}/model.safetensors 2>&1)"
 
-# ---- A step that takes long is given up: its end is not waited for, and the run goes on from the step before
-if everything; then
-  slow=(tiny.yaml model.ctx=2048 model.d=64 batch=1 accumulation=400 steps=2 tokenizer=byte data=many.txt eval_batches=1 threads=1 model.dropout=0.1)
-  accept 'long steps in one piece' train "${slow[@]}" name=steps
-  start train "${slow[@]}" name=stopped
-  await 'has_step stopped 1'
-  kill -TERM $background
-  ended
-  verdict 'SIGTERM in a long step' "$([ $? = 143 ] && grep -q '^interrupted, saved after 1 steps' background.out || shown background.out)"
-  accept 'it goes on' train "${slow[@]}" name=stopped
-  verdict 'to the same model' "$(cmp runs/{steps,stopped}/model.safetensors 2>&1)"
-fi
+# ---- Steps of two seconds. A request gives the step one more second: a step that ends in it is kept, and a longer one is given up. Nothing
+# is lost, by a kill neither: the last step has the bytes of a run in one piece.
+slow=(tiny.yaml model.ctx=256 model.d=64 model.dropout=0.1 batch=1 tokenizer=byte data=many.txt eval_batches=1 checkpoint_every=1)
+accept 'short steps' train "${slow[@]}" name=speed steps=3
+sequences=$(tail -1 runs/speed/metrics.jsonl | sed -E 's/.*"tokens_per_s":([0-9.]+).*/\1/' | awk '{ print int(1 + 2 * $1 / 256) }')
+slow+=(accumulation="$sequences" steps=$([ "$tries" -lt 20 ] && echo 3 || echo 12) name=slow)
+accept 'long steps in one piece' train "${slow[@]}" name=slow_whole
+duration=$(sed -nE 's/.*saved after ([0-9]+) steps, ([0-9.]+) s of training.*/\2 \1/p' out | awk '{ print $1 / $2 }')
+last_saved() { ls runs/slow/checkpoints 2>/dev/null | sed -nE 's/^step-0*([0-9]+)\..*/\1/p' | tail -1; }
+reaches_the_end() {
+  accept "$1" train "${slow[@]}"
+  verdict 'with the bytes of the run in one piece' "$(diff -r runs/slow_whole/checkpoints runs/slow/checkpoints 2>&1; cmp runs/slow{_whole,}/model.safetensors 2>&1; diff <(records slow_whole) <(records slow))"
+}
+RANDOM=1 faults= kept=0 given_up=0 killed=0
+for ((number = 1; number <= tries; ++number)); do
+  before=$(last_saved)
+  start train "${slow[@]}"
+  await '! kill -0 "$background" 2>/dev/null || grep -q "tokens to train" background.out'
+  sleep "$(awk "BEGIN { print 0.4 + $duration * ($number == 1 ? 0.1 : 1.2 * $RANDOM / 32768) }")"  # the first is early in a step
+  signal=$([ $((number % 5)) = 0 ] && echo KILL || echo TERM)
+  asked=$EPOCHREALTIME
+  kill -$signal "$background" 2>/dev/null
+  { ended; code=$?; } 2>/dev/null
+  took=$(awk "BEGIN { print $EPOCHREALTIME - $asked }") after=$(last_saved)
+  case $code in
+    137) killed=$((killed + 1)) ;;
+    143)
+      if [ "${after:-0}" -gt "${before:-0}" ]; then kept=$((kept + 1)); else given_up=$((given_up + 1)); fi
+      [ "${after:-0}" -gt "${before:-0}" ] || awk "BEGIN { exit $took < 1 }" || faults+=" $number: dropped a step after $took s" ;;
+    0) reaches_the_end "interrupted $number times" && rm -rf runs/slow && continue ;;
+    *) faults+=" $number: exit code $code, $(tail -1 background.err)" ;;
+  esac
+  [ "${after:-0}" -ge "${before:-0}" ] || faults+=" $number: lost step $before"
+done
+[ "$tries" -lt 20 ] || [ $((kept * given_up)) -gt 0 ] || faults+=' all kept or all given up'
+verdict "$tries signals in long steps: $kept steps kept, $given_up given up, $killed killed" "$faults"
+reaches_the_end 'it continues to the end'
 
 # ---- Nobody reads what is printed: the pipe is full
 mkfifo unread
