@@ -29,6 +29,16 @@ struct Options {
   bool as_json = false, tape = false;
 };
 
+// The plan of a way to recompute.
+struct Way : Plan {
+  StepShape shape;
+  Json largest_batch = {};  // a number, or "any" if a step computes one sequence at a time; null without --memory
+
+  const char* name() const { return shape.recompute_blocks ? "blocks" : "none"; }
+};
+
+const char* use_name(size_t use) { return use == size_t(HeldFor::other) ? "between ops, buffers" : name_of(HeldFor(use)); }
+
 ResultTable kept_of(const Plan& plan) {
   ResultTable table{{{.heading = "kept for the backward", .key = "op", .left = true}, {.key = "place"},
       {.heading = "times", .key = "count"}, {.heading = "memory", .key = "bytes", .format = "bytes"}, {.heading = "by", .left = true}}};
@@ -37,53 +47,51 @@ ResultTable kept_of(const Plan& plan) {
   return table;
 }
 
-Json json_of(const TrainConfig& config, const ModelConfig& model, const StepShape& shape, const Plan& plan, const Options& options) {
-  Json all{{"recompute", shape.recompute_blocks ? "blocks" : "none"}, {"ranks", shape.ranks}, {"parameters", plan.parameters},
-      {"peak_bytes", plan.peak}, {"gradient_bytes", plan.gradients}, {"working_bytes", plan.working}, {"recorded_bytes", plan.recorded},
-      {"process_bytes", plan.process}, {"at_peak", Json::object()}, {"flops", plan.flops()}, {"bytes_moved", plan.bytes()},
-      {"sum_bytes", plan.summed}};
-  for (size_t use = 0; use < plan.at_peak.size(); ++use)
-    all["at_peak"][use == size_t(HeldFor::other) ? "between ops, buffers" : name_of(HeldFor(use))] = plan.at_peak[use];
-  all["kept"] = json_of(kept_of(plan));
-  if (!options.memory) return all;
-  const int64_t most = most_sequences(model, config.optimizer, shape, static_cast<int64_t>(options.memory));
-  all["largest_batch"] = config.batch_invariant && most > 0 ? Json("any") : Json(most);  // because it computes one sequence at a time
-  return all;
-}
-
-// A row for each way to recompute.
-ResultTable table_of(const Json& ways) {
-  ResultTable table{
-      {{.heading = "recompute", .key = "recompute", .left = true}, {.heading = "peak", .key = "peak_bytes", .format = "bytes"},
-          {.heading = "GFLOP a step", .key = "flops", .format = "{:.1f}", .factor = 1e-9},
-          {.heading = "moved a step", .key = "bytes_moved", .format = "bytes"}, {.heading = "largest batch", .key = "largest_batch"}}};
-  std::erase_if(table.columns, [&](const Column& column) { return !ways[0].contains(column.key); });
-  for (Column& column : table.columns) column.values = values_of(ways, [&](const Json& way) { return way[column.key]; });
+// A row for each way.
+ResultTable table_of(const std::vector<Way>& ways) {
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), ways, value); };
+  add({.heading = "recompute", .key = "recompute", .left = true}, &Way::name);
+  add({.key = "ranks"}, [](const Way& way) { return way.shape.ranks; });
+  add({.key = "parameters"}, &Way::parameters);
+  add({.heading = "peak", .key = "peak_bytes", .format = "bytes"}, &Way::peak);
+  add({.key = "gradient_bytes"}, &Way::gradients);
+  add({.key = "working_bytes"}, &Way::working);
+  add({.key = "recorded_bytes"}, &Way::recorded);
+  add({.key = "process_bytes"}, &Way::process);
+  for (size_t use = 0; use < ways[0].at_peak.size(); ++use)
+    add({.key = std::string("at_peak.") + use_name(use)}, [use](const Way& way) { return way.at_peak[use]; });
+  add({.heading = "GFLOP a step", .key = "flops", .format = "{:.1f}", .factor = 1e-9}, &Way::flops);
+  add({.heading = "moved a step", .key = "bytes_moved", .format = "bytes"}, &Way::bytes);
+  add({.key = "sum_bytes"}, &Way::summed);
+  add({.key = "kept"}, [](const Way& way) { return json_of(kept_of(way)); });
+  if (!ways[0].largest_batch.is_null()) add({.heading = "largest batch", .key = "largest_batch"}, &Way::largest_batch);
   return table;
 }
 
-void print_plan(const TrainConfig& config, const StepShape& shape, const Plan& plan, const Json& way, const Options& options) {
+void print_plan(const TrainConfig& config, const Way& way) {
+  const StepShape& shape = way.shape;
   std::string step = format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}",
-      {with_commas(plan.parameters), shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
+      {with_commas(way.parameters), shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
           name_of(config.recompute)});
   const int64_t most = (shape.micro_batches + shape.ranks - 1) / shape.ranks;
   if (shape.ranks > 1) step += format_message("; one of {} ranks, with {} x {} of them", {shape.ranks, most, shape.sequences});
   print(wrapped(step));
   ResultTable held{{{.heading = "held at the peak", .left = true}, {.heading = "memory", .format = "bytes"}}};
-  for (const auto& [use, bytes] : way["at_peak"].items()) held.add_row({use, bytes});
-  held.add_row({"peak", plan.peak});
-  held.add_row({"peak of gradients", plan.gradients});
-  held.add_row({"peak of activations, buffers", plan.working});
-  if (plan.recorded) held.add_row({"the recorded step", plan.recorded});
-  if (plan.process != plan.peak) held.add_row({"the whole process", plan.process});
+  for (size_t use = 0; use < way.at_peak.size(); ++use) held.add_row({use_name(use), way.at_peak[use]});
+  held.add_row({"peak", way.peak});
+  held.add_row({"peak of gradients", way.gradients});
+  held.add_row({"peak of activations, buffers", way.working});
+  if (way.recorded) held.add_row({"the recorded step", way.recorded});
+  if (way.process != way.peak) held.add_row({"the whole process", way.process});
   print(text_of(held));
   print(wrapped("The backward allocates gradients, and the update frees them. So a peak in the forward holds few of them."));
   // In a ring every part of the gradients passes all ranks but one twice: first to be summed, then to be known.
-  const double sent = 2 * static_cast<double>(options.ranks - 1) / static_cast<double>(options.ranks) * static_cast<double>(plan.summed);
+  const double sent = 2 * static_cast<double>(shape.ranks - 1) / static_cast<double>(shape.ranks) * static_cast<double>(way.summed);
   if (shape.ranks > 1)
     print(format_message("The ranks add up {} of gradients in {}; each sends {} in a ring.\n",
-        {show_bytes(plan.summed), name_of(config.reduce_dtype), show_bytes(static_cast<int64_t>(sent))}));
-  print(text_of(kept_of(plan)) + "\n");
+        {show_bytes(way.summed), name_of(config.reduce_dtype), show_bytes(static_cast<int64_t>(sent))}));
+  print(text_of(kept_of(way)) + "\n");
 }
 
 int plan(const Options& options) {
@@ -98,14 +106,17 @@ int plan(const Options& options) {
     print_tape(model, shape, stdout);
     return 0;
   }
-  Json ways = Json::array();
+  std::vector<Way> ways;
   for (const bool recomputes : {false, true}) {
     shape.recompute_blocks = recomputes;
-    const Plan plan = plan_step(model, config.optimizer, shape);
-    ways.push_back(json_of(config, model, shape, plan, options));
-    if (recomputes == (config.recompute == Recompute::blocks) && !options.as_json) print_plan(config, shape, plan, ways.back(), options);
+    Way& way = ways.emplace_back(Way{plan_step(model, config.optimizer, shape), shape});
+    if (!options.memory) continue;
+    const int64_t most = most_sequences(model, config.optimizer, shape, static_cast<int64_t>(options.memory));
+    way.largest_batch = config.batch_invariant && most > 0 ? Json("any") : Json(most);
   }
-  print(options.as_json ? to_text(ways, 1) : text_of(table_of(ways)));
+  const size_t chosen = config.recompute == Recompute::blocks ? 1 : 0;
+  if (!options.as_json) print_plan(config, ways[chosen]);
+  print(options.as_json ? to_text(json_of(table_of(ways)), 1) : text_of(table_of(ways)));
   return 0;
 }
 
