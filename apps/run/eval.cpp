@@ -46,7 +46,7 @@ struct ScoredRun {
 
 // Error: an option that the evaluation of this run does not read, or a run without a text to score.
 void check_options(const RunFolder& run, const Options& options) {
-  const TrainConfig& config = run.config();
+  const TrainConfig config = with_text(run.config(), options.text);
   const bool has_cells = config.model.traits().objective == Objective::next_cell;
   if (is_classifier(config) || has_mask(config))
     for (const auto& [option, is_given] : {std::pair{"--stride", options.stride != 0}, {"--from", options.from.has_value()}})
@@ -55,7 +55,7 @@ void check_options(const RunFolder& run, const Options& options) {
     fail("--choices: {} gives no probability of the next token (model.family: {})", {run.path(), name_of(config.model.family)});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
   if (has_cells && options.stride) fail("--stride: {} scores cells; where windows overlap it would score them twice", {run.path()});
-  if (config.data.empty() && config.validation.empty() && options.text.paths.empty() && options.choices.empty())
+  if (config.data.empty() && config.validation.empty() && options.choices.empty())
     fail("--data: {} was imported and has no text; name one to score", {run.path()});
 }
 

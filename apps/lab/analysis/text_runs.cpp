@@ -20,15 +20,15 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
   for (const Family family : families) expected += (expected.empty() ? "" : ", ") + std::string(name_of(family));
   for (const std::string& path : options.run.files) {
     const RunFolder folder = RunFolder::open(path);  // reports errors before it reads the weights
-    const TrainConfig& config = folder.config();
+    const TrainConfig config = with_text(folder.config(), options.text);
     if (std::find(families.begin(), families.end(), config.model.family) == families.end())
       fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), expected});
     if (!config.model.causal) fail("{}: model.causal: false, expected a model that predicts the next token", {path});
-    if (config.data.empty() && config.validation.empty() && options.text.paths.empty())
+    if (config.data.empty() && config.validation.empty())
       fail("--data: {} was imported without a text; name one", {path});
     if (has_mask(config)) fail("{}: learns answers (format: {}), and this analysis reads plain texts", {path, name_of(config.format)});
     OpenModel open = open_model(path, options.model);
-    Tokens tokens = open_validation(with_text(config, options.text), open.run.tokenizer(), open.context).tokens;
+    Tokens tokens = open_validation(config, open.run.tokenizer(), open.context).tokens;
     const std::string name = *names.insert(open.run.weights().label());
     all.push_back({std::move(open), name, std::move(tokens)});
   }

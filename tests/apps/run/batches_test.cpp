@@ -117,5 +117,5 @@ TEST_CASE("documents with answers: a corpus keeps those that its context reaches
   CHECK(batches.rows() == 2);
   CHECK(batches.at(0).scored == 2 * 3);  // answers and their ends
   // The tokens for a model with a longer context are not cut.
-  CHECK(open_validation(config, {}, corpus.tokenizer, 1000).tokens.documents(0) == 4);
+  CHECK(open_validation(config, corpus.tokenizer, 1000).tokens.documents(0) == 4);
 }

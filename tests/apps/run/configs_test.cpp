@@ -6,7 +6,7 @@
 
 #include "apps/lab/comparison/comparison.h"
 #include "apps/run/config.h"
-#include "apps/run/init.h"
+#include "apps/run/run_folder.h"
 #include "apps/run/train_config.h"
 #include "core/memory/dry_run.h"
 #include "models/model.h"
