@@ -150,6 +150,7 @@ std::optional<int> parse_arguments(
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is then an error of the write instead of the end of the program
+  program_invocation_short_name = const_cast<char*>(text.name);  // begins lines that other code writes
   try {
     CLI::App app(text.summary, text.name);
     app.set_version_flag("--version", version_text, "Print the version and exit");
