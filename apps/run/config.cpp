@@ -6,6 +6,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
 #include <sstream>
 
@@ -133,17 +135,13 @@ struct Reader {
   Settings& settings;
   std::string source;  // a file, or "command line"
   bool has_lines = true;
-  bool skips_unknown = false;  // keys of a different version
-  std::string folder = {};     // as in Setting
+  std::string folder = {};  // as in Setting
   std::set<std::string> seen = {};
 
   std::string place(const YAML::Node& node) const { return has_lines ? source + ":" + std::to_string(node.Mark().line + 1) : source; }
   void add(const std::string& key, const std::string& where, const YAML::Node& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
-    if (!is_known(fields, key)) {
-      if (skips_unknown) return;
-      fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
-    }
+    if (!is_known(fields, key)) fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
     const bool again = !seen.insert(key).second;
     if (again && has_lines) fail("{}: {} is given twice", {where, key});
     const auto is_list = [&](const Field& f) { return f.key == key && std::holds_alternative<std::vector<std::string>*>(f.value); };
@@ -169,15 +167,22 @@ struct Reader {
   }
 };
 
+// Error: the first line of a run's config.yaml names a version before the oldest that is read.
+void check_version(const std::string& path, const std::string& build) {
+  constexpr std::array oldest = {0, 3, 0};
+  std::array<int, 3> version = oldest;
+  std::sscanf(build.c_str(), "ricci %d.%d.%d", &version[0], &version[1], &version[2]);
+  if (version < oldest) fail("{}: made by {}; this version reads runs from 0.3.0 on", {path, build.substr(0, build.find(','))});
+}
+
 // Appends the settings of a run file, after its base.
 void read_file(const std::string& path, int bases, const std::vector<Field>& fields, Settings& settings) {
   const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
   try {
     const std::string text = read_text(path, kMaxYaml), build = build_line(text), folder = fs::path(path).parent_path();
-    const bool is_other_version = !build.empty() && !build.starts_with(build_info().substr(0, build_info().find(',')));
+    check_version(path, build);
     // The files next to the config.yaml of a run are its own, so no paths are looked for there.
-    Reader file{
-        .fields = fields, .settings = settings, .source = path, .skips_unknown = is_other_version, .folder = build.empty() ? folder : ""};
+    Reader file{.fields = fields, .settings = settings, .source = path, .folder = build.empty() ? folder : ""};
     const YAML::Node root = parse_yaml(text, path, true);
     if (!is_yaml && root.IsNull()) fail("{}: holds no keys", {path});
     if (const YAML::Node base = root.IsMap() ? root["base"] : YAML::Node(); base && !base.IsNull()) {
@@ -302,7 +307,7 @@ Settings settings_of(const std::string& path, const std::vector<std::string>& ov
 
 Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields) {
   Settings settings;
-  Reader record{.fields = fields, .settings = settings, .source = source, .skips_unknown = true};
+  Reader record{.fields = fields, .settings = settings, .source = source, .has_lines = false};
   record.add_section("", source, parse_yaml(yaml, source, true));
   return settings;
 }

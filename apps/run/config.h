@@ -39,8 +39,7 @@ using Settings = std::vector<Setting>;
 // and line: an unreadable file, not YAML, a duplicate key in the file or list of texts in the overrides, an unknown key (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// The settings in a text that to_yaml wrote. Unknown keys belong to a different version and are skipped. Errors start with `source`: not
-// YAML.
+// The settings in a text that to_yaml wrote. Errors start with `source`: not YAML, an unknown key.
 Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields);
 
 // The last setting of the key, or null.
@@ -78,7 +77,7 @@ template <class Config> Config load_config(const std::string& path, const std::v
 // Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, model configurations).
 extern const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> kOtherNames;
 
-// The build in the first line of a run's config.yaml, "# ricci 0.1.0, commit 1a2b3c4d5e, ..."; empty for other files.
+// The build in the first line of a run's config.yaml, "# ricci 0.3.0, commit 1a2b3c4d5e, ..."; empty for other files.
 std::string build_line(std::string_view text);
 
 // ---- Printing

@@ -20,7 +20,7 @@ enum class Compare { model, training };
 // "config" has these keys with their resolved values, in YAML; "following" the model keys with derived values, as the user gave them;
 // "tokenizer" a hash.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-// Under the name "config" or "following", also of older versions. Errors start with `source`: not YAML.
+// Under the name "config" or "following". Errors start with `source`: not YAML, an unknown key.
 Settings settings_in(const Metadata& metadata, const char* name, const std::string& source = "metadata");
 // The first key with a different value in these metadata, as "lr: 0.001, not 0.01", or a line about another tokenizer; empty if they
 // agree. A key that only one of them has is not compared: the choice that makes it meaningful is.

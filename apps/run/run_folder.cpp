@@ -94,10 +94,6 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
 
 void RunFolder::continue_with(const TrainConfig& asked) {
   newest_ = checkpoints().newest_sound(warn);
-  if (!is_of_this_version(*newest_))
-    fail("{0}: its checkpoint was written by an older version of ricci, which continues it; or init={0} name=... starts a new run from its "
-         "weights",
-        {path()});
   read();
   if (!tokenizer_) tokenizer_ = open_tokenizer(path_of(kTokenizerFile));  // error: it is missing
   old_keys_ = to_yaml(with_found_files(config_));

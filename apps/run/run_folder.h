@@ -51,7 +51,7 @@ bool ended_early(const TrainConfig& config, const TrainState& state);  // true i
 class RunFolder {
  public:
   // Continues from the newest sound checkpoint, if any. Nothing is written before begin(). Errors: weights other than the last are
-  // named; the checkpoint has a different key, tokenizer, init or more steps, or is of an older version; none is sound; a trained model
+  // named; the checkpoint has a different key, tokenizer, init or more steps; none is sound; a trained model
   // without checkpoints; a different process trains here.
   static RunFolder to_train(const RunRequest& request);
   // To read, with the weights that the name has (find_weights). Error: the folder does not exist, or one of its files is missing or

@@ -54,7 +54,7 @@ std::optional<int> parse_arguments(
 // One line of at most 1,000 bytes without control characters, because those could move the cursor.
 std::string printable(const std::string& message);
 
-// "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0". The commit ends with + if files differed from it, and is unknown outside a git checkout.
+// "ricci 0.3.0, commit 1a2b3c4d5e, g++ 12.2.0". The commit ends with + if files differed from it, and is unknown outside a git checkout.
 std::string build_info();
 
 // Wraps words at 80 columns. The first line begins at `column`, the others after `blanks` blanks. Ends with a line end.

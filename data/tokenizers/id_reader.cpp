@@ -17,7 +17,6 @@ class PackedIds final : public Tokenizer {
   Json model_json() const override { return tokenizer_->json(); }
 
  protected:
-  Json hashed_model_json() const override { return tokenizer_->hashed_json(); }
   size_t model_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
   void append_model_ids(std::string_view bytes, int64_t offset, bool, std::vector<int64_t>& ids) const override {
     if (const std::string other = offset == 0 ? other_than_ids(bytes, vocab_size()) : ""; !other.empty()) fail("looks like {}", {other});

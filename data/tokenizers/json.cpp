@@ -275,13 +275,13 @@ Json write_token(const AddedToken& token) {
   return json;
 }
 
-// The pieces of the ids below `end`.
-Json write_vocabulary(const Vocabulary& vocabulary, int64_t end) {
+// The pieces that the model knows.
+Json write_vocabulary(const PieceTokenizer& tokenizer) {
   Json json = Json::object();
   auto& members = json.get_ref<Json::object_t&>();
-  members.reserve(static_cast<size_t>(end));
-  for (int64_t id = 0; id < end; ++id)  // json[piece] would search all members, and take minutes
-    if (vocabulary.has(id)) members.emplace_back(std::string(vocabulary.piece(id)), id);
+  members.reserve(static_cast<size_t>(tokenizer.model_size()));
+  for (int64_t id = 0; id < tokenizer.model_size(); ++id)  // json[piece] would search all members, and take minutes
+    if (tokenizer.vocabulary().has(id)) members.emplace_back(std::string(tokenizer.vocabulary().piece(id)), id);
   return json;
 }
 
@@ -330,12 +330,7 @@ Json make_merges(const BpeTokenizer& tokenizer) {
 
 }  // namespace
 
-Json PieceTokenizer::model_json() const { return json_with(write_vocabulary(vocabulary_, model_size_)); }
-
-// Version 0.1.0 wrote all added tokens into the vocabulary.
-Json PieceTokenizer::hashed_model_json() const { return json_with(write_vocabulary(vocabulary_, vocabulary_.size())); }
-
-Json BpeTokenizer::json_with(Json vocabulary) const {
+Json BpeTokenizer::model_json() const {
   Components c;
   if (options_.compose) c.normalizer = {{"type", "NFC"}};
   c.pre_tokenizer = make_pre_tokenizer(options_);
@@ -344,14 +339,14 @@ Json BpeTokenizer::json_with(Json vocabulary) const {
   c.decoder = byte_level(true, true);
   c.model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", options_.unknown.empty() ? Json() : Json(options_.unknown)},
       {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", !is_byte_level()},
-      {"byte_fallback", !is_byte_level()}, {"ignore_merges", options_.ignore_merges}, {"vocab", std::move(vocabulary)},
+      {"byte_fallback", !is_byte_level()}, {"ignore_merges", options_.ignore_merges}, {"vocab", write_vocabulary(*this)},
       {"merges", make_merges(*this)}};
   Json json = write_tokenizer(*this, std::move(c));
   if (!is_byte_level()) json.update(options_.components);
   return json;
 }
 
-Json WordPieceTokenizer::json_with(Json vocabulary) const {
+Json WordPieceTokenizer::model_json() const {
   Components c;
   c.normalizer = {{"type", "BertNormalizer"}, {"clean_text", options_.text.clean}, {"handle_chinese_chars", options_.text.ideographs},
       {"strip_accents", options_.text.strip_accents}, {"lowercase", options_.text.lowercase}};
@@ -359,14 +354,14 @@ Json WordPieceTokenizer::json_with(Json vocabulary) const {
   c.post_processor = options_.post_processor;
   c.decoder = {{"type", "WordPiece"}, {"prefix", options_.prefix}, {"cleanup", options_.cleanup}};
   c.model = {{"type", "WordPiece"}, {"unk_token", options_.unknown}, {"continuing_subword_prefix", options_.prefix},
-      {"max_input_chars_per_word", options_.longest_word}, {"vocab", std::move(vocabulary)}};
+      {"max_input_chars_per_word", options_.longest_word}, {"vocab", write_vocabulary(*this)}};
   return write_tokenizer(*this, std::move(c));
 }
 
-Json WordTokenizer::json_with(Json vocabulary) const {
+Json WordTokenizer::model_json() const {
   Components c;
   c.pre_tokenizer = {{"type", "WhitespaceSplit"}};
-  c.model = {{"type", "WordLevel"}, {"vocab", std::move(vocabulary)}, {"unk_token", unknown()}};
+  c.model = {{"type", "WordLevel"}, {"vocab", write_vocabulary(*this)}, {"unk_token", unknown()}};
   return write_tokenizer(*this, std::move(c));
 }
 

@@ -89,7 +89,6 @@ class PieceTokenizer : public Tokenizer {
   const Vocabulary& vocabulary() const { return vocabulary_; }
   // Added tokens that the model does not know have the ids from here on.
   int64_t model_size() const { return model_size_; }
-  Json model_json() const final;
   // The piece for unknown text; empty if the model does not have one.
   virtual const std::string& unknown() const = 0;
   int64_t unknown_id() const final;
@@ -105,7 +104,6 @@ class PieceTokenizer : public Tokenizer {
   void append_model_ids(std::string_view piece, int64_t offset, bool starts, std::vector<int64_t>& ids) const final;
   size_t model_prefix(std::string_view text) const final;
   Marks model_marks() const override;
-  Json hashed_model_json() const final;
 
   // Normalises a text. The offset is for messages; `starts`: the text starts with it, or an added token is before it.
   using NormalForm = std::function<std::string(std::string_view text, int64_t offset, bool starts)>;
@@ -118,8 +116,6 @@ class PieceTokenizer : public Tokenizer {
   virtual void append_plain(std::string_view part, int64_t offset, bool starts, std::vector<int64_t>& ids) const = 0;
   // True if the text can be cut before byte `position`: both sides together encode to the ids of the whole.
   virtual bool can_cut(std::string_view text, size_t position) const = 0;
-  // The JSON of this tokenizer, with this vocabulary of the model.
-  virtual Json json_with(Json vocabulary) const = 0;
 
   // The id, or -1 if the model does not have the piece.
   int32_t find_in_model(std::string_view piece) const;

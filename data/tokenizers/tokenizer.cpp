@@ -59,7 +59,7 @@ DecodeState Tokenizer::state_after(std::span<const int64_t> ids) const {
 
 std::string Tokenizer::decode_end(DecodeState& state) const { return std::exchange(state.held, ""); }
 
-uint64_t Tokenizer::hash() const { return hash_bytes(hashed_json().dump()); }
+uint64_t Tokenizer::hash() const { return hash_bytes(to_json()); }
 
 // ---- <eos>
 

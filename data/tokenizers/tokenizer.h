@@ -73,9 +73,7 @@ class Tokenizer {
   std::string to_json() const { return json().dump(); }
   // The JSON without eos(), for programs that read its id from a config.
   virtual Json model_json() const = 0;
-  // The JSON as version 0.1.0 wrote it, because its shards and checkpoints contain hashes of that text.
-  Json hashed_json() const { return with_eos(hashed_model_json()); }
-  // Equal for equal tokenizers. Shards and checkpoints contain it.
+  // A hash of the JSON. Shards and checkpoints contain it.
   uint64_t hash() const;
 
   // Appends the ids of a piece of a text. The offset of the piece is for messages; `starts`: the text starts with it.
@@ -92,7 +90,6 @@ class Tokenizer {
   virtual Marks model_marks() const { return {}; }
   // Appends the bytes of an id inside the vocabulary. It can use state.at_start.
   virtual void append_text(int64_t id, DecodeState& state, std::string& text) const = 0;
-  virtual Json hashed_model_json() const { return model_json(); }
 
  private:
   Json with_eos(Json model) const;

@@ -18,12 +18,12 @@ class WordTokenizer final : public PieceTokenizer {
   std::string name() const override { return "word"; }
   const std::string& unknown() const override { return unknown_; }
   std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
+  Json model_json() const override;
 
  protected:
   void append_plain(std::string_view text, int64_t offset, bool starts, std::vector<int64_t>& ids) const override;
   bool can_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
-  Json json_with(Json vocabulary) const override;
 
  private:
   std::string unknown_;
@@ -65,12 +65,12 @@ class WordPieceTokenizer final : public PieceTokenizer {
   std::string name() const override { return "wordpiece"; }
   const std::string& unknown() const override { return options_.unknown; }
   std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
+  Json model_json() const override;
 
  protected:
   void append_plain(std::string_view text, int64_t offset, bool starts, std::vector<int64_t>& ids) const override;
   bool can_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
-  Json json_with(Json vocabulary) const override;
 
  private:
   void append_word(std::string_view word, std::vector<int64_t>& ids) const;

@@ -16,9 +16,6 @@
 namespace ricci {
 namespace {
 
-// Versions up to 0.2.0 wrote "ricci checkpoint" and hashed texts in a different way.
-constexpr const char* kFormat = "ricci checkpoint 2";
-
 // Every tensor of a checkpoint. Saving, loading and sharing use this one list, because they must agree.
 NamedTensors tensors_of(Model& model, const Optimizer& optimizer) {
   NamedTensors all = weights_of(model);
@@ -29,7 +26,7 @@ NamedTensors tensors_of(Model& model, const Optimizer& optimizer) {
 // Everything in a checkpoint that is not a tensor.
 Metadata metadata_of(const TrainState& state, const Optimizer& optimizer) {
   const auto [seed, next_stream, micro_batch, in_memory] = random_state();
-  Metadata metadata = {{"format", kFormat}, {"step", std::to_string(state.step)}, {"best_step", std::to_string(state.best_step)},
+  Metadata metadata = {{"format", "ricci checkpoint"}, {"step", std::to_string(state.step)}, {"best_step", std::to_string(state.best_step)},
       {"best_loss", fmt::format("{}", state.best_loss)}, {"text_hash", std::to_string(state.text_hash)},
       {"optimizer_steps", std::to_string(optimizer.steps())}, {"random_seed", std::to_string(seed)},
       {"random_stream", std::to_string(next_stream)}, {"random_part", std::to_string(micro_batch)},
@@ -56,10 +53,9 @@ TrainState state_of(const Metadata& metadata, const std::string& path, Optimizer
   if (optimizer) optimizer->set_steps(number_in<int64_t>(metadata, path, "optimizer_steps"));
   if (optimizer) set_random_state({number("random_seed"), number("random_stream"), number("random_part")});
   TrainState state = {number_in<int64_t>(metadata, path, "step"), number_in<int64_t>(metadata, path, "best_step"),
-      number_in<double>(metadata, path, "best_loss"), number("text_hash")};
+      number_in<double>(metadata, path, "best_loss"), number("text_hash"), number_in<int64_t>(metadata, path, "schedule_steps")};
   if (state.step < 0 || state.step > kMaxSteps || state.best_step > state.step)
     fail("{}: invalid metadata: step = {}, best_step = {}", {path, state.step, state.best_step});
-  if (metadata.contains("schedule_steps")) state.schedule_steps = number_in<int64_t>(metadata, path, "schedule_steps");
   state.awaits_evaluation = metadata.contains("awaits_evaluation");
   if (const auto place = metadata.find("data_place"); place != metadata.end()) state.data_place = place->second;
   return state;
@@ -90,11 +86,6 @@ void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer
   Metadata metadata = metadata_of(state, optimizer);
   metadata.insert(more.begin(), more.end());
   save_safetensors(path, tensors_of(model, optimizer), metadata, to_host);
-}
-
-bool is_of_this_version(const SafetensorsFile& file) {
-  const auto format = file.metadata().find("format");
-  return format != file.metadata().end() && format->second == kFormat;
 }
 
 TrainState read_train_state(const SafetensorsFile& file) { return state_of(file.metadata(), file.path(), nullptr); }

@@ -44,8 +44,6 @@ void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer
 // Fills the model and the optimizer in place, and sets the random state of this thread. Errors name the file and the wrong tensor.
 TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
 TrainState read_train_state(const SafetensorsFile& file);  // without tensors
-// False for a checkpoint of an older version: it has weights but cannot continue.
-bool is_of_this_version(const SafetensorsFile& file);
 
 // Gives every rank the contents of a checkpoint of rank 0. Every rank has built the same model and optimizer, but only rank 0 has drawn,
 // imported or loaded values. One rank: does nothing.

@@ -80,6 +80,7 @@ class BpeTokenizer final : public PieceTokenizer {
   const std::string& unknown() const override { return options_.unknown; }
   // Merges with pieces that the vocabulary lacks are left out.
   std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const override;
+  Json model_json() const override;
   const BpeOptions& options() const { return options_; }
   const Merges& merges() const { return merges_; }
   std::string byte_piece(int byte) const;  // as the vocabulary writes it
@@ -89,7 +90,6 @@ class BpeTokenizer final : public PieceTokenizer {
   void append_plain(std::string_view text, int64_t offset, bool starts, std::vector<int64_t>& ids) const override;
   bool can_cut(std::string_view text, size_t position) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
-  Json json_with(Json vocabulary) const override;
 
  private:
   bool is_byte_level() const { return options_.underscores == Underscores::none; }

@@ -300,9 +300,13 @@ TEST_CASE("config: the description of all keys is a run file of the defaults") {
                                                                   "sample");
 }
 
-TEST_CASE("config: the config.yaml of a run of a different version can have keys that this one lacks, other run files cannot") {
-  CHECK(complaint("max_ranks: 4\n").starts_with("run.yaml:1: unknown key 'max_ranks'"));
-  CHECK(read("# ricci 0.1.0, commit 1a2b3c4d5e\nmax_ranks: 4\nmodel:\n  fused_gelu: true\nsteps: 3\n").steps == 3);
+TEST_CASE("config: the config.yaml of a run of an older version is refused") {
+  const std::string rest = "; this version reads runs from 0.3.0 on";
+  CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\nmax_ranks: 4\n") == "run.yaml: made by ricci 0.1.0" + rest);
+  CHECK(complaint("# ricci 0.2.10, commit unknown\nsteps: 3\n") == "run.yaml: made by ricci 0.2.10" + rest);
+  for (const char* version : {"0.3.0", "0.10.0", "1.0.0", "X"})
+    CHECK(read(std::string("# ricci ") + version + ", commit 1a2b3c4d5e\nsteps: 3\n").steps == 3);
+  CHECK(complaint("# ricci 9.0.0, commit 1a2b3c4d5e\nmax_ranks: 4\n").starts_with("run.yaml:2: unknown key 'max_ranks'"));
   CHECK(complaint("# " + build_info() + ", device cpu\nmodel: {forgotten: 1}\n").starts_with("run.yaml:2: unknown key 'model.forgotten'"));
 }
 
@@ -368,8 +372,8 @@ TEST_CASE("config: lists and ranges are written as they are read") {
 }
 
 TEST_CASE("config: the line about the build on top of a file") {
-  CHECK(build_line("# ricci 0.1.0, commit 1a2b3c4d5e\na: 1\n") == "ricci 0.1.0, commit 1a2b3c4d5e");
-  for (const char* other : {"", "a: 1\n", "# my run: ricci 0.1.0\n", "\n# ricci 0.1.0\n"}) CHECK(build_line(other).empty());
+  CHECK(build_line("# ricci 0.3.0, commit 1a2b3c4d5e\na: 1\n") == "ricci 0.3.0, commit 1a2b3c4d5e");
+  for (const char* other : {"", "a: 1\n", "# my run: ricci 0.3.0\n", "\n# ricci 0.3.0\n"}) CHECK(build_line(other).empty());
 }
 
 TEST_CASE("config: names of nanoGPT and transformers are known, and lead to keys that there are") {

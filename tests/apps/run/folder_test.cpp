@@ -185,18 +185,11 @@ TEST_CASE("a run folder: no file of a training names a path, and config.yaml kee
   CHECK(contains(continued(asked, {"tokenizer=bpe", "model.vocab=2"}), "holds a run with model.vocab: 3, not 2;"));
 }
 
-TEST_CASE("a run folder: a checkpoint of an older version is named, and is not continued") {
+TEST_CASE("a run folder: weights with keys of an older version are no start") {
   const ScratchFolder scratch;
-  train_two_steps(scratch);
-  const std::string path = scratch / "a/checkpoints/step-00000002.safetensors";
-  const SafetensorsFile file(path);
-  NamedTensors tensors;
-  for (const std::string& name : file.names()) tensors.emplace_back(name, file.load(name));
-  Metadata metadata = file.metadata();
-  metadata["format"] = "ricci checkpoint";
-  save_safetensors(path, tensors, metadata);
-  CHECK(continued(scratch, {}) == "RUN: its checkpoint was written by an older version of ricci, which continues it; or init=RUN name=... "
-                                  "starts a new run from its weights");
+  save_safetensors(scratch / "alone.safetensors", {}, {{"config", "model:\n  d: 4\nmax_ranks: 4\n"}});
+  CHECK(error_of([&] { load_run_file("", {"init=" + scratch / "alone.safetensors"}); }) ==
+        scratch / "alone.safetensors" + ": unknown key 'max_ranks'; --help-config prints every key");
 }
 
 TEST_CASE("a run folder: the names of classes that came from the data are in the metadata") {
@@ -235,11 +228,11 @@ TEST_CASE("provenance: values that follow from others are told from those that w
   CHECK_FALSE(contains(provenance(with_keys({"model.ff=32"}), nullptr, Compare::model).at("following"), "ff"));
 }
 
-TEST_CASE("provenance: keys of other versions, and values that are not UTF-8") {
+TEST_CASE("provenance: unknown keys, and values that are not UTF-8") {
   const ByteTokenizer tokenizer;
   Metadata was = provenance(with_keys({}), &tokenizer, Compare::training);
-  was["config"] += "model.of_the_future: 3\ninit_changes: []\n";
-  CHECK(difference(was, with_keys({}), &tokenizer, Compare::training).empty());
+  was["config"] += "init_changes: []\n";
+  CHECK(contains(error_of([&] { difference(was, with_keys({}), &tokenizer, Compare::training); }), "metadata: unknown key 'init_changes'"));
   TrainConfig bytes = with_keys({"freeze=\"caf\\xe9\\n\\\"b\""});
   bytes.init = "caf\xe9";  // no UTF-8, as paths may be
   const Metadata odd = provenance(bytes, &tokenizer, Compare::training);

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A run folder keeps what its user said, and not what follows from it. Errors about it are one clear line each, and nothing is lost.
 #   run_folder.sh build-folder
-old_run=$(cd "$(dirname "$0")/old_ranks_run" && pwd)
 . "$(dirname "$0")/../programs.sh" "$@"
 states=runs/tiny/checkpoints
 newest=$states/step-00000008.safetensors
@@ -174,27 +173,19 @@ edited config.yaml '$aseed: 1' '' 'seed: 1337, not 1'
 edited tokenizer.json 's/ab/ba/' "$was another tokenizer" 'another tokenizer'
 rm -rf runs/edited
 
-for number in {1..20}; do echo "abba cab $number"; done >old.txt
-
-# ---- A run of version 0.1.0 in 4 leaves: it is read, and continued by its version only
-cp -r "$old_run" runs/leaves
-verdict 'a run in 4 leaves has the key' "$(grep -qx 'max_ranks: 4' runs/leaves/config.yaml && grep -aqF '\nmax_ranks: 4\n' runs/leaves/checkpoints/step-00000004.safetensors || echo no)"
-accept 'it is evaluated' eval runs/leaves
-verdict 'to what the old program measured' "$(grep -q '^2\.7044 nats per token' out || echo no)"
-accept 'it writes a text' generate runs/leaves --prompt abba --tokens 5
-cp runs/leaves/config.yaml leaves.yaml
-sed -i '1d; /^init_changes/d; /fused_gelu/d; /tune_products/d' leaves.yaml  # without the line of a training it is a run file of a user
-refuse 'the key in a run file' 1 "leaves\.yaml:[0-9]+: unknown key 'max_ranks'; --help-config prints every key" train leaves.yaml name=bad
-refuse 'the key on the command line' 1 "command line: unknown key 'max_ranks'; --help-config prints every key" train runs/leaves max_ranks=4
-cp -r runs/leaves leaves
-refuse 'it does not continue' 1 'runs/leaves: its checkpoint was written by an older version of ricci, which continues it; or init=runs/leaves name=\.\.\. starts a new run from its weights$' train runs/leaves steps=8
-verdict 'and is unchanged' "$(diff -r leaves runs/leaves 2>&1)"
-cp leaves/checkpoints/step-00000004.safetensors alone.safetensors
-for start in runs/leaves leaves/checkpoints/step-00000004.safetensors alone.safetensors; do
-  rm -rf runs/grown
-  accept "its weights are a start: $start" train init=$start name=grown data=old.txt steps=1 batch=2 sample.tokens=0 lr=1e-30 min_lr=1e-30 weight_decay=0
-  verdict 'with its keys' "$(grep -qx '  d: 4' runs/grown/config.yaml || shown runs/grown/config.yaml)"
+# ---- A run of an older version is refused, whatever opens it, and listed
+cp -r kept runs/older && sed -i '1s/ricci [0-9.]*/ricci 0.2.0/' runs/older/config.yaml
+cp -r runs/older before
+older='older/config\.yaml: made by ricci 0\.2\.0; this version reads runs from 0\.3\.0 on$'
+for command in 'train runs/older' 'train older steps=20' 'train runs/older/config.yaml name=again' 'train init=older name=again' \
+  'train init=runs/older/model.safetensors name=again' 'eval runs/older' 'generate older --prompt the' 'plan runs/older/config.yaml' \
+  'convert export runs/older exported' 'inspect runs/older'; do
+  refuse "an older version: $command" 1 "runs/$older" $command
 done
+verdict 'it is unchanged' "$(diff -r before runs/older 2>&1; ls -d runs/again exported 2>/dev/null)"
+accept 'the list of runs' runs
+verdict 'has it, with a note' "$(grep -q '^older ' out && grep -q '^runs/older/config.yaml: made by ricci 0.2.0;' out || echo no)"
+rm -rf runs/older
 
 # ---- Checkpoints that a run was killed before it removed, and lost records
 cp -r kept runs/pruned

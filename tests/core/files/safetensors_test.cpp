@@ -295,7 +295,7 @@ TEST_CASE("safetensors: malformed metadata") {
   CHECK(complaint(file_of(R"({"__metadata__":{"step":3}})", 0)) == R"(the header: __metadata__: {"step":3})" + expected);
 }
 
-TEST_CASE("safetensors: the bytes of a file, and their checksum, are those of version 0.1.0") {
+TEST_CASE("safetensors: the bytes of a file, and their checksum, are these") {
   const ScratchFolder folder;
   save_safetensors(folder / "a", some_tensors(), {{"z", "\"\n\x7f"}, {"format", "ricci"}});
   const std::string header = R"({"__metadata__":{"checksum":"a6db768c92dcaf37","format":"ricci","z":"\"\n)"

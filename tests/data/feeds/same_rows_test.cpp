@@ -1,5 +1,5 @@
-// The rows of 20 steps of every feed are those of version 0.1.0, which computed these hashes, and so are the places in the data: a run that
-// it began is continued with the same bits. Crops and columns have no place.
+// The rows of 20 steps of every feed are these, and so are the places in the data: a run continues with the same bits. Crops and columns
+// have no place.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -73,7 +73,7 @@ std::string conversations(int count) {
 
 }  // namespace
 
-TEST_CASE("feeds of version 0.1.0: crops and columns") {
+TEST_CASE("the rows of 20 steps: crops and columns") {
   const ScratchFolder folder;
   const Tokens text = corpus(folder);
   RandomCrops crops(text, 3, 12, 7, 2);
@@ -82,7 +82,7 @@ TEST_CASE("feeds of version 0.1.0: crops and columns") {
   CHECK(hash_of(columns, 0) == 0xc80fbb886bed1112);
 }
 
-TEST_CASE("feeds of version 0.1.0: shuffled text of shards and of blocks") {
+TEST_CASE("the rows of 20 steps: shuffled text of shards and of blocks") {
   const ScratchFolder folder;
   const std::vector<Tokens> texts{corpus(folder, "a"), corpus(folder, "b", "xyz", 100)};
   check(texts, {.context = 12, .shuffle_buffer = 50, .weights = {2, 1}}, 0x387039ff76d1637d, 0x2011806d78341393,
@@ -96,7 +96,7 @@ TEST_CASE("feeds of version 0.1.0: shuffled text of shards and of blocks") {
   check({text}, {.context = 700, .shuffle_buffer = 9}, 0xeebde827883807f8, 0x992d6026d2d284e5, "120 120 3 0 5 2500");
 }
 
-TEST_CASE("feeds of version 0.1.0: documents under labels") {
+TEST_CASE("the rows of 20 steps: documents under labels") {
   const ScratchFolder folder;
   const Tokens c = labelled(folder, "c", 40), d = labelled(folder, "d", 9);
   check({c, d}, {.context = 20, .shuffle_buffer = 7, .rows = RowKind::whole}, 0xbe6d800d938cf3cd, 0xd7b024824303c8bd,
@@ -105,7 +105,7 @@ TEST_CASE("feeds of version 0.1.0: documents under labels") {
   CHECK(hash_of(EvaluationBatches::documents(c, 6, 20)) == 0xfd1d956093e0b53e);
 }
 
-TEST_CASE("feeds of version 0.1.0: conversations") {
+TEST_CASE("the rows of 20 steps: conversations") {
   const ScratchFolder folder;
   const auto tokenizer = with_additions(
       *open_tokenizer(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/small/gpt2.json"), {.pieces = {"<|im_start|>", "<|im_end|>"}});
@@ -119,7 +119,7 @@ TEST_CASE("feeds of version 0.1.0: conversations") {
   CHECK(hash_of(EvaluationBatches::documents(kept, 6, 90)) == 0x0f68d9691cd074ff);
 }
 
-TEST_CASE("feeds of version 0.1.0: a token that starts every document") {
+TEST_CASE("the rows of 20 steps: a token that starts every document") {
   const ScratchFolder folder;
   std::string lines;
   Sequence sequence(1);

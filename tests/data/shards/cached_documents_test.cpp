@@ -1,10 +1,8 @@
-// Documents in the cache, whole, under their labels and under the hash that runs of version 0.1.0 hold; and the places where texts and
-// documents are cut.
+// Documents in the cache, whole and under their labels; and the places where texts and documents are cut.
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "core/files/checksum.h"
 #include "data/shards/cache.h"
 #include "data/text/utf8.h"
 #include "tests/data/files.h"
@@ -16,11 +14,6 @@ using namespace ricci;
 using namespace test_data;
 
 namespace {
-
-// The hash that an earlier version of this program kept in checkpoints of runs on documents.
-template <class T> uint64_t hash_of(const std::vector<T>& values, uint64_t seed) {
-  return xxh64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)}, seed);
-}
 
 constexpr int kDocuments = 300, kClasses = 4;
 std::string text_of(int i) { return std::string(static_cast<size_t>(i == 7 ? 300'000 : i % 50), static_cast<char>('a' + i % 26)); }

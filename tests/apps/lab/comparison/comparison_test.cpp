@@ -32,7 +32,7 @@ std::string json_of(const Comparison& comparison) { return json_of(report_of(com
 
 Outcome outcome(uint64_t seed, double nats) {
   return {"runs/x_" + std::to_string(seed), seed, {{100, 2, nats + 1, kNotMeasured}, {200, 4, nats, kNotMeasured}}, 4, 50, 3e6,
-      {"ricci 0.1.0, commit " + std::to_string(seed)}};
+      {"ricci 0.3.0, commit " + std::to_string(seed)}};
 }
 
 // Two models, two seeds each.
@@ -299,8 +299,8 @@ TEST_CASE("comparison: the records of a run") {
       "{\"step\":1,\"tokens\":100,\"train_loss\":4,\"val_loss\":null,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
       "{\"step\":2,\"tokens\":200,\"train_loss\":3,\"val_loss\":2.5,\"tokens_per_s\":100,\"peak_bytes\":30}\n"
       "{\"step\":3,\"tokens\":300,\"train_loss\":3,\"val_loss\":2.75,\"tokens_per_s\":200,\"peak_bytes\":20}\n");
-  const std::string first = "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, seed 7",
-                    later = "after step 2: ricci 0.1.0, commit 2b3c4d5e6f, g++ 12.2.0, seed 7";
+  const std::string first = "ricci 0.3.0, commit 1a2b3c4d5e, g++ 12.2.0, seed 7",
+                    later = "after step 2: ricci 0.3.0, commit 2b3c4d5e6f, g++ 12.2.0, seed 7";
   folder.write("run/config.yaml", "# " + first + "\n# a note\n# " + later + "\nsteps: 3\n");
   const Outcome run = read_outcome(folder / "run", 7);
   CHECK(run.seed == 7);
@@ -341,7 +341,7 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   CHECK(json["models"][1]["difference_interval_95_half_width"].get<double>() == doctest::Approx(3.1766).epsilon(1e-4));
   CHECK(!json["models"][0].contains("difference_from_first"));
   CHECK(json["models"][0]["interval_95_half_width"].get<double>() == doctest::Approx(3.1766).epsilon(1e-4));
-  CHECK(json["models"][0]["runs"][1]["builds"] == std::vector<std::string>{"ricci 0.1.0, commit 2"});
+  CHECK(json["models"][0]["runs"][1]["builds"] == std::vector<std::string>{"ricci 0.3.0, commit 2"});
   CHECK(json["models"][1]["perplexity"] == std::exp(2.0));
   CHECK(json["eval_from"] == 0);
   CHECK(json["models"][0]["runs"][1]["evaluations"][0]["nats"] == 4.5);
