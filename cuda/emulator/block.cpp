@@ -21,6 +21,8 @@
 #include <map>
 #include <utility>
 
+#include "cuda/emulator/report.h"
+
 namespace emu {
 
 bool Block::run(uint3 index, uint64_t seed) {
@@ -172,6 +174,13 @@ void Block::poll() {
   Quiet quiet;
   warp_->polling |= 1u << lane_;
   yield();
+}
+
+bool Block::in_device_memory(const void* p, size_t bytes) {
+  Quiet quiet;
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  if (!looked_up_.contains(address, bytes)) looked_up_ = allocation_around(address);
+  return looked_up_.contains(address, bytes);
 }
 
 }  // namespace emu

@@ -1,78 +1,20 @@
-// One thread block and its threads, as fibers of one OS thread. block.cpp explains how they run.
+// One thread block, with its threads as fibers of one OS thread. block.cpp explains how they run.
 #pragma once
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "cuda/emulator/emulator.h"
 #include "cuda/emulator/fiber.h"
 #include "cuda/emulator/instructions/wgmma.h"
+#include "cuda/emulator/memory/device_memory.h"
 #include "cuda/emulator/memory/shared_memory.h"
+#include "cuda/emulator/thread.h"
 
 namespace emu {
-
-inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
-
-// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so neighbouring blocks use different fibers. A stack that
-// multiple fibers use would look like a race, so each fiber keeps its own stack then.
-inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
-
-// The asynchronous copies of one CUDA thread. They arrive when it waits for them and not before, because they can be that late on a GPU.
-class AsyncCopies {
- public:
-  void begin(void* target, const void* source, size_t bytes, size_t source_bytes, Loc loc);
-  void commit() { ++groups_; }
-  void wait(unsigned groups_left);
-  void wait_for_all() { arrive(groups_ + 1); }
-
-  const Loc* under_way() const { return copies_.empty() ? nullptr : &copies_.front().loc; }
-  void forget() {
-    copies_.clear();
-    groups_ = 0;
-  }
-
- private:
-  struct Copy {
-    void* target;
-    const void* source;
-    size_t bytes, source_bytes;
-    unsigned group;  // the number of groups closed before it
-    Loc loc;
-  };
-  void arrive(unsigned groups);  // the first `groups` of them
-  std::vector<Copy> copies_;     // in the order of their starts
-  unsigned groups_ = 0;          // closed
-};
-
-struct alignas(64) Thread {
-  uint3 index{};
-  unsigned barriers = 0, warp_barriers = 0;
-  Loc barrier{};           // its last barrier
-  Fiber* fiber = nullptr;  // null before the first and after the last instruction
-  Fiber fibers[kFibersPerThread];
-  AsyncCopies copies;
-  AsyncProducts products;
-  void* landing = nullptr;  // sparse.h
-};
-
-// The record of a lane that has arrived at a collective.
-struct Arrival {
-  const char* name;
-  Resolve resolve;
-  unsigned mask;
-  Loc loc;
-  bool aligned;  // all lanes must be at the same instruction, not only at the same kind
-};
-
-struct Warp {
-  unsigned index = 0;
-  unsigned live = 0, ready = 0, waiting = 0, at_barrier = 0, polling = 0;  // bit masks of lanes
-  Arrival arrivals[kLanes];
-  void* payloads[kLanes];
-};
 
 // Tags of ThreadSanitizer for barriers. Two take turns, because a thread that is already at the next barrier must not order anything yet.
 struct OrderTags {
@@ -80,14 +22,6 @@ struct OrderTags {
   char warp[kMaxThreads / kLanes][2];
   char partial_warp[kMaxThreads / kLanes];  // __syncwarp of some lanes
 };
-
-// An allocation of device memory.
-struct DeviceRange {
-  uintptr_t begin = 0, end = 0;
-  bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
-};
-DeviceRange allocation_around(uintptr_t address);   // empty without one
-DeviceRange nearest_allocation(uintptr_t address);  // empty without device memory
 
 class Block {
  public:
@@ -200,38 +134,5 @@ class Block {
 
 // The block that this OS thread runs; null outside launches.
 extern constinit thread_local Block* current_block;
-
-std::string describe(Loc loc);
-bool same_place(Loc a, Loc b);
-std::string ranges(const std::vector<unsigned>& numbers);  // "0-31, 40, 42" of ascending numbers, at most six ranges
-std::string position(uint3 index, dim3 size);              // "7", or "(7, 0, 1)" in more than one dimension
-
-// While a launch runs, kernels have access to device memory.
-void show_device_memory();
-void hide_device_memory();
-
-void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
-
-bool is_device_memory(uintptr_t address);  // true if it is in an allocation or in its red zones
-
-// Device memory that was released but could still be in use by mistake: it is filled with NaN until it is given back.
-struct Retired {
-  unsigned char *front, *data;  // front: the red zone before data; sparse memory is zero and is not searched for writes
-  bool is_sparse;
-  size_t bytes, all_bytes;
-};
-Retired retire(void* device);
-size_t give_back(const Retired& memory);  // the first byte that was written since; its size if none was
-
-void check_launch(const Launch& launch);                                       // sizes
-void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // refuses pointers to memory of the CPU
-
-// A write past the end of an allocation of `bytes` bytes; the pointer is null without one.
-struct DeviceDamage {
-  unsigned char* byte = nullptr;
-  ptrdiff_t offset = 0;
-  size_t bytes = 0;
-};
-DeviceDamage repair_device_memory();  // finds and repairs one damaged red zone
 
 }  // namespace emu

@@ -1,5 +1,7 @@
 // Launches: options, checks, and the distribution of the blocks over OS threads. A worker takes the next block when it has finished one,
 // because blocks can differ in time.
+#include "cuda/emulator/launch.h"
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -11,8 +13,10 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/memory/device_memory.h"
 #include "cuda/emulator/memory/isolation.h"
 #include "cuda/emulator/memory/sparse.h"
+#include "cuda/emulator/report.h"
 
 namespace emu {
 

@@ -1,5 +1,7 @@
 // The message about a block that failed: one line with the kernel, the block and the waiting threads with their source lines, because that
 // is all one needs to find a barrier that some threads missed.
+#include "cuda/emulator/report.h"
+
 #include <bit>
 #include <cstdio>
 #include <cstring>

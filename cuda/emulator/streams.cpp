@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "cuda/emulator/block.h"
+#include "cuda/emulator/launch.h"
+#include "cuda/emulator/memory/device_memory.h"
 
 namespace emu {
 

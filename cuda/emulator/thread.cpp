@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/memory/device_memory.h"
 #include "cuda/emulator/memory/sparse.h"
 
 #if RICCI_TSAN

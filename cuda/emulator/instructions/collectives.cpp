@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/report.h"
 
 namespace emu {
 

@@ -7,6 +7,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/report.h"
 #include "cuda/ptx.h"
 
 namespace emu {

@@ -10,7 +10,10 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "cuda/emulator/block.h"
+#include "cuda/emulator/fiber.h"
+#include "cuda/emulator/launch.h"
+#include "cuda/emulator/memory/device_memory.h"
+#include "cuda/emulator/report.h"
 
 namespace emu {
 namespace {

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "cuda/emulator/block.h"
+#include "cuda/emulator/emulator.h"
+#include "cuda/emulator/fiber.h"
+#include "cuda/emulator/memory/device_memory.h"
 
 namespace emu {
 

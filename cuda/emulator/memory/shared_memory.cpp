@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/memory/red_zone.h"
 
 namespace emu {
 namespace {

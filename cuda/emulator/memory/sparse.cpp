@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/memory/device_memory.h"
 
 namespace emu {
 namespace {

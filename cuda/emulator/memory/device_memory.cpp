@@ -1,4 +1,6 @@
 // Device memory of the emulator: ordinary memory, filled with 0xff (NaN), or sparse memory, between two red zones.
+#include "cuda/emulator/memory/device_memory.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -6,8 +8,9 @@
 #include <mutex>
 
 #include "core/error.h"
-#include "cuda/emulator/block.h"
-#include "cuda/emulator/memory/shared_memory.h"
+#include "cuda/emulator/emulator.h"
+#include "cuda/emulator/fiber.h"
+#include "cuda/emulator/memory/red_zone.h"
 #include "cuda/emulator/memory/sparse.h"
 
 namespace emu {
@@ -206,13 +209,6 @@ DeviceRange nearest_allocation(uintptr_t address) {
   if (next == heap().allocations.end()) return before;
   const DeviceRange after{reinterpret_cast<uintptr_t>(next->first), reinterpret_cast<uintptr_t>(next->second.back())};
   return !before.end || address - std::min(address, before.end) > after.begin - address ? after : before;
-}
-
-bool Block::in_device_memory(const void* p, size_t bytes) {
-  Quiet quiet;
-  const auto address = reinterpret_cast<uintptr_t>(p);
-  if (!looked_up_.contains(address, bytes)) looked_up_ = allocation_around(address);
-  return looked_up_.contains(address, bytes);
 }
 
 bool is_device_memory(uintptr_t address) {

@@ -1,0 +1,37 @@
+// The asynchronous copies of one CUDA thread (cp_async). They arrive when it waits for them and not before, because they can be that late
+// on a GPU.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "cuda/emulator/emulator.h"
+
+namespace emu {
+
+class AsyncCopies {
+ public:
+  void begin(void* target, const void* source, size_t bytes, size_t source_bytes, Loc loc);
+  void commit() { ++groups_; }
+  void wait(unsigned groups_left);
+  void wait_for_all() { arrive(groups_ + 1); }
+
+  const Loc* under_way() const { return copies_.empty() ? nullptr : &copies_.front().loc; }
+  void forget() {
+    copies_.clear();
+    groups_ = 0;
+  }
+
+ private:
+  struct Copy {
+    void* target;
+    const void* source;
+    size_t bytes, source_bytes;
+    unsigned group;  // the number of groups closed before it
+    Loc loc;
+  };
+  void arrive(unsigned groups);  // the first `groups` of them
+  std::vector<Copy> copies_;     // in the order of their starts
+  unsigned groups_ = 0;          // closed
+};
+
+}  // namespace emu

@@ -1,0 +1,12 @@
+// The checks of a launch, before it is queued or runs.
+#pragma once
+#include <cstddef>
+
+#include "cuda/emulator/emulator.h"
+
+namespace emu {
+
+void check_launch(const Launch& launch);                                       // sizes
+void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // refuses pointers to memory of the CPU
+
+}  // namespace emu

@@ -1,0 +1,39 @@
+// The allocations of device memory, for the parts of the emulator that check it. Programs use emulator.h.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace emu {
+
+struct DeviceRange {
+  uintptr_t begin = 0, end = 0;
+  bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
+};
+DeviceRange allocation_around(uintptr_t address);   // empty without one
+DeviceRange nearest_allocation(uintptr_t address);  // empty without device memory
+bool is_device_memory(uintptr_t address);           // true if it is in an allocation or in its red zones
+void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
+
+// While a launch runs, kernels have access to device memory.
+void show_device_memory();
+void hide_device_memory();
+
+// Device memory that was released but could still be in use by mistake: it is filled with NaN until it is given back.
+struct Retired {
+  unsigned char *front, *data;  // front: the red zone before data; sparse memory is zero and is not searched for writes
+  bool is_sparse;
+  size_t bytes, all_bytes;
+};
+Retired retire(void* device);
+size_t give_back(const Retired& memory);  // the first byte that was written since; its size if none was
+
+// A write past the end of an allocation of `bytes` bytes; the pointer is null without one.
+struct DeviceDamage {
+  unsigned char* byte = nullptr;
+  ptrdiff_t offset = 0;
+  size_t bytes = 0;
+};
+DeviceDamage repair_device_memory();  // finds and repairs one damaged red zone
+
+}  // namespace emu
