@@ -1,12 +1,13 @@
 // Eigenvalues in three steps: Householder reflections make the matrix tridiagonal, a count of negative pivots shows how many eigenvalues
 // are below a number, and bisection with that count finds each (Golub and Van Loan, Matrix Computations, 8.3 and 8.4).
+#include "models/inspection/spectrum.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/dims.h"
 #include "core/error.h"
-#include "models/inspection/observation.h"
 #include "ops/products/products.h"
 
 namespace ricci {

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/inspection/observation.h"
+#include "models/inspection/representations.h"
 #include "models/layers/layers.h"
 
 namespace ricci::apps {

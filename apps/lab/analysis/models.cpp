@@ -15,7 +15,7 @@
 #include "core/files/file.h"
 #include "core/memory/memory.h"
 #include "cuda/device/device.h"
-#include "models/inspection/observation.h"
+#include "models/inspection/masks.h"
 #include "models/model.h"
 
 namespace ricci::apps {

@@ -14,6 +14,8 @@
 #include "cuda/verbs/arithmetic.h"
 #include "models/inspection/layers.h"
 #include "models/inspection/observation.h"
+#include "models/inspection/spectrum.h"
+#include "models/inspection/token_distances.h"
 
 namespace ricci::apps {
 namespace {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "models/inspection/layers.h"
+#include "models/inspection/token_distances.h"
 #include "models/layers/visit.h"
 #include "tests/models/training/every_model.h"
 

@@ -8,7 +8,7 @@
 #include "cuda/device/device.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "models/inspection/layers.h"
-#include "models/inspection/observation.h"
+#include "models/inspection/token_distances.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

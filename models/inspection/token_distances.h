@@ -1,0 +1,12 @@
+// Distances between tokens, for a mixer with scores from a metric.
+#pragma once
+#include "models/inspection/layers.h"
+#include "models/model.h"
+
+namespace ricci {
+
+// The squared distances from each token to the whole vocabulary under every head's metric, without positions: [n t v], f64 on the CPU.
+// Empty if the layer's scores do not come from a metric.
+Tensor token_distances(const Model& model, const MixingLayer& layer, const Tensor& ids_t);
+
+}  // namespace ricci
