@@ -125,6 +125,6 @@ std::string to_text(const Json& value, int indent, bool ascii) {
   return safe;
 }
 
-std::string quoted_json(std::string_view text, bool ascii) { return to_text(Json(text), -1, ascii); }
+std::string quoted_json(std::string_view text) { return to_text(Json(text)); }
 
 }  // namespace ricci

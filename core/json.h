@@ -42,7 +42,7 @@ template <class... Keys> const Json& member(const Json& object, std::string_view
 // JSON that is safe to print: control characters are escaped, and bytes that are not UTF-8 become U+FFFD. One line if `indent` is negative.
 // Files with a checksum, such as tokenizer.json, use value.dump(), because their bytes must stay as they always were.
 std::string to_text(const Json& value, int indent = -1, bool ascii = false);
-std::string quoted_json(std::string_view text, bool ascii = false);
+std::string quoted_json(std::string_view text);
 
 // True if the value is a T, and a T in words for errors. T is bool, int64_t, double, std::string, std::vector<std::string> or
 // std::map<std::string, std::string>.

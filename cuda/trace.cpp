@@ -65,7 +65,7 @@ struct Recorder {
   }
 };
 
-Recorder* active = nullptr;  // while a Counter or Timer exists
+Recorder* active = nullptr;  // while a Counter exists
 
 Recorder& of_program() {
   static Recorder& one = *new Recorder;  // outlives the table at the end
@@ -109,7 +109,7 @@ Recorder& recorder() {
 bool enabled = wanted;
 
 Counter::Counter(bool timed) {
-  if (active) fail("trace: a {} already exists", {active->timed ? "Timer" : "Counter"});
+  if (active) fail("trace: a Counter exists already");
   active = new Recorder{.timed = timed};
   enabled = true;
 }

@@ -13,30 +13,21 @@
 
 namespace ricci::trace {
 
-extern bool enabled;  // by RICCI_TRACE, or while a Counter or Timer exists
+extern bool enabled;  // by RICCI_TRACE, or while a Counter exists
 
 struct Work {
   int64_t calls = 0;
   double flops = 0, bytes = 0, seconds = 0;
 };
 
-// Counts the work of ops while it exists, with or without RICCI_TRACE. It waits for no device, so its seconds mean nothing, and it prints
-// nothing. Error: another Counter or Timer exists.
+// Counts the work of ops while it exists, with or without RICCI_TRACE, and prints nothing. Only a timed one waits for devices and counts
+// seconds, by the rule above. Error: another Counter exists.
 class Counter {
  public:
-  Counter() : Counter(false) {}
+  explicit Counter(bool timed = false);
   ~Counter();
   Counter(const Counter&) = delete;
   const std::map<std::string, Work>& work() const;  // by op, since the start or trace::restart()
-
- protected:
-  explicit Counter(bool timed);
-};
-
-// A Counter with seconds, by the rule above.
-class Timer : public Counter {
- public:
-  Timer() : Counter(true) {}
 };
 
 // An op, or a part of a step, ends now; waits for the device. `part` is "" for the forward pass, or "backward".

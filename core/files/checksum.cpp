@@ -31,13 +31,6 @@ template <class Hash> uint64_t hash_of_hashes(int64_t bytes, const Hash& hash) {
 
 uint64_t xxh64(std::string_view bytes, uint64_t seed) { return XXH64(bytes.data(), bytes.size(), seed); }
 
-uint64_t xxh64_of_stream(const std::function<std::string_view()>& next_block) {
-  XXH64_state_t state;
-  XXH64_reset(&state, 0);
-  for (std::string_view block; !(block = next_block()).empty();) XXH64_update(&state, block.data(), block.size());
-  return XXH64_digest(&state);
-}
-
 uint64_t hash_of_blocks(std::string_view bytes) {
   return hash_of_hashes(
       std::ssize(bytes), [&](int64_t from, size_t count) { return xxh64(bytes.substr(static_cast<size_t>(from), count)); });

@@ -2,7 +2,6 @@
 // checking a checkpoint costs less than reading it.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <string_view>
 #include <type_traits>
@@ -19,15 +18,13 @@ template <class Values> std::string_view bytes_of(const Values& values) {
 
 // For a text in pieces, the hash of one piece is the seed of the next.
 uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
-// The hash of all blocks as one text, up to the first empty block.
-uint64_t xxh64_of_stream(const std::function<std::string_view()>& next_block);
 
 // The XXH64 of the XXH64s of all blocks of 256 KiB, because all threads can then share the work. The data are bytes in memory, or the bytes
 // [first, end) of a file. Bytes beyond the end of the file do not count.
 uint64_t hash_of_blocks(std::string_view bytes);
 uint64_t hash_of_file(const File& file, int64_t first, int64_t end);
 
-// FNV-1a, 64 bits. It stays because existing runs depend on it: names of caches, streams of random numbers, hashes of tokenizers.
+// FNV-1a, 64 bits, for names of caches, streams of random numbers and hashes of tokenizers.
 inline uint64_t hash_bytes(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325u) {
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
   return hash;

@@ -220,17 +220,14 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-std::vector<std::string> make_folders(const std::string& path, unsigned rights) {
+void make_folders(const std::string& path, unsigned rights) {
   const std::string above = folder_of(path);
-  if (path.empty() || is_folder(path)) return {};
-  std::vector<std::string> made;
-  if (above != path) made = make_folders(above, rights);
-  if (fs::path(path).filename().empty()) return made;  // a slash at the end
-  if (::mkdir(path.c_str(), rights) == 0) made.push_back(path);
-  else if (errno != EEXIST) fail("{}: cannot be made: {}", {path, system_reason()});
+  if (path.empty() || is_folder(path)) return;
+  if (above != path) make_folders(above, rights);
+  if (fs::path(path).filename().empty()) return;  // a slash at the end
+  if (::mkdir(path.c_str(), rights) != 0 && errno != EEXIST) fail("{}: cannot be made: {}", {path, system_reason()});
   if (!is_folder(path)) fail("{}: cannot be made: a file is in its place", {path});
   sync_folder(above, open_folder(above));
-  return made;
 }
 
 void remove_file(const std::string& path) {

@@ -92,9 +92,8 @@ class AppendFile {
 
 // ---- Folders
 std::vector<std::string> names_in(const std::string& folder);  // sorted; error: the folder cannot be listed
-// Makes a folder and the missing ones above it, and syncs each. Returns the folders that were made, from the top. Error: the first that
-// cannot be made, and the reason.
-std::vector<std::string> make_folders(const std::string& path, unsigned rights = 0777);
+// Makes a folder and the missing ones above it, and syncs each. Error: the first that cannot be made, and the reason.
+void make_folders(const std::string& path, unsigned rights = 0777);
 void remove_file(const std::string& path);  // does nothing if it does not exist
 
 // Only one holder at a time has the lock of a folder. The system frees it when the program ends, even by a kill. On file systems without

@@ -140,8 +140,6 @@ std::shared_ptr<const Tokenizer> read_vocab_txt(const std::string& path, const s
 
 }  // namespace
 
-std::span<const TokenizerKind> tokenizer_kinds() { return kKinds; }
-
 std::string list_of_tokenizers(std::string_view option) {
   std::string list;
   for (const TokenizerKind& kind : kKinds)

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,8 +20,6 @@ struct TokenizerKind {
   // Null for char, which has the characters of all texts.
   std::shared_ptr<const Tokenizer> (*train)(const std::vector<Documents>& training_parts, const TrainingOptions& options);
 };
-
-std::span<const TokenizerKind> tokenizer_kinds();
 
 // "char, byte, word, ...": all kinds, or the kinds that read this option.
 std::string list_of_tokenizers(std::string_view option = "");

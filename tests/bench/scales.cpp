@@ -47,7 +47,7 @@ template <Mixer M> struct Attending {
     each_parameter(mixer, [](const std::string&, Parameter& p) { p.grad = {}; });
   }
   trace::Work timed() {
-    const trace::Timer timer;
+    const trace::Counter timer(true);
     step();
     trace::Work all;
     for (const auto& [op, work] : timer.work())
