@@ -10,6 +10,7 @@
 #include "apps/run/batches.h"
 #include "apps/run/config.h"
 #include "apps/run/init.h"
+#include "apps/run/places.h"
 #include "apps/run/run_folder.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -208,8 +209,7 @@ std::vector<Contestant> read_models(const YAML::Node& document, const std::strin
 }  // namespace
 
 std::vector<Contestant> read_contestants(const std::string& path_or_run, const std::vector<std::string>& common) {
-  const std::string found = find_run(path_or_run), path = found + (is_folder(found) ? "/config.yaml" : "");
-  check_run_file(path);
+  const std::string path = find_run_file(find_weights(path_or_run));
   const YAML::Node document = path.empty() ? YAML::Node() : parse_yaml(read_text(path, kMaxYaml), path, true);
   std::vector<Contestant> all;
   if (path.empty() || is_run_file(document, path)) all.push_back({"", "", path});
