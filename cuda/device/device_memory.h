@@ -14,33 +14,25 @@ class DeviceMemory : public Allocator {
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until the copy is done
   virtual void copy_within(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
-  virtual void synchronize() = 0;              // waits for all streams
+  virtual void synchronize() = 0;              // waits for everything launched
   virtual void trim() = 0;                     // waits, and returns memory held for later requests to the system
   virtual int64_t reserved_bytes() const = 0;  // taken from the system so far, for tensors and for later requests
   virtual int64_t shared_bytes() const = 0;    // at most, for one thread block
   virtual int64_t total_bytes() const = 0;     // used or not
   virtual bool has_wgmma() const = 0;          // kernels can use the functions wgmma_* of cuda/ptx.h
 
-  // Streams, as cuda/device/stream.h describes them. A null pointer is the main stream.
-  virtual void* make_stream() = 0;
-  virtual void end_stream(void* stream) = 0;
-  virtual void* use_stream(void* stream) = 0;  // for the calling OS thread; returns the one before
-  virtual void wait_for(void* stream, void* other) = 0;
-  virtual void synchronize(void* stream) = 0;
-  // Graphs, as cuda/device/graph.h describes them. Between begin and end, or drop, work that this OS thread puts on its current stream
-  // is recorded and does not run.
+  // Graphs, as cuda/device/graph.h describes them. Between begin and end, or drop, this OS thread's work is recorded and does not run.
   virtual void begin_recording() = 0;
   virtual void* end_recording() = 0;  // the graph
   virtual void drop_recording() = 0;
-  virtual void launch_graph(void* graph) = 0;  // on the current stream
+  virtual void launch_graph(void* graph) = 0;
   virtual void end_graph(void* graph) = 0;
 };
 
 DeviceMemory& device_memory(Device device);  // for cuda or cuda_emulated. Error: not available
 DeviceMemory& emulated_memory();
 
-// In builds with the toolkit: number `index` of the GPUs, modulo their number. If no GPU is usable it returns null, and `why` is the reason
-// in one line.
+// In builds with the toolkit: number `index` of the GPUs, modulo their number. If none is usable, null; `why` is the reason in one line.
 DeviceMemory* find_cuda(int index, const char** why);
 std::string cuda_gpu_in_use();
 

@@ -1,12 +1,11 @@
 #include "cuda/device/device_memory.h"
 #include "cuda/emulator/emulator.h"
-#include "cuda/emulator/streams.h"
+#include "cuda/emulator/queue.h"
 
 namespace ricci {
 namespace {
 
-// The memory and streams of cuda_emulated. Copies from and to the CPU wait for the current stream; all other work is queued in it, as on a
-// GPU, because a forgotten wait would not show otherwise.
+// The memory of cuda_emulated. Copies from and to the CPU wait for all work; all other work can be queued, as on a GPU.
 class EmulatedMemory final : public DeviceMemory {
  public:
   void* allocate(int64_t bytes) override {
@@ -15,11 +14,11 @@ class EmulatedMemory final : public DeviceMemory {
   }
   void release(void* data, int64_t) override { emu::release_in_order(data); }
   void copy_in(void* device, const void* host, int64_t bytes) override {
-    emu::synchronize(emu::current_stream());
+    emu::synchronize();
     emu::copy_in(device, host, static_cast<size_t>(bytes));
   }
   void copy_out(void* host, const void* device, int64_t bytes) override {
-    emu::synchronize(emu::current_stream());
+    emu::synchronize();
     emu::copy_out(host, device, static_cast<size_t>(bytes));
   }
   void copy_within(void* target, const void* source, int64_t bytes) override {
@@ -35,15 +34,6 @@ class EmulatedMemory final : public DeviceMemory {
   int64_t total_bytes() const override { return int64_t{80} << 30; }
   bool has_wgmma() const override { return emu::options().wgmma; }
 
-  void* make_stream() override { return new emu::Stream; }
-  void end_stream(void* stream) override { delete static_cast<emu::Stream*>(stream); }
-  void* use_stream(void* stream) override {
-    emu::Stream& before = emu::current_stream();
-    emu::use_stream(static_cast<emu::Stream*>(stream));
-    return &before == &emu::main_stream() ? nullptr : &before;
-  }
-  void wait_for(void* stream, void* other) override { emu::wait_for(stream_of(stream), stream_of(other)); }
-  void synchronize(void* stream) override { emu::synchronize(stream_of(stream)); }
   void begin_recording() override { emu::begin_recording(); }
   void* end_recording() override { return new emu::Recorded(emu::end_recording()); }
   void drop_recording() override { emu::end_recording(); }
@@ -53,9 +43,6 @@ class EmulatedMemory final : public DeviceMemory {
   void end_graph(void* graph) override {
     emu::queue_or_run([graph] { delete static_cast<emu::Recorded*>(graph); });
   }
-
- private:
-  static emu::Stream& stream_of(void* stream) { return stream ? *static_cast<emu::Stream*>(stream) : emu::main_stream(); }
 };
 
 }  // namespace

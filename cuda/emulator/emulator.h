@@ -13,7 +13,7 @@
 //   RICCI_EMULATOR_ISOLATE  1: blocks do not see each other's writes (isolation.h): finds races between blocks; slow
 //   RICCI_EMULATOR_ENDS     1: large launches run only their first and last block, over memory that takes room when it is written
 //                           (memory/sparse.h): finds indices of 32 bits that overflow; the results mean nothing
-//   RICCI_EMULATOR_LAZY     1: launches run when something waits for them (streams.h)
+//   RICCI_EMULATOR_LAZY     1: launches run when something waits for them (queue.h)
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -66,8 +66,8 @@ struct Launch {
 // device memory. Later launches are not affected.
 void run(const Launch& launch, void (*body)(const void* kernel), const void* kernel);
 
-// Copies `bytes` bytes of the kernel and runs it on the current stream, at once or when something waits for it (streams.h). Wrong sizes,
-// and pointers to memory of the CPU among the arguments, are errors of this call; all other errors appear when the kernel runs.
+// Copies `bytes` bytes of the kernel and runs it, at once or when something waits for it (queue.h). Wrong sizes, and pointers to memory of
+// the CPU among the arguments, are errors of this call; all other errors appear when the kernel runs.
 void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
 
 // For tests of cuda/toolkit without a GPU: their stub of the CUDA runtime (tests/cuda/stub) runs the kernels of Device::cuda here.
@@ -88,7 +88,7 @@ struct Options {
   enum class Order : uint8_t { forward, reverse, random } order = Order::forward;
   uint64_t seed = 1;
   int workers = 1;
-  bool lazy = false;           // the main stream also runs its work only when something waits for it
+  bool lazy = false;           // work runs only when something waits for it
   bool isolate = false;        // with one worker
   bool wgmma = true;           // switched off to test the kernels for GPUs without it
   bool ends = false;           // not with isolate, nor under AddressSanitizer or ThreadSanitizer

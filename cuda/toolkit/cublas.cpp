@@ -16,7 +16,7 @@
 namespace ricci::cublas {
 namespace {
 
-std::mutex lock;  // for the library, its plans and their workspaces
+std::mutex lock;  // for the library, its plans and its workspace
 
 struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
@@ -169,21 +169,15 @@ cublasStatus_t multiply(const Plan& plan, const Gemm& g) {
   const double one_f64 = 1, beta_f64 = g.accumulate ? 1 : 0;
   const float one_f32 = 1, beta_f32 = g.accumulate ? 1 : 0;
   const bool f64 = g.dtype == Dtype::f64;
-  const cudaStream_t stream = cuda_build::stream();
-  void* const workspace = l.workspace(stream);
   return l.matmul(l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
-      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, workspace, kWorkspace, stream);
+      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, l.workspace(), kWorkspace,
+      cuda_build::stream());
 }
 
 }  // namespace
 }  // namespace ricci::cublas
 
 namespace ricci {
-
-void cuda_build::forget_workspace(cudaStream_t stream) {
-  const std::lock_guard locked(cublas::lock);
-  if (cublas::Library* const l = cublas::loaded_library()) l->workspaces.erase(stream);
-}
 
 bool gemm_cublas(const Gemm& g) {
   const std::lock_guard locked(cublas::lock);

@@ -14,8 +14,6 @@
 namespace ricci::cublas {
 namespace {
 
-Library* loaded = nullptr;  // outlives every tensor
-
 // "bf16, batch 1, m 8, n 4, k 3, bias"
 std::string text_of(const Gemm& g) {
   return format_message("{}, batch {}, m {}, n {}, k {}{}{}{}",
@@ -54,17 +52,15 @@ std::string Library::load(const std::string& name) {
   return "cublasLtCreate reports status " + std::to_string(status);
 }
 
-void* Library::workspace(cudaStream_t stream) {
-  Tensor& t = workspaces[stream];
-  if (!t) t = Tensor({static_cast<int64_t>(kWorkspace) / size_of(Dtype::f32)}, Dtype::f32, Device::cuda);
-  return t.raw();
+void* Library::workspace() {
+  if (!workspace_) workspace_ = Tensor({static_cast<int64_t>(kWorkspace) / size_of(Dtype::f32)}, Dtype::f32, Device::cuda);
+  return workspace_.raw();
 }
 
 Library& library() {
-  if (!loaded) loaded = new Library;
-  return *loaded;
+  static Library& loaded = *new Library;  // outlives every tensor
+  return loaded;
 }
-Library* loaded_library() { return loaded; }
 
 void ok(cublasStatus_t status, const char* call, const Gemm& g) {
   if (status != CUBLAS_STATUS_SUCCESS) fail("gemm: {} reports status {} for {}", {call, static_cast<int>(status), text_of(g)});

@@ -3,7 +3,6 @@
 #pragma once
 #include <cublasLt.h>
 
-#include <map>
 #include <string>
 
 #include "core/tensor.h"
@@ -25,19 +24,18 @@ struct Library {
   decltype(&cublasLtMatmulPreferenceCreate) create_preference;
   decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
-  cublasLtHandle_t handle = nullptr;          // null if our own kernels compute the products
-  std::map<cudaStream_t, Tensor> workspaces;  // one for each stream, because products of two streams can run at the same time
+  cublasLtHandle_t handle = nullptr;  // null if our own kernels compute the products
 
   Library();
-  void* workspace(cudaStream_t stream);
+  void* workspace();
 
  private:
   std::string load(const std::string& file);  // returns an empty text, or the reason why it was not loaded
+  Tensor workspace_;
 };
 
 // Exists until the end of the program. Use it only under the lock of cublas.cpp.
 Library& library();
-Library* loaded_library();  // null before the first product
 
 // Error: the status of the call, with the product.
 void ok(cublasStatus_t status, const char* call, const Gemm& g);

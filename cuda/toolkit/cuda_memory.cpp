@@ -1,12 +1,10 @@
-// The GPU of Device::cuda: memory from the driver's stream-ordered pool, copies and streams. One GPU of the machine, a main stream and
-// the streams of cuda/device/stream.h.
+// The GPU of Device::cuda: memory from the driver's stream-ordered pool, and copies. One GPU of the machine, and one stream.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
-#include <utility>
 
 #include "core/error.h"
 #include "core/memory/memory.h"
@@ -32,26 +30,14 @@ void choose_gpu() {
   chosen = gpu;
 }
 
-cudaStream_t new_stream() {
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  return stream;
-}
-
-cudaStream_t main_stream() {
-  static const cudaStream_t stream = new_stream();
-  return stream;
-}
-
-thread_local cudaStream_t used = nullptr;  // null for the main stream
-
 cudaStream_t the_stream() {
   choose_gpu();
-  return used ? used : main_stream();
-}
-cudaStream_t stream_of(void* handle) {
-  choose_gpu();
-  return handle ? static_cast<cudaStream_t>(handle) : main_stream();
+  static const cudaStream_t stream = [] {
+    cudaStream_t made = nullptr;
+    check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreate");
+    return made;
+  }();
+  return stream;
 }
 
 // Copies to the GPU go through pinned memory, because the GPU reads it later by itself. A copy from ordinary memory would wait until
@@ -124,7 +110,7 @@ class CudaMemory final : public DeviceMemory {
   }
   void copy_out(void* host, const void* device, int64_t bytes) override {
     check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, the_stream()), "copy from the GPU");
-    synchronize(used);
+    check(cudaStreamSynchronize(the_stream()), "wait for the GPU");
   }
   void copy_within(void* target, const void* source, int64_t bytes) override {
     check(cudaMemcpyAsync(target, source, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, the_stream()), "copy on the GPU");
@@ -139,27 +125,6 @@ class CudaMemory final : public DeviceMemory {
   int64_t shared_bytes() const override { return shared_bytes_; }
   int64_t total_bytes() const override { return static_cast<int64_t>(total_bytes_); }
   bool has_wgmma() const override { return gpu_has_wgmma; }
-
-  void* make_stream() override {
-    choose_gpu();
-    return new_stream();
-  }
-  void end_stream(void* stream) override {
-    void* const before = use_stream(stream);
-    cuda_build::forget_workspace(the_stream());
-    use_stream(before);
-    report(cudaStreamDestroy(stream_of(stream)), "end of a stream");
-  }
-  void* use_stream(void* stream) override { return std::exchange(used, static_cast<cudaStream_t>(stream)); }
-  void wait_for(void* stream, void* other) override {
-    choose_gpu();
-    cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
-    check(cudaEventRecord(event, stream_of(other)), "cudaEventRecord");
-    check(cudaStreamWaitEvent(stream_of(stream), event), "cudaStreamWaitEvent");
-    report(cudaEventDestroy(event), "end of an event");  // the runtime destroys it once it has happened
-  }
-  void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
 
   // Records only this OS thread; work of other threads runs as usual.
   void begin_recording() override {

@@ -15,14 +15,11 @@ void report(cudaError_t status, const char* call);
 // reason, if it cannot be loaded.
 void* open_library(const std::string& file, std::string& reason);
 
-cudaStream_t stream();  // the current stream of this OS thread
+cudaStream_t stream();  // all work of this process is on it
 
 // Call these before and after a launch: a range with the name in profiles, and a check of the status that the runtime returned. With
 // RICCI_SYNC=1 the second also waits for the GPU. Error: the status, with the name.
 void begin_launch(const char* name);
 void check_launch(const char* name, cudaError_t status);
-
-// The stream ends: the workspace of its matrix products returns to the pool, in the order of the stream.
-void forget_workspace(cudaStream_t stream);
 
 }  // namespace ricci::cuda_build

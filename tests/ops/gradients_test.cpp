@@ -50,7 +50,7 @@ struct Mode {
 using Order = emu::Options::Order;
 const Mode kModes[] = {{"threads in reverse order", [](emu::Options& o) { o.order = Order::reverse; }},
     {"threads in random order", [](emu::Options& o) { o.order = Order::random; }},
-    {"isolated blocks", [](emu::Options& o) { o.isolate = true; }}, {"lazy streams", [](emu::Options& o) { o.lazy = true; }}};
+    {"isolated blocks", [](emu::Options& o) { o.isolate = true; }}, {"lazy work", [](emu::Options& o) { o.lazy = true; }}};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "cuda/trace.h"
 #include "ops/elements/activations.h"
 #include "ops/products/products.h"
+#include "tests/cuda/emulator/emulator_fixture.h"
 #include "tests/ops/values.h"
 #include "tests/skip.h"
 
@@ -164,4 +165,21 @@ TEST_CASE("trace: recording a graph does not wait, and its launches have their o
   graph.launch();
   REQUIRE(timer.work().contains("graph"));
   CHECK(timer.work().at("graph").calls == 2);
+}
+
+TEST_CASE("lazy work: launches, copies, zeros and frees in order, errors where they are waited for") {
+  const Device device = Device::cuda_emulated;
+  WithOptions options;
+  options->lazy = true;
+  const Tensor x = tensor_of(std::vector<float>{1, 2, 3}, {3}, device), copied = like(x);
+  Tensor y = x;
+  for (int i = 0; i < 5; ++i) y = gelu(y);  // freed tensors are freed in order
+  copy(copied, y);
+  y = zeros({3}, Dtype::f32, device);
+  const Values got = values_of(copied);
+  CHECK(values_of(y) == Values(3, 0));
+  options->lazy = false;
+  y = x;
+  for (int i = 0; i < 5; ++i) y = gelu(y);
+  CHECK(got == values_of(y));
 }

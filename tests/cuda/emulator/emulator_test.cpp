@@ -8,7 +8,7 @@
 #include <string>
 
 #include "cuda/emulator/fiber.h"
-#include "cuda/emulator/streams.h"
+#include "cuda/emulator/queue.h"
 #include "tests/cuda/emulator/emulator_fixture.h"
 
 namespace {
@@ -166,7 +166,7 @@ TEST_CASE("stacks are reused, and below each lies a page without access") {
   close(pipe_ends[0]), close(pipe_ends[1]);
 }
 
-// ---- Streams: without a wait the old values are found; with all waits the results are right in every order
+// ---- Lazy work: without a wait the old values are found
 
 namespace {
 
@@ -182,102 +182,45 @@ struct Add {
   __device__ void operator()() const { sum[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
 };
 
-template <class Kernel> void launch_on(emu::Stream& stream, const Kernel& kernel, const char* name = "kernel") {
-  emu::use_stream(&stream);
+template <class Kernel> void launch_later(const Kernel& kernel, const char* name = "kernel") {
   const emu::Launch config{name, 1, 32, 0, {"caller.cu", 12}};
   emu::launch(
       config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel, sizeof kernel);
-  emu::use_stream(nullptr);
 }
 
 float first(const DeviceArray<float>& x) { return x.host()[0]; }
 
-template <class F> void in_every_order(F f) {
-  WithOptions options;
-  for (Order order : kOrders)
-    for (uint64_t seed = 1; seed <= (order == Order::random ? 8 : 1); ++seed) {
-      options->order = order, options->seed = seed;
-      f(order);
-    }
-}
-
 }  // namespace
 
-TEST_CASE("work of a stream runs when it is waited for, in order") {
-  in_every_order([](Order) {
-    const DeviceArray<float> x(32), y(32);
-    emu::Stream stream;
-    launch_on(stream, Fill{x.data(), 1});
-    launch_on(stream, Add{x.data(), x.data(), y.data()});
-    launch_on(stream, Fill{x.data(), 5});
-    CHECK(std::isnan(first(x)));  // a host that does not wait
-    CHECK(std::isnan(first(y)));
-    emu::synchronize(stream);
-    CHECK(first(x) == 5);
-    CHECK(first(y) == 2);
-  });
-}
-
-// One stream makes x, the other computes y from it; then the first changes x. Returns the values of y, with and without each of the waits.
-std::vector<float> produced(bool wait_to_read, bool wait_to_write) {
-  std::vector<float> results;
-  in_every_order([&](Order) {
-    const DeviceArray<float> x(32), y(32);
-    emu::Stream producer, consumer;
-    launch_on(producer, Fill{x.data(), 1});
-    if (wait_to_read) emu::wait_for(consumer, producer);
-    launch_on(consumer, Add{x.data(), x.data(), y.data()});
-    if (wait_to_write) emu::wait_for(producer, consumer);
-    launch_on(producer, Fill{x.data(), 5});
-    emu::synchronize(consumer);
-    results.push_back(first(y));
-    emu::synchronize();
-    CHECK(first(x) == 5);
-  });
-  return results;
-}
-
-TEST_CASE("a missing wait before a read, and before a change") {
-  int right = 0, nans = 0, changed = 0;
-  const auto count = [&](const std::vector<float>& results) {
-    right = nans = changed = 0;
-    for (float y : results) right += y == 2, nans += std::isnan(y), changed += y == 10;
-    CHECK(right + nans + changed == 10);
-  };
-  count(produced(true, true));
-  CHECK(right == 10);
-  count(produced(false, false));
-  CHECK(nans > 0);
-  count(produced(false, true));
-  CHECK(nans > 0);
-  CHECK(changed == 0);
-  const std::vector<float> too_early = produced(true, false);
-  CHECK(too_early[0] == 2);   // forward: work without a wait has not run
-  CHECK(too_early[1] == 10);  // reverse: it all has
-  count(too_early);
-  CHECK(nans == 0);
-  CHECK(changed > 0);
-  CHECK(right > 0);
+TEST_CASE("lazy work runs when it is waited for, in order") {
+  WithOptions options;
+  options->lazy = true;
+  const DeviceArray<float> x(32), y(32);
+  launch_later(Fill{x.data(), 1});
+  launch_later(Add{x.data(), x.data(), y.data()});
+  launch_later(Fill{x.data(), 5});
+  CHECK(std::isnan(first(x)));  // a host that does not wait
+  CHECK(std::isnan(first(y)));
+  emu::synchronize();
+  CHECK(first(x) == 5);
+  CHECK(first(y) == 2);
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted.cpp
-TEST_CASE("memory released while another stream still uses it") {
-  in_every_order([](Order order) {
-    const DeviceArray<float> y(32);
-    auto* x = static_cast<float*>(emu::allocate(128));
-    emu::Stream side;
-    const Fill fill{x, 1};
-    launch_on(emu::main_stream(), fill);
-    launch_on(side, Add{x, x, y.data()});
-    emu::release_in_order(x);  // on the main stream, without a wait
-    emu::synchronize(side);
-    if (order == Order::forward) CHECK(std::isnan(first(y)));
-  });
+TEST_CASE("memory that is used after its release") {
+  WithOptions options;
+  options->lazy = true;
+  const DeviceArray<float> y(32);
   auto* x = static_cast<float*>(emu::allocate(128));
-  emu::Stream side;
-  launch_on(side, Fill{x, 1});
+  launch_later(Fill{x, 1});
   emu::release_in_order(x);
-  CHECK(error_of([&] { emu::synchronize(side); }) == "emulator: device memory of 128 bytes was written after its release, at byte 0");
+  launch_later(Add{x, x, y.data()});
+  emu::synchronize();
+  CHECK(std::isnan(first(y)));
+  x = static_cast<float*>(emu::allocate(128));
+  emu::release_in_order(x);
+  launch_later(Fill{x, 1});
+  CHECK(error_of([&] { emu::synchronize(); }) == "emulator: device memory of 128 bytes was written after its release, at byte 0");
 }
 #endif
 
@@ -287,35 +230,23 @@ TEST_CASE("errors appear at the wait, once, and later work still runs") {
       if (threadIdx.x == 5) __trap();
     }
   };
+  WithOptions options;
+  options->lazy = true;
   const DeviceArray<float> x(32);
-  emu::Stream stream;
   {
     const std::string name = "made_up";  // need not outlive the launch
-    launch_on(stream, Stops{}, name.c_str());
+    launch_later(Stops{}, name.c_str());
   }
-  launch_on(stream, Fill{x.data(), 4});
-  const std::string error = error_of([&] { emu::synchronize(stream); });
+  launch_later(Fill{x.data(), 4});
+  const std::string error = error_of([&] { emu::synchronize(); });
   CHECK(contains(error, "made_up: thread 5 of block 0: __trap at "));
   CHECK(contains(error, "(launched at caller.cu:12)"));
   CHECK(first(x) == 4);
   CHECK(error_of([&] { emu::synchronize(); }).empty());
-  emu::use_stream(&stream);
   const emu::Launch empty{"empty", 0, 32, 0, {"caller.cu", 12}};
   CHECK(contains(error_of([&] {
     emu::launch(
         empty, [](const void*) {}, &x, sizeof(int));
   }),
-      "empty: grid size 0 x 1 x 1"));  // at once
-  emu::use_stream(nullptr);
-}
-
-TEST_CASE("a stream that ends before its work has run") {
-  const DeviceArray<float> x(32);
-  {
-    emu::Stream stream;
-    launch_on(stream, Fill{x.data(), 6});
-  }
-  CHECK(std::isnan(first(x)));
-  emu::synchronize();
-  CHECK(first(x) == 6);
+      "empty: grid size 0 x 1 x 1"));  // together with the call
 }

@@ -1,7 +1,7 @@
 // Bugs that only a sanitizer can see. ThreadSanitizer must report a data race: "blocks", "barrier", "warp" or "copy". AddressSanitizer must
 // report use-after-poison, and for kernels the line "emulator: kernel kernel, thread 3 of block 1": "device", "static", "dynamic", "host"
 // or "released".
-#include "cuda/emulator/streams.h"
+#include "cuda/emulator/queue.h"
 #include "tests/cuda/emulator/emulator_fixture.h"
 #include "tests/cuda/emulator/planted_bugs.h"
 
@@ -17,11 +17,9 @@ int main(int argc, char** argv) {
   if (which == "dynamic") launch({2, 64, 256}, planted::DynamicSharedOverrun{64});
   if (which == "released") {
     auto* z = static_cast<float*>(emu::allocate(128));
-    emu::Stream side;
-    emu::use_stream(&side);
-    emu::queue_or_run([=] { launch({2, 64}, planted::DeviceOverrun{z, 0}); });
-    emu::use_stream(nullptr);
+    emu::options().lazy = true;
     emu::release_in_order(z);
+    emu::queue_or_run([=] { launch({2, 64}, planted::DeviceOverrun{z, 0}); });
     emu::synchronize();
   }
   if (which == "host") *x.data() = 1;

@@ -53,10 +53,9 @@ bool may_be_used(cudaStream_t stream) {
   return true;
 }
 
-void queue(cudaStream_t stream, std::function<void()> work) {
-  emu::use_stream(&stream->work);
+void queue(std::function<void()> work) {
+  const Lazily lazily;
   emu::queue_or_run(std::move(work));
-  emu::use_stream(nullptr);
 }
 
 void launch(const emu::Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes, void* handle) {
@@ -64,10 +63,8 @@ void launch(const emu::Launch& launch, void (*body)(const void*), const void* ke
   call("cudaLaunchKernel", [&] {
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     if (stream->gpu != gpu) return wrong(cudaErrorInvalidResourceHandle, "a stream of another GPU");
-    emu::use_stream(&stream->work);
-    emu::launch(launch, body, kernel, bytes);
-    emu::use_stream(nullptr);
-    return cudaSuccess;
+    const Lazily lazily;
+    return emu::launch(launch, body, kernel, bytes), cudaSuccess;
   });
 }
 
@@ -113,9 +110,8 @@ void ricci_stub_ran() {
 
 bool ricci_stub_queue(void* stream, std::function<void()> work) {
   const std::lock_guard lock(state().mutex);
-  const auto on = static_cast<cudaStream_t>(stream);
-  if (!may_be_used(on)) return false;
-  queue(on, std::move(work));
+  if (!may_be_used(static_cast<cudaStream_t>(stream))) return false;
+  queue(std::move(work));
   return true;
 }
 
@@ -168,7 +164,7 @@ cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [] {
     if (const cudaError_t error = not_while_capturing("cudaDeviceSynchronize")) return error;
     for (const cudaStream_t stream : state().streams)
-      if (stream->gpu == gpu) emu::synchronize(stream->work);
+      if (stream->gpu == gpu) emu::synchronize();
     return cudaSuccess;
   });
 }
@@ -182,15 +178,7 @@ cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int v
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return call("cudaStreamCreateWithFlags", [&] {
     if (flags != cudaStreamNonBlocking) return wrong(cudaErrorInvalidValue, "a stream that waits for the legacy stream");
-    state().streams.insert(*stream = new CUstream_st{gpu, {}});
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return call("cudaStreamDestroy", [&] {
-    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
-    state().streams.erase(stream);
-    delete stream;
+    state().streams.insert(*stream = new CUstream_st{gpu});
     return cudaSuccess;
   });
 }
@@ -198,33 +186,26 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call("cudaStreamSynchronize", [&] {
     if (const cudaError_t error = not_while_capturing("cudaStreamSynchronize")) return error;
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
-    return emu::synchronize(stream->work), cudaSuccess;
+    return emu::synchronize(), cudaSuccess;
   });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return call("cudaEventCreateWithFlags", [&] { return *event = new CUevent_st{gpu, {}}, cudaSuccess; });
+  return call("cudaEventCreateWithFlags", [&] { return *event = new CUevent_st{.gpu = gpu}, cudaSuccess; });
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call("cudaEventRecord", [&] {
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     if (event->gpu != stream->gpu) return wrong(cudaErrorInvalidResourceHandle, "an event of another GPU than its stream");
-    return emu::wait_for(event->work, stream->work), cudaSuccess;
+    event->has_happened = std::make_shared<bool>(false);
+    return queue([happens = event->has_happened] { *happens = true; }), cudaSuccess;
   });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call("cudaEventSynchronize", [&] {
     if (const cudaError_t error = not_while_capturing("cudaEventSynchronize")) return error;
-    return emu::synchronize(event->work), cudaSuccess;
+    if (!*event->has_happened) emu::synchronize();
+    return cudaSuccess;
   });
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return call("cudaStreamWaitEvent", [&] {
-    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
-    return emu::wait_for(stream->work, event->work), cudaSuccess;
-  });
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return call("cudaEventDestroy", [&] { return delete event, cudaSuccess; });
 }
 
 // ---- Objects of nvcc, if any, register kernels that never run here

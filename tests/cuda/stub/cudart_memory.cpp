@@ -84,10 +84,9 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
     if (found == state().allocations.end()) return wrong(cudaErrorInvalidValue, "a release of memory that was not allocated");
     const size_t piece = found->second.piece;
     state().allocations.erase(found);
-    emu::use_stream(&stream->work);
+    const Lazily lazily;
     emu::release_in_order(data);
-    emu::use_stream(nullptr);
-    queue(stream, [piece] { state().pieces.insert(piece); });
+    queue([piece] { state().pieces.insert(piece); });
     return cudaSuccess;
   });
 }
@@ -102,7 +101,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return call("cudaMemcpyAsync", [&] {
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     if (const cudaError_t error = check_copy(to, from, bytes, kind)) return error;
-    queue(stream, [=] {
+    queue([=] {
       if (kind == cudaMemcpyHostToDevice) emu::copy_in(to, from, bytes);
       else if (kind == cudaMemcpyDeviceToHost) emu::copy_out(to, from, bytes);
       else emu::copy_within(to, from, bytes);
@@ -114,7 +113,7 @@ cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t st
   return call("cudaMemsetAsync", [&] {
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     if (value != 0 || !holder_of(data, bytes)) return wrong(cudaErrorInvalidValue, "memory that is not in one allocation is set");
-    queue(stream, [=] { emu::fill_zero(data, bytes); });
+    queue([=] { emu::fill_zero(data, bytes); });
     return cudaSuccess;
   });
 }
@@ -152,7 +151,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   return call("cudaGraphLaunch", [&] {
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
-    for (size_t i = 0; i < graph->work->size(); ++i) queue(stream, [work = graph->work, i] { (*work)[i](); });
+    for (size_t i = 0; i < graph->work->size(); ++i) queue([work = graph->work, i] { (*work)[i](); });
     return cudaSuccess;
   });
 }

@@ -2,7 +2,6 @@
 #include "ops/products/products.h"
 
 #include "cuda/device/device.h"
-#include "cuda/device/stream.h"
 #include "cuda/verbs/arithmetic.h"
 #include "ops/elements/activations.h"
 #include "tests/cuda/gemm/cases.h"
@@ -95,15 +94,6 @@ TEST_CASE("no part of a bf16 sum is rounded") {
         .a_at = {k, 1, 0}, .b_at = {1, 1, 0}, .c = c.raw(), .c_at = {1, 1, 0}});
   // clang-format on
   CHECK(item(c) == 1);  // 257 - 256; bf16 does not have 257
-}
-
-TEST_CASE("products of two streams have a workspace each") {
-  const Case t{1, 8, 8, 8};
-  CHECK(multiplied(t) <= 1);
-  const Stream side(Device::cuda);
-  side.wait_for(Stream::main(Device::cuda));
-  const OnStream on(side);
-  CHECK(multiplied(t) <= 1);
 }
 
 // ---- Row sums

@@ -26,17 +26,15 @@
 #undef __align__
 #undef __forceinline__
 // after it
-#include "cuda/emulator/streams.h"
+#include "cuda/emulator/queue.h"
 #include "tests/cuda/stub/stub.h"
 
 struct CUstream_st {
   int gpu;
-  emu::Stream work;
 };
-// A stream that waits for the work of the recorded stream.
 struct CUevent_st {
   int gpu;
-  emu::Stream work;
+  std::shared_ptr<bool> has_happened = std::make_shared<bool>(true);
 };
 struct CUgraph_st {
   emu::Recorded work;
@@ -75,8 +73,17 @@ cudaError_t wrong(cudaError_t error, const std::string& what);
 cudaError_t not_while_capturing(const char* name);  // spoils the current capture
 bool may_be_used(cudaStream_t stream);              // now, by this thread; else the complaint says why not
 
-// Puts work on a stream; its errors appear at the wait.
-void queue(cudaStream_t stream, std::function<void()> work);
+// In its scope the emulator queues work: its errors appear at the wait.
+class Lazily {
+ public:
+  Lazily() : before_(emu::options().lazy) { emu::options().lazy = true; }
+  ~Lazily() { emu::options().lazy = before_; }
+  Lazily(const Lazily&) = delete;
+
+ private:
+  bool before_;
+};
+void queue(std::function<void()> work);
 
 // The body of every function: failures that were asked for, the error that stays, the last error.
 template <class F> cudaError_t call(const char* name, F body) {
