@@ -37,10 +37,9 @@ struct Options {
   bool only_plans = false;
 };
 
-// Runs `ricci train`, and returns its exit code, above 128 after a request to end. Error: an unexpected signal
-// killed it. Its output goes to stderr, because stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both.
-// Other requests are passed on as SIGUSR1, and only at the second look: if a SIGTERM was sent to both, a second SIGTERM would end the
-// training before it has saved.
+// Runs `ricci train`, and returns its exit code, above 128 after a request to end. Error: an unexpected signal killed it. Its output goes
+// to stderr, because stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both. Other requests are passed on
+// as SIGUSR1, and only at the second look: if a SIGTERM was sent to both, a second SIGTERM would end the training before it has saved.
 int train(const std::vector<std::string>& arguments) {
   constexpr useconds_t kWait = 20'000;  // microseconds between looks
   std::vector<std::string> words{"ricci", "train"};

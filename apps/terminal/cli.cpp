@@ -148,7 +148,7 @@ std::optional<int> parse_arguments(
 }
 
 int run_app(
-    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
+    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& run) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is then an error of the write instead of the end of the program
   program_invocation_short_name = const_cast<char*>(text.name);  // begins lines that other code writes
   try {
@@ -157,7 +157,7 @@ int run_app(
     if (const auto ended = parse_arguments(app, argc, argv, text, setup)) return *ended;
     if (const Launcher launcher = find_launcher(); launcher.count > 1 && !text.may_be_several)
       fail("runs as one process, but {} started {}", {launcher.name, launcher.count});
-    const int exit_code = main();
+    const int exit_code = run();
     Ranks::leave();
     return text.prints_result ? finish_output(text, exit_code) : exit_code;
   } catch (const std::exception& error) {
@@ -167,9 +167,9 @@ int run_app(
 }
 
 int run_command(const Command& command, int argc, const char* const* argv) {
-  std::function<int()> main;
+  std::function<int()> run;
   return run_app(
-      argc, argv, command.text, [&](CLI::App& app) { main = command.declare(app); }, [&] { return main(); });
+      argc, argv, command.text, [&](CLI::App& app) { run = command.declare(app); }, [&] { return run(); });
 }
 
 std::string build_info() { return std::string("ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", ") + kCompiler; }

@@ -27,11 +27,11 @@ struct AppText {
   const char* examples = nullptr;  // two command lines at the end of --help, one per line
 };
 
-// Declares the options (setup), parses, runs main and returns the exit code: the result of main; 0 after --help and --version; 1 after an
+// Declares the options (setup), parses, calls run and returns the exit code: the result of run; 0 after --help and --version; 1 after an
 // exception, or if the result cannot be printed, with the line "NAME: message" on stderr; 2 after a usage error, with a line that names
 // it. If one of multiple ranks throws, all of them end, because the others would wait for it forever.
 int run_app(
-    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main);
+    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& run);
 
 // A command of `ricci`: declare() declares its options, and returns the function that runs it with them.
 struct Command {
@@ -41,13 +41,13 @@ struct Command {
 int run_command(const Command& command, int argc, const char* const* argv);
 
 // A Command::declare for options in a struct.
-template <class Options, auto add_options, auto main> std::function<int()> with_options(CLI::App& app) {
+template <class Options, auto add_options, auto run> std::function<int()> with_options(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   add_options(app, *options);
-  return [options] { return main(*options); };
+  return [options] { return run(*options); };
 }
 
-// The first half of run_app. Returns nothing if main should run, otherwise the exit code.
+// The first half of run_app. Returns nothing if run should be called, otherwise the exit code.
 std::optional<int> parse_arguments(
     CLI::App& app, int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup);
 
