@@ -21,7 +21,7 @@ struct RunOptions {
 void add_run_arguments(CLI::App& app, RunOptions& options,
     const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
     bool several = false);
-// Also --help-config [GROUP], which prints the keys of a group, or all of them, with defaults and descriptions.
+// Also --help-config [GROUP]: prints the keys of a group, or all of them, with defaults and descriptions.
 void add_run_options(CLI::App& app, RunOptions& options);
 
 // --threads. It takes effect immediately.
@@ -39,13 +39,13 @@ struct TextOptions {
   std::string format = {}, encoding = {};  // empty if not given
   DocumentOptions documents = {};
 };
-// --format, --encoding, --text-field and --label-field, for a program that reads a run in place of what the run has; else also --documents.
+// --format, --encoding, --text-field and --label-field. Without a run, by default UTF-8 and plain text, also --documents.
 void add_text_options(CLI::App& app, TextOptions& options, bool of_run);
 Encoding encoding_of(const TextOptions& options);  // by default UTF-8
 // Errors: options that contradict each other; a file that cannot be read.
 Documents open_documents(const TextOptions& options);
-// The config of a run with this text in place of its validation. Error: an unknown name; a format with answers in place of one without, or
-// the other way round.
+// The config of a run that validates on this text. Errors: an unknown name; a format with answers, if the run learned one without, or the
+// reverse.
 TrainConfig with_text(const TrainConfig& config, const TextOptions& options);
 
 // ---- A trained model
@@ -55,6 +55,7 @@ struct ComputeOptions {
 // --precision (--dtype is another name for it) and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
+// An argument that find_weights reads.
 inline constexpr const char* kWeightsHelp =
     "A run by its name or folder: quickstart or runs/quickstart; quickstart@best and quickstart@250 name its checkpoints";
 // Refuses --checkpoint of older versions.

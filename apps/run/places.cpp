@@ -102,9 +102,9 @@ NamedWeights find_weights(const std::string& name) {
     if (is_file(run / kConfigFile)) return {.run = run.empty() ? "." : run, .file = found};
   }
   if (is_there(found)) return {.file = found};
-  const size_t at = found.rfind('@');
-  if (at == found.npos || found.find('/', at) != found.npos) return {.run = found};
-  return {.run = without_slashes(find_run(found.substr(0, at))), .which = found.substr(at + 1)};
+  const size_t sign = found.rfind('@');
+  if (sign == found.npos || found.find('/', sign) != found.npos) return {.run = found};
+  return {.run = without_slashes(find_run(found.substr(0, sign))), .which = found.substr(sign + 1)};
 }
 
 std::string find_run_file(const NamedWeights& named) {

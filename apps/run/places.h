@@ -33,7 +33,7 @@ struct NamedWeights {
   std::string text() const;   // as it can be given again
   std::string label() const;  // text() with the name of the run for its path, in tables
 };
-// The run may be missing. Errors: find_run's.
+// The run can be missing. Errors: find_run's.
 NamedWeights find_weights(const std::string& name);
 
 // ---- Files

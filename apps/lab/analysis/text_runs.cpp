@@ -24,8 +24,7 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
     if (std::find(families.begin(), families.end(), config.model.family) == families.end())
       fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), expected});
     if (!config.model.causal) fail("{}: model.causal: false, expected a model that predicts the next token", {path});
-    if (config.data.empty() && config.validation.empty())
-      fail("--data: {} was imported without a text; name one", {path});
+    if (config.data.empty() && config.validation.empty()) fail("--data: {} was imported without a text; name one", {path});
     if (has_mask(config)) fail("{}: learns answers (format: {}), and this analysis reads plain texts", {path, name_of(config.format)});
     OpenModel open = open_model(path, options.model);
     Tokens tokens = open_validation(config, open.run.tokenizer(), open.context).tokens;
