@@ -77,9 +77,7 @@ TrainConfig choices_of(const Settings& settings) {
 
 }  // namespace
 
-Settings with_init_keys(const Settings& own) {
-  const TrainConfig choices = choices_of(own);
-  if (choices.init.empty()) return own;
+Settings with_init_keys(const Settings& own, const TrainConfig& choices) {
   const bool other_choices = find_setting(own, kFamily) || find_setting(own, "model.preset") || find_setting(own, "model.mixer");
   Settings all = keys_of(open_source(choices.init), other_choices);
   const bool names_other_tokenizer =

@@ -13,8 +13,8 @@
 
 namespace ricci::apps {
 
-// The settings, after the keys of model and tokenizer of the init that they name, if any. Error: an unreadable init.
-Settings with_init_keys(const Settings& settings);
+// The settings, after the keys of model and tokenizer of choices.init. `choices`: of these settings. Error: an unreadable init.
+Settings with_init_keys(const Settings& settings, const TrainConfig& choices);
 // The model that training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml, else
 // from the config, from the tokenizer of `init` or from the data.
 ModelConfig planned_model(const TrainConfig& config, const std::string& file);

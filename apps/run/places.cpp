@@ -95,6 +95,7 @@ std::string NamedWeights::label() const {
 }
 
 NamedWeights find_weights(const std::string& name) {
+  if (name.empty()) return {};
   const std::string found = without_slashes(find_run(name));
   if (is_folder(found)) return {.run = found};
   if (found.ends_with(".safetensors")) {

@@ -7,7 +7,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr const char *kTokenizerHash = "tokenizer", *kAnyTokenizer = "any";  // of a model that was imported without one
+constexpr const char *kTokenizerHash = "tokenizer", *kAnyTokenizer = "any";  // the model was imported without one
 
 // The keys to record and to compare. Files are compared by content, so their paths are left out.
 std::vector<Field> recorded_fields(TrainConfig& config, Compare keys) {

@@ -60,8 +60,11 @@ std::string config_file_text(const TrainConfig& config, const std::string& old_t
 }  // namespace
 
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides) {
-  TrainConfig any;
-  return config_of<TrainConfig>(with_init_keys(settings_of(path, overrides, fields_of(any))));
+  TrainConfig choices;
+  Settings settings = settings_of(path, overrides, fields_of(choices));
+  store_choices(settings, fields_of(choices));
+  if (!choices.init.empty()) settings = with_init_keys(settings, choices);
+  return config_of<TrainConfig>(settings);
 }
 
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {

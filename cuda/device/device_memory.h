@@ -1,4 +1,4 @@
-// The services of a device for its tensors: memory, copies, streams and graphs. There is one class for the emulator and one for cuda,
+// The services of a device for its tensors: memory, copies and graphs. There is one class for the emulator and one for cuda,
 // because only builds with the toolkit have the second (cuda/toolkit/cuda_memory.cpp).
 #pragma once
 #include <string>

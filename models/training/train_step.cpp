@@ -1,6 +1,6 @@
 // One training step, from the top: forward_backward() makes the gradient, run_unless() adds the sum over ranks, the clipping and the
-// update. The loss and the norm stay on the device until the end, because waiting for a GPU in the middle would leave it idle. With
-// cuda_graph the whole step is captured once and replayed (graph_).
+// update. The loss and the norm stay on the device until the end, because waiting in the middle would leave a GPU idle. With cuda_graph the
+// whole step is captured once and replayed (graph_).
 #include "models/training/train_step.h"
 
 #include <cmath>
@@ -27,7 +27,7 @@ std::vector<Batch> on_device(std::vector<Batch> batches, Device device) {
 }  // namespace
 
 // One tape per micro-batch, because the activations of only one have to fit into memory: gradients add up in Parameter::grad. Each loss is
-// a mean over its own tokens, so it is weighted by its share of all tokens of the step; otherwise the cut into micro-batches would matter.
+// a mean over its own tokens, so its weight is its share of the step's tokens; otherwise the cut into micro-batches would matter.
 Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
     const TapeOptions& options) {
   const Training training;
@@ -49,13 +49,13 @@ std::optional<StepResult> TrainStep::run_unless(
     if (p->grad) fail("train step: {} still has a gradient from an earlier backward", {p->path});
   if (graph_ || ranks_.count() > 1) stop = nullptr;
   const RandomState before = random_state(), random = graph_ ? graph_->in_memory(random_state_at(step)) : random_state_at(step);
-  if (graph_) optimizer_.begin_step(learning_rate);  // writes the rate to memory, because a captured step reads it there
+  if (graph_) optimizer_.begin_step(learning_rate);  // a captured step reads the rate from memory
   const auto take_step = [&](const std::vector<Batch>& batches, const std::vector<Tensor>& weights) -> std::vector<Tensor> {
     Tensor loss;
     if (!finish_unless(stop, [&] { loss = forward_backward(model_, batches, weights, random); })) return {};
     sum_gradients(parameters_, loss, options_.reduce_dtype, ranks_);
     if (!graph_) optimizer_.begin_step(learning_rate);
-    return {loss, optimizer_.update(options_.clip, loss)};  // with the loss, because nothing is updated if it is not finite
+    return {loss, optimizer_.update(options_.clip, loss)};  // updates nothing if the loss is not finite
   };
   const std::vector<Tensor> weights = weigh(model_, micro_batches, device_, ranks_);
   const std::vector<Batch> batches = on_device(micro_batches, device_);
@@ -66,7 +66,7 @@ std::optional<StepResult> TrainStep::run_unless(
     return {};
   }
   set_random_state(random_state_at(step + 1));
-  return StepResult{item(results[0]), item(results[1])};  // item() waits for a GPU; everything before only gives it work
+  return StepResult{item(results[0]), item(results[1])};  // item() waits for a GPU
 }
 
 TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks)

@@ -21,7 +21,7 @@ std::vector<double> smoothed(const std::vector<double>& values, const std::vecto
 // Gives the runs that differ only in their seeds one name: a_lr_1e-3 (3 seeds) to a_lr_1e-3_1, a_lr_1e-3_2 and a_lr_1e-3_3.
 void name_by_setting(std::vector<ListedRun>& runs);
 
-// A colour for each name, or for training and validation if there is only one; validation is dashed. Runs of one name are their mean in a
+// A colour for each name, or for training and validation of a lone name; validation is dashed. Runs of one name are their mean in a
 // band that holds all of them. Keys without values are left out. Errors: a key or x that no run has, with the nearest one; no value to
 // draw.
 Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options);

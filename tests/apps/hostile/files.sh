@@ -48,7 +48,7 @@ refuse 'a deep override' 1 'lists and mappings are nested more than 32 deep' tra
 name=$(printf 'x%.0s' {1..300})
 for words in "train $name" "train $name/x" "plot $name" "probe --config $name --weights a --input b --output probe.safetensors"; do
   run $words
-  verdict "a name of 300 letters (${words:0:10})" "$([ $? = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^ricci-[a-z]+: (cannot read x{300}(/x)?: File name too long|x{300}: no such run)" err || echo no)"
+  verdict "a name of 300 letters (${words:0:10})" "$([ $? = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^ricci [a-z]+: (cannot read x{300}(/x)?: File name too long|x{300}: no such run)" err || echo no)"
 done
 refuse 'a run file below a file' 1 'cannot read text\.txt/x\.yaml: Not a directory' train text.txt/x.yaml
 refuse 'a text below a file' 1 'data: found neither text\.txt/x nor .*/data/text\.txt/x ' train tiny.yaml data=text.txt/x
