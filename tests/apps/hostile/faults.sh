@@ -88,9 +88,9 @@ fault_of() {
   tree work >now
   if [ $code = 0 ]; then
     [ "$may_leave" ] || diff expected now >difference || echo "exit code 0, but $(head -3 difference | xargs)"
-    [ "$(grep -c '^ricci ' err)" -le 1 ] || echo "more than one line: $(head -3 err | xargs)"
+    [ "$(grep -c '^ricci[- ]' err)" -le 1 ] || echo "more than one line: $(head -3 err | xargs)"
   elif [ $code = 1 ]; then
-    [ "$(told)" = 1 ] && grep -qE '^ricci [a-z]+: ' err || echo "not one line: $(head -3 err | xargs)"
+    [ "$(told)" = 1 ] && grep -qE '^ricci[- ][a-z]+: ' err || echo "not one line: $(head -3 err | xargs)"
   elif [ "$3 $code" != 'die 137' ]; then
     echo "exit code $code: $(head -3 err | xargs)"
   fi
