@@ -45,6 +45,11 @@ template <class Integer> std::string check_integer(const std::string& text, Inte
 
 // The layout of --help, because CLI11 does not wrap lines.
 class Layout : public CLI::Formatter {
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+    if (const size_t lines = help.find("\n\n\n"); lines != help.npos) help.erase(lines, 1);  // a hidden option leaves two blank lines
+    return help;
+  }
   std::string make_description(const CLI::App* app) const override {
     return app->get_description().empty() ? "" : wrapped(app->get_description());
   }

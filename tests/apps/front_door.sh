@@ -55,7 +55,7 @@ door 'an unknown option' 2 "^ricci: .*--frob" --frob
 described() {
   local fault=
   "$build/ricci" "$@" --help >out 2>err </dev/null || fault="exit code $?"
-  fault+=$(awk 'length > 80' out)
+  fault+=$(awk 'length > 80' out; grep -qzP '\n\n\n' out && echo ' two blank lines')
   tail -n 2 out >examples
   [ "$(grep -cE "^  ricci${1:+ $1}( |$)" examples)" = 2 ] || fault+=' there are no two examples at the end'
   for option in $(grep -oE -e ' --?[a-z][a-z-]*' examples); do
