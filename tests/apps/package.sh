@@ -23,8 +23,8 @@ package() {
 package || { verdict 'package' "exit code $?" && exit 1; }
 made=$(sed -nE 's|^(.*/ricci-[0-9.]+-linux-x86_64)\.tar\.gz: [0-9]+ MiB$|\1|p' out)
 verdict 'it says where the archive is' "$([ -s "$made.tar.gz" ] || shown out)"
-programs() { echo ricci && (cd "$root/apps" && grep -l '^int main' {run,lab}/*.cpp interop/convert.cpp) | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort; }
-verdict 'it has all programs' "$(diff <(programs) <(ls "$made/bin"))"
+commands_of_ricci() { grep -rhoE '^const [a-z:]*Command [a-z:]*apps::[a-z]+_command[{]' "$root/apps" | sed 's/.*:://; s/_command.*//'; }
+verdict 'it has the program, and a link for each command' "$(diff <(echo ricci && commands_of_ricci | sed 's/^/ricci-/' | sort) <(ls "$made/bin"))"
 verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" -e "$folder/" "$made")"
 verdict 'and the licences of what it carries' "$(for name in LICENSE libfmt9 libarchive-dev libicu72 nlohmann-json3-dev; do
   [ -s "$made/share/doc/ricci/$name" ] || echo $name
@@ -66,7 +66,7 @@ mkdir tools
 printf '#!/bin/sh\necho "0000 DF *UND* 0000 (GLIBC_2.36) arc4random"\n' >tools/objdump
 chmod +x tools/objdump
 PATH=$folder/tools:$PATH package && fault='was accepted' || fault=
-grep -qxE 'package\.sh: ricci needs arc4random \(GLIBC_2\.36\), which Ubuntu 22\.04 has not' err || fault+=' another message'
+grep -qxE 'package\.sh: ricci needs arc4random \(GLIBC_2\.36\), which Ubuntu 22\.04 does not have' err || fault+=' another message'
 [ ! -e "$made.tar.gz" ] || fault+=' an archive is there'
 verdict 'a function of a newer C library' "$fault"
 
