@@ -42,7 +42,7 @@ std::string overview() {
 }
 
 // Without a command: the overview, --version, or an error with the nearest command.
-std::function<int()> declare(CLI::App& app) {
+std::function<int()> add_overview(CLI::App& app) {
   const auto print = [] {
     std::fputs(overview().c_str(), stdout);
     return 0;
@@ -63,7 +63,7 @@ std::function<int()> declare(CLI::App& app) {
   return print;
 }
 
-const Command kWithoutCommand{{.name = "ricci", .may_be_several = true}, declare};
+const Command kWithoutCommand{{.name = "ricci", .may_be_several = true}, add_overview};
 
 }  // namespace
 
