@@ -231,8 +231,8 @@ void store(const Setting& setting, const Field& field) {
   each_path(field, [&](std::string& path) {
     if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
     const fs::path folder = setting.folder;
-    const std::string run = path.substr(0, path.rfind('@'));  // init: ../runs/a@best
-    if (is_there(folder / path) || is_there(folder / run)) path = folder / path;
+    const bool names_weights = field.key == "init";  // such as ../runs/a@best
+    if (is_there(folder / path) || (names_weights && is_there(folder / path.substr(0, path.rfind('@'))))) path = folder / path;
   });
 }
 

@@ -73,7 +73,7 @@ RunRequest request_run(const std::string& file_or_run, const std::vector<std::st
   const bool is_run = !run.empty();
   const TrainConfig config = with_found_files(is_run ? load_config<TrainConfig>(file, overrides) : load_run_file(file, overrides));
   const auto names_run = [](const std::string& word) { return word.starts_with("name="); };
-  const bool is_renamed = std::any_of(overrides.begin(), overrides.end(), names_run);
+  const bool is_renamed = std::any_of(overrides.begin(), overrides.end(), names_run) && config.name != folder_name(run);
   return {is_run && !is_renamed ? run : folder_of_runs(config) + "/" + config.name, config, named};
 }
 
@@ -271,7 +271,7 @@ std::optional<SafetensorsFile> RunFolder::find_file() const {
   for (const int64_t step : steps)
     if (std::to_string(step) == wanted)
       if (auto found = SafetensorsFile::find(all.path(step))) return found;
-  if (all.steps() != steps) return find_file();  // a training has removed it since the folder was listed
+  if (all.steps() != steps) return find_file();  // training has removed it since the folder was listed
   return {};
 }
 

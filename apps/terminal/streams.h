@@ -55,7 +55,7 @@ class Interrupt {
  private:
   static void handle(int signal) {
     const int before = errno;
-    static constexpr char kAnswer[] = "\nsaving after this step; Ctrl-C again ends at once\n";
+    static constexpr char kAnswer[] = "\nsaving; Ctrl-C again ends immediately\n";
     if (signal_ && signal != SIGUSR1) {
       std::signal(signal, SIG_DFL);
       ::raise(signal);  // ends the program when this function returns

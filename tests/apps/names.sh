@@ -47,6 +47,10 @@ refuse 'other weights of that run' 1 'holds a run with different initial weights
 cp -r runs/a runs/a@best
 prints 'a folder with such a name is first' '^starts from .*runs/a@best/model' train init=a@best name=d steps=1 data=text.txt sample.tokens=0
 rm -rf runs/a@best
+mkdir beside && echo 'not this' >beside/t && cp text.txt t@x && printf 'data: t@x\nname: e\nsteps: 1\nsample: {tokens: 0}\n' >beside/e.yaml
+prints 'only weights have an @' 'tokens to train' train beside/e.yaml
+mkdir elsewhere && cp -r runs/b elsewhere/b
+prints 'a run elsewhere continues under its own name' '^elsewhere/b: ' train elsewhere/b name=b steps=3
 
 refuse 'a training that continues from the best' 1 'runs/a@best: training continues from the last step; init=runs/a@best name=\.\.\. starts a new run from these weights' train a@best
 refuse 'and from a file' 1 "$file: training continues from the last step" train "$file"
