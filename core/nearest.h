@@ -8,7 +8,7 @@
 namespace ricci {
 
 // The optimal string alignment distance, in bytes: the least number of slips that turn a into b, each a letter inserted, removed or
-// replaced, or two neighbours swapped.
+// replaced, or two adjacent ones swapped.
 size_t edit_distance(std::string_view a, std::string_view b);
 // True if a word of this length is probably a typing error for another at this distance: at most one letter in four is wrong.
 bool is_near(size_t distance, size_t letters);

@@ -21,7 +21,7 @@ struct Work {
 };
 
 // Counts the work of ops while it exists, with or without RICCI_TRACE, and prints nothing. Only a timed one waits for devices and counts
-// seconds, by the rule above. Error: another Counter exists.
+// seconds, by the rule above. Error: a Counter exists already.
 class Counter {
  public:
   explicit Counter(bool timed = false);

@@ -1,4 +1,4 @@
-// ricci bench: time, memory and work of a training step by the length of sequences, for every mixer. The Dispatcher paper's figure 2, for
+// ricci bench: time, memory and work of a training step by sequence length, for every mixer. The Dispatcher paper's figure 2, for
 // all mixers:
 //   ricci bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// ricci plan: the memory of a training step, by purpose, and its work, also for models that do not fit into this machine.
+// ricci plan: the memory of a training step, by purpose, and its FLOPs, also for models too large for this machine.
 //   ricci plan run.yaml model.layers=24 batch=64 --memory 80GiB
 //   ricci plan run.yaml accumulation=8 --ranks 8
 #include "models/planning/plan.h"
@@ -124,7 +124,7 @@ void add_options(CLI::App& app, Options& options) {
   add_run_options(app, options.run);
   app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory: 8GiB, 80GB")
       ->transform(CLI::AsSizeValue(true));
-  app.add_option("--ranks", options.ranks, "Plan one process of a training with this number of processes")->check(at_least_one);
+  app.add_option("--ranks", options.ranks, "Plan one process of a training run with this number of processes")->check(at_least_one);
   app.add_flag("--json", options.as_json, "Print JSON");
   app.add_flag("--tape", options.tape, "Print only the tape of one micro-batch, a line for each op")
       ->excludes("--memory")

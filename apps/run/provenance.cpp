@@ -58,7 +58,7 @@ std::string difference(const Metadata& was, const TrainConfig& config, const Tok
     if (setting && parse_value(*setting->value, field) && value_text(field) != value)
       return format_message("{}: {}, not {}", {field.key, value_text(field), value});
   }
-  return !tokenizer || fits_tokenizer(was, *tokenizer) ? "" : "another tokenizer than the one next to it";
+  return !tokenizer || fits_tokenizer(was, *tokenizer) ? "" : "a different tokenizer than the one next to it";
 }
 
 }  // namespace ricci::apps

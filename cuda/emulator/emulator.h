@@ -66,8 +66,8 @@ struct Launch {
 // device memory. Later launches are not affected.
 void run(const Launch& launch, void (*body)(const void* kernel), const void* kernel);
 
-// Copies `bytes` bytes of the kernel and runs it, at once or when something waits for it (queue.h). Wrong sizes, and pointers to memory of
-// the CPU among the arguments, are errors of this call; all other errors appear when the kernel runs.
+// Copies `bytes` bytes of the kernel and runs it, immediately or when something waits for it (queue.h). Wrong sizes, and pointers to memory
+// of the CPU among the arguments, are errors of this call; all other errors appear when the kernel runs.
 void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
 
 // For tests of cuda/toolkit without a GPU: their stub of the CUDA runtime (tests/cuda/stub) runs the kernels of Device::cuda here.

@@ -9,7 +9,7 @@ namespace emu {
 
 inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
 
-// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so neighbouring blocks use different fibers. A stack that
+// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so adjacent blocks use different fibers. A stack that
 // multiple fibers use would look like a race, so each fiber keeps its own stack then.
 inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
 

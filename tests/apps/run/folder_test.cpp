@@ -105,7 +105,7 @@ TEST_CASE("a run folder: a continued run is compared with the keys of its newest
   CHECK(continued(scratch, {}) == "no error");
   CHECK(contains(error_of([&] { RunFolder::to_train(request_run(scratch / "a", {})); }), "/a: holds a run with lr: 0.001, not 0.5; name="));
   write_atomically(scratch / "a/tokenizer.json", CharTokenizer("acb").to_json());
-  CHECK(continued(scratch, {}) == "RUN: holds a run with another tokenizer than the one next to it" + advice);
+  CHECK(continued(scratch, {}) == "RUN: holds a run with a different tokenizer than the one next to it" + advice);
 }
 
 TEST_CASE("a run folder: a tokenizer is compared by its content, and one that is gone is not compared") {
@@ -212,7 +212,7 @@ TEST_CASE("provenance: the keys that shape the model, and the tokenizer") {
   CHECK(compare({"context=8"}) == "context: 64, not 8");
   CHECK(compare({"model.vocab=3"}).empty());  // 0: the tokenizer's
   const CharTokenizer swapped("acb");
-  CHECK(compare({}, &swapped) == "another tokenizer than the one next to it");
+  CHECK(compare({}, &swapped) == "a different tokenizer than the one next to it");
   const ByteTokenizer bytes;
   CHECK(compare({}, &bytes) == "model.vocab: 3, not 256");
 }

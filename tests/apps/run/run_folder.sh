@@ -170,7 +170,7 @@ was='it was trained with'
 edited config.yaml 's/heads: 2/heads: 4/' "$was model\.heads: 2, not 4" 'model\.heads: 2, not 4'
 edited config.yaml '$acontext: 8' "$was context: 16, not 8" 'context: 16, not 8'
 edited config.yaml '$aseed: 1' '' 'seed: 1337, not 1'
-edited tokenizer.json 's/ab/ba/' "$was another tokenizer" 'another tokenizer'
+edited tokenizer.json 's/ab/ba/' "$was a different tokenizer" 'a different tokenizer'
 rm -rf runs/edited
 
 # ---- A run of an older version is refused, whatever opens it, and listed
