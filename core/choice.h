@@ -2,12 +2,15 @@
 //   enum class Norm : uint8_t { pre, post };
 //   constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "core/error.h"
 #include "core/tensor.h"
@@ -21,7 +24,27 @@ concept Choice = std::is_enum_v<E> && sizeof(E) == 1 && requires(E e) {
 
 template <Choice E> const char* name_of(E value) { return choices(value)[static_cast<size_t>(value)]; }
 
+// A list of choices, such as the mixer of each layer; a single choice is a list of one.
+template <Choice E> struct ChoiceList {
+  std::vector<uint8_t> numbers;  // as ChoiceListMember has them
+
+  ChoiceList(E one) : numbers{static_cast<uint8_t>(one)} {}
+  ChoiceList(std::initializer_list<E> all) {
+    for (const E each : all) numbers.push_back(static_cast<uint8_t>(each));
+  }
+  size_t size() const { return numbers.size(); }
+  E operator[](size_t i) const { return static_cast<E>(numbers[i]); }
+  bool contains(E one) const { return std::find(numbers.begin(), numbers.end(), static_cast<uint8_t>(one)) != numbers.end(); }
+  bool operator==(const ChoiceList&) const = default;
+};
+
 // "gpt, msa"
+template <Choice E> std::string names_of(const ChoiceList<E>& all) {
+  std::string names;
+  for (size_t i = 0; i < all.size(); ++i) names += (names.empty() ? "" : ", ") + std::string(name_of(all[i]));
+  return names;
+}
+// The names of all choices.
 template <Choice E> std::string list_of() {
   std::string list;
   for (const char* name : choices(E{})) list += (list.empty() ? "" : ", ") + std::string(name);

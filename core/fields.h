@@ -30,11 +30,21 @@ struct ChoiceMember {
   std::vector<const char*> names;
 };
 
+// A ChoiceList member.
+struct ChoiceListMember {
+  std::vector<uint8_t>* numbers;
+  std::vector<const char*> names;
+};
+
 // A member of a config. In a run file a single value counts as a list of one, and null as an empty list or optional. Ranges are "0:8,
 // 8:256" or [[0, 8], [8, 256]].
 using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<bool>*,
-    std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
+    std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember, ChoiceListMember>;
 
+template <Choice E> FieldValue field_value(ChoiceList<E>& member) {
+  const auto names = choices(E{});
+  return ChoiceListMember{&member.numbers, {names.begin(), names.end()}};
+}
 template <class Member> FieldValue field_value(Member& member) {
   if constexpr (Choice<Member>) {
     const auto names = choices(Member{});

@@ -7,21 +7,25 @@ namespace ricci {
 
 namespace {
 
-bool only_causal(MixerKind mixer) {
+bool only_causal(const ModelKeys& c) {
   bool only = false;
-  Mixers::call_for(mixer, [&]<class M>() {
-    if constexpr (requires { M::kOnlyCausal; }) only = M::kOnlyCausal;
+  each_mixer(c, [&]<class M>() {
+    if constexpr (requires { M::kOnlyCausal; }) only |= M::kOnlyCausal;
   });
   return only;
 }
 
-// Error: rotary positions for a mixer that does not turn queries and keys, or with impossible numbers.
-template <class M> void check_rope(const EmbeddingConfig& c) {
-  if (c.positions != PositionKind::rope) return;
-  if constexpr (!requires { M::kTurns; })
-    fail("model.positions: rope, but mixer {} does not turn its queries and keys, only {} does", {M::kName, Sdp::kName});
-  if (c.rope.scaling == RopeScaling::llama3 && c.rope.low >= c.rope.high)
-    fail("model.rope_low: {}, expected less than rope_high = {}", {c.rope.low, c.rope.high});
+// Error: rotary positions, but no mixer turns queries and keys; or impossible numbers.
+void check_rope(const ModelKeys& c) {
+  const EmbeddingConfig& embedding = c.embedding;
+  if (embedding.positions != PositionKind::rope) return;
+  bool turns = false;
+  each_mixer(c, [&]<class M>() {
+    turns |= requires { M::kTurns; };
+  });
+  if (!turns) fail("model.positions: rope, but mixer {} does not turn its queries and keys, only {} does", {names_of(c.mixer), Sdp::kName});
+  if (embedding.rope.scaling == RopeScaling::llama3 && embedding.rope.low >= embedding.rope.high)
+    fail("model.rope_low: {}, expected less than rope_high = {}", {embedding.rope.low, embedding.rope.high});
 }
 
 }  // namespace
@@ -29,14 +33,15 @@ template <class M> void check_rope(const EmbeddingConfig& c) {
 void visit_fields(ModelConfig& c, const Fields& field) {
   field("family", c.family, "structure of the model").decides();
   field("preset", c.preset, "sets the defaults of the keys marked (preset), and the initial weights").decides();
-  field("mixer", c.mixer, "how positions exchange information").decides();
+  field("mixer", c.mixer, "how positions exchange information; a list, repeated over the layers, gives each layer its own").decides();
   field("vocab", c.vocab, "vocabulary size; 0: take it from the tokenizer").in(1, kLargestSize).follows();
   field("ctx", c.ctx, "longest context, in tokens").in(1, kLargestSize);
   field("d", c.d, "width of the model").in(1, kLargestSize);
   const Fields single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });
   single("layers", c.layers, "blocks").in(1, kMaxLayers);
   field("causal", c.causal, "tokens see only earlier ones (family: false for a classifier, unless its mixer is always causal)").follows();
-  Mixers::each([&]<class M>() { visit_fields(c.settings<M>(), field.when(c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
+  Mixers::each(
+      [&]<class M>() { visit_fields(c.settings<M>(), field.when(c.mixer.contains(kind_of<M>), std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
   visit_fields(c.embedding, field);
   visit_fields(c.output, read_by(field, c, [](const FamilyTraits& f) { return f.is_language_model(); }));
@@ -49,7 +54,7 @@ void visit_fields(ModelConfig& c, const Fields& field) {
 
 void apply_preset(ModelConfig& c) {
   Families::call_for(c.family, [&]<class F>() {
-    if constexpr (requires { F::kSeesAll; }) c.causal = only_causal(c.mixer);
+    if constexpr (requires { F::kSeesAll; }) c.causal = only_causal(c);
   });
   if (c.preset == Preset::gpt) return;  // the defaults of the structs
   if (c.preset == Preset::llama) {
@@ -73,13 +78,13 @@ void check(const ModelConfig& c) {
   std::vector<Field> fields;
   visit_fields(copy, Fields(fields).section("model"));
   check_bounds(fields);
-  Mixers::call_for(c.mixer, [&]<class M>() {
-    check_rope<M>(c.embedding);
+  check_rope(c);
+  each_mixer(c, [&]<class M>() {
     if constexpr (requires { check(c.settings<M>(), shape_of(c)); }) check(c.settings<M>(), shape_of(c));
     else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check of them");
   });
   if (!family.mixes && c.mixer != kind_of<Sdp>)
-    fail("model.mixer: {}, but family {} always uses attention, expected {}", {name_of(c.mixer), family.name, Sdp::kName});
+    fail("model.mixer: {}, but family {} always uses attention, expected {}", {names_of(c.mixer), family.name, Sdp::kName});
   if (!family.mixes && !c.causal) fail("model.causal: false, but family {} reads only complete cells", {family.name});
   if (family.reads_scales) check(c.scales);
   if (family.reads_stacks) check(c.stack_layers, c.scales);
@@ -90,7 +95,7 @@ void check(const ModelConfig& c) {
 
 std::vector<std::string> warnings(const ModelConfig& c) {
   std::vector<std::string> all;
-  Mixers::call_for(c.mixer, [&]<class M>() {
+  each_mixer(c, [&]<class M>() {
     if constexpr (requires { warning(c.settings<M>(), shape_of(c)); })
       if (const std::string line = warning(c.settings<M>(), shape_of(c)); !line.empty()) all.push_back(line);
   });

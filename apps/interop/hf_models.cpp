@@ -190,7 +190,7 @@ void check_is(const ModelConfig& c, const Kind& kind) {
   const auto expect_flag = [&](bool value, bool expected, const char* key) { expect(value == expected, key, value ? "true" : "false"); };
   const SdpConfig& attention = c.settings<Sdp>();
   expect(c.family == family_of<Decoder>, "family", name_of(c.family));
-  expect(c.mixer == kind_of<Sdp>, "mixer", name_of(c.mixer));
+  expect(c.mixer == kind_of<Sdp>, "mixer", names_of(c.mixer));
   expect_flag(c.causal, true, "causal");
   if (attention.window) expect(*attention.window >= c.ctx, "window", std::to_string(*attention.window));
   expect(c.block.norm == Norm::pre, "norm", name_of(c.block.norm));

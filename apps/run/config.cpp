@@ -227,7 +227,7 @@ void read_override(const std::string& word, Reader& line) {
 // ---- Storing
 void store(const Setting& setting, const Field& field) {
   if (!parse_value(*setting.value, field))
-    fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), describe(*setting.value)});
+    fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), describe(value_for(field, *setting.value))});
   each_path(field, [&](std::string& path) {
     if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
     const fs::path folder = setting.folder;
@@ -238,23 +238,38 @@ void store(const Setting& setting, const Field& field) {
 
 bool leaves_choice(const Setting& setting, const Field& field) { return field.follows_choices && setting.value->IsNull(); }
 
-// The field of the setting's key; each choice can have one. Null if the config reads none and the setting allows that.
-const Field* reader_of(const Setting& setting, const std::vector<Field>& fields) {
-  std::string readers;
+// The fields of the setting's key that the config reads: one, or one for each of its mixers. Empty if the setting allows that.
+std::vector<Field> readers_of(const Setting& setting, const std::vector<Field>& fields) {
+  std::vector<Field> readers;
+  std::string others;
   for (const Field& field : fields) {
     if (field.key != setting.key) continue;
-    if (field.is_read) return &field;
-    readers += (readers.empty() ? "" : ", ") + field.by;
+    if (field.is_read) readers.push_back(field);
+    else others += (others.empty() ? "" : ", ") + field.by;
   }
-  if (setting.is_optional) return nullptr;
-  fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, readers});
+  if (readers.empty() && !setting.is_optional) fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, others});
+  return readers;
+}
+
+// Error: a mapping such as {sdp: 4, dispatcher: 1} has a name that is not the mixer of a reader.
+void check_mixers(const Setting& setting, const std::vector<Field>& readers) {
+  std::vector<std::string> mixers;
+  for (const Field& field : readers) mixers.push_back(mixer_of(field));
+  for (const auto& entry : *setting.value) {
+    const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    if (std::find(mixers.begin(), mixers.end(), name) == mixers.end())
+      fail("{}: {}: no layer here has mixer '{}', expected {}",
+          {setting.place, setting.key, one_line(name), fmt::format("{}", fmt::join(mixers, ", "))});
+  }
 }
 
 // ---- Printing
 std::string comment_of(const Field& field) {
   std::string text = (field.follows_choices ? value_text(field) + "; " : "") + field.description;
-  if (const auto* choice = std::get_if<ChoiceMember>(&field.value))
-    for (size_t i = 0; i < choice->names.size(); ++i) text += (i ? " | " : ": ") + std::string(choice->names[i]);
+  const auto* const choice = std::get_if<ChoiceMember>(&field.value);
+  const auto* const list = std::get_if<ChoiceListMember>(&field.value);
+  const std::vector<const char*> names = choice ? choice->names : list ? list->names : std::vector<const char*>();
+  if (!names.empty()) text += fmt::format(": {}", fmt::join(names, " | "));
   return field.by.empty() ? text : text + "; only " + field.by;
 }
 
@@ -326,9 +341,11 @@ void store_choices(const Settings& settings, const std::vector<Field>& fields) {
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields) {
   std::set<std::string> given;
   for (const Setting& setting : settings) {
-    const Field* const field = find_setting(settings, setting.key) == &setting ? reader_of(setting, fields) : nullptr;
-    if (!field || leaves_choice(setting, *field)) continue;
-    store(setting, *field);
+    if (find_setting(settings, setting.key) != &setting) continue;
+    const std::vector<Field> readers = readers_of(setting, fields);
+    if (readers.empty() || leaves_choice(setting, readers[0])) continue;
+    if (setting.value->IsMap() && !mixer_of(readers[0]).empty()) check_mixers(setting, readers);
+    for (const Field& field : readers) store(setting, field);
     if (!setting.value->IsNull()) given.insert(setting.key);
   }
   return given;
@@ -340,7 +357,10 @@ std::string build_line(std::string_view text) {
 }
 
 std::string to_yaml(const std::vector<Field>& fields) {
-  return lines(fields, [](const Field& field, const std::string& start) { return start + value_text(field); });
+  std::set<std::string> keys;
+  std::vector<Field> once = fields;
+  std::erase_if(once, [&](const Field& field) { return !keys.insert(field.key).second; });
+  return lines(once, [&](const Field& field, const std::string& start) { return start + value_text(fields, field.key); });
 }
 
 std::string describe(const std::vector<Field>& fields, const std::string& group) {

@@ -82,7 +82,7 @@ std::string build_line(std::string_view text);
 
 // ---- Printing
 std::string value_text(const Field& field);                                      // in YAML, also for KEY=VALUE
-std::string value_text(const std::vector<Field>& fields, std::string_view key);  // empty if the config does not read the key
+std::string value_text(const std::vector<Field>& fields, std::string_view key);  // a mapping if mixers differ
 // The text as YAML, in quotes if a reader could take it for something else.
 std::string yaml_text(const std::string& text);
 
@@ -103,7 +103,11 @@ std::string describe(const std::vector<Field>& fields, const std::string& group 
 template <class Config> std::string describe(Config config, const std::string& group = "") { return describe(fields_of(config), group); }
 
 // ---- Values (values.cpp)
-// Stores the value of the node, and returns whether it has the type of the field. expected_value completes "expected ...".
+// The mixer that reads a field, such as sdp; empty for other fields.
+std::string mixer_of(const Field& field);
+// The value for the field's mixer if the node maps mixers to values, as {sdp: 4, dispatcher: 1}; undefined if it leaves this one out.
+YAML::Node value_for(const Field& field, const YAML::Node& node);
+// Stores the value for the field, and returns whether it has the field's type. expected_value completes "expected ...".
 bool parse_value(const YAML::Node& node, const Field& field);
 std::string expected_value(const Field& field);
 

@@ -35,7 +35,8 @@ Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compa
   given.model.vocab = config.given.contains("model.vocab") ? known.model.vocab : 0;
   std::vector<Field> following = recorded_fields(given, Compare::model);
   const std::vector<Field> all = recorded_fields(known, keys);
-  std::erase_if(following, [&](const Field& field) { return value_text(field) == value_text(all, field.key); });
+  std::erase_if(
+      following, [&, before = following](const Field& field) { return value_text(before, field.key) == value_text(all, field.key); });
   return {{kConfigKeys, to_yaml(all)}, {"following", to_yaml(following)}, {kTokenizerHash, hash_of(tokenizer)}};
 }
 

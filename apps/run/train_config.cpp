@@ -277,10 +277,11 @@ void give_differing(TrainConfig& config) {
   plain.model.mixer = config.model.mixer;
   plain.model.preset = config.model.preset;
   apply_preset(plain);
-  const std::vector<Field> defaults = fields_of(plain), chosen = fields_of(choices);
-  for (const Field& field : fields_of(config)) {
+  const std::vector<Field> defaults = fields_of(plain), chosen = fields_of(choices), fields = fields_of(config);
+  for (const Field& field : fields) {
     const bool is_choice = field.key == "model.family" || field.key == "model.mixer" || field.key == "model.preset";
-    if (field.is_read && value_text(field) != value_text(is_choice ? chosen : defaults, field.key)) config.given.insert(field.key);
+    if (field.is_read && value_text(fields, field.key) != value_text(is_choice ? chosen : defaults, field.key))
+      config.given.insert(field.key);
   }
 }
 

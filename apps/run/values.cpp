@@ -79,6 +79,12 @@ bool parse(const YAML::Node& node, const ChoiceMember& choice) {
   return true;
 }
 
+bool parse(const YAML::Node& node, const ChoiceListMember& list) {
+  list.numbers->clear();
+  const auto parse_one = [&](const YAML::Node& one) { return parse(one, ChoiceMember{&list.numbers->emplace_back(), list.names}); };
+  return node.IsSequence() ? node.size() > 0 && std::all_of(node.begin(), node.end(), parse_one) : parse_one(node);
+}
+
 std::string type_name(const std::string&) { return "text"; }
 std::string type_name(int64_t) { return "integer"; }
 std::string type_name(uint64_t) { return "integer of 0 or more"; }
@@ -88,6 +94,7 @@ std::string type_name(const std::vector<Range>&) { return "ranges as 0:8, 8:256 
 template <class T> std::string type_name(const std::optional<T>&) { return type_name(T()) + " or null"; }
 template <class T> std::string type_name(const std::vector<T>&) { return type_name(T()) + " or list of " + type_name(T()) + "s"; }
 std::string type_name(const ChoiceMember& choice) { return fmt::format("one of {}", fmt::join(choice.names, ", ")); }
+std::string type_name(const ChoiceListMember& list) { return fmt::format("one of {}, or a list of them", fmt::join(list.names, ", ")); }
 
 std::string text_of(const std::string& text) { return yaml_text(text); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
@@ -101,6 +108,11 @@ template <class T> std::string text_of(const std::vector<T>& values) {
   std::string list = "[";
   for (const T& value : values) list += (list.size() > 1 ? ", " : "") + text_of(value);
   return list + "]";
+}
+std::string text_of(const ChoiceListMember& list) {
+  std::vector<std::string> names;
+  for (const uint8_t number : *list.numbers) names.emplace_back(list.names[number]);
+  return text_of(names);
 }
 
 // Calls f with the member of a field or with its ChoiceMember.
@@ -130,8 +142,18 @@ std::string yaml_text(const std::string& text) {
   return quoted + '"';
 }
 
+std::string mixer_of(const Field& field) {
+  constexpr std::string_view start = "mixer: ";
+  return field.by.starts_with(start) ? field.by.substr(start.size()) : "";
+}
+
+YAML::Node value_for(const Field& field, const YAML::Node& node) {
+  return node.IsMap() && !mixer_of(field).empty() ? node[mixer_of(field)] : node;
+}
+
 bool parse_value(const YAML::Node& node, const Field& field) {
-  return at_member(field, [&](auto& member) { return parse(node, member); });
+  const YAML::Node value = value_for(field, node);
+  return !value || at_member(field, [&](auto& member) { return parse(value, member); });
 }
 
 std::string expected_value(const Field& field) {
@@ -143,8 +165,16 @@ std::string value_text(const Field& field) {
 }
 
 std::string value_text(const std::vector<Field>& fields, std::string_view key) {
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.is_read && field.key == key; });
-  return found == fields.end() ? "" : value_text(*found);
+  std::string first, each;
+  bool differs = false;
+  for (const Field& field : fields) {
+    if (!field.is_read || field.key != key) continue;
+    const std::string text = value_text(field);
+    if (first.empty()) first = text;
+    differs |= text != first;
+    each += fmt::format("{}{}: {}", each.empty() ? "" : ", ", mixer_of(field), text);
+  }
+  return differs ? "{" + each + "}" : first;
 }
 
 }  // namespace ricci::apps

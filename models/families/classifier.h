@@ -49,7 +49,7 @@ struct Classifier {
   using Config = ClassifierConfig;
 
   template <class Made> static void build(const ModelKeys& c, const Config& config, const Made& made) {
-    Mixers::call_for(c.mixer, [&]<class M>() { made(PooledClassifier(c, config, Stack<M>(stack_of<M>(c, c.settings<M>())))); });
+    make_stack(c, [&](auto stack) { made(PooledClassifier(c, config, std::move(stack))); });
   }
 };
 

@@ -11,6 +11,7 @@
 #include "models/families/body.h"
 #include "models/layers/embedding.h"
 #include "models/mixers/mixers.h"
+#include "models/mixers/per_layer.h"
 #include "models/scales/resample.h"
 #include "models/scales/scale_list.h"
 #include "ops/scales/cells.h"
@@ -40,7 +41,7 @@ struct FamilyTraits {
 // The keys that do not belong to a single family.
 struct ModelKeys {
   Preset preset = Preset::gpt;
-  MixerKind mixer = kind_of<Sdp>;
+  ChoiceList<MixerKind> mixer = kind_of<Sdp>;  // of the layers, repeated
   int64_t vocab = 0;
   int64_t ctx = 64;
   int64_t d = 128;
@@ -71,9 +72,21 @@ inline MixerShape shape_of(const ModelKeys& c) {
       .init = {c.preset, c.layers}};
 }
 
+// f.operator()<M>() for every mixer that a layer has.
+template <class F> void each_mixer(const ModelKeys& c, const F& f) {
+  Mixers::each([&]<class M>() {
+    if (c.mixer.contains(kind_of<M>)) f.template operator()<M>();
+  });
+}
+
 // The only stack of a model, and a stack over the cells of a scale.
 template <Mixer M> StackConfig<M> stack_of(const ModelKeys& c, const typename M::Config& mixer) {
   return {shape_of(c), c.layers, c.embedding.positions, c.block, mixer};
+}
+// made(stack) with the mixer, or the mixers, of the run file.
+template <class Made> void make_stack(const ModelKeys& c, const Made& made) {
+  if (c.mixer.size() > 1) return made(Stack<PerLayer>(stack_of<PerLayer>(c, {c.mixer, c.mixers})));
+  Mixers::call_for(c.mixer[0], [&]<class M>() { made(Stack<M>(stack_of<M>(c, c.settings<M>()))); });
 }
 inline StackConfig<Sdp> stack_at(const ModelKeys& c, int64_t scale, int64_t layers) {
   StackConfig<Sdp> stack{shape_of(c), layers, c.embedding.positions, c.block, c.settings<Sdp>()};

@@ -83,7 +83,7 @@ struct Decoder {
   using Config = NoKeys;
 
   template <class Made> static void build(const ModelKeys& c, const Config&, const Made& made) {
-    Mixers::call_for(c.mixer, [&]<class M>() { made(LanguageModel(c, Stack<M>(stack_of<M>(c, c.settings<M>())))); });
+    make_stack(c, [&](auto stack) { made(LanguageModel(c, std::move(stack))); });
   }
 };
 

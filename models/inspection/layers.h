@@ -38,19 +38,24 @@ template <class M> void look_at_mixer(MixingLayer& layer, const M& mixer) {
   if constexpr (requires { mixer.forms(); }) layer.forms = [&mixer] { return mixer.forms(); };
 }
 
+template <Mixer M, class Block> void look_at_block(MixingLayer& layer, const M& mixer, const Block& block) {
+  layer.mixer = M::kName;
+  if constexpr (requires { mixer.attention; }) layer.layer = &mixer.attention;
+  else layer.layer = &mixer;
+  look_at_mixer(layer, mixer);
+  if constexpr (requires(const Arg& x_bcd) { mixer.metric_maps(x_bcd); })
+    layer.metric_maps = [&](const Tensor& x_bcd) { return mixer.metric_maps(block.config.norm == Norm::pre ? block.ln1(x_bcd) : x_bcd); };
+}
+
 template <Mixer M> void look_at(std::vector<MixingLayer>& all, int64_t tokens, const Stack<M>& stack) {
   for (size_t i = 0; i < stack.blocks.size(); ++i) {
     const Block<M>& block = stack.blocks[i];
-    MixingLayer& layer = all.emplace_back(MixingLayer{.kind = "attention", .mixer = M::kName, .tokens = tokens});
+    MixingLayer& layer = all.emplace_back(MixingLayer{.kind = "attention", .tokens = tokens});
     layer.block = static_cast<int64_t>(i);
-    if constexpr (requires { block.mixer.attention; }) layer.layer = &block.mixer.attention;
-    else layer.layer = &block.mixer;
     layer.stack = &stack;
-    look_at_mixer(layer, block.mixer);
-    if constexpr (requires(const Arg& x_bcd) { block.mixer.metric_maps(x_bcd); })
-      layer.metric_maps = [&block](const Tensor& x_bcd) {
-        return block.mixer.metric_maps(block.config.norm == Norm::pre ? block.ln1(x_bcd) : x_bcd);
-      };
+    if constexpr (std::is_same_v<M, PerLayer>)
+      std::visit([&](const auto& mixer) { look_at_block(layer, mixer, block); }, block.mixer.chosen);
+    else look_at_block(layer, block.mixer, block);
   }
 }
 inline void look_at(std::vector<MixingLayer>& all, int64_t tokens, const ScaleAttention& attention) {

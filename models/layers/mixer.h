@@ -30,6 +30,7 @@ struct MixerShape {
   double norm_eps = 1e-5;  // for its norms
   Rope rope{};             // how queries and keys turn with their position
   InitialWeights init{};
+  int64_t layer = 0;  // index of the block in its stack
 };
 
 // The config of a mixer or a family that has no keys.

@@ -12,7 +12,7 @@
 namespace ricci {
 
 template <Mixer M> struct StackConfig {
-  MixerShape shape;  // the same for every block
+  MixerShape shape;  // for every block, but for its layer
   int64_t layers = 1;
   PositionKind positions = PositionKind::learned;
   BlockConfig block;
@@ -38,7 +38,8 @@ template <Mixer M> struct Stack {
   bool recomputes_blocks = false;  // backward computes their activations again, because keeping them takes most of the memory
 
   explicit Stack(const StackConfig<M>& c) : pos(c.positions, c.shape.ctx, c.shape.d, c.shape.init), dropout(c.block.dropout) {
-    for (int64_t i = 0; i < c.layers; ++i) blocks.emplace_back(c.shape, c.block, c.mixer);
+    MixerShape shape = c.shape;
+    for (; shape.layer < c.layers; ++shape.layer) blocks.emplace_back(shape, c.block, c.mixer);
     if (c.block.norm == Norm::pre) ln = LayerNorm(c.shape.d, c.block.norms());
   }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
+#include <variant>
 
 namespace ricci {
 
@@ -26,6 +27,9 @@ template <class... T> struct TypeList {
     size_t i = 0;
     ((i++ == static_cast<size_t>(chosen) ? f.template operator()<T>() : void()), ...);
   }
+
+  // A value of one of the types, each as Of<T>.
+  template <template <class> class Of> using OneOf = std::variant<Of<T>...>;
 
   // The config of each type: T::Config.
   struct Configs {

@@ -43,6 +43,14 @@ QUICK += [
     ("retina", {**SCALES, "family": "retina", "scales": [1, 2, 6], "layers": 2, "windows": "0:4, 4:12, 12:24"}, 2, 23),
     ("coarse", {**SCALES, "family": "coarse", "scale": 3, "layers": 2, "down": "conv"}, 2, 17),
 ]
+QUICK += [
+    ("dispatcher and sdp", {**GPT, "d": 12, "heads": {"sdp": 3, "dispatcher": 2}, "mixer": ["dispatcher", "sdp"], "layers": 3}, 2, 17),
+    ("every mixer", {**GPT, "d": 12, "heads": 3, "ff": 7, "layers": 10, "mixer": ["identity", "sdp", "dispatcher", "quad_full", "quad", "p_only",
+                                                                                 "metric", "metric_psd", "avgpool"]}, 2, 11),
+    ("rope in the layers of sdp, lengths", {**GPT, "preset": "llama", "d": 12, "heads": 2, "ff": 7, "layers": 3, "kv_heads": 1,
+                                            "mixer": ["dispatcher", "sdp"]}, 3, 7, [7, 3, 0]),
+    ("classifier, two mixers", {**CLASSIFIER, "d": 12, "heads": 2, "mixer": ["sdp", "avgpool"]}, 3, 7, [7, 3, 0]),
+]
 CELLS = {**SCALES, "preset": "llama", "kv_heads": 2, "head_width": 4}
 QUICK += [
     ("topdown, llama", {**CELLS, "family": "topdown", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),

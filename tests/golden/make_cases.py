@@ -63,6 +63,10 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
     "gpt_qk_norm_padded": ({**GPT, "d": 15, "heads": 3, "ff": 7, "norm_kind": "rms", "norm_eps": 0.05, "qk_norm": True, "window": 5}, 3, 7, [7, 4, 0]),
     "bottomup_llama": ({**SCALES, "family": "bottomup", "preset": "llama", "scales": [1, 2, 6], "layers": [1, 2, 1], "kv_heads": 2, "head_width": 4,
                         "qk_norm": True, "qkv_bias": True, "rope_theta": 30.0}, 2, 13),
+    "mixer_per_layer": ({**GPT, "d": 12, "heads": {"dispatcher": 2, "sdp": 3}, "ff": 7, "layers": 4, "mixer": ["dispatcher", "dispatcher", "sdp"]},
+                        2, 13),
+    "mixer_per_layer_padded": ({**MSA, "d": 8, "heads": 2, "ff": 9, "layers": 3, "mixer": ["metric", "avgpool", "quad_full"], "window": 5}, 3, 7,
+                               [7, 3, 0]),
 }
 
 

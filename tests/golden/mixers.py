@@ -16,6 +16,14 @@ FORMS = ("quad", "p_only", "metric", "metric_psd")
 NAMES = ("sdp", "dispatcher", "quad_full", *FORMS, "avgpool", "identity")
 
 
+def of_layer(c, i):
+    """The configuration of layer i: its own mixer from a list, and its own value of a key that maps mixers to values."""
+    if isinstance(c["mixer"], str):
+        return c
+    mixer = c["mixer"][i % len(c["mixer"])]
+    return {**c, "mixer": mixer, **{key: value[mixer] for key, value in c.items() if isinstance(value, dict) and mixer in value}}
+
+
 def levels(c):
     """As many as ctx needs, unless the configuration says how many."""
     return max(1, math.ceil(math.log2(c["ctx"]))) if c["levels"] is None else c["levels"]

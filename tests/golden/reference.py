@@ -74,12 +74,13 @@ def resolve(config, defaults=DEFAULTS):
     if unknown := config.keys() - defaults.keys():
         raise ValueError(f"unknown keys {sorted(unknown)}")
     c = {**defaults, **(LLAMA if config.get("preset") == "llama" else {}), **config}
-    known = {"mixer": mixers.NAMES, "preset": ("gpt", "msa", "llama")}
-    if any(c[key] not in names for key, names in known.items()):
+    used = [c["mixer"]] if isinstance(c["mixer"], str) else c["mixer"]
+    if any(name not in mixers.NAMES for name in used) or c["preset"] not in ("gpt", "msa", "llama"):
         raise ValueError(f"not covered: mixer {c['mixer']}, preset {c['preset']}")
-    c["causal"] = c["family"] == "decoder" or c["mixer"] == "dispatcher" if c["causal"] is None else c["causal"]
-    if c["mixer"] not in ("avgpool", "identity") and not c["head_width"] and c["d"] % c["heads"]:
-        raise ValueError(f"heads {c['heads']} does not divide d {c['d']}")
+    c["causal"] = c["family"] == "decoder" or "dispatcher" in used if c["causal"] is None else c["causal"]
+    for layer in (mixers.of_layer(c, i) for i in range(len(used))):
+        if layer["mixer"] not in ("avgpool", "identity") and not c["head_width"] and c["d"] % layer["heads"]:
+            raise ValueError(f"heads {layer['heads']} does not divide d {c['d']}")
     c["positions"] = c["positions"] or ("learned" if c["preset"] == "gpt" else "sinusoidal")
     c["ff"] = (64 * math.ceil(c["d"] / 24) if c["preset"] == "llama" else 4 * c["d"]) if c["ff"] is None else c["ff"]
     c["tie"] = c["preset"] != "msa" if c["tie"] is None else c["tie"]
@@ -89,9 +90,9 @@ def resolve(config, defaults=DEFAULTS):
 def stack_shapes(c, pos, blocks, ln, rows, layers, mixer=mixers.shapes):
     """Of a stack of blocks over as many rows, with the names of its positions, its blocks and its last norm."""
     shapes = {f"{pos}.weight": (rows, c["d"])} if c["positions"] == "learned" else {}
-    for block in (f"{blocks}.{i}." for i in range(layers)):
+    for i, block in enumerate(f"{blocks}.{i}." for i in range(layers)):
         shapes |= norm_shapes(c, f"{block}ln1") | norm_shapes(c, f"{block}ln2")
-        of_mixer = {f"mixer.{name}": shape for name, shape in mixer(c).items()}
+        of_mixer = {f"mixer.{name}": shape for name, shape in mixer(mixers.of_layer(c, i)).items()}
         feed_forward = mixers.linear_shapes({"fc": ((1 + c["gated"]) * c["ff"], c["d"]), "fc_out": (c["d"], c["ff"])}, c["bias"])
         shapes |= {f"{block}{name}": shape for name, shape in {**of_mixer, **feed_forward}.items()}
     return shapes | (norm_shapes(c, ln) if c["preset"] != "msa" else {})
@@ -179,7 +180,7 @@ class Model:
 
     def mix(self, name, x_btd, keep, lengths):
         table = {path[len(name) + 1:]: p for path, p in self.table.items() if path.startswith(f"{name}.")}
-        return mixers.mix(self.c, table, x_btd, keep, lengths)
+        return mixers.mix(mixers.of_layer(self.c, int(name.split(".")[-2])), table, x_btd, keep, lengths)
 
     def block(self, p, x, keep, lengths):
         if self.c["preset"] != "msa":

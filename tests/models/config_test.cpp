@@ -33,6 +33,7 @@ bool same_value(const FieldValue& a, const FieldValue& b) {
   const auto equals_b = [&]<class Member>(const Member& member) {
     const Member& other = std::get<Member>(b);
     if constexpr (std::is_same_v<Member, ChoiceMember>) return *member.number == *other.number;
+    else if constexpr (std::is_same_v<Member, ChoiceListMember>) return *member.numbers == *other.numbers;
     else return *member == *other;
   };
   return std::visit(equals_b, a);

@@ -166,6 +166,18 @@ inline std::vector<Variant> decoder_options() {
   };
   add_form.operator()<Quad>(), add_form.operator()<POnly>(), add_form.operator()<Metric>(), add_form.operator()<MetricPsd>();
   add_form.operator()<QuadFull>();
+  const auto mixed = [&](const std::string& name, const ChoiceList<MixerKind>& mixers, Preset preset, bool on_emulator) {
+    add(
+        name, small_config(kind_of<Sdp>, preset),
+        [&](ModelConfig& c) {
+          c.mixer = mixers, c.layers = 3, c.settings<Dispatcher>().heads = 2, c.settings<Sdp>().heads = 3, c.settings<Sdp>().window = 3;
+          c.settings<Dispatcher>().levels = 2;
+        },
+        on_emulator);
+  };
+  mixed("two dispatchers, one sdp", {kind_of<Dispatcher>, kind_of<Dispatcher>, kind_of<Sdp>}, Preset::gpt, true);
+  mixed("sdp and dispatcher", {kind_of<Sdp>, kind_of<Dispatcher>}, Preset::llama, false);
+  mixed("avgpool, metric, identity", {kind_of<AveragePool>, kind_of<Metric>, kind_of<Identity>}, Preset::msa, false);
   add("avgpool, a pool of 4", small_config(kind_of<AveragePool>), [](ModelConfig& c) { c.settings<AveragePool>().pool = 4; });
   return all;
 }

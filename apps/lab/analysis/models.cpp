@@ -140,7 +140,7 @@ Report analyse_masks(const AnalysisOptions& options) {
     int64_t side = 1;  // the longest side of a mask in tokens
     for (const Mask& mask : all) side = std::max({side, std::ssize(mask.rows) * mask.query_tokens, mask.keys * mask.key_tokens});
     const std::string file = given.empty() ? "the default model" : given;
-    const std::string mixer = config.traits().mixes ? fmt::format(", {}", name_of(config.mixer)) : "";
+    const std::string mixer = config.traits().mixes ? fmt::format(", {}", names_of(config.mixer)) : "";
     const std::string name = is_folder(find_run(given)) ? folder_name(given) : file;
     const std::string title = fmt::format("{}: {}{}, {} tokens", name, name_of(config.family), mixer, tokens);
     Json list = Json::array();

@@ -3,8 +3,9 @@
 // The file names a run file for each model, or a list of it and keys that change it:
 //   vanilla: small.yaml
 //   top-down: [small.yaml, model.family=topdown, "model.layers=[2, 2]"]
-// A list for a key that takes one value is a grid: "lr=[1e-3, 3e-4]" makes two models, named vanilla_lr_1e-3 and vanilla_lr_3e-4. With a
-// grid, a run file or keys need no comparison file: they make the models lr_1e-3 and lr_3e-4.
+// A list for a key that takes one value is a grid: "lr=[1e-3, 3e-4]" makes two models, named vanilla_lr_1e-3 and vanilla_lr_3e-4. For a key
+// that takes a list, a grid has a list in it: "model.mixer=[[dispatcher, sdp], sdp]". With a grid, a run file or keys need no comparison
+// file: they make the models lr_1e-3 and lr_3e-4.
 #pragma once
 #include <algorithm>
 #include <cstdint>

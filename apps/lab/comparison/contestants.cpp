@@ -28,31 +28,60 @@ void check_name(const std::string& name, const std::string& place, const std::ve
     fail("{}: {} is given twice", {place, name});
 }
 
-// True for keys that take one value. model.layers, for example, takes a list in some families, so a list is one value of it.
-bool takes_one_value(const std::string& key) {
+enum class Takes : uint8_t { one_value, list, ranges };
+
+// Nothing for an unknown key.
+std::optional<Takes> kind_of_key(const std::string& key) {
   TrainConfig config;
-  std::vector<Field> fields = fields_of(config);
-  std::erase_if(fields, [&](const Field& field) { return field.key != key; });
-  return !fields.empty() && std::none_of(fields.begin(), fields.end(), [](const Field& field) {
-    return expected_value(field).find("list of") != std::string::npos || std::holds_alternative<std::vector<Range>*>(field.value);
-  });
+  std::optional<Takes> takes;
+  for (const Field& field : fields_of(config)) {
+    if (field.key != key) continue;
+    const bool takes_list = expected_value(field).find("list of") != std::string::npos;
+    takes = std::max(takes.value_or(Takes::one_value), takes_list ? Takes::list : Takes::one_value);
+    if (std::holds_alternative<std::vector<Range>*>(field.value)) takes = Takes::ranges;
+  }
+  return takes;
 }
 
-// Adds a word to each model. A list for a key that takes one value becomes one model per value. `place`: for errors.
+// The values of a grid: a list for a key that takes one value, or a list with lists for a key that takes a list. Otherwise empty.
+std::vector<YAML::Node> grid_of(const std::string& key, const std::string& text, const std::string& place) {
+  const std::optional<Takes> takes = kind_of_key(key);
+  if (!text.starts_with('[') || !takes || takes == Takes::ranges) return {};
+  const YAML::Node list = parse_yaml(text, place, false);
+  std::vector<YAML::Node> all(list.begin(), list.end());
+  const bool has_list = std::ranges::any_of(all, [](const YAML::Node& item) { return item.IsSequence(); });
+  if (takes == Takes::list && !has_list) return {};
+  for (const YAML::Node& item : all)
+    if (item.IsMap() || (item.IsSequence() && takes == Takes::one_value)) fail("{}: {}: expected a list of values", {place, key});
+  return all;
+}
+
+// The text of a value in a grid, and its part of a model's name: {"[sdp, metric]", "sdp-metric"}.
+std::pair<std::string, std::string> value_and_name(const YAML::Node& item) {
+  if (item.IsNull()) return {"null", "null"};
+  if (item.IsScalar()) return {yaml_text(item.Scalar()), yaml_text(item.Scalar())};
+  std::string list, name;
+  for (const YAML::Node& each : item) {
+    list += (list.empty() ? "" : ", ") + yaml_text(each.IsScalar() ? each.Scalar() : "");
+    name += (name.empty() ? "" : "-") + each.Scalar();
+  }
+  return {"[" + list + "]", name};
+}
+
+// Adds a word to each model. A grid becomes one model per value. `place`: for errors.
 std::vector<Contestant> with_word(const std::vector<Contestant>& models, const std::string& word, const std::string& place) {
   const std::string key = word.substr(0, word.find('=')), text = word.substr(std::min(word.size(), key.size() + 1));
-  const YAML::Node value = text.starts_with('[') && takes_one_value(key) ? parse_yaml(text, place, false) : YAML::Node();
+  const std::vector<YAML::Node> grid = grid_of(key, text, place);
   std::vector<Contestant> all;
   for (const Contestant& model : models) {
     if (model.grid.contains(key)) fail("{}: {} has a list of values already", {place, key});
-    if (!value.IsSequence() || value.size() == 0) all.emplace_back(model).overrides.push_back(word);
-    for (const YAML::Node& item : value) {
-      if (!item.IsScalar() && !item.IsNull()) fail("{}: {}: expected a list of values", {place, key});
-      const std::string one = item.IsNull() ? "null" : yaml_text(item.Scalar());
+    if (grid.empty()) all.emplace_back(model).overrides.push_back(word);
+    for (const YAML::Node& item : grid) {
+      const auto [value, name] = value_and_name(item);
       Contestant row = model;
-      row.overrides.push_back(key + "=" + one);
-      row.grid[key] = one;
-      row.name += (row.name.empty() ? "" : "_") + key.substr(key.rfind('.') + 1) + "_" + one;
+      row.overrides.push_back(key + "=" + value);
+      row.grid[key] = value;
+      row.name += (row.name.empty() ? "" : "_") + key.substr(key.rfind('.') + 1) + "_" + name;
       check_name(row.name, place, all);
       all.push_back(row);
     }
@@ -130,10 +159,12 @@ std::string size_text(TrainConfig config, Change change, int64_t n) {
   if (change == Change::ff) return "model.ff=" + std::to_string(n);
   if (change == Change::layers && !model.traits().reads_stacks) return "model.layers=" + std::to_string(n);
   if (change == Change::layers) return "model.layers=" + layers_text(model.stack_layers.per_scale(model.scales), n);
-  const std::string heads = value_text(fields_of(config), "model.heads");  // empty if the model has no heads
-  const bool turns = model.embedding.positions == PositionKind::rope;      // pairs of columns
+  int64_t heads = 1;  // of every mixer: a multiple of all
+  for (const Field& field : fields_of(config))
+    if (field.is_read && field.key == "model.heads") heads = std::lcm(heads, *std::get<int64_t*>(field.value));
+  const bool turns = model.embedding.positions == PositionKind::rope;  // pairs of columns
   const auto columns = turns ? static_cast<int64_t>(std::ceil(2 / model.embedding.rope_fraction)) : int64_t{1};
-  return "model.d=" + std::to_string(n * columns * (heads.empty() ? 1 : std::stoll(heads)));
+  return "model.d=" + std::to_string(n * columns * heads);
 }
 
 // Adds a key, unless it is empty, and the plan of a step.

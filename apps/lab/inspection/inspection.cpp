@@ -29,10 +29,11 @@ std::set<int64_t> chosen(const char* option, const std::vector<int64_t>& request
   return numbers;
 }
 
+// The most heads of a layer.
 int64_t heads_of(const ModelConfig& config) {
   int64_t heads = 1;
-  Mixers::call_for(config.mixer, [&]<class M>() {
-    if constexpr (requires(const typename M::Config& c) { c.heads; }) heads = config.settings<M>().heads;
+  each_mixer(config, [&]<class M>() {
+    if constexpr (requires(const typename M::Config& c) { c.heads; }) heads = std::max(heads, config.settings<M>().heads);
   });
   return heads;
 }
@@ -239,7 +240,7 @@ Report report_of(const Inspection& found, const std::vector<Picture>& pictures) 
 Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options) {
   const ModelConfig& config = open.model.config();
   const FamilyTraits family = config.traits();
-  Inspection found{open.run.weights().label(), family.mixes ? name_of(config.mixer) : family.name, open.run.tokenizer(), text_ids, {}};
+  Inspection found{open.run.weights().label(), family.mixes ? names_of(config.mixer) : family.name, open.run.tokenizer(), text_ids, {}};
   for (const std::string& token : options.tokens) found.token_ids.push_back(id_of(*found.tokenizer, token));
   if (found.token_ids.empty()) found.token_ids = most_frequent(text_ids);
   const std::set<int64_t> heads = chosen("--heads", options.heads, heads_of(config), "heads");
@@ -259,8 +260,10 @@ Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, 
       if (t && count_nonfinite(t)) fail("layer {}: weights of the {} mixer are not finite", {layer, found.mixer});
     InspectedLayer& each = found.layers.emplace_back(InspectedLayer{layer, layer_name(layer, mixer), mixer.tokens, forms.symmetric});
     for (const int64_t head : heads) {
+      const Observation& seen = all_seen[static_cast<size_t>(layer)];
+      if (!seen.heads.empty() && head >= std::ssize(seen.heads)) continue;  // layers can have different mixers
       InspectedHead& result = each.heads.emplace_back(InspectedHead{head});
-      add_tables(result, found, mixer.tokens, all_seen[static_cast<size_t>(layer)], forms);
+      add_tables(result, found, mixer.tokens, seen, forms);
       if (distances_ntv) add_distances(result, found, numbers_of(distances_ntv, head), options.nearest, forms.positive);
       empty &= result.tables.empty();
       progress.update(++done, 0);

@@ -73,8 +73,9 @@ ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) 
     notes.push_back(error.what());
     return run;
   }
-  for (const Field& field : fields_of(run.config))
-    if (field.is_read && field.key != "name" && field.key != "runs") run.keys[field.key] = value_text(field);
+  const std::vector<Field> fields = fields_of(run.config);
+  for (const Field& field : fields)
+    if (field.is_read && field.key != "name" && field.key != "runs") run.keys[field.key] = value_text(fields, field.key);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   run.age = std::max(now.count() - run.last("time"), 0.0);
   const bool has_model = is_file(folder + "/" + kModelFile);

@@ -310,6 +310,41 @@ TEST_CASE("config: the config.yaml of a run of an older version is refused") {
   CHECK(complaint("# " + build_info() + ", device cpu\nmodel: {forgotten: 1}\n").starts_with("run.yaml:2: unknown key 'model.forgotten'"));
 }
 
+TEST_CASE("config: a mixer for each layer, and keys with a value for each mixer") {
+  const TrainConfig mixed = of_keys({"model={mixer: [dispatcher, dispatcher, sdp], heads: {sdp: 8, dispatcher: 2}, window: 16}"});
+  CHECK(mixed.model.mixer == ChoiceList<MixerKind>{kind_of<Dispatcher>, kind_of<Dispatcher>, kind_of<Sdp>});
+  CHECK(mixed.model.settings<Sdp>().heads == 8);
+  CHECK(mixed.model.settings<Dispatcher>().heads == 2);
+  CHECK(mixed.model.settings<Sdp>().window == 16);
+  const std::string written = "model:\n  mixer: [dispatcher, dispatcher, sdp]\n  heads: {sdp: 8, dispatcher: 2}\n  window: 16\n";
+  CHECK(to_yaml(mixed) == written);
+  CHECK(to_yaml(read(written)) == written);
+  const TrainConfig both = of_keys({"model.mixer=[sdp, dispatcher]", "model.heads=2"});
+  CHECK(both.model.settings<Sdp>().heads == 2);
+  CHECK(both.model.settings<Dispatcher>().heads == 2);
+  CHECK(to_yaml(both) == "model:\n  mixer: [sdp, dispatcher]\n  heads: 2\n");
+  // One that the mapping leaves out keeps its default; a list of one is one mixer.
+  CHECK(of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={dispatcher: 8}"}).model.settings<Sdp>().heads == 4);
+  CHECK(to_yaml(of_keys({"model.mixer=[dispatcher]"})) == "model:\n  mixer: dispatcher\n");
+  CHECK(complaint_of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={spd: 8}"}) ==
+        "command line: model.heads: no layer here has mixer 'spd', expected sdp, dispatcher");
+  CHECK(complaint_of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={sdp: x}"}) ==
+        "command line: model.heads: expected integer, got 'x'");
+  CHECK(complaint_of_keys({"model.mixer=[sdp, lstm]"}) == "command line: model.mixer: expected one of sdp, dispatcher, quad_full, quad, "
+                                                          "p_only, metric, metric_psd, avgpool, identity, or a list "
+                                                          "of them, got a list");
+  CHECK(complaint_of_keys({"model.mixer=[]"}).find("or a list of them, got a list") != std::string::npos);
+  CHECK(complaint_of_keys({"model.mixer=[sdp, identity]", "model.levels=3"}) ==
+        "command line: model.levels: nothing reads it here, only mixer: dispatcher");
+  CHECK(
+      complaint_of_keys({"model.mixer=[sdp, metric]", "model.d=12", "model.heads={metric: 5}"}) == "model.heads: 5 does not divide d = 12");
+  CHECK(complaint_of_keys({"model.family=retina", "model.mixer=[sdp, metric]"}) ==
+        "model.mixer: sdp, metric, but family retina always uses attention, expected sdp");
+  CHECK(complaint_of_keys({"model.mixer=[dispatcher, metric]", "model.positions=rope"}) ==
+        "model.positions: rope, but mixer dispatcher, metric does not turn its queries and keys, only sdp does");
+  CHECK(complaint_of_keys({"model.mixer=[dispatcher, sdp]", "model.positions=rope"}).empty());
+}
+
 TEST_CASE("config: lists of integers, one of which may stand alone") {
   const ModelConfig c = of_keys({"model={family: topdown, scales: [1, 2, 8], layers: [3, 2, 1]}"}).model;
   CHECK(c.scales.scales == std::vector<int64_t>{1, 2, 8});

@@ -61,12 +61,12 @@ Tokens retina(const ModelConfig& c, int64_t t) {
 }
 
 // A layer of a decoder hears so many positions before its own.
-int64_t reach(const ModelConfig& c) {
-  if (c.mixer == kind_of<Identity>) return 0;
-  if (c.mixer == kind_of<AveragePool>) return c.settings<AveragePool>().pool - 1;
-  if (c.mixer == kind_of<Dispatcher>) return (int64_t{1} << c.settings<Dispatcher>().levels.value_or(20)) - 1;
+int64_t reach(const ModelConfig& c, MixerKind mixer) {
+  if (mixer == kind_of<Identity>) return 0;
+  if (mixer == kind_of<AveragePool>) return c.settings<AveragePool>().pool - 1;
+  if (mixer == kind_of<Dispatcher>) return (int64_t{1} << c.settings<Dispatcher>().levels.value_or(20)) - 1;
   int64_t window = 0;
-  Mixers::call_for(c.mixer, [&]<class M>() {
+  Mixers::call_for(mixer, [&]<class M>() {
     if constexpr (requires { c.settings<M>().window; }) window = c.settings<M>().window.value_or(c.ctx);
   });
   return window - 1;
@@ -75,13 +75,15 @@ int64_t reach(const ModelConfig& c) {
 // The tokens that position t of the logits is a function of.
 Tokens heard(const ModelConfig& c, int64_t t) {
   Tokens tokens;
+  int64_t back = 0;
+  for (size_t i = 0; i < static_cast<size_t>(c.layers); ++i) back += reach(c, c.mixer[i % c.mixer.size()]);
   switch (c.family) {
     case family_of<TopDown>: return top_down(c, 0, t);
     case family_of<BottomUp>: return aggregated(c, t);
     case family_of<Retina>: return retina(c, t);
     case family_of<Coarse>: return cell(c.down, c.settings<Coarse>().scale, t);
     default:
-      for (int64_t from = std::max<int64_t>(0, t - c.layers * reach(c)); from <= t; ++from) tokens.insert(from);
+      for (int64_t from = std::max<int64_t>(0, t - back); from <= t; ++from) tokens.insert(from);
       return tokens;
   }
 }

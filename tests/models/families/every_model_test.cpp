@@ -179,3 +179,29 @@ TEST_CASE("every model: more positions than the context, none at all, other targ
           "model: 27 positions, but the context it was built for is 26");
   }
 }
+
+TEST_CASE("every mixer: a list that repeats it has its names and its bits, in training and in decoding") {
+  for (size_t i = 0; i < choices(MixerKind()).size(); ++i) {
+    const auto mixer = static_cast<MixerKind>(i);
+    CAPTURE(name_of(mixer));
+    std::string names[2];
+    std::vector<Tensor> results[2];
+    for (const bool listed : {false, true}) {
+      ModelConfig config = small_config(mixer);
+      config.layers = 3, config.block.dropout = 0.2;
+      if (listed) config.mixer = {mixer, mixer};
+      const std::vector<Batch> micro_batches = small_micro_batches(config, 2, Device::cpu);
+      Model model(config, 3);
+      model.place_for_training(Dtype::f32, Device::cpu);
+      model.each_parameter([&](const std::string& path, Parameter&) { names[listed] += path + "\n"; });
+      const double loss = forward_backward(model, micro_batches, 4, 8);
+      results[listed] = taken_gradients(model);
+      results[listed].push_back(tensor_of({loss}, {1}, Dtype::f64, Device::cpu));
+      const auto state = model.init_state(2);
+      results[listed].push_back(model.advance(ids(2, 5, Device::cpu), *state));
+      results[listed].push_back(model.step(ids_of({4, 7}, {2}, Device::cpu), *state));
+    }
+    CHECK(names[0] == names[1]);
+    CHECK(same_bits(results[0], results[1]));
+  }
+}

@@ -33,7 +33,7 @@ std::vector<ModelConfig> configs() {
 
 template <class F> void with_all(const F& f) {
   for (const ModelConfig& config : configs()) {
-    const std::string mixer = name_of(config.mixer), preset = name_of(config.preset);
+    const std::string mixer = names_of(config.mixer), preset = name_of(config.preset);
     CAPTURE(mixer);
     CAPTURE(preset);
     f(config);
@@ -198,7 +198,7 @@ TEST_CASE("inspection: with tables instead of ops every model has the same logit
 
 TEST_CASE("inspection: forms give the scores") {
   with_all([](const ModelConfig& config) {
-    Mixers::call_for(config.mixer, [&]<class M>() {
+    Mixers::call_for(config.mixer[0], [&]<class M>() {
       if constexpr (!std::is_same_v<M, Dispatcher> && requires(const M m) { m.sees; }) {
         M mixer(MixerShape{.d = kWidth, .ctx = 13}, config.settings<M>());
         uint64_t seed = 5;

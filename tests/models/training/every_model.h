@@ -14,6 +14,11 @@ inline std::vector<Variant> every_model() {
       for (const Preset preset : {Preset::gpt, Preset::msa})
         all.push_back({std::string(name_of(family)) + ", " + choices(MixerKind())[i] + ", " + std::string(name_of(preset)),
             small_config(static_cast<MixerKind>(i), preset, family), family == family_of<Decoder> && preset == Preset::gpt});
+  for (const Family family : {family_of<Decoder>, family_of<Classifier>}) {
+    ModelConfig mixed = small_config(kind_of<Dispatcher>, Preset::gpt, family);
+    mixed.mixer = {kind_of<Dispatcher>, kind_of<Sdp>}, mixed.layers = 3;
+    all.push_back({std::string(name_of(family)) + ", dispatcher and sdp", mixed, family == family_of<Decoder>});
+  }
   return all;
 }
 

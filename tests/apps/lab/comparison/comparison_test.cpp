@@ -73,12 +73,17 @@ TEST_CASE("comparison: a list for a key that takes one value is a grid") {
   CHECK(rows("a: run.yaml\nb: [run.yaml, lr=1]\n", {"steps=4", "lr=[1e-3, 3e-4]"}) ==
         Names{"a_lr_1e-3: steps=4 lr=1e-3", "a_lr_3e-4: steps=4 lr=3e-4", "b_lr_1e-3: lr=1 steps=4 lr=1e-3",
             "b_lr_3e-4: lr=1 steps=4 lr=3e-4"});
-  CHECK(rows("a: run.yaml\n", {"model.d=[8, 16]", "model.mixer=[sdp, metric]"}) ==
-        Names{"a_d_8_mixer_sdp: model.d=8 model.mixer=sdp", "a_d_8_mixer_metric: model.d=8 model.mixer=metric",
-            "a_d_16_mixer_sdp: model.d=16 model.mixer=sdp", "a_d_16_mixer_metric: model.d=16 model.mixer=metric"});
+  CHECK(rows("a: run.yaml\n", {"model.d=[8, 16]", "model.mixer=[[sdp], metric]"}) ==
+        Names{"a_d_8_mixer_sdp: model.d=8 model.mixer=[sdp]", "a_d_8_mixer_metric: model.d=8 model.mixer=metric",
+            "a_d_16_mixer_sdp: model.d=16 model.mixer=[sdp]", "a_d_16_mixer_metric: model.d=16 model.mixer=metric"});
   CHECK(rows("a: run.yaml\nb: [run.yaml, 'clip=[1, null]']\n", {}) == Names{"a:", "b_clip_1: clip=1", "b_clip_null: clip=null"});
+  CHECK(rows("a: run.yaml\n", {"model.mixer=[[dispatcher, dispatcher, sdp], sdp]", "model.scales=[[1, 4], [1, 2, 8]]"}) ==
+        Names{"a_mixer_dispatcher-dispatcher-sdp_scales_1-4: model.mixer=[dispatcher, dispatcher, sdp] model.scales=[1, 4]",
+            "a_mixer_dispatcher-dispatcher-sdp_scales_1-2-8: model.mixer=[dispatcher, dispatcher, sdp] model.scales=[1, 2, 8]",
+            "a_mixer_sdp_scales_1-4: model.mixer=sdp model.scales=[1, 4]",
+            "a_mixer_sdp_scales_1-2-8: model.mixer=sdp model.scales=[1, 2, 8]"});
   // Keys that take lists, unknown ones and empty lists stay as they are.
-  for (const char* word : {"model.scales=[1, 4]", "model.layers=[2, 2]", "data=[a, b]", "freeze=[tok, pos]",
+  for (const char* word : {"model.scales=[1, 4]", "model.layers=[2, 2]", "model.mixer=[sdp, metric]", "data=[a, b]", "freeze=[tok, pos]",
            "model.windows=[[0, 4], [4, 16]]", "lrr=[1, 2]", "lr=[]"})
     CHECK(rows("a: run.yaml\n", {word}) == Names{"a: " + std::string(word)});
   const auto refused = [&](const std::vector<std::string>& words) { return error_of([&] { rows("a: run.yaml\n", words); }); };
