@@ -2,6 +2,7 @@
 // the optimizer and the initialisation need no list of names.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "core/tensor.h"
 
@@ -32,6 +33,8 @@ struct Parameter {
   Init init{};
   // Training in bf16 updates this f32 copy, and value is its rounding, because small updates would be lost in bf16. Empty otherwise.
   Tensor master{};
+  // For linear maps: the rows of each matrix in the value, from top to bottom. A map to q, k and v has three.
+  std::vector<int64_t> row_blocks{};
   bool frozen = false;  // not trained: no tape records it, and it gets no gradient
 
   const Tensor& unrounded() const { return master ? master : value; }

@@ -51,7 +51,7 @@ template <Choice E> std::string list_of() {
   return list;
 }
 
-// The value with this name. Error: "optimizer: expected one of adamw, adam, sgd, got 'lion'".
+// The value with this name. Error: "optimizer: expected one of adamw, adam, sgd, muon, got 'lion'".
 template <Choice E> E choice_of(const char* key, std::string_view name) {
   for (size_t i = 0; i < choices(E{}).size(); ++i)
     if (choices(E{})[i] == name) return static_cast<E>(i);

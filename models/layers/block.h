@@ -87,7 +87,9 @@ template <Mixer M> struct Block {
         mixer(shape, mixer_config),
         fc(shape.d, (c.gated ? 2 : 1) * c.feed_forward(shape.d), c.bias, shape.init.map(shape.d)),
         fc_out(c.feed_forward(shape.d), shape.d, c.bias, shape.init.into_residual(c.feed_forward(shape.d))),
-        config(c) {}
+        config(c) {
+    if (const int64_t f = c.feed_forward(shape.d); c.gated) fc.weight.row_blocks = {f, f};
+  }
 
   // True if the residual or any parameter of the block needs a gradient.
   bool wants_gradient(const Tape& tape, const Residual& r) const {

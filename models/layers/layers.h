@@ -20,6 +20,7 @@ struct Linear {
   Linear() = default;
   Linear(int64_t inputs, int64_t outputs, bool with_bias, const MapInit& init) {
     weight = new_parameter({outputs, inputs}, Role::matrix, init.weight);
+    weight.row_blocks = {outputs};
     if (with_bias) bias = new_parameter({outputs}, Role::bias, init.bias);
   }
   // Weights and biases start in [-1/sqrt(inputs), 1/sqrt(inputs)), as in PyTorch (Preset::msa).

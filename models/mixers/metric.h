@@ -96,7 +96,10 @@ struct GeneralForm {
   Tensor whole() const { return a_nkK.value; }
 
   Parameter a_nkK{.role = Role::matrix, .init = {Init::Kind::normal, 0.02, Diagonal::of_matrices}};
-  GeneralForm(int64_t heads, int64_t k) { a_nkK.value = Tensor({heads, k, k}); }
+  GeneralForm(int64_t heads, int64_t k) {
+    a_nkK.value = Tensor({heads, k, k});
+    a_nkK.row_blocks.assign(static_cast<size_t>(heads), k);
+  }
   template <class V> void visit(V&& v) { v("a_metric", a_nkK); }
 };
 

@@ -34,6 +34,7 @@ struct InputForm {
         out(shape.d, shape.d, shape.bias, shape.init.attention_output(shape.d)),
         heads(config.heads) {
     u_ndD.value = Tensor({heads, shape.d, shape.d});
+    u_ndD.row_blocks.assign(static_cast<size_t>(heads), shape.d);
     u_ndD.init = shape.init.attention_input(shape.d).weight;
   }
 

@@ -44,6 +44,7 @@ struct DotProduct {
       : heads(config.heads), kv_heads(config.key_heads()), width(config.width(shape.d)), rope(shape.rope) {
     const bool with_bias = config.qkv_bias.value_or(shape.bias);
     qkv = Linear(shape.d, (heads + 2 * kv_heads) * width, with_bias, shape.init.packed_projection(shape.d));
+    qkv.weight.row_blocks = {heads * width, kv_heads * width, kv_heads * width};
     proj = Linear(heads * width, shape.d, shape.bias, shape.init.attention_output(heads * width));
     for (LayerNorm* norm : {&q_norm, &k_norm})
       if (config.qk_norm) *norm = LayerNorm(width, {.kind = NormKind::rms, .eps = shape.norm_eps});

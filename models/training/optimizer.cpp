@@ -7,28 +7,14 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "cuda/trace.h"
 #include "cuda/verbs/arithmetic.h"
 #include "ops/optimizers/optimizers.h"
 
 namespace ricci {
 namespace {
 
-using Tensors = std::vector<OptimizerTensor>;
-
 bool decays(const Parameter& p, const OptimizerConfig& config) {
   return p.role == Role::matrix || (p.role == Role::table && config.decay_embeddings);
-}
-
-// Bytes that an update reads and writes.
-int64_t bytes_moved(const Tensors& tensors) {
-  int64_t bytes = 0;
-  for (const OptimizerTensor& t : tensors) {
-    if (!t.grad) continue;
-    for (const Tensor* part : {&t.value, &t.master, &t.m, &t.v, &t.grad})
-      if (*part) bytes += (part == &t.grad ? 1 : 2) * part->bytes();
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -41,8 +27,16 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
     if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
     State& state = states_.emplace_back();
     if (moments.m) state.m = zeros_like(p->unrounded());
-    if (moments.v) state.v = zeros_like(p->unrounded());
+    if (moments.v && matrices_in(*p).empty()) state.v = zeros_like(p->unrounded());
   }
+}
+
+// The rows of each matrix that the optimizer updates as a whole: Muon does so with the linear maps in blocks. Such a matrix has no v.
+std::vector<int64_t> Optimizer::matrices_in(const Parameter& p) const {
+  bool by_matrices = false;
+  with_options([&](const auto& options) { by_matrices = options.kByMatrices; });
+  const bool in_block = ("." + p.path).find(".blocks.") != std::string::npos;
+  return by_matrices && in_block ? p.row_blocks : std::vector<int64_t>();
 }
 
 void Optimizer::begin_step(double learning_rate) {
@@ -72,7 +66,7 @@ void Optimizer::step(double learning_rate) {
 
 // Updates the parameters with their gradients times gradient_scale, and clears the gradients.
 void Optimizer::apply(const Tensor& gradient_scale) {
-  Tensors tensors;
+  std::vector<OptimizerTensor> tensors;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& p = *parameters_[i];
     tensors.push_back({.value = p.value,
@@ -81,10 +75,10 @@ void Optimizer::apply(const Tensor& gradient_scale) {
         .v = states_[i].v,
         .master = p.master,
         .weight_decay = decays(p, config_) ? config_.weight_decay : 0,
-        .name = p.path});
+        .name = p.path,
+        .row_blocks = matrices_in(p)});
   }
   with_options([&](const auto& options) { update_parameters(tensors, options, {rates_, gradient_scale}); });
-  trace::end("optimizer", "", device(), trace::enabled ? bytes_moved(tensors) : 0);
 }
 
 void Optimizer::set_steps(int64_t steps) {

@@ -15,13 +15,14 @@
 #include "core/memory/memory.h"
 #include "models/layers/type_list.h"
 #include "ops/optimizers/adamw.h"
+#include "ops/optimizers/muon.h"
 #include "ops/optimizers/sgd.h"
 
 namespace ricci {
 
 // Every optimizer. To add one, write its options, rates and update as an op (ops/optimizers/sgd.h and sgd.cu are the shortest), and append
 // its name here. Its keys, the names in checkpoints and the plan of memory follow.
-using Optimizers = TypeList<AdamW, Adam, Sgd>;
+using Optimizers = TypeList<AdamW, Adam, Sgd, Muon>;
 
 enum class OptimizerKind : uint8_t {};  // the place in the list
 constexpr auto choices(OptimizerKind) {
@@ -47,7 +48,7 @@ struct OptimizerConfig {
 };
 
 inline void visit_fields(OptimizerConfig& c, const Fields& field) {
-  field("optimizer", c.kind, "adamw decays weights apart from the gradient; adam and sgd add the decay to the gradient").decides();
+  field("optimizer", c.kind, "adamw and muon decay weights apart from the gradient; adam and sgd add the decay to the gradient").decides();
   Optimizers::each(
       [&]<class O>() { visit_fields(c.settings<O>(), field.when(c.kind == optimizer_kind<O>, std::string("optimizer: ") + O::kName)); });
   field("weight_decay", c.weight_decay, "decay of matrices and embeddings; biases and the gains of norms never decay").at_least(0);
@@ -86,6 +87,7 @@ class Optimizer final : public MemoryHolder {
     Optimizers::call_for(config_.kind, [&]<class O>() { f(config_.settings<O>()); });
   }
   Device device() const { return parameters_.empty() ? Device::cpu : parameters_[0]->value.device(); }
+  std::vector<int64_t> matrices_in(const Parameter& p) const;
   void apply(const Tensor& gradient_scale);
 
   std::vector<Parameter*> parameters_;

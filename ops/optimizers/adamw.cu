@@ -50,7 +50,7 @@ HOST void update_parameters(
     const std::vector<OptimizerTensor>& tensors, const AdamW& options, const StepNumbers& now, const char* file, int line) {
   check_tensors("adamw", tensors, now, options.moments());
   update_tensors<adamw_kernels::Rule>("adamw", tensors, options, now);
-  mark_written(tensors, file, line);
+  end_update("optimizer", tensors, file, line);
 }
 
 CUDA_UPDATE(adamw_kernels::Rule, AdamW);

@@ -8,6 +8,7 @@ namespace ricci {
 struct AdamW {
   using Config = AdamW;
   static constexpr const char *kName = "adamw", *kFirstMoment = "m";
+  static constexpr bool kByMatrices = false;
   double beta1 = 0.9, beta2 = 0.99, eps = 1e-8;  // nanoGPT's beta2; PyTorch's default is 0.999
   bool decoupled = true;                         // false for Adam, where weight decay is added to the gradient
   Moments moments() const { return {.m = true, .v = true}; }

@@ -2,6 +2,7 @@
 
 #include "core/dims.h"
 #include "core/error.h"
+#include "cuda/trace.h"
 
 namespace ricci {
 namespace {
@@ -45,9 +46,15 @@ void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, 
   }
 }
 
-void mark_written(const std::vector<OptimizerTensor>& tensors, const char* file, int line) {
-  for (const OptimizerTensor& t : tensors)
-    if (t.grad) t.value.written(file, line);
+void end_update(const char* row, const std::vector<OptimizerTensor>& tensors, const char* file, int line) {
+  if (tensors.empty()) return;
+  int64_t bytes = 0;  // read and written
+  for (const OptimizerTensor& t : tensors) {
+    if (!t.grad) continue;
+    t.value.written(file, line);
+    for (const Tensor* part : {&t.value, &t.master, &t.m, &t.v, &t.grad}) bytes += (part == &t.grad ? 1 : 2) * part->bytes();
+  }
+  trace::end(row, "", tensors[0].value.device(), bytes);
 }
 
 }  // namespace ricci

@@ -16,7 +16,8 @@ struct OptimizerTensor {
   Tensor m{}, v{};         // mean of the gradient (momentum), mean of its square; each empty if the rule has none
   Tensor master{};  // f32, for a bf16 value only: the weights that are updated, because bf16 would round small steps away; else empty
   double weight_decay = 0;
-  std::string_view name{};  // for messages
+  std::string_view name{};            // for messages
+  std::vector<int64_t> row_blocks{};  // the rows of each matrix in it, for a rule that updates matrices as a whole (muon.h)
 };
 
 // The learning rate of a step and the two bias corrections of AdamW, computed once a step instead of once an element.
@@ -52,7 +53,8 @@ struct Moments {
 // A tensor without a name is called by its place: tensor 1.
 void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments);
 
-// The values that have a grad count as written at the caller's line, so a tape that kept one will notice.
-void mark_written(const std::vector<OptimizerTensor>& tensors, const char* file, int line);
+// An update ends. The values that have a grad count as written at the caller's line, so a tape that kept one will notice. Its time and
+// bytes count for `row` of the trace.
+void end_update(const char* row, const std::vector<OptimizerTensor>& tensors, const char* file, int line);
 
 }  // namespace ricci

@@ -42,7 +42,7 @@ HOST void update_parameters(
   if (options.nesterov && options.momentum == 0) fail("sgd: nesterov needs a momentum above 0");
   check_tensors("sgd", tensors, now, options.moments());
   (options.momentum != 0 ? update_tensors<WithMomentum, Sgd> : update_tensors<Plain, Sgd>)("sgd", tensors, options, now);
-  mark_written(tensors, file, line);
+  end_update("optimizer", tensors, file, line);
 }
 
 CUDA_UPDATE(Plain, Sgd);

@@ -8,6 +8,7 @@ namespace ricci {
 struct Sgd {
   using Config = Sgd;
   static constexpr const char *kName = "sgd", *kFirstMoment = "momentum";
+  static constexpr bool kByMatrices = false;
   double momentum = 0.9;
   bool nesterov = false;  // Nesterov's momentum, in the form of Sutskever et al. 2013
   Moments moments() const { return {.m = momentum != 0}; }

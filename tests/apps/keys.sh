@@ -43,6 +43,7 @@ data=talks.jsonl tokenizer=markers.json model.ctx=64 sample.tokens=0 format=mess
 order=shuffled | weights=[1,3] shuffle_buffer=1 pack=best
 schedule=wsd | decay_fraction=0.9
 optimizer=sgd | momentum=0.5 nesterov=true
+optimizer=muon | momentum=0.5 nesterov=false ns_steps=1 adjust_lr=match_rms_adamw
 '
 echo 'the café' >>text.txt
 sed 's/fox/cat/; s/quick/slow/' text.txt >other.txt

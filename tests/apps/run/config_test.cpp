@@ -160,8 +160,8 @@ TEST_CASE("config: integers with an exponent") {
 }
 
 TEST_CASE("config: a key that nothing reads is an error that says who does") {
-  CHECK(complaint("momentum: 0.5\n") == "run.yaml:1: momentum: nothing reads it here, only optimizer: sgd");
-  CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") == "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, optimizer: adam");
+  CHECK(complaint("momentum: 0.5\n") == "run.yaml:1: momentum: nothing reads it here, only optimizer: sgd, optimizer: muon");
+  CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") == "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, optimizer: adam, optimizer: muon");
   CHECK(override_complaint("decay_fraction=0.1") == "command line: decay_fraction: nothing reads it here, only schedule: wsd");
   CHECK(complaint("min_lr: 0\nschedule: constant\n") ==
         "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");
@@ -235,7 +235,7 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("beta2: 1\n") == "beta2: 1, expected 0 or more and less than 1");
   CHECK(complaint("optimizer: sgd\nmomentum: 1\n") == "momentum: 1, expected 0 or more and less than 1");
   CHECK(complaint("optimizer: sgd\nmomentum: 0\nnesterov: true\n") == "nesterov: needs a momentum above 0");
-  CHECK(complaint("optimizer: lion\n") == "run.yaml:1: optimizer: expected one of adamw, adam, sgd, got 'lion'");
+  CHECK(complaint("optimizer: lion\n") == "run.yaml:1: optimizer: expected one of adamw, adam, sgd, muon, got 'lion'");
   CHECK(complaint("schedule: wsd\ndecay_fraction: 1.5\n") == "decay_fraction: 1.5, expected 0 to 1");
   CHECK(complaint("accumulation: 0\n") == "accumulation: 0, expected 1 or more");
   CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");

@@ -63,12 +63,14 @@ TEST_CASE("plan: it equals the measured step, whatever is trained") {
   const auto freeze = [](Model& model) {
     model.each_parameter([](const std::string& path, Parameter& p) { p.frozen = path.starts_with("blocks.0.mixer"); });
   };
-  const OptimizerConfig adamw, sgd = OptimizerConfig::with(Sgd());
+  const OptimizerConfig adamw, sgd = OptimizerConfig::with(Sgd()), muon = OptimizerConfig::with(Muon());
   for (const Device device : {Device::cpu, Device::cuda_emulated})
     for (const auto& [config, optimizer, shape] :
         std::vector<std::tuple<ModelConfig, OptimizerConfig, StepShape>>{{small_model(device), adamw, {2, 32, 1, Dtype::f32, true, device}},
             {small_model(device), sgd, {3, 7, 1, Dtype::f32, false, device}},
             {small_llama(device), adamw, {1, 24, 2, Dtype::bf16, false, device}},
+            {small_llama(device), muon, {1, 24, 2, Dtype::bf16, false, device}},
+            {small_model(device), muon, {2, 32, 1, Dtype::f32, true, device}},
             {small_model(device), adamw, {.sequences = 2, .context = 16, .device = device, .freeze = freeze}},
             {small_model(device, family_of<TopDown>), adamw, {2, 32, 1, Dtype::f32, false, device}}}) {
       const Plan planned = plan_step(config, optimizer, shape);

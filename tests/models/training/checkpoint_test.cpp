@@ -65,7 +65,7 @@ void save(const Checkpoints& checkpoints, int64_t step) {
 TEST_CASE("checkpoint: training continues with the same losses, bit for bit, under every optimizer and dtype") {
   const ScratchFolder folder;
   const std::string path = folder / "a.safetensors";
-  for (const OptimizerConfig& config : {OptimizerConfig(), OptimizerConfig::with(Adam()), sgd()}) {
+  for (const OptimizerConfig& config : {OptimizerConfig(), OptimizerConfig::with(Adam()), sgd(), OptimizerConfig::with(Muon())}) {
     for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
       CAPTURE(std::string(name_of(dtype)));
       set_random_state({7, 0});

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <numeric>
 
 #include "core/files/safetensors.h"
 #include "models/model.h"
@@ -36,6 +37,11 @@ double setting(const SafetensorsFile& file, const std::string& key, double other
   return found == file.metadata().end() ? otherwise : found->second == "True" ? 1 : std::stod(found->second);
 }
 
+SafetensorsFile golden_file() {
+  const char* elsewhere = std::getenv("RICCI_TESTS_FOLDER");  // set if the program was built on another machine
+  return SafetensorsFile(std::string(elsewhere ? elsewhere : RICCI_TESTS_FOLDER) + "/golden/optimizers.safetensors");
+}
+
 OptimizerConfig golden_config(const SafetensorsFile& file, const std::string& name) {
   OptimizerConfig c{.kind = choice_of<OptimizerKind>("optimizer", name.substr(0, name.find('_')))};
   for (AdamW* const adam : {&c.settings<AdamW>(), static_cast<AdamW*>(&c.settings<Adam>())}) {
@@ -44,14 +50,19 @@ OptimizerConfig golden_config(const SafetensorsFile& file, const std::string& na
     adam->eps = setting(file, name + "/eps", 1e-8);
   }
   c.settings<Sgd>() = {setting(file, name + "/momentum", 0), setting(file, name + "/nesterov", 0) != 0};
+  c.settings<Muon>() = {.momentum = setting(file, name + "/momentum", 0),
+      .nesterov = setting(file, name + "/nesterov", 0) != 0,
+      .ns_steps = static_cast<int64_t>(setting(file, name + "/ns_steps", 5)),
+      .adjust_lr = file.metadata().contains(name + "/adjust_lr_fn") ? AdjustLr::match_rms_adamw : AdjustLr::original};
   c.weight_decay = setting(file, name + "/weight_decay", 0);
   return c;
 }
 
 std::vector<Parameter> drawn_parameters(Dtype dtype) {
   std::vector<Parameter> parameters;
-  parameters.push_back({.value = drawn({4, 5}, dtype, Device::cpu, 1), .path = "fc.weight", .role = Role::matrix});
-  parameters.push_back({.value = drawn({5}, dtype, Device::cpu, 2), .path = "fc.bias", .role = Role::bias});
+  parameters.push_back(
+      {.value = drawn({4, 5}, dtype, Device::cpu, 1), .path = "blocks.0.fc.weight", .role = Role::matrix, .row_blocks = {4}});
+  parameters.push_back({.value = drawn({5}, dtype, Device::cpu, 2), .path = "blocks.0.fc.bias", .role = Role::bias});
   return parameters;
 }
 
@@ -71,14 +82,26 @@ std::string state_names(OptimizerConfig config, Dtype dtype) {
 }
 
 const OptimizerConfig kEvery[] = {OptimizerConfig::with(AdamW(), 0.1), OptimizerConfig::with(Adam(), 0.1),
-    OptimizerConfig::with(Sgd{.momentum = 0.9, .nesterov = true}, 0.1)};
+    OptimizerConfig::with(Sgd{.momentum = 0.9, .nesterov = true}, 0.1), OptimizerConfig::with(Muon(), 0.1)};
+
+// Matrices of every form in a block, as Muon updates them: square, tall, wide, and q, k and v in one.
+const std::vector<int64_t> kRowBlocks[] = {{3}, {4}, {2}, {3, 2, 2}};
+
+std::vector<Parameter> drawn_matrices(Dtype dtype, Device device) {
+  std::vector<Parameter> matrices;
+  for (const Shape& shape : {Shape{3, 3}, Shape{4, 2}, Shape{2, 4}, Shape{7, 3}}) {
+    const size_t i = matrices.size();
+    matrices.push_back(
+        {.value = drawn(shape, dtype, device, 10 + i), .path = "blocks.0.p" + std::to_string(i), .row_blocks = kRowBlocks[i]});
+  }
+  return matrices;
+}
 
 }  // namespace
 
 TEST_CASE("optimizers: step by step the values of torch.optim") {
   on_every_device([](Device device) {
-    const char* elsewhere = std::getenv("RICCI_TESTS_FOLDER");  // set if the program was built on another machine
-    const SafetensorsFile file(std::string(elsewhere ? elsewhere : RICCI_TESTS_FOLDER) + "/golden/optimizers.safetensors");
+    const SafetensorsFile file = golden_file();
     for (const std::string name : {"adamw", "adam", "sgd", "sgd_momentum", "sgd_nesterov"}) {
       CAPTURE(name);
       std::vector<Parameter> parameters = golden_parameters(file, name, device);
@@ -94,6 +117,116 @@ TEST_CASE("optimizers: step by step the values of torch.optim") {
         for (size_t i = 0; i < parameters.size(); ++i) CHECK(error_of(parameters[i].value, values_of(expected[i])) < 1e-13);
       }
     }
+  });
+}
+
+// In f32 the bound is larger, because the Newton-Schulz steps multiply a small singular value, with its error, by up to 3.4445^5.
+TEST_CASE("optimizers: muon updates square, tall, wide and packed matrices step by step as torch.optim.Muon does") {
+  on_every_device([](Device device) {
+    const SafetensorsFile file = golden_file();
+    for (const std::string name : {"muon", "muon_plain", "muon_match"})
+      for (Dtype dtype : {Dtype::f64, Dtype::f32}) {
+        CAPTURE(name);
+        std::vector<Parameter> matrices = drawn_matrices(dtype, device);
+        const auto golden = [&](const Parameter& p, const char* letter) { return file.load(name + "/" + letter + p.path.substr(10)); };
+        for (Parameter& p : matrices) p.value = to(convert(golden(p, "p"), dtype), device);
+        Optimizer optimizer(pointers(matrices), golden_config(file, name));
+        for (int64_t step = 0; step < 20; ++step) {
+          for (Parameter& p : matrices) p.grad = to(convert(golden(p, "g").rows(step, 1).reshaped(p.value.shape()), dtype), device);
+          optimizer.step(setting(file, name + "/lr", 0));
+          for (const Parameter& p : matrices)
+            CHECK(error_of(p.value, values_of(golden(p, "x").rows(step, 1).reshaped(p.value.shape()))) <
+                  (dtype == Dtype::f64 ? 1e-13 : 1e-6));
+        }
+      }
+  });
+}
+
+// Sizes that the products cut into blocks, with rows of q, k and v.
+Parameter packed_matrix(const std::vector<int64_t>& rows, Dtype dtype) {
+  return {.value = drawn({std::accumulate(rows.begin(), rows.end(), int64_t{0}), 70}, dtype, Device::cpu, 1),
+      .path = "blocks.0.qkv.weight",
+      .row_blocks = rows};
+}
+
+TEST_CASE("optimizers: muon updates a packed matrix like its parts, for any number of threads") {
+  const std::vector<int64_t> rows{96, 33, 33};
+  check_threads([&] {
+    std::vector<Parameter> packed{packed_matrix(rows, Dtype::f32)}, parts;
+    for (int64_t part = 0, first = 0; part < 3; first += rows[static_cast<size_t>(part++)]) {
+      const Tensor value = convert(convert(packed[0].value, Dtype::f64).rows(first, rows[static_cast<size_t>(part)]), Dtype::f32);
+      parts.push_back({.value = value, .path = "blocks.0.part", .row_blocks = {value.shape()[0]}});
+    }
+    Optimizer a(pointers(packed), kEvery[3]), b(pointers(parts), kEvery[3]);
+    for (uint64_t step = 0; step < 3; ++step) {
+      draw_gradients(packed, step);
+      for (int64_t part = 0, first = 0; part < 3; first += rows[static_cast<size_t>(part++)])
+        parts[static_cast<size_t>(part)].grad = packed[0].grad.rows(first, rows[static_cast<size_t>(part)]);
+      a.step(0.01);
+      b.step(0.01);
+    }
+    for (int64_t part = 0, first = 0; part < 3; first += rows[static_cast<size_t>(part++)])
+      CHECK(same_bits(packed[0].value.rows(first, rows[static_cast<size_t>(part)]), parts[static_cast<size_t>(part)].value));
+    return std::vector<Tensor>{packed[0].value};
+  });
+}
+
+TEST_CASE("optimizers: muon updates the linear maps in blocks, and everything else as adamw does") {
+  ModelConfig config;
+  config.vocab = 7, config.ctx = 6, config.d = 8, config.layers = 1, config.output.tie = false, config.block.gated = true;
+  SdpConfig& attention = config.settings<Sdp>();
+  attention.heads = 4, attention.kv_heads = 2;
+  const std::map<std::string, std::vector<int64_t>> expected{{"blocks.0.mixer.qkv.weight", {8, 4, 4}}, {"blocks.0.mixer.proj.weight", {8}},
+      {"blocks.0.fc.weight", {32, 32}}, {"blocks.0.fc_out.weight", {8}}};
+  Model muon(config), adamw(config);
+  std::vector<Tensor> values[2];
+  for (Model* model : {&muon, &adamw}) {
+    model->init(1);
+    model->place(Dtype::f32, Device::cpu);
+    Optimizer optimizer(model->parameters(), OptimizerConfig{.kind = model == &muon ? optimizer_kind<Muon> : optimizer_kind<AdamW>});
+    for (uint64_t step = 0; step < 2; ++step) {
+      for (Parameter* p : model->parameters()) p->grad = drawn(p->value.shape(), Dtype::f32, Device::cpu, step);
+      optimizer.step(0.1);
+    }
+    for (Parameter* p : model->parameters()) values[model == &adamw].push_back(p->value);
+  }
+  for (size_t i = 0; i < values[0].size(); ++i) {
+    const Parameter& p = *muon.parameters()[i];
+    CAPTURE(p.path);
+    const auto matrix = expected.find(p.path);
+    CHECK(same_bits(values[0][i], values[1][i]) == (matrix == expected.end()));
+    if (matrix != expected.end()) CHECK(p.row_blocks == matrix->second);
+  }
+}
+
+TEST_CASE("optimizers: a gradient that is not finite changes nothing") {
+  on_every_device([](Device device) {
+    for (const OptimizerConfig& config : kEvery)
+      for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+        std::vector<Parameter> matrices = drawn_matrices(dtype, device);
+        Optimizer optimizer(pointers(matrices), config);
+        const auto state = [&] {
+          std::vector<Tensor> all;
+          for (const Parameter& p : matrices)
+            for (const Tensor& t : {p.value, p.unrounded()}) all.push_back(to(convert(t, Dtype::f64), Device::cpu));
+          optimizer.each_state([&](const std::string&, const Tensor& t) { all.push_back(to(convert(t, Dtype::f64), Device::cpu)); });
+          return all;
+        };
+        const auto step = [&](double first) {
+          for (Parameter& p : matrices)
+            p.grad = to(tensor_of(Values(static_cast<size_t>(p.value.size()), 0.5), p.value.shape(), p.sum_dtype(), Device::cpu), device);
+          fill(matrices[0].grad, first);
+          optimizer.begin_step(0.1);
+          optimizer.update(1, zeros({}, Dtype::f64, device));
+          return state();
+        };
+        const std::vector<Tensor> before = step(1);
+        for (double bad : {double{NAN}, HUGE_VAL}) {
+          const std::vector<Tensor> after = step(bad);
+          for (size_t i = 0; i < before.size(); ++i) CHECK(values_of(after[i]) == values_of(before[i]));
+        }
+        CHECK(values_of(step(1)[0]) != values_of(before[0]));
+      }
   });
 }
 
@@ -130,7 +263,8 @@ TEST_CASE("optimizers: weight decay acts by role, also in a model") {
 TEST_CASE("optimizers: bf16 values follow f32 master weights and lose nothing by small steps") {
   for (const OptimizerConfig& config : kEvery) {
     std::vector<Parameter> narrow = drawn_parameters(Dtype::bf16), wide;
-    for (const Parameter& p : narrow) wide.push_back({.value = convert(p.value, Dtype::f32), .path = p.path, .role = p.role});
+    for (const Parameter& p : narrow)
+      wide.push_back({.value = convert(p.value, Dtype::f32), .path = p.path, .role = p.role, .row_blocks = p.row_blocks});
     Optimizer a(pointers(narrow), config), b(pointers(wide), config);
     for (uint64_t step = 0; step < 50; ++step) {
       draw_gradients(narrow, step);
@@ -143,11 +277,13 @@ TEST_CASE("optimizers: bf16 values follow f32 master weights and lose nothing by
 }
 
 TEST_CASE("optimizers: the names of the state") {
-  CHECK(state_names(OptimizerConfig::with(AdamW()), Dtype::f32) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
-  CHECK(state_names(OptimizerConfig::with(Adam()), Dtype::f64) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
-  CHECK(state_names(OptimizerConfig::with(Sgd{.momentum = 0.9}), Dtype::f32) == "fc.weight.momentum fc.bias.momentum ");
+  const std::string adam = "blocks.0.fc.weight.m blocks.0.fc.weight.v blocks.0.fc.bias.m blocks.0.fc.bias.v ";
+  CHECK(state_names(OptimizerConfig::with(AdamW()), Dtype::f32) == adam);
+  CHECK(state_names(OptimizerConfig::with(Adam()), Dtype::f64) == adam);
+  CHECK(state_names(OptimizerConfig::with(Sgd{.momentum = 0.9}), Dtype::f32) == "blocks.0.fc.weight.momentum blocks.0.fc.bias.momentum ");
   CHECK(state_names(OptimizerConfig::with(Sgd{.momentum = 0}), Dtype::f32).empty());
-  CHECK(state_names(OptimizerConfig::with(AdamW()), Dtype::bf16) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
+  CHECK(state_names(OptimizerConfig::with(AdamW()), Dtype::bf16) == adam);
+  CHECK(state_names(OptimizerConfig::with(Muon()), Dtype::bf16) == "blocks.0.fc.weight.m blocks.0.fc.bias.m blocks.0.fc.bias.v ");
 }
 
 TEST_CASE("optimizers: a step takes the gradients and leaves parameters without one alone") {
@@ -177,14 +313,16 @@ TEST_CASE("optimizers: weights that are moved, converted or reshaped later are a
     parameters[1].value = before, parameters[1].grad = {};
     return message;
   };
-  CHECK(complaint(zeros({5}, Dtype::f32, Device::cuda_emulated)) == "adamw: fc.bias is on cuda_emulated, fc.weight on cpu");
-  CHECK(complaint(zeros({5}, Dtype::f64, Device::cpu)) == "adamw: m of fc.bias is f32 [5] on cpu, expected f64 [5] on cpu");
-  CHECK(complaint(zeros({6}, Dtype::f32, Device::cpu)) == "adamw: m of fc.bias is f32 [5] on cpu, expected f32 [6] on cpu");
+  CHECK(
+      complaint(zeros({5}, Dtype::f32, Device::cuda_emulated)) == "adamw: blocks.0.fc.bias is on cuda_emulated, blocks.0.fc.weight on cpu");
+  CHECK(complaint(zeros({5}, Dtype::f64, Device::cpu)) == "adamw: m of blocks.0.fc.bias is f32 [5] on cpu, expected f64 [5] on cpu");
+  CHECK(complaint(zeros({6}, Dtype::f32, Device::cpu)) == "adamw: m of blocks.0.fc.bias is f32 [5] on cpu, expected f32 [6] on cpu");
 }
 
 TEST_CASE("optimizers: messages") {
   std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
-  CHECK(message_of([&] { choice_of<OptimizerKind>("optimizer", "lion"); }) == "optimizer: expected one of adamw, adam, sgd, got 'lion'");
+  CHECK(message_of([&] { choice_of<OptimizerKind>("optimizer", "lion"); }) ==
+        "optimizer: expected one of adamw, adam, sgd, muon, got 'lion'");
   Optimizer optimizer(pointers(parameters), {});
   CHECK(message_of([&] { optimizer.set_steps(-1); }) == "optimizer: -1 steps, expected 0 or more");
   parameters[1].path.clear();

@@ -107,8 +107,8 @@ bool same(const Outcome& a, const Outcome& b) {
 TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps without a graph") {
   on_devices_with_graphs([](Device device) {
     std::vector<Variant> variants{{.dropout = 0.2, .dtype = Dtype::bf16, .width = 96},  // flash attention
-        {.accumulation = 1, .optimizer = OptimizerConfig::with(Sgd())}, {.dropout = 0.2, .recompute = true},
-        {.accumulation = 1, .optimizer = OptimizerConfig::with(Adam())},
+        {.accumulation = 1, .optimizer = OptimizerConfig::with(Sgd())}, {.optimizer = OptimizerConfig::with(Muon())},
+        {.dropout = 0.2, .recompute = true}, {.accumulation = 1, .optimizer = OptimizerConfig::with(Adam())},
         {.dropout = 0.2, .accumulation = 1, .optimizer = OptimizerConfig::with(Sgd{.momentum = 0})}};
     if (test::kSanitized) variants.resize(2);
     for (const Variant& v : variants) {
