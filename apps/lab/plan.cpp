@@ -47,8 +47,8 @@ ResultTable kept_of(const Plan& plan) {
   return table;
 }
 
-// A row for each way.
-ResultTable table_of(const std::vector<Way>& ways) {
+// A row for each way. If the optimizer computes products, its FLOPs have a column.
+ResultTable table_of(const std::vector<Way>& ways, const std::string& optimizer) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), ways, value); };
   add({.heading = "recompute", .key = "recompute", .left = true}, &Way::name);
@@ -62,6 +62,9 @@ ResultTable table_of(const std::vector<Way>& ways) {
   for (size_t use = 0; use < ways[0].at_peak.size(); ++use)
     add({.key = std::string("at_peak.") + use_name(use)}, [use](const Way& way) { return way.at_peak[use]; });
   add({.heading = "GFLOP a step", .key = "flops", .format = "{:.1f}", .factor = 1e-9}, &Way::flops);
+  if (ways[0].work.contains(optimizer))
+    add({.heading = "of " + optimizer, .key = "optimizer_flops", .format = "{:.1f}", .factor = 1e-9},
+        [&](const Way& way) { return way.work.at(optimizer).flops; });
   add({.heading = "moved a step", .key = "bytes_moved", .format = "bytes"}, &Way::bytes);
   add({.key = "sum_bytes"}, &Way::summed);
   add({.key = "kept"}, [](const Way& way) { return json_of(kept_of(way)); });
@@ -116,7 +119,8 @@ int plan(const Options& options) {
   }
   const size_t chosen = config.recompute == Recompute::blocks ? 1 : 0;
   if (!options.as_json) print_plan(config, ways[chosen]);
-  print(options.as_json ? to_text(json_of(table_of(ways)), 1) : text_of(table_of(ways)));
+  const ResultTable table = table_of(ways, name_of(config.optimizer.kind));
+  print(options.as_json ? to_text(json_of(table), 1) : text_of(table));
   return 0;
 }
 

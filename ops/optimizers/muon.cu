@@ -1,10 +1,9 @@
-// Muon (Jordan et al. 2024): the update of a matrix is its momentum u with all singular values moved close to 1. With u = U S V^T it is
-// about U V^T, so each direction changes by as much, also those with a small gradient. Newton-Schulz steps compute it without a
-// decomposition:
+// Muon (Jordan et al. 2024): the update of a matrix is its momentum u with singular values close to 1. With u = U S V^T it is about U V^T,
+// so directions with a small gradient change as much as others. Newton-Schulz steps compute it without a decomposition:
 //   X = u / |u|_F;    ns_steps times   A = X X^T,  X = p(A) X,   p(A) = 3.4445 I - 4.7750 A + 2.0315 A^2
-// A singular value s becomes p(s^2) s, which five steps bring from all of 0.01 .. 1 to 0.7 .. 1.2. If a matrix has more rows than columns,
+// A singular value s becomes p(s^2) s. Five steps bring all of 0.003 .. 1 to 0.68 .. 1.20. If a matrix has more rows than columns,
 // A = X^T X and X = X p(A), because that A is smaller. Matrices of equal shape are computed in batches.
-//   FLOPs   5 (4 m^2 n + 2 m^3) for a matrix with sides m <= n; bytes 20 n m, and the products
+//   FLOPs   5 (4 m^2 n + 2 m^3) for a matrix with sides m <= n; bytes 36 m n, and the products
 //   floor   124 million, 12 layers of d 768, in f32 on an H200: 1.6 TFLOP at 67 TFLOP/s 24 ms
 #include "ops/optimizers/muon.h"
 
@@ -13,20 +12,20 @@
 #include <map>
 #include <utility>
 
+#include "core/dims.h"
 #include "core/error.h"
 #include "cuda/gemm/gemm.h"
 #include "cuda/math.h"
-#include "cuda/trace.h"
 #include "cuda/verbs/chunks.h"
-#include "ops/optimizers/optimizer_update.h"
+#include "cuda/verbs/pieces.h"
 
 namespace ricci {
 namespace muon_kernels {
 
 inline constexpr int64_t kNormChunk = 16384;            // elements of one partial sum of squares
-inline constexpr int64_t kTogether = int64_t{1} << 22;  // elements of the matrices in a batch, about: 16 MB in f32
+inline constexpr int64_t kTogether = int64_t{1} << 18;  // elements of the matrices in a batch, about: 1 MB in f32
 
-// One matrix as kernels see it; n elements. Its x is in the batch.
+// One matrix of n elements, the i-th of its batch.
 template <class T> struct MatrixItem {
   using A = Accumulator<T>;
   T* value;
@@ -34,53 +33,54 @@ template <class T> struct MatrixItem {
   const A* grad;
   int64_t n;
   double weight_decay;
-  A* x = nullptr;
-  double* squares = nullptr;  // the partial sums of x^2
+  int64_t i = 0;
 };
 
-// m, and x = u.
+// Writes m and u, and the sum of u^2 of each chunk.
 template <class T> struct Momentum {
   using A = Accumulator<T>;
   using Item = MatrixItem<T>;
   static constexpr int64_t kBlockChunk = kNormChunk, kLoopChunk = kNormChunk;
-  A one_minus_momentum;
+  A rate;  // 1 - momentum
   bool nesterov;
   const double* gradient_scale;
+  A* u;
+  double* squares;
+  int64_t chunks;  // in a matrix
 
   template <class Row> HD void operator()(const Item& t, int64_t begin, Row row) const {
-    const A scale = static_cast<A>(*gradient_scale), rate = one_minus_momentum, *const grad = t.grad + begin;
-    A *const m = t.m + begin, *const x = t.x + begin;
-    double* const square = t.squares + begin / kNormChunk;
+    const A scale = static_cast<A>(*gradient_scale), *const grad = t.grad + begin;
+    A *const m = t.m + begin, *const u_here = u + t.i * t.n + begin;
+    double* const sum_here = squares + t.i * chunks + begin / kNormChunk;
     if (!math::isfinite(*gradient_scale)) {  // the products run in any case, here on zeros
-      row.each([&](int64_t i) { x[i] = 0; });
-      return row.once([&] { *square = 0; });
+      row.each([&](int64_t i) { u_here[i] = 0; });
+      return row.once([&] { *sum_here = 0; });
     }
     const double sum = row.sum([&](int64_t i) {
-      const A before = m[i], g = grad[i] * scale, mean = before + rate * (g - before);
+      const A g = grad[i] * scale, mean = m[i] + rate * (g - m[i]), next = nesterov ? mean + rate * (g - mean) : mean;
       m[i] = mean;
-      const A u = nesterov ? mean + rate * (g - mean) : mean;
-      x[i] = u;
-      return static_cast<double>(u) * static_cast<double>(u);
+      u_here[i] = next;
+      return static_cast<double>(next) * static_cast<double>(next);
     });
-    row.once([&] { *square = sum; });
+    row.once([&] { *sum_here = sum; });
   }
 };
 
-// A row of x, divided by the norm of its matrix.
+// Divides a row of u by the norm of its matrix.
 template <class A> struct Normalize {
-  A* x;
+  A* u;
   const double* squares;
-  int64_t rows, columns, chunks;  // of a matrix
+  int64_t rows, columns, chunks;  // in a matrix
   template <class Row> HD void operator()(int64_t r, Row row) const {
     double sum = 0;
     for (int64_t i = 0; i < chunks; ++i) sum += squares[r / rows * chunks + i];
     const A factor = A(1 / max(math::sqrt(sum), 1e-7));
-    A* const x_c = x + r * columns;
-    row.each([&](int64_t c) { x_c[c] *= factor; });
+    A* const u_c = u + r * columns;
+    row.each([&](int64_t c) { u_c[c] *= factor; });
   }
 };
 
-// A row of p(A), in place of A^2.
+// Overwrites a row of A^2 with p(A).
 template <class A> struct Polynomial {
   const A* gram;
   A* square;
@@ -93,117 +93,97 @@ template <class A> struct Polynomial {
   }
 };
 
-// The new weights.
+// Writes the new weights.
 template <class T> struct Apply {
   using A = Accumulator<T>;
   using Item = MatrixItem<T>;
   static constexpr int64_t kBlockChunk = 4096, kLoopChunk = 32768;
   const Rates* rates;
   const double* gradient_scale;
+  const A* x;
   double adjusted;
 
   template <class Row> HD void operator()(const Item& t, int64_t begin, Row row) const {
     if (!math::isfinite(*gradient_scale)) return;
     const A shrink = A(1 - rates->learning_rate * t.weight_decay), step = A(rates->learning_rate * adjusted);
+    const A* const x_matrix = x + t.i * t.n;
     row.each_piece(
         [&](auto in_chunk) {
           const auto piece = in_chunk.from(begin);
-          const auto w = (t.master ? piece.load(t.master) : piece.load(t.value)) * shrink - step * piece.load(t.x);
+          const auto w = (t.master ? piece.load(t.master) : piece.load(t.value)) * shrink - step * piece.load(x_matrix);
           if (t.master) piece.store(t.master, w);
           piece.store(t.value, w);
         },
-        t.value, t.master, t.x);
+        t.value, t.master, x_matrix);
   }
 };
 
-// c_i = a_i b_i for matrices i of a batch; `a_transposed`: a_i^T b_i.
-HOST void multiply(const Tensor& c_imn, const Tensor& a_imk, bool a_transposed, const Tensor& b_ikn, bool b_transposed) {
-  const auto strides = [](const Tensor& t, bool transposed) {
-    const int64_t rows = t.shape()[1], columns = t.shape()[2];
-    return transposed ? MatrixAt{1, columns, rows * columns} : MatrixAt{columns, 1, rows * columns};
-  };
-  gemm({.device = c_imn.device(),
-      .dtype = c_imn.dtype(),
-      .batch = c_imn.shape()[0],
-      .m = c_imn.shape()[1],
-      .n = c_imn.shape()[2],
-      .k = a_imk.shape()[a_transposed ? 1 : 2],
-      .a = a_imk.raw(),
-      .b = b_ikn.raw(),
-      .a_at = strides(a_imk, a_transposed),
-      .b_at = strides(b_ikn, b_transposed),
-      .c = c_imn.raw(),
-      .c_at = strides(c_imn, false)});
+// The matrix products c = a b of a batch.
+HOST void multiply(const Tensor& c_imn, const Tensor& a, const MatrixAt& a_at, const Tensor& b, const MatrixAt& b_at) {
+  const int64_t count = c_imn.shape()[0], m = c_imn.shape()[1], n = c_imn.shape()[2];
+  // clang-format off
+  gemm({.device = c_imn.device(), .dtype = c_imn.dtype(), .batch = count, .m = m, .n = n, .k = a.size() / (count * m), .a = a.raw(),
+        .b = b.raw(), .a_at = a_at, .b_at = b_at, .c = c_imn.raw(), .c_at = {n, 1, m * n}});
+  // clang-format on
 }
 
 // The Newton-Schulz steps. x_irc is overwritten.
-template <class A> HOST Tensor orthogonalized(Tensor x_irc, int64_t steps) {
+template <class A> Tensor orthogonalized(Tensor x_irc, int64_t steps) {
   const int64_t count = x_irc.shape()[0], rows = x_irc.shape()[1], columns = x_irc.shape()[2], m = std::min(rows, columns);
   const bool tall = rows > columns;
-  const Device device = x_irc.device();
+  const MatrixAt x_at{columns, 1, rows * columns}, transposed{1, columns, rows * columns}, square_at{m, 1, m * m};
   const Tensor gram_imm = like(x_irc, {count, m, m}), square_imm = like(gram_imm);
   Tensor next_irc = like(x_irc);
   for (int64_t step = 0; step < steps; ++step) {
-    multiply(gram_imm, x_irc, tall, x_irc, !tall);
-    multiply(square_imm, gram_imm, false, gram_imm, false);
-    for_rows("muon", device, count * m, m, Polynomial<A>{gram_imm.data<A>(), square_imm.data<A>(), m});
-    tall ? multiply(next_irc, x_irc, false, square_imm, false) : multiply(next_irc, square_imm, false, x_irc, false);
+    multiply(gram_imm, x_irc, tall ? transposed : x_at, x_irc, tall ? x_at : transposed);
+    multiply(square_imm, gram_imm, square_at, gram_imm, square_at);
+    for_rows("muon", x_irc.device(), count * m, m, Polynomial<A>{gram_imm.data<A>(), square_imm.data<A>(), m});
+    if (tall) multiply(next_irc, x_irc, x_at, square_imm, square_at);
+    else multiply(next_irc, square_imm, square_at, x_irc, x_at);
     std::swap(x_irc, next_irc);
   }
   return x_irc;
 }
 
-HOST double adjusted(AdjustLr by, double rows, double columns) {
-  return by == AdjustLr::original ? std::sqrt(std::max(1.0, rows / columns)) : 0.2 * std::sqrt(std::max(rows, columns));
-}
-
 // Matrices of one shape.
 template <class T>
-HOST void update_batch(std::vector<MatrixItem<T>> items, int64_t rows, int64_t columns, const Muon& options, const StepNumbers& now) {
+void update_batch(std::vector<MatrixItem<T>> items, int64_t rows, int64_t columns, const Muon& options, const StepNumbers& now) {
   using A = Accumulator<T>;
-  const int64_t count = static_cast<int64_t>(items.size()), n = rows * columns, chunks = (n + kNormChunk - 1) / kNormChunk;
+  const int64_t count = static_cast<int64_t>(items.size()), chunks = (rows * columns + kNormChunk - 1) / kNormChunk;
+  for (int64_t i = 0; i < count; ++i) items[static_cast<size_t>(i)].i = i;
   const Device device = now.rates.device();
   const double* const scale = now.gradient_scale.data<double>();
   const Tensor u_irc({count, rows, columns}, dtype_of<A>, device), squares({count, chunks}, Dtype::f64, device);
-  const auto point_at = [&](const Tensor& x_irc) {
-    for (int64_t i = 0; i < count; ++i) items[static_cast<size_t>(i)].x = x_irc.data<A>() + i * n;
-  };
-  point_at(u_irc);
-  for (int64_t i = 0; i < count; ++i) items[static_cast<size_t>(i)].squares = squares.data<double>() + i * chunks;
-  for_each_chunk("muon", device, items, Momentum<T>{A(1 - options.momentum), options.nesterov, scale});
-  for_rows("muon", device, count * rows, columns, Normalize<A>{u_irc.data<A>(), squares.data<double>(), rows, columns, chunks});
+  A* const u = u_irc.data<A>();
+  double* const sums = squares.data<double>();
+  for_each_chunk("muon", device, items, Momentum<T>{A(1 - options.momentum), options.nesterov, scale, u, sums, chunks});
+  for_rows("muon", device, count * rows, columns, Normalize<A>{u, sums, rows, columns, chunks});
   const Tensor x_irc = orthogonalized<A>(u_irc, options.ns_steps);
-  point_at(x_irc);
-  const double factor = adjusted(options.adjust_lr, static_cast<double>(rows), static_cast<double>(columns));
-  for_each_chunk("muon", device, items, Apply<T>{reinterpret_cast<const Rates*>(now.rates.data<double>()), scale, factor});
+  const double r = static_cast<double>(rows), c = static_cast<double>(columns);
+  const double adjusted = options.adjust_lr == AdjustLr::original ? std::sqrt(std::max(1.0, r / c)) : 0.2 * std::sqrt(std::max(r, c));
+  for_each_chunk(
+      "muon", device, items, Apply<T>{reinterpret_cast<const Rates*>(now.rates.data<double>()), scale, x_irc.data<A>(), adjusted});
 }
 
-// The matrices in a tensor, by their shapes.
-template <class T> using Shapes = std::map<std::pair<int64_t, int64_t>, std::vector<MatrixItem<T>>>;
-template <class T> HOST void add_matrices(const OptimizerTensor& t, Shapes<T>& shapes) {
+template <class T> void update_matrices(const std::vector<OptimizerTensor>& tensors, const Muon& options, const StepNumbers& now) {
   using A = Accumulator<T>;
-  const int64_t columns = t.value.shape()[-1];
-  int64_t first = 0;  // element
-  for (int64_t rows : t.row_blocks) {
-    A* const master = t.master ? t.master.data<A>() + first : nullptr;
-    shapes[{rows, columns}].push_back(
-        {t.value.data<T>() + first, master, t.m.data<A>() + first, t.grad.data<A>() + first, rows * columns, t.weight_decay});
-    first += rows * columns;
-  }
-  if (first != t.value.size()) fail("muon: {} of {} elements of {} are in its row blocks", {first, t.value.size(), t.name});
-}
-
-template <class T> HOST void update_matrices(const std::vector<OptimizerTensor>& tensors, const Muon& options, const StepNumbers& now) {
-  Shapes<T> shapes;
-  for (const OptimizerTensor& t : tensors)
-    if (t.grad && t.value.dtype() == dtype_of<T>) add_matrices<T>(t, shapes);
-  for (const auto& [shape, all] : shapes) {
-    const auto [rows, columns] = shape;
-    const size_t together = static_cast<size_t>(std::max<int64_t>(1, kTogether / (rows * columns)));
-    for (size_t first = 0; first < all.size(); first += together) {
-      const std::vector<MatrixItem<T>> batch(all.begin() + first, all.begin() + std::min(first + together, all.size()));
-      update_batch<T>(batch, rows, columns, options, now);
+  std::map<std::pair<int64_t, int64_t>, std::vector<MatrixItem<T>>> by_shape;
+  for (const OptimizerTensor& t : tensors) {
+    if (!t.grad || t.value.dtype() != dtype_of<T>) continue;
+    int64_t first = 0;  // element of a matrix
+    for (int64_t rows : t.row_blocks) {
+      const int64_t columns = t.value.shape()[-1], n = rows * columns;
+      A* const master = t.master ? t.master.data<A>() + first : nullptr;
+      by_shape[{rows, columns}].push_back(
+          {t.value.data<T>() + first, master, t.m.data<A>() + first, t.grad.data<A>() + first, n, t.weight_decay});
+      first += n;
     }
+    if (first != t.value.size()) fail("muon: matrices of {} elements in a tensor {}", {first, show(t.value.shape())});
+  }
+  for (const auto& [shape, all] : by_shape) {
+    const size_t together = static_cast<size_t>(std::max<int64_t>(1, kTogether / (shape.first * shape.second)));
+    for (size_t first = 0; first < all.size(); first += together)
+      update_batch<T>({all.begin() + first, all.begin() + std::min(first + together, all.size())}, shape.first, shape.second, options, now);
   }
 }
 
@@ -216,8 +196,6 @@ HOST void update_parameters(
   std::vector<OptimizerTensor> matrices, others;
   for (const OptimizerTensor& t : tensors) (t.row_blocks.empty() ? others : matrices).push_back(t);
   check_tensors("muon", matrices, now, {.m = true});
-  for (const OptimizerTensor& t : matrices)
-    if (t.grad && t.grad.dtype() == Dtype::bf16) fail("muon: {} is bf16 and has no master weights", {t.name});
   update_matrices<float>(matrices, options, now);
   update_matrices<double>(matrices, options, now);
   update_matrices<bf16>(matrices, options, now);
@@ -225,12 +203,12 @@ HOST void update_parameters(
   update_parameters(others, options.adamw, now, file, line);
 }
 
-CUDA_KERNEL(ChunkKernel<Momentum<float>>);
-CUDA_KERNEL(ChunkKernel<Momentum<double>>);
-CUDA_KERNEL(ChunkKernel<Momentum<bf16>>);
-CUDA_KERNEL(ChunkKernel<Apply<float>>);
-CUDA_KERNEL(ChunkKernel<Apply<double>>);
-CUDA_KERNEL(ChunkKernel<Apply<bf16>>);
+#define CUDA_MUON(T)                     \
+  CUDA_KERNEL(ChunkKernel<Momentum<T>>); \
+  CUDA_KERNEL(ChunkKernel<Apply<T>>)
+CUDA_MUON(float);
+CUDA_MUON(double);
+CUDA_MUON(bf16);
 CUDA_KERNEL(RowKernel<Normalize<float>>);
 CUDA_KERNEL(RowKernel<Normalize<double>>);
 CUDA_KERNEL(RowKernel<Polynomial<float>>);

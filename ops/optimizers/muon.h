@@ -6,7 +6,7 @@
 
 namespace ricci {
 
-// How the update of a matrix depends on its shape: see update_parameters below.
+// The factor of the learning rate of a matrix: see update_parameters.
 enum class AdjustLr : uint8_t { original, match_rms_adamw };
 constexpr auto choices(AdjustLr) { return std::array{"original", "match_rms_adamw"}; }
 
@@ -41,7 +41,7 @@ inline Rates rates_of(const Muon& options, double learning_rate, int64_t step) {
 //   W = W (1 - learning_rate weight_decay) - learning_rate adjusted X,    adjusted: sqrt(max(1, rows / columns)) (original), or
 //                                                                         0.2 sqrt(max(rows, columns)) (match_rms_adamw)
 // AdamW updates the other tensors. grad is multiplied by now.gradient_scale. The values count as written at the caller's line. A tensor
-// with an empty grad is not changed. Errors: as check_tensors; a bf16 matrix without a master; row_blocks that are not all of the rows.
+// with an empty grad is not changed. Errors: as check_tensors; a bf16 matrix without master weights; row_blocks that are not all rows.
 void update_parameters(const std::vector<OptimizerTensor>& tensors, const Muon& options, const StepNumbers& now,
     const char* file = __builtin_FILE(), int line = __builtin_LINE());
 

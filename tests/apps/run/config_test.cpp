@@ -161,7 +161,8 @@ TEST_CASE("config: integers with an exponent") {
 
 TEST_CASE("config: a key that nothing reads is an error that says who does") {
   CHECK(complaint("momentum: 0.5\n") == "run.yaml:1: momentum: nothing reads it here, only optimizer: sgd, optimizer: muon");
-  CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") == "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, optimizer: adam, optimizer: muon");
+  CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") ==
+        "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, optimizer: adam, optimizer: muon");
   CHECK(override_complaint("decay_fraction=0.1") == "command line: decay_fraction: nothing reads it here, only schedule: wsd");
   CHECK(complaint("min_lr: 0\nschedule: constant\n") ==
         "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");

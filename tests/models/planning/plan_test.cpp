@@ -81,6 +81,18 @@ TEST_CASE("plan: it equals the measured step, whatever is trained") {
     }
 }
 
+TEST_CASE("plan: the products of muon have a row") {
+  ModelConfig config = small_llama(Device::cpu);
+  const StepShape shape{2, 32, 1, Dtype::f32, false, Device::cpu};
+  const Plan adamw = plan_step(config, {}, shape), muon = plan_step(config, OptimizerConfig::with(Muon()), shape);
+  double expected = 0;  // q and proj, k and v, gate and up, and the map back, in three layers
+  for (const auto& [count, m, n] : {std::tuple{2.0, 64.0, 96.0}, {2.0, 48.0, 64.0}, {3.0, 64.0, 192.0}})
+    expected += 3 * count * 5 * (4 * m * m * n + 2 * m * m * m);
+  CHECK(!adamw.work.contains("muon"));
+  CHECK(muon.work.at("muon").flops == expected);
+  CHECK(muon.flops() == adamw.flops() + expected);
+}
+
 TEST_CASE("plan: the block of Llama, with shared keys") {
   ModelConfig config = small_llama(Device::cpu);
   const int64_t h = 4, g = 2, k = 24, d = 64, f = 192, tokens = 2 * 32;

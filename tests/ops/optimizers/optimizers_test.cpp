@@ -4,6 +4,7 @@
 #include "cuda/verbs/arithmetic.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/optimizers/adamw.h"
+#include "ops/optimizers/muon.h"
 #include "ops/optimizers/sgd.h"
 #include "tests/ops/values.h"
 
@@ -242,6 +243,16 @@ TEST_CASE("adamw and sgd: messages") {
   t.m = {};
   CHECK(message_of([&] { update({t}, SgdStep{{.momentum = 0.9}}); }) == "sgd: m of tensor 0 is empty");
   CHECK(message_of([&] { update({t}, SgdStep{{.momentum = 0, .nesterov = true}}); }) == "sgd: nesterov needs a momentum above 0");
+}
+
+TEST_CASE("muon: messages") {
+  const Tensor value = drawn({4, 2}, Dtype::f32, Device::cpu, 1), narrow = convert(value, Dtype::bf16);
+  const auto said = [](const OptimizerTensor& t) { return message_of([&] { update({t}, Step<Muon>{}); }); };
+  CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {4}}) == "no error");
+  CHECK(said({.value = value, .grad = value, .row_blocks = {4}}) == "muon: m of tensor 0 is empty");
+  CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {2, 1}}) == "muon: matrices of 6 elements in a tensor [4 2]");
+  CHECK(said({.value = narrow, .grad = narrow, .m = like(value), .row_blocks = {4}}) == "tensor [4 2]: its elements are bf16, not f32");
+  CHECK(said({.value = value, .grad = value, .m = like(value)}) == "adamw: v of tensor 0 is empty");
 }
 
 // ---- The norm of gradients
