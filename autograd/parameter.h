@@ -1,5 +1,4 @@
-// A tensor that training changes. Its module (models/layers/) also gives it a role and says how its first values are drawn, because then
-// the optimizer and the initialisation need no list of names.
+// A tensor that training changes. Its module (models/layers/) also gives it a role and says how its first values are drawn.
 #pragma once
 #include <string>
 #include <vector>
@@ -33,9 +32,8 @@ struct Parameter {
   Init init{};
   // Training in bf16 updates this f32 copy, and value is its rounding, because small updates would be lost in bf16. Empty otherwise.
   Tensor master{};
-  // For linear maps: the rows of each matrix in the value, from top to bottom. A map to q, k and v has three.
-  std::vector<int64_t> row_blocks{};
-  bool frozen = false;  // not trained: no tape records it, and it gets no gradient
+  std::vector<int64_t> row_blocks{};  // rows of its linear maps, such as q, k and v
+  bool frozen = false;                // not trained: no tape records it, and it gets no gradient
 
   const Tensor& unrounded() const { return master ? master : value; }
   Dtype sum_dtype() const { return master ? Dtype::f32 : value.dtype(); }  // the dtype of grad

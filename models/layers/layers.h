@@ -79,7 +79,7 @@ struct Table {
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
 
-// Dropout acts only while a Training is alive on this thread, because evaluation and decoding must not be random.
+// Dropout acts only while a Training is alive on this thread.
 class Training {
  public:
   explicit Training(bool on = true) : outer_(active()) { active() = on; }

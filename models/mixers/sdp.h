@@ -27,7 +27,7 @@ struct DotProduct {
     const Tensor qkv_bcx = qkv(x_bcd), qk_bcx = normed_and_turned(qkv_bcx, first);
     return proj(attend(ColumnSlice{qk_bcx, 0, q}, ColumnSlice{qk_bcx, q, kv}, ColumnSlice{qkv_bcx, q + kv, kv}));
   }
-  // q | k after qk_norm and rope. Without both it is qkv itself, because nothing has to be copied.
+  // q | k after qk_norm and rope. Without both it is qkv itself.
   Tensor normed_and_turned(const Tensor& qkv_bcx, int64_t first) const {
     if (!q_norm.weight.value && !rope.table) return qkv_bcx;
     Tensor table_Cr;

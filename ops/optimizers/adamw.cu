@@ -26,7 +26,7 @@ template <class T> struct Rule {
 
   // Both corrections are computed once per step, because lr m_hat = step_size m and sqrt(v_hat) = sqrt(v) / bias_correction2_sqrt. The mean
   // is written as PyTorch rounds it, m + (1 - beta1) (g - m). `piece` is one weight or a group of neighbours, x their values (f32 masters),
-  // scaled_grad their clipped gradients. optimizer_update.h stores the result in the master first, and then rounded in the bf16 value.
+  // scaled_grad their clipped gradients.
   HD auto operator()(auto piece, auto x, auto scaled_grad) const {
     const auto g = scaled_grad + l2 * x, m_before = piece.load(t.m);
     const auto m = m_before + one_minus_beta1 * (g - m_before);
