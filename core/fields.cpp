@@ -40,6 +40,8 @@ void check_bounds(const std::vector<Field>& fields) {
             if (*member) check_number(field, **member);
           if constexpr (std::is_same_v<Member, std::vector<int64_t>*> || std::is_same_v<Member, std::vector<double>*>)
             for (const auto number : *member) check_number(field, number);
+          if constexpr (std::is_same_v<Member, NamedNumbers*>)
+            for (const auto& [name, number] : *member) check_number(field, number);
         },
         field.value);
 }

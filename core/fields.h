@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+// Numbers by name, in the order of a run file: {tok: 0.1, head: 2}.
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
 // A member that is an enum with names (core/choice.h), as the number of its name.
 struct ChoiceMember {
   uint8_t* number;
@@ -36,10 +40,11 @@ struct ChoiceListMember {
   std::vector<const char*> names;
 };
 
-// A member of a config. In a run file a single value counts as a list of one, and null as an empty list or optional. Ranges are "0:8,
-// 8:256" or [[0, 8], [8, 256]].
+// A member of a config. In a run file a single value counts as a list of one, and null as an empty list, mapping or optional. Ranges are
+// "0:8, 8:256" or [[0, 8], [8, 256]].
 using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<bool>*,
-    std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember, ChoiceListMember>;
+    std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, NamedNumbers*, ChoiceMember,
+    ChoiceListMember>;
 
 template <Choice E> FieldValue field_value(ChoiceList<E>& member) {
   const auto names = choices(E{});
@@ -54,7 +59,7 @@ template <class Member> FieldValue field_value(Member& member) {
   }
 }
 
-// The numbers that a key allows; in a list, for each of its numbers.
+// The numbers that a key allows; in a list or mapping, for each of its numbers.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool has_low = true, has_high = true;  // whether the bound itself is allowed

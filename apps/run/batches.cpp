@@ -10,7 +10,7 @@
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 #include "data/feeds/sequence_stream.h"
-#include "models/training/freeze.h"
+#include "models/training/parameter_groups.h"
 
 namespace ricci::apps {
 

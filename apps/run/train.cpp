@@ -30,7 +30,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/trace.h"
-#include "models/training/freeze.h"
+#include "models/training/parameter_groups.h"
 
 using namespace ricci;
 using namespace ricci::apps;

@@ -72,6 +72,15 @@ bool parse(const YAML::Node& node, std::vector<Range>& ranges) {
   }
   return true;
 }
+// {tok: 0.1, blocks.*.mixer: 0.5}
+bool parse(const YAML::Node& node, NamedNumbers& numbers) {
+  numbers.clear();
+  if (node.IsNull()) return true;
+  if (!node.IsMap()) return false;
+  for (const auto& item : node)
+    if (!parse(item.first, numbers.emplace_back().first) || !parse(item.second, numbers.back().second)) return false;
+  return true;
+}
 bool parse(const YAML::Node& node, const ChoiceMember& choice) {
   const auto found = std::find(choice.names.begin(), choice.names.end(), node.Scalar());
   if (!node.IsScalar() || found == choice.names.end()) return false;
@@ -91,6 +100,7 @@ std::string type_name(uint64_t) { return "integer of 0 or more"; }
 std::string type_name(double) { return "number"; }
 std::string type_name(bool) { return "true or false"; }
 std::string type_name(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[0, 8], [8, 256]]"; }
+std::string type_name(const NamedNumbers&) { return "numbers by name, as in {tok: 0.1}"; }
 template <class T> std::string type_name(const std::optional<T>&) { return type_name(T()) + " or null"; }
 template <class T> std::string type_name(const std::vector<T>&) { return type_name(T()) + " or list of " + type_name(T()) + "s"; }
 std::string type_name(const ChoiceMember& choice) { return fmt::format("one of {}", fmt::join(choice.names, ", ")); }
@@ -102,6 +112,11 @@ template <std::integral Integer> std::string text_of(Integer value) { return std
 std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
 std::string text_of(const Range& range) { return yaml_text(fmt::format("{}:{}", range.lo, range.hi)); }  // YAML 1.1 reads 20:48 as 1248
 std::string text_of(const ChoiceMember& choice) { return yaml_text(choice.names[*choice.number]); }
+std::string text_of(const NamedNumbers& numbers) {
+  std::string text = "{";
+  for (const auto& [name, number] : numbers) text += (text.size() > 1 ? ", " : "") + yaml_text(name) + ": " + text_of(number);
+  return text + "}";
+}
 template <class T> std::string text_of(const std::optional<T>& value) { return value ? text_of(*value) : "null"; }
 template <class T> std::string text_of(const std::vector<T>& values) {
   if (values.size() == 1) return text_of(values[0]);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
+#include "models/training/parameter_groups.h"
 #include "ops/optimizers/optimizers.h"
 
 namespace ricci {
@@ -29,6 +30,10 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
     if (moments.m) state.m = zeros_like(p->unrounded());
     if (moments.v && matrices_in(*p).empty()) state.v = zeros_like(p->unrounded());
   }
+  for (const auto& [pattern, factor] : config_.lr_of)
+    each_match("lr_of", pattern, "trained parameter", parameters_, [&](size_t i) { states_[i].lr_factor = factor; });
+  for (const auto& [pattern, factor] : config_.decay_of)
+    each_match("decay_of", pattern, "trained parameter", parameters_, [&](size_t i) { states_[i].decay_factor = factor; });
 }
 
 // The rows of each matrix that the optimizer updates as a whole: Muon does so with the linear maps in blocks. Such a matrix has no v.
@@ -74,7 +79,8 @@ void Optimizer::apply(const Tensor& gradient_scale) {
         .m = states_[i].m,
         .v = states_[i].v,
         .master = p.master,
-        .weight_decay = decays(p, config_) ? config_.weight_decay : 0,
+        .weight_decay = decays(p, config_) ? config_.weight_decay * states_[i].decay_factor : 0,
+        .lr_factor = states_[i].lr_factor,
         .name = p.path,
         .row_blocks = matrices_in(p)});
   }

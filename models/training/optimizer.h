@@ -36,6 +36,8 @@ struct OptimizerConfig {
   Optimizers::Configs options = {};
   double weight_decay = 0.1;
   bool decay_embeddings = true;  // tokens and positions; with a tied head the output map too
+  // Factors for the parameters that match a pattern of paths (parameter_groups.h); the last pattern that matches counts.
+  NamedNumbers lr_of = {}, decay_of = {};
 
   template <class O> O& settings() { return options.settings<O>(); }
   template <class O> const O& settings() const { return options.settings<O>(); }
@@ -53,12 +55,17 @@ inline void visit_fields(OptimizerConfig& c, const Fields& field) {
       [&]<class O>() { visit_fields(c.settings<O>(), field.when(c.kind == optimizer_kind<O>, std::string("optimizer: ") + O::kName)); });
   field("weight_decay", c.weight_decay, "decay of matrices and embeddings; biases and the gains of norms never decay").at_least(0);
   field("decay_embeddings", c.decay_embeddings, "weight decay also acts on the tables of tokens and positions");
+  field("lr_of", c.lr_of,
+      "factors on the learning rate, by the paths that freeze takes, as in {tok: 0.1, \"blocks.*.mixer\": 0.5}; the last path that matches "
+      "a parameter counts")
+      .at_least(0);
+  field("decay_of", c.decay_of, "factors on weight_decay, by the same paths").at_least(0);
 }
 
 class Optimizer final : public MemoryHolder {
  public:
   // The parameters must outlive the optimizer. Moments start at zero, on the device of the values. A bf16 value without a master gets one
-  // with its current value; Model::place_for_training keeps the values before rounding instead.
+  // with its current value; Model::place_for_training keeps the values before rounding instead. Error: a pattern without a match.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
 
   // Updates the parameters that have a gradient, and clears the gradients. Errors: none has one; a parameter that was moved, converted or
@@ -94,6 +101,7 @@ class Optimizer final : public MemoryHolder {
   OptimizerConfig config_;
   struct State {
     Tensor m = {}, v = {};  // means of the gradient (or momentum) and of its square; can be empty
+    double lr_factor = 1, decay_factor = 1;
   };
   std::vector<State> states_;  // one for each parameter
   Tensor rates_;               // for the current step

@@ -20,9 +20,10 @@ template <class T> struct Rule {
   const AdamW& options;
   const Rates& rates;
   const OptimizerItem<T>& t;
-  A shrink = A(options.decoupled ? 1 - rates.learning_rate * t.weight_decay : 1), l2 = A(options.decoupled ? 0 : t.weight_decay);
+  A shrink = A(options.decoupled ? 1 - rates.learning_rate * t.lr_factor * t.weight_decay : 1),
+    l2 = A(options.decoupled ? 0 : t.weight_decay);
   A one_minus_beta1 = A(1 - options.beta1), beta2 = A(options.beta2), one_minus_beta2 = A(1 - options.beta2), eps = A(options.eps);
-  A step_size = A(rates.step_size), bias_correction2_sqrt = A(rates.bias_correction2_sqrt);
+  A step_size = A(rates.step_size * t.lr_factor), bias_correction2_sqrt = A(rates.bias_correction2_sqrt);
 
   // Both corrections are computed once per step, because lr m_hat = step_size m and sqrt(v_hat) = sqrt(v) / bias_correction2_sqrt. The mean
   // is written as PyTorch rounds it, m + (1 - beta1) (g - m). `piece` is one weight or a group of neighbours, x their values (f32 masters),

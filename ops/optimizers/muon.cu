@@ -32,7 +32,7 @@ template <class T> struct MatrixItem {
   A *master, *m;
   const A* grad;
   int64_t n;
-  double weight_decay;
+  double weight_decay, lr_factor;
   int64_t i = 0;
 };
 
@@ -105,7 +105,8 @@ template <class T> struct Apply {
 
   template <class Row> HD void operator()(const Item& t, int64_t begin, Row row) const {
     if (!math::isfinite(*gradient_scale)) return;
-    const A shrink = A(1 - rates->learning_rate * t.weight_decay), step = A(rates->learning_rate * adjusted);
+    const double lr = rates->learning_rate * t.lr_factor;
+    const A shrink = A(1 - lr * t.weight_decay), step = A(lr * adjusted);
     const A* const x_matrix = x + t.i * t.n;
     row.each_piece(
         [&](auto in_chunk) {
@@ -175,7 +176,7 @@ template <class T> void update_matrices(const std::vector<OptimizerTensor>& tens
       const int64_t columns = t.value.shape()[-1], n = rows * columns;
       A* const master = t.master ? t.master.data<A>() + first : nullptr;
       by_shape[{rows, columns}].push_back(
-          {t.value.data<T>() + first, master, t.m.data<A>() + first, t.grad.data<A>() + first, n, t.weight_decay});
+          {t.value.data<T>() + first, master, t.m.data<A>() + first, t.grad.data<A>() + first, n, t.weight_decay, t.lr_factor});
       first += n;
     }
     if (first != t.value.size()) fail("muon: matrices of {} elements in a tensor {}", {first, show(t.value.shape())});

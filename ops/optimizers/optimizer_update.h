@@ -24,7 +24,7 @@ template <class T> struct OptimizerItem {
   const T* grad;       // null with a master:
   const A* wide_grad;  // then the gradient is f32
   int64_t n;
-  double weight_decay;
+  double weight_decay, lr_factor;
 };
 
 template <class T, class Rule, class Options> struct OptimizerUpdate {
@@ -67,7 +67,7 @@ void update_dtype(const char* op, const std::vector<OptimizerTensor>& tensors, c
   for (const OptimizerTensor& t : tensors)
     if (t.grad && t.value.dtype() == dtype_of<T>)
       items.push_back({t.value.data<T>(), pointer<A>(t.master), pointer<A>(t.m), pointer<A>(t.v), t.master ? nullptr : t.grad.data<T>(),
-          t.master ? t.grad.data<A>() : nullptr, t.value.size(), t.weight_decay});
+          t.master ? t.grad.data<A>() : nullptr, t.value.size(), t.weight_decay, t.lr_factor});
   if (items.empty()) return;
   const OptimizerUpdate<T, Rule, Options> update{
       options, reinterpret_cast<const Rates*>(now.rates.data<double>()), now.gradient_scale.data<double>()};

@@ -16,6 +16,7 @@ struct OptimizerTensor {
   Tensor m{}, v{};         // mean of the gradient (momentum), mean of its square; each empty if the rule has none
   Tensor master{};  // f32, for a bf16 value only: the weights that are updated, because bf16 would round small steps away; else empty
   double weight_decay = 0;
+  double lr_factor = 1;               // multiplies the learning rate of the step
   std::string_view name{};            // for messages
   std::vector<int64_t> row_blocks{};  // the rows of each matrix in it, for a rule that updates matrices as a whole (muon.h)
 };

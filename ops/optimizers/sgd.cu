@@ -16,7 +16,7 @@ template <class T, bool kMomentum> struct Rule {
   const Sgd& options;
   const Rates& rates;
   const OptimizerItem<T>& t;
-  A decay = A(t.weight_decay), momentum = A(options.momentum), learning_rate = A(rates.learning_rate);
+  A decay = A(t.weight_decay), momentum = A(options.momentum), learning_rate = A(rates.learning_rate * t.lr_factor);
   bool nesterov = options.nesterov;
   A* m_before = t.m;  // a copy, because a GPU would otherwise keep the address of t in registers too
 

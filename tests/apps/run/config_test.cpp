@@ -89,7 +89,18 @@ model:
   dropout: .1
 context: 32
 sample: {prompt: "a\tb\n", tokens: 7, temperature: 0.5}
+lr_of:
+  tok: 1e-1
+  blocks.*.mixer: 0
+  '*.bias': 2
+decay_of: null
 )");
+  CHECK(config.optimizer.lr_of == NamedNumbers{{"tok", 0.1}, {"blocks.*.mixer", 0}, {"*.bias", 2}});
+  CHECK(config.optimizer.decay_of.empty());
+  CHECK(config.given.contains("lr_of"));
+  CHECK(!config.given.contains("decay_of"));
+  CHECK(of_keys({"lr_of={tok: 0.1, \"*.bias\": 2}"}).optimizer.lr_of == NamedNumbers{{"tok", 0.1}, {"*.bias", 2}});
+  CHECK(of_keys({"lr_of={tok: 1}", "lr_of={}"}).optimizer.lr_of.empty());
   CHECK(config.name == "trial-7");
   CHECK(config.schedule.lr == 3e-4);
   CHECK(config.clip == 0);
@@ -185,6 +196,10 @@ TEST_CASE("config: wrong types name file, line, key and value") {
   CHECK(complaint("model: {tie: yes}\n") == "run.yaml:1: model.tie: expected true or false, got 'yes'");
   CHECK(complaint("name: {a: b}\n") == "run.yaml:1: name: expected text, got keys and values");
   CHECK(complaint("data: [a, [b]]\n") == "run.yaml:1: data: expected text or list of texts, got a list");
+  for (const char* value : {"0.1", "[tok, 0.1]", "{tok: fast}", "{tok: }", "{[tok]: 1}", "{tok: {a: 1}}"}) {
+    const std::string message = complaint("lr_of: " + std::string(value) + "\n");
+    CHECK(message.starts_with("run.yaml:1: lr_of: expected numbers by name, as in {tok: 0.1}, got "));
+  }
   CHECK(complaint("model: {window: x}\n") == "run.yaml:1: model.window: expected integer or null, got 'x'");
   CHECK(complaint("model: {norm: mid}\n") == "run.yaml:1: model.norm: expected one of pre, post, got 'mid'");
   CHECK(complaint("model: 3\n") == "run.yaml:1: model: expected keys and values, got '3'");
@@ -240,6 +255,7 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("schedule: wsd\ndecay_fraction: 1.5\n") == "decay_fraction: 1.5, expected 0 to 1");
   CHECK(complaint("accumulation: 0\n") == "accumulation: 0, expected 1 or more");
   CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
+  CHECK(complaint("decay_of: {tok: 1, pos: -0.5}\n") == "decay_of: -0.5, expected 0 or more");
   CHECK(complaint("batch: 65536\naccumulation: 65536\n") ==
         "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
   CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");

@@ -15,7 +15,7 @@
 #include "core/files/checksum.h"
 #include "data/feeds/feed.h"
 #include "models/model.h"
-#include "models/training/freeze.h"
+#include "models/training/parameter_groups.h"
 #include "tests/data/files.h"
 #include "tests/thread_ranks.h"
 
@@ -82,6 +82,7 @@ std::string learnt(const std::vector<int64_t>& ids, const std::vector<uint8_t>& 
 TEST_CASE("ranks of a run: a config as YAML is the same config") {
   for (const std::vector<std::string>& keys : {std::vector<std::string>{}, {"sample.prompt=\"a: b\\n#\"", "data=[a b.txt,c=d]", "lr=0.1"},
            {"order=shuffled", "weights=[]", "freeze=[tok,blocks.*.mixer]", "reduce_dtype=bf16", "accumulation=4", "schedule=wsd"},
+           {"lr_of={tok: 0.1, \"*.mixer\": 0.3333333333333333, \"a b: \\\"c\": 1e-300}", "decay_of={}"},
            {"model.family=topdown", "model.bag_weights=[0.1]"}, {"optimizer=sgd", "momentum=0.5", "steps=7"}}) {
     const TrainConfig config = small_run(keys);
     const TrainConfig sent = recorded_config<TrainConfig>(to_yaml(config), "rank 0");

@@ -156,6 +156,28 @@ accept 'interrupted after two steps' train tiny.yaml name=resumed steps=2 'freez
 accept 'and gone on' train runs/resumed steps=3
 accept 'without an interruption' train tiny.yaml name=whole steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' schedule=constant
 verdict 'gives the same bits' "$([ "$(tensors runs/resumed/model.safetensors | sha256sum)" = "$(tensors runs/whole/model.safetensors | sha256sum)" ] || echo no)"
+
+# ---- A rate of its own
+small=(tiny.yaml steps=3 min_lr=0)
+accept 'a rate of 0 for the tables' train "${small[@]}" name=slow 'lr_of={tok: 0, pos: 0}'
+for name in tok.weight pos.weight blocks.0.fc_out.weight; do
+  [ "$(tensor runs/slow/model.safetensors $name)" = "$(tensor runs/start/model.safetensors $name)" ] && same=yes || same=no
+  [[ $name = blocks* ]] && expected=no || expected=yes
+  verdict "$name: stays as it was: $expected" "$([ $same = $expected ] || echo $same)"
+done
+verdict 'they have an optimizer state' "$(names runs/slow/checkpoints/step-00000003.safetensors | grep -qx 'optimizer.tok.weight.m' || echo none)"
+accept 'twice the rate, halved' train "${small[@]}" name=halved lr=0.002 'lr_of={"*": 3, tok: 0.5, pos: 0.5, blocks: 0.5, ln_f: 0.5}'
+accept 'the rate itself' train "${small[@]}" name=whole_rate lr=0.001
+verdict 'gives the same bits' "$([ "$(tensors runs/halved/model.safetensors | sha256sum)" = "$(tensors runs/whole_rate/model.safetensors | sha256sum)" ] || echo no)"
+own=('lr_of={blocks.*.mixer: 0.3}' 'decay_of={tok: 0, blocks: 2}' schedule=constant)
+accept 'factors, interrupted after two steps' train tiny.yaml name=parts "${own[@]}" steps=2
+accept 'and gone on' train runs/parts steps=3
+accept 'without an interruption' train tiny.yaml name=uncut steps=3 "${own[@]}"
+verdict 'gives the same bits' "$([ "$(tensors runs/parts/model.safetensors | sha256sum)" = "$(tensors runs/uncut/model.safetensors | sha256sum)" ] || echo no)"
+refuse 'other factors for the same run' 1 'holds a run with lr_of: \{"blocks\.\*\.mixer": 0\.3\}, not \{\};' train runs/parts steps=4 'lr_of={}'
+refuse 'factors of nothing' 1 "lr_of: 'block' matches no trained parameter, the nearest is 'blocks'" train tiny.yaml 'lr_of={block: 1}'
+refuse 'factors of a frozen table' 1 "decay_of: 'tok' matches no trained parameter" train tiny.yaml freeze=tok 'decay_of={tok: 1}'
+
 accept 'only the last norm, recomputed in bf16' train tiny.yaml name=norm 'freeze=[tok, pos, blocks]' recompute=blocks precision=bf16
 verdict 'the frozen parameters are told' "$(grep -q ' parameters (4,' out || instead head -1 out)"
 refuse 'frozen parameters that are not there' 1 "freeze: 'blocks\.0\.fcc' matches no parameter, the nearest is 'blocks\.0\.fc'" train tiny.yaml 'freeze=[blocks.0.fcc]'

@@ -230,6 +230,56 @@ TEST_CASE("optimizers: a gradient that is not finite changes nothing") {
   });
 }
 
+TEST_CASE("optimizers: factors of a parameter have the bits of an optimizer with that rate and decay") {
+  on_every_device([](Device device) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+      for (OptimizerConfig config : kEvery) {
+        CAPTURE(std::string(name_of(config.kind)));
+        // The last pattern that matches counts. Products with powers of two are exact.
+        config.lr_of = {{"fc", 4}, {"*.bias", 0.25}}, config.decay_of = {{"fc.*", 3}, {"fc.weight", 0.5}};
+        std::vector<Parameter> with_factors = drawn_parameters(dtype), weight = drawn_parameters(dtype), bias = drawn_parameters(dtype);
+        for (std::vector<Parameter>* const all : {&with_factors, &weight, &bias})
+          for (Parameter& p : *all) p.value = to(p.value, device);
+        OptimizerConfig half = config;
+        half.lr_of = half.decay_of = {}, half.weight_decay /= 2;
+        Optimizer a(pointers(with_factors), config), b(pointers(weight), half), c(pointers(bias), half);
+        for (uint64_t step = 0; step < 5; ++step) {
+          for (std::vector<Parameter>* const all : {&with_factors, &weight, &bias}) {
+            draw_gradients(*all, step);
+            for (Parameter& p : *all) p.grad = to(p.grad, device);
+          }
+          a.step(1e-2), b.step(4e-2), c.step(0.25e-2);
+        }
+        CHECK(same_bits(with_factors[0].unrounded(), weight[0].unrounded()));
+        CHECK(same_bits(with_factors[1].unrounded(), bias[1].unrounded()));
+        CHECK(same_bits(with_factors[0].value, weight[0].value));
+        CHECK(!same_bits(with_factors[0].value, bias[0].value));
+      }
+  });
+}
+
+TEST_CASE("optimizers: a rate of 0 keeps the values, and the moments go on") {
+  for (OptimizerConfig config : kEvery) {
+    std::vector<Parameter> still = drawn_parameters(Dtype::f32), moving = drawn_parameters(Dtype::f32);
+    const Values before = values_of(still[0].value);
+    config.weight_decay = 0;  // adam and sgd add it to the gradient
+    Optimizer b(pointers(moving), config);
+    config.lr_of = {{"fc.weight", 0}};
+    Optimizer a(pointers(still), config);
+    for (uint64_t step = 0; step < 3; ++step) {
+      draw_gradients(still, step), draw_gradients(moving, step);
+      a.step(0.1), b.step(0.1);
+    }
+    CHECK(values_of(still[0].value) == before);
+    CHECK(values_of(moving[0].value) != before);
+    CHECK(same_bits(still[1].value, moving[1].value));
+    std::vector<Tensor> states;
+    a.each_state([&](const std::string&, const Tensor& t) { states.push_back(t); });
+    size_t i = 0;
+    b.each_state([&](const std::string&, const Tensor& t) { CHECK(same_bits(t, states[i++])); });
+  }
+}
+
 TEST_CASE("optimizers: weight decay acts by role, also in a model") {
   for (bool decay_embeddings : {true, false}) {
     ModelConfig config;
@@ -323,6 +373,12 @@ TEST_CASE("optimizers: messages") {
   std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
   CHECK(message_of([&] { choice_of<OptimizerKind>("optimizer", "lion"); }) ==
         "optimizer: expected one of adamw, adam, sgd, muon, got 'lion'");
+  CHECK(message_of([&] {
+    Optimizer(pointers(parameters), {.lr_of = {{"fc", 1}, {"fc.weigth", 2}}});
+  }) == "lr_of: 'fc.weigth' matches no trained parameter, the nearest is 'fc.weight'");
+  CHECK(message_of([&] {
+    Optimizer(pointers(parameters), {.decay_of = {{"head\n", 1}}});
+  }) == "decay_of: 'head ' matches no trained parameter");
   Optimizer optimizer(pointers(parameters), {});
   CHECK(message_of([&] { optimizer.set_steps(-1); }) == "optimizer: -1 steps, expected 0 or more");
   parameters[1].path.clear();
