@@ -20,6 +20,10 @@ template <class Record, class F> void each_value(Record& m, const F& f) {
   int key = 2;
   const auto visit = [&](auto&... values) { (f(kMetricsKeys[key++], values), ...); };
   visit(m.train_loss, m.val_loss, m.val_accuracy, m.lr, m.grad_norm, m.tokens_per_s, m.peak_bytes, m.reserved_bytes, m.ranks, m.time);
+  for (const auto& [name, norm] : m.norms) {
+    std::optional<double> value = norm;
+    f(name.c_str(), value);
+  }
 }
 
 template <class Number> bool is_measured(const std::optional<Number>& value) { return value && std::isfinite(static_cast<double>(*value)); }
@@ -104,6 +108,8 @@ Metrics read_record(const std::string& folder, int64_t step) {
   each_record(find_text(folder + "/metrics.jsonl").value_or(""), [&](const Json& record, int64_t record_step, std::string_view) {
     if (record_step != step) return;
     each_value(metrics, [&]<class Number>(const char* key, std::optional<Number>& value) { value = as<Number>(member(record, key)); });
+    for (const auto& [key, value] : record.items())
+      if (key.find("_norm.") != key.npos && value.is_number()) metrics.norms.emplace_back(key, value.get<double>());
   });
   metrics.time.reset();
   return metrics;

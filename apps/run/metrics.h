@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/fields.h"
 #include "core/files/file.h"
 
 namespace ricci::apps {
@@ -22,9 +23,10 @@ struct Metrics {
   std::optional<int64_t> reserved_bytes = {};            // by the memory pool of the GPU of rank 0
   std::optional<int64_t> ranks = {};
   std::optional<double> time = {};  // seconds since 1970; MetricsFile fills it in
+  NamedNumbers norms = {};          // StepResult::norms
 };
 
-// The keys of a record, in the order of its line.
+// The keys of every record, in the order of its line. Norms follow them.
 inline constexpr const char* kMetricsKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm",
     "tokens_per_s", "peak_bytes", "reserved_bytes", "ranks", "time"};
 

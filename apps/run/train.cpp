@@ -112,7 +112,7 @@ double take_steps(Ranks& ranks, std::optional<RunFolder>& run, const TrainConfig
       if (run && writes_samples(config)) progress->line(sample_block(config, corpus, model, state.step));
       ranks.barrier();
     }
-    if (evaluates || is_due(state.step, config.log_every)) {
+    if (evaluates || is_due(state.step, config.log_every) || is_due(state.step, config.norms_every)) {
       if (run) metrics->append(record);
       recorded = state.step;
       recorded_seconds = seconds;
@@ -146,7 +146,8 @@ double take_steps(Ranks& ranks, std::optional<RunFolder>& run, const TrainConfig
         .tokens_per_s = static_cast<double>((state.step - recorded) * tokens_per_step) / (seconds - recorded_seconds),
         .peak_bytes = memory_use(config.device).peak,
         .reserved_bytes = reserved_bytes(config.device),
-        .ranks = ranks.count()});
+        .ranks = ranks.count(),
+        .norms = result->norms});
   }
   if (saved < state.step || state.step == 0) save();
   return seconds;

@@ -122,6 +122,9 @@ void visit_watch_fields(TrainConfig& c, const Fields& of_run) {
   scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: all positions of the loss").at_least(0);
   field("patience", c.patience, "training ends at an evaluation this many steps or more after the best one; 0: never").at_least(0);
   field("log_every", c.log_every, "steps between records of metrics").at_least(1);
+  field("norms_every", c.norms_every,
+      "steps between records with the norms of gradient and weights of each part, such as grad_norm.blocks.0; 0: never")
+      .at_least(0);
   field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only").at_least(0);
   field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints to keep, in addition to the best").at_least(1);
 }
@@ -224,6 +227,7 @@ void check(const TrainConfig& config) {
   if (const Sgd& sgd = config.optimizer.settings<Sgd>(); config.optimizer.kind == optimizer_kind<Sgd> && sgd.nesterov && sgd.momentum == 0)
     fail("nesterov: needs a momentum above 0");
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
+  if (config.cuda_graph && config.norms_every > 0) fail("norms_every: not with cuda_graph yet");
   const int64_t context = config.sequence_length();
   if (config.eval_from >= context) fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
   if (int64_t tokens = 0;
@@ -244,7 +248,7 @@ void check_shared(const TrainConfig& c, int64_t ranks) {
 }
 
 TrainStepOptions step_options(const TrainConfig& c, int64_t first_micro_batch) {
-  return {c.seed, c.clip, c.cuda_graph, first_micro_batch, storage_dtype(c.reduce_dtype)};
+  return {c.seed, c.clip, c.cuda_graph, first_micro_batch, storage_dtype(c.reduce_dtype), c.norms_every};
 }
 
 ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer) {

@@ -76,7 +76,7 @@ struct TrainConfig {
   int64_t threads = 0, rank_timeout = 300;
 
   int64_t eval_every = 250, eval_batches = 0, eval_from = 0, patience = 0;
-  int64_t log_every = 10, checkpoint_every = 250, keep_checkpoints = 2;
+  int64_t log_every = 10, norms_every = 0, checkpoint_every = 250, keep_checkpoints = 2;
   SampleConfig sample;
 
   // The keys that a file, the command line or `init` gave. config.yaml of the run holds only these.

@@ -1,6 +1,6 @@
 // One training step, from the top: forward_backward() makes the gradient, run_unless() adds the sum over ranks, the clipping and the
-// update. The loss and the norm stay on the device until the end, because waiting in the middle would leave a GPU idle. With cuda_graph the
-// whole step is captured once and replayed (graph_).
+// update. The loss and the norm stay on the device until the end, because waiting would leave a GPU idle. With cuda_graph the whole step is
+// captured once and replayed (graph_).
 #include "models/training/train_step.h"
 
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/layers/layers.h"
+#include "models/training/parameter_groups.h"
 #include "models/training/sum_gradients.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/embedding/embedding.h"
@@ -27,7 +28,7 @@ std::vector<Batch> on_device(std::vector<Batch> batches, Device device) {
 }  // namespace
 
 // One tape per micro-batch, because the activations of only one have to fit into memory: gradients add up in Parameter::grad. Each loss is
-// a mean over its own tokens, so its weight is its share of the step's tokens; otherwise the cut into micro-batches would matter.
+// a mean over its own tokens, so its weight is its share of the step's tokens.
 Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
     const TapeOptions& options) {
   const Training training;
@@ -50,10 +51,13 @@ std::optional<StepResult> TrainStep::run_unless(
   if (graph_ || ranks_.count() > 1) stop = nullptr;
   const RandomState before = random_state(), random = graph_ ? graph_->in_memory(random_state_at(step)) : random_state_at(step);
   if (graph_) optimizer_.begin_step(learning_rate);  // a captured step reads the rate from memory
+  const bool has_norms = options_.has_norms(step);
+  NamedNumbers norms;
   const auto take_step = [&](const std::vector<Batch>& batches, const std::vector<Tensor>& weights) -> std::vector<Tensor> {
     Tensor loss;
     if (!finish_unless(stop, [&] { loss = forward_backward(model_, batches, weights, random); })) return {};
     sum_gradients(parameters_, loss, options_.reduce_dtype, ranks_);
+    if (has_norms) add_norms("grad_norm", parameters_, &Parameter::grad, norms);
     if (!graph_) optimizer_.begin_step(learning_rate);
     return {loss, optimizer_.update(options_.clip, loss)};  // updates nothing if the loss is not finite
   };
@@ -66,13 +70,15 @@ std::optional<StepResult> TrainStep::run_unless(
     return {};
   }
   set_random_state(random_state_at(step + 1));
-  return StepResult{item(results[0]), item(results[1])};  // item() waits for a GPU
+  if (has_norms) add_norms("weight_norm", parameters_, &Parameter::unrounded, norms);
+  return StepResult{item(results[0]), item(results[1]), norms};  // item() waits for a GPU
 }
 
 TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks)
     : model_(model), parameters_(model.parameters()), device_(device), options_(options), optimizer_(optimizer), ranks_(ranks) {
   if (!options.cuda_graph) return;
   if (ranks.count() > 1) fail("cuda_graph: not with multiple ranks yet");
+  if (options.norms_every > 0) fail("norms_every: not with cuda_graph yet");
   graph_ = std::make_unique<StepGraph>(device);
 }
 
@@ -101,7 +107,7 @@ void TrainStep::explain_nonfinite(const std::vector<Batch>& micro_batches, int64
   const std::string symptom = std::isfinite(loss) ? "the gradient is not finite" : format_message("the loss is {}", {loss});
   const std::vector<Tensor> weights = weigh(model_, micro_batches, device_, ranks_);
   std::string found;
-  for (const Parameter* p : parameters_) p->grad = {};  // otherwise an old NaN would be found in the op that adds to it
+  for (const Parameter* p : parameters_) p->grad = {};  // an old NaN would be found first
   try {
     check_embedding_ids(device_);  // a GPU cannot throw: it noted the first bad id and returned NaN
     forward_backward(model_, on_device(micro_batches, device_), weights, random_state_at(step), {.find_nonfinite = true});

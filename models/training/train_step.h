@@ -32,6 +32,9 @@ struct StepResult {
   // counts.
   double loss;
   double gradient_norm;  // before clipping
+  // If they are due, by group of parameters (group_of): grad_norm.GROUP before clipping, weight_norm.GROUP after the update. A group
+  // without a gradient has only the second.
+  NamedNumbers norms = {};
 };
 
 struct TrainStepOptions {
@@ -40,6 +43,8 @@ struct TrainStepOptions {
   bool cuda_graph = false;          // for a device that has graphs
   int64_t first_micro_batch = 0;    // share_of().lo: the number in the step of the first micro-batch that run() gets
   Dtype reduce_dtype = Dtype::f32;  // for sum_gradients
+  int64_t norms_every = 0;          // steps between StepResult::norms, or 0 for never
+  bool has_norms(int64_t step) const { return norms_every > 0 && (step + 1) % norms_every == 0; }  // steps count from 0
 };
 
 // Dropout in a sequence depends only on the seed, the step and the number of the sequence in the step. So every division of a step into
@@ -47,7 +52,7 @@ struct TrainStepOptions {
 // only for whole windows with all targets scored, because a bag loss is the mean over the cells of its micro-batch.
 class TrainStep {
  public:
-  // With multiple ranks each makes one, and they call run() or explain_nonfinite() together. Error: a graph with multiple ranks.
+  // With multiple ranks each makes one, and they call run() or explain_nonfinite() together. Errors: a graph with multiple ranks or norms.
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks = Ranks::alone());
 
   // Steps count from 0. The micro-batches can be on any device. If loss or norm is not finite, nothing is updated. Every rank has the same

@@ -20,7 +20,7 @@ keys='
 | schedule=linear lr=0.002 min_lr=0.0005 schedule_steps=3 warmup=2
 | optimizer=adam beta1=0.5 beta2=0.5 eps=0.1 weight_decay=0.5 decay_embeddings=false clip=0.1 lr_of={"tok":0.1} decay_of={"tok":0.1}
 | seed=7 device=cuda_emulated precision=bf16 cuda_graph=true threads=2
-| eval_every=3 eval_batches=1 eval_from=3 patience=-1 log_every=2 checkpoint_every=3 keep_checkpoints=1
+| eval_every=3 eval_batches=1 eval_from=3 patience=-1 log_every=2 norms_every=3 checkpoint_every=3 keep_checkpoints=1
 | sample.tokens=9 sample.every=2 sample.prompt=the sample.temperature=0.5 sample.top_k=1 sample.top_p=0.1 sample.min_p=1 sample.seed=5
 model.mixer=dispatcher | model.coef_act=none model.levels=2 model.mixer_bias=true
 model.heads=2 model.mixer=dispatcher | model.share_heads=true

@@ -1,6 +1,7 @@
 #include "apps/lab/plot/curves.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +19,7 @@ namespace {
 struct Look {
   std::string key, panel, unit;
   bool noisy;
+  int colour = -1;  // the index in a panel of multiple metrics, else -1
 };
 const Look kLooks[] = {{"train_loss", "loss", "nats per token", true}, {"val_loss", "loss", "nats per token", false},
     {"val_accuracy", "accuracy", "part predicted right", false}, {"lr", "learning rate", "", false},
@@ -38,6 +40,26 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
   const std::string nearest = nearest_note(key, known);
   fail("no run has the metric '{}'{}",
       {one_line(key), nearest.empty() ? fmt::format("; the metrics are {}", fmt::join(kMetricsKeys, ", ")) : nearest});
+}
+
+// The metric of this name, or all that a pattern such as grad_norm.* matches, blocks.2 before blocks.10. `shared`: in one panel.
+std::vector<Look> looks_of(const std::vector<RunRecords>& runs, const std::string& key, bool shared) {
+  std::set<std::pair<size_t, std::string>> found;
+  for (const RunRecords& run : runs)
+    for (const auto& [name, column] : run.columns)
+      if (::fnmatch(key.c_str(), name.c_str(), 0) == 0) found.emplace(name.size(), name);
+  if (key.find('*') == key.npos || found.empty()) {
+    check_key(runs, key);
+    return {look_of(key)};
+  }
+  std::vector<Look> looks;
+  for (const auto& [length, name] : found) {
+    looks.push_back(look_of(name));
+    if (!shared || found.size() == 1) continue;
+    looks.back().panel = key;
+    looks.back().colour = static_cast<int>(looks.size()) - 1;
+  }
+  return looks;
 }
 
 // Adds the column of x to the runs: `time` is the time of training, in the unit that suits the longest run. Returns the title of the axis.
@@ -153,14 +175,20 @@ Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options) {
   Chart chart{.x_name = prepare_x(runs, options.x), .log_y = options.log_y};
   const std::vector<std::vector<RunRecords>> groups = seeds_by_name(runs);
   const std::string note = groups.size() < runs.size() ? "mean and range of the seeds" : "";
-  for (const std::string& key : options.keys) {
-    check_key(runs, key);
-    const Look look = look_of(key);
+  std::vector<Look> looks;
+  for (const std::string& key : options.keys)
+    for (const Look& look : looks_of(runs, key, groups.size() == 1)) looks.push_back(look);
+  for (const Look& look : looks) {
+    const std::string& key = look.key;
+    const bool is_shared = look.colour >= 0;
     const std::string unit = look.unit + (look.unit.empty() || note.empty() ? "" : ", ") + note;
     const bool is_validation = key == "val_loss", smooths = options.smooth > 0 && look.noisy;
     for (size_t i = 0; i < groups.size(); ++i) {
       const int colour = groups.size() == 1 ? is_validation : static_cast<int>(i);
-      Curve curve{.name = groups[i][0].name, .colour = colour, .dashed = is_validation, .points = points_of(groups[i], key, 0, options)};
+      Curve curve{.name = is_shared ? key : groups[i][0].name,
+          .colour = is_shared ? look.colour : colour,
+          .dashed = is_validation,
+          .points = points_of(groups[i], key, 0, options)};
       if (curve.points.empty()) continue;
       if (chart.panels.empty() || chart.panels.back().title != look.panel) chart.panels.push_back({look.panel, unit});
       std::vector<Curve>& curves = chart.panels.back().curves;

@@ -22,8 +22,8 @@ std::vector<double> smoothed(const std::vector<double>& values, const std::vecto
 void name_by_setting(std::vector<ListedRun>& runs);
 
 // A colour for each name, or for training and validation of a lone name; validation is dashed. Runs of one name are their mean in a
-// band that holds all of them. Keys without values are left out. Errors: a key or x that no run has, with the nearest one; no value to
-// draw.
+// band that holds all of them. A key with asterisks is a pattern of keys: the curves of one run that it matches share a panel. Keys without
+// values are left out. Errors: a key or x that no run has, with the nearest one; no value to draw.
 Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options);
 
 }  // namespace ricci::apps

@@ -73,6 +73,17 @@ TEST_CASE("metrics: all keys, in order, null where nothing was measured") {
       R"({"step":3,"tokens":2304,"train_loss":1.5,"val_loss":2,"val_accuracy":0.75,"lr":0.001,"grad_norm":0.25,"tokens_per_s":15000,"peak_bytes":1099511627776,"reserved_bytes":2199023255552,"ranks":4,"time":1700000000.125})");
 }
 
+TEST_CASE("metrics: norms of groups follow the other keys, and are read with their record") {
+  const ScratchFolder folder;
+  const Metrics metrics{.step = 3, .grad_norm = 2, .norms = {{"grad_norm.tok", 0.5}, {"weight_norm.blocks.0", 1.0 / 3}}};
+  CHECK(to_json(metrics).ends_with(R"("ranks":null,"time":null,"grad_norm.tok":0.5,"weight_norm.blocks.0":0.3333333333333333})"));
+  CHECK(to_json({.norms = {{"weight_norm.tok", std::numeric_limits<double>::infinity()}}}).ends_with(R"("weight_norm.tok":null})"));
+  folder.write("metrics.jsonl", line(2) + to_json(metrics) + "\n" + line(4));
+  CHECK(to_json(read_record(folder.path(), 3)) == to_json(metrics));
+  CHECK(read_record(folder.path(), 4).norms.empty());
+  CHECK(contains(record_event(metrics), "weight_norm.blocks.0"));
+}
+
 TEST_CASE("metrics: numbers read back to the same bits, and those that JSON cannot hold are null") {
   for (const double value : {0.1, 1.0 / 3, 1e-300, 5e-324, 1.7976931348623157e308, -0.0, 123456789.123456789, 1e22}) {
     const Json record = Json::parse(to_json({.step = 1, .train_loss = value}));
@@ -191,7 +202,7 @@ TEST_CASE("tensorboard: the tensorboard package reads what metrics.jsonl holds, 
     MetricsFile file(folder / "some", first - 1);
     for (int64_t step = first; step <= last; ++step)
       file.append({step, step * 64, shift + 1.0 / static_cast<double>(step), step % 4 ? std::optional<double>() : 2.0 + shift, 1e-3, 0.5,
-          1e5, 1 << 20});
+          1e5, 1 << 20, {}, {}, {}, {}, step % 5 ? NamedNumbers() : NamedNumbers{{"grad_norm.tok", shift}, {"weight_norm.blocks.0", 1.5}}});
   };
   train(1, 10, 0);
   AppendFile(folder / "some/" + event_files(folder / "some")[0]).append(std::string("\x2c\0\0\0\0", 5));
@@ -200,6 +211,6 @@ TEST_CASE("tensorboard: the tensorboard package reads what metrics.jsonl holds, 
   const Result result = shell(python + " '" RICCI_TESTS_FOLDER "/apps/read_events.py' '" + folder / "some" + "'");
   CAPTURE(result.text);
   CHECK(result.code == 0);
-  // 10 records: 6 values each, and val_loss at steps 4 and 8.
-  CHECK(result.text.ends_with("62 points, the same in both\n"));
+  // 10 records: 6 values each, val_loss at steps 4 and 8, and two norms at steps 5 and 10.
+  CHECK(result.text.ends_with("66 points, the same in both\n"));
 }

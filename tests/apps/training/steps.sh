@@ -49,6 +49,23 @@ same_model 'a gradient clipped at half its norm is half the gradient' half slow
 same_model 'one that is shorter than the clip stays' twice free
 other_model 'and half a gradient is another' half free
 
+# ---- The norms of the parts of a model
+watched=(tiny.yaml steps=5 model.layers=2 log_every=4 clip=0.5 checkpoint_every=1 keep_checkpoints=9)
+accept 'a run' train "${watched[@]}" name=unwatched
+accept 'with norms every two steps' train "${watched[@]}" name=watched norms_every=2
+same_model 'trains as without' unwatched watched
+verdict 'records have them every two steps' "$(grep -l '"grad_norm.tok":' runs/watched/metrics.jsonl >/dev/null || echo none
+  grep '"weight_norm.blocks.1":' runs/watched/metrics.jsonl | grep -oE '^."step":[0-9]+' | diff - <(printf '{"step":%s\n' 2 4))"
+verdict 'and none without' "$(! grep -o '_norm\.' runs/unwatched/metrics.jsonl)"
+verdict 'the squares of all gradient norms add up' "$(tail -n +2 runs/watched/metrics.jsonl | grep grad_norm.tok | awk -F'[,:{}]' '{
+  sum = all = 0
+  for (i = 1; i < NF; i++) { if ($i ~ /"grad_norm\./) sum += $(i + 1) ^ 2; if ($i == "\"grad_norm\"") all = $(i + 1) ^ 2 }
+  if (!(all > 0) || (sum / all - 1) ^ 2 > 1e-12) print sum, all }')"
+accept 'a run that goes on' train "${watched[@]}" name=resumed steps=3 schedule_steps=5 norms_every=2
+accept 'to its end' train runs/resumed steps=5
+verdict 'has the records of one that does not' "$(diff <(sed -E 's/,"(tokens_per_s|peak_bytes|time)":[^,}]*//g' runs/watched/metrics.jsonl | grep weight_norm) \
+  <(sed -E 's/,"(tokens_per_s|peak_bytes|time)":[^,}]*//g' runs/resumed/metrics.jsonl | grep weight_norm))"
+
 sed 's/lazy dog/azy god/' text.txt >other.txt
 accept 'a text of its own for validation' train "${plain[@]}" name=own validation=other.txt
 accept 'that text, evaluated' eval runs/own --data other.txt

@@ -45,8 +45,8 @@ int take_steps(Device device, Dtype dtype) {
   std::string outcome;
   for (int64_t i = 0; i < kSteps; ++i) {
     ranks.at(format_message("step {}", {i + 1}));
-    const auto [loss, norm] = step.run({all.begin() + lo, all.begin() + hi}, i, 1e-2);
-    outcome += format_message("loss {:.17g}, norm {:.17g}\n", {loss, norm});
+    const StepResult result = step.run({all.begin() + lo, all.begin() + hi}, i, 1e-2);
+    outcome += format_message("loss {:.17g}, norm {:.17g}\n", {result.loss, result.gradient_norm});
   }
   outcome += "values " + hash_of(model) + "\n";
   for (const std::string& other : ranks.from_all(outcome))

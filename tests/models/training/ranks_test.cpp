@@ -51,12 +51,14 @@ Outcome train(const Case& c, Ranks& ranks, Dtype reduce_dtype = Dtype::f32) {
   Model model = made(c);
   Optimizer optimizer(model.trained_parameters(), c.optimizer);
   const auto [lo, hi] = share_of(c.micro_batches, ranks);
-  TrainStep step(model, optimizer, Device::cpu, {.seed = 8, .clip = 0.05, .first_micro_batch = lo, .reduce_dtype = reduce_dtype}, ranks);
+  TrainStep step(model, optimizer, Device::cpu,
+      {.seed = 8, .clip = 0.05, .first_micro_batch = lo, .reduce_dtype = reduce_dtype, .norms_every = 1}, ranks);
   const std::vector<Batch> all = micro_batches_of(c.config, c.micro_batches);
   Outcome outcome;
   for (int64_t i = 0; i < kSteps; ++i) {
-    const auto [loss, norm] = step.run({all.begin() + lo, all.begin() + hi}, i, 1e-2);
-    outcome.numbers.insert(outcome.numbers.end(), {loss, norm});
+    const StepResult result = step.run({all.begin() + lo, all.begin() + hi}, i, 1e-2);
+    outcome.numbers.insert(outcome.numbers.end(), {result.loss, result.gradient_norm});
+    for (const auto& [name, norm] : result.norms) outcome.numbers.push_back(norm);
   }
   for (const Parameter* p : model.parameters())
     if (p->value) outcome.values.push_back(p->unrounded());

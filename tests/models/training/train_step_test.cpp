@@ -9,6 +9,7 @@
 #include "models/layers/layers.h"
 #include "models/training/checkpoint.h"
 #include "models/training/optimizer.h"
+#include "models/training/parameter_groups.h"
 #include "tests/data/files.h"
 #include "tests/models/training/forward_backward.h"
 #include "tests/models/training/small_training.h"
@@ -280,4 +281,53 @@ TEST_CASE("training in bf16: the master weights start as drawn, and rounding the
     placed.place(Dtype::bf16, device);
     for (Parameter* p : to) CHECK(!p->master);
   });
+}
+
+TEST_CASE("parameter groups: the numbered names at the start of a path, else the first name") {
+  for (const auto& [path, group] : {std::pair("tok.weight", "tok"), {"ln_f.bias", "ln_f"}, {"weight", "weight"}, {"", ""},
+           {"blocks.0.mixer.qkv.weight", "blocks.0"}, {"blocks.12.fc.bias", "blocks.12"}, {"blocks.3.mixer.down.4.weight", "blocks.3"},
+           {"stack.4.blocks.11.ln1.weight", "stack.4.blocks.11"}, {"stack.4.pos.weight", "stack.4"}, {"down.16.weight", "down.16"},
+           {"agg.ln_q.2.weight", "agg"}, {"a.1b.c", "a"}, {"a.1", "a"}})
+    CHECK(group_of(path) == group);
+}
+
+TEST_CASE("train step: norms of groups are those of the gradients before clipping and of the weights after the update") {
+  on_training_devices([](Device device) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      Model model(small(0), 3), plain(small(0), 3);
+      for (Model* const each : {&model, &plain}) {
+        each->place_for_training(dtype, device);
+        freeze_parameters(*each, {"pos", "blocks.1.fc"});
+      }
+      const auto group_by_hand = [](const std::string& path) { return path.substr(0, path.starts_with("blocks.") ? 8 : path.find('.')); };
+      const auto add_square = [](double& sum, const Tensor& t) {
+        for (const double x : values_of(t)) sum += x * x;
+      };
+      Optimizer optimizer(model.trained_parameters(), {}), other(plain.trained_parameters(), {});
+      TrainStep watched(model, optimizer, device, {.clip = 0.01, .norms_every = 2}), step(plain, other, device, {.clip = 0.01});
+      const std::vector<Batch> batches = six_rows(3, device);
+      CHECK(watched.run(batches, 0, 1e-2).norms.empty());
+      CHECK(step.run(batches, 0, 1e-2).norms.empty());
+      std::map<std::string, double> squares;
+      forward_backward(model, batches, 1);
+      model.each_parameter([&](const std::string& path, Parameter& p) {
+        if (p.grad) add_square(squares["grad_norm." + group_by_hand(path)], p.grad);
+        p.grad = {};
+      });
+      const NamedNumbers norms = watched.run(batches, 1, 1e-2).norms;
+      step.run(batches, 1, 1e-2);
+      model.each_parameter(
+          [&](const std::string& path, Parameter& p) { add_square(squares["weight_norm." + group_by_hand(path)], p.unrounded()); });
+      REQUIRE(norms.size() == squares.size());
+      for (const auto& [name, norm] : norms) CHECK(std::abs(norm / std::sqrt(squares.at(name)) - 1) < 1e-12);
+      CHECK(squares.contains("weight_norm.pos"));
+      CHECK(!squares.contains("grad_norm.pos"));
+      for (size_t i = 0; i < model.parameters().size(); ++i)
+        CHECK(same_bits(model.parameters()[i]->unrounded(), plain.parameters()[i]->unrounded()));
+    }
+  });
+  Model model(small(0), 3);
+  Optimizer optimizer(model.parameters(), {});
+  CHECK(message_of([&] { TrainStep(model, optimizer, Device::cuda_emulated, {.cuda_graph = true, .norms_every = 1}); }) ==
+        "norms_every: not with cuda_graph yet");
 }

@@ -309,6 +309,28 @@ TEST_CASE("plot: any name gives a well-formed picture and page") {
   CHECK(fault_of("<a>1 & 2</a>") != "");
 }
 
+TEST_CASE("plot: a pattern of keys is a panel of one run, and a panel for each key of multiple runs") {
+  const ScratchFolder folder;
+  for (const char* name : {"a", "b"})
+    folder.write(std::string(name) + "/metrics.jsonl", "{\"step\":1,\"grad_norm\":3}\n{\"step\":2,\"grad_norm\":2,\"grad_norm.blocks.2\":1,"
+                                                       "\"grad_norm.blocks.10\":0.5,\"grad_norm.tok\":2}\n");
+  const RunRecords a = read_records(folder / "a"), b = read_records(folder / "b");
+  const auto titles = [](const Chart& chart) {
+    std::string all;
+    for (const Panel& panel : chart.panels) {
+      all += panel.title + ":";
+      for (const Curve& curve : panel.curves) all += format_message(" {}/{}", {curve.name, curve.colour});
+      all += "\n";
+    }
+    return all;
+  };
+  CHECK(titles(chart_of({a}, {.keys = {"grad_norm.*", "grad_norm.tok"}})) ==
+        "grad_norm.*: grad_norm.tok/0 grad_norm.blocks.2/1 grad_norm.blocks.10/2\ngrad_norm.tok: a/0\n");
+  CHECK(titles(chart_of({a, b}, {.keys = {"*.blocks.*"}})) == "grad_norm.blocks.2: a/0 b/1\ngrad_norm.blocks.10: a/0 b/1\n");
+  CHECK(contains(picture(chart_of({a}, {.keys = {"grad_norm.*"}})), ">grad_norm.blocks.10</text>"));
+  CHECK(error_of([&] { chart_of({a}, {.keys = {"weight_norm.*"}}); }).starts_with("no run has the metric 'weight_norm.*'"));
+}
+
 TEST_CASE("plot: messages") {
   const ScratchFolder folder;
   folder.write("empty/metrics.jsonl", "");
