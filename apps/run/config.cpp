@@ -266,10 +266,11 @@ void check_mixers(const Setting& setting, const std::vector<Field>& readers) {
 // ---- Printing
 std::string comment_of(const Field& field) {
   std::string text = (field.follows_choices ? value_text(field) + "; " : "") + field.description;
-  const auto* const choice = std::get_if<ChoiceMember>(&field.value);
-  const auto* const list = std::get_if<ChoiceListMember>(&field.value);
-  const std::vector<const char*> names = choice ? choice->names : list ? list->names : std::vector<const char*>();
-  if (!names.empty()) text += fmt::format(": {}", fmt::join(names, " | "));
+  const auto add_names = [&](const auto* choice) {
+    if (choice) text += fmt::format(": {}", fmt::join(choice->names, " | "));
+  };
+  add_names(std::get_if<ChoiceMember>(&field.value));
+  add_names(std::get_if<ChoiceListMember>(&field.value));
   return field.by.empty() ? text : text + "; only " + field.by;
 }
 

@@ -41,7 +41,7 @@ struct FamilyTraits {
 // The keys that do not belong to a single family.
 struct ModelKeys {
   Preset preset = Preset::gpt;
-  ChoiceList<MixerKind> mixer = kind_of<Sdp>;  // of the layers, repeated
+  ChoiceList<MixerKind> mixer = kind_of<Sdp>;  // one for every layer, or a list that is repeated
   int64_t vocab = 0;
   int64_t ctx = 64;
   int64_t d = 128;

@@ -2,7 +2,7 @@
 //   pre:   x += drop(mix(ln1(x)));            x += drop(fc_out(act(fc(ln2(x)))))
 //   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
 // gated: fc gives gate | up, and act(gate) up replaces act(fc(x)).
-// pre is the default because its residual is a plain sum from the first block to the last, so gradients reach every depth unchanged.
+// pre is the default because its residual is a plain sum, so gradients reach every depth unchanged.
 #pragma once
 #include <optional>
 #include <vector>
@@ -50,8 +50,7 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
       .follows();
 }
 
-// The residual stream is x and a branch that is not yet added, because one kernel then makes the sum and the norm that reads it.
-// An empty branch is zero.
+// The residual stream is x and a branch that is not yet added: one kernel makes the sum and its norm. An empty branch is zero.
 struct Residual {
   Tensor x, branch;
 };

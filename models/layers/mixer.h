@@ -1,5 +1,5 @@
-// The concept of a mixer: the part of a block that exchanges information between positions. It is a concept because the rest of a block
-// treats each position by itself: only the mixer has to know about causality, padding and the cache of decoding.
+// The concept of a mixer: the part of a block that exchanges information between positions. The rest of a block treats each position by
+// itself: only the mixer has to know about causality, padding and the cache of decoding.
 #pragma once
 #include <array>
 #include <concepts>

@@ -12,7 +12,7 @@
 namespace ricci {
 
 template <Mixer M> struct StackConfig {
-  MixerShape shape;  // for every block, but for its layer
+  MixerShape shape;  // for the first block
   int64_t layers = 1;
   PositionKind positions = PositionKind::learned;
   BlockConfig block;
@@ -33,9 +33,9 @@ template <Mixer M> struct Stack {
 
   Positions pos;
   std::vector<Block<M>> blocks;
-  LayerNorm ln;  // only after pre-norm blocks, because post-norm blocks end with a norm
+  LayerNorm ln;  // only after pre-norm blocks
   double dropout;
-  bool recomputes_blocks = false;  // backward computes their activations again, because keeping them takes most of the memory
+  bool recomputes_blocks = false;  // backward computes their activations again
 
   explicit Stack(const StackConfig<M>& c) : pos(c.positions, c.shape.ctx, c.shape.d, c.shape.init), dropout(c.block.dropout) {
     MixerShape shape = c.shape;

@@ -159,7 +159,7 @@ std::string size_text(TrainConfig config, Change change, int64_t n) {
   if (change == Change::ff) return "model.ff=" + std::to_string(n);
   if (change == Change::layers && !model.traits().reads_stacks) return "model.layers=" + std::to_string(n);
   if (change == Change::layers) return "model.layers=" + layers_text(model.stack_layers.per_scale(model.scales), n);
-  int64_t heads = 1;  // of every mixer: a multiple of all
+  int64_t heads = 1;  // divisible by the heads of every mixer
   for (const Field& field : fields_of(config))
     if (field.is_read && field.key == "model.heads") heads = std::lcm(heads, *std::get<int64_t*>(field.value));
   const bool turns = model.embedding.positions == PositionKind::rope;  // pairs of columns

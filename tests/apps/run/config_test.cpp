@@ -361,7 +361,7 @@ TEST_CASE("config: a mixer for each layer, and keys with a value for each mixer"
         "model.mixer: sdp, metric, but family retina always uses attention, expected sdp");
   CHECK(complaint_of_keys({"model.mixer=[dispatcher, metric]", "model.positions=rope"}) ==
         "model.positions: rope, but mixer dispatcher, metric does not turn its queries and keys, only sdp does");
-  CHECK(complaint_of_keys({"model.mixer=[dispatcher, sdp]", "model.positions=rope"}).empty());
+  CHECK(of_keys({"model.mixer=[dispatcher, sdp]", "model.positions=rope"}).model.embedding.positions == PositionKind::rope);
 }
 
 TEST_CASE("config: lists of integers, one of which may stand alone") {

@@ -236,7 +236,7 @@ TEST_CASE("optimizers: factors of a parameter have the bits of an optimizer with
       for (OptimizerConfig config : kEvery) {
         CAPTURE(std::string(name_of(config.kind)));
         // The last pattern that matches counts. Products with powers of two are exact.
-        config.lr_of = {{"fc", 4}, {"*.bias", 0.25}}, config.decay_of = {{"fc.*", 3}, {"fc.weight", 0.5}};
+        config.lr_of = {{"blocks", 4}, {"blocks.*.fc.bias", 0.25}}, config.decay_of = {{"blocks.*.fc", 3}, {"blocks.0.fc.weight", 0.5}};
         std::vector<Parameter> with_factors = drawn_parameters(dtype), weight = drawn_parameters(dtype), bias = drawn_parameters(dtype);
         for (std::vector<Parameter>* const all : {&with_factors, &weight, &bias})
           for (Parameter& p : *all) p.value = to(p.value, device);
@@ -264,7 +264,7 @@ TEST_CASE("optimizers: a rate of 0 keeps the values, and the moments go on") {
     const Values before = values_of(still[0].value);
     config.weight_decay = 0;  // adam and sgd add it to the gradient
     Optimizer b(pointers(moving), config);
-    config.lr_of = {{"fc.weight", 0}};
+    config.lr_of = {{"blocks.0.fc.weight", 0}};
     Optimizer a(pointers(still), config);
     for (uint64_t step = 0; step < 3; ++step) {
       draw_gradients(still, step), draw_gradients(moving, step);
@@ -374,8 +374,8 @@ TEST_CASE("optimizers: messages") {
   CHECK(message_of([&] { choice_of<OptimizerKind>("optimizer", "lion"); }) ==
         "optimizer: expected one of adamw, adam, sgd, muon, got 'lion'");
   CHECK(message_of([&] {
-    Optimizer(pointers(parameters), {.lr_of = {{"fc", 1}, {"fc.weigth", 2}}});
-  }) == "lr_of: 'fc.weigth' matches no trained parameter, the nearest is 'fc.weight'");
+    Optimizer(pointers(parameters), {.lr_of = {{"blocks", 1}, {"blocks.0.fc.weigth", 2}}});
+  }) == "lr_of: 'blocks.0.fc.weigth' matches no trained parameter, the nearest is 'blocks.0.fc.weight'");
   CHECK(message_of([&] {
     Optimizer(pointers(parameters), {.decay_of = {{"head\n", 1}}});
   }) == "decay_of: 'head ' matches no trained parameter");
