@@ -1,6 +1,6 @@
 // ricci compare: trains multiple models with multiple seeds on the same data, at equal parameters, FLOPs or memory, and reports the results
 // in one table and one drawing.
-//   ricci compare apps/configs/multiscale/families_wikitext2.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
+//   ricci compare apps/configs/multiscale/table2_small.yaml --equal parameters --change ff --seeds 3 -o table2.html
 //   ricci compare run.yaml 'lr=[1e-3, 3e-4]' --seeds 3
 // Each training is a ricci train in runs/NAME_MODEL_SEED, so the same command continues an interrupted comparison.
 #include <sys/wait.h>
@@ -178,6 +178,6 @@ void add_options(CLI::App& app, Options& options) {
 
 const Command ricci::apps::compare_command{{.name = "ricci compare",
                                                .summary = "Trains multiple models on the same data and compares them.",
-                                               .examples = "ricci compare apps/configs/multiscale/families_wikitext2.yaml --plan\n"
+                                               .examples = "ricci compare apps/configs/multiscale/table2_small.yaml --plan\n"
                                                            "ricci compare data=my.txt 'lr=[1e-3,3e-4]' --seeds 3 -o rates.html"},
     with_options<Options, add_options, compare>};

@@ -46,9 +46,10 @@ int run(const Options& options) {
   const Inspection found = inspect(open, ids_of_text(options, open), options.look);
   if (!found.note.empty()) std::fputs(wrapped(found.note, 2).c_str(), stdout);
   const int64_t files = write_report(options.out, found);
+  size_t heads = 0;  // the most of a layer
+  for (const InspectedLayer& layer : found.layers) heads = std::max(heads, layer.heads.size());
   print(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}\n{}/index.html, inspect.json: {} files",
-      {open.run.weights().text(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text_ids.size(), options.out,
-          files}));
+      {open.run.weights().text(), found.mixer, found.layers.size(), heads, found.text_ids.size(), options.out, files}));
   return 0;
 }
 
