@@ -38,7 +38,7 @@ int64_t parameters_of(const fs::path& file, int64_t vocab) { return parameters_o
 // The files of ricci compare: all others are run files.
 bool is_comparison(const fs::path& file) {
   const std::string stem = file.stem().string();
-  for (const char* start : {"mixers_", "families_", "table", "modern_block"})
+  for (const char* start : {"mixers_", "hybrids_", "muon_", "coarse_", "table", "modern_block"})
     if (stem.starts_with(start)) return true;
   return false;
 }
