@@ -1,4 +1,4 @@
-// ricci plan: the memory of a training step, by purpose, and its FLOPs, also for models too large for this machine.
+// ricci plan: predicts the memory of a training step by purpose, and its FLOPs. It needs only a little memory itself.
 //   ricci plan run.yaml model.layers=24 batch=64 --memory 80GiB
 //   ricci plan run.yaml accumulation=8 --ranks 8
 #include "models/planning/plan.h"

@@ -79,7 +79,7 @@ struct Table {
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
 
-// Dropout acts only while a Training is alive on this thread.
+// Dropout acts only while this thread has a Training object.
 class Training {
  public:
   explicit Training(bool on = true) : outer_(active()) { active() = on; }

@@ -1,8 +1,8 @@
 // The mixer of a model with different mixers in its layers: block i has mixer i of the list `mixer: [dispatcher, dispatcher, sdp]`, which
 // is repeated over the layers. A block's parameters have the names that they have with one mixer.
 #pragma once
-#include <algorithm>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 

@@ -27,8 +27,9 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
   for (Parameter* p : parameters_) {
     if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
     State& state = states_.emplace_back();
+    state.row_blocks = matrices_in(*p);
     if (moments.m) state.m = zeros_like(p->unrounded());
-    if (moments.v && matrices_in(*p).empty()) state.v = zeros_like(p->unrounded());
+    if (moments.v && state.row_blocks.empty()) state.v = zeros_like(p->unrounded());
   }
   for (const auto& [pattern, factor] : config_.lr_of)
     each_match("lr_of", pattern, "trained parameter", parameters_, [&](size_t i) { states_[i].lr_factor = factor; });
@@ -82,7 +83,7 @@ void Optimizer::apply(const Tensor& gradient_scale) {
         .weight_decay = decays(p, config_) ? config_.weight_decay * states_[i].decay_factor : 0,
         .lr_factor = states_[i].lr_factor,
         .name = p.path,
-        .row_blocks = matrices_in(p)});
+        .row_blocks = states_[i].row_blocks});
   }
   with_options([&](const auto& options) { update_parameters(tensors, options, {rates_, gradient_scale}); });
 }

@@ -100,7 +100,8 @@ class Optimizer final : public MemoryHolder {
   std::vector<Parameter*> parameters_;
   OptimizerConfig config_;
   struct State {
-    Tensor m = {}, v = {};  // means of the gradient (or momentum) and of its square; can be empty
+    Tensor m = {}, v = {};                 // means of the gradient (or momentum) and of its square; can be empty
+    std::vector<int64_t> row_blocks = {};  // as matrices_in
     double lr_factor = 1, decay_factor = 1;
   };
   std::vector<State> states_;  // one for each parameter

@@ -261,7 +261,7 @@ Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, 
     InspectedLayer& each = found.layers.emplace_back(InspectedLayer{layer, layer_name(layer, mixer), mixer.tokens, forms.symmetric});
     for (const int64_t head : heads) {
       const Observation& seen = all_seen[static_cast<size_t>(layer)];
-      if (!seen.heads.empty() && head >= std::ssize(seen.heads)) continue;  // layers can have different mixers
+      if (!seen.heads.empty() && head >= std::ssize(seen.heads)) continue;  // this layer has fewer heads
       InspectedHead& result = each.heads.emplace_back(InspectedHead{head});
       add_tables(result, found, mixer.tokens, seen, forms);
       if (distances_ntv) add_distances(result, found, numbers_of(distances_ntv, head), options.nearest, forms.positive);

@@ -57,6 +57,12 @@ ModelConfig small_llama(Device device) {
   return config;
 }
 
+ModelConfig small_hybrid(Device device) {
+  ModelConfig config = small_model(device);
+  config.mixer = {kind_of<Dispatcher>, kind_of<Sdp>};
+  return config;
+}
+
 }  // namespace
 
 TEST_CASE("plan: it equals the measured step, whatever is trained") {
@@ -71,6 +77,7 @@ TEST_CASE("plan: it equals the measured step, whatever is trained") {
             {small_llama(device), adamw, {1, 24, 2, Dtype::bf16, false, device}},
             {small_llama(device), muon, {1, 24, 2, Dtype::bf16, false, device}},
             {small_model(device), muon, {2, 32, 1, Dtype::f32, true, device}},
+            {small_hybrid(device), adamw, {2, 32, 1, Dtype::f32, false, device}},
             {small_model(device), adamw, {.sequences = 2, .context = 16, .device = device, .freeze = freeze}},
             {small_model(device, family_of<TopDown>), adamw, {2, 32, 1, Dtype::f32, false, device}}}) {
       const Plan planned = plan_step(config, optimizer, shape);

@@ -258,7 +258,7 @@ TEST_CASE("optimizers: factors of a parameter have the bits of an optimizer with
   });
 }
 
-TEST_CASE("optimizers: a rate of 0 keeps the values, and the moments go on") {
+TEST_CASE("optimizers: with a rate of 0 the values stay, but the moments change") {
   for (OptimizerConfig config : kEvery) {
     std::vector<Parameter> still = drawn_parameters(Dtype::f32), moving = drawn_parameters(Dtype::f32);
     const Values before = values_of(still[0].value);
