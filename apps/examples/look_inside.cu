@@ -36,7 +36,7 @@ int main() {
   config.d = 16;
   config.layers = 1;
   config.settings<Sdp>().heads = 2;
-  const Model model(config, 1);  // the seed of the first weights
+  const Model model(config, 1);  // the seed of the initial weights
   const Tensor ids_bc = tensor_of(std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8}, {1, 8});
   {
     Tape tape;

@@ -33,7 +33,7 @@ int main() {
   config.layers = 2;
   config.settings<Sdp>().heads = 4;
   const Device device = available(Device::cuda) ? Device::cuda : Device::cpu;
-  Model model(config, 1);  // the seed of the first weights
+  Model model(config, 1);  // the seed of the initial weights
   model.place_for_training(Dtype::f32, device);
   Optimizer optimizer(model.parameters(), {});
   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});

@@ -3,7 +3,7 @@
 using namespace ricci;
 
 struct Net {
-  Linear hidden{2, 32, 1}, output{32, 2, 2};  // inputs, outputs, and the seed of the first weights
+  Linear hidden{2, 32, 1}, output{32, 2, 2};  // inputs, outputs, and the seed of the initial weights
   Tensor operator()(const Arg& x) const { return output(relu(hidden(x))); }
   template <class V> void visit(V&& v) { v("hidden", hidden, "output", output); }
 };

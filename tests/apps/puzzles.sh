@@ -21,4 +21,9 @@ done
 run puzzles-solved 3
 is 'one of them' 1 grep -c '^puzzle 3, .*: solved$' out
 for word in 13 0 3x ''; do refuse "puzzle '$word'" 2 "'$word', expected a number from 1 to 12" puzzles "$word"; done
+
+# The pictures of README.md show the files and the output of today.
+mkdir pictures
+holds 'the pictures' "$root/apps/pictures/pictures.py" "$build" pictures
+for picture in pictures/*; do same "$picture" "$picture" "$root/apps/$picture"; done
 finish

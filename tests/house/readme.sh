@@ -51,7 +51,7 @@ for name in $names; do
 done
 
 # The first page is short, begins with the commands, and shows lines of the example in their order.
-[ "$(wc -l <README.md)" -le 170 ] || fault README.md 'more than 170 lines'
+[ "$(wc -l <README.md)" -lt 170 ] || fault README.md '170 lines or more'
 head -n 30 README.md | grep -qx '```sh' || fault README.md 'no command in its first 30 lines'
 program=$(sed -n '/^```cpp/,/^```$/p' README.md | grep -v '^```')
 [ "$(wc -l <<<"$program")" -ge 12 ] && ! diff <(echo "$program") apps/examples/two_layer_net.cpp | grep -q '^<' ||
@@ -61,7 +61,7 @@ for command in tests/run.sh 'tests/run.sh --all'; do
   grep -qE "(^|\`)$command(  |\`|$)" README.md && grep -qE "^ +$command\$" .github/workflows/tests.yml || fault README.md "it and the workflow do not both name $command"
 done
 version=$(sed -nE 's/^project\(ricci VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
-grep -qx "version: $version" .github/CITATION.cff && grep -qF "version = {$version}" README.md || fault .github/CITATION.cff "not version $version"
+grep -qx "version: $version" .github/CITATION.cff && grep -qF "version $version" README.md || fault .github/CITATION.cff "not version $version"
 
 [ ${#pages[@]} -gt 10 ] && [ $links -gt 40 ] && [ $added -gt 20 ] ||
   fault pages "only ${#pages[@]} pages, $links links and $added lines were found"
