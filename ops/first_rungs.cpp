@@ -1,8 +1,8 @@
 // Attention, layer norm and the loss of a language model, as their formulas. Each op in them records itself, so none needs a backward here.
-// The plain loops at the end record nothing: only their values are compared: the tape has the backward of each op. The fast ops compute the
-// same in one kernel, because these formulas keep every tensor that they name; attention keeps a score for each pair of positions. A letter
-// of a name is an index: b sequence of the batch, c position of a query, C position of a key, n head, k column of a head, d column, r row,
-// v token of the vocabulary. contract() multiplies two tensors and sums over the letters that its result lacks.
+// The plain loops at the end record nothing: tests compare only their values. The fast ops compute the same in one kernel and keep less:
+// these formulas keep every tensor that they name, and attention a score for each pair of positions. A letter of a name is an index:
+// b sequence of the batch, c query position, C key position, n head, k column of a head, d column, r row, v token of the vocabulary.
+// contract() multiplies two tensors and sums over the letters that its result lacks.
 #include "ops/first_rungs.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ namespace ricci::first_rungs {
 namespace {
 
 Tensor in_heads(const Arg& x_bcd, int64_t heads);              // a view of [b c d] as [b c n k]
-Tensor mask_of(const Tensor& r_bncC, const Visibility& sees);  // 0 if query c sees key C, otherwise -infinity
+Tensor mask_of(const Tensor& r_bncC, const Visibility& sees);  // 0 if query c sees key C, else -infinity
 
 }  // namespace
 

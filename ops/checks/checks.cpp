@@ -1,4 +1,4 @@
-// The list of checks, and the numbers drawn for their inputs. They are the same on every device, because devices are compared.
+// The list of checks, and their random inputs: the same numbers on every device.
 #include "ops/checks/checks.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The gradient checks of every op, in one list: the tests and ricci check run them on every device. A new op adds its line in one of the
-// files here. If an op is recorded somewhere and missing here, the source scan of the tests fails, because an unchecked backward is the
-// easiest mistake to miss.
+// files here. If an op is recorded somewhere and missing here, the source scan of the tests fails: an unchecked backward is the easiest
+// mistake to miss.
 #pragma once
 #include <type_traits>
 #include <vector>
@@ -10,11 +10,11 @@
 
 namespace ricci {
 
-// One input of a check, and the values that are drawn for it.
+// One input of a check, and how its values are sampled.
 struct CheckInput {
   enum class Kind { normal, positive, eighths, integers } kind = Kind::normal;
   Shape shape;
-  int64_t below = 0;  // integers: drawn from [0, below)
+  int64_t below = 0;  // integers: sampled from [0, below)
 };
 inline CheckInput normal(Shape shape) { return {CheckInput::Kind::normal, shape, 0}; }
 inline CheckInput positive(Shape shape) { return {CheckInput::Kind::positive, shape, 0}; }  // in [0.5, 1.5)
@@ -48,7 +48,7 @@ struct OpCheck {
   const char* variant;  // for example "odd sizes" or "no bias"
   std::vector<CheckInput> inputs;
   CheckedCall run;
-  double h = 1e-5;  // how far elements are moved
+  double h = 1e-5;  // the step of the finite differences
 };
 
 // gradcheck of one case on one device.
@@ -69,7 +69,7 @@ void add_mixing_checks(std::vector<OpCheck>& all);   // attention, metric scores
 
 // i64 [n]; an empty tensor if `values` is empty.
 Tensor integers_on(const std::vector<int64_t>& values, Device device);
-// The drawn targets, every third replaced by "no target".
+// The sampled targets, every third replaced by "no target".
 Tensor with_gaps(const Tensor& targets_r);
 
 }  // namespace ricci

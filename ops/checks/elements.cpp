@@ -1,5 +1,4 @@
-// The checks of ops on single elements and of changes of shape. An overlap of two slices is among them, because their gradients must add
-// up.
+// The checks of ops on single elements and of changes of shape. Two overlapping slices are among them: their gradients must add up.
 #include "core/philox.h"
 #include "ops/checks/checks.h"
 #include "ops/elements/activations.h"

@@ -1,4 +1,4 @@
-// The checks of ops that exchange information between positions. Some have more than 64 positions, because attention has blocks of 64.
+// The checks of ops that exchange information between positions. Some exceed 64 positions, a block of attention.
 #include "core/philox.h"
 #include "ops/attention/attention.h"
 #include "ops/checks/checks.h"
@@ -10,7 +10,7 @@
 namespace ricci {
 namespace {
 
-// The input that q, k or v is part of, and its first column there.
+// The input that contains q, k or v, and its first column there.
 struct SliceOf {
   size_t input;
   int64_t offset = 0;
@@ -59,7 +59,7 @@ void add_packed_checks(std::vector<OpCheck>& all) {
   check("padding of a block and more, dropout", 2, 67, 2, causal(0), {.heads = 1, .dropout = 0.3}, {66, 2});
   // A query that sees a single key passes no gradient to it: only the gradient of the values is not zero.
   check("a window of one cell, seen by few queries", 1, 15, 2, Visibility::cells(4, 0, 4), {.heads = 1});
-  check("another scale", 1, 5, 4, causal(0), {.heads = 2, .scale = 0.3});
+  check("a different scale", 1, 5, 4, causal(0), {.heads = 2, .scale = 0.3});
 }
 
 // In one tensor, in two or in three. The gradients of equal slices add up.

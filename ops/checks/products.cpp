@@ -1,4 +1,4 @@
-// The checks of matrix products and of ops around them. Odd sizes are among them, because a kernel must not read past the end of a row.
+// The checks of matrix products and of ops around them. Odd sizes test that no kernel reads past the end of a row.
 #include "ops/products/products.h"
 
 #include "autograd/recompute.h"
@@ -40,7 +40,7 @@ void add_product_checks(std::vector<OpCheck>& all) {
   for (size_t i = 0; i < choices(Activation{}).size(); ++i)
     all.push_back(
         {"gated", choices(Activation{})[i], {normal({2, 3, 10})}, [f = static_cast<Activation>(i)](const Arg& x) { return gated(f, x); }});
-  all.push_back({"gated", "pieces of 16 bytes", {normal({3, 8})}, [](const Arg& x) { return gated(Activation::silu, x); }});
+  all.push_back({"gated", "packs of 16 bytes", {normal({3, 8})}, [](const Arg& x) { return gated(Activation::silu, x); }});
   all.push_back({"embedding", "repeated ids and positions", {integers({3, 5}, 4), normal({4, 7}), normal({9, 7})},
       [](CheckInputs x) { return embedding(x[0], x[1], x[2], 1.5, 2); }});
   all.push_back({"embedding", "no positions", {integers({2, 3}, 50), normal({50, 3})},

@@ -1,5 +1,4 @@
-// The checks of ops on rows, of means over positions, and of coarser scales. Some rows are wider than a thread block, because such rows
-// take another path.
+// The checks of ops on rows, of means over positions, and of coarser scales. Some rows are wider than a thread block: they use other code.
 #include "ops/checks/checks.h"
 #include "ops/pooling/window_mean.h"
 #include "ops/rows/cross_entropy.h"
@@ -54,7 +53,7 @@ void add_pooling_checks(std::vector<OpCheck>& all) {
     all.push_back({"mean_over_positions", variant, {normal(x)},
         [=](const Arg& x_bcd) { return mean_over_positions(x_bcd, integers_on(lengths, x_bcd.device())); }});
   };
-  mean("whole sequences", {2, 7, 5}, {});
+  mean("full sequences", {2, 7, 5}, {});
   mean("padding", {4, 5, 3}, {5, 2, 0, 1});
 }
 
@@ -64,7 +63,7 @@ void add_cell_checks(std::vector<OpCheck>& all) {
     all.push_back({"cell_max", variant, {normal(x)}, [=](const Arg& x_bcd) { return cell_max(x_bcd, size); }});
   };
   cells("positions after the last cell", {2, 7, 5}, 3);
-  cells("whole cells", {3, 8, 2}, 2);
+  cells("full cells", {3, 8, 2}, 2);
   cells("cells of one position", {1, 3, 4}, 1);
   const auto windows = [&](const char* variant, Shape x, int64_t size, int64_t kernel, int64_t history) {
     all.push_back({"cell_windows", variant, {normal(x)}, [=](const Arg& x_bcd) { return cell_windows(x_bcd, size, kernel, history); }});

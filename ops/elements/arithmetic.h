@@ -4,7 +4,7 @@
 namespace ricci {
 
 // Element by element, with NumPy's broadcasting: shapes are aligned at the innermost index, and an extent of 1 or a missing index repeats.
-// Errors: shapes that do not broadcast, arguments that differ in dtype or device.
+// Errors: the shapes do not broadcast, the arguments differ in dtype or device.
 Tensor add(const Arg& a, const Arg& b);
 Tensor subtract(const Arg& a, const Arg& b);
 Tensor multiply(const Arg& a, const Arg& b);

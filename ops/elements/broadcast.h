@@ -5,10 +5,10 @@
 namespace ricci {
 
 // The common shape of a and b, as in NumPy: aligned at the innermost index, an extent of 1 or a missing index repeats.
-// Error: extents that differ and are not 1; the message begins with `op`.
+// Error: two extents differ and neither is 1. The message begins with `op`.
 Shape broadcast_shape(const char* op, const Shape& a, const Shape& b);
 
-// The distance of neighbours along index d of `shape` in a tensor x that is broadcast to it: 0 if it repeats there.
+// The stride of a tensor x along index d of `shape`, to which it is broadcast: 0 if it repeats there.
 inline int64_t broadcast_stride(const Shape& shape, int d, const Shape& x) {
   const int index = d - shape.rank() + x.rank();
   if (index < 0 || x[index] == 1) return 0;
@@ -16,7 +16,7 @@ inline int64_t broadcast_stride(const Shape& shape, int d, const Shape& x) {
   for (int inner = index + 1; inner < x.rank(); ++inner) stride *= x[inner];
   return stride;
 }
-// All tensors of these shapes, walked together as if they had `shape`.
+// Strides that walk all tensors of these shapes together as if they had `shape`.
 template <class... Shapes> Strided<sizeof...(Shapes)> broadcast_strides(const Shape& shape, const Shapes&... xs) {
   Strided<sizeof...(Shapes)> s;
   for (int d = 0; d < shape.rank(); ++d) s.push(shape[d], {broadcast_stride(shape, d, xs)...});

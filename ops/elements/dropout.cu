@@ -1,7 +1,7 @@
-// y_i  = x_i m_i,    m_i = 1/(1-p) if word i of the random stream is at least 2^32 p, otherwise 0
+// y_i  = x_i m_i,    m_i = 1/(1-p) if word i of the random stream is at least 2^32 p, else 0
 // dx_i = dy_i m_i
-// The backward computes m a second time, because keeping it would take another tensor of the size of x. A random block has four words, so
-// four neighbours are one unit of work.
+// The backward computes m again; keeping it would need a tensor the size of x. A random block is four words, so a thread computes four
+// adjacent elements.
 //   bytes   8 N for N numbers in f32, 4 N in bf16, each way; about 25 N integer operations for the random words
 //   floor   65,536 rows of 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms each way
 #include "ops/elements/dropout.h"
@@ -22,14 +22,14 @@ struct Mask {
   double scale;
 };
 
-// The generator, and the memory that holds its stream: a kernel of a recorded CUDA graph reads the stream when it runs, because otherwise
-// each launch would draw the same numbers. The CPU reads it before the loop, because the loop would not be vectorised otherwise.
+// The generator, and the memory that holds its stream. A kernel of a recorded CUDA graph reads the stream at each launch and so samples new
+// numbers each time. The CPU reads it before the loop, which the compiler can then vectorise.
 struct Drawn : Philox {
   PhiloxSource source;
   Drawn(const PhiloxSource& source, Device device) : Philox(device == Device::cpu ? source.philox() : Philox{}), source(source) {}
 };
 
-// kCount neighbours: 4 that are aligned, and so are read and written together, or 1.
+// kCount adjacent elements: 4 aligned ones, loaded and stored together, or 1.
 template <class T, int kCount> struct Apply {
   using A = Accumulator<T>;
   struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Neighbours {

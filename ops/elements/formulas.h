@@ -1,7 +1,7 @@
 // The activation functions, as formulas of one number x. A formula is a struct F of one of two kinds:
 //   F::value(x) and F::gradient(dy, y)   the slope follows from the value y, so the backward needs only y
-//   F::both(x)                           it does not: value and slope at once, because they share most of their work
-// A is float or double. bf16 is computed as float, because 8 bits are too few for the steps in between.
+//   F::both(x)                           the slope needs x: value and slope together, because they share most of their work
+// A is float or double. bf16 is computed as float.
 #pragma once
 #include <type_traits>
 
@@ -70,8 +70,8 @@ template <class F, class A> HD ValueAndSlope<A> both_of(A x) {
 }
 
 // ---- bf16 on a GPU
-// F::Fast, if F has one, takes the place of F. The sigmoid in it is one instruction for a power of two and one for a reciprocal. Their
-// relative error stays below 2^-18 as long as s is not below 2^-40; the rounding to bf16 is much coarser, 2^-9.
+// F::Fast, if it is defined, replaces F. Its sigmoid is one instruction for a power of two and one for a reciprocal. Their relative error
+// stays below 2^-18 for s above 2^-40; rounding to bf16 is much coarser, 2^-9.
 template <class F, class T>
 concept HasFast = std::is_same_v<T, bf16> && requires {
   typename F::Fast;

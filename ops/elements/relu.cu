@@ -1,8 +1,8 @@
-// relu(x)  = max(x, 0),     dx = dy where y > 0, otherwise 0
+// relu(x)  = max(x, 0),     dx = dy where y > 0, else 0
 // relu2(x) = max(x, 0)^2,   dx = 2 dy max(x, 0)
-// A whole op: unary::forward applies the formula to every element, and record() puts the op on the tape, with the tensor that the backward
-// will need. relu keeps y instead of x, because y > 0 exactly if x > 0, and the next op keeps y anyway. relu2 keeps its slope, because the
-// forward can compute it along with y. unary::backward multiplies dy by the slope.
+// A complete op: unary::forward applies the formula to every element, and record() puts the op on the tape with the tensor that the
+// backward needs. relu keeps y, not x: y > 0 exactly if x > 0, and the next op keeps y anyway. relu2 keeps its slope, computed along
+// with y. unary::backward multiplies dy by the slope.
 #include "ops/elements/activations.h"
 #include "ops/elements/unary.h"
 

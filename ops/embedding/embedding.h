@@ -3,10 +3,10 @@
 
 namespace ricci {
 
-// y_bcd = scale * table_vd[ids_bc] + positions_Cd[first_position + c]; an empty positions_Cd adds nothing. ids_bc is i64,
-// positions_Cd can have more rows than c. Gradients reach the table and the positions; both are dense.
-// Errors: an id outside 0 .. v-1, with its place; positions that the table does not have; inputs that differ
-// in dtype or device.
+// y_bcd = scale * table_vd[ids_bc] + positions_Cd[first_position + c]; an empty positions_Cd adds nothing. ids_bc is i64, positions_Cd can
+// have more rows than c. The gradients of table and positions are dense.
+// Errors: an id is outside 0 .. v-1 (the message names its position), a position is outside the table, the inputs differ in dtype or
+// device.
 // On cuda the op does not wait for the kernel that finds the bad id: its row of y is NaN, and check_embedding_ids throws.
 Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positions_Cd, double scale = 1, int64_t first_position = 0);
 
@@ -15,8 +15,8 @@ Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positions_Cd
 // A constant. If the width is odd, the last column is a sine.
 Tensor sinusoidal_positions(int64_t context, int64_t width, Dtype dtype, Device device);
 
-// Throws for an id outside the vocabulary that embedding has met on this device since the last call. Waits for the device,
-// so its place is where the program waits anyway: after the loss or the gradient norm is read.
+// Throws for an id outside the vocabulary that embedding found on this device since the last call. Waits for the device. Call it where the
+// program waits anyway: after it reads the loss or the gradient norm.
 void check_embedding_ids(Device device);
 
 }  // namespace ricci

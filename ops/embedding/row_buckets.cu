@@ -1,6 +1,6 @@
-// Sorts rows by their id. On the CPU: count, add up, place. On the GPU: a stable radix sort of words (id << 32 | row), lowest byte first,
-// because atomic counters would place equal ids in another order each time. For each byte a block counts the digits of its tile of words,
-// one block adds the counts over tiles and digits, and each block places its words after all smaller digits and all equal ones before them.
+// Sorts rows by their id. On the CPU: count, add up, place. On the GPU: a stable radix sort of words (id << 32 | row), lowest byte first.
+// Atomic counters would order equal ids differently each time. For each byte, a block counts the digits of its tile of words, one block
+// adds the counts over tiles and digits, and each block places its words after all smaller digits and all equal ones before them.
 //   bytes   24 N per byte of the largest id for N rows: words are read twice and written once
 //   floor   N = 65,536 with two bytes on an H200: 3 MB, far below the time of its launches
 #include "ops/embedding/row_buckets.h"
@@ -27,9 +27,9 @@ struct MakeWords {
   }
 };
 
-// The work of both kernels below on a tile: of_warp[w][digit] becomes the number of words of warp w with that digit.
+// Counts the digits of a tile: of_warp[w][digit] becomes the number of words of warp w with that digit.
 struct Digit {
-  unsigned value, before;  // this thread's word's, and how many lanes before it have the same
+  unsigned value, before;  // of this thread's word, and the number of lanes before it with the same digit
 };
 __device__ inline Digit count_in_warp(const Word* words, int64_t i, int64_t n, int shift, unsigned (&of_warp)[kWarps][kDigits]) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -59,8 +59,8 @@ struct CountDigits {
   }
 };
 
-// count[tile][digit] becomes the place of the tile's first word with that digit: after all smaller digits, and after
-// this digit in earlier tiles. One block, a thread per digit.
+// count[tile][digit] becomes the position of the tile's first word with that digit: after all smaller digits, and after this digit in
+// earlier tiles. One block, a thread per digit.
 struct AddUp {
   static constexpr int kThreads = kDigits;
   int64_t tiles;
@@ -105,7 +105,7 @@ struct Place {
   }
 };
 
-// The row of every sorted word, and by bisection the first word of every id.
+// The row of every sorted word, and the first word of every id, by bisection.
 struct Finish {
   const Word* words;
   int64_t n, vocabulary;

@@ -3,14 +3,14 @@
 
 namespace ricci {
 
-// The rows that carry each id. rows_k lists the rows in the order of their ids, and rows of equal ids in their own order; the
-// rows of id v are rows_k[start_u[v]] .. rows_k[start_u[v + 1] - 1]. Both i64, on the device of the ids.
+// The rows that carry each id. rows_k lists the rows in the order of their ids, and rows with equal ids in ascending order; the rows of
+// id v are rows_k[start_u[v]] .. rows_k[start_u[v + 1] - 1]. Both i64, on the device of the ids.
 struct RowBuckets {
   Tensor start_u, rows_k;  // u = vocabulary + 1
 };
 
-// A counting sort; on the GPU by one byte of the id at a time, without atomics, so the result never varies. Ids outside
-// 0 .. vocabulary-1 are dropped. Error: 2^31 ids or more.
+// A counting sort; on the GPU by one byte of the id at a time, without atomics, so the result is always the same. Ids outside
+// 0 .. vocabulary-1 are dropped. Errors: 2^31 ids or more, a vocabulary of 2^31 or more.
 RowBuckets bucket_rows(const Tensor& ids, int64_t vocabulary);
 
 }  // namespace ricci

@@ -1,10 +1,10 @@
 // Metric tensors of attention: scores p M p^T instead of q k^T. A metric M_n is a symmetric k x k matrix for each head n. Only a packed
-// triangle m_nl with l = 0 .. k (k + 1) / 2 - 1 is stored and trained, because otherwise M would not stay symmetric. It is the upper
-// triangle of M, or the lower triangle of a factor L with M = L L^T: then M is also positive semi-definite. p_bcd are projections, with k
-// neighbouring columns for each head.
+// triangle m_nl with l = 0 .. k (k + 1) / 2 - 1 is stored and trained, so M stays symmetric. It is the upper triangle of M, or the lower
+// triangle of a factor L with M = L L^T: then M is also positive semi-definite. p_bcd are projections, with k adjacent columns for each
+// head.
 //   times_metric.cpp   p M, which turns attention with a metric into attention: q = p M, keys p
 //   scores.cu          the scores p M p^T themselves, summed over the packed entries
-//   unpack.cu          between packed and whole matrices
+//   unpack.cu          between packed and full matrices
 #pragma once
 #include "autograd/arg.h"
 #include "core/dtype.h"
@@ -33,14 +33,14 @@ HD int64_t packed_at(Triangle triangle, int64_t i, int64_t j, int64_t k) {
 
 // ---- Ops
 // q_bcd = p M_n in the columns of head n.
-// Errors: a number of entries that is not triangular; columns of p that are not the heads' columns; another dtype or device.
+// Errors: the number of entries is not triangular, the heads do not fill the columns of p, dtype or device differ.
 Tensor times_metric(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 
-// r_bncC = sum over k, k' of M_kk' p_ck p_Ck', for every pair of positions c and C, in the packed form of MetaFormer's kernel with its
-// factors corrected. The tests compare times_metric with it. Errors: as for times_metric.
+// r_bncC = sum over k, k' of M_kk' p_ck p_Ck', for every pair of positions c and C: the packed form of MetaFormer's kernel with corrected
+// factors. The tests compare times_metric with it. Errors: as for times_metric.
 Tensor metric_scores(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 
-// The whole matrices M_nkK [n k k] of a metric. Not recorded. Error: a number of entries that is not triangular.
+// The full matrices M_nkK [n k k] of a metric. Not recorded. Error: the number of entries is not triangular.
 Tensor whole_metric(const Tensor& m_nl, Triangle triangle);
 
 // ---- Shared by the ops, on the host. Everything is computed in the accumulator's dtype: f32 for bf16.
@@ -52,7 +52,7 @@ struct Extents {
 };
 Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl);
 
-// Whole matrices of a packed triangle: M if it is the upper one, otherwise L with zeros above its diagonal.
+// Full matrices of a packed triangle: M if it is the upper one, else L with zeros above its diagonal.
 Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
 // M, also of a factor.
 Tensor metric_of(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
@@ -61,7 +61,7 @@ Tensor upper_triangle(const Tensor& m_nl, Triangle triangle, int64_t width, Dtyp
 // The gradient of the packed entries, given G_nkK = dL/dM as if all its entries were independent:
 //   dm_kk = G_kk,  dm_kk' = G_kk' + G_k'k for k < k';  for a factor dL = (G + G^T) L, its lower triangle
 Tensor packed_gradient(const Tensor& g_nkk, const Tensor& m_nl, Triangle triangle, Dtype dtype);
-// p_bcd M, M whole and of the dtype of p.
+// p_bcd M, with a full M of the dtype of p.
 Tensor times_whole(const Tensor& p_bcd, const Tensor& m_nkk);
 // G_nkK = sum over positions of a_bcnk b_bcnK, both of one dtype, in the accumulator's dtype.
 Tensor summed_outer_products(const Tensor& a_bcd, const Tensor& b_bcd, int64_t heads);

@@ -1,17 +1,17 @@
 // The scores of attention with a metric, r_cc' = sum over k and k' of M_kk' p_ck p_c'k', from the packed entries m_l of M only. M is
-// symmetric, so the two terms with M_kk' = M_k'k are taken together. For every pair c, c' of positions
+// symmetric, so the terms with M_kk' and M_k'k are added first. For every pair c, c' of positions
 //   r_cc' = sum_k m_kk p_ck p_c'k + sum_{k < k'} m_kk' (p_ck p_c'k' + p_ck' p_c'k)
-// The MetaFormer README (section "Forwards Pass") has the factors 1, 2, 2, 4 and only the product p_ck p_c'k' instead:
+// The MetaFormer README (section "Forwards Pass") instead uses the factors 1, 2, 2, 4 and only the product p_ck p_c'k':
 //   c = c', k = k'     1                 right
-//   c = c', k < k'     2 p_ck p_ck'      right, because both products are the same
-//   c != c', k = k'    2                 wrong, twice too much
+//   c = c', k < k'     2 p_ck p_ck'      right: both products are equal
+//   c != c', k = k'    2                 wrong by a factor of 2
 //   c != c', k < k'    4 p_ck p_c'k'     wrong: this is not a multiple of p_ck p_c'k' + p_ck' p_c'k
-// It makes two mistakes. Its first step, "2 delta^{k>k'}", assumes that p_ck p_c'k' is symmetric in k and k', but it is only so if c = c'.
-// And it doubles the entries with c != c'. That is right for a sum over all pairs of positions; but attention needs every score separately.
+// There are two mistakes. Its first step, "2 delta^{k>k'}", assumes that p_ck p_c'k' is symmetric in k and k', but it is so only if c = c'.
+// And it doubles the entries with c != c'. That is right for a sum over all pairs of positions, but attention needs every score separately.
 // Its gradients inherit both mistakes, and its update adds the gradient instead of subtracting it.
 // With R = dL/dr, summed over the batch for m, and G = p^T R p:
 //   dp = R p M + R^T p M,   dm_kk = G_kk,   dm_kk' = G_kk' + G_k'k
-// With b sequences of c positions, n heads of width k, numbers of s bytes:
+// With b sequences of c positions, n heads of width k, elements of s bytes:
 //   bytes   s b n c^2 written, 2 s b n c k / 16 c read in tiles of 16 x 16;  FLOPs 2 b n c^2 k^2, against 2 b n c^2 k by way of p M
 #include "autograd/record.h"
 #include "core/cpu/isa.h"
@@ -55,7 +55,7 @@ template <class A> struct Scores {
   }
 };
 
-// A thread block computes 16 x 16 scores. Their rows of p are in shared memory, because each is read 16 times.
+// A thread block computes 16 x 16 scores. Their rows of p are in shared memory: each is read 16 times.
 template <class A> struct ScoresKernel {
   static constexpr int kThreads = 256, kSide = 16;
   Scores<A> scores;

@@ -1,7 +1,7 @@
-// Between packed triangles m_nl and whole matrices M_nkK, because products need whole matrices and the optimizer packed ones:
+// Between packed triangles m_nl, for the optimizer, and full matrices M_nkK, for products:
 //   unpack   M_kk' = M_k'k = m_l,  or L_kk' = l_l below the diagonal and 0 above
 //   pack     dm_l = G_kk on the diagonal, G_kk' + G_k'k elsewhere;  dl_l = dL_kk'
-//   bytes    2 s n k^2, and half of it packed, for n matrices of s bytes a number
+//   bytes    2 s n k^2, and half of it packed, for n matrices with elements of s bytes
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/gemm/gemm.h"
@@ -12,7 +12,7 @@
 namespace ricci {
 namespace metric_kernels {
 
-// Element i of all whole matrices.
+// Element i of all full matrices.
 struct Entry {
   int64_t head, row, column;
   HD Entry(int64_t i, int64_t width) : head(i / width / width), row(i / width % width), column(i % width) {}
@@ -46,7 +46,7 @@ template <class T> struct Pack {
   }
 };
 
-// The width of a metric. Error: a number of entries that is not triangular.
+// The width of a metric. Error: the number of entries is not triangular.
 HOST int64_t checked_width(const char* op, const Tensor& m_nl) {
   const int64_t entries = m_nl.shape()[1], width = packed_width(entries);
   if (width < 0) fail("{}: {} entries per head of m_nl{} is not a triangular number", {op, entries, show(m_nl.shape())});
@@ -71,7 +71,7 @@ HOST Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype d
   return whole_nkk;
 }
 
-// c_n = a_n b_n for matrices [n k k]; a and b can be read transposed.
+// c_n = a_n b_n for matrices [n k k]; a and b can be transposed.
 HOST Tensor product_of_matrices(const Tensor& a_nkk, bool transpose_a, const Tensor& b_nkk, bool transpose_b) {
   const int64_t k = a_nkk.shape()[1];
   const Tensor c_nkk = like(a_nkk);
@@ -90,12 +90,12 @@ HOST Tensor metric_of(const Tensor& m_nl, Triangle triangle, int64_t width, Dtyp
   return convert(product_of_matrices(l_nkk, false, l_nkk, true), dtype);
 }
 
-// Whole matrices are f32 or f64, because entries are added up before they are rounded.
+// Full matrices are f32 or f64: entries are added up before they are rounded.
 HOST Tensor pack(const Tensor& whole_nkk, Triangle triangle, bool add_mirrored) {
   const int64_t width = whole_nkk.shape()[1];
   const Tensor m_nl = like(whole_nkk, {whole_nkk.shape()[0], packed_size(width)});
   with_dtype(whole_nkk, [&]<class T>(T) {
-    if constexpr (dtype_of<T> == Dtype::bf16) fail("pack_metric: the whole matrices are bf16, expected f32 or f64");
+    if constexpr (dtype_of<T> == Dtype::bf16) fail("pack_metric: the matrices are bf16, expected f32 or f64");
     else
       for_each_element(
           "pack_metric", m_nl.device(), whole_nkk.size(), Pack<T>{whole_nkk.data<T>(), m_nl.data<T>(), width, triangle, add_mirrored});

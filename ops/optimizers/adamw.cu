@@ -1,7 +1,7 @@
-// AdamW (Loshchilov and Hutter 2019), for all parameters at once. In step t, for each weight x with gradient g:
+// AdamW (Loshchilov and Hutter 2019), for all parameters together. In step t, for each weight x with gradient g:
 //   m = beta1 m + (1 - beta1) g              v = beta2 v + (1 - beta2) g^2            running means of g and of g^2
-//   m_hat = m / (1 - beta1^t)                v_hat = v / (1 - beta2^t)                because both means start at 0 and are too small at
-//   first x = x (1 - lr decay) - lr m_hat / (sqrt(v_hat) + eps)
+//   m_hat = m / (1 - beta1^t)                v_hat = v / (1 - beta2^t)                both means start at 0 and are too small at first
+//   x = x (1 - lr decay) - lr m_hat / (sqrt(v_hat) + eps)
 // Adam: x does not shrink, and decay x is added to g instead.
 //   bytes   28 n for n parameters, in f32 and in bf16 with f32 masters; FLOPs 15 n
 //   floor   124 million on an H200: 3.5 GB at 4.8 TB/s 0.73 ms
@@ -25,9 +25,9 @@ template <class T> struct Rule {
   A one_minus_beta1 = A(1 - options.beta1), beta2 = A(options.beta2), one_minus_beta2 = A(1 - options.beta2), eps = A(options.eps);
   A step_size = A(rates.step_size * t.lr_factor), bias_correction2_sqrt = A(rates.bias_correction2_sqrt);
 
-  // Both corrections are computed once per step, because lr m_hat = step_size m and sqrt(v_hat) = sqrt(v) / bias_correction2_sqrt. The mean
-  // is written as PyTorch rounds it, m + (1 - beta1) (g - m). `piece` is one weight or a group of neighbours, x their values (f32 masters),
-  // scaled_grad their clipped gradients.
+  // The corrections are computed once per step: lr m_hat = step_size m and sqrt(v_hat) = sqrt(v) / bias_correction2_sqrt. The mean is
+  // written as PyTorch rounds it, m + (1 - beta1) (g - m). `piece` is one weight or a pack, x its values (f32 masters), scaled_grad its
+  // clipped gradients.
   HD auto operator()(auto piece, auto x, auto scaled_grad) const {
     const auto g = scaled_grad + l2 * x, m_before = piece.load(t.m);
     const auto m = m_before + one_minus_beta1 * (g - m_before);

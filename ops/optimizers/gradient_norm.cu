@@ -1,5 +1,5 @@
-// sqrt(sum of x^2): one f64 partial sum per chunk of fixed size, then the sum of these, each in a fixed order, because otherwise the norm
-// would depend on the number of threads.
+// sqrt(sum of x^2): one f64 partial sum per chunk of fixed size, then the sum of these, each in a fixed order. So the norm does not depend
+// on the number of threads.
 //   bytes   4 n for n f32 gradients, 2 n in bf16; FLOPs 2 n
 //   floor   124 million in bf16 on an H200: 0.25 GB at 4.8 TB/s 0.05 ms
 #include "core/dims.h"
@@ -74,7 +74,7 @@ HOST Tensor gradient_norm(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) {
     first.push_back(first.back() + (t ? (t.size() + kNormChunk - 1) / kNormChunk : 0));
     if (!t) continue;
-    if (found && t.device() != device) fail("gradient_norm: a tensor on {} and one on {}", {name_of(device), name_of(t.device())});
+    if (found && t.device() != device) fail("gradient_norm: the tensors are on {} and {}, expected one device", {name_of(device), name_of(t.device())});
     if (t.dtype() == Dtype::i64) fail_not_floating(t);
     device = t.device();
     found = true;
@@ -93,7 +93,7 @@ HOST Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss) {
   DIMS(norm, loss);
   for (const Tensor* t : {&norm, &loss})
     if (t->size() != 1 || t->dtype() != Dtype::f64)
-      fail("clip_factor: {} {}, expected an f64 scalar", {name_of(t->dtype()), show(t->shape())});
+      fail("clip_factor: norm or loss is {} {}, expected an f64 scalar", {name_of(t->dtype()), show(t->shape())});
   Tensor factor = like(norm);
   for_each_element("clip_factor", norm.device(), 1, ClipFactor{norm.data<double>(), loss.data<double>(), clip, factor.data<double>()});
   return factor;

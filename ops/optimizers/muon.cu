@@ -1,8 +1,8 @@
 // Muon (Jordan et al. 2024): the update of a matrix is its momentum u with singular values close to 1. With u = U S V^T it is about U V^T,
 // so directions with a small gradient change as much as others. Newton-Schulz steps compute it without a decomposition:
 //   X = u / |u|_F;    ns_steps times   A = X X^T,  X = p(A) X,   p(A) = 3.4445 I - 4.7750 A + 2.0315 A^2
-// A singular value s becomes p(s^2) s. Five steps bring all of 0.003 .. 1 to 0.68 .. 1.20. If a matrix has more rows than columns,
-// A = X^T X and X = X p(A), because that A is smaller. Matrices of equal shape are computed in batches.
+// A singular value s becomes p(s^2) s. Five steps bring all of 0.003 .. 1 to 0.68 .. 1.20. For a matrix with more rows than columns,
+// A = X^T X and X = X p(A), with a smaller A. Matrices of equal shape are computed in batches.
 //   FLOPs   5 (4 m^2 n + 2 m^3) for a matrix with sides m <= n; bytes 36 m n, and the products
 //   floor   124 million, 12 layers of d 768, in f32 on an H200: 1.6 TFLOP at 67 TFLOP/s 24 ms
 #include "ops/optimizers/muon.h"
@@ -179,7 +179,7 @@ template <class T> void update_matrices(const std::vector<OptimizerTensor>& tens
           {t.value.data<T>() + first, master, t.m.data<A>() + first, t.grad.data<A>() + first, n, t.weight_decay, t.lr_factor});
       first += n;
     }
-    if (first != t.value.size()) fail("muon: matrices of {} elements in a tensor {}", {first, show(t.value.shape())});
+    if (first != t.value.size()) fail("muon: the row_blocks cover {} elements of a tensor {}", {first, show(t.value.shape())});
   }
   for (const auto& [shape, all] : by_shape) {
     const size_t together = static_cast<size_t>(std::max<int64_t>(1, kTogether / (shape.first * shape.second)));

@@ -6,7 +6,7 @@
 
 namespace ricci {
 
-// The factor of the learning rate of a matrix: see update_parameters.
+// Scales the learning rate of a matrix: see update_parameters.
 enum class AdjustLr : uint8_t { original, match_rms_adamw };
 constexpr auto choices(AdjustLr) { return std::array{"original", "match_rms_adamw"}; }
 
@@ -22,13 +22,13 @@ struct Muon {
   Moments moments() const { return adamw.moments(); }
 };
 
-// Its keys in a run file. A template, because kernels then need not include core/fields.h.
+// Its keys in a run file. A template: kernels then need not include core/fields.h.
 template <class Fields> void visit_fields(Muon& c, const Fields& field) {
   field("momentum", c.momentum, "decay of the mean gradient of a matrix").below_one();
   field("nesterov", c.nesterov, "Nesterov's momentum");
   field("ns_steps", c.ns_steps, "Newton-Schulz steps, each three matrix products").in(1, 99);
   field("adjust_lr", c.adjust_lr,
-      "lr of a matrix is multiplied by sqrt(max(1, rows / columns)), or by 0.2 sqrt(max(rows, columns)) to suit an lr of adamw");
+      "factor of a matrix's lr: sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns)) for an lr tuned for adamw");
   visit_fields(c.adamw, field);
 }
 
@@ -40,8 +40,8 @@ inline Rates rates_of(const Muon& options, double learning_rate, int64_t step) {
 //   X = u with singular values near 1
 //   W = W (1 - learning_rate weight_decay) - learning_rate adjusted X,    adjusted: sqrt(max(1, rows / columns)) (original), or
 //                                                                         0.2 sqrt(max(rows, columns)) (match_rms_adamw)
-// AdamW updates the other tensors. grad is multiplied by now.gradient_scale. The values count as written at the caller's line. A tensor
-// with an empty grad is not changed. Errors: as check_tensors; a bf16 matrix without master weights; row_blocks that are not all rows.
+// AdamW updates the other tensors. grad is multiplied by now.gradient_scale. The values are marked as written at the caller's line. A
+// tensor with an empty grad is not changed. Errors: as for check_tensors; a bf16 matrix has no master weights, row_blocks miss some rows.
 void update_parameters(const std::vector<OptimizerTensor>& tensors, const Muon& options, const StepNumbers& now,
     const char* file = __builtin_FILE(), int line = __builtin_LINE());
 

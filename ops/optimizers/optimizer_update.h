@@ -1,12 +1,12 @@
-// The update kernels of optimizers. An optimizer adds its rule for one element, a struct that is made of its options, the rates of the step
-// and the tensor:
+// The update kernels of optimizers. An optimizer defines a rule for one element, a struct built from its options, the rates of the step and
+// the tensor:
 //   template <class T> struct Rule {
 //     const Options& options;
 //     const Rates& rates;
 //     const OptimizerItem<T>& t;
 //     HD auto operator()(auto piece, auto x, auto g) const;      the new x for the gradient g; piece.load(t.m) and piece.store(t.m, m)
 //   };                                                           read and write a moment
-// On a GPU x and g are some neighbours at once, because memory is fast in pieces of 16 bytes (cuda/verbs/pieces.h).
+// On a GPU x and g are packs of 16 bytes, the fastest unit of memory (cuda/verbs/pieces.h).
 #pragma once
 #include "core/view.h"
 #include "cuda/math.h"
@@ -16,7 +16,7 @@
 
 namespace ricci {
 
-// An OptimizerTensor as kernels take it. A tensor that does not exist is null.
+// An OptimizerTensor as an argument of kernels. An empty tensor is null.
 template <class T> struct OptimizerItem {
   using A = Accumulator<T>;
   T* value;

@@ -1,5 +1,5 @@
 // The tensors and numbers that optimizers work on, and the norm of their gradients. One call of update_parameters (adamw.h, sgd.h) updates
-// all parameters in few launches and one pass over memory, because a launch for each of some hundred parameters would take longer than the
+// all parameters in few launches and one pass over memory: some hundred launches, one per parameter, would take longer than the
 // arithmetic.
 #pragma once
 #include <array>
@@ -10,15 +10,15 @@
 
 namespace ricci {
 
-// One parameter and its state. m and v are f64 when value is, f32 otherwise.
+// One parameter and its state. m and v are f64 if value is, else f32.
 struct OptimizerTensor {
   Tensor value{}, grad{};  // grad has the dtype of value, f32 with a master; without grad the update leaves the tensor unchanged
-  Tensor m{}, v{};         // mean of the gradient (momentum), mean of its square; each empty if the rule has none
-  Tensor master{};  // f32, for a bf16 value only: the weights that are updated, because bf16 would round small steps away; else empty
+  Tensor m{}, v{};         // mean of the gradient (momentum), mean of its square; empty if the rule does not use it
+  Tensor master{};  // f32, only for a bf16 value: the weights that are updated; bf16 would round small steps away
   double weight_decay = 0;
   double lr_factor = 1;               // multiplies the learning rate of the step
   std::string_view name{};            // for messages
-  std::vector<int64_t> row_blocks{};  // the rows of each matrix in it, for a rule that updates matrices as a whole (muon.h)
+  std::vector<int64_t> row_blocks{};  // the rows of each matrix in it, for a rule that updates full matrices (muon.h)
 };
 
 // The learning rate of a step and the two bias corrections of AdamW, computed once a step instead of once an element.
@@ -28,34 +28,34 @@ struct Rates {
   double bias_correction2_sqrt;  // sqrt(1 - beta2^step)
 };
 
-// The numbers that differ from step to step. They are on the device of the tensors, because a step that was recorded
-// (cuda/device/graph.h) is launched again with the same arguments and reads the new numbers there.
+// The numbers that differ between steps, on the device of the tensors. A recorded step (cuda/device/graph.h) is launched again with the
+// same arguments and reads the new numbers there.
 struct StepNumbers {
   Tensor rates{};           // f64 [3]: the Rates
-  Tensor gradient_scale{};  // f64 []: every gradient is multiplied by it, for clipping; if it is not finite, nothing is updated
+  Tensor gradient_scale{};  // f64 []: multiplies every gradient, for clipping; if it is not finite, nothing is updated
 };
 
 // The Euclidean norm of all elements of all tensors together (any floating-point dtypes, one device), an f64 scalar on their device, summed
-// in f64 in a fixed order. NaN or infinite when an element is. Empty tensors count as zeros. Error: tensors on different devices.
+// in f64 in a fixed order. NaN or infinite if an element is. Empty tensors are ignored. Error: the tensors are on different devices.
 Tensor gradient_norm(const std::vector<Tensor>& tensors);
 
-// The factor of gradient clipping: clip / norm if the norm exceeds clip and clip is not 0, otherwise 1. If norm or loss is not finite, it
-// is NaN, and the update does nothing. f64 scalars. Errors: anything else, scalars on different devices.
+// The factor of gradient clipping: clip / norm if the norm exceeds clip and clip is not 0, else 1. If norm or loss is not finite, it is
+// NaN, and the update does nothing. Errors: norm or loss is not an f64 scalar, they are on different devices.
 Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss);
 
 // ---- For the rules
-// The moments that a rule reads.
+// The moments that a rule uses.
 struct Moments {
   bool m = false, v = false;
 };
 
-// Errors: a grad, moment or master with another shape, dtype or device than it needs, and likewise the numbers of the step:
+// Errors: a grad, moment, master or number of the step has the wrong shape, dtype or device:
 //   adamw: grad of blocks.0.fc.bias is f32 [4] on cpu, expected f32 [3] on cpu
-// A tensor without a name is called by its place: tensor 1.
+// A tensor without a name is called by its index: tensor 1.
 void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments);
 
-// An update ends. The values that have a grad count as written at the caller's line, so a tape that kept one will notice. Its time and
-// bytes count for `row` of the trace.
+// Ends an update. Marks the values that have a grad as written at the caller's line, so a tape that kept one will notice. Adds time and
+// bytes to `row` of the trace.
 void end_update(const char* row, const std::vector<OptimizerTensor>& tensors, const char* file, int line);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// Stochastic gradient descent, for all parameters at once.
+// Stochastic gradient descent, for all parameters together.
 //   g = gradient_scale grad + decay x;  m = momentum m + g;  x = x - lr d,   d = m, g + momentum m (Nesterov), or g
 //   bytes   20 n for n f32 parameters with momentum, 12 n without; FLOPs 7 n
 //   floor   124 million with momentum on an H200: 2.5 GB at 4.8 TB/s 0.52 ms
@@ -10,7 +10,7 @@
 namespace ricci {
 namespace sgd_kernels {
 
-// With kMomentum the tensor has an m.
+// With kMomentum, the tensor has an m.
 template <class T, bool kMomentum> struct Rule {
   using A = Accumulator<T>;
   const Sgd& options;
@@ -18,7 +18,7 @@ template <class T, bool kMomentum> struct Rule {
   const OptimizerItem<T>& t;
   A decay = A(t.weight_decay), momentum = A(options.momentum), learning_rate = A(rates.learning_rate * t.lr_factor);
   bool nesterov = options.nesterov;
-  A* m_before = t.m;  // a copy, because a GPU would otherwise keep the address of t in registers too
+  A* m_before = t.m;  // a copy: with t.m, a GPU would keep the address of t in registers as well
 
   HD auto operator()(auto piece, auto x, auto scaled_grad) const {
     auto g = scaled_grad + decay * x;

@@ -14,9 +14,9 @@ struct Sgd {
   Moments moments() const { return {.m = momentum != 0}; }
 };
 
-// Its keys in a run file. A template, because kernels then need not include core/fields.h.
+// Its keys in a run file. A template: kernels then need not include core/fields.h.
 template <class Fields> void visit_fields(Sgd& c, const Fields& field) {
-  field("momentum", c.momentum, "decay of the sum of gradients; 0: no momentum").below_one();
+  field("momentum", c.momentum, "decay of the sum of gradients (0: no momentum)").below_one();
   field("nesterov", c.nesterov, "Nesterov's momentum");
 }
 
@@ -25,10 +25,10 @@ inline Rates rates_of(const Sgd&, double learning_rate, int64_t) { return {learn
 
 // One step of stochastic gradient descent in PyTorch's order of operations:
 //   g = now.gradient_scale grad + weight_decay value
-//   m = momentum m + g,    g = m  or, with nesterov,  g + momentum m      (no m is read or written when momentum is 0)
+//   m = momentum m + g,    g = m  or, with nesterov,  g + momentum m      (m is not used if momentum is 0)
 //   value -= learning_rate g
-// The values count as written at the caller's line. A tensor with an empty grad is not changed; v is not used.
-// Errors: as check_tensors; nesterov without momentum.
+// The values are marked as written at the caller's line. A tensor with an empty grad is not changed; v is not used.
+// Errors: as for check_tensors; nesterov without momentum.
 void update_parameters(const std::vector<OptimizerTensor>& tensors, const Sgd& options, const StepNumbers& now,
     const char* file = __builtin_FILE(), int line = __builtin_LINE());
 

@@ -1,4 +1,4 @@
-// The lengths of sequences without their padding, for ops that must not read it.
+// Sequence lengths without padding, for ops that must not read it.
 #pragma once
 #include "core/dtype.h"
 #include "core/error.h"
@@ -8,8 +8,7 @@
 
 namespace ricci {
 
-// Error: a length outside 0 .. context. It is not checked on cuda, because reading lengths would mean waiting for the GPU, nor while a
-// graph is recorded.
+// Error: a length is outside 0 .. context. Not checked on cuda, to avoid waiting for the GPU, nor while a graph is recorded.
 inline void check_lengths(const char* op, const Tensor& lengths_b, int64_t context) {
   if (!lengths_b || lengths_b.device() == Device::cuda || recording_graph()) return;
   const Tensor read = to(lengths_b.detached(), Device::cpu);
@@ -18,7 +17,7 @@ inline void check_lengths(const char* op, const Tensor& lengths_b, int64_t conte
       fail("{}: length {} at [{}] of lengths_b is outside 0 .. {}", {op, length, b, context});
 }
 
-// Lengths as kernels read them. Without lengths every position of every sequence counts.
+// Lengths for kernels. Without lengths, no position is padding.
 struct Lengths {
   const int64_t* length_b = nullptr;
   int64_t context = 0;

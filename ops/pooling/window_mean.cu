@@ -1,8 +1,8 @@
 // Each output sums over its window again. A running sum would read less, but its rounding errors would grow along the sequence.
 //   y_bcd = 1/n_c sum over t in W(c) of x_btd - x_bcd,   W(c): the n_c positions around c, see MeanWindow;  0 - x if n_c = 0
 //   dx_btd = sum over the c with t in W(c) of dy_bcd / n_c - dy_btd
-// and over whole sequences of n_b positions:   y_bd = 1/n_b sum_t x_btd,   dx_btd = dy_bd / n_b
-//   bytes   8 N for N numbers in f32, 4 N in bf16, each way, because neighbours come from the cache
+// and over full sequences of n_b positions:    y_bd = 1/n_b sum_t x_btd,   dx_btd = dy_bd / n_b
+//   bytes   8 N for N numbers in f32, 4 N in bf16, each way; the other rows of a window come from the cache
 #include "ops/pooling/window_mean.h"
 
 #include "autograd/record.h"

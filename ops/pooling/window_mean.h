@@ -1,4 +1,4 @@
-// Means over neighbouring positions: the simplest way to mix positions, without weights to learn.
+// Means over adjacent positions: the simplest way to mix positions, without weights to learn.
 #pragma once
 #include "autograd/arg.h"
 
@@ -6,8 +6,8 @@ namespace ricci {
 
 // The positions of a mean around position c of a sequence:
 //   causal      c - window + 1 .. c
-//   otherwise   c - (window - 1) / 2 .. c + (window - 1) / 2
-// Positions outside the sequence and padding do not count.
+//   not causal  c - (window - 1) / 2 .. c + (window - 1) / 2
+// Positions outside the sequence and padding are left out.
 struct MeanWindow {
   int64_t window = 3;
   bool causal = true;
@@ -15,8 +15,8 @@ struct MeanWindow {
 
 // y_bcd = mean of x_btd over the positions t around c, minus x_bcd: the mixer of PoolFormer (Yu et al. 2022). With lengths_b (i64, 0 .. c
 // each) positions from lengths_b[b] on are padding; a mean over no position is 0. The cost grows with the window.
-// Errors: a window below 1, an even one that is not causal, a length outside 0 .. c (on cuda it counts as 0 or c, because reading it would
-// mean waiting for the GPU).
+// Errors: the window is below 1, or even and not causal; a length is outside 0 .. c (on cuda it is clamped to 0 .. c, to avoid waiting
+// for the GPU).
 Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, const Arg& lengths_b = Tensor());
 
 // y_bd = mean of x_bcd over the positions without padding; 0 if all are padding. lengths_b and errors as above.

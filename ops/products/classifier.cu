@@ -1,5 +1,5 @@
-// The last linear map and the cross-entropy in one op, a chunk of rows at a time, because the logits of a whole batch would be the largest
-// tensor of a training step.
+// The last linear map and the cross-entropy in one op, a chunk of rows at a time. The logits of a full batch would be the largest tensor of
+// a training step.
 //   l_rv = x_rd w_vd + bias_v          nll_r = log sum_v exp(l_rv) - l_r[target_r]          loss = sum_r nll_r / counted
 //   dl_rv = (exp(l_rv) / sum_v exp(l_rv) - [v = target_r]) / counted         rows without target: nll 0, dl 0
 //   dx_rd = dl_rv w_vd,  dw_vd = dl_rv x_rd,  dbias_v = sum_r dl_rv          computed in the forward, scaled by dloss later
@@ -43,15 +43,15 @@ template <class T> struct ScaleBy {
 
 struct Problem {
   int64_t vocabulary;
-  Tensor x_rd, w_vd, bias_v, targets_r;  // w_vd and bias_v padded, see padded_vocabulary
+  Tensor x_rd, w_vd, bias_v, targets_r;  // w_vd and bias_v are padded, see padded_vocabulary
   Tensor counted, nll_r;
   Tensor dx_rd, dw_vd, dbias_v;  // each is empty if it is not wanted
   bool gradients() const { return dx_rd || dw_vd || dbias_v; }
 };
 
-// The number of rows of logits that exist at once. Few long chunks are best, all of about the same length, because each chunk reads the
-// weights and adds to their gradient once. On the CPU a chunk has at most 32 Mi logits. Products on a GPU are much faster: there a chunk
-// has 1 GiB of them, or 2 GiB if the GPU has more than 40 GiB, and a multiple of 128 rows, because those fill whole tiles.
+// The rows of logits in memory at a time. Few long chunks of similar length are best: each chunk reads the weights and adds to their
+// gradient once. On the CPU a chunk has at most 32 Mi logits. On a GPU, where products are much faster, it has 1 GiB of them, or 2 GiB if
+// the GPU has more than 40 GiB, and a multiple of 128 rows, to fill tiles.
 HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vocabulary) {
   int64_t held = int64_t{32} << 20;  // logits
   if (device == Device::cuda) {
@@ -64,7 +64,7 @@ HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vo
 }
 
 // On a GPU, products are slow if rows do not begin on 16-byte boundaries, as with 50,257 logits in bf16. So we pad the vocabulary with
-// unused words. Their weights are 0, and so are their logits; the softmax does not sum over them, and their gradient is dropped.
+// unused tokens. Their weights and logits are 0; the softmax does not sum over them, and their gradient is dropped.
 inline int64_t padded_vocabulary(Device device, Dtype dtype, int64_t v) {
   if (device == Device::cpu || v * size_of(dtype) % 16 == 0) return v;
   const int64_t unit = v < 4096 ? 8 : 64;

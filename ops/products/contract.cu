@@ -1,8 +1,8 @@
 // contract("p,q->o", a, b):  y_o = sum over all indices not in o of a_p b_q
 //   da_p = sum of dy_o b_q,   db_q = sum of dy_o a_p          the same contraction with the letters rotated
-// gemm() computes it, because that is the fast code. A letter in both factors and the result counts the products of a batch, one in one
-// factor and the result is a row or a column, and one in both factors only is summed. Neighbouring letters of a kind become one extent of
-// the matrix product if they are contiguous in memory; a loop runs over the remaining ones. A letter in only one factor is summed first.
+// gemm() computes it. A letter in both factors and the result counts the products of a batch, one in one factor and the result is a row or
+// a column, and one in both factors only is summed. Adjacent letters of a kind become one extent of the matrix product if they are
+// contiguous in memory; a loop runs over the remaining ones. A letter in only one factor is summed first.
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -37,7 +37,7 @@ HOST Formula parse(std::string_view text) {
     for (char letter : letters) {
       if (!std::isalpha(static_cast<unsigned char>(letter))) fail("contract: '{}' in '{}' is not a letter", {letter, text});
       if (std::count(letters.begin(), letters.end(), letter) > 1)
-        fail("contract: index {} is twice in '{}' of '{}'", {letter, letters, text});
+        fail("contract: duplicate index {} in '{}' of '{}'", {letter, letters, text});
     }
   for (char letter : f.y)
     if (!has(f.a, letter) && !has(f.b, letter)) fail("contract: index {} of the result of '{}' is in neither factor", {letter, text});
@@ -59,7 +59,7 @@ HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
   }
 }
 
-// One index, or many that were merged: its extent, and the distance of its elements in a, b and y (0 if it is not in that tensor).
+// One index, or a group of merged ones: its extent, and its stride in a, b and y (0 if it is not in that tensor).
 struct Index {
   int64_t extent = 1, a = 0, b = 0, y = 0;
 };

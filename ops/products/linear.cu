@@ -1,7 +1,7 @@
 // y_rf  = x_rd w_fd + bias_f                 r: all indices of x except the last
 // dx_rd = dy_rf w_fd,   dw_fd = dy_rf x_rd,   dbias_f = sum_r dy_rf
-// A product sums over the letter that its factors share. If that letter is not the last of the first factor and the first of the second, a
-// factor is read transposed: w_fd is, because weights are stored as (out, in).
+// A product sums over the letter that its factors share. A factor is transposed if that letter is not the last of the first factor or the
+// first of the second. w_fd is: weights are stored as (out, in).
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "cuda/gemm/gemm.h"
@@ -21,7 +21,7 @@ HOST Grads backward(const Tensor& dy_rf, const Tensor& x_rd, const Tensor& w_fd,
   }
   const bool sums = bias && wants_gradient(2);
   if (wants_gradient(1)) {
-    dw_fd = take_gradient(1);  // if w already has a gradient, the product adds to it: otherwise a second matrix and a sum would be needed
+    dw_fd = take_gradient(1);  // the gradient that w already has, if any: the product adds to it
     const bool adds = bool(dw_fd);
     if (!adds) dw_fd = like(w_fd, w_fd.shape(), gradient_dtype(1));
     Gemm dw = product(dw_fd, Matrix(dy_rf).transposed(), x_rd);

@@ -8,26 +8,26 @@
 namespace ricci {
 
 // y = x W^T + bias over the innermost index: x_rd is [... d], w_fd is stored (out, in), y is [... f]. An empty bias_f adds nothing.
-// Errors: widths that disagree, inputs that differ in dtype or device, an x_rd without indices.
+// Errors: widths disagree, inputs differ in dtype or device, x_rd has no indices.
 Tensor linear(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f);
 
 // Multiplies two tensors and sums over every index that is not in the formula's result:
 //   contract("bcnk,bCnk->bncC", q_bcnk, k_bCnk)      scores of attention
 //   contract("mk,kn->mn", a_mk, b_kn)                a matrix product
 // No factor is copied, in any order of its indices.
-// Errors: a formula that is not "p,q->o", an index twice in one factor or in the result, an index of the result in neither
-// factor, factors that do not have the formula's indices, disagree about an extent, or differ in dtype or device.
+// Errors: the formula is not "p,q->o", has a duplicate index in a factor or the result, or an index of the result in neither factor; the
+// factors do not have the formula's indices, disagree about an extent, or differ in dtype or device.
 Tensor contract(std::string_view formula, const Arg& a, const Arg& b);
 
-// Linear map and cross-entropy in one: the mean over counted rows of -log softmax(x_d w_vd^T + bias_v)[target], in nats, as an f64 scalar.
-// A row with target -1 does not count; without any counted row the loss is 0. An empty bias_v adds nothing. Logits exist for a chunk of
-// rows at a time. If a tape records, the same pass computes the gradients, because otherwise the backward would need the logits again.
-// Errors: shapes that disagree, inputs that differ in dtype or device, targets that are not i64; on the cpu a target outside
-// -1 .. v-1. On other devices such a target makes the loss NaN, because the op does not wait for the targets.
+// Linear map and cross-entropy in one: the mean over scored rows of -log softmax(x_d w_vd^T + bias_v)[target], in nats, as an f64 scalar.
+// A row with target -1 is not scored; if none is scored the loss is 0. An empty bias_v adds nothing. Logits exist for a chunk of rows at a
+// time. If a tape records, the same pass computes the gradients; a later backward would need the logits again.
+// Errors: shapes disagree, inputs differ in dtype or device, targets are not i64; on the cpu a target is outside -1 .. v-1. On other
+// devices such a target makes the loss NaN, to avoid waiting for the targets.
 Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r);
 
 // The gated product of a feed-forward layer (Shazeer 2020): act(gate) * up, where x_rd is [... 2f], its columns gate | up; y is [... f].
-// SwiGLU is silu, GEGLU gelu. Error: an odd number of columns, an x_rd without indices.
+// SwiGLU is silu, GEGLU gelu. Errors: the number of columns is odd, x_rd has no indices.
 Tensor gated(Activation activation, const Arg& x_rd);
 
 }  // namespace ricci

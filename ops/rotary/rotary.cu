@@ -24,7 +24,7 @@
 namespace ricci {
 namespace rotary_kernels {
 
-// Row r of a program is a head of a position: number p (queries + keys) + its number among the heads of position p.
+// Row r of a program is a head of a position: position p times (queries + keys) + the index of the head at position p.
 struct Layout {
   RotaryHeads heads;
   int64_t context, columns, turned, first;  // c; of x; r; the position of c = 0
@@ -38,7 +38,7 @@ struct Layout {
 template <class A> struct Pair { A first, second; };
 template <class A> HD Pair<A> turned(A x, A y, A cosine, A sine) { return {x * cosine - y * sine, y * cosine + x * sine}; }
 
-// Calls put(j, y_j) for the numbers y that are get(j), turned by `direction` times the angles of cos_sin.
+// Calls put(j, y_j) for the numbers get(j), turned by `direction` times the angles of cos_sin.
 template <class A, class Row, class Get, class Put>
 HD void turn(Row row, const A* cos_sin, int64_t columns, A direction, const Get& get, const Put& put) {
   const int64_t half = columns / 2;
@@ -102,8 +102,8 @@ template <class T> struct BackwardInput {
   }
 };
 
-// Sums over the positions p, and at each over the heads first_head .. first_head + count - 1. A column i < r / 2 represents a pair, each
-// other column for one that did not turn.
+// Sums over the positions p, and at each over the heads first_head .. first_head + count - 1. A column i < r / 2 represents a pair, any
+// other column one that did not turn.
 template <class T> struct BackwardGain {
   using A = Accumulator<T>;
   using Value = A;
@@ -140,18 +140,18 @@ HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_
     fail("rotary: x_bcd{} does not have {} + {} heads of {} columns", {show(x), heads.queries, heads.keys, heads.width});
   if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
   if (bool(q_gain_k) != bool(k_gain_k)) fail("rotary: {} is empty, but the other gain is not", {q_gain_k ? "k_gain_k" : "q_gain_k"});
-  if (q_gain_k && q_gain_k.size() != heads.width) fail("rotary: the heads have {} columns, the gains {}", {heads.width, q_gain_k.size()});
+  if (q_gain_k && q_gain_k.size() != heads.width) fail("rotary: the heads have {} columns, but the gains have {}", {heads.width, q_gain_k.size()});
 }
 
 HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, int64_t first, bool normalises) {
-  if (!table_Cr && !normalises) fail("rotary: neither gains nor a table");
+  if (!table_Cr && !normalises) fail("rotary: there are neither gains nor a table");
   if (!table_Cr) return;
   const int64_t positions = table_Cr.shape()[0], turned = table_Cr.shape()[1], count = x.shape()[1];
   if (table_Cr.dtype() != sums_of(x.dtype()))
     fail("rotary: table_Cr is {}, expected {} for x_bcd in {}",
         {name_of(table_Cr.dtype()), name_of(sums_of(x.dtype())), name_of(x.dtype())});
   if (turned % 2 || turned > width) fail("rotary: table_Cr{} turns {} columns of heads of {}", {show(table_Cr.shape()), turned, width});
-  if (first < 0 || first > positions - count) fail("rotary: {} positions from {} on, but table_Cr has {}", {count, first, positions});
+  if (first < 0 || first > positions - count) fail("rotary: {} positions from {} on are needed, but table_Cr has {}", {count, first, positions});
   if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr)) fail("rotary: table_Cr needs a gradient, but is a constant");
 }
 

@@ -38,7 +38,7 @@ template <class T> struct Backward {
   View<T, 2> dl_rv;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t target = target_r[r];
-    if (target == kNoTarget) return row.each([&](int64_t v) { dl_rv(r, v) = T(A(0)); });  // all threads of the row read the same target
+    if (target == kNoTarget) return row.each([&](int64_t v) { dl_rv(r, v) = T(A(0)); });  // all threads of the row have the same target
     const A share = A(*dloss / *counted), largest = A(largest_r[r]), factor = share / A(sum_r[r]);
     row.each([&](int64_t v) {
       const A p = math::exp(A(l_rv(r, v)) - largest) * factor;

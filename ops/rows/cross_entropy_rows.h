@@ -1,5 +1,5 @@
-// The row programs of cross_entropy.cu and of ops/products/classifier.cu. The classifier stores the gradient of the logits over the logits,
-// because a second matrix of that size would halve the rows that fit.
+// The row programs of cross_entropy.cu and of ops/products/classifier.cu. The classifier overwrites the logits with their gradient, so
+// twice the rows fit into memory.
 //   nll_r = log sum_v exp(l_rv) - l_r[target_r]
 //   dl_rv = (exp(l_rv) / sum_v exp(l_rv) - [v = target_r]) / counted         rows without target: nll 0, dl 0
 #pragma once
@@ -18,10 +18,10 @@ namespace cross_entropy_kernels {
 constexpr int64_t kNoTarget = -1;
 HD bool in_vocabulary(int64_t target, int64_t vocabulary) { return target >= 0 && target < vocabulary; }
 
-// The two logits are subtracted first, because next to a large one the logarithm would be rounded away.
+// The two logits are subtracted first: added to a large one, the logarithm would be rounded away.
 template <class A> HD double nll_of(A largest, A sum, A l_target) { return double(math::log(sum)) + (double(largest) - double(l_target)); }
 
-// On the CPU only: on other devices the op would have to wait for the targets. `message` has places for the target, its row and v.
+// On the CPU only: on other devices the op would have to wait for the targets. `message` has fields for the target, its row and v.
 inline void check_targets(const char* message, const Tensor& targets_r, int64_t vocabulary) {
   if (targets_r.device() != Device::cpu || is_dry_run()) return;
   const int64_t* target_r = targets_r.data<int64_t>();
@@ -29,7 +29,7 @@ inline void check_targets(const char* message, const Tensor& targets_r, int64_t 
     if (target_r[r] != kNoTarget && !in_vocabulary(target_r[r], vocabulary)) fail(message, {target_r[r], r, vocabulary});
 }
 
-// The number of rows that have a target; 1 instead of 0, because it is divided by.
+// The number of rows that have a target; 1 instead of 0, as a divisor.
 struct CountTargets {
   const int64_t* target_r;
   double* counted;
@@ -61,7 +61,7 @@ template <class T> struct CrossEntropy {
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t target = target_r[r];
     if (gradient) row.once([&] { clear_padding(r, row.n); });
-    if (target == kNoTarget) {  // all threads of the row read the same target
+    if (target == kNoTarget) {  // all threads of the row have the same target
       row.once([&] { nll_r[r] = 0; });
       if (gradient) row.each([&](int64_t v) { l_rv(r, v) = T(A(0)); });
       return;
@@ -82,15 +82,15 @@ template <class T> struct CrossEntropy {
 };
 
 // CrossEntropy for bf16 on the GPU, 16 bytes at a time. In one pass each thread finds the maximum of its logits and the sum of their
-// exponentials relative to it, and the block combines them. A second pass writes the gradient; it finds the row in the L2 cache. Columns
-// are counted in 32 bits. Only pieces at the end of the vocabulary test for padding, and none tests for the target, because a second write
-// corrects its gradient.
+// exponentials relative to it, and the block combines them. A second pass writes the gradient; it finds the row in the L2 cache. Column
+// indices are 32-bit. Only packs at the end of the vocabulary test for padding. None tests for the target; a second write corrects its
+// gradient.
 //   bytes   4 V per row of V logits
 //   floor   65,536 rows of 50,257 on an H200: 13 GB at 4.8 TB/s 2.7 ms
 struct CrossEntropyOfPieces {
   static constexpr int kThreads = 1024;
   static constexpr float kLog2E = 1.44269504088896340736f, kLowest = -__builtin_huge_valf();
-  bf16* l_rv;  // rows on 16 bytes
+  bf16* l_rv;  // rows begin on 16 bytes
   int pitch, vocabulary;
   const int64_t* target_r;
   const double* counted;
@@ -106,9 +106,9 @@ struct CrossEntropyOfPieces {
   __device__ void operator()() const {
     const int64_t r = blockIdx.x, target = target_r[r];
     bf16* const l_v = l_rv + r * pitch;
-    if (target == kNoTarget) return leave_out(r, l_v);  // all threads of the block read the same target
+    if (target == kNoTarget) return leave_out(r, l_v);  // all threads of the block have the same target
     const bool known = in_vocabulary(target, vocabulary);
-    // Only the thread that owns the target's piece touches the target's logit, so no barrier is needed.
+    // Only the thread that owns the target's pack accesses the target's logit, so no barrier is needed.
     const bool owner = threadIdx.x == (known ? static_cast<unsigned>(target) / kPiece % blockDim.x : 0);
     const float l_target = owner && known ? float(l_v[target]) : 0;
     const Seen row = over_block(seen_by_thread(l_v));
@@ -125,7 +125,7 @@ struct CrossEntropyOfPieces {
       ptx::store16(l_v + p * kPiece, {});
   }
 
-  // Calls f(piece) for the thread's pieces that end within the vocabulary, then rest(piece) for the others.
+  // Calls f(piece) for the thread's packs that end within the vocabulary, then rest(piece) for the others.
   template <class F, class Rest> __device__ void each_piece(F f, Rest rest) const {
     const int step = static_cast<int>(blockDim.x), whole = vocabulary / kPiece, all = pitch / kPiece;
     int p = static_cast<int>(threadIdx.x);
@@ -162,10 +162,10 @@ struct CrossEntropyOfPieces {
     store_piece(l_v + p * kPiece, l);
   }
 
-  // e^(l - largest) for shift = shift_of(largest). If all logits so far are -infinity, or none came yet, largest counts as 0.
+  // e^(l - largest) for shift = shift_of(largest). If all logits so far are -infinity, 0 replaces largest.
   __device__ static float power(float l, float shift) { return ptx::exp2_approx(math::fma(l, kLog2E, shift)); }
   __device__ static float shift_of(float largest) { return largest > kLowest ? -kLog2E * largest : 0.0f; }
-  // A logit of the padding reads as -infinity: its exponential is 0.
+  // A logit of the padding is -infinity: its exponential is 0.
   template <bool kAtEnd> __device__ void load(const bf16* l_v, int p, float (&l)[kPiece]) const {
     load_piece(l_v + p * kPiece, l);
     if constexpr (kAtEnd)

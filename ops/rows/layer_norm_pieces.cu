@@ -18,12 +18,12 @@
 namespace ricci {
 namespace layer_norm_kernels {
 
-// A row in a warp: lane l has the pieces l, l + 32, ... of up to kPieces; pieces beyond the row do not exist. With kWarps = 2 the row is in
-// two neighbouring warps, and each has every second 32 pieces.
+// A row in a warp: lane l owns the packs l, l + 32, ... of up to kPieces, as far as the row goes. With kWarps = 2 the row is in two
+// adjacent warps, and each owns every second 32 packs.
 template <int kPieces, int kWarps = 1> struct WarpRow {
   int64_t row, d;
 
-  // f(p, column) for the lane's pieces.
+  // f(p, column) for the lane's packs.
   template <class F> __device__ void each(F f) const {
     UNROLL(8)
     for (int p = 0; p < kPieces; ++p)
@@ -79,7 +79,7 @@ template <int kPieces> struct ForwardKernel {
       rstd_r[row.row] = rstd;
     }
   }
-  // s = x + branch, rounded as it is stored.
+  // s = x + branch, rounded as stored.
   __device__ void add_branch(const WarpRow<kPieces>& row, float (&s)[kPieces][kPiece]) const {
     float branch[kPieces][kPiece];
     row.load(branch_rd, branch);
@@ -89,8 +89,8 @@ template <int kPieces> struct ForwardKernel {
 };
 
 // A block processes some rows, one at a time for each of its warps, or for each pair of warps if a row is too long for the registers of
-// one. The warps add the terms of dgain and dbias in registers, because dy and s are then read only once. Both are held as bf16 in half as
-// many registers.
+// one. The warps add the terms of dgain and dbias in registers, so dy and s are read only once. Both are held as bf16, in half the
+// registers.
 template <int kPiecesOfRow> struct BackwardKernel {
   static constexpr int kWarpsOfRow = kPiecesOfRow > 4 ? 2 : 1, kPieces = kPiecesOfRow / kWarpsOfRow;
   static constexpr int kThreads = 256, kWarps = kThreads / 32, kRows = kWarps / kWarpsOfRow;
@@ -160,8 +160,8 @@ template <int kPiecesOfRow> struct BackwardKernel {
     for (int i = 0; i < kPiece; ++i) f(i, dy[i], gain[i] * dy[i], (s[i] - mean) * rstd);
   }
 
-  // Over the lanes of the row. The sums of two warps meet in shared memory, at one place for even rows and one for odd rows, because
-  // otherwise a warp could overwrite a sum that the other still reads.
+  // Over the lanes of the row. Two warps exchange their sums in shared memory, at separate addresses for even and odd rows: a warp must not
+  // overwrite a sum that the other still reads.
   __device__ static float sum_of_row(float sum, int odd, int which) {
     sum = warp_reduce(sum, Sum{});
     if constexpr (kWarpsOfRow == 1) return sum;

@@ -1,5 +1,5 @@
-// Layer norm of rows of bf16 on the GPU: a warp reads its row once, 16 bytes at a time, and keeps it in registers. layer_norm.cu has the
-// formulas, and takes all other rows.
+// Layer norm of rows of bf16 on the GPU: a warp reads its row once, 16 bytes at a time, and keeps it in registers. layer_norm.cu defines
+// the formulas and handles all other rows.
 #pragma once
 #include "core/tensor.h"
 
@@ -12,7 +12,7 @@ struct NormGrads {
   Tensor dx, dgain_d, dbias_d;
 };
 
-// branch, bias_d, ds and dbias_d can be empty. Both functions do nothing and return false for another dtype or device, if d is not a
+// branch, bias_d, ds and dbias_d can be empty. Both functions do nothing and return false for other dtypes or devices, if d is not a
 // multiple of 8 or is above 2048, or if a tensor does not begin on 16 bytes.
 bool forward_in_pieces(
     const char* name, const Tensor& x, const Tensor& branch, const Tensor& gain_d, const Tensor& bias_d, double eps, const Normed& out);

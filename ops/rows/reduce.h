@@ -7,7 +7,7 @@ namespace ricci {
 Tensor sum(const Arg& x);
 Tensor mean(const Arg& x);  // error: no elements
 
-// Over one index, and the result lacks it; -1 is the innermost. Errors: an index that does not exist; the mean over an extent of 0.
+// Over one index, removed from the result; -1 is the innermost. Errors: the index does not exist; a mean over an extent of 0.
 Tensor sum(const Arg& x, int index);
 Tensor mean(const Arg& x, int index);
 

@@ -1,5 +1,4 @@
-// RMS norm over the last index: layer norm without the mean and the bias, because models train just as well without them and one sum is
-// saved.
+// RMS norm over the last index: layer norm without the mean and the bias. Models train just as well, and one sum is saved.
 //   n_rd  = x_rd s_r,   s_r = 1 / sqrt(sum_d x_rd^2 / d + eps)
 //   y_rd  = gain_d n_rd
 //   dx_rd = s_r (g_rd - n_rd sum_d (g_rd n_rd) / d),   g_rd = gain_d dy_rd

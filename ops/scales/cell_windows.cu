@@ -1,5 +1,4 @@
-// Windows of a convolution, written out as rows, because the convolution is then a matrix product. s: size of a cell, K: kernel, h:
-// history.
+// Windows of a convolution, written out as rows, so the convolution is a matrix product. s: cell size, K: kernel, h: history.
 //   y_bj(dK+q) = x_b(h+(j+1)s-K+q)d, 0 before the sequence
 //   dx_btd = sum of dy_bj(dK+q) over the windows j with position t as their q
 //   bytes   N (4 + 4 K/s) for N numbers in f32, half in bf16, each way
@@ -37,7 +36,7 @@ template <class T> struct Backward {
   Windows windows;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t d = row.n, kernel = windows.kernel, count = windows.count(), b = r / windows.context, t = r % windows.context;
-    // The last window that starts at or before t; with kernel >= size both numbers of the quotient are positive.
+    // The last window that starts at or before t; with kernel >= size both terms of the quotient are positive.
     const int64_t begun = (t - windows.history + kernel) / windows.size - 1, last = begun < count ? begun : count - 1;
     const auto sum_at = [&](int64_t i) {
       A sum = 0;

@@ -1,8 +1,7 @@
-// Mean and maximum of cells, one row of columns at a time, because neighbouring columns are next to each other in memory. s is the size of
-// a cell.
+// Mean and maximum of cells, one row at a time: adjacent columns are contiguous. s is the cell size.
 //   mean:  y_bjd = 1/s sum_q x_b(js+q)d,   dx_b(js+q)d = dy_bjd / s,          q = 0 .. s-1
 //   max:   y_bjd = max_q x_b(js+q)d,       dx_b(js+q)d = dy_bjd for the first q with the largest x
-// dx is 0 after the last whole cell.
+// dx is 0 after the last full cell.
 //   bytes   N (4 + 4/s) for N numbers in f32, half in bf16, each way; the backward of max reads x again
 #include "ops/scales/cells.h"
 
@@ -60,7 +59,7 @@ template <class T> struct MeanBackward {
   }
 };
 
-// True if a later element of a column replaces the largest so far: of equal elements the first stays, and the last NaN wins over all.
+// True if a later element of a column replaces the largest so far: of equal elements the first stays, and the last NaN replaces all.
 template <class T> HD bool replaces(T value, T largest) {
   using A = Accumulator<T>;
   return A(value) > A(largest) || A(value) != A(value);

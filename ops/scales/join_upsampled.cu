@@ -1,5 +1,4 @@
-// A fine sequence and an upsampled coarse one, column by column next to each other: in one op, because the upsampled sequence would
-// otherwise be a tensor that is only read once.
+// A fine sequence and an upsampled coarse one, column by column next to each other. One op, so the upsampled sequence needs no tensor.
 //   y_bc(0..d) = a_bcd,   y_bc(d+i) = z_bj(i r + q) + bias_i if c - shift = j r + q is in 0 .. m r - 1, else 0
 //   da_bci = dy_bci,   dz_bj(i r + q) = dy_b(j r + q + shift)(d+i), 0 beyond the sequence,   dbias_i = sum_bjq dz_bj(i r + q)
 //   bytes   16 N for N numbers of a in f32 (4 each of a and z, 8 of y), 16 N backward, half in bf16
@@ -72,7 +71,7 @@ HOST Tensor join_upsampled(const Arg& a_bcd, const Arg& z_bmx, const Arg& bias_d
     fail("join_upsampled: the {} columns of z_bmx{} are not a multiple of the {} of a_bcd{}",
         {n['x'], show(z_bmx.shape()), n['d'], show(a_bcd.shape())});
   const int64_t ratio = n['x'] / n['d'];
-  const Layout layout{n['c'], n['m'], ratio, between(-n['m'] * ratio, shift, n['c'])};  // a larger shift reads no cell either
+  const Layout layout{n['c'], n['m'], ratio, between(-n['m'] * ratio, shift, n['c'])};  // a larger shift also uses no cell
   const Tensor y_bce = like(a_bcd, Shape{n['b'], n['c'], 2 * n['d']});
   for_rows_of<Forward>("join_upsampled", n['b'] * n['c'], n['d'], a_bcd, z_bmx, bias_d, y_bce, layout);
   return record("join_upsampled", {a_bcd, z_bmx, bias_d}, y_bce, keep(layout),

@@ -1,6 +1,5 @@
 // Copies between two layouts. On a GPU the words have up to 16 bytes, if the stretches of both allow it. If no index is contiguous on both
-// sides, tiles are transposed: read along one index and written along the other, because otherwise one side would use only one number of
-// each cache line.
+// sides, tiles are transposed: read along one index and written along the other. So both sides use full cache lines.
 //   bytes   8 N for N numbers in f32, half in bf16
 //   floor   65,536 rows of 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms
 #include "cuda/verbs/elements.h"
@@ -68,7 +67,7 @@ template <class Word> struct TransposeLoop {
   }
 
  private:
-  // Through a buffer, because lines of `source` that are a power of two apart push each other out of the cache.
+  // The buffer avoids cache conflicts: lines of `source` that are a power of two apart evict each other.
   HD void one_tile(const Word* source, Word* target, int64_t rows, int64_t columns) const {
     Word buffer[kTile][kTile + 1];
     for (int64_t l = 0; l < columns; ++l)
@@ -97,7 +96,7 @@ template <class Word> struct TransposeKernel {
   }
 };
 
-// The index that is contiguous in `source` if it is not the last one, because then a transposition pays; otherwise -1.
+// The index that is contiguous in `source`, if it is not the last one: then a transposition pays. Else -1.
 HOST int transposed_index(const Strided<2>& s) {
   const int last = s.rank - 1;
   if (s.stride[1][last] != 1 || s.stride[0][last] == 1) return -1;

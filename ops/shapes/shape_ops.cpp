@@ -1,5 +1,4 @@
-// reshape, slice, concatenate, permute, cast: no arithmetic, elements only move. Each is the backward of another, because to move a
-// gradient is to move it back.
+// reshape, slice, concatenate, permute, cast: elements only move. Each is the backward of another: a gradient moves back.
 #include "ops/shapes/shape_ops.h"
 
 #include <numeric>
@@ -70,7 +69,7 @@ Tensor permuted(const Tensor& x, const std::vector<int>& order) {
   return y;
 }
 
-// Returns the inverse, which has d at position order[d].
+// Returns the inverse: d is at position order[d].
 std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order) {
   std::vector<int> inverse(order.size(), -1);
   bool good = static_cast<int>(order.size()) == shape.rank();
@@ -96,7 +95,7 @@ Shape joined_shape(const std::vector<Arg>& parts, int index) {
       rest.set(index, shape[index]);
     }
     if (!(rest == shape) || part.dtype() != parts[0].dtype() || part.device() != parts[0].device())
-      fail("concatenate: part {} is {} {} on {}, but part 0 is {} {} on {}; index {} joins them",
+      fail("concatenate: part {} is {} {} on {}, but part 0 is {} {} on {} (joined along index {})",
           {i, name_of(part.dtype()), show(part.shape()), name_of(part.device()), name_of(parts[0].dtype()), show(shape),
               name_of(parts[0].device()), index});
   }
@@ -126,7 +125,7 @@ Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
 }
 
 Tensor concatenate(const std::vector<Arg>& parts, int index) {
-  if (parts.empty()) fail("concatenate: no parts");
+  if (parts.empty()) fail("concatenate: there are no parts");
   for (size_t i = 0; i < parts.size(); ++i)
     if (!parts[i]) fail("concatenate: part {} is empty", {i});
   const int position = checked_index("concatenate", parts[0].shape(), index);
@@ -167,7 +166,7 @@ Tensor transpose(const Arg& x, int i, int j) {
 
 Tensor cast(const Arg& x, Dtype dtype) {
   DIMS(x);
-  if (dtype == Dtype::i64) fail("cast: to i64, expected f32, f64 or bf16");
+  if (dtype == Dtype::i64) fail("cast: the dtype is i64, expected f32, f64 or bf16");
   return record("cast", {x}, convert(x, dtype), keep(), [](const Tensor& dy) -> Grads { return {convert(dy, gradient_dtype(0))}; });
 }
 

@@ -1,5 +1,5 @@
-// Tensors that are walked in step: all have the same extents, but each has its own strides, because one can be broadcast (stride 0 repeats
-// an element), a slice or permuted. Neighbouring indices that are contiguous in all tensors are merged when they are pushed.
+// Tensors that are walked in step: all have the same extents, but each has its own strides. It can be broadcast (stride 0 repeats an
+// element), a slice or permuted. Adjacent indices that are contiguous in all tensors are merged when they are pushed.
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -41,7 +41,7 @@ template <int N> struct Strided {
   }
 };
 
-// Calls f(j) for every j in [0, count), vectorised. f is a function, because its local values, such as a bf16, then stay in registers.
+// Calls f(j) for every j in [0, count), vectorised. In a function, local values such as a bf16 stay in registers.
 template <class F> HD void for_vector(int64_t count, F f) {
 #pragma omp simd
   for (int64_t j = 0; j < count; ++j) f(j);

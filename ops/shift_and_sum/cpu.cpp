@@ -1,6 +1,6 @@
-// The shift-and-sum on the CPU. A task takes the columns of a head in strips of one or more vectors, because a strip stays in the cache:
-// only the first walk (walk.h) over a strip reads the tensor, and only the last writes the result. Between them are N rows for N positions,
-// and in the backward R / 3 rows for each position, with R levels.
+// The shift-and-sum on the CPU. A task walks over the columns of a head in strips of one or more vectors. A strip stays in the cache: only
+// its first walk (walk.h) reads the tensor, and only the last writes the result. Between them are N rows for N positions, and in the backward
+// R / 3 rows for each position, with R levels.
 #include <algorithm>
 #include <type_traits>
 
@@ -14,9 +14,8 @@
 namespace ricci::shift_and_sum_kernels {
 namespace {
 
-// The first level of a walk. first_level(walks) is the number of levels: counts of levels are differences. If levels % 3 != 0 the first
-// walk takes fewer levels. Its single long class makes it cheapest per row, while later walks have many short classes, and their rows cost
-// most.
+// The first level of a walk. first_level(walks) is the number of levels: a walk's level count is a difference. If levels % 3 != 0, the first
+// walk has fewer levels. Its single long class makes it cheapest per row. Later walks have many short classes, so their rows cost more.
 HD int first_level(const Problem& problem, int walk) {
   const int later = kWalkLevels * (walks_of(problem.used) - walk);
   return problem.used > later ? problem.used - later : 0;
@@ -33,7 +32,7 @@ template <class T, int Bytes, int kVectors> struct Strip {
 
   HD int64_t columns() const { return problem.width - column < kColumns ? problem.width - column : kColumns; }
   HD int64_t in_tensor() const { return sequence * problem.positions * problem.d() + head * problem.width + column; }
-  // Whole rows of the accumulator type are read and written in place; others are copied.
+  // Full rows of the accumulator type are read and written in place; others are copied.
   HD bool direct() const { return std::is_same_v<T, A> && columns() == kColumns; }
   template <class E, class Given> HD Row<E> rows(Given* tensor, A* memory) const {
     if constexpr (std::is_same_v<T, A>)
@@ -144,7 +143,7 @@ void run(const Problem& problem, int64_t slices, const Tensor& v, const Tensor& 
 
 }  // namespace
 
-// A few tasks for every thread. It depends only on the shape, because the order of the sums depends on it.
+// A few tasks for every thread. The number depends only on the shape, and so does the order of the sums.
 int64_t gradient_slices_cpu(const Problem& problem) {
   constexpr int64_t kTasks = 16, kColumns = 16;
   const int64_t heads = problem.batches * problem.heads;

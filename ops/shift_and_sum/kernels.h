@@ -1,4 +1,4 @@
-// The implementations of the shift-and-sum as the host calls them, and the parts that a GPU divides it into.
+// The implementations of the shift-and-sum for the host, and the parts that a GPU divides it into.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-// Checks the arguments of the public ops (throws) and turns them into a Problem. Takes one random stream if there is dropout.
+// Checks the arguments of the public ops (throws) and turns them into a Problem. Dropout uses one random stream.
 Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const ShiftAndSumOptions& options);
 
 // No extent is 0. `partial` is described in problem.h; the implementation decides its number of slices.
@@ -20,18 +20,18 @@ int64_t gradient_slices_cpu(const Problem& problem);
 // dcoef = the sum of the slices; 0 for the levels that are not used.
 void sum_slices(const Problem& problem, const Tensor& partial, const Tensor& dcoef_bcx);
 
-// ---- GPU. A thread block holds 32 columns of some positions in shared memory. If the positions of a sequence do not all fit, the levels
-// are divided into parts, because those from `first` on only connect positions at a distance of a multiple of step = 2^first. Such a class
-// of positions, rows 0, 1, 2, ..., is 2^first times shorter than the sequence, and within it the levels are shifts by 1, 2, 4, ... rows. A
-// class that is still too long is cut into tiles of rows. The rows of a tile depend on rows that are at most halo = 2^levels - 1 away: the
-// tile holds these as well and computes them again.
+// ---- GPU. A thread block holds 32 columns of some positions in shared memory. If a sequence does not fit, the levels are divided into
+// parts. The levels from `first` on connect only positions at a distance of a multiple of step = 2^first. Such a class of positions, rows 0,
+// 1, 2, ..., is 2^first times shorter than the sequence, and within it the levels are shifts by 1, 2, 4, ... rows. A class that is still too
+// long is cut into tiles of rows. The rows of a tile depend on rows at most halo = 2^levels - 1 away: the tile holds these as well and
+// computes them again.
 
 constexpr int kColumns = 32;          // in a slice
-constexpr int kLanes = kColumns / 2;  // in a half-warp: each has two columns
+constexpr int kLanes = kColumns / 2;  // in a half-warp: each owns two columns
 constexpr int kForwardWalks = 4;      // at most, in a forward kernel
 constexpr int kBackwardWalks = 3;     // at most, in a backward kernel
 constexpr int kTileLevels = 6;        // at most, in a part with tiles
-// In a thread block: the backward takes 128 registers per thread, or 256.
+// In a thread block: the backward uses 128 registers per thread (f32) or 256 (f64).
 template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 16 : 8;
 
 struct Part {
@@ -47,7 +47,7 @@ struct Part {
 };
 
 // A thread block holds the rows held_first .. held_end - 1 of the class of position m, and stores the results of the rows begin .. end - 1.
-// If begin is not below end, it has nothing to do.
+// If begin is not below end, it does nothing.
 struct Tile {
   int64_t m, held_first, held_end, begin, end;
 };
@@ -59,15 +59,15 @@ HD Tile tile_of(const Part& part, uint32_t number, int64_t positions, bool halo_
   return {m, before, end + after < rows ? end + after : rows, begin, end};
 }
 
-// The numbers of shared memory for a row. The forward needs its values. The backward also needs the gradient, and the values before every
-// walk but the first. Both need the coefficients.
+// The numbers in shared memory for a row: its values, in the backward also the gradient and the values before every walk but the first, and
+// the coefficients.
 HD int buffers_of(int levels, bool backward) {
   const int of_backward = walks_of(levels) > 2 ? walks_of(levels) : 2;
   return backward ? of_backward : 1;
 }
 HD int numbers_of_row(int levels, bool backward) { return kColumns * buffers_of(levels, backward) + kWalkLevels * walks_of(levels); }
 
-// The parts of a forward, or of a backward, with `bytes` of shared memory for a thread block and numbers of `size` bytes.
+// The parts of a forward, or of a backward, with `bytes` of shared memory for a thread block and elements of `size` bytes.
 using Plan = std::vector<Part>;
 Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes);
 
@@ -76,7 +76,7 @@ void forward_gpu(const Problem& problem, const Plan& plan, const Tensor& v_bcd, 
 void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
     const Tensor& dv_bcd, const Tensor& partial);
 inline int64_t gradient_slices_gpu(const Problem& problem) { return (problem.width + kColumns - 1) / kColumns; }
-// One part. The backward uses it as well, to compute the input of the later parts.
+// One part. The backward also computes the input of the later parts with it.
 void forward_part(const Problem& problem, const Part& part, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
 
 }  // namespace ricci::shift_and_sum_kernels

@@ -1,5 +1,5 @@
-// One shift-and-sum as its kernels see it, and the words for parts of the work. Levels q, q + 1, q + 2 with 2^q = 4; the rows of two
-// classes are marked:
+// One shift-and-sum as its kernels see it, and the names of parts of the work. Levels q, q + 1, q + 2 with 2^q = 4; the rows of two classes
+// are marked:
 //
 //   position   0 1 2 3  4 5 6 7  8 9 ...           column  0 ... 31 | 32 ... 63 | ...
 //   class 0    *        *        *                         slice 0  | slice 1   |
@@ -25,7 +25,7 @@ constexpr int kMaxLevels = 30;
 constexpr int kWalkLevels = 3, kWalkRows = 1 << kWalkLevels;  // levels of a walk (walk.h); rows that its last level depends on
 HD int walks_of(int levels) { return levels > kWalkLevels ? (levels + kWalkLevels - 1) / kWalkLevels : 1; }
 
-// Dropout of levels: level r stays if word r of the random stream is at least 2^32 p. So the backward finds the same ones.
+// Dropout of levels: level r stays if word r of the random stream is at least 2^32 p. So the backward skips the same ones.
 struct LevelDropout {
   PhiloxSource random{};
   uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
@@ -37,7 +37,7 @@ struct LevelDropout {
 
 struct Problem {
   int64_t batches, positions, heads, width;  // b, c, heads, columns of a head
-  int levels, used;                          // R, and how many of them have a shift below the number of positions
+  int levels, used;                          // R, and the number of them with a shift below the number of positions
   LevelDropout dropout{};
 
   HD int64_t d() const { return heads * width; }
@@ -50,8 +50,8 @@ struct Problem {
   }
 };
 
-// The gradient of a coefficient is a sum over the columns of its head. Each slice of columns has a separate sum, and these are then added
-// in order, because the bits would otherwise depend on threads and on the order of blocks.
+// The gradient of a coefficient is a sum over the columns of its head. Each slice of columns has a separate sum, and these are then added in
+// order, so the bits do not depend on threads or the order of blocks.
 //   partial [slice, b, c, heads, used]
 HD int64_t partial_at(const Problem& problem, int64_t slice, int64_t b, int64_t position, int64_t head) {
   return (((slice * problem.batches + b) * problem.positions + position) * problem.heads + head) * problem.used;

@@ -1,4 +1,4 @@
-// The public op. The backward goes from the last level to the first (shift_and_sum.h has the derivation). With G^r = dL/dV^r:
+// The public op. The backward goes from the last level to the first (shift_and_sum.h derives it). With G^r = dL/dV^r:
 //   dc[i, r] = <G^{r+1}[i], V^r[i - 2^r]>  (over the columns of the head),   G^r[i] = G^{r+1}[i] + c[i + 2^r, r] G^{r+1}[i + 2^r]
 // and dV^0 = G^0. Kept for the backward: V^0 and c.
 #include "ops/shift_and_sum/shift_and_sum.h"
@@ -18,7 +18,7 @@ namespace shift_and_sum_kernels {
 
 // The gradient of the coefficients from the sums over slices of columns (problem.h), added one after the other:
 //   dcoef = sum over slices of partial, 0 for the levels that are not used
-//   bytes   (4 slices + s) b c heads R, numbers of s bytes
+//   bytes   (4 slices + s) b c heads R, elements of s bytes
 template <class T> struct SumSlices {
   using A = Accumulator<T>;
   const A* partial;
@@ -79,7 +79,7 @@ HOST Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, 
   if (n['d'] % options.heads) fail("{}: {} columns of v are not a multiple of {} heads", {op, n['d'], options.heads});
   if (n['x'] % options.heads) fail("{}: {} coefficients of a position are not a multiple of {} heads", {op, n['x'], options.heads});
   const int64_t levels = n['x'] / options.heads;
-  if (levels < 1 || levels > kMaxLevels) fail("{}: {} levels, expected 1 .. {}", {op, levels, kMaxLevels});
+  if (levels < 1 || levels > kMaxLevels) fail("{}: the number of levels is {}, expected 1 .. {}", {op, levels, kMaxLevels});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
   int used = 0;
   while (used < levels && int64_t{1} << used < n['c']) ++used;

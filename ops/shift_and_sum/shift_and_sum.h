@@ -1,16 +1,16 @@
 // The shift-and-sum of the Dispatcher (Cetoli 2021). At level r each position adds the value of the position 2^r before it, times a
 // coefficient:
 //   V^{r+1}[i] = V^r[i] + c[i, r] V^r[i - 2^r]     if i >= 2^r, for r = 0 .. R - 1
-// After R levels a position has read the 2^R - 1 positions before it, because each distance is a sum of powers of two. This takes R
-// multiplications for each number. Attention would take one for each pair of positions.
+// After R levels a position depends on the 2^R - 1 positions before it: each distance is a sum of powers of two. The cost is R
+// multiplications per number; attention needs one for each pair of positions.
 //
 // The backward is the same recurrence in reverse, from the last level to the first. With G^r = dL/dV^r, which starts as G^R = dL/dy,
-//   G^r[i] = G^{r+1}[i] + c[i + 2^r, r] G^{r+1}[i + 2^r]          because V^r[i] is read at positions i and i + 2^r
+//   G^r[i] = G^{r+1}[i] + c[i + 2^r, r] G^{r+1}[i + 2^r]          V^r[i] is used at positions i and i + 2^r
 //   dc[i, r] = sum over the columns of G^{r+1}[i] V^r[i - 2^r]
-// and dv = G^0. Only v and c are kept: the backward computes the V^r again, because storing them would take R tensors.
+// and dv = G^0. Only v and c are kept: the backward computes the V^r again, instead of storing R tensors.
 //
 // In reading order: definition.cpp (the formula as recorded ops), walk.h (three levels in one pass), shift_and_sum.cu (the public op),
-// problem.h and kernels.h (what the implementations share), cpu.cpp, gpu/ (tile.h, walks.h, block_walk.h, then the kernels), cached.cu.
+// problem.h and kernels.h (shared by the implementations), cpu.cpp, gpu/ (tile.h, walks.h, block_walk.h, then the kernels), cached.cu.
 #pragma once
 #include "autograd/arg.h"
 
@@ -22,27 +22,27 @@ struct ShiftAndSumOptions {
   bool drops_level_0 = true;  // whether dropout may skip level 0
 };
 
-// V^R [b c d] of the values v_bcd = V^0. A head has d / heads neighbouring columns, and at each position R neighbouring coefficients in
-// coef_bcx, x = heads R. With dropout each level is skipped with that probability, for the whole batch and all heads at once. The remaining
-// levels are not rescaled, and no memory access is saved, because three levels share one pass. The bits do not depend on the number of CPU
-// threads. Errors: shapes, dtypes or devices that differ; heads that do not divide the columns; no level, or more than 30; a dropout
-// outside [0, 1).
+// V^R [b c d] of the values v_bcd = V^0. A head has d / heads adjacent columns, and at each position R adjacent coefficients in coef_bcx,
+// x = heads R. With dropout each level is skipped with that probability, for all heads of the batch together. The remaining levels are not
+// rescaled, and no memory access is saved (three levels share one pass). The bits do not depend on the number of CPU threads.
+// Errors: shapes, dtypes or devices differ; the heads do not divide the columns; there is no level, or more than 30; the dropout is outside
+// [0, 1).
 Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);
 
 // The definition, level by level, with every V^r in memory.
 Tensor naive_shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);
 
-// Decoding: the new positions past, past + 1, ... The V^r of earlier positions are in rings_bsd [b, 2^R - 1, d], which is updated: its
-// slots 2^r - 1 .. 2^{r+1} - 2 are a ring of the last 2^r of them, with position t in slot t mod 2^r. With only 2^L - 1 slots the levels
-// from L on are left out, which is right as long as no position reaches 2^L. Without gradient. A column's positions are computed one after
-// the other, so on a GPU a long prompt is parallel only over columns. Errors: as above; dropout; rings of another shape, dtype or device; a
-// slot count other than 2^L - 1.
+// Decoding: the new positions past, past + 1, ... The V^r of earlier positions are in rings_bsd [b, 2^R - 1, d], updated here: its slots
+// 2^r - 1 .. 2^{r+1} - 2 are a ring of the last 2^r of them, with position t in slot t mod 2^r. With only 2^L - 1 slots the levels from L on
+// are left out; this needs positions below 2^L. Without gradient. A column's positions are computed one after the other,
+// so on a GPU a long prompt is parallel only over columns. Errors: as above; dropout is used; rings_bsd has the wrong shape, dtype or
+// device; the slot count is not 2^L - 1.
 Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options);
 
 }  // namespace ricci
 
 // Measured on one core of an AMD EPYC (Zen 5), 2026-11-24, by `ricci-bench-rungs shift_and_sum --threads 1`: the forward of 16 sequences of
-// 2,048 positions, width 256, 4 heads, 11 levels. tests/bench/README.md has the times on an H200.
+// 2,048 positions, width 256, 4 heads, 11 levels. tests/bench/README.md lists the times on an H200.
 //                                     lines        ms  method
 //   ops/shift_and_sum/definition.cpp     30      72.7  recorded ops: every V^r is a tensor in memory
 //   ops/first_rungs.cpp                 105      31.4  the levels in place, one pass over memory for each; in f64

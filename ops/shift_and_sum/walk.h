@@ -1,32 +1,32 @@
-// Three levels q, q + 1, q + 2 in one walk, because a pass for each level would read and write all of memory three times. These levels only
-// connect positions at distances that are multiples of 2^q. Within such a class of positions, rows i = 0, 1, 2, ..., they are shifts by 1,
-// 2 and 4 rows:
+// Three levels q, q + 1, q + 2 in one walk; a pass for each level would access all of memory three times. These levels connect only
+// positions at distances that are multiples of 2^q. Within such a class of positions, rows i = 0, 1, 2, ..., they are shifts by 1, 2 and 4
+// rows:
 //   v1[i] = v0[i] + c0[i] v0[i-1],   v2[i] = v1[i] + c1[i] v1[i-2],   v3[i] = v2[i] + c2[i] v2[i-4]
 // A walk over the rows in order keeps the last values of v0, v1 and v2 in registers. It reads each row of v0 once and writes each row of v3
-// once, in the same place if wanted. The derivative, with g3 = dL/dv3:
+// once, if wanted in place. The derivative, with g3 = dL/dv3:
 //   g2[i] = g3[i] + c2[i+4] g3[i+4],   g1[i] = g2[i] + c1[i+2] g2[i+2],   g0[i] = g1[i] + c0[i+1] g1[i+1]
 //   dc2[i] = <g3[i], v2[i-4]>,   dc1[i] = <g2[i], v1[i-2]>,   dc0[i] = <g1[i], v0[i-1]>
-// This is a walk from the last row to the first. It computes v1 and v2 again. Both walks go through blocks of eight rows: row i has place i
-// mod 8 of a ring. A row is one or more vectors, because all share the coefficients.
+// This is a walk from the last row to the first. It computes v1 and v2 again. Both walks go through blocks of eight rows: row i is at slot
+// i mod 8 of a ring. A row is one or more vectors with shared coefficients.
 #pragma once
 #include "core/cpu/vectors.h"
 #include "ops/shift_and_sum/problem.h"
 
 namespace ricci::shift_and_sum_kernels {
 
-// The row of a tensor, or of working memory, that a walk is at.
+// The current row of a walk, in a tensor or in working memory.
 template <class E> struct Row {
   E* data;
-  int64_t next;  // numbers from row to row
+  int64_t next;  // elements from row to row
 
   HD void move(int64_t rows) {
     data += rows * next;
-    asm("" : "+r"(data));  // otherwise g++ keeps a pointer for each of eight rows, most of them in memory
+    asm("" : "+r"(data));  // without it g++ keeps a pointer for each of eight rows, most of them in memory
   }
   HD Row of_class(int64_t m, int q) const { return {data + m * next, next << q}; }
 };
 
-// The columns of a row: a vector and the others. It is recursive, because g++ would keep an array of vectors in memory.
+// The columns of a row: a vector and the others. Recursive: g++ would keep an array of vectors in memory.
 template <class A, int Bytes, int kVectors> struct Columns {
   using Of = Vectors<A, Bytes>;
   typename Of::Vector first;
@@ -82,7 +82,7 @@ template <class T, int Bytes, int kVectors> struct ForwardWalk {
       V v;
       v.load(values.data);
 #pragma GCC unroll 4
-      for (int k = 0; k < kVectors * Bytes; k += 64) {  // the next columns: their rows are too far apart for the processor to guess
+      for (int k = 0; k < kVectors * Bytes; k += 64) {  // the next columns: their rows are too far apart for the processor's prefetcher
         __builtin_prefetch(reinterpret_cast<const char*>(values.data) + kVectors * Bytes + k);
         __builtin_prefetch(reinterpret_cast<const char*>(result.data) + kVectors * Bytes + k);
       }
@@ -101,7 +101,7 @@ template <class T, int Bytes, int kVectors> struct ForwardWalk {
   }
 };
 
-// A block first computes v1 and v2 of the rows that its gradients need, in order, then these from its last row to its first.
+// A block first computes v1 and v2 of the rows that its gradients need, in order, then the gradients from its last row to its first.
 template <class T, int Bytes, int kVectors> struct BackwardWalk {
   using A = Accumulator<T>;
   using V = Columns<A, Bytes, kVectors>;
@@ -125,7 +125,7 @@ template <class T, int Bytes, int kVectors> struct BackwardWalk {
   }
 
  private:
-  // kFirst: the block is the first. kWhole: at least 12 rows follow from its first one on; otherwise `rows`.
+  // kFirst: the block is the first. kWhole: at least 12 rows follow from its first one on; else `rows`.
   template <bool kFirst, bool kWhole> HD void block(int64_t rows) {
     compute_values<-7, kFirst, kWhole>(rows);
     c.move(1);

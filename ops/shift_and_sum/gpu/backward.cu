@@ -1,8 +1,8 @@
 // The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again and keeps the values before every walk but
-// the first, because the gradient of a coefficient needs the values that it multiplied. Then it walks backward over them with the gradient
-// (walk.h), and reads V^0 once more for the last of these walks, from the L2 cache. The sums over its columns, the terms of dc, go to
-// `partial` (problem.h), and shift_and_sum.cu adds the sums of a head. With N = b c d numbers of s bytes, R levels, heads of whole slices
-// of 32 columns, for each part:
+// the first, as factors of the gradients of the coefficients. Then it walks backward over them with the gradient (walk.h), and reads V^0 once
+// more for the last of these walks, from the L2 cache. The sums over its columns, the terms of dc, go to `partial` (problem.h), and
+// shift_and_sum.cu adds the sums of a head. With N = b c d elements of s bytes, R levels, heads of full slices of 32 columns, for each
+// part:
 //   bytes   3 s N + (s + 8) b c R (d / 32);  FLOPs 6 N R
 #include "cuda/launch.h"
 #include "ops/shift_and_sum/gpu/block_walk.h"
@@ -23,7 +23,7 @@ template <class T> struct BackwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, true);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;  // the whole block, because a barrier would otherwise wait for it
+    if (place.empty()) return;  // the full block: a barrier would wait for a part
     const int size = place.rows * kColumns, later = walks_of(part.levels) - 1;  // walks after the first
     A *const values = dynamic_shared<A>(), *const gradient = values + max(later, 1) * size, *const coefficients = gradient + size;
     const Copy<T> copy(problem, part, place);
@@ -32,7 +32,7 @@ template <class T> struct BackwardKernel {
     __syncthreads();
     const BlockWalk<T> walks{
         problem, part, place, active, coefficients, partial + partial_at(problem, place.slice, place.sequence, 0, place.head)};
-    // The values before the second walk are in the first place, the values before the third in the second.
+    // The first buffer holds the values before the second walk, the second those before the third.
     if (later > 0) walk_forward<0>(walks, values, values);
     if (later > 1) {
       walk_forward<3>(walks, values, values + size);

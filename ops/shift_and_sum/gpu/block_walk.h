@@ -1,7 +1,7 @@
 // A thread block's walks over its rows in shared memory. A half-warp walks over the rows of a class. If a walk has fewer classes than the
-// block has half-warps, multiple half-warps share a class, each with a stretch of its rows.
-// The two half-warps of a warp take the same branches, because the sums over lanes need all of them: both go through the larger
-// number of blocks of eight rows, and a block is Around::inside only if it is so in both.
+// block has half-warps, half-warps share a class, each with a stretch of its rows.
+// The two half-warps of a warp take the same branches, because the sums over lanes need all of them: both go through the larger number of
+// blocks of eight rows, and a block is Around::inside only if it is so in both.
 #pragma once
 #include "ops/shift_and_sum/gpu/tile.h"
 #include "ops/shift_and_sum/gpu/walks.h"
@@ -17,7 +17,7 @@ template <class T> struct BlockWalk {
   const Part& part;
   const Place& place;
   uint32_t active;
-  const A* c;  // as copy_coefficients() puts them
+  const A* c;  // as copy_coefficients() arranges them
   A* partial;  // the backward's: of the block's sequence, head and slice (problem.h)
 
   template <int q> __device__ int rows_of_class(int m) const { return m < place.rows ? (place.rows - m + (1 << q) - 1) >> q : 0; }
@@ -28,15 +28,15 @@ template <class T> struct BlockWalk {
         rows_of_class<q>(m)};
   }
 
-  // Calls begin(m, first, blocks) and walk(m, first, blocks) for the rows of class m that the half-warp has: `blocks` blocks of eight from
-  // row `first` on. A walk that starts within a class first reads rows before it, and another half-warp might be about to write them. So
-  // `begin` reads them before any walk stores.
+  // Calls begin(m, first, blocks) and walk(m, first, blocks) for the half-warp's rows of class m: `blocks` blocks of eight from row `first` on.
+  // A walk that starts within a class first reads rows before it, and another half-warp might be about to write them. So `begin` reads them
+  // before any walk stores.
   template <int q, class Begin, class Walk> __device__ void each(const Begin& begin, const Walk& walk) const {
     constexpr int classes = 1 << q;
     const int half = static_cast<int>(threadIdx.x) / kLanes, halves = static_cast<int>(blockDim.x) / kLanes;  // halves is a power of two
     const int per_class = classes < halves ? halves >> q : 1, longest = rows_of_class<q>(0);
     int of_stretch = (longest + per_class * kWalkRows - 1) / (per_class * kWalkRows);  // blocks of eight rows
-    // The two halves must not be a multiple of 32 rows apart, because their coefficients would then be in the same bank of shared memory.
+    // The two halves must not be a multiple of 32 rows apart: their coefficients would be in the same bank of shared memory.
     if (q == 0 && of_stretch % 4 == 0) ++of_stretch;
     const int stretch = of_stretch * kWalkRows, first = (half >> q) * stretch;
     for (int before = 0; before < classes; before += halves) {
@@ -72,12 +72,12 @@ __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator
   block.template each<q>(begin, walk);
 }
 
-// The place of the sums that a lane has after a block: of its row in the class.
+// The address of the sums that a lane holds after a block: those of its row in the class.
 template <class T, int q> struct CoefficientGradient {
   using A = Accumulator<T>;
   A* dc;            // row 0 of the block at base 0
   int64_t row;      // from a row of the class to the next
-  int from, count;  // the row's number at base 0, counted from the first that is stored; how many are stored, 0 in a lane that stores none
+  int from, count;  // the row's index at base 0, relative to the first stored row; the number of stored rows, 0 in a lane that stores none
   int levels;
   uint32_t active;
 

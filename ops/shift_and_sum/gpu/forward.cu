@@ -1,7 +1,6 @@
-// The forward on GPUs: y = V^R from V^0 and c in one kernel. A thread block copies some columns of a sequence into shared memory, walks
-// over them three levels at a time, in place, and copies them back, because otherwise each level would read and write all of memory. Long
-// sequences are computed in parts (kernels.h), one kernel each. With N = b c d numbers of s bytes, R levels, heads of whole slices of 32
-// columns:
+// The forward on GPUs: y = V^R from V^0 and c in one kernel. A thread block copies some columns of a sequence into shared memory, walks over
+// them three levels at a time, in place, and copies them back, so only two passes access memory. Long sequences are computed in parts
+// (kernels.h), one kernel each. With N = b c d elements of s bytes, R levels, heads of full slices of 32 columns:
 //   bytes   2 s N + s b c R (d / 32), for each part;  FLOPs 2 N R
 #include "cuda/launch.h"
 #include "ops/shift_and_sum/gpu/block_walk.h"
@@ -21,7 +20,7 @@ template <class T> struct ForwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, false);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;  // the whole block, because a barrier would otherwise wait for it
+    if (place.empty()) return;  // the full block: a barrier would wait for a part
     A *const values = dynamic_shared<A>(), *const coefficients = values + place.rows * kColumns;
     const Copy<T> copy(problem, part, place);
     copy.load({{v, values}}, place.rows);

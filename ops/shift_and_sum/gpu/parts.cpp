@@ -1,4 +1,4 @@
-// The parts of a shift-and-sum on a GPU (kernels.h): a long sequence is divided, because it does not fit into shared memory.
+// The parts of a shift-and-sum on a GPU (kernels.h), for sequences that do not fit into shared memory.
 #include <algorithm>
 
 #include "ops/shift_and_sum/kernels.h"
@@ -11,11 +11,11 @@ struct Memory {
   int64_t size, bytes;
   int64_t row(int levels) const { return size * numbers_of_row(levels, backward); }
   int64_t rows(int levels) const { return bytes / row(levels); }
-  // All levels of whole classes of that many rows can be computed at once.
+  // One part can compute all levels of full classes of that many rows.
   bool fits(int64_t rows_of_class, int levels) const {
     return rows_of_class <= rows(levels) && levels <= kWalkLevels * (backward ? kBackwardWalks : kForwardWalks);
   }
-  // A half-warp has about 16 rows to walk over. It also reads the rows in front of its stretch, and with fewer rows these would cost more.
+  // A half-warp walks over about 16 rows. It also reads the rows before its stretch, and with fewer rows these would cost more.
   int warps(int64_t held) const {
     const int64_t most = size == 4 ? kMaxWarps<float> : kMaxWarps<double>;
     int warps = 1;
@@ -37,8 +37,8 @@ Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
   int first = 0;
   int64_t rows = problem.positions;
   while (!memory.fits(rows, problem.used - first)) {
-    // The first number of levels that fills its walks and lets all later levels run at once; otherwise the last that leaves at least half
-    // of a tile for rows that are not halo.
+    // The first number of levels that fills its walks and lets one part compute all later levels; else the last that leaves at least half of a
+    // tile for rows that are not halo.
     const int sides = backward ? 2 : 1, left = problem.used - first;
     int levels = 1;
     while (levels < left && levels < kTileLevels && (int64_t{2} << levels) * 2 * sides <= memory.rows(levels + 1) &&

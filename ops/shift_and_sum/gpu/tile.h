@@ -1,4 +1,4 @@
-// The place of a thread block of the GPU kernels, and the copies of its rows and their coefficients into shared memory and back.
+// The work of a thread block of the GPU kernels, and the copies of its rows and their coefficients into shared memory and back.
 #pragma once
 #include <type_traits>
 
@@ -8,7 +8,7 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-// The place of a thread block: a slice of the columns of a head, and a tile of positions.
+// The work of a thread block: a slice of the columns of a head, and a tile of positions.
 struct Place {
   int64_t sequence, head, slice, first_position;
   int rows, begin, end;  // the rows held, from first_position on; the rows `begin` to end - 1 are stored
@@ -30,21 +30,21 @@ inline int64_t blocks_of(const Problem& problem, const Part& part) {
   return problem.batches * problem.heads * ((problem.width + kColumns - 1) / kColumns) * part.step() * part.tiles;
 }
 
-// Bit l: level first + l of the part is computed. Every lane asks for one level.
+// Bit l: level first + l of the part is computed. Every lane checks one level.
 __device__ inline uint32_t active_levels(const Problem& problem, const Part& part) {
   const int level = static_cast<int>(threadIdx.x % 32);
   return __ballot_sync(~0u, level < part.levels && problem.dropout.stays(part.first + level));
 }
 
 // Calls body.operator()<size>(i) for batches of the rows i, i + step, ..., i + (size - 1) step below `rows`. A body first reads all rows of
-// its batch, because a read from memory takes hundreds of clocks and these times then overlap.
+// its batch, to overlap the hundreds of cycles of each read.
 template <int kSize, class Body> __device__ void in_batches(int i, int rows, int step, const Body& body) {
   UNROLL(1)
   for (; i + (kSize - 1) * step < rows; i += kSize * step) body.template operator()<kSize>(i);
   if constexpr (kSize > 1) in_batches<kSize / 2>(i, rows, step, body);
 }
 
-// Copies the rows of a slice between a tensor [b c d] and shared memory. A thread copies four neighbouring columns at a time.
+// Copies the rows of a slice between a tensor [b c d] and shared memory. A thread copies four adjacent columns at a time.
 template <class T> struct Copy {
   static constexpr int kQuad = 4, kThreadsOfRow = kColumns / kQuad;
   using A = Accumulator<T>;
@@ -58,8 +58,8 @@ template <class T> struct Copy {
     const T* tensor;
     A* shared;
   };
-  int first_row, column, rows_at_once, width;  // the thread's; width: the number of its columns that exist
-  int64_t offset, row;                         // place of the first row held, at the thread's columns; step to the next row
+  int first_row, column, rows_at_once, width;  // of the thread; width: the number of its columns that exist
+  int64_t offset, row;                         // offset of the first row held, at the thread's columns; step to the next row
 
   __device__ Copy(const Problem& problem, const Part& part, const Place& place)
       : first_row(static_cast<int>(threadIdx.x) / kThreadsOfRow),
@@ -74,7 +74,7 @@ template <class T> struct Copy {
     return width == kQuad && row % kQuad == 0 && reinterpret_cast<uintptr_t>(tensor + offset) % alignof(Four) == 0;
   }
   __device__ static Four rounded(const Quad& v) {
-    if constexpr (std::is_same_v<T, bf16>) {  // two at once
+    if constexpr (std::is_same_v<T, bf16>) {  // two in one instruction
       const uint32_t pairs[] = {ptx::pack_bf16(v.element[0], v.element[1]), ptx::pack_bf16(v.element[2], v.element[3])};
       Four four;
       __builtin_memcpy(&four, pairs, sizeof four);
@@ -83,7 +83,7 @@ template <class T> struct Copy {
       return {T(v.element[0]), T(v.element[1]), T(v.element[2]), T(v.element[3])};
     }
   }
-  // Copied as bytes, because an assignment would be compiled as four stores.
+  // memcpy, because an assignment would be compiled as four stores.
   __device__ void put(const Four& four, A* shared, int i) const {
     const Quad quad{A(four.element[0]), A(four.element[1]), A(four.element[2]), A(four.element[3])};
     __builtin_memcpy(&quad_at(shared, i, column), &quad, sizeof quad);

@@ -1,22 +1,22 @@
 // The walks of walk.h on a GPU. A half-warp walks over 32 columns, two for each lane, in shared memory. Rings of rows are in registers. A
-// block of eight rows is unrolled, because the places in a ring and the addresses of rows are then constants. All lanes of a half-warp are
-// at the same row. The other half-warp is at a row of another class or stretch. Shared memory delivers 128 bytes in a turn: a pair of
-// columns for every lane takes two turns, and the coefficients of both half-warps only one.
+// block of eight rows is unrolled, so the slots of a ring and the addresses of rows are constants. All lanes of a half-warp are at the same
+// row. The other half-warp is at a row of another class or stretch. Shared memory delivers 128 bytes per cycle: a pair of columns for every
+// lane takes two cycles, the coefficients of both half-warps only one.
 #pragma once
 #include "cuda/seam.h"
 #include "ops/shift_and_sum/kernels.h"
 
 namespace ricci::shift_and_sum_kernels {
 
-// Each lane of a half-warp has 24 values, and each of them is summed over its 16 lanes. One shuffle serves two values, because a lane keeps
-// one of them and sends the other to the lane at `distance`, and that lane does the opposite. So 24 sums take 24 shuffles and not 24 x 4.
-// Both half-warps shuffle at once.
+// Each lane of a half-warp has 24 values, and each of them is summed over its 16 lanes. One shuffle serves two values: a lane keeps one of
+// them and sends the other to the lane at `distance`, and that lane does the opposite. So 24 sums need 24 shuffles and not 24 x 4. Both
+// half-warps shuffle together.
 template <class A> __device__ inline A merged(A of_lower, A of_upper, int distance) {
   const bool upper = threadIdx.x & static_cast<unsigned>(distance);
   return (upper ? of_upper : of_lower) + __shfl_xor_sync(~0u, upper ? of_lower : of_upper, distance);
 }
 
-// add() takes the values of a level at eight rows, from row 7 down to row 0. After that, sum(level) is the sum of the lane's row().
+// add() receives the values of a level at eight rows, from row 7 down to row 0. After that, sum(level) is the sum of the lane's row().
 template <class A> struct LaneSums {
   A rows[kWalkLevels][kWalkRows];
 
@@ -30,11 +30,11 @@ template <class A> struct LaneSums {
   }
   __device__ A sum(int level) const { return rows[level][0]; }
   __device__ static int row() { return static_cast<int>(threadIdx.x % kWalkRows); }
-  // Two lanes have the sums of a row.
+  // Two lanes hold the sums of a row.
   __device__ static bool is_first() { return (threadIdx.x & 8) == 0; }
 };
 
-// Two neighbouring columns of a row.
+// Two adjacent columns of a row.
 template <class A> struct alignas(2 * sizeof(A)) Pair {
   A x, y;
 
@@ -45,8 +45,8 @@ template <class A> struct alignas(2 * sizeof(A)) Pair {
 };
 template <class A> __device__ inline A dot(const Pair<A>& g, const Pair<A>& v) { return g.x * v.x + g.y * v.y; }
 
-// The rows that a block of eight depends on. inside: all of them exist. edge: each is checked. single: the class has exactly eight rows,
-// and base is 0; after_single: the block before that one in a walk backward, base is 8.
+// The rows that a block of eight depends on. inside: all of them exist. edge: each is checked. single: the class has exactly eight rows, and
+// base is 0; after_single: the block before that one in a walk backward, base is 8.
 enum class Around { inside, edge, single, after_single };
 // True if a class can have row base + offset.
 template <Around kAround, int offset> HD constexpr bool can_have() {
@@ -67,7 +67,7 @@ template <class A, int q> struct ClassRows {
     if constexpr (kAround == Around::edge) return static_cast<unsigned>(base + offset) < static_cast<unsigned>(rows);
     return can_have<kAround, offset>();
   }
-  // A row that does not exist is 0. The coefficient of level q + l is 0 if the row 2^l before it does not exist.
+  // A missing row is 0. The coefficient of level q + l is 0 if the row 2^l before it is missing.
   template <Around kAround, int offset> __device__ Pair<A> value(int base) const {
     return has<kAround, offset>(base) ? values_[(base + offset) * kRow] : Pair<A>{};
   }
@@ -106,9 +106,9 @@ template <class A, int q> struct ForwardWalk {
   }
 };
 
-// From the last row to the first. The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and
-// v2 at i - 4. The coefficients of levels 0 and 1 are read there, and kept until g comes to them. A row of g0 is stored after the reads for
-// the next row, because the compiler moves no read in front of a store.
+// From the last row to the first. The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and v2
+// at i - 4. The coefficients of levels 0 and 1 are read there, and kept until g reaches them. A row of g0 is stored after the reads for the
+// next row: the compiler moves no read before a store.
 template <class A, int q> struct BackwardWalk {
   using Io = ClassRows<A, q>;
   Pair<A> v0[kWalkRows], v1[kWalkRows], g0[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];

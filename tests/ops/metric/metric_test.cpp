@@ -113,5 +113,5 @@ TEST_CASE("metric: messages") {
   CHECK(whole_of({3}) == "whole_metric: m_nl[3] does not have the indices 'nl'");
   CHECK(message_of([] {
     metric_kernels::upper_triangle(Tensor({1, 3}, Dtype::bf16), Triangle::lower, 2, Dtype::bf16);
-  }) == "pack_metric: the whole matrices are bf16, expected f32 or f64");
+  }) == "pack_metric: the matrices are bf16, expected f32 or f64");
 }

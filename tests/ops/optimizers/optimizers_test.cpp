@@ -250,7 +250,7 @@ TEST_CASE("muon: messages") {
   const auto said = [](const OptimizerTensor& t) { return message_of([&] { update({t}, Step<Muon>{}); }); };
   CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {4}}) == "no error");
   CHECK(said({.value = value, .grad = value, .row_blocks = {4}}) == "muon: m of tensor 0 is empty");
-  CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {2, 1}}) == "muon: matrices of 6 elements in a tensor [4 2]");
+  CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {2, 1}}) == "muon: the row_blocks cover 6 elements of a tensor [4 2]");
   CHECK(said({.value = narrow, .grad = narrow, .m = like(value), .row_blocks = {4}}) == "tensor [4 2]: its elements are bf16, not f32");
   CHECK(said({.value = value, .grad = value, .m = like(value)}) == "adamw: v of tensor 0 is empty");
 }
@@ -299,7 +299,7 @@ TEST_CASE("gradient norm: small and large numbers, NaN, nothing, messages") {
   CHECK(norm_of({Tensor(), Tensor({0})}) == 0);
   CHECK(message_of([] {
     norm_of({Tensor({2}), Tensor({2}, Dtype::f32, Device::cuda_emulated)});
-  }) == "gradient_norm: a tensor on cpu and one on cuda_emulated");
+  }) == "gradient_norm: the tensors are on cpu and cuda_emulated, expected one device");
   CHECK(message_of([] { norm_of({Tensor({2}, Dtype::i64)}); }) == "expected a floating-point tensor, got i64 [2]");
 }
 
@@ -320,6 +320,6 @@ TEST_CASE("clip factor: clip / norm above clip, else 1; NaN where norm or loss i
   CHECK(message_of([] { clip_factor(Tensor({}, Dtype::f64), 1, Tensor({}, Dtype::f64, Device::cuda_emulated)); }) ==
         "clip_factor: norm is f64 on cpu, loss f64 on cuda_emulated");
   CHECK(message_of([] { clip_factor(Tensor({1}, Dtype::f64), 1, Tensor({2}, Dtype::f64)); }) ==
-        "clip_factor: f64 [2], expected an f64 scalar");
-  CHECK(message_of([] { clip_factor(Tensor(Shape{}), 1, Tensor(Shape{})); }) == "clip_factor: f32 [], expected an f64 scalar");
+        "clip_factor: norm or loss is f64 [2], expected an f64 scalar");
+  CHECK(message_of([] { clip_factor(Tensor(Shape{}), 1, Tensor(Shape{})); }) == "clip_factor: norm or loss is f32 [], expected an f64 scalar");
 }

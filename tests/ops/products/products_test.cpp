@@ -178,8 +178,8 @@ TEST_CASE("errors of contract name the values") {
   CHECK(error("mk,kn->mn", {2, 3}, {4, 5}) == "contract: index k is 3 in a[2 3] but 4 in b[4 5] of 'mk,kn->mn'");
   CHECK(error("mk,kn->mn", {2, 3, 1}, {3, 5}) == "contract: a[2 3 1] does not have the indices 'mk' of 'mk,kn->mn'");
   CHECK(error("mk,kn->mn", {2, 3}, {3}) == "contract: b[3] does not have the indices 'kn' of 'mk,kn->mn'");
-  CHECK(error("mm,mn->n", {2, 2}, {2, 5}) == "contract: index m is twice in 'mm' of 'mm,mn->n'");
-  CHECK(error("mk,kn->mm", {2, 3}, {3, 5}) == "contract: index m is twice in 'mm' of 'mk,kn->mm'");
+  CHECK(error("mm,mn->n", {2, 2}, {2, 5}) == "contract: duplicate index m in 'mm' of 'mm,mn->n'");
+  CHECK(error("mk,kn->mm", {2, 3}, {3, 5}) == "contract: duplicate index m in 'mm' of 'mk,kn->mm'");
   CHECK(error("mk,kn->mx", {2, 3}, {3, 5}) == "contract: index x of the result of 'mk,kn->mx' is in neither factor");
   CHECK(error("mk,kn", {2, 3}, {3, 5}) == "contract: 'mk,kn' is not 'p,q->o'");
   CHECK(error("mk->m", {2, 3}, {3, 5}) == "contract: 'mk->m' is not 'p,q->o'");

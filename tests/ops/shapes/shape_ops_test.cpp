@@ -138,13 +138,13 @@ TEST_CASE("concatenate along every index, and its gradients") {
     }
   });
   const auto error = [](const std::vector<Arg>& parts) { return message_of([&] { concatenate(parts, 0); }); };
-  CHECK(error({}) == "concatenate: no parts");
+  CHECK(error({}) == "concatenate: there are no parts");
   CHECK(error({Tensor({2, 3}), Tensor({2, 4})}) ==
-        "concatenate: part 1 is f32 [2 4] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
+        "concatenate: part 1 is f32 [2 4] on cpu, but part 0 is f32 [2 3] on cpu (joined along index 0)");
   CHECK(
-      error({Tensor({2, 3}), Tensor({2})}) == "concatenate: part 1 is f32 [2] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
+      error({Tensor({2, 3}), Tensor({2})}) == "concatenate: part 1 is f32 [2] on cpu, but part 0 is f32 [2 3] on cpu (joined along index 0)");
   CHECK(error({Tensor({2}), Tensor({2}, Dtype::f64)}) ==
-        "concatenate: part 1 is f64 [2] on cpu, but part 0 is f32 [2] on cpu; index 0 joins them");
+        "concatenate: part 1 is f64 [2] on cpu, but part 0 is f32 [2] on cpu (joined along index 0)");
 }
 
 TEST_CASE("permute: every order of three indices, and transposes of more than one tile") {
