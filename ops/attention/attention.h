@@ -1,13 +1,12 @@
 // Scaled dot-product attention: each query returns a weighted mean of values, and its weights depend on how well the keys match it. The
-// formula is here in many versions, from slow to fast. All are tested against definition.cpp, because the fast ones would be hard to trust
-// without it. In reading order:
+// formula is here in many versions, from slow to fast. The tests compare all with definition.cpp. In reading order:
 //   visibility.h      which keys a query sees: one rule for all versions
 //   definition.cpp    the formulas and their derivatives as plain loops, with all scores in memory
 //   cpu/              blocks of 64 queries and 64 keys, as vectorised loops on CPU threads: the scores of a block stay in the cache
 //   gpu/              the same blocks in shared memory, for any width and dtype
 //   flash/            bf16 on tensor cores: scores and weights never leave the registers
 //   decode/           new positions against the cached keys and values of earlier ones
-// attention.cpp has the public op, check.cpp its errors, and kernels.h the types that the versions share.
+// attention.cpp defines the public op, check.cpp its errors, and kernels.h the types that the versions share.
 #pragma once
 #include <array>
 
@@ -16,23 +15,23 @@
 
 namespace ricci {
 
-// The columns offset .. offset + width - 1 of a tensor [b, c, x]. Queries, keys and values are passed this way, because one linear layer
-// often makes all three next to each other. Their heads are next to each other as well, with k = width / heads columns each.
+// The columns offset .. offset + width - 1 of a tensor [b, c, x]: one linear layer often computes queries, keys and values next to each
+// other. Their heads are next to each other as well, with k = width / heads columns each.
 struct ColumnSlice {
   Arg tensor;
   int64_t offset = 0, width = 0;  // width 0: all columns from offset on
   int64_t group = 1;              // query heads that share a head of this slice; attention sets it
 };
 
-// The slices q | k | v of a packed projection [b, c, 3 d]. Error: a number of columns that is not a multiple of 3.
+// The slices q | k | v of a packed projection [b, c, 3 d]. Error: the number of columns is not a multiple of 3.
 std::array<ColumnSlice, 3> thirds(const Arg& qkv_bcx);
 
 struct AttentionOptions {
   int64_t heads;
   double scale = 0;    // z, the factor of the scores, or 0 for 1 / sqrt(k)
   double dropout = 0;  // probability that a weight p_tj becomes 0; the others are divided by 1 - dropout
-  Tensor lengths_b{};  // i64: sequence b has lengths_b[b] keys. The padding after them is not read
-  // Heads of keys and values (Ainslie et al. 2023), or 0 for `heads`. Each is shared by heads / kv_heads query heads in a row.
+  Tensor lengths_b{};  // i64: sequence b has lengths_b[b] keys. The padding after them is not used
+  // Heads of keys and values (Ainslie et al. 2023), or 0 for `heads`. heads / kv_heads adjacent query heads share each.
   int64_t kv_heads = 0;
 };
 
@@ -41,9 +40,9 @@ struct AttentionOptions {
 // Returns y [b, c, heads k]. The slices can belong to one, two or three tensors. They can also be equal, and then their gradients add up. A
 // query that sees no key returns zeros and passes no gradient. No c x C matrix is stored: the backward keeps q, k, v, y and one number for
 // each query, and computes the scores again. The bits do not depend on the number of CPU threads.
-// Errors: shapes, dtypes or devices that differ; slices that overlap without being equal; heads that do not divide the columns, kv_heads
-// that do not divide the heads; a negative scale; a dropout outside [0, 1); a length outside 0 .. C (on cuda it counts as 0 or C, because
-// reading it would mean waiting for the GPU).
+// Errors: shapes, dtypes or devices differ; slices overlap without being equal; heads do not divide the columns, kv_heads do not divide the
+// heads; the scale is negative; the dropout is outside [0, 1); a length is outside 0 .. C (on cuda it is clamped to 0 .. C, to avoid
+// waiting for the GPU).
 Tensor attention(const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees, const AttentionOptions& options);
 
 // The definition (definition.cpp) for one head, on f64 matrices on the CPU: the weights, the output, and the gradients of q, k and v.
@@ -57,23 +56,23 @@ std::array<Tensor, 3> naive_attention_gradients(
 Tensor attention_weights(const ColumnSlice& q, const ColumnSlice& k, const Visibility& sees, const AttentionOptions& options);
 
 // Decoding: attention of the new positions past, past + 1, ... with these q, k and v. Their keys and values are written to the caches [b,
-// kv_heads, slots, k], which hold all earlier ones: position t is in slot t mod slots. With a window (sees.most) the caches need no more
-// slots than that, otherwise one for each position. If k and v are equal slices, they can share a cache. Without gradient. For cached cells
-// call attention itself, with the cache as k and v and sees.from(past).
-// Errors: keys that are cells, attention that is not causal, lengths, other shapes of caches, one cache for different slices, a lack of
-// slots.
+// kv_heads, slots, k] with all earlier ones: position t is in slot t mod slots. With a window (sees.most) the caches need no more
+// slots than that, else one for each position. If k and v are equal slices, they can share a cache. Without gradient. For cached cells call
+// attention itself, with the cache as k and v and sees.from(past).
+// Errors: keys are cells, attention is not causal, lengths are given, the caches have the wrong shape or too few slots, different slices
+// share a cache.
 Tensor attention_cached(const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk,
     int64_t past, const Visibility& sees, const AttentionOptions& options);
 
 }  // namespace ricci
 
 // Measured on one core of an AMD EPYC (Zen 5), 2026-11-24, by `ricci-bench-rungs attention --threads 1`: the forward of 2,048 queries and
-// keys, causal, 4 heads of width 64. A minus: not measured there. tests/bench/README.md has the times on an H200.
+// keys, causal, 4 heads of width 64. A minus: not measured there. tests/bench/README.md lists the times on an H200.
 //                                         lines        ms  method
 //   ops/attention/definition.cpp             76         -  all scores in memory, in f64
 //   ops/first_rungs.cpp                     105      36.0  contract, mask, softmax, contract: recorded ops
 //   ops/attention/cpu/forward.cpp           120      11.9  blocks of 64 x 64 and a running softmax
 //   ops/attention/gpu/forward.cu            120         -  the same blocks, one for each thread block
 //   ops/attention/flash/forward.cu          100         -  tensor cores
-//   ops/attention/flash/wgmma/forward.cu    100         -  products of four warps at once, on compute capability 9.0
+//   ops/attention/flash/wgmma/forward.cu    100         -  products of four warps together, on compute capability 9.0
 //   ops/attention/flash/padded.cpp           80         -  heads of other widths, padded for flash/

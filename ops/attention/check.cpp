@@ -1,5 +1,4 @@
-// The errors of the public ops and of masks, and the Problem that checked arguments become. They are in one place, because attention,
-// decoding and inspection take the same arguments.
+// The errors of the public ops and of masks, and the Problem of checked arguments. Attention, decoding and inspection share them.
 #include <cmath>
 #include <string>
 
@@ -25,9 +24,9 @@ Visibility Visibility::causal(int64_t window) { return {1, 0, end_of_window(wind
 Visibility Visibility::not_causal(int64_t window) { return {1, -kEndless, end_of_window(window)}; }
 
 Visibility Visibility::cells(int64_t cell, int64_t lo, int64_t hi, CellRule rule) {
-  if (cell < 1 || cell > kMaxTokens) fail("attention: cells of {} tokens, expected 1 .. {}", {cell, kMaxTokens});
-  if (lo < 0) fail("attention: a window of cells from {}, expected 0 or more tokens back", {lo});
-  if (hi <= lo) fail("attention: a window of cells from {} to {}, expected its end after its start", {lo, hi});
+  if (cell < 1 || cell > kMaxTokens) fail("attention: the cell size is {}, expected 1 .. {}", {cell, kMaxTokens});
+  if (lo < 0) fail("attention: the window of cells starts at {}, expected 0 or more tokens back", {lo});
+  if (hi <= lo) fail("attention: the window of cells is {} to {}, expected its end after its start", {lo, hi});
   const int64_t least = min(lo, kEndless) + cell - 1, most = min(hi, kEndless);
   return {cell, least, rule == CellRule::inside ? most : most + cell - 1};
 }
@@ -77,15 +76,15 @@ void find_tensors(const char* op, const ColumnSlice* (&slices)[3], Checked& chec
 void check_options(const char* op, const Visibility& sees, const AttentionOptions& options) {
   if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
   if (options.kv_heads < 0 || (options.kv_heads > 0 && options.heads % options.kv_heads))
-    fail("{}: {} key heads, expected a number that divides {} heads", {op, options.kv_heads, options.heads});
+    fail("{}: kv_heads is {}, expected a divisor of {} heads", {op, options.kv_heads, options.heads});
   if (!(options.scale >= 0 && std::isfinite(options.scale)))
     fail("{}: scale is {}, expected more than 0, or 0 for 1 / sqrt(k)", {op, options.scale});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
   if (sees.cell < 1 || sees.cell > Visibility::kMaxTokens)
-    fail("{}: keys of {} tokens, expected 1 .. {}", {op, sees.cell, Visibility::kMaxTokens});
+    fail("{}: the keys are cells of {} tokens, expected 1 .. {}", {op, sees.cell, Visibility::kMaxTokens});
   constexpr int64_t kFar = 2 * Visibility::kEndless;  // distances are added to positions
   if (sees.least < -kFar || sees.least > kFar || sees.most < -kFar || sees.most > kFar)
-    fail("{}: keys from {} to {} tokens back, expected -{} .. {}", {op, sees.least, sees.most, kFar, kFar});
+    fail("{}: the visible keys are {} to {} tokens back, expected -{} .. {}", {op, sees.least, sees.most, kFar, kFar});
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ QueryKeyValue Layout::slices(const std::vector<Tensor>& tensors) const {
 std::vector<Tensor> Layout::gradients(const std::vector<Tensor>& tensors) const {
   std::vector<Tensor> all;
   for (size_t n = 0; n < tensors.size(); ++n) {
-    int64_t covered = 0;  // columns; slices that differ do not overlap
+    int64_t covered = 0;  // columns; different slices do not overlap
     for (int i = 0; i < 3; ++i) {
       bool first = tensor[i] == static_cast<int>(n);
       for (int before = 0; before < i; ++before) first = first && !same(before, i);

@@ -1,5 +1,5 @@
-// One attention as its implementations see it, and the implementations as the host calls them. Kernels get a Problem and pointers, because
-// tensors cannot be passed to a GPU.
+// One attention as its implementations see it, and their functions for the host. Kernels get a Problem and pointers: tensors cannot be
+// passed to a GPU.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -12,36 +12,36 @@
 
 namespace ricci::attention_kernels {
 
-// Distances in 32 bits are limited to kFar. That means no limit, because distances within a block of gpu/ are shorter, and flash_fits keeps
-// every t and cell j below half of it.
+// Distances in 32 bits are limited to kFar. That is no limit in practice: distances within a block of gpu/ are shorter, and flash_fits
+// keeps every t and cell j below half of it.
 constexpr int kFar = 1 << 30;
 HD int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
 
-// Dropout of the weights p_tj: each stays with probability 1 - p and is then divided by it. Which ones stay is a function of the random
-// stream and of (head, t, j), because the backward must find the same ones.
+// Dropout of the weights p_tj: each stays with probability 1 - p and is then divided by it. The choice is a function of the random stream
+// and of (head, t, j), so the backward makes the same one.
 struct WeightDropout {
   PhiloxSource random{};
   uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
   double keep_factor = 1;      // 1 / (1 - p)
-  int64_t first_head = 0;      // the number of head 0 in the whole batch, if this is a micro-batch
+  int64_t first_head = 0;      // the index of head 0 in the full batch, if this is a micro-batch
   HD bool active() const { return dropped_below > 0; }
-  // The factor of weight number `index` of the whole batch (Problem::weight).
+  // The factor of the weight with this index in the full batch (Problem::weight).
   template <class A> HD A factor(int64_t index) const {
     return random.philox().bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(keep_factor);
   }
 };
 
-// A `head` below is one query head of one sequence: number b n + its number among the n heads.
+// A `head` below is one query head of one sequence: index b n + its index among the n heads.
 struct Problem {
   int64_t batches, queries, keys, heads, width;  // b, c, C, n, k
   Visibility sees;
   double score_scale;  // z: scores are z q . k
   WeightDropout dropout{};
   const int64_t* lengths = nullptr;  // the number of keys of each sequence, on the device; all keys if null
-  int64_t group = 1;                 // neighbouring query heads that share a head of keys and values
+  int64_t group = 1;                 // adjacent query heads that share a head of keys and values
 
   HD int64_t d() const { return heads * width; }
-  // The problem with heads of keys and values instead: number h is shared by the query heads group h .. group h + group - 1.
+  // The problem with heads of keys and values instead: the query heads group h .. group h + group - 1 share head h.
   HD Problem of_key_heads() const {
     Problem keys = *this;
     keys.heads = heads / group;
@@ -53,19 +53,19 @@ struct Problem {
     if (!lengths) return keys;
     return between<int64_t>(0, lengths[head / heads], keys);
   }
-  // The number of the weight of query t and key 0. The other keys follow.
+  // The index of the weight of query t and key 0. The other keys follow.
   HD int64_t weight(int64_t head, int64_t t) const { return ((dropout.first_head + head) * queries + t) * keys; }
 };
 
-// Pointers to the queries, keys, values or outputs of all heads, or to their gradients. A head has `width` neighbouring numbers at a
+// Pointers to the queries, keys, values or outputs of all heads, or to their gradients. A head is `width` contiguous elements at a
 // position.
 template <class T> struct HeadRows {
   T* data;                // at sequence 0, position 0, head 0
   int64_t row, sequence;  // the number of elements between positions, and between sequences
-  int64_t group = 1;      // neighbouring query heads that share a head here
+  int64_t group = 1;      // adjacent query heads that share a head here
   bool operator==(const HeadRows&) const = default;
 
-  // Position 0 of the head that query head `head` reads.
+  // Position 0 of the head that query head `head` uses.
   HD T* of_head(const Problem& problem, int64_t head) const {
     const int64_t n = head % problem.heads, shared = group == 1 ? n : n / group;
     return data + head / problem.heads * sequence + shared * problem.width;
@@ -90,17 +90,17 @@ template <class T> HeadRows<T> head_rows(const ColumnSlice& slice) {
   return {data ? data + slice.offset : data, shape[2], shape[1] * shape[2], slice.group};  // an empty tensor has no memory
 }
 
-// The places of q, k and v (0, 1, 2). The tape keeps this and the tensors.
+// The positions of q, k and v (0, 1, 2) in their tensors. The tape keeps this and the tensors.
 struct Layout {
   int tensor[3];  // an index into the inputs of the op: the distinct tensors
   int64_t offset[3], width[3], group;
   bool same(int a, int b) const { return tensor[a] == tensor[b] && offset[a] == offset[b] && width[a] == width[b]; }
   QueryKeyValue slices(const std::vector<Tensor>& tensors) const;
-  // Memory for the gradients of the tensors. It is zeroed only if some columns belong to no slice.
+  // Memory for the gradients of the tensors, zeroed only if some columns belong to no slice.
   std::vector<Tensor> gradients(const std::vector<Tensor>& tensors) const;
 };
 
-// The op's arguments after they have been checked.
+// The op's arguments after the checks.
 struct Checked {
   Problem problem;
   std::vector<Arg> inputs;  // the distinct tensors
@@ -110,7 +110,7 @@ struct Checked {
 Checked check(const char* op, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
     const AttentionOptions& options);
 
-WeightDropout draw_dropout(double p, int64_t heads);  // heads: of all sequences. Takes one random stream if p is not 0
+WeightDropout draw_dropout(double p, int64_t heads);  // heads: of all sequences. Uses one random stream if p is not 0
 
 // Any extent can be 0.
 Outputs forward(const Problem& problem, const QueryKeyValue& inputs);
@@ -123,7 +123,7 @@ using Backward = void(
 Forward forward_cpu, blocks_forward, flash_forward, padded_forward;
 Backward backward_cpu, blocks_backward, flash_backward, padded_backward;
 
-// The implementation that a GPU takes. `slices` are all tensors that the forward, or the backward, reads and writes.
+// The implementation for a GPU. `slices` are all tensors that the forward, or the backward, reads and writes.
 enum class GpuPath : uint8_t {
   flash,   // flash/: bf16 on tensor cores, for some widths of heads
   padded,  // flash/ on copies with wider heads, and for slices that do not start at a multiple of 16 bytes

@@ -42,7 +42,7 @@ template <class T> struct Rule {
 }  // namespace adamw_kernels
 
 HOST Rates rates_of(const AdamW& options, double learning_rate, int64_t step) {
-  if (step < 1) fail("adamw: steps count from 1, got {}", {step});
+  if (step < 1) fail("adamw: the step is {}, expected 1 or more", {step});
   const double t = static_cast<double>(step);
   return {learning_rate, learning_rate / (1 - std::pow(options.beta1, t)), std::sqrt(1 - std::pow(options.beta2, t))};
 }

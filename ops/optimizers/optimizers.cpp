@@ -41,7 +41,7 @@ void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, 
     const OptimizerTensor& t = tensors[place];
     if (!t.grad) continue;
     if (t.value.device() != device)
-      fail("{}: {} is on {}, {} on {}", {op, name_of_tensor(place), name_of(t.value.device()), name_of_tensor(0), name_of(device)});
+      fail("{}: {} is on {}, but {} is on {}", {op, name_of_tensor(place), name_of(t.value.device()), name_of_tensor(0), name_of(device)});
     check(op, t, name_of_tensor(place), moments);
   }
 }

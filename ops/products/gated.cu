@@ -78,7 +78,7 @@ HOST Tensor gated(Activation activation, const Arg& x_rd) {
   DIMS(merged(x_rd));
   Shape shape = x_rd.shape();
   const int64_t d = shape[-1], rows = d ? x_rd.size() / d : 0;
-  if (d % 2) fail("gated: {} columns of x_rd{}, expected an even number: one half is the gate", {d, show(shape)});
+  if (d % 2) fail("gated: there are {} columns in x_rd{}, expected an even number (one half is the gate)", {d, show(shape)});
   shape.set(-1, d / 2);
   const Tensor y_rf = like(x_rd, shape);
   with_dtype(x_rd, [&]<class T>(T) {

@@ -135,7 +135,7 @@ template <class T> struct BackwardGain {
 
 HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_gain_k, const Tensor& k_gain_k) {
   if (heads.queries < 1 || heads.keys < 1 || heads.width < 1)
-    fail("rotary: {} heads of queries and {} of keys, of {} columns each, expected 1 or more", {heads.queries, heads.keys, heads.width});
+    fail("rotary: there are {} heads of queries and {} of keys, of {} columns each, expected 1 or more", {heads.queries, heads.keys, heads.width});
   if (heads.queries > x[2] / heads.width - heads.keys)
     fail("rotary: x_bcd{} does not have {} + {} heads of {} columns", {show(x), heads.queries, heads.keys, heads.width});
   if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
@@ -202,11 +202,11 @@ HOST double rotary_frequency(int64_t i, int64_t r, const RotaryFrequencies& f) {
 }
 
 HOST Tensor rotary_table(int64_t positions, int64_t r, const RotaryFrequencies& f, Dtype dtype, Device device) {
-  if (r < 0 || r % 2) fail("rotary_table: {} columns, expected an even number", {r});
+  if (r < 0 || r % 2) fail("rotary_table: r is {}, expected an even number", {r});
   if (!(f.theta > 0 && std::isfinite(f.theta))) fail("rotary_table: theta is {}, expected a number above 0", {f.theta});
   if (!(f.factor > 0 && std::isfinite(f.factor))) fail("rotary_table: the factor is {}, expected a number above 0", {f.factor});
   if (!(0 < f.low && f.low < f.high && f.trained_ctx > 0))
-    fail("rotary_table: low {}, high {}, trained_ctx {}, expected 0 < low < high and 1 or more", {f.low, f.high, f.trained_ctx});
+    fail("rotary_table: low is {}, high is {}, trained_ctx is {}, expected 0 < low < high and trained_ctx above 0", {f.low, f.high, f.trained_ctx});
   const Tensor table_Cr({positions, r}, Dtype::f64);
   for (int64_t i = 0; i < r / 2; ++i) {
     const double w = rotary_frequency(i, r, f);

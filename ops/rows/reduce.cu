@@ -123,7 +123,7 @@ HOST Tensor record_totals(const char* op, const Arg& x, const Split& s, double f
 }
 
 HOST double one_over(int64_t count, const Shape& shape) {
-  if (count == 0) fail("mean: no elements to average in {}", {show(shape)});
+  if (count == 0) fail("mean: there are no elements in {}", {show(shape)});
   return 1.0 / static_cast<double>(count);
 }
 

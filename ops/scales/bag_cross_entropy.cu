@@ -105,7 +105,7 @@ using namespace bag_cross_entropy_kernels;
 
 HOST Tensor bag_cross_entropy(const Arg& logits_bmv, const Arg& ids_bc, int64_t size, const Arg& lengths_b) {
   const Dims n = DIMS(logits_bmv, i64(ids_bc), optional(i64(lengths_b)));
-  if (size < 1) fail("bag_cross_entropy: cells of {} tokens, expected 1 or more", {size});
+  if (size < 1) fail("bag_cross_entropy: the cell size is {}, expected 1 or more", {size});
   if (n['m'] != n['c'] / size)
     fail("bag_cross_entropy: logits_bmv{} has {} cells, but ids_bc{} has {} of {} tokens",
         {show(logits_bmv.shape()), n['m'], show(ids_bc.shape()), n['c'] / size, size});

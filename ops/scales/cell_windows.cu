@@ -55,10 +55,10 @@ using namespace cell_windows_kernels;
 
 HOST Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t history) {
   const Dims n = DIMS(x_bcd);
-  if (size < 1) fail("cell_windows: cells of {} positions, expected 1 or more", {size});
-  if (kernel < size) fail("cell_windows: a kernel of {} positions, expected at least the {} of a cell", {kernel, size});
+  if (size < 1) fail("cell_windows: the cell size is {}, expected 1 or more", {size});
+  if (kernel < size) fail("cell_windows: the kernel has {} positions, expected at least the {} of a cell", {kernel, size});
   if (history < 0 || history > kernel - size || history > n['c'])
-    fail("cell_windows: {} positions of history, expected 0 .. kernel - size = {}, and at most the {} of x_bcd",
+    fail("cell_windows: the history has {} positions, expected 0 .. kernel - size = {}, and at most the {} of x_bcd",
         {history, kernel - size, n['c']});
   const Windows windows{n['c'], size, kernel, history};
   const Tensor y_bmdq = like(x_bcd, Shape{n['b'], windows.count(), n['d'], kernel});  // checks that d * kernel fits

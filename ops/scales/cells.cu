@@ -139,7 +139,7 @@ struct TextLengths {
 };
 
 HOST void check_size(const char* op, int64_t size) {
-  if (size < 1) fail("{}: cells of {} positions, expected 1 or more", {op, size});
+  if (size < 1) fail("{}: the cell size is {}, expected 1 or more", {op, size});
 }
 
 // y_bmd: the result of Forward for every cell.

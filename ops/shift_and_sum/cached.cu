@@ -1,5 +1,6 @@
-// Decoding: for every level r, in ascending order, position t reads V^r[t - 2^r] from the ring of that level, overwrites it with V^r[t], and
-// continues with V^{r+1}[t] = V^r[t] + c[t, r] V^r[t - 2^r]. A ring of 2^r slots is enough: V^r[t] is read only once, by position t + 2^r.
+// Decoding: for every level r, in ascending order, position t reads V^r[t - 2^r] from the ring of that level, overwrites it with V^r[t],
+// and continues with V^{r+1}[t] = V^r[t] + c[t, r] V^r[t - 2^r]. A ring of 2^r slots is enough: V^r[t] is read only once, by position t +
+// 2^r.
 //   bytes   3 R d numbers per position with R levels, 2 R d of them in the rings;  FLOPs 2 R d
 #include "autograd/record.h"
 #include "core/dims.h"
@@ -53,7 +54,7 @@ HOST Tensor shift_and_sum_cached(
   Dims n;
   n.bind(op, "v_bcd, rings_bsd", {v_bcd, rings_bsd});
   const int64_t slots = n['s'];
-  if ((slots & (slots + 1)) != 0) fail("{}: rings of {} slots, expected one less than a power of two", {op, slots});
+  if ((slots & (slots + 1)) != 0) fail("{}: the rings have {} slots, expected one less than a power of two", {op, slots});
   if (past < 0 || past > INT64_MAX - n['c']) fail("{}: past is {}, expected 0 .. {}", {op, past, INT64_MAX - n['c']});
   problem.used = 0;
   while (problem.used < problem.levels && (int64_t{2} << problem.used) - 1 <= slots) ++problem.used;

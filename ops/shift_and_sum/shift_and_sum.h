@@ -33,8 +33,8 @@ Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOpt
 Tensor naive_shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);
 
 // Decoding: the new positions past, past + 1, ... The V^r of earlier positions are in rings_bsd [b, 2^R - 1, d], updated here: its slots
-// 2^r - 1 .. 2^{r+1} - 2 are a ring of the last 2^r of them, with position t in slot t mod 2^r. With only 2^L - 1 slots the levels from L on
-// are left out; this needs positions below 2^L. Without gradient. A column's positions are computed one after the other,
+// 2^r - 1 .. 2^{r+1} - 2 are a ring of the last 2^r of them, with position t in slot t mod 2^r. With only 2^L - 1 slots the levels from L
+// on are left out; this needs positions below 2^L. Without gradient. A column's positions are computed one after the other,
 // so on a GPU a long prompt is parallel only over columns. Errors: as above; dropout is used; rings_bsd has the wrong shape, dtype or
 // device; the slot count is not 2^L - 1.
 Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options);

@@ -2,8 +2,8 @@
 // factor z of the scores,
 //   p_tj = exp(z q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
-// If query heads share a head of keys, one task goes over all of them in order, for every block of keys, because their gradients add up.
-// Every sum is taken in the order of the blocks, however the work is shared out: otherwise the bits would depend on the threads.
+// If query heads share a head of keys, one task goes over all of them in order, for every block of keys: their gradients add up. Every sum
+// is computed in the order of the blocks, however the work is shared out, so the bits do not depend on the threads.
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
@@ -34,7 +34,7 @@ template <class A> struct BackwardSoftmax {
   }
 };
 
-// The tasks that the blocks of one head become, and the gradients that these compute.
+// The tasks that the blocks of one head become, and their gradients.
 struct Share {
   int64_t queries, keys;  // a task's: multiples of 64; one of them is everything
   bool want_q, want_kv;
@@ -88,7 +88,7 @@ template <class T> class BackwardTask {
     if (tensors.one_sum_of_k_and_v()) dv_ = dk_;
   }
 
-  // Some queries of the heads of task `number`, and some keys: computes the gradients that share_ asks for.
+  // Some queries of the heads of task `number`, and some keys: computes the gradients that share_ wants.
   void run(int64_t number, Interval queries, Interval keys) {
     const int64_t heads = share_.heads(problem_), head = number * heads, all_keys = problem_.keys_of(head);
     const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, min(keys.end, all_keys)});
@@ -109,7 +109,7 @@ template <class T> class BackwardTask {
   }
 
  private:
-  // The queries among some that see any of some keys, and the keys that are seen; both in whole blocks.
+  // The queries among some that see any of some keys, and the keys that are seen, both in full blocks.
   Interval seeing_queries(Interval queries, Interval keys) const {
     return {max(queries.begin, problem_.sees.first_query(keys.begin) / kBlock * kBlock),
         min(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
@@ -146,7 +146,7 @@ template <class T> class BackwardTask {
     if (share_.want_q) pack_rows(k, tensors_.k.row, keys, width, A(1), k_, row_);
   }
 
-  // Query t is row t + at of q_, dy_ and dq_.
+  // Query t is row t + first_row of q_, dy_ and dq_.
   void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t first_row, Interval queries) {
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
       if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 + first_row);
@@ -188,8 +188,8 @@ template <class T> class BackwardTask {
   Problem problem_;
   Share share_;
   Tensors<T> tensors_;
-  // A window can be narrower than a cell. Then a query can see nothing between two keys that its neighbours see, and its weights there are
-  // not computed. The sums over queries read them, so they must be 0.
+  // A window can be narrower than a cell. Then a query can see nothing between two keys that adjacent queries see, and its weights there
+  // are not computed. The sums over queries include them, so they must be 0.
   bool gaps_;
   int64_t row_, transposed_, queries_;  // queries_: rows of q
   Scratch<A> packed_, sums_;
@@ -225,7 +225,7 @@ void backward_cpu(
     const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q),
         head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
-    // Five products per block if a task has a whole head of keys. With too few heads for the threads, smaller tasks run in two rounds with
+    // Five products per block if a task has all keys of a head. With too few heads for the threads, smaller tasks run in two rounds with
     // seven products in all: first for dk and dv, then for dq.
     if (7 * heads >= 5 * rounds * threads) return run_share(problem, {all_queries, all_keys, true, true}, tensors);
     run_share(problem, {all_queries, kBlock, false, true}, tensors);

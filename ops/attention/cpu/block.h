@@ -1,18 +1,18 @@
 // The work on one block of 64 queries by 64 keys on the CPU: the part of it that is visible, and the vectorised steps of the forward and
-// the backward. A block is small because its matrices must stay in the cache. A, the type of sums, is float or double, and all matrices are
-// packed as numbers of type A. They are stored row by row; `row` is the distance between rows.
+// the backward. A block is small, so its matrices stay in the cache. A, the type of sums, is float or double. All matrices are packed as
+// elements of type A and stored row by row; `row` is the distance between rows.
 #pragma once
 #include "core/tensor.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
 
-constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in whole groups of 16
+constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in groups of 16
 
 HD int64_t round_up(int64_t n, int64_t target) { return (n + target - 1) / target * target; }
 
-// The number of tasks that a thread should take at a time, if each has this many multiplications: less than a few microseconds of work is
-// not worth a thread.
+// The number of tasks for a thread at a time, if each has this many multiplications: less than a few microseconds of work is not worth a
+// thread.
 inline int64_t tasks_per_chunk(int64_t multiplications) { return max<int64_t>(1, (1 << 17) / max<int64_t>(1, multiplications)); }
 
 // The row length of packed matrices. Long rows get an extra cache line: a power of two would put all rows in few cache sets.
@@ -21,15 +21,14 @@ template <class A> int64_t packed_row(int64_t width) {
   return columns > kBlock ? columns + 64 / static_cast<int64_t>(sizeof(A)) : columns;
 }
 
-// *target = T(value). It is a function, because g++ does not vectorise a loop that converts to bf16 itself.
+// *target = T(value). A function: g++ does not vectorise a loop that converts to bf16 itself.
 template <class T, class A> HD void store(T* target, A value) { *target = T(value); }
 
 struct Interval {
   int64_t begin, end;
 };
 
-// The block of 64 queries from t0 on and 64 keys from j0 on, without padding. Rows (i, queries) and columns (j, keys) below are counted
-// from there.
+// The block of 64 queries from t0 on and 64 keys from j0 on, without padding. Row i (a query) and column j (a key) are relative to it.
 struct Tile {
   Visibility sees;
   int64_t all_queries, all_keys, t0, j0;
@@ -66,8 +65,7 @@ struct Tile {
   }
 };
 
-// The columns of one row: computed from begin to end - 1, visible from first to last - 1. The numbers are ints, because they then fit the
-// lanes of a vector.
+// The columns of one row: computed from begin to end - 1, visible from first to last - 1. As ints they fit the lanes of a vector.
 struct Columns {
   int begin, end, first, last;
   HD Columns(const Tile& tile, int64_t i) {

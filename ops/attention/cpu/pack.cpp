@@ -1,5 +1,5 @@
-// Copies between tensors and packed matrices. The blocks are computed on packed matrices, because the rows of a head can be far apart in a
-// tensor, and each row is read many times.
+// Copies between tensors and packed matrices. The blocks are computed on packed matrices: the rows of a head can be far apart in a tensor,
+// and each row is read many times.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"

@@ -1,6 +1,5 @@
-// Products of the blocks, C_ij (+)= sum_p A_ip B_pj, and dropout of their weights. A few rows by two vectors of C stay in registers while
-// they are summed over p, because otherwise each product would be a load and a store. Columns of C and terms of the sums that are not
-// visible are skipped.
+// Products of the blocks, C_ij (+)= sum_p A_ip B_pj, and dropout of their weights. A few rows by two vectors of C stay in registers during
+// the sum over p: this saves a load and a store per product. Columns of C and terms of the sums that are not visible are skipped.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"
@@ -61,7 +60,7 @@ template <class A, int Bytes> struct Product {
     if (form == Form::visible) return {tile.columns_of(i), {0, width}};
     return {{0, round_up(width, kColumns)}, form == Form::over_keys ? tile.keys_of(i, R::kRows) : tile.queries_of(i, R::kRows)};
   }
-  // For the rows of C, in whole tiles.
+  // For the rows of C, in full tiles.
   HD void operator()(int64_t begin, int64_t end) const {
     constexpr int n = R::kLanes;
     for (int64_t i = begin; i < end; i += R::kRows) {
@@ -73,8 +72,8 @@ template <class A, int Bytes> struct Product {
   }
 };
 
-// One block of the random generator has the numbers of four neighbouring keys. The keys of a query can start anywhere in such a block,
-// because the number of keys need not be a multiple of four.
+// One block of the random generator has the numbers of four adjacent keys. The keys of a query can start anywhere in such a block: the
+// number of keys need not be a multiple of four.
 template <class A> struct WeightFactors {
   Tile tile;
   Problem problem;

@@ -1,9 +1,9 @@
-// The running softmax of attention on the CPU. A softmax needs the largest score and the sum over all keys first, but a row of scores
-// for each query would not stay in the caches. So the keys come in blocks of 64, and whenever a larger score arrives, everything summed so
-// far is corrected. Each query keeps its largest score so far, m, the sum l of exp(s - m), and the output o, the sum of exp(s - m) v. A
-// block of keys with the scores s_j = z q . k_j updates them to
+// The running softmax of attention on the CPU. A softmax needs the largest score and the sum over all keys first, but a row of scores for
+// each query would not stay in the caches. So the keys come in blocks of 64, and each time a larger score arrives, everything summed so far
+// is corrected. Each query keeps its largest score so far, m, the sum l of exp(s - m), and the output o, the sum of exp(s - m) v. A block
+// of keys with the scores s_j = z q . k_j updates them to
 //   m' = max(m, max_j s_j),   p_j = exp(s_j - m'),   l' = l exp(m - m') + sum_j p_j,   o' = o exp(m - m') + sum_j p_j v_j
-// because exp(s - m) exp(m - m') = exp(s - m'). After the last block y = o / l, and lse = m + log l is kept for the backward.
+// by exp(s - m) exp(m - m') = exp(s - m'). After the last block y = o / l, and lse = m + log l is kept for the backward.
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
@@ -15,8 +15,8 @@ namespace ricci::attention_kernels {
 template <class A> constexpr A kLowest = -A(__builtin_huge_val());
 
 // One block: scores s_ij become weights p_ij, 0 where not visible, m_i and l_i are updated, and the rows of o are scaled by exp(m - m');
-// forward.cpp then adds p v. Each step runs over all rows before the next starts, because rows do not depend on each other and the
-// processor then works on many at once.
+// forward.cpp then adds p v. Each step runs over all rows before the next starts: rows are independent, and the processor works on many of
+// them together.
 template <class A, int Bytes> struct RunningSoftmax {
   using V = Vectors<A, Bytes>;
   Tile tile;

@@ -1,5 +1,5 @@
 // Decoding on the CPU: for each query one pass over the visible keys for the scores, their softmax, and one pass over the values. All
-// scores of a query are kept, because one query has few.
+// scores of a query are kept: one query has few.
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
@@ -15,7 +15,7 @@ template <class T> struct CachedTask {
   CachedQueries<T> queries;
   A *q, *o, *p;  // [k], [k], one per visible key
 
-  // Query r of head h is number h count + r.
+  // Query r of head h has index h count + r.
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) run(i / queries.count, i % queries.count);
   }
@@ -31,7 +31,7 @@ template <class T> struct CachedTask {
       o[x] = 0;
     }
     for (int64_t j = 0; j < keys; ++j) p[j] = score(queries.k_cache + queries.slot(head, first + j));
-    const A sum = keys > 0 ? softmax(keys) : A(1);  // a query that sees no key gives 0
+    const A sum = keys > 0 ? softmax(keys) : A(1);  // a query that sees no key returns 0
     for (int64_t j = 0; j < keys; ++j) add(p[j], queries.v_cache + queries.slot(head, first + j));
 #pragma omp simd
     for (int64_t x = 0; x < width; ++x) y[x] = T(o[x] / sum);

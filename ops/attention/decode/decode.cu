@@ -1,6 +1,6 @@
 // Attention of new positions to the keys and values of earlier ones:
 //   y_t = sum_j p_tj v_j,  p_tj = softmax of z q_t . k_j over the visible j <= t
-// The time goes into reading memory, because a query reads every key and value only once.
+// Memory bandwidth limits the time: a query reads every key and value once.
 //   bytes   4 c k per head and new position in bf16 for c kept ones of width k, twice in f32;  FLOPs 4 c k
 #include "ops/attention/decode/decode.h"
 
@@ -45,7 +45,7 @@ template <class T> struct CachedKernel {
     A m = kLowest, l = 0;
     for (int64_t j0 = first; j0 < end; j0 += kKeys) {
       const int keys = static_cast<int>(end - j0 < kKeys ? end - j0 : kKeys);
-      __syncthreads();  // q has been written, the weights before have been read
+      __syncthreads();  // q is written, the earlier weights are read
       for (int j = warp; j < kKeys; j += kWarps) {
         A sum = 0;
         for (int64_t x = lane; x < width && j < keys; x += 32) sum += q_x[x] * A(queries.k_cache[queries.slot(head, j0 + j) + x]);
@@ -69,7 +69,7 @@ template <class T> struct CachedKernel {
         o_x[x] = sum;
       }
     }
-    // A query that sees no key gives 0.
+    // A query that sees no key returns 0.
     for (int64_t x = threadIdx.x; x < width; x += kThreads) queries.at(queries.y, head, r)[x] = T(l == 0 ? A(0) : o_x[x] / l);
   }
 };
@@ -82,16 +82,16 @@ HOST void check_caches(
   Dims dims;
   dims.bind(op, "q_bcx, k_cache_bnsk, v_cache_bnsk", {checked.inputs[0], k_cache_bnsk, v_cache_bnsk});
   if (problem.sees.least < 0) fail("{}: new positions cannot see later ones, expected causal attention", {op});
-  if (problem.sees.cell != 1) fail("{}: keys of {} tokens, expected keys that are tokens", {op, problem.sees.cell});
+  if (problem.sees.cell != 1) fail("{}: the keys are cells of {} tokens, expected tokens", {op, problem.sees.cell});
   if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
-  if (problem.keys != problem.queries) fail("{}: {} new queries, {} new keys, expected the same", {op, problem.queries, problem.keys});
+  if (problem.keys != problem.queries) fail("{}: there are {} new queries and {} new keys, expected the same number", {op, problem.queries, problem.keys});
   if (past < 0 || past > INT64_MAX - problem.queries) fail("{}: past is {}, expected 0 .. {}", {op, past, INT64_MAX - problem.queries});
   if (dims['b'] != problem.batches || dims['n'] != heads || dims['k'] != problem.width)
-    fail("{}: k_cache_bnsk{} expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, heads, problem.width});
+    fail("{}: k_cache_bnsk is {}, expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, heads, problem.width});
   if (k_cache_bnsk.size() > 0 && k_cache_bnsk.raw() == v_cache_bnsk.raw() && !checked.layout.same(1, 2))
-    fail("{}: k and v have one cache, expected k and v to be the same columns of the same tensor", {op});
+    fail("{}: k and v share a cache, expected the same columns of the same tensor", {op});
   const int64_t positions = past + problem.queries, needed = problem.sees.most < positions ? problem.sees.most : positions;
-  if (dims['s'] < needed) fail("{}: the caches have {} slots, {} positions need {}", {op, dims['s'], positions, needed});
+  if (dims['s'] < needed) fail("{}: the caches have {} slots, but {} positions need {}", {op, dims['s'], positions, needed});
 }
 
 template <class T> void append(const CachedQueries<T>& queries, Device device) {
@@ -106,7 +106,7 @@ template <class T> void attend_cached(const CachedQueries<T>& queries, Device de
       CachedKernel<T>{queries});
 }
 
-// Takes new positions in steps, each as long as possible without overwriting keys that its first position sees.
+// Processes new positions in steps, each as long as possible without overwriting keys that its first position sees.
 template <class T> void attend_in_steps(CachedQueries<T> queries, Device device) {
   const int64_t past = queries.first;
   for (; queries.row < queries.problem.queries; queries.row += queries.count) {

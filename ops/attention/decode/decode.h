@@ -1,4 +1,4 @@
-// Decoding: the new positions, and the caches of the earlier ones, as all devices see them.
+// Decoding: the new positions, and the caches of the earlier ones, for all devices.
 #pragma once
 #include "ops/attention/kernels.h"
 
@@ -13,7 +13,7 @@ template <class T> struct CachedQueries {
   T *k_cache, *v_cache;  // [b, kv_heads, capacity, k]
   int64_t capacity, row, first, count;
 
-  // The offset of position t in the caches, for the head that query head `head` reads.
+  // The offset of position t in the caches, for the head that query head `head` uses.
   HD int64_t slot(int64_t head, int64_t t) const { return (head / problem.group * capacity + t % capacity) * problem.width; }
   // Row r of these positions.
   template <class E> HD E* at(const HeadRows<E>& rows, int64_t head, int64_t r) const {

@@ -1,6 +1,6 @@
 // The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again and keeps the values before every walk but
-// the first, as factors of the gradients of the coefficients. Then it walks backward over them with the gradient (walk.h), and reads V^0 once
-// more for the last of these walks, from the L2 cache. The sums over its columns, the terms of dc, go to `partial` (problem.h), and
+// the first, as factors of the gradients of the coefficients. Then it walks backward over them with the gradient (walk.h), and reads V^0
+// once more for the last of these walks, from the L2 cache. The sums over its columns, the terms of dc, go to `partial` (problem.h), and
 // shift_and_sum.cu adds the sums of a head. With N = b c d elements of s bytes, R levels, heads of full slices of 32 columns, for each
 // part:
 //   bytes   3 s N + (s + 8) b c R (d / 32);  FLOPs 6 N R

@@ -28,9 +28,9 @@ template <class T> struct BlockWalk {
         rows_of_class<q>(m)};
   }
 
-  // Calls begin(m, first, blocks) and walk(m, first, blocks) for the half-warp's rows of class m: `blocks` blocks of eight from row `first` on.
-  // A walk that starts within a class first reads rows before it, and another half-warp might be about to write them. So `begin` reads them
-  // before any walk stores.
+  // Calls begin(m, first, blocks) and walk(m, first, blocks) for the half-warp's rows of class m: `blocks` blocks of eight from row `first`
+  // on. A walk that starts within a class first reads rows before it, and another half-warp might be about to write them. So `begin` reads
+  // them before any walk stores.
   template <int q, class Begin, class Walk> __device__ void each(const Begin& begin, const Walk& walk) const {
     constexpr int classes = 1 << q;
     const int half = static_cast<int>(threadIdx.x) / kLanes, halves = static_cast<int>(blockDim.x) / kLanes;  // halves is a power of two

@@ -1,5 +1,5 @@
-// The forward on GPUs: y = V^R from V^0 and c in one kernel. A thread block copies some columns of a sequence into shared memory, walks over
-// them three levels at a time, in place, and copies them back, so only two passes access memory. Long sequences are computed in parts
+// The forward on GPUs: y = V^R from V^0 and c in one kernel. A thread block copies some columns of a sequence into shared memory, walks
+// over them three levels at a time, in place, and copies them back, so only two passes access memory. Long sequences are computed in parts
 // (kernels.h), one kernel each. With N = b c d elements of s bytes, R levels, heads of full slices of 32 columns:
 //   bytes   2 s N + s b c R (d / 32), for each part;  FLOPs 2 N R
 #include "cuda/launch.h"

@@ -37,8 +37,8 @@ Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
   int first = 0;
   int64_t rows = problem.positions;
   while (!memory.fits(rows, problem.used - first)) {
-    // The first number of levels that fills its walks and lets one part compute all later levels; else the last that leaves at least half of a
-    // tile for rows that are not halo.
+    // The first number of levels that fills its walks and lets one part compute all later levels; else the last that leaves at least half
+    // of a tile for rows that are not halo.
     const int sides = backward ? 2 : 1, left = problem.used - first;
     int levels = 1;
     while (levels < left && levels < kTileLevels && (int64_t{2} << levels) * 2 * sides <= memory.rows(levels + 1) &&

@@ -316,9 +316,9 @@ TEST_CASE("attention says what is wrong with its options") {
   CHECK(with({.heads = 2, .scale = -1}) == "attention: scale is -1, expected more than 0, or 0 for 1 / sqrt(k)");
   CHECK(with({.heads = 2, .scale = HUGE_VAL}) == "attention: scale is inf, expected more than 0, or 0 for 1 / sqrt(k)");
   CHECK(with({.heads = 2, .dropout = 1.0}) == "attention: dropout is 1, expected 0 or more and less than 1");
-  CHECK(with({.heads = 2}, {.cell = 0}) == "attention: keys of 0 tokens, expected 1 .. 16777216");
-  CHECK(with({.heads = 2}, {.cell = 16777217}) == "attention: keys of 16777217 tokens, expected 1 .. 16777216");
-  CHECK(with({.heads = 2}, {.most = INT64_MAX}) == "attention: keys from 0 to 9223372036854775807 tokens back, expected "
+  CHECK(with({.heads = 2}, {.cell = 0}) == "attention: the keys are cells of 0 tokens, expected 1 .. 16777216");
+  CHECK(with({.heads = 2}, {.cell = 16777217}) == "attention: the keys are cells of 16777217 tokens, expected 1 .. 16777216");
+  CHECK(with({.heads = 2}, {.most = INT64_MAX}) == "attention: the visible keys are 0 to 9223372036854775807 tokens back, expected "
                                                    "-2305843009213693952 .. 2305843009213693952");
 }
 
@@ -327,8 +327,8 @@ TEST_CASE("attention says what is wrong with its key heads") {
   const auto with = [&](int64_t kv_heads, int64_t width) {
     return message({q}, {kv, 0, width}, {kv, 4, width}, {.heads = 4, .kv_heads = kv_heads});
   };
-  CHECK(with(3, 2) == "attention: 3 key heads, expected a number that divides 4 heads");
-  CHECK(with(-1, 2) == "attention: -1 key heads, expected a number that divides 4 heads");
+  CHECK(with(3, 2) == "attention: kv_heads is 3, expected a divisor of 4 heads");
+  CHECK(with(-1, 2) == "attention: kv_heads is -1, expected a divisor of 4 heads");
   CHECK(with(2, 2) == "attention: q has 8 columns, k has 2, expected 4: 2 query heads share one of its heads");
   CHECK(with(2, 4) == "no error");
 }

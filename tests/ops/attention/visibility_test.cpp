@@ -115,10 +115,10 @@ TEST_CASE("which keys a query sees, of every implementation: f64, f32, and bf16 
 TEST_CASE("a visibility says what is wrong with its numbers") {
   CHECK(message_of([] { Visibility::causal(-1); }) == "attention: window is -1, expected 0 (none) or more");
   CHECK(message_of([] { Visibility::not_causal(-2); }) == "attention: window is -2, expected 0 (none) or more");
-  CHECK(message_of([] { Visibility::cells(0); }) == "attention: cells of 0 tokens, expected 1 .. 16777216");
-  CHECK(message_of([] { Visibility::cells(1 << 25); }) == "attention: cells of 33554432 tokens, expected 1 .. 16777216");
-  CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: a window of cells from -1, expected 0 or more tokens back");
-  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: a window of cells from 8 to 8, expected its end after its start");
+  CHECK(message_of([] { Visibility::cells(0); }) == "attention: the cell size is 0, expected 1 .. 16777216");
+  CHECK(message_of([] { Visibility::cells(1 << 25); }) == "attention: the cell size is 33554432, expected 1 .. 16777216");
+  CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: the window of cells starts at -1, expected 0 or more tokens back");
+  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: the window of cells is 8 to 8, expected its end after its start");
 }
 
 TEST_CASE("a window of the largest numbers is one without an end") {

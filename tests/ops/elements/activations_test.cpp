@@ -177,6 +177,6 @@ TEST_CASE("gated: the same bits for any number of threads, messages and shapes")
   CHECK(gated(Activation::relu, Tensor({2, 0})).shape() == Shape({2, 0}));
   CHECK(message_of([] {
     gated(Activation::silu, Tensor({2, 7}));
-  }) == "gated: 7 columns of x_rd[2 7], expected an even number: one half is the gate");
+  }) == "gated: there are 7 columns in x_rd[2 7], expected an even number (one half is the gate)");
   CHECK(message_of([] { gated(Activation::silu, Tensor(Shape{})); }) == "gated: x_rd[] does not have the indices 'rd'");
 }

@@ -231,10 +231,10 @@ TEST_CASE("adamw and sgd: messages") {
   CHECK(said([](auto& other) {
     other = with_moments(3, Dtype::f32, Device::cuda_emulated, 9, 0);
     other.grad = other.value;
-  }) == "adamw: tensor 1 is on cuda_emulated, tensor 0 on cpu");
+  }) == "adamw: tensor 1 is on cuda_emulated, but tensor 0 is on cpu");
   AdamStep first;
   first.step = 0;
-  CHECK(message_of([&] { update({t}, first); }) == "adamw: steps count from 1, got 0");
+  CHECK(message_of([&] { update({t}, first); }) == "adamw: the step is 0, expected 1 or more");
   StepNumbers now = numbers_of(AdamStep{}, Device::cpu);
   now.rates = Tensor({2}, Dtype::f64);
   CHECK(message_of([&] { update_parameters({t}, AdamW{}, now); }) == "adamw: the step's rates are f64 [2] on cpu, expected f64 [3] on cpu");

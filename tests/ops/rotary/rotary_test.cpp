@@ -138,7 +138,7 @@ TEST_CASE("rotary: messages") {
     return message_of([&] { rotary(x, heads, q, k, table_Cr, first); });
   };
   CHECK(message({2, 1, 4}, none, none, table) == "no error");
-  CHECK(message({0, 1, 4}, none, none, table) == "rotary: 0 heads of queries and 1 of keys, of 4 columns each, expected 1 or more");
+  CHECK(message({0, 1, 4}, none, none, table) == "rotary: there are 0 heads of queries and 1 of keys, of 4 columns each, expected 1 or more");
   CHECK(message({2, 2, 4}, none, none, table) == "rotary: x_bcd[2 3 12] does not have 2 + 2 heads of 4 columns");
   const int64_t many = int64_t{1} << 62;  // the sum of two is below 0
   CHECK(message({many, many, 4}, none, none, table) ==
@@ -156,9 +156,9 @@ TEST_CASE("rotary: messages") {
   const auto refused = [](int64_t r, const RotaryFrequencies& f) {
     return message_of([&] { rotary_table(3, r, f, Dtype::f32, Device::cpu); });
   };
-  CHECK(refused(3, {}) == "rotary_table: 3 columns, expected an even number");
+  CHECK(refused(3, {}) == "rotary_table: r is 3, expected an even number");
   CHECK(refused(4, {.theta = 0}) == "rotary_table: theta is 0, expected a number above 0");
   CHECK(refused(4, {.theta = HUGE_VAL}) == "rotary_table: theta is inf, expected a number above 0");
   CHECK(refused(4, {.factor = -1}) == "rotary_table: the factor is -1, expected a number above 0");
-  CHECK(refused(4, {.low = 4}) == "rotary_table: low 4, high 4, trained_ctx 8192, expected 0 < low < high and 1 or more");
+  CHECK(refused(4, {.low = 4}) == "rotary_table: low is 4, high is 4, trained_ctx is 8192, expected 0 < low < high and trained_ctx above 0");
 }

@@ -213,23 +213,23 @@ TEST_CASE("bag_cross_entropy: an id that the vocabulary does not have is NaN off
 TEST_CASE("cells: messages") {
   const Tensor x({2, 7, 3}), logits({1, 2, 3}), ids = ids_of({0, 1, 2, 1}, {1, 4}, Device::cpu);
   const std::pair<std::function<void()>, std::string> expected[] = {
-      {[&] { cell_mean(x, 0); }, "cell_mean: cells of 0 positions, expected 1 or more"},
-      {[&] { cell_max(x, -2); }, "cell_max: cells of -2 positions, expected 1 or more"},
-      {[&] { cell_windows(x, 0, 3); }, "cell_windows: cells of 0 positions, expected 1 or more"},
-      {[&] { cell_windows(x, 3, 2); }, "cell_windows: a kernel of 2 positions, expected at least the 3 of a cell"},
+      {[&] { cell_mean(x, 0); }, "cell_mean: the cell size is 0, expected 1 or more"},
+      {[&] { cell_max(x, -2); }, "cell_max: the cell size is -2, expected 1 or more"},
+      {[&] { cell_windows(x, 0, 3); }, "cell_windows: the cell size is 0, expected 1 or more"},
+      {[&] { cell_windows(x, 3, 2); }, "cell_windows: the kernel has 2 positions, expected at least the 3 of a cell"},
       {[&] { cell_windows(x, 3, int64_t{1} << 62); }, "tensor: [2 2 3 4611686018427387904] f32 is larger than any memory"},
       {[&] { cell_windows(x, 3, 6, 4); },
-          "cell_windows: 4 positions of history, expected 0 .. kernel - size = 3, and at most the 7 of x_bcd"},
+          "cell_windows: the history has 4 positions, expected 0 .. kernel - size = 3, and at most the 7 of x_bcd"},
       {[&] { cell_windows(x, 3, 30, 8); },
-          "cell_windows: 8 positions of history, expected 0 .. kernel - size = 27, and at most the 7 of x_bcd"},
-      {[&] { whole_cells(ids_of({4}, {1}, Device::cpu), 0); }, "whole_cells: cells of 0 positions, expected 1 or more"},
+          "cell_windows: the history has 8 positions, expected 0 .. kernel - size = 27, and at most the 7 of x_bcd"},
+      {[&] { whole_cells(ids_of({4}, {1}, Device::cpu), 0); }, "whole_cells: the cell size is 0, expected 1 or more"},
       {[&] { whole_cells(x, 2); }, "whole_cells: lengths_b[2 7 3] is f32, expected i64"},
       {[&] { text_lengths(x); }, "text_lengths: targets_bc[2 7 3] is f32, expected i64"},
       {[&] {
          join_upsampled(x, Tensor({1, 2, 6}), Tensor({3}), 0);
        },
           "join_upsampled: index b is 2 in a_bcd[2 7 3] but 1 in z_bmx[1 2 6]"},
-      {[&] { bag_cross_entropy(logits, ids, 0); }, "bag_cross_entropy: cells of 0 tokens, expected 1 or more"},
+      {[&] { bag_cross_entropy(logits, ids, 0); }, "bag_cross_entropy: the cell size is 0, expected 1 or more"},
       {[&] { bag_cross_entropy(logits, ids, 3); }, "bag_cross_entropy: logits_bmv[1 2 3] has 2 cells, but ids_bc[1 4] has 1 of 3 tokens"},
       {[&] {
          bag_cross_entropy(logits, ids_of({0, 1, 3, 1}, {1, 4}, Device::cpu), 2);

@@ -227,8 +227,8 @@ TEST_CASE("shift_and_sum: messages") {
   CHECK(said({2, 3, 4}, {2, 5, 2}, {}) == "shift_and_sum: index c is 3 in v_bcd[2 3 4] but 5 in coef_bcx[2 5 2]");
   CHECK(said({2, 3, 5}, {2, 3, 4}, {.heads = 2}) == "shift_and_sum: 5 columns of v are not a multiple of 2 heads");
   CHECK(said({2, 3, 4}, {2, 3, 5}, {.heads = 2}) == "shift_and_sum: 5 coefficients of a position are not a multiple of 2 heads");
-  CHECK(said({2, 3, 4}, {2, 3, 31}, {}) == "shift_and_sum: 31 levels, expected 1 .. 30");
-  CHECK(said({2, 3, 4}, {2, 3, 0}, {}) == "shift_and_sum: 0 levels, expected 1 .. 30");
+  CHECK(said({2, 3, 4}, {2, 3, 31}, {}) == "shift_and_sum: the number of levels is 31, expected 1 .. 30");
+  CHECK(said({2, 3, 4}, {2, 3, 0}, {}) == "shift_and_sum: the number of levels is 0, expected 1 .. 30");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.heads = 0}) == "shift_and_sum: heads is 0, expected at least 1");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.dropout = -0.1}) == "shift_and_sum: dropout is -0.1, expected 0 or more and less than 1");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.dropout = 1}) == "shift_and_sum: dropout is 1, expected 0 or more and less than 1");
@@ -241,8 +241,8 @@ TEST_CASE("shift_and_sum_cached: messages") {
       shift_and_sum_cached(Tensor(v), Tensor({v[0], v[1], levels}), memory, past, options);
     });
   };
-  CHECK(said({2, 1, 4}, {2, 0, 4}, 0, {}, 0) == "shift_and_sum_cached: 0 levels, expected 1 .. 30");
-  CHECK(said({2, 1, 4}, {2, 6, 4}, 0) == "shift_and_sum_cached: rings of 6 slots, expected one less than a power of two");
+  CHECK(said({2, 1, 4}, {2, 0, 4}, 0, {}, 0) == "shift_and_sum_cached: the number of levels is 0, expected 1 .. 30");
+  CHECK(said({2, 1, 4}, {2, 6, 4}, 0) == "shift_and_sum_cached: the rings have 6 slots, expected one less than a power of two");
   CHECK(said({2, 1, 4}, {1, 7, 4}, 0) == "shift_and_sum_cached: index b is 2 in v_bcd[2 1 4] but 1 in rings_bsd[1 7 4]");
   CHECK(said({2, 1, 4}, {2, 7, 4}, -1) == "shift_and_sum_cached: past is -1, expected 0 .. 9223372036854775806");
   CHECK(said({2, 1, 4}, {2, 7, 4}, INT64_MAX) == "shift_and_sum_cached: past is 9223372036854775807, expected 0 .. 9223372036854775806");
