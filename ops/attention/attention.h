@@ -1,12 +1,12 @@
-// Scaled dot-product attention: each query returns a weighted mean of values, and its weights depend on how well the keys match it. The
-// formula is here in many versions, from slow to fast. The tests compare all with definition.cpp. In reading order:
+// Scaled dot-product attention: each query returns a mean of values, weighted by how well the keys match it. Here are many versions, from
+// slow to fast, all tested against definition.cpp. In reading order:
 //   visibility.h      which keys a query sees: one rule for all versions
 //   definition.cpp    the formulas and their derivatives as plain loops, with all scores in memory
 //   cpu/              blocks of 64 queries and 64 keys, as vectorised loops on CPU threads: the scores of a block stay in the cache
 //   gpu/              the same blocks in shared memory, for any width and dtype
 //   flash/            bf16 on tensor cores: scores and weights never leave the registers
 //   decode/           new positions against the cached keys and values of earlier ones
-// attention.cpp defines the public op, check.cpp its errors, and kernels.h the types that the versions share.
+// attention.cpp defines the public op, check.cpp its errors, kernels.h the shared types.
 #pragma once
 #include <array>
 
@@ -15,8 +15,8 @@
 
 namespace ricci {
 
-// The columns offset .. offset + width - 1 of a tensor [b, c, x]: one linear layer often computes queries, keys and values next to each
-// other. Their heads are next to each other as well, with k = width / heads columns each.
+// The columns offset .. offset + width - 1 of a tensor [b, c, x]: one linear layer often computes queries, keys and values side by side.
+// Heads are side by side as well, with k = width / heads columns each.
 struct ColumnSlice {
   Arg tensor;
   int64_t offset = 0, width = 0;  // width 0: all columns from offset on

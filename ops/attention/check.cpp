@@ -11,7 +11,6 @@
 namespace ricci {
 namespace {
 
-// The distance at which a window of tokens ends.
 int64_t end_of_window(int64_t window) {
   if (window < 0) fail("attention: window is {}, expected 0 (none) or more", {window});
   return window ? min(window, Visibility::kEndless) : Visibility::kEndless;

@@ -32,7 +32,6 @@ void add(const View<double, 2>& a, int64_t i, double factor, const View<double, 
   for (int64_t x = 0; x < a.extent[1]; ++x) a(i, x) += factor * b(j, x);
 }
 
-// Calls f(t, j) for every key j that query t sees.
 template <class F> void each_visible_pair(const Tensor& p_cC, const Visibility& sees, F f) {
   for (int64_t t = 0; t < p_cC.shape()[0]; ++t)
     for (int64_t j = 0; j < p_cC.shape()[1]; ++j)

@@ -12,8 +12,8 @@
 
 namespace ricci::attention_kernels {
 
-// Distances in 32 bits are limited to kFar. That is no limit in practice: distances within a block of gpu/ are shorter, and flash_fits
-// keeps every t and cell j below half of it.
+// Distances in 32 bits are limited to kFar. In practice they are smaller: within a block of gpu/, and flash_fits keeps every t and cell j
+// below half of it.
 constexpr int kFar = 1 << 30;
 HD int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
 
@@ -41,7 +41,7 @@ struct Problem {
   int64_t group = 1;                 // adjacent query heads that share a head of keys and values
 
   HD int64_t d() const { return heads * width; }
-  // The problem with heads of keys and values instead: the query heads group h .. group h + group - 1 share head h.
+  // The problem of the heads of keys and values: the query heads group h .. group h + group - 1 share head h.
   HD Problem of_key_heads() const {
     Problem keys = *this;
     keys.heads = heads / group;
@@ -100,7 +100,6 @@ struct Layout {
   std::vector<Tensor> gradients(const std::vector<Tensor>& tensors) const;
 };
 
-// The op's arguments after the checks.
 struct Checked {
   Problem problem;
   std::vector<Arg> inputs;  // the distinct tensors
@@ -123,7 +122,7 @@ using Backward = void(
 Forward forward_cpu, blocks_forward, flash_forward, padded_forward;
 Backward backward_cpu, blocks_backward, flash_backward, padded_backward;
 
-// The implementation for a GPU. `slices` are all tensors that the forward, or the backward, reads and writes.
+// The implementation for a GPU. `slices` are all tensors that the forward or backward accesses.
 enum class GpuPath : uint8_t {
   flash,   // flash/: bf16 on tensor cores, for some widths of heads
   padded,  // flash/ on copies with wider heads, and for slices that do not start at a multiple of 16 bytes

@@ -1,6 +1,5 @@
 // The gradient checks of every op, in one list: the tests and ricci check run them on every device. A new op adds its line in one of the
-// files here. If an op is recorded somewhere and missing here, the source scan of the tests fails: an unchecked backward is the easiest
-// mistake to miss.
+// files here. A test fails if a recorded op is missing here.
 #pragma once
 #include <type_traits>
 #include <vector>
@@ -51,7 +50,6 @@ struct OpCheck {
   double h = 1e-5;  // the step of the finite differences
 };
 
-// gradcheck of one case on one device.
 GradCheck run_check(const OpCheck& check, Device device);
 
 const std::vector<OpCheck>& op_checks();

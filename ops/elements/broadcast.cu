@@ -1,4 +1,4 @@
-// y = factor x, repeated along the indices that are missing or 1 in x. Their stride in x is 0, without a copy.
+// y = factor x, repeated along the indices that are missing or 1 in x. Their stride in x is 0, so nothing is copied.
 //   bytes   4 (n + N) from n to N numbers in f32, half in bf16
 //   floor   N = 65,536 x 768 in bf16 on an H200: 0.10 GB at 4.8 TB/s 0.02 ms
 #include "ops/elements/broadcast.h"

@@ -8,7 +8,7 @@ namespace ricci {
 // Error: two extents differ and neither is 1. The message begins with `op`.
 Shape broadcast_shape(const char* op, const Shape& a, const Shape& b);
 
-// The stride of a tensor x along index d of `shape`, to which it is broadcast: 0 if it repeats there.
+// The stride of x, broadcast to `shape`, along index d: 0 if it repeats there.
 inline int64_t broadcast_stride(const Shape& shape, int d, const Shape& x) {
   const int index = d - shape.rank() + x.rank();
   if (index < 0 || x[index] == 1) return 0;

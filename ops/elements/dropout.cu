@@ -22,8 +22,8 @@ struct Mask {
   double scale;
 };
 
-// The generator, and the memory that holds its stream. A kernel of a recorded CUDA graph reads the stream at each launch and so samples new
-// numbers each time. The CPU reads it before the loop, which the compiler can then vectorise.
+// The generator, and the memory that holds its stream. A kernel of a recorded CUDA graph reads the stream at each launch, for new numbers
+// each time. The CPU reads it before the loop, so the loop is vectorised.
 struct Drawn : Philox {
   PhiloxSource source;
   Drawn(const PhiloxSource& source, Device device) : Philox(device == Device::cpu ? source.philox() : Philox{}), source(source) {}

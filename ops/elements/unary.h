@@ -1,7 +1,7 @@
 // Ops of one tensor, element by element, such as relu.cu. Each is a formula F (formulas.h) of one of two kinds:
 //   F::value and F::gradient   the slope follows from the value y, as for relu and sigmoid: y is kept for the backward
-//   F::both                    the slope needs x, as for gelu. If a tape records, the forward stores the slope and x need not be kept:
-//                              the memory is the same, and the backward is one multiplication, dx = dy slope
+//   F::both                    the slope needs x, as for gelu. If a tape records, the forward stores the slope instead of x: the same
+//                              memory, and the backward is one multiplication, dx = dy slope
 // CUDA_UNARY(F) or CUDA_UNARY_WITH_SLOPE(F) builds the kernels.
 #pragma once
 #include "autograd/record.h"

@@ -67,7 +67,7 @@ struct Bucket {
 template <class T, class To = T> using SumBucket = SumRows<T, Bucket, To>;
 template <class T, class To = T> using SumBatch = SumRows<T, RegularRows, To>;
 
-// The first bad id that a kernel found: its row + 1 (0: none so far), the id, the context length and the vocabulary size. One per device,
+// The first bad id that a kernel found: its row + 1 (0 without one), the id, the context length and the vocabulary size. One per device,
 // for the life of the program.
 HOST const Tensor& bad_id_of(Device device) {
   auto make = [](Device on) -> const Tensor& {

@@ -2,7 +2,7 @@
 // Atomic counters would order equal ids differently each time. For each byte, a block counts the digits of its tile of words, one block
 // adds the counts over tiles and digits, and each block places its words after all smaller digits and all equal ones before them.
 //   bytes   24 N per byte of the largest id for N rows: words are read twice and written once
-//   floor   N = 65,536 with two bytes on an H200: 3 MB, far below the time of its launches
+//   floor   N = 65,536 with two bytes on an H200: 3 MB, less time than its launches
 #include "ops/embedding/row_buckets.h"
 
 #include <utility>
@@ -105,7 +105,7 @@ struct Place {
   }
 };
 
-// The row of every sorted word, and the first word of every id, by bisection.
+// The row of every sorted word, and by bisection the first word of every id.
 struct Finish {
   const Word* words;
   int64_t n, vocabulary;

@@ -3,8 +3,8 @@
 
 namespace ricci {
 
-// The rows that carry each id. rows_k lists the rows in the order of their ids, and rows with equal ids in ascending order; the rows of
-// id v are rows_k[start_u[v]] .. rows_k[start_u[v + 1] - 1]. Both i64, on the device of the ids.
+// The rows of each id. rows_k lists all rows, sorted by id and then by row. The rows of id v are rows_k[start_u[v]] .. rows_k[start_u[v +
+// 1] - 1]. Both i64, on the device of the ids.
 struct RowBuckets {
   Tensor start_u, rows_k;  // u = vocabulary + 1
 };

@@ -43,7 +43,7 @@ Tensor metric_scores(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 // The full matrices M_nkK [n k k] of a metric. Not recorded. Error: the number of entries is not triangular.
 Tensor whole_metric(const Tensor& m_nl, Triangle triangle);
 
-// ---- Shared by the ops, on the host. Everything is computed in the accumulator's dtype: f32 for bf16.
+// ---- Shared by the ops, on the host. Computed in the accumulator's dtype: f32 for bf16.
 namespace metric_kernels {
 
 struct Extents {

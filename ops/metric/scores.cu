@@ -6,10 +6,10 @@
 //   c = c', k < k'     2 p_ck p_ck'      right: both products are equal
 //   c != c', k = k'    2                 wrong by a factor of 2
 //   c != c', k < k'    4 p_ck p_c'k'     wrong: this is not a multiple of p_ck p_c'k' + p_ck' p_c'k
-// There are two mistakes. Its first step, "2 delta^{k>k'}", assumes that p_ck p_c'k' is symmetric in k and k', but it is so only if c = c'.
-// And it doubles the entries with c != c'. That is right for a sum over all pairs of positions, but attention needs every score separately.
-// Its gradients inherit both mistakes, and its update adds the gradient instead of subtracting it.
-// With R = dL/dr, summed over the batch for m, and G = p^T R p:
+// The derivation has two mistakes. Its first step, "2 delta^{k>k'}", assumes that p_ck p_c'k' is symmetric in k and k', but it is so only
+// if c = c'. And it doubles the entries with c != c'. That is right for a sum over all pairs of positions, but attention needs every score.
+// The gradients inherit both mistakes, and the update adds the gradient instead of subtracting it. With R = dL/dr, summed over the batch
+// for m, and G = p^T R p:
 //   dp = R p M + R^T p M,   dm_kk = G_kk,   dm_kk' = G_kk' + G_k'k
 // With b sequences of c positions, n heads of width k, elements of s bytes:
 //   bytes   s b n c^2 written, 2 s b n c k / 16 c read in tiles of 16 x 16;  FLOPs 2 b n c^2 k^2, against 2 b n c^2 k by way of p M
@@ -100,7 +100,7 @@ HOST Tensor scores(const Extents& n, const Tensor& p_bcd, const Tensor& m_nl) {
   return r_bncC;
 }
 
-// y_bcd (+)= R_bncC x_bCd for every head, R read transposed or not.
+// y_bcd (+)= R_bncC x_bCd for every head, with R transposed or not.
 HOST void add_weighted(const Extents& n, const Tensor& r_bncC, bool transposed, const Tensor& x_bcd, const Tensor& y_bcd, bool add) {
   const int64_t c = n.positions, d = n.d();
   const MatrixAt strides{transposed ? 1 : c, transposed ? c : 1, c * c};

@@ -74,7 +74,8 @@ HOST Tensor gradient_norm(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) {
     first.push_back(first.back() + (t ? (t.size() + kNormChunk - 1) / kNormChunk : 0));
     if (!t) continue;
-    if (found && t.device() != device) fail("gradient_norm: the tensors are on {} and {}, expected one device", {name_of(device), name_of(t.device())});
+    if (found && t.device() != device)
+      fail("gradient_norm: the tensors are on {} and {}, expected one device", {name_of(device), name_of(t.device())});
     if (t.dtype() == Dtype::i64) fail_not_floating(t);
     device = t.device();
     found = true;

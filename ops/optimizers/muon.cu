@@ -1,5 +1,5 @@
 // Muon (Jordan et al. 2024): the update of a matrix is its momentum u with singular values close to 1. With u = U S V^T it is about U V^T,
-// so directions with a small gradient change as much as others. Newton-Schulz steps compute it without a decomposition:
+// so directions with a small gradient change as much as the others. Newton-Schulz steps compute it without a decomposition:
 //   X = u / |u|_F;    ns_steps times   A = X X^T,  X = p(A) X,   p(A) = 3.4445 I - 4.7750 A + 2.0315 A^2
 // A singular value s becomes p(s^2) s. Five steps bring all of 0.003 .. 1 to 0.68 .. 1.20. For a matrix with more rows than columns,
 // A = X^T X and X = X p(A), with a smaller A. Matrices of equal shape are computed in batches.
@@ -93,7 +93,6 @@ template <class A> struct Polynomial {
   }
 };
 
-// Writes the new weights.
 template <class T> struct Apply {
   using A = Accumulator<T>;
   using Item = MatrixItem<T>;
@@ -146,7 +145,6 @@ template <class A> Tensor orthogonalized(Tensor x_irc, int64_t steps) {
   return x_irc;
 }
 
-// Matrices of one shape.
 template <class T>
 void update_batch(std::vector<MatrixItem<T>> items, int64_t rows, int64_t columns, const Muon& options, const StepNumbers& now) {
   using A = Accumulator<T>;

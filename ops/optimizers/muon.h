@@ -22,7 +22,7 @@ struct Muon {
   Moments moments() const { return adamw.moments(); }
 };
 
-// Its keys in a run file. A template: kernels then need not include core/fields.h.
+// Its keys in a run file.
 template <class Fields> void visit_fields(Muon& c, const Fields& field) {
   field("momentum", c.momentum, "decay of the mean gradient of a matrix").below_one();
   field("nesterov", c.nesterov, "Nesterov's momentum");
@@ -32,7 +32,7 @@ template <class Fields> void visit_fields(Muon& c, const Fields& field) {
   visit_fields(c.adamw, field);
 }
 
-// StepNumbers::rates of a step, counted from 1. Error: a step below 1.
+// As for AdamW.
 inline Rates rates_of(const Muon& options, double learning_rate, int64_t step) { return rates_of(options.adamw, learning_rate, step); }
 
 // One step of Muon (Jordan et al. 2024) as torch.optim.Muon does it, for each matrix W of a tensor with row_blocks:

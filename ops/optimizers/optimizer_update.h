@@ -6,7 +6,7 @@
 //     const OptimizerItem<T>& t;
 //     HD auto operator()(auto piece, auto x, auto g) const;      the new x for the gradient g; piece.load(t.m) and piece.store(t.m, m)
 //   };                                                           read and write a moment
-// On a GPU x and g are packs of 16 bytes, the fastest unit of memory (cuda/verbs/pieces.h).
+// On a GPU x and g are packs of 16 bytes, for fast loads (cuda/verbs/pieces.h).
 #pragma once
 #include "core/view.h"
 #include "cuda/math.h"

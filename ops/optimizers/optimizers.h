@@ -1,6 +1,5 @@
 // The tensors and numbers that optimizers work on, and the norm of their gradients. One call of update_parameters (adamw.h, sgd.h) updates
-// all parameters in few launches and one pass over memory: some hundred launches, one per parameter, would take longer than the
-// arithmetic.
+// all parameters in few launches and one pass over memory; a launch per parameter would take longer than the arithmetic.
 #pragma once
 #include <array>
 #include <string_view>
@@ -14,14 +13,14 @@ namespace ricci {
 struct OptimizerTensor {
   Tensor value{}, grad{};  // grad has the dtype of value, f32 with a master; without grad the update leaves the tensor unchanged
   Tensor m{}, v{};         // mean of the gradient (momentum), mean of its square; empty if the rule does not use it
-  Tensor master{};  // f32, only for a bf16 value: the weights that are updated; bf16 would round small steps away
+  Tensor master{};         // f32, only for a bf16 value: the weights that are updated; bf16 would round small steps away
   double weight_decay = 0;
   double lr_factor = 1;               // multiplies the learning rate of the step
   std::string_view name{};            // for messages
   std::vector<int64_t> row_blocks{};  // the rows of each matrix in it, for a rule that updates full matrices (muon.h)
 };
 
-// The learning rate of a step and the two bias corrections of AdamW, computed once a step instead of once an element.
+// The learning rate of a step and AdamW's bias corrections, computed once per step.
 struct Rates {
   double learning_rate;
   double step_size;              // learning_rate / (1 - beta1^step)

@@ -14,7 +14,7 @@ struct Sgd {
   Moments moments() const { return {.m = momentum != 0}; }
 };
 
-// Its keys in a run file. A template: kernels then need not include core/fields.h.
+// Its keys in a run file.
 template <class Fields> void visit_fields(Sgd& c, const Fields& field) {
   field("momentum", c.momentum, "decay of the sum of gradients (0: no momentum)").below_one();
   field("nesterov", c.nesterov, "Nesterov's momentum");

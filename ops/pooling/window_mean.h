@@ -1,4 +1,4 @@
-// Means over adjacent positions: the simplest way to mix positions, without weights to learn.
+// Means over adjacent positions: the simplest mixer, without weights to learn.
 #pragma once
 #include "autograd/arg.h"
 

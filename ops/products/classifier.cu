@@ -49,9 +49,9 @@ struct Problem {
   bool gradients() const { return dx_rd || dw_vd || dbias_v; }
 };
 
-// The rows of logits in memory at a time. Few long chunks of similar length are best: each chunk reads the weights and adds to their
-// gradient once. On the CPU a chunk has at most 32 Mi logits. On a GPU, where products are much faster, it has 1 GiB of them, or 2 GiB if
-// the GPU has more than 40 GiB, and a multiple of 128 rows, to fill tiles.
+// The rows of logits in memory at a time. Few long chunks of similar length are best: each reads the weights and adds to their gradient. On
+// the CPU a chunk has at most 32 Mi logits. On a GPU, where products are much faster, it has 1 GiB of them, or 2 GiB if the GPU has more
+// than 40 GiB, and a multiple of 128 rows, to fill tiles.
 HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vocabulary) {
   int64_t held = int64_t{32} << 20;  // logits
   if (device == Device::cuda) {
@@ -119,7 +119,7 @@ HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
   trace::end("classifier_loss", "dw", device, x_rd.bytes() + (first > 0 ? 2 : 1) * p.dw_vd.bytes() + l_rv.bytes());
 }
 
-// Memory for the gradients that are wanted. If there is more than one chunk, the gradient of w is summed in dtype `sums`.
+// Memory for the wanted gradients. With multiple chunks, the gradient of w is summed in dtype `sums`.
 HOST void make_gradients(Problem& p, const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, Dtype sums, bool chunks) {
   const Tape* const tape = Tape::recording();
   if (!tape) return;
@@ -161,8 +161,8 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
       });
 }
 
-// The costs in addition to the row programs (ops/rows/cross_entropy_rows.h): CountTargets and MeanLoss read 8 bytes per row, BiasGradient
-// reads the logits once, and ScaleBy reads and writes each gradient once.
+// Bytes in addition to the row programs (ops/rows/cross_entropy_rows.h): CountTargets and MeanLoss read 8 bytes per row, BiasGradient reads
+// the logits once, and ScaleBy reads and writes each gradient once.
 CUDA_ROWS(CrossEntropy);
 CUDA_KERNEL(CrossEntropyOfPieces);
 CUDA_COLUMNS(BiasGradient);

@@ -59,7 +59,6 @@ template <class F, class T> struct Backward {
   }
 };
 
-// Calls f with the formula of an activation.
 template <class Call> void with_formula(Activation activation, Call f) {
   switch (activation) {
     case Activation::gelu: return f(Gelu{});

@@ -24,7 +24,7 @@
 namespace ricci {
 namespace rotary_kernels {
 
-// Row r of a program is a head of a position: position p times (queries + keys) + the index of the head at position p.
+// Row r = p (queries + keys) + n of a program is head n of position p.
 struct Layout {
   RotaryHeads heads;
   int64_t context, columns, turned, first;  // c; of x; r; the position of c = 0
@@ -102,8 +102,8 @@ template <class T> struct BackwardInput {
   }
 };
 
-// Sums over the positions p, and at each over the heads first_head .. first_head + count - 1. A column i < r / 2 represents a pair, any
-// other column one that did not turn.
+// Sums over the positions p, and at each over the heads first_head .. first_head + count - 1. A column i < r / 2 is a pair, any other one
+// did not turn.
 template <class T> struct BackwardGain {
   using A = Accumulator<T>;
   using Value = A;
@@ -135,12 +135,14 @@ template <class T> struct BackwardGain {
 
 HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_gain_k, const Tensor& k_gain_k) {
   if (heads.queries < 1 || heads.keys < 1 || heads.width < 1)
-    fail("rotary: there are {} heads of queries and {} of keys, of {} columns each, expected 1 or more", {heads.queries, heads.keys, heads.width});
+    fail("rotary: there are {} heads of queries and {} of keys, of {} columns each, expected 1 or more",
+        {heads.queries, heads.keys, heads.width});
   if (heads.queries > x[2] / heads.width - heads.keys)
     fail("rotary: x_bcd{} does not have {} + {} heads of {} columns", {show(x), heads.queries, heads.keys, heads.width});
   if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
   if (bool(q_gain_k) != bool(k_gain_k)) fail("rotary: {} is empty, but the other gain is not", {q_gain_k ? "k_gain_k" : "q_gain_k"});
-  if (q_gain_k && q_gain_k.size() != heads.width) fail("rotary: the heads have {} columns, but the gains have {}", {heads.width, q_gain_k.size()});
+  if (q_gain_k && q_gain_k.size() != heads.width)
+    fail("rotary: the heads have {} columns, but the gains have {}", {heads.width, q_gain_k.size()});
 }
 
 HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, int64_t first, bool normalises) {
@@ -151,7 +153,8 @@ HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, in
     fail("rotary: table_Cr is {}, expected {} for x_bcd in {}",
         {name_of(table_Cr.dtype()), name_of(sums_of(x.dtype())), name_of(x.dtype())});
   if (turned % 2 || turned > width) fail("rotary: table_Cr{} turns {} columns of heads of {}", {show(table_Cr.shape()), turned, width});
-  if (first < 0 || first > positions - count) fail("rotary: {} positions from {} on are needed, but table_Cr has {}", {count, first, positions});
+  if (first < 0 || first > positions - count)
+    fail("rotary: {} positions from {} on are needed, but table_Cr has {}", {count, first, positions});
   if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr)) fail("rotary: table_Cr needs a gradient, but is a constant");
 }
 
@@ -206,7 +209,8 @@ HOST Tensor rotary_table(int64_t positions, int64_t r, const RotaryFrequencies& 
   if (!(f.theta > 0 && std::isfinite(f.theta))) fail("rotary_table: theta is {}, expected a number above 0", {f.theta});
   if (!(f.factor > 0 && std::isfinite(f.factor))) fail("rotary_table: the factor is {}, expected a number above 0", {f.factor});
   if (!(0 < f.low && f.low < f.high && f.trained_ctx > 0))
-    fail("rotary_table: low is {}, high is {}, trained_ctx is {}, expected 0 < low < high and trained_ctx above 0", {f.low, f.high, f.trained_ctx});
+    fail("rotary_table: low is {}, high is {}, trained_ctx is {}, expected 0 < low < high and trained_ctx above 0",
+        {f.low, f.high, f.trained_ctx});
   const Tensor table_Cr({positions, r}, Dtype::f64);
   for (int64_t i = 0; i < r / 2; ++i) {
     const double w = rotary_frequency(i, r, f);

@@ -25,7 +25,7 @@ struct RotaryFrequencies {
   int64_t trained_ctx = 8192;
 };
 
-// w_i of r columns, in radians per position, after the scaling.
+// w_i of r columns, after the scaling.
 double rotary_frequency(int64_t i, int64_t r, const RotaryFrequencies& frequencies);
 
 // The table [positions r] of the cosines (r / 2 columns) and sines of position times frequency for r columns of a head, computed in f64. A
@@ -38,12 +38,12 @@ struct RotaryHeads {
 };
 
 // Normalises and turns the heads of queries and keys: the first (queries + keys) width columns of x_bcd, head by head. The other columns
-// (values) are not used. Returns [b c (queries + keys) width].
-// If the gains are not empty, each head is first RMS-normalised (ops/rows/rms_norm.h), queries with q_gain_k and keys with k_gain_k.
-// Then the first r columns turn: columns i < r / 2 and i + r / 2 are a pair, and at position `first` + c it turns by the angle in that row
-// of table_Cr. The other columns stay. An empty table turns nothing. Computed in f32 (f64 for f64) and rounded once. Errors: 2^32 positions
-// or more; neither gains nor a table, or only one gain; the width of gains or table differs from that of the heads; positions beyond the
-// table; the table is not f32 (f64 for x in f64) or needs a gradient; inputs differ in dtype or device.
+// (values) are not used. Returns [b c (queries + keys) width]. If the gains are not empty, each head is first RMS-normalised
+// (ops/rows/rms_norm.h), queries with q_gain_k and keys with k_gain_k. Then the first r columns turn: columns i < r / 2 and i + r / 2 are a
+// pair, and at position `first` + c it turns by the angle in that row of table_Cr. The other columns stay. An empty table turns nothing.
+// Computed in f32 (f64 for f64) and rounded once. Errors: 2^32 positions or more; neither gains nor a table, or only one gain; gains or
+// table have the wrong width; positions beyond the table; the table is not f32 (f64 for x in f64) or needs a gradient; inputs differ in
+// dtype or device.
 Tensor rotary(const Arg& x_bcd, const RotaryHeads& heads, const Arg& q_gain_k, const Arg& k_gain_k, const Tensor& table_Cr,
     int64_t first = 0, double eps = 1e-5);
 

@@ -41,7 +41,6 @@ template <int kPieces, int kWarps = 1> struct WarpRow {
   __device__ void store(bf16* matrix, const float (&v)[kPieces][kPiece]) const {
     each([&](int p, int column) { store_piece(matrix + row * d + column, v[p]); });
   }
-  // The mean of f(p, i).
   template <class F> __device__ float mean(F f) const {
     float sum = 0;
     each_element([&](int p, int i) { sum += f(p, i); });

@@ -18,7 +18,6 @@
 namespace ricci {
 namespace reduce_kernels {
 
-// The sums of rows in f64.
 template <class T> struct Partial {
   View<const T, 2> x_rc;
   double* partial_r;
@@ -123,7 +122,7 @@ HOST Tensor record_totals(const char* op, const Arg& x, const Split& s, double f
 }
 
 HOST double one_over(int64_t count, const Shape& shape) {
-  if (count == 0) fail("mean: there are no elements in {}", {show(shape)});
+  if (count == 0) fail("mean: {} has no elements", {show(shape)});
   return 1.0 / static_cast<double>(count);
 }
 

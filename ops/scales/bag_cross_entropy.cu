@@ -1,5 +1,5 @@
-// The loss of a cell for the bag of tokens in the next one. The largest logit of a row and the sum of exp(l - largest) are kept: they give
-// the softmax in one pass.
+// The loss of a cell for the bag of tokens in the next one. Keeps the largest logit of a row and the sum of exp(l - largest): with them
+// the softmax needs one pass.
 //   nll_bj = log sum_v exp(l_bjv) - 1/s sum_w l_bj[id_w],   w: the s tokens of cell j + 1;    loss = sum_bj nll_bj / counted
 //   dl_bjv = (exp(l_bjv) / sum_v exp(l_bjv) - 1/s #{w: id_w = v}) dloss / counted;    0 for cells that are not scored
 //   bytes   4 N for N logits in f32, 8 N backward, half in bf16

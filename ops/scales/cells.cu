@@ -142,7 +142,6 @@ HOST void check_size(const char* op, int64_t size) {
   if (size < 1) fail("{}: the cell size is {}, expected 1 or more", {op, size});
 }
 
-// y_bmd: the result of Forward for every cell.
 template <template <class> class Forward> Tensor each_cell(const char* op, const Tensor& x_bcd, int64_t size) {
   check_size(op, size);
   const int64_t b = x_bcd.shape()[0], d = x_bcd.shape()[2];

@@ -1,5 +1,5 @@
 // A coarser scale of a sequence: its cells, their means and maxima, the way back to single positions, and a loss for the next cell. A
-// multi-scale model can use long texts: a sequence of cells is shorter than its text by the cell size.
+// sequence of cells is shorter than its text by a factor of the cell size, so multi-scale models can use long texts.
 #pragma once
 #include "autograd/arg.h"
 
@@ -15,9 +15,9 @@ Tensor cell_max(const Arg& x_bcd, int64_t size);
 
 // The left factor of a convolution with stride `size`: column (d, q) of y_bmz, z = d * kernel + q, is column d of position q in the window
 // of cell j. A window is `kernel` positions that end with the cell; positions before the sequence are 0. The first `history` positions
-// belong to windows but to no cell: they are the earlier part of a sequence that is processed in multiple calls. A convolution is
-// linear(cell_windows(x_bcd), weight_fdq as a matrix, bias_f).
-// Errors: a size below 1, a kernel below the size, a history below 0 or beyond the sequence.
+// belong to windows but to no cell: the earlier part of a sequence that is processed in multiple calls. A convolution is
+// linear(cell_windows(x_bcd), weight_fdq as a matrix, bias_f). Errors: a size below 1, a kernel below the size, a history below 0 or beyond
+// the sequence.
 Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t history = 0);
 
 // The number of full cells in sequences of these lengths: lengths_b / size, rounded down. i64, without gradient.
@@ -32,7 +32,7 @@ Tensor text_lengths(const Tensor& targets_bc);
 //   y_bce = [a_bcd ; u_bcd],   e = 2 d,   u_c = z_j(q) + bias_d,   j r + q = c - shift, q = 0 .. r-1;   u_c = 0 if no such j exists
 // z_bmx = contract("bmi,ix->bmx", h_bmi, weight_idq as a matrix) has row q of cell j in the columns x = d r + q. A negative shift starts in
 // the middle of z. The gradient of cells that no row uses is zero.
-// Errors: the width of z is not a multiple of the width of a; there are no columns.
+// Errors: the width of z is not a multiple of the width of a, or a has no columns.
 Tensor join_upsampled(const Arg& a_bcd, const Arg& z_bmx, const Arg& bias_d, int64_t shift);
 
 // The loss of cell j of `size` tokens for the tokens of the next one, in any order (a bag of words): the mean over cells of the

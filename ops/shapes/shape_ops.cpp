@@ -83,7 +83,6 @@ std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order
   fail("permute: the order{} does not name each index of {} once", {text, show(shape)});
 }
 
-// The shape of the parts together.
 Shape joined_shape(const std::vector<Arg>& parts, int index) {
   Shape shape = parts[0].shape();
   int64_t total = 0;
@@ -125,7 +124,7 @@ Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
 }
 
 Tensor concatenate(const std::vector<Arg>& parts, int index) {
-  if (parts.empty()) fail("concatenate: there are no parts");
+  if (parts.empty()) fail("concatenate: the list of parts is empty");
   for (size_t i = 0; i < parts.size(); ++i)
     if (!parts[i]) fail("concatenate: part {} is empty", {i});
   const int position = checked_index("concatenate", parts[0].shape(), index);

@@ -14,7 +14,7 @@ Tensor reshape(const Arg& x, const Shape& shape);
 // Errors: the index or an element does not exist.
 Tensor slice(const Arg& x, int index, int64_t first, int64_t count);
 
-// The parts one after another along an index. Errors: there are no parts; they differ in more than the extent of that index.
+// The parts one after another along an index. Errors: the list is empty; the parts differ in more than the extent of that index.
 Tensor concatenate(const std::vector<Arg>& parts, int index);
 
 // A copy with permuted indices: index i of the result is index order[i] of x. Error: order is not a permutation.

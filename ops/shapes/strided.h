@@ -41,7 +41,7 @@ template <int N> struct Strided {
   }
 };
 
-// Calls f(j) for every j in [0, count), vectorised. In a function, local values such as a bf16 stay in registers.
+// Calls f(j) for every j in [0, count), vectorised. Local values of f, such as a bf16, stay in registers.
 template <class F> HD void for_vector(int64_t count, F f) {
 #pragma omp simd
   for (int64_t j = 0; j < count; ++j) f(j);

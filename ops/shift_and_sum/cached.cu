@@ -1,6 +1,5 @@
 // Decoding: for every level r, in ascending order, position t reads V^r[t - 2^r] from the ring of that level, overwrites it with V^r[t],
-// and continues with V^{r+1}[t] = V^r[t] + c[t, r] V^r[t - 2^r]. A ring of 2^r slots is enough: V^r[t] is read only once, by position t +
-// 2^r.
+// and continues with V^{r+1}[t] = V^r[t] + c[t, r] V^r[t - 2^r]. A ring of 2^r slots is enough: only position t + 2^r reads V^r[t].
 //   bytes   3 R d numbers per position with R levels, 2 R d of them in the rings;  FLOPs 2 R d
 #include "autograd/record.h"
 #include "core/dims.h"

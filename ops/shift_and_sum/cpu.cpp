@@ -1,6 +1,6 @@
 // The shift-and-sum on the CPU. A task walks over the columns of a head in strips of one or more vectors. A strip stays in the cache: only
-// its first walk (walk.h) reads the tensor, and only the last writes the result. Between them are N rows for N positions, and in the
-// backward R / 3 rows for each position, with R levels.
+// its first walk (walk.h) reads the tensor, and only the last writes the result. Between them are N rows for N positions, in the backward R
+// / 3 rows per position for R levels.
 #include <algorithm>
 #include <type_traits>
 
@@ -14,9 +14,8 @@
 namespace ricci::shift_and_sum_kernels {
 namespace {
 
-// The first level of a walk. first_level(walks) is the number of levels: a walk's level count is a difference. If levels % 3 != 0, the
-// first walk has fewer levels. Its single long class makes it cheapest per row. Later walks have many short classes, so their rows cost
-// more.
+// The first level of a walk; first_level(walks) is the number of levels. If levels % 3 != 0, the first walk has fewer. Its rows, in one
+// long class, are the cheapest; later walks have many short classes.
 HD int first_level(const Problem& problem, int walk) {
   const int later = kWalkLevels * (walks_of(problem.used) - walk);
   return problem.used > later ? problem.used - later : 0;

@@ -4,7 +4,7 @@
 // After R levels a position depends on the 2^R - 1 positions before it: each distance is a sum of powers of two. The cost is R
 // multiplications per number; attention needs one for each pair of positions.
 //
-// The backward is the same recurrence in reverse, from the last level to the first. With G^r = dL/dV^r, which starts as G^R = dL/dy,
+// The backward is the same recurrence in reverse, from the last level to the first. With G^r = dL/dV^r and G^R = dL/dy,
 //   G^r[i] = G^{r+1}[i] + c[i + 2^r, r] G^{r+1}[i + 2^r]          V^r[i] is used at positions i and i + 2^r
 //   dc[i, r] = sum over the columns of G^{r+1}[i] V^r[i - 2^r]
 // and dv = G^0. Only v and c are kept: the backward computes the V^r again, instead of storing R tensors.
@@ -25,7 +25,7 @@ struct ShiftAndSumOptions {
 // V^R [b c d] of the values v_bcd = V^0. A head has d / heads adjacent columns, and at each position R adjacent coefficients in coef_bcx,
 // x = heads R. With dropout each level is skipped with that probability, for all heads of the batch together. The remaining levels are not
 // rescaled, and no memory access is saved (three levels share one pass). The bits do not depend on the number of CPU threads.
-// Errors: shapes, dtypes or devices differ; the heads do not divide the columns; there is no level, or more than 30; the dropout is outside
+// Errors: shapes, dtypes or devices differ; the heads do not divide the columns; the number of levels is outside 1 .. 30; the dropout is outside
 // [0, 1).
 Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);
 

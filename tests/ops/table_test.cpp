@@ -70,7 +70,7 @@ const std::vector<OpRow> kOpRows = {
         {"join_upsampled: the 1 columns of z_bmx[2 2 1] are not a multiple of the 3 of a_bcd[2 11 3]"}},
     {"layer_norm", "x_rd[15 7]", {}, {}},
     {"linear", "x_rd[6 5]", {}, {}},
-    {"mean", "x[3 5 7]", {"mean: there are no elements in [0 5 7]"}, {}},
+    {"mean", "x[3 5 7]", {"mean: [0 5 7] has no elements"}, {}},
     {"mean_over_positions", "x_bcd[2 7 5]", {}, {}},
     metric_row("metric_scores"),
     {"multiply", "a[3 5]", {}, {}},

@@ -34,15 +34,14 @@ template <class A> struct BackwardSoftmax {
   }
 };
 
-// The tasks that the blocks of one head become, and their gradients.
+// The division of one head's blocks into tasks, and their gradients.
 struct Share {
-  int64_t queries, keys;  // a task's: multiples of 64; one of them is everything
+  int64_t queries, keys;  // of a task: multiples of 64; one of them covers all
   bool want_q, want_kv;
   // The query heads of a task: all that share its keys, if it sums the gradients of keys.
   int64_t heads(const Problem& problem) const { return want_kv ? problem.group : 1; }
 };
 
-// The gradients of equal slices share one buffer and are added up there.
 template <class T> struct Tensors {
   HeadRows<const T> q, k, v, y, dy;
   const Accumulator<T>* lse;
@@ -126,7 +125,6 @@ template <class T> class BackwardTask {
     if (dv_ != dk_) clear(dv_, rows);
   }
 
-  // Into the rows from `first_row` on.
   void load_queries(int64_t head, Interval queries, int64_t first_row) {
     const int64_t width = problem_.width, rows = queries.end - queries.begin;
     const T *dy = tensors_.dy.of_head(problem_, head) + queries.begin * tensors_.dy.row,

@@ -78,8 +78,7 @@ struct Columns {
   HD bool sees(int j) const { return (j >= first) & (j < last); }
 };
 
-// ---- Products. Packed q includes the factor of the scores.
-// s_ij = sum_x a_ix b_xj for visible pairs; other s are arbitrary. b_xj has rows of 64.
+// ---- Products. Packed q includes the factor of the scores. s_ij = sum_x a_ix b_xj for visible pairs, else arbitrary. b_xj has rows of 64.
 template <class A> void multiply(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A* s_ij);
 // c_ix += sum_j w_ij b_jx over the keys that row i sees, and c_jx += sum_i w_ij b_ix over the queries that see key j. w must be zero if not
 // visible. Columns of c beyond `width`, up to a multiple of 16, are changed as well.

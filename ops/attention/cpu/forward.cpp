@@ -34,7 +34,6 @@ template <class T> class ForwardTask {
         s_(l_ + queries),
         f_(s_ + kBlock * kBlock) {}
 
-  // The queries first .. end - 1 of a head.
   void run(int64_t head, int64_t first, int64_t end) const {
     const int64_t width = problem_.width, n = end - first;
     pack_rows(tensors_.q.of_head(problem_, head) + first * tensors_.q.row, tensors_.q.row, n, width, A(problem_.score_scale), q_, row_);
@@ -88,8 +87,8 @@ template <class T> class ForwardTask {
   A *o_, *m_, *l_, *s_, *f_;  // s, and f for dropout: one block of keys
 };
 
-// The number of queries of a task: all of a head, if there are enough heads for the threads. Else a head becomes multiple tasks, and each
-// packs its keys again.
+// The number of queries of a task: all of a head, if the heads suffice for the threads. Else a head is multiple tasks, and each packs its
+// keys again.
 int64_t choose_queries(const Problem& problem) {
   const int64_t blocks = (problem.queries + kBlock - 1) / kBlock, heads = problem.batches * problem.heads;
   const int64_t wanted = thread_count() == 1 ? 1 : 4 * int64_t{thread_count()};

@@ -1,5 +1,5 @@
-// Copies between tensors and packed matrices. The blocks are computed on packed matrices: the rows of a head can be far apart in a tensor,
-// and each row is read many times.
+// Copies between tensors and packed matrices. Blocks are computed on packed matrices: each row of a head is read many times, and in a
+// tensor they can be far apart.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"

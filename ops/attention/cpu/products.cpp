@@ -72,8 +72,7 @@ template <class A, int Bytes> struct Product {
   }
 };
 
-// One block of the random generator has the numbers of four adjacent keys. The keys of a query can start anywhere in such a block: the
-// number of keys need not be a multiple of four.
+// A block of the random generator has the numbers of four adjacent keys; a query's keys can start anywhere in it.
 template <class A> struct WeightFactors {
   Tile tile;
   Problem problem;

@@ -15,8 +15,7 @@ namespace ricci::attention_kernels {
 template <class A> constexpr A kLowest = -A(__builtin_huge_val());
 
 // One block: scores s_ij become weights p_ij, 0 where not visible, m_i and l_i are updated, and the rows of o are scaled by exp(m - m');
-// forward.cpp then adds p v. Each step runs over all rows before the next starts: rows are independent, and the processor works on many of
-// them together.
+// forward.cpp then adds p v. Each step runs over all rows before the next starts: the processor works on many independent rows together.
 template <class A, int Bytes> struct RunningSoftmax {
   using V = Vectors<A, Bytes>;
   Tile tile;

@@ -1,5 +1,4 @@
-// Decoding on the CPU: for each query one pass over the visible keys for the scores, their softmax, and one pass over the values. All
-// scores of a query are kept: one query has few.
+// Decoding on the CPU: for each query a pass over the visible keys for all scores, their softmax, and a pass over the values.
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"

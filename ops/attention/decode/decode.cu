@@ -84,7 +84,8 @@ HOST void check_caches(
   if (problem.sees.least < 0) fail("{}: new positions cannot see later ones, expected causal attention", {op});
   if (problem.sees.cell != 1) fail("{}: the keys are cells of {} tokens, expected tokens", {op, problem.sees.cell});
   if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
-  if (problem.keys != problem.queries) fail("{}: there are {} new queries and {} new keys, expected the same number", {op, problem.queries, problem.keys});
+  if (problem.keys != problem.queries)
+    fail("{}: there are {} new queries and {} new keys, expected the same number", {op, problem.queries, problem.keys});
   if (past < 0 || past > INT64_MAX - problem.queries) fail("{}: past is {}, expected 0 .. {}", {op, past, INT64_MAX - problem.queries});
   if (dims['b'] != problem.batches || dims['n'] != heads || dims['k'] != problem.width)
     fail("{}: k_cache_bnsk is {}, expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, heads, problem.width});

@@ -15,7 +15,6 @@ template <class T> struct CachedQueries {
 
   // The offset of position t in the caches, for the head that query head `head` uses.
   HD int64_t slot(int64_t head, int64_t t) const { return (head / problem.group * capacity + t % capacity) * problem.width; }
-  // Row r of these positions.
   template <class E> HD E* at(const HeadRows<E>& rows, int64_t head, int64_t r) const {
     return rows.of_head(problem, head) + (row + r) * rows.row;
   }

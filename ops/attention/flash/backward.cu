@@ -1,5 +1,5 @@
-// Flash attention backward in bf16: first delta, because both gradient kernels read it, then dk and dv, then dq. No two thread blocks write
-// the same element. So no atomics are needed, and every run has the same bits.
+// Flash attention backward in bf16: first delta, an input of both gradient kernels, then dk and dv, then dq. No two thread blocks write the
+// same element, so no atomics are needed and every run has the same bits.
 #include "ops/attention/flash/backward.h"
 
 #include "cuda/device/device.h"
@@ -10,8 +10,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-// delta_bnt = dy_bt . y_bt of head n. A power of two of lanes shares a row of k elements; neighbours have neighbouring t. Bytes: 4 k + 4
-// for each row.
+// delta_bnt = dy_bt . y_bt of head n. 2^n lanes share a row of k elements; adjacent groups have adjacent t. Bytes: 4 k + 4 for each row.
 template <int kWidth> struct DeltaKernel {
   static constexpr int kThreads = 256, kLanes = lanes_of_row(kWidth);
   unsigned rows, queries, heads;
@@ -46,10 +45,10 @@ template <int kWidth> void launch_delta(const Problem& problem, const Tensor& dy
 }  // namespace flash
 
 HOST bool flash_takes(const Problem& problem, Device device) {
-  static const bool unwanted = is_switched_on("RICCI_WITHOUT_FLASH");  // for a second opinion: gpu/ computes the same
+  static const bool unwanted = is_switched_on("RICCI_WITHOUT_FLASH");  // to compare: gpu/ computes the same
   if (unwanted) return false;
   if (device_memory(device).shared_bytes() < flash_shared_bytes(problem.width)) return false;
-  const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // more than a block has rows
+  const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // a block has fewer rows
   constexpr int64_t kPositions = int64_t{1} << 27;
   return (k == 32 || k == 64 || k == 96 || k == 128) && heads * problem.queries < kPositions && heads * problem.keys < kPositions &&
          problem.sees.cell < kFar / 2 / (problem.keys + blocks);

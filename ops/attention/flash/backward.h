@@ -1,8 +1,8 @@
-// The tensors of the gradient kernels of flash attention, and their launches. The weights p are computed again, because storing them would
-// take c x C numbers. With the factors m of dropout (1 without) and the factor z of the scores:
+// The tensors of the gradient kernels of flash attention, and their launches. The weights p are computed again, instead of storing c x C
+// numbers. With the factors m of dropout (1 without) and the factor z of the scores:
 //   p_tj = 2^((z q_t . k_j - lse_t) log2(e)),   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j = sum_t m_tj p_tj dy_t,   dk_j = z sum_t ds_tj q_t,   dq_t = z sum_j ds_tj k_j
-// The exponent is at most 0. The computed one of a large score is not, because lse is rounded: at 1e8 it is off by more than 10.
+// The exponent is at most 0. For a large score the computed one is not, because lse is rounded: at 1e8 it is off by more than 10.
 #pragma once
 #include "cuda/math.h"
 #include "ops/attention/flash/mask.h"
@@ -19,7 +19,7 @@ struct BackwardTensors {
   HeadRows<bf16> dq, dk, dv;
 };
 
-// dk and dv, then dq: first for problems that flash_fits, then for problems that wgmma_takes as well.
+// dk and dv, and dq. The first two functions need flash_fits, the others also wgmma_takes.
 void key_gradient(const BackwardTensors& tensors, Device device);
 void query_gradient(const BackwardTensors& tensors, Device device);
 void wgmma_key_gradient(const BackwardTensors& tensors, Device device);

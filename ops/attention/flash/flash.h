@@ -1,6 +1,7 @@
-// Flash attention in bf16 on tensor cores, for head widths 32, 64, 96 and 128: how the host calls and launches it. In reading order: tile.h
-// (products of tiles in shared memory), mask.h (visibility, dropout, the work of each thread block), softmax.h, forward.cu, backward.h and
-// backward.cu, key_gradient.cu, query_gradient.cu, padded.cpp (other widths); then wgmma/, the same kernels on larger products.
+// Flash attention in bf16 on tensor cores, for head widths 32, 64, 96 and 128: its functions and launches on the host. In reading order:
+// tile.h (products of tiles in shared memory), mask.h (visibility, dropout, the work of each thread block), softmax.h, forward.cu,
+// backward.h and backward.cu, key_gradient.cu, query_gradient.cu, padded.cpp (other widths); then wgmma/, the same kernels on larger
+// products.
 #pragma once
 #include "cuda/launch.h"
 #include "cuda/verbs/pieces.h"
@@ -8,17 +9,16 @@
 
 namespace ricci::attention_kernels {
 
-// The shared memory that a thread block needs at most. Width 128 is too much for GPUs of compute capability 8.6, 8.9 and 12.0, because they
-// have 99 KiB.
+// The most shared memory that a thread block needs. Width 128 is too much for GPUs of compute capability 8.6, 8.9 and 12.0, with 99 KiB.
 constexpr int flash_shared_bytes(int64_t width) { return static_cast<int>(1024 * width) + 1024; }
 
-// True if the kernels can take the problem: one of the widths, positions within 32 bits, enough shared memory.
+// True if the kernels support the problem: one of the widths, positions within 32 bits, enough shared memory.
 bool flash_takes(const Problem& problem, Device device);
-// flash_takes, and the slices are bf16 with every row at a multiple of 16 bytes, because rows are loaded and stored 16 bytes at a time.
+// flash_takes, and the slices are bf16 with every row at a multiple of 16 bytes, the unit of loads and stores.
 bool flash_fits(const Problem& problem, const std::vector<ColumnSlice>& slices);
-// True if flash takes the problem once its heads are padded. The added columns are zeros. They change no score and no output.
+// True if flash supports the problem with padded heads. The added zeros change no score and no output.
 bool padding_fits(const Problem& problem, Device device);
-// True for widths 64 and 128 on a GPU with wgmma, whose thread blocks have 227 KiB of shared memory: flash_forward then calls
+// True for widths 64 and 128 on a GPU with wgmma (227 KiB of shared memory for a thread block): flash_forward then calls
 // wgmma_forward.
 bool wgmma_takes(const Problem& problem, Device device);
 Forward wgmma_forward;

@@ -1,5 +1,5 @@
-// The weights that the flash attention kernels compute and keep: the visibility of whole tiles, because most tiles are completely visible
-// or not at all; the weights that dropout keeps; and the order of the work of thread blocks.
+// The visible weights of the flash attention kernels, by tiles (most tiles are fully visible or not at all), the weights that dropout
+// keeps, and the order of the work of thread blocks.
 #pragma once
 #include "ops/attention/flash/tile.h"
 #include "ops/attention/kernels.h"
@@ -8,8 +8,7 @@ namespace ricci::attention_kernels::flash {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 
-// The visibility and the extents in 32 bits. They are an argument of the kernels, because the compiler then reads them from constant memory
-// when they are used, and they take no registers.
+// The visibility and the extents in 32 bits. As an argument of the kernels they are read from constant memory and need no registers.
 struct Bounds {
   int cell, least, most, queries, keys;
   explicit Bounds(const Problem& problem)
@@ -20,15 +19,15 @@ struct Bounds {
         keys(static_cast<int>(problem.keys)) {}
 };
 
-// The keys that the queries of a head see (visibility.h), for whole rectangles: the queries t0 .. t1 - 1 and the keys j0 .. j1 - 1.
+// The keys that the queries of a head see (visibility.h), for rectangles: the queries t0 .. t1 - 1 and the keys j0 .. j1 - 1.
 struct Visible {
   const Bounds& bounds;
-  int keys;  // that exist
+  int keys;  // without padding
   __device__ Visible(const Bounds& bounds, const Problem& problem, int head)
       : bounds(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
 
   // The distance t - cell j is smallest in the corner (t0, j1 - 1) and largest in the corner (t1 - 1, j0). The formulas use the width j1 -
-  // j0, because it is known at compile time and both corners then cost a single product.
+  // j0: it is known at compile time, and both corners then need a single product.
   __device__ bool all(int t0, int t1, int j0, int j1) const {
     return max_distance(t1, j0) < bounds.most && min_distance(t0, j0, j1) >= bounds.least && j1 <= keys;
   }
@@ -77,8 +76,8 @@ __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (
     }
 }
 
-// The weights that dropout keeps. One block of the random generator has the numbers of four neighbouring keys of a query. Of 16 x 8 weights
-// each lane draws four, and they trade. Both functions return in bit e whether element c[e] of the lane stays.
+// The weights that dropout keeps. One block of the random generator has the numbers of four adjacent keys of a query. Of 16 x 8 weights
+// each lane samples four, and they exchange them. Both functions return in bit e whether element c[e] of the lane stays.
 struct Kept {
   Philox random;
   uint32_t dropped_below;
@@ -122,10 +121,9 @@ struct Kept {
   }
 };
 
-// The head, and the one of its `blocks` of rows, that a thread block takes. `read` is the number of positions of the other side that a
-// block goes over: two rows of bf16 each. Heads are processed in groups, and the keys and values of a group fit into L2. In a group the
-// blocks of all heads are taken in turn, from the first or from the last, because under a causal mask the last blocks of queries and the
-// first blocks of keys have most to do.
+// The head of a thread block, and the one of its `blocks` of rows. `read` is the number of positions of the other side that a block goes
+// over: two rows of bf16 each. Heads are processed in groups, and the keys and values of a group fit into L2. In a group the blocks of all
+// heads take turns, from the first or the last: under a causal mask the last blocks of queries and the first blocks of keys have most work.
 struct Place {
   int head, block;
   __device__ Place(const Problem& problem, int64_t read, int blocks, bool last_first) {
@@ -139,11 +137,10 @@ struct Place {
   }
 };
 
-// The number of blocks of kRows.
 template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<int>((positions + kRows - 1) / kRows); }
 
-// The start of the head that a query head reads, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk while it
-// goes over the rows, because an int takes half the registers of a pointer. flash_fits ensures that ints can count the chunks.
+// The start of the head for a query head, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk, an int with half
+// the registers of a pointer. flash_fits ensures that ints can count the chunks.
 constexpr int kChunk = 8;  // elements
 template <class T> __device__ inline int chunk_of(const HeadRows<T>& rows, const Problem& problem, int head) {
   const int heads = static_cast<int>(problem.heads), n = head % heads, shared = rows.group == 1 ? n : n / static_cast<int>(rows.group);

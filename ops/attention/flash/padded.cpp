@@ -1,5 +1,5 @@
-// Heads of other widths: the inputs are copied into tensors with wider heads, because the flash kernels are compiled for four widths. The
-// additional columns are zeros: a product with them adds nothing.
+// Heads of other widths: the flash kernels are compiled for four widths, so the inputs are copied into tensors with wider heads. The
+// additional columns are zeros.
 #include "cuda/device/device.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/shapes/strided.h"

@@ -1,7 +1,6 @@
-// dq in bf16 on tensor cores (the formulas are in backward.h): a thread block has 128 queries of one head, 32 or 16 to a warp, and goes
-// over the keys they see, 32 at a time. It is separate from dk and dv, because each sum then belongs to one thread block and needs no
-// atomics. Scores and their gradients never leave the registers. Keys that are values are copied once. GPUs with wgmma take
-// wgmma/backward.cu for widths 64 and 128.
+// dq in bf16 on tensor cores (formulas in backward.h): a thread block has 128 queries of one head, 32 or 16 to a warp, and goes over the
+// keys they see, 32 at a time. In a separate kernel, each sum belongs to one thread block and needs no atomics. Scores and their gradients
+// never leave the registers. Keys that are values are copied once. GPUs with wgmma use wgmma/backward.cu for widths 64 and 128.
 //
 // With N = b n c queries of width k, and N keys:
 //   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times
@@ -54,7 +53,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     UNROLL(1)
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
       ptx::cp_async_wait_all();
-      __syncthreads();  // these have arrived; those before have been read
+      __syncthreads();  // this stage has arrived, the other one has been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       UNROLL(1)
       for (int part = 0; part < kKeys; part += kPart) add_keys(visible, own, j0, part, stage, dq);
@@ -84,7 +83,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
 
   __device__ void store(const float (&dq)[kTiles][kWidth / 8][4], const WarpState& own, int row) const {
     const float scale = static_cast<float>(tensors.problem.score_scale);
-    const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // those have been stored
+    const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // dk or dv is stored already
     store_rows<kTiles, kWidth>(
         dq, [&](int, int) { return scale; }, queries(), row, row_of(tensors.dq, chunk_of(tensors.dq, tensors.problem, own.head), own.t),
         static_cast<int>(tensors.dq.row), tensors.bounds.queries - own.t, add);

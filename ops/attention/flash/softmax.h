@@ -1,4 +1,4 @@
-// The running softmax of the forward, and the end of the work of a block. forward.cu has the formulas.
+// The running softmax of the forward, and the end of the work of a block (formulas in forward.cu).
 #pragma once
 #include "cuda/math.h"
 #include "cuda/verbs/reduce.h"
@@ -26,9 +26,8 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
       for (int e = 0; e < 4; ++e) o[i][x][e] = 0;
   }
 
-  // Scores become p, and the state is brought up to date; `z` is as in forward.cu. The result does not depend on m as long as p stays
-  // within range. So m only moves to the maximum if p would exceed 2^kSlack, because moving it means multiplying all of o. This is rare
-  // after the first keys.
+  // Scores become p, and the state is updated; `z` is as in forward.cu. The result does not depend on m as long as p stays within range. A
+  // move of m to the maximum multiplies all of o, so m moves only if p would exceed 2^kSlack: rarely after the first keys.
   __device__ void weigh(Scores& s, float z) {
     float largest[kTiles][2];
     bool far = false;
@@ -62,8 +61,8 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
     }
   }
 
-  // Stores y and lse of the warp's queries t .. t + rows - 1, by way of the rows of a tile that belong to the warp. A query that sees no
-  // key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
+  // Stores y and lse of the warp's queries t .. t + rows - 1, through the rows of a tile that belong to the warp. A query that sees no key
+  // has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
   __device__ void finish(
       const Problem& problem, const HeadRows<bf16>& y, float* lse, int head, int t, int rows, const Tile<kWidth>& by, int row) {
     UNROLL(4)

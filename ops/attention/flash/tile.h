@@ -13,16 +13,15 @@ __device__ inline int warp() { return static_cast<int>(threadIdx.x) / 32; }
 __device__ inline int lane_row() { return lane() / 4; }         // g
 __device__ inline int lane_column() { return lane() % 4 * 2; }  // 2 q
 
-// Rows of kWidth elements, in chunks of 16 bytes. ldmatrix reads one chunk of each of 8 neighbouring rows at once, and these must be in
-// different banks. Therefore the chunks of a row are permuted, by an exclusive or with the number of the row.
+// Rows of kWidth elements, in chunks of 16 bytes. ldmatrix reads one chunk of each of 8 adjacent rows, and these must be in different
+// banks. So an exclusive or with the row index permutes the chunks of a row.
 template <int kWidth> struct Tile {
   static_assert(kWidth % 32 == 0);
   static constexpr int kChunks = kWidth / 8, kRowBytes = kWidth * 2, kSwapped = kWidth % 64 == 0 ? 8 : 4;
   bf16* data;
 
   __device__ static int offset(int row, int chunk) { return row * kWidth + (chunk ^ (row / (8 / kSwapped) % kSwapped)) * 8; }
-  // The offset of chunk n + chunks, given the offset of chunk n (0 or 1); `chunks` is even. Most of this is known at compile time, so it
-  // saves registers.
+  // The offset of chunk n + chunks, given the offset of chunk n (0 or 1); `chunks` is even. Most of it is constant: this saves registers.
   __device__ static int moved(int offset, int chunks) { return (offset ^ chunks % kSwapped * 8) + chunks / kSwapped * kSwapped * 8; }
   __device__ bf16* at(int row, int chunk) const { return data + offset(row, chunk); }
   __device__ Tile after(int rows) const { return {data + rows * kWidth}; }  // a multiple of 8
@@ -39,8 +38,8 @@ HD constexpr int lanes_of_row(int width) {
   return width <= 64 ? 8 : 16;
 }
 
-// Starts to copy kRows rows, `pitch` elements apart; rows from `rows` on become zeros. A power of two of lanes shares a row, because the
-// rows of a thread are then a multiple of 8 apart and its chunks are permuted alike.
+// Starts to copy kRows rows, `pitch` elements apart; rows from `rows` on become zeros. 2^n lanes share a row: a thread's rows are then a
+// multiple of 8 apart and its chunks permuted alike.
 template <int kRows, int kThreads, int kWidth>
 __device__ inline void begin_load(const Tile<kWidth>& tile, const bf16* from, int pitch, int rows) {
   constexpr int kLanes = lanes_of_row(kWidth), kStep = kThreads / kLanes;
@@ -112,7 +111,7 @@ __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Row
 }
 
 // o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, one for each column of w. The weights are rounded to bf16. They need no
-// shuffle, because a lane holds exactly those elements of a result that it needs of a left operand.
+// shuffle: a lane holds exactly those elements of a result that it needs of a left operand.
 template <int kTiles, int kWidth, int kWeightTiles>
 __device__ inline void add_weighted(
     float (&o)[kTiles][kWidth / 8][4], const float (&w)[kTiles][kWeightTiles][4], const Tile<kWidth>& b, int row) {
@@ -141,8 +140,7 @@ __device__ inline uint4 add_bf16(const uint4& a, const uint4& b) {
 }
 
 // target_rx = factor(i, half) o_rx for the first `rows` of the rows of the warp; half 1 means the rows 16 i + g + 8. With `add` target_rx
-// += instead. On the way the numbers pass through rows of a tile that belong to the warp and that no other warp still reads, because 16
-// bytes can then be stored at once.
+// += instead. For stores of 16 bytes, the numbers pass through rows of a tile that belong to the warp and that no other warp still reads.
 template <int kTiles, int kWidth, class Factor>
 __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* target,
     int pitch, int rows, bool add = false) {

@@ -1,8 +1,8 @@
 // The backward on GPUs, from the kept log-sum-exp. With q already times the factor z of the scores:
 //   p_tj = exp(q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 // A thread block of the first kernel has 64 keys and sums dv_j = sum_t p_tj dy_t and dk_j = sum_t ds_tj q_t, over the query heads that
-// share them in order. A thread block of the second has 64 queries and sums dq_t = z sum_j ds_tj k_j. There are two kernels, because one
-// would need atomics, and then the bits would differ from run to run. With N = b n c queries of width k, N keys, s bytes a number:
+// share them in order. A thread block of the second has 64 queries and sums dq_t = z sum_j ds_tj k_j. One kernel would need atomics, and
+// the bits would differ from run to run. With N = b n c queries of width k, N keys, elements of s bytes:
 //   bytes   8 s N k read and written, and the other side of each block again from L2, c / 64 times
 //   FLOPs   14 N c k, half of it when causal: both kernels compute the scores and their gradients
 #include "cuda/launch.h"
@@ -27,7 +27,7 @@ template <class T> struct Delta {
   }
 };
 
-// The tensors that both kernels read and write. The gradients of equal slices share one buffer and are added up there.
+// The tensors that both kernels read and write.
 template <class T> struct BackwardTensors {
   using A = Accumulator<T>;
   Problem problem;
@@ -84,7 +84,7 @@ template <class T, int kWidth> struct QueryGradientKernel {
       add_weighted<kWidth, T>(tensors.k(head, j0, keys).columns_from(x0), problem.width - x0, shared, dq);
     }
     T* target = tensors.dq.of_head(problem, head) + t0 * tensors.dq.row + x0;
-    const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // those were stored by the other kernel
+    const bool add = tensors.dq.data == tensors.dk.data || tensors.dq.data == tensors.dv.data;  // the other kernel has stored dk and dv
     store<kWidth>(
         dq, target, tensors.dq.row, problem.queries - t0, problem.width - x0, [&](int) { return A(problem.score_scale); }, add);
   }
@@ -162,7 +162,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
     }
   }
 
-  // Keys of padding also have gradients: zeros.
+  // The gradients of padding are zeros.
   __device__ void store_gradients(
       int64_t head, int64_t j0, int64_t x0, A (&dk)[kThreadRows][kWidth / 16], const A (&dv)[kThreadRows][kWidth / 16]) const {
     const Problem& problem = tensors.problem;

@@ -1,5 +1,5 @@
 // The work of a thread block on one block of 64 rows by 64 columns: 128 threads, 16 to a row; thread (ty, tx) has the rows ty + 8 i and the
-// columns tx + 16 j. Matrices pass through shared memory in pieces of 32 columns, because otherwise wide heads would not fit.
+// columns tx + 16 j. Matrices pass through shared memory in parts of 32 columns, to support wide heads.
 #pragma once
 #include "core/tensor.h"
 #include "cuda/seam.h"
@@ -11,15 +11,15 @@ constexpr int kGpuThreads = 128, kGpuBlock = 64, kPiece = 32;
 constexpr int kThreadRows = 8, kThreadColumns = 4;                     // in a block of scores
 constexpr int kPiecePitch = kPiece + 4, kScorePitch = kGpuBlock + 16;  // row lengths that spread the rows over the banks
 
-// n neighbouring numbers, loaded together.
+// n contiguous elements, loaded together.
 template <class A, int n> struct alignas(n * sizeof(A) < 16 ? n * sizeof(A) : 16) Few { A element[n]; };
 template <int n, class A> __device__ inline Few<A, n> load(const A* source) { return *reinterpret_cast<const Few<A, n>*>(source); }
 
 __device__ inline int thread_row(int i) { return static_cast<int>(threadIdx.x) / 16 + 8 * i; }
 __device__ inline int thread_column(int j) { return static_cast<int>(threadIdx.x) % 16 + 16 * j; }
 
-// Shared memory of a kernel: two pieces of 64 x 32 for scores, which are later overwritten by one piece of 32 x 128, 64 x 64 or 64 x 32 for
-// weighted sums; and a block of weights.
+// Shared memory of a kernel: two parts of 64 x 32 for scores, later one part of 32 x 128, 64 x 64 or 64 x 32 for weighted sums; and a block
+// of weights.
 template <class A> struct SharedBlocks {
   static constexpr int kPieces = 2 * kGpuBlock * kPiecePitch, kBytes = (kPieces + kGpuBlock * kScorePitch) * static_cast<int>(sizeof(A));
   A *a, *b, *weights;
@@ -31,7 +31,7 @@ template <class A> struct SharedBlocks {
   __device__ A& weight(int i, int j) const { return weights[thread_row(i) * kScorePitch + thread_column(j)]; }
 };
 
-// Copies kRows x kColumns elements, times a factor, into rows of kPitch. Elements outside rows x columns become zero.
+// Copies kRows x kColumns elements, times a factor, into rows of kPitch, and zeros outside rows x columns.
 template <int kRows, int kColumns, int kPitch, class T, class A>
 __device__ inline void stage(A* target, const T* source, int64_t source_row, int64_t rows, int64_t columns, A factor) {
   UNROLL(8)
@@ -55,8 +55,7 @@ __device__ inline Matrix<T> matrix(
 }
 
 // The visible pairs among the 64 queries from t0 on and the 64 keys from j0 on, with indices relative to t0 and j0; only the first `keys`
-// keys exist. Relative to the block all distances fit into ints (a cell has at most 2^24 tokens), and no division is needed. Both save
-// registers.
+// keys exist. To save registers, distances relative to the block are ints (a cell has at most 2^24 tokens), and nothing is divided.
 struct BlockMask {
   int cell, least, most, keys;
   __device__ BlockMask(const Problem& problem, int64_t t0, int64_t j0, int64_t all_keys)
@@ -77,7 +76,7 @@ __device__ inline void scores(
   for (int i = 0; i < kThreadRows; ++i)
     for (int j = 0; j < kThreadColumns; ++j) sum[i][j] = 0;
   for (int64_t x = 0; x < width; x += kPiece) {
-    __syncthreads();  // the previous pieces have been read
+    __syncthreads();  // the previous parts have been read
     stage<kGpuBlock, kPiece, kPiecePitch>(shared.a, a.data + x, a.row, a.rows, width - x, a.factor);
     stage<kGpuBlock, kPiece, kPiecePitch>(shared.b, b.data + x, b.row, b.rows, width - x, b.factor);
     __syncthreads();
@@ -94,10 +93,10 @@ __device__ inline void scores(
   }
 }
 
-// The output columns of a kernel: kWidth of them. A thread has kWidth / 16, in runs of neighbours.
+// The output columns of a kernel: kWidth of them. A thread has kWidth / 16, in runs of adjacent columns.
 template <int kWidth> struct OutputColumns {
   static constexpr int kOfThread = kWidth / 16, kRun = kOfThread < 4 ? kOfThread : 4;
-  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // a staged piece's
+  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // of a staged part
   __device__ static int column(int c) { return c / kRun * 16 * kRun + static_cast<int>(threadIdx.x) % 16 * kRun + c % kRun; }
 };
 
@@ -107,7 +106,7 @@ __device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const S
   using Output = OutputColumns<kWidth>;
   static_assert(Output::kRows * Output::kPitch <= SharedBlocks<A>::kPieces);
   for (int first = 0; first < kGpuBlock; first += Output::kRows) {
-    __syncthreads();  // the weights have been written, the previous pieces have been read
+    __syncthreads();  // the weights have been written, the previous parts have been read
     stage<Output::kRows, kWidth, Output::kPitch>(shared.a, b.data + first * b.row, b.row, b.rows - first, columns, b.factor);
     __syncthreads();
     UNROLL(1)
@@ -135,15 +134,13 @@ __device__ inline void store(
     }
 }
 
-// Collects the block of weights from all threads.
 template <class A> __device__ inline void store_weights(const A (&w)[kThreadRows][kThreadColumns], const SharedBlocks<A>& shared) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int j = 0; j < kThreadColumns; ++j) shared.weight(i, j) = w[i][j];
 }
 
 // Writes the factors of dropout to `target`, for the queries t0 .. t0 + 63 and the keys j0 .. j0 + 63 at distances of t_pitch and j_pitch.
-// One block of the random generator has the numbers of four neighbouring keys. The keys of a query can start anywhere in such a block,
-// because the number of keys need not be a multiple of four.
+// A block of the random generator has the numbers of four adjacent keys; a query's keys can start anywhere in it.
 template <class A>
 __device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t j0, int t_pitch, int j_pitch, A* target) {
   constexpr int kBlocks = kGpuBlock / 4 + 1;

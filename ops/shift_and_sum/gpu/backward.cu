@@ -23,7 +23,7 @@ template <class T> struct BackwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, true);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;  // the full block: a barrier would wait for a part
+    if (place.empty()) return;                                                  // all threads return, before the barriers
     const int size = place.rows * kColumns, later = walks_of(part.levels) - 1;  // walks after the first
     A *const values = dynamic_shared<A>(), *const gradient = values + max(later, 1) * size, *const coefficients = gradient + size;
     const Copy<T> copy(problem, part, place);

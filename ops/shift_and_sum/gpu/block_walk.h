@@ -72,7 +72,7 @@ __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator
   block.template each<q>(begin, walk);
 }
 
-// The address of the sums that a lane holds after a block: those of its row in the class.
+// The address of a lane's sums after a block: of its row in the class.
 template <class T, int q> struct CoefficientGradient {
   using A = Accumulator<T>;
   A* dc;            // row 0 of the block at base 0

@@ -20,7 +20,7 @@ template <class T> struct ForwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, false);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;  // the full block: a barrier would wait for a part
+    if (place.empty()) return;  // all threads return, before the barriers
     A *const values = dynamic_shared<A>(), *const coefficients = values + place.rows * kColumns;
     const Copy<T> copy(problem, part, place);
     copy.load({{v, values}}, place.rows);

@@ -1,4 +1,4 @@
-// The work of a thread block of the GPU kernels, and the copies of its rows and their coefficients into shared memory and back.
+// A thread block's work, and the copies of its rows and coefficients to and from shared memory.
 #pragma once
 #include <type_traits>
 
@@ -23,7 +23,6 @@ struct Place {
         held(tile.end)};
   }
   __device__ bool empty() const { return begin >= end; }
-  // The position of a held row.
   __device__ int64_t position(const Part& part, int row) const { return first_position + row * part.step(); }
 };
 inline int64_t blocks_of(const Problem& problem, const Part& part) {
@@ -83,7 +82,7 @@ template <class T> struct Copy {
       return {T(v.element[0]), T(v.element[1]), T(v.element[2]), T(v.element[3])};
     }
   }
-  // memcpy, because an assignment would be compiled as four stores.
+  // memcpy: an assignment compiles to four stores.
   __device__ void put(const Four& four, A* shared, int i) const {
     const Quad quad{A(four.element[0]), A(four.element[1]), A(four.element[2]), A(four.element[3])};
     __builtin_memcpy(&quad_at(shared, i, column), &quad, sizeof quad);
@@ -121,8 +120,7 @@ template <class T> struct Copy {
   }
 };
 
-// Coefficients in shared memory: the three levels of a walk are together, one row after the other, one walk after the other. Levels that
-// dropout skips are zeros, and so are the missing levels of a walk with fewer than three.
+// Coefficients in shared memory: [walk][row][three levels]. Skipped and missing levels are zeros.
 template <class T>
 __device__ void copy_coefficients(
     const Problem& problem, const Part& part, const Place& place, uint32_t active, const T* c, Accumulator<T>* shared) {

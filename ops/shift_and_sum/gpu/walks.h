@@ -8,9 +8,8 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-// Each lane of a half-warp has 24 values, and each of them is summed over its 16 lanes. One shuffle serves two values: a lane keeps one of
-// them and sends the other to the lane at `distance`, and that lane does the opposite. So 24 sums need 24 shuffles and not 24 x 4. Both
-// half-warps shuffle together.
+// Each of the 24 values of a lane is summed over the 16 lanes of its half-warp. One shuffle serves two values: a lane keeps one and sends
+// the other to the lane at `distance`, and that lane does the opposite. So 24 sums need 24 shuffles, not 24 x 4.
 template <class A> __device__ inline A merged(A of_lower, A of_upper, int distance) {
   const bool upper = threadIdx.x & static_cast<unsigned>(distance);
   return (upper ? of_upper : of_lower) + __shfl_xor_sync(~0u, upper ? of_lower : of_upper, distance);

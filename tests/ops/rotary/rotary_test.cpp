@@ -138,7 +138,8 @@ TEST_CASE("rotary: messages") {
     return message_of([&] { rotary(x, heads, q, k, table_Cr, first); });
   };
   CHECK(message({2, 1, 4}, none, none, table) == "no error");
-  CHECK(message({0, 1, 4}, none, none, table) == "rotary: there are 0 heads of queries and 1 of keys, of 4 columns each, expected 1 or more");
+  CHECK(
+      message({0, 1, 4}, none, none, table) == "rotary: there are 0 heads of queries and 1 of keys, of 4 columns each, expected 1 or more");
   CHECK(message({2, 2, 4}, none, none, table) == "rotary: x_bcd[2 3 12] does not have 2 + 2 heads of 4 columns");
   const int64_t many = int64_t{1} << 62;  // the sum of two is below 0
   CHECK(message({many, many, 4}, none, none, table) ==
@@ -149,7 +150,8 @@ TEST_CASE("rotary: messages") {
   CHECK(message({1, 1, 4}, none, none, none) == "rotary: there are neither gains nor a table");
   CHECK(message({1, 1, 3}, none, none, table) == "rotary: table_Cr[3 4] turns 4 columns of heads of 3");
   CHECK(message({1, 1, 4}, none, none, table, 1) == "rotary: 3 positions from 1 on are needed, but table_Cr has 3");
-  CHECK(message({1, 1, 4}, none, none, table, INT64_MAX) == "rotary: 3 positions from 9223372036854775807 on are needed, but table_Cr has 3");
+  CHECK(
+      message({1, 1, 4}, none, none, table, INT64_MAX) == "rotary: 3 positions from 9223372036854775807 on are needed, but table_Cr has 3");
   CHECK(message({1, 1, 4}, none, none, convert(table, Dtype::f64)) == "rotary: table_Cr is f64, expected f32 for x_bcd in f32");
   Tape tape;
   CHECK(message({1, 1, 4}, none, none, tape.watch(table)) == "rotary: table_Cr needs a gradient, but is a constant");
@@ -160,5 +162,6 @@ TEST_CASE("rotary: messages") {
   CHECK(refused(4, {.theta = 0}) == "rotary_table: theta is 0, expected a number above 0");
   CHECK(refused(4, {.theta = HUGE_VAL}) == "rotary_table: theta is inf, expected a number above 0");
   CHECK(refused(4, {.factor = -1}) == "rotary_table: the factor is -1, expected a number above 0");
-  CHECK(refused(4, {.low = 4}) == "rotary_table: low is 4, high is 4, trained_ctx is 8192, expected 0 < low < high and trained_ctx above 0");
+  CHECK(
+      refused(4, {.low = 4}) == "rotary_table: low is 4, high is 4, trained_ctx is 8192, expected 0 < low < high and trained_ctx above 0");
 }

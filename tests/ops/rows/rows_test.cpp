@@ -213,6 +213,6 @@ TEST_CASE("sum and mean: messages and nothing to add") {
   CHECK(sum(Tensor({9, 3, 0}), 1).shape() == Shape({9, 0}));
   CHECK(message_of([] { sum(Tensor({2, 3}), 2); }) == "sum: index 2 does not exist in [2 3]");
   CHECK(message_of([] { mean(Tensor({2, 3}), -3); }) == "mean: index -3 does not exist in [2 3]");
-  CHECK(message_of([] { mean(Tensor({0, 3})); }) == "mean: there are no elements in [0 3]");
-  CHECK(message_of([] { mean(Tensor({3, 0}), 1); }) == "mean: there are no elements in [3 0]");
+  CHECK(message_of([] { mean(Tensor({0, 3})); }) == "mean: [0 3] has no elements");
+  CHECK(message_of([] { mean(Tensor({3, 0}), 1); }) == "mean: [3 0] has no elements");
 }

@@ -1,9 +1,8 @@
 // The forward in bf16 on the warpgroup products of compute capability 9.0, for head widths 64 and 128. Here the tensor cores read queries,
-// keys and values from shared memory themselves. This saves the instructions and registers of ldmatrix: with its backward it is 1.22 times
-// as fast as mma.sync (width 64, causal, H200, 2026-11-26: tests/bench/README.md). ../forward.cu has the formulas and the bytes that are
-// moved, and serves all other widths and GPUs. A thread block has 128 queries of one head, 64 for each of two warpgroups, and goes over the
-// keys they see, 64 at a time. Weights are left operands in registers. While one warpgroup computes its softmax, the tensor cores work for
-// another.
+// keys and values from shared memory themselves. This saves the instructions and registers of ldmatrix: forward and backward are 1.22 times
+// as fast as with mma.sync (width 64, causal, H200, 2026-11-26: tests/bench/README.md). ../forward.cu has the formulas and the bytes, and
+// serves all other widths and GPUs. A thread block has 128 queries of one head, 64 for each of two warpgroups, and goes over the keys they
+// see, 64 at a time. Weights are left operands in registers. While one warpgroup computes its softmax, the tensor cores work for another.
 //
 // Queries in registers would save shared memory traffic, but ptxas of CUDA 13.0 compiles that wrongly: it reuses the registers of a left
 // operand within the loop, although the next round reads them again. Heads of width 64 were wrong from the second tile of keys on.
@@ -51,12 +50,12 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
       ptx::cp_async_wait_all();
       ptx::fence_proxy_async();
-      __syncthreads();  // these have arrived; those before have been read
+      __syncthreads();  // this stage has arrived, the other one has been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       add_keys(visible, place.head, t, j0, stage, state);
     }
     ptx::cp_async_wait_all();
-    __syncthreads();  // the queries have been read; their place takes the output
+    __syncthreads();  // the queries have been read; the output overwrites them
     state.finish(problem, y, lse + place.head * bounds.queries + t, place.head, t, bounds.queries - t, {queries().data}, row);
   }
 
@@ -65,7 +64,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
     if constexpr (!keys_are_values) values(stage).template begin<kThreads>(v, v_chunk, j0, keys_of_head);
   }
 
-  // All four warps of a warpgroup take part in its products: they skip keys together.
+  // A warpgroup's products need all four warps: they skip keys together.
   __device__ void add_keys(const Visible& visible, int head, int t, int j0, int stage, State& state) const {
     const int of_warpgroup = t - warp() % 4 * 16, rows = of_warpgroup % kQueries * Queries::kRowBytes;
     if (visible.none(of_warpgroup, of_warpgroup + kOfWarpgroup, j0, j0 + kKeys)) return;

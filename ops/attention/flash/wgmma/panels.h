@@ -6,14 +6,14 @@
 namespace ricci::attention_kernels::flash {
 
 // Rows of kWidth elements as the tensor cores read them: panels of 64 columns, one after the other, each aligned to 1,024 bytes. A panel is
-// a Tile<64>, because its permutation of chunks is the swizzle of 128 bytes that the hardware expects.
+// a Tile<64>: its permutation of chunks is the swizzle of 128 bytes that the hardware expects.
 template <int kRows, int kWidth> struct Panels {
   static constexpr int kCount = kWidth / 64, kRowBytes = 128, kPanelBytes = kRows * kRowBytes, kBytes = kCount * kPanelBytes;
   bf16* data;
 
   __device__ Tile<64> panel(int i) const { return {data + i * kRows * 64}; }
-  // Starts to load all rows of a head from row t on; rows from `end` on become zeros. The rows of a thread are a multiple of 8 apart,
-  // because its chunks are then permuted alike.
+  // Starts to load all rows of a head from row t on; rows from `end` on become zeros. The rows of a thread are a multiple of 8 apart, so
+  // its chunks are permuted alike.
   template <int kThreads> __device__ void begin(const HeadRows<const bf16>& rows, int chunk, int t, int end) const {
     constexpr int kStep = kThreads / 8;
     static_assert(kRows % kStep == 0 && kStep % 8 == 0);
@@ -29,8 +29,8 @@ template <int kRows, int kWidth> struct Panels {
       target += kStep * 64;
     }
   }
-  // As a right operand: for columns 16 k .. 16 k + 15 of all rows, when rows are the columns of the product; for rows 16 k .. 16 k + 15
-  // when the operand is transposed.
+  // As a right operand: for columns 16 k .. 16 k + 15 of all rows, if rows are the columns of the product; for rows 16 k .. 16 k + 15 if
+  // the operand is transposed.
   __device__ ptx::Descriptor descriptor() const { return ptx::descriptor(data, kPanelBytes, 8 * kRowBytes); }
   __device__ static int columns(int k) { return k / 4 * kPanelBytes + k % 4 * 32; }
   __device__ static int rows(int k) { return 16 * k * kRowBytes; }
@@ -44,8 +44,8 @@ template <class A, class B> __device__ inline void begin_scores(float (&c)[8][4]
   ptx::wgmma_commit();
 }
 
-// The bits of a warp's 16 x 64 weights that dropout keeps, four for each tile of 8 columns. They are drawn while the products of the scores
-// run, because later all registers are in use.
+// The bits of a warp's 16 x 64 weights that dropout keeps, four for each tile of 8 columns. They are sampled while the products of the
+// scores run: later all registers are in use.
 struct KeptBits {
   unsigned bits = 0;
   __device__ unsigned operator()(int, int x) const { return bits >> 4 * x; }
