@@ -1,6 +1,6 @@
-// ricci-bounded SECONDS MEBIBYTES PROGRAM ARGUMENT ...: runs a program under a bound of processor time (and ten times as much of
-// waiting) and of memory. The exit code is that of the program, 128 + N when signal N ended it, and 124 with a line on stderr when
-// it went beyond a bound and was killed.
+// ricci-bounded SECONDS MEBIBYTES PROGRAM ARGUMENT ...: runs a program under a bound of processor time (and ten times that of waiting) and
+// of memory. The exit code is the program's, 128 + N if signal N ended it, and 124 with a line on stderr if it exceeded a bound and was
+// killed.
 #include "tests/bounded.h"
 
 #include <cerrno>

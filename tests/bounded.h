@@ -1,5 +1,5 @@
-// Hostile input runs in a process of its own, under a bound of time and of memory: a hang, a crash or an endless allocation is a
-// failed test and not the end of all tests. tests/bounded.cpp does the same for whole programs.
+// Hostile input runs in a separate process, under a bound of time and memory: a hang, a crash or an endless allocation is a failed test and
+// not the end of all tests. tests/bounded.cpp does the same for whole programs.
 #pragma once
 #include <signal.h>
 #include <sys/resource.h>
@@ -19,8 +19,8 @@
 
 namespace test {
 
-// Seconds of processor time, and ten times as many in which every thread of the process waits for something other than a processor:
-// however busy the machine is, a process that has something to do does not reach the bound by that.
+// Seconds of processor time, and ten times that while every thread of the process waits for something other than a processor: a busy
+// machine does not make a working process exceed the bound.
 struct Bound {
   double seconds = 2;
   long mebibytes = 256;
@@ -39,7 +39,7 @@ inline double seconds_now() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Seconds of processor time that a process has used so far, in all its threads; 0 when it is gone.
+// Seconds of processor time that a process has used so far, in all its threads; 0 if it has ended.
 inline double processor_seconds(pid_t process) {
   const std::string path = "/proc/" + std::to_string(process) + "/stat";
   std::FILE* const file = std::fopen(path.c_str(), "r");
@@ -53,7 +53,7 @@ inline double processor_seconds(pid_t process) {
   return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-// True if a thread of the process runs, or would if it had a processor.
+// True if a thread of the process runs or waits for a processor.
 inline bool is_running(pid_t process) {
   std::error_code gone;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", gone)) {
@@ -65,7 +65,7 @@ inline bool is_running(pid_t process) {
   return false;
 }
 
-// Mebibytes of memory that a process holds; 0 when it is gone.
+// Mebibytes of memory that a process holds; 0 if it has ended.
 inline long resident_mebibytes(pid_t process) {
   long pages = 0, resident = 0;
   const std::string path = "/proc/" + std::to_string(process) + "/statm";
@@ -81,10 +81,10 @@ struct Watched {
   std::string fault = {};  // "more than 2 s", "more than 256 MiB", or empty
 };
 
-// Waits for a child that leads a process group, and kills the group when it goes beyond the bound. `before`: mebibytes that do
-// not count, because it had them from its parent.
+// Waits for a child that leads a process group, and kills the group if it exceeds the bound. `before`: mebibytes inherited from its parent,
+// not counted.
 inline Watched watch(pid_t child, Bound bound, long before = 0) {
-  // A machine that stands still between two looks at the child counts as a short wait.
+  // A machine that pauses between two looks at the child adds only a short wait.
   constexpr double longest_look = 0.05;
   double last = seconds_now(), waited = 0;
   Watched watched;
@@ -109,8 +109,7 @@ inline Watched watch(pid_t child, Bound bound, long before = 0) {
   }
 }
 
-// The text of the error that f throws, or "no error"; or how its process ended: "more than 2 s", "more than 256 MiB",
-// "signal 11".
+// The text of the error that f throws, or "no error", or the end of its process: "more than 2 s", "more than 256 MiB", "signal 11".
 template <class F> std::string bounded_error(const F& f, Bound bound = {}) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";

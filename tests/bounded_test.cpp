@@ -1,4 +1,4 @@
-// The bound that hostile input is read under: what goes beyond it is killed and told.
+// The bound for hostile input: a process that exceeds it is killed and reported.
 #include "tests/bounded.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ TEST_CASE("bounded: too much processor time, waiting or memory") {
   const std::string large = ricci::format_message("more than {} MiB", {16 * test::kSanitizerShare});
   const auto grow = [] {
     const std::vector<char> all((64 << 20) * test::kSanitizerShare, '\1');
-    [[maybe_unused]] const char* volatile used = all.data();  // otherwise clang leaves the memory out
+    [[maybe_unused]] const char* volatile used = all.data();  // else clang leaves the memory out
     ::pause();
   };
   CHECK(bounded_error(grow, {.seconds = 60, .mebibytes = 16}) == large);

@@ -1,4 +1,4 @@
-// All tests are one program. ctest runs it once per file of tests, and once per thing that not every machine has.
+// All tests are one program. ctest runs it once per test file, and once per requirement that not every machine has.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -29,8 +29,8 @@ REGISTER_LISTENER("counter", 0, Counter);
 
 }  // namespace
 #ifdef __SANITIZE_ADDRESS__
-// Freed memory that AddressSanitizer holds back, in MB: less than kSanitizerBytes of tests/data/files.h, so that tests can tell how
-// much memory a program needs.
+// Freed memory that AddressSanitizer holds back, in MB: less than kSanitizerBytes of tests/data/files.h, so tests can measure the memory of
+// a program.
 extern "C" const char* __asan_default_options() { return "quarantine_size_mb=24"; }
 #endif
 

@@ -1,7 +1,6 @@
-// kThreadSanitizer and kSanitized are true in builds with ThreadSanitizer, and with it or AddressSanitizer. Emulated kernels are slow
-// there, slowest under ThreadSanitizer. A sanitizer reports a race or an overrun the first time that a kernel runs, so tests run each
-// kernel once or twice there, and not with hundreds of inputs. AddressSanitizer has every shape and view of attention, as an overrun
-// depends on them.
+// kThreadSanitizer is true in builds with ThreadSanitizer, kSanitized with it or AddressSanitizer. Emulated kernels are slow there, slowest
+// under ThreadSanitizer. A sanitizer reports a race or an overrun the first time that a kernel runs, so tests run each kernel once or twice
+// there. Under AddressSanitizer they run every shape and view of attention: an overrun depends on these.
 #pragma once
 
 namespace test {

@@ -15,12 +15,12 @@
 
 namespace ricci {
 
-// The place where the threads meet.
+// The rendezvous of the threads.
 class Meeting {
  public:
   explicit Meeting(int ranks) : ranks_(static_cast<size_t>(ranks)), given_(ranks_) {}
 
-  // Returns the bytes that every rank gave. Error: another rank failed, or came to another call.
+  // Returns the bytes of every rank. Errors: another rank failed or made a different call.
   std::vector<std::string> exchange(int rank, const std::string& call, std::string bytes) {
     std::unique_lock locked(lock_);
     if (arrived_ > 0 && call != call_) fail("rank {} comes to {}, but another rank to {}", {rank, call, call_});
@@ -89,8 +89,8 @@ class ThreadRanks final : public Ranks {
   Meeting& meeting_;
 };
 
-// Calls f on each rank, on a thread of its own, and returns the errors of all, "" without one. A rank whose error was that another one
-// failed counts as one without.
+// Calls f on each rank, on a separate thread, and returns the errors of all, "" without one. An error that another rank failed is returned
+// as "".
 inline std::vector<std::string> on_ranks(int count, const std::function<void(Ranks&)>& f) {
   Meeting meeting(count);
   std::vector<std::string> errors(static_cast<size_t>(count));

@@ -1,4 +1,4 @@
-// The list of checks, and their random inputs: the same numbers on every device.
+// The list of checks, and their random inputs, equal on every device.
 #include "ops/checks/checks.h"
 
 #include <algorithm>

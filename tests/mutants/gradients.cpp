@@ -1,6 +1,6 @@
-// Multiplies one returned gradient at a time by 1.01. A gradient check that still passes would prove nothing, so each (op, input) that
-// some check covers must be noticed by one of the op's checks. The tape of this program calls spoil() for every returned gradient, because
-// gradients.txt is planted in it.
+// Multiplies one returned gradient at a time by 1.01. A gradient check that still passes would prove nothing: for each (op, input) that a
+// check covers, one of the op's checks must fail. gradients.txt is planted in this program, so its tape calls spoil() for every returned
+// gradient.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -20,7 +20,7 @@ extern "C" int ricci_mutant;
 namespace ricci {
 namespace {
 
-using Gradient = std::pair<std::string, size_t>;  // the op, and the number of its input
+using Gradient = std::pair<std::string, size_t>;  // the op, and the index of its input
 
 Gradient spoilt;
 std::set<Gradient> returned;
@@ -44,7 +44,7 @@ int64_t elements_of(const OpCheck* check) {
   return count;
 }
 
-// The checks of each op that give the gradient, the cheapest first.
+// The checks of each op that compute the gradient, the cheapest first.
 std::map<Gradient, std::vector<const OpCheck*>> checks_of_gradients() {
   std::map<Gradient, std::vector<const OpCheck*>> found;
   for (const OpCheck& check : op_checks()) {

@@ -1,4 +1,4 @@
-// Ops at the edges of their numbers against PyTorch: tests/golden/make_edges.py makes the file and says which values it has.
+// Ops at the edges of their numbers against PyTorch: tests/golden/make_edges.py makes the file and lists its values.
 #include <cstdlib>
 #include <functional>
 #include <set>
@@ -25,7 +25,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-// A function of numbers that is no op.
+// A function of numbers, not an op.
 template <float (*function)(float)> Tensor each(const Inputs& x) {
   const Tensor y = to(x[0], Device::cpu);
   for (int64_t i = 0; i < y.size(); ++i) y.data<float>()[i] = function(y.data<float>()[i]);
@@ -34,8 +34,8 @@ template <float (*function)(float)> Tensor each(const Inputs& x) {
 template <Tensor (*op)(const Arg&)> Tensor of_one(const Inputs& x) { return op(x[0]); }
 Tensor causal_attention(const Inputs& x) { return attention({x[0]}, {x[1]}, {x[2]}, Visibility::causal(), {.heads = 1, .scale = 1}); }
 
-// The error of an element is at most `of_element` roundings of it, plus `of_largest` of the largest number of its tensor, plus
-// 128 times the smallest normal number: exp and sigmoid are 0 below that number, and x sigmoid(x) is 0 for x = -88.7.
+// The error of an element is at most `of_element` of its roundings, plus `of_largest` roundings of the largest number of its tensor, plus
+// 128 times the smallest normal number: exp and sigmoid are 0 below it, and x sigmoid(x) is 0 for x = -88.7.
 struct Op {
   const char* name;
   std::function<Tensor(const Inputs&)> run;

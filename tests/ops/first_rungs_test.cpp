@@ -1,4 +1,4 @@
-// The fused ops against their first rungs: values, and gradients that flow through each.
+// The fused ops against their first rungs: values and gradients.
 #include "ops/first_rungs.h"
 
 #include "ops/attention/attention.h"

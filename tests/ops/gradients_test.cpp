@@ -54,8 +54,8 @@ const Mode kModes[] = {{"threads in reverse order", [](emu::Options& o) { o.orde
 
 }  // namespace
 
-// Finite differences on the emulator take minutes, and find nothing that the first two tests together do not find: its results and
-// gradients are those of the CPU to 12 digits, and the CPU's are compared with finite differences.
+// Finite differences on the emulator take minutes and find nothing beyond the first two tests: its results and gradients equal the CPU's to
+// 12 digits, and the CPU's are compared with finite differences.
 TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test::kSanitized)) {
   on_every_device([](Device device) {
     if (device == Device::cuda_emulated && !test::everything()) return;
@@ -81,7 +81,7 @@ TEST_CASE("every op has the results and gradients of the CPU on a GPU") {
   });
 }
 
-// Kernels must not depend on the order of their threads, nor blocks see each other's writes, nor the CPU read what it has not waited for.
+// Kernels must not depend on the order of their threads, blocks must not see each other's writes, and the CPU must wait before it reads.
 TEST_CASE("every backward and its forward compute the same in every mode of the emulator" * doctest::skip(test::kSanitized)) {
   for (const OpCheck& check : op_checks()) {
     INFO("op ", std::string(check.op), ", what ", std::string(check.variant));

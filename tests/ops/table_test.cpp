@@ -1,5 +1,5 @@
-// Inputs that do not go together, extents of 0 and 1, NaN, and views, for every op that is recorded on a tape. The cases are the gradient
-// checks' own, so that a new op is among them: an op without a row here, or a row without an op, is a failed test.
+// Inputs that do not fit together, extents of 0 and 1, NaN, and views, for every op that is recorded on a tape. The cases are those of the
+// gradient checks, so a new op is included: an op without a row here, or a row without an op, fails the test.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -13,11 +13,11 @@ namespace {
 
 struct OpRow {
   std::string op;
-  std::string other_dtype;     // its first input, which may not be i64; or the message about floats for integers; empty: it takes both
-  std::set<std::string> zero;  // what it says to an extent of 0
-  std::set<std::string> one;   // what it says to an extent of 1
-  int64_t unread = 0;          // elements of inputs that are not looked at: a NaN there shows in no output
-  int64_t without_weight = 0;  // elements that, when they are infinite, get a weight of 0 or divide to 0
+  std::string other_dtype;     // its first input, never i64; or the message about floats for integers; empty: both are valid
+  std::set<std::string> zero;  // its messages about an extent of 0
+  std::set<std::string> one;   // its messages about an extent of 1
+  int64_t unread = 0;          // unused elements of inputs: a NaN there shows in no output
+  int64_t without_weight = 0;  // elements that get a weight of 0 or divide to 0 if they are infinite
 };
 
 OpRow metric_row(const std::string& op) {
@@ -101,7 +101,7 @@ const std::vector<OpRow> kOpRows = {
 
 using Inputs = std::vector<Parameter>;
 
-// The messages of the forward and the backward about these inputs, without the place of the call; empty: they take them.
+// The messages of forward and backward about these inputs, without the source line; empty: the inputs are valid.
 std::string outcome(const OpCheck& check, const Inputs& inputs) {
   std::string message = message_of([&] {
     Tape tape;
@@ -119,7 +119,7 @@ std::string outcome(const OpCheck& check, const Inputs& inputs) {
   return from < to && to != message.npos && from < message.find(": ") ? message.substr(0, from) + message.substr(to + 1) : message;
 }
 
-// The message about a first input of the other kind of dtype: integers for floats, or floats for integers.
+// The message about a first input of the wrong kind: integers for floats, or floats for integers.
 std::string with_other_dtype(const OpCheck& check) {
   Inputs inputs = draw_inputs(check, Device::cpu);
   Tensor& first = inputs[0].value;
@@ -127,7 +127,7 @@ std::string with_other_dtype(const OpCheck& check) {
   return outcome(check, inputs);
 }
 
-// Each extent in turn becomes `size`, wherever it occurs: a letter of the op's shapes. The messages of those that are refused.
+// Each extent (a letter of the op's shapes) in turn becomes `size` wherever it occurs. Returns the messages.
 std::set<std::string> with_extents(const OpCheck& check, int64_t size) {
   std::set<int64_t> extents;
   std::set<std::string> messages;
@@ -143,7 +143,7 @@ std::set<std::string> with_extents(const OpCheck& check, int64_t size) {
   return messages;
 }
 
-// Puts a value into each element of each floating input in turn. The number of elements that no output shows.
+// Puts a value into each element of each floating input in turn. Returns the number of elements that no output shows.
 int64_t hidden(const OpCheck& check, double value, const std::function<bool(double)>& shows) {
   int64_t count = 0;
   const Inputs drawn = draw_inputs(check, Device::cpu);
@@ -162,7 +162,7 @@ int64_t hidden(const OpCheck& check, double value, const std::function<bool(doub
   return count;
 }
 
-// The same values in the middle of a larger tensor, whose other elements are NaN or -1.
+// Equal values in the middle of a larger tensor; its other elements are NaN or -1.
 Tensor part_of_larger(const Tensor& t) {
   const Tensor larger({t.size() + 8}, t.dtype());
   if (t.dtype() == Dtype::i64) std::fill_n(larger.data<int64_t>(), larger.size(), -1);
@@ -172,7 +172,7 @@ Tensor part_of_larger(const Tensor& t) {
   return part;
 }
 
-// The first case of an op. Error: it has none.
+// The first case of an op. Error: the op has no case.
 const OpCheck& case_of(const std::string& op) {
   for (const OpCheck& check : op_checks())
     if (check.op == op) return check;
@@ -183,19 +183,19 @@ bool is_nan(double y) { return std::isnan(y); }
 bool is_not_finite(double y) { return !std::isfinite(y); }
 
 std::set<std::string> op_names() {
-  std::set<std::string> names{"transpose"};  // recorded as a permute
+  std::set<std::string> names{"transpose"};  // recorded as permute
   for (const OpCheck& check : op_checks()) names.insert(check.op);
   return names;
 }
 
-// The op that a message begins with; empty: none.
+// The op at the start of a message, or "".
 std::string op_of(const std::string& message) {
   const std::string word = message.substr(0, message.find_first_of(": ("));
   return op_names().contains(word) ? word : "";
 }
 
-// Changes each input of each case in turn. Either an op says by its name what is wrong, or it takes the input; those that do
-// are returned. Inputs that `change` leaves alone (false) are left out.
+// Changes each input of each case in turn. An op either throws a message with its name or accepts the input. Returns the ops that accept.
+// Inputs that `change` does not change (false) are left out.
 std::set<std::string> taken(const std::function<bool(Inputs&, size_t)>& change) {
   std::set<std::string> all;
   for (const OpCheck& check : op_checks())
@@ -301,7 +301,7 @@ TEST_CASE("floats for integers and integers for floats are an error that names t
   CHECK(integers == std::set<std::string>{"permute 0", "slice 0"});
 }
 
-// An op must also differentiate what it takes; AddressSanitizer sees what it reads beyond an input's end.
+// An op must also differentiate the inputs that it accepts; AddressSanitizer sees reads beyond the end of an input.
 TEST_CASE("inputs of other shapes: an op says what is wrong, or takes them, forward and backward") {
   int accepted = 0, refused = 0;
   for (const OpCheck& check : op_checks())

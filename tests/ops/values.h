@@ -1,5 +1,5 @@
-// The tests of ops share these: tensors of drawn values, their values as doubles, every device and dtype, and bounds that
-// follow from the dtype.
+// Shared by the tests of ops: tensors of random values, their values as doubles, every device and dtype, and bounds that follow from the
+// dtype.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -62,7 +62,7 @@ inline Values values_of(const Tensor& t) {
   return values;
 }
 
-// Independent normal values, rounded to dtype; another stream, other values.
+// Independent normal values, rounded to dtype; different streams give different values.
 inline Tensor drawn(const Shape& shape, Dtype dtype, Device device, uint64_t stream) {
   const Tensor t(shape, Dtype::f64);
   fill_normal(t.data<double>(), t.size(), 0.0, 1.0, Philox{11, stream});
@@ -73,10 +73,10 @@ inline Tensor drawn(const Shape& shape, Dtype dtype, Device device, uint64_t str
 inline double unit(Dtype dtype) { return dtype == Dtype::f64 ? 0x1p-53 : dtype == Dtype::f32 ? 0x1p-24 : 0x1p-8; }
 inline double sum_unit(Dtype dtype) { return dtype == Dtype::f64 ? 0x1p-53 : 0x1p-24; }  // for the type of sums
 
-// The larger of an error and those before it. A NaN is an infinite error, and stays one whatever comes after it.
+// The larger of an error and the previous ones. A NaN is an infinite error from then on.
 inline void raise_to(double& worst, double error) { worst = std::isnan(error) ? HUGE_VAL : std::max(worst, error); }
 
-// The largest |got - expected|, relative to the largest |expected|; infinite when one of them is NaN.
+// The largest |got - expected|, relative to the largest |expected|; infinite if one of them is NaN.
 inline double error_of(const Tensor& got, const Values& expected) {
   const Values values = values_of(got);
   REQUIRE(values.size() == expected.size());
@@ -103,7 +103,7 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
          std::equal(static_cast<const char*>(x.raw()), static_cast<const char*>(x.raw()) + x.bytes(), static_cast<const char*>(y.raw()));
 }
 
-// RICCI_TEST_DEVICES=cuda leaves out the other devices, because time on a GPU can be short and the others are tested elsewhere.
+// RICCI_TEST_DEVICES=cuda leaves out the other devices, to save time on a GPU.
 inline bool is_tested(Device device) {
   const char* only = std::getenv("RICCI_TEST_DEVICES");
   return !only || std::string_view(only) == name_of(device);
@@ -124,7 +124,7 @@ inline void on_every_device(const std::function<void(Device)>& f) {
   }
 }
 
-// Calls f for the GPU, where there is one, and for the emulated one.
+// Calls f for the GPU, if any, and for the emulated one.
 inline void on_gpus(const std::function<void(Device)>& f) {
   on_every_device([&](Device device) {
     if (device != Device::cpu) f(device);
@@ -140,7 +140,7 @@ template <class F> std::vector<Tensor> gradients_of(const F& f, std::vector<Tens
   return inputs;
 }
 
-// What `results` returns has the same bits for any number of threads.
+// `results` returns the same bits for any number of threads.
 inline void check_threads(const std::function<std::vector<Tensor>()>& results, const std::vector<int>& counts = {1, 2, 5}) {
   const int before = thread_count();
   std::vector<Tensor> first;

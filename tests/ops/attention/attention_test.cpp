@@ -1,6 +1,5 @@
-// attention and its backward are held to the definition on every device, wherever queries, keys and values stand. A query that sees no key
-// gives exactly zero and passes no gradient. Dropout of the weights; threads and memory on the CPU; the errors for arguments that do not
-// fit.
+// attention and its backward against the definition, on every device, for all layouts of queries, keys and values. A query that sees no key
+// returns exactly zero and passes no gradient. Dropout of the weights; threads and memory on the CPU; errors.
 #include <cmath>
 #include <vector>
 
@@ -12,7 +11,7 @@ using namespace ricci;
 
 namespace {
 
-// Queries, keys and values in every place.
+// Queries, keys and values in every layout.
 std::vector<Case> cases_of_views() {
   const auto causal = Visibility::causal, not_causal = Visibility::not_causal;
   std::vector<Case> all;
@@ -28,7 +27,7 @@ std::vector<Case> cases_of_views() {
   add({1, 5, 2, 9, not_causal(0), 0, {}, Place::three_tensors, 71});  // fewer queries than keys
   add({1, 71, 2, 9, causal(0), 0.2, {}, Place::three_tensors, 5});    // more
   add({1, 3, 1, 4, causal(9).from(60), 0, {}, Place::three_tensors, 66});
-  add({2, 30, 1, 8, causal(0), 0, {}, Place::three_tensors, 30, 0.2});  // another scale of the scores
+  add({2, 30, 1, 8, causal(0), 0, {}, Place::three_tensors, 30, 0.2});  // a different scale of the scores
   return all;
 }
 
@@ -45,7 +44,7 @@ std::vector<Case> cases_of_cells() {
   add(2, 150, 37, cells(4, 0, Visibility::kEndless, inside));
   add(1, 150, 75, cells(2, 8, 140, inside));
   add(1, 150, 75, cells(2, 8, 140, end), 0.3);
-  add(1, 130, 43, cells(3, 0, 3, inside));     // a window of a single cell, which a third of the queries sees
+  add(1, 130, 43, cells(3, 0, 3, inside));     // a window of a single cell, seen by a third of the queries
   add(1, 133, 130, cells(64, 0, 64, inside));  // more cells than there are, for the blocks
   add(1, 130, 32, cells(4, 6, 9, end));        // a window narrower than a cell
   add(2, 70, 17, cells(4, 4, 40, end), 0, {17, 2});
@@ -58,7 +57,7 @@ Case three(int64_t b, int64_t c, int64_t keys, const Visibility& sees, std::vect
   return {b, c, 1, width, sees, 0, std::move(lengths), Place::three_tensors, keys};
 }
 
-// bf16 has kernels of its own for the second.
+// bf16 has separate kernels for the second.
 std::vector<int64_t> widths(Dtype dtype) { return dtype == Dtype::bf16 ? std::vector<int64_t>{5, 32} : std::vector<int64_t>{5}; }
 
 std::string message(const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const AttentionOptions& options = {.heads = 2},
@@ -70,7 +69,7 @@ std::string message(const ColumnSlice& q, const ColumnSlice& k, const ColumnSlic
 
 TEST_CASE("attention and its backward equal the definition on the CPU") {
   int turn = 0;
-  const auto takes_turn = [&] { return test::everything() || ++turn % 3 == 0; };  // neighbours differ in what they share
+  const auto takes_turn = [&] { return test::everything() || ++turn % 3 == 0; };  // adjacent cases share different parts
   for (int64_t c : {1, 2, 7, 63, 64, 65, 130, 257})
     for (bool causal : {true, false})
       for (int64_t window : {0, 1, 5, 64, 100})
@@ -124,7 +123,7 @@ TEST_CASE("a tensor that is named for each view gets the same gradient as one th
   const Parameter x{of.inputs()[0], {}, "qkv"};
   const int64_t d = of.d();
   {
-    Tape tape;  // each conversion of a parameter is a leaf of its own
+    Tape tape;  // each conversion of a parameter is a separate leaf
     const Tensor y = attention({x, 0, d}, {x, d, d}, {x, 2 * d, d}, of.sees, of.options());
     tape.backward(y, of.dy());
   }
@@ -172,7 +171,7 @@ TEST_CASE("no keys, no queries, no sequences") {
   });
 }
 
-// That the backward drops the same ones is part of the comparison with the definition.
+// The comparison with the definition tests that the backward drops the same ones.
 TEST_CASE("dropout of weights: how many, which ones, and others in the next call") {
   on_every_device([](Device device) {
     constexpr double p = 0.25, positions = 70;
@@ -225,7 +224,7 @@ TEST_CASE("attention on the CPU: nothing as large as c x c is held, and each ten
   CHECK(memory_use(Device::cpu).peak - before < c * c * 4 / 4);
 }
 
-// ---- Several query heads share a head of keys and values: as with keys and values repeated, and their gradients summed
+// ---- Query heads share a head of keys and values: as with keys and values repeated, and their gradients summed
 
 namespace {
 

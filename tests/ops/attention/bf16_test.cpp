@@ -1,5 +1,5 @@
-// Attention in bf16 on GPUs: the flash kernels, heads of other widths that are padded for them, and blocks for the rest. Results are
-// compared with the exact values, and so is the oracle in bf16.
+// Attention in bf16 on GPUs: the flash kernels, other widths padded for them, and blocks for the rest. The results and the oracle in bf16
+// are compared with the exact values.
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -16,7 +16,7 @@ namespace {
 
 attention_kernels::Problem problem_of(const Case& of, const std::vector<Tensor>& inputs) {
   const auto [q, k, v] = of.slices(inputs);
-  Case unpadded = of;  // lengths would be pointed into
+  Case unpadded = of;  // its pointer would point into `of`
   unpadded.lengths.clear();
   return attention_kernels::check("attention", q, k, v, of.sees, unpadded.options()).problem;
 }
@@ -33,7 +33,7 @@ void check_path(const Case& of, GpuPath path, Device device) {
 }
 void check(const Case& of, Device device) { check_path(of, GpuPath::flash, device); }
 
-// The op as its blocks compute it, for widths that otherwise go elsewhere.
+// The op as gpu/ computes it, for widths that usually go elsewhere.
 ForwardAndBackward in_blocks(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
   using namespace attention_kernels;
   set_random_state({5, 1});  // as in run of cases.h
@@ -57,7 +57,7 @@ TEST_CASE("flash attention and its backward are as exact as bf16 allows") {
     for (int64_t width : {64, 96, 128})
       for (bool causal : {true, false}) check({1, 130 + width / 32, 1, width, tokens(causal)}, device);
     check({2, 65, 3, 64}, device);
-    check({1, 193, 1, 64, tokens(true), 0, {}, Place::keys_are_values}, device);  // one key more than a block has
+    check({1, 193, 1, 64, tokens(true), 0, {}, Place::keys_are_values}, device);  // one key more than a block
     check({3, 31, 1, 96, tokens(false)}, device);
   });
 }
@@ -180,7 +180,7 @@ TEST_CASE("flash attention drops the weights that the definition drops") {
   });
 }
 
-// GPUs of compute capability 9.0 have other kernels for widths 64 and 128: the other tests take them, on the emulator as well.
+// GPUs of compute capability 9.0 have other kernels for widths 64 and 128; the other tests use them, on the emulator as well.
 TEST_CASE("flash attention on GPUs without wgmma") {
   WithOptions options;
   for (const Case& of : std::vector<Case>{{2, 65, 3, 64}, {1, 130, 1, 64, tokens(false), 0.3}, {1, 193, 1, 64, tokens(true, 100)},

@@ -1,4 +1,4 @@
-// The tests of attention share these: cases, an attention run forward and backward, and the definition in a low precision.
+// Shared by the tests of attention: cases, an attention run forward and backward, and the definition in a low precision.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace ricci {
 
 inline Tensor draw(const Shape& shape, uint64_t stream) { return drawn(shape, Dtype::f64, Device::cpu, stream); }
 
-// The largest difference of two tensors; a NaN counts as infinite.
+// The largest difference of two tensors; infinite for a NaN.
 inline double distance(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   const Values x = values_of(a), y = values_of(b);
@@ -24,15 +24,15 @@ inline double distance(const Tensor& a, const Tensor& b) {
   return largest;
 }
 
-// The places of queries, keys and values.
+// The layouts of queries, keys and values.
 enum class Place : uint8_t {
   thirds,  // they are the thirds of one tensor
   three_tensors,
-  keys_are_values,     // queries in a tensor of their own, keys and values the same columns of another
+  keys_are_values,     // queries in one tensor, keys and values the same columns of another
   all_the_same,        // the same columns of one tensor
-  queries_are_values,  // the same columns of a tensor, keys in others of it
-  wider_tensors,       // queries in one, keys and values in another, each with columns that nobody uses
-  odd_columns,         // the same, but on odd columns: not on 16 bytes
+  queries_are_values,  // the same columns of a tensor, keys in other columns of it
+  wider_tensors,       // queries in one, keys and values in another, each with unused columns
+  odd_columns,         // like wider_tensors, but on odd columns: not on 16 bytes
 };
 inline const std::vector<Place>& all_places() {
   static const std::vector<Place> all = {Place::thirds, Place::three_tensors, Place::keys_are_values, Place::all_the_same,
@@ -50,7 +50,7 @@ struct Case {
   double dropout = 0;
   std::vector<int64_t> lengths{};  // one for each of the b sequences; empty: no padding
   Place place = Place::thirds;
-  int64_t keys = -1;  // -1: as many as queries
+  int64_t keys = -1;  // -1: the number of queries
   double scale = 0;
   int64_t kv_heads = 0;  // 0: heads
 
@@ -110,11 +110,11 @@ struct ForwardAndBackward {
   Tensor y;
   std::vector<Tensor> gradients;  // one for each input
 };
-// attention of the case on tensors that can differ from its own in values, dtype and device.
+// attention of the case on tensors with other values, dtype or device.
 inline ForwardAndBackward run(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
   std::vector<Parameter> parameters;
   for (const Tensor& t : inputs) parameters.push_back({t, {}, "input"});
-  set_random_state({5, 1});  // the same weights are dropped in every run
+  set_random_state({5, 1});  // every run drops the same weights
   Tape tape;
   const std::vector<Arg> args(parameters.begin(), parameters.end());
   const auto [q, k, v] = of.slices(args);
@@ -154,7 +154,7 @@ struct ViewElement {
   }
 };
 
-// The case with keys and values behind the lengths that are `padding`. Not for views that queries share.
+// The case with `padding` as the keys and values after the lengths. Not for views that queries share.
 inline ForwardAndBackward run_padded(const Case& of, Dtype dtype, Device device, double padding) {
   const std::vector<Tensor> inputs = of.inputs();
   const Three views = of.slices(inputs);
@@ -167,8 +167,8 @@ inline ForwardAndBackward run_padded(const Case& of, Dtype dtype, Device device,
   return run(of, as(inputs, dtype, device), to(convert(of.dy(), dtype), device));
 }
 
-// The values of padding reach nothing; a query that sees no key gives zero and passes no gradient, and a key that nobody sees
-// has none. `sees` says what is visible, in the test's own words. It takes thirds and three tensors.
+// The values of padding reach nothing; a query that sees no key returns zero and passes no gradient, and an unseen key has none. `sees` is
+// the test's own definition of what is visible. For thirds and three tensors.
 template <class Sees> void check_zeros(const Case& of, Dtype dtype, Device device, const Sees& sees) {
   CAPTURE(of.text());
   const ForwardAndBackward got = run_padded(of, dtype, device, std::numeric_limits<double>::quiet_NaN());
@@ -194,15 +194,15 @@ template <class Sees> void check_zeros(const Case& of, Dtype dtype, Device devic
   CHECK(right);
 }
 
-// The oracle: attention by its formulas, with every option of the op. Numbers are computed as A, and each result is rounded to S. In f64
-// the op must equal it. Rounded to bf16 it shows how large the errors of that precision are.
+// The oracle: attention by its formulas, with every option of the op. Computed as A, with each result rounded to S. In f64 the op must
+// equal it. Rounded to bf16 it shows the errors of that precision.
 template <class S, class A> class Oracle {
  public:
   static ForwardAndBackward run(const Case& of, const std::vector<Tensor>& given, const Tensor& dy) {
     set_random_state({5, 1});  // as in run above
     const std::vector<Tensor> inputs = as(given, dtype_of<A>, Device::cpu);
     const auto [q, k, v] = of.slices(inputs);
-    const AttentionOptions options = of.options();  // the problem has a pointer into it
+    const AttentionOptions options = of.options();  // the problem points into it
     attention_kernels::Problem problem = attention_kernels::check("oracle", q, k, v, of.sees, options).problem;
     problem.dropout = attention_kernels::draw_dropout(of.dropout, of.b * of.heads);
     return Oracle(of, problem).all(inputs, as({dy}, dtype_of<A>, Device::cpu)[0]);
@@ -213,7 +213,7 @@ template <class S, class A> class Oracle {
 
   static A rounded(A x) { return A(S(x)); }
 
-  // A head's numbers at each position.
+  // A head's elements at each position.
   struct Vectors {
     A* first;
     int64_t row;
@@ -302,11 +302,11 @@ inline void check_exact(const Case& of, Device device) {
   check_equal(run(of, Dtype::f64, device), exact(of));
 }
 
-// y, and the columns of each view in the gradients, have at most twice the error that the definition has in that precision.
+// y, and the columns of each view in the gradients, have at most twice the error of the definition in that precision.
 template <class S> void check_errors(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy, const ForwardAndBackward& got) {
   const ForwardAndBackward expected = exact(of, inputs, dy), naive = Oracle<S, float>::run(of, inputs, dy);
   CHECK(got.y.dtype() == dtype_of<S>);
-  // cuBLASLt adds the products of f32 in an order of its own; 2.2 times the error was measured.
+  // cuBLASLt adds the products of f32 in its own order; 2.2 times the error was measured.
   const double most = got.y.device() == Device::cuda && got.y.dtype() == Dtype::f32 ? 3 : 2;
   CHECK(distance(got.y, expected.y) <= most * distance(naive.y, expected.y));
   const Three got_views = of.slices(got.gradients), exact_views = of.slices(expected.gradients), naive_views = of.slices(naive.gradients);

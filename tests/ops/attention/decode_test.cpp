@@ -1,4 +1,4 @@
-// Decoding with caches gives at every position what attention over the whole sequence gives.
+// Decoding with caches equals attention over the full sequence at every position.
 #include <vector>
 
 #include "ops/shapes/shape_ops.h"
@@ -22,7 +22,7 @@ struct Caches {
       : k(drawn({kBatches, heads, capacity, width}, dtype, device, 90)), v(drawn({kBatches, heads, capacity, width}, dtype, device, 91)) {}
 };
 
-// Feeds the sequence in pieces and compares each with the same positions of attention over all of it.
+// Feeds the sequence in parts and compares each with the same positions of attention over all of it.
 void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, int64_t capacity, Device device, Place place = Place::thirds,
     int64_t width = kWidth, int64_t kv_heads = kHeads) {
   INFO("least ", sees.least, ", most ", sees.most, ", capacity ", capacity);
@@ -67,7 +67,7 @@ TEST_CASE("cached decoding equals the full forward at every position") {
 TEST_CASE("cached decoding of wide heads, of heads that share their keys, of views, and of keys that are the values in one cache") {
   const std::vector<int64_t> prompt_first = {7, 1, 1, 1, 1, 1, 1}, uneven = {3, 4, 1, 6, 2, 20, 1};
   on_every_device([&](Device device) {
-    for (int64_t width : {33, 130})  // more columns than a warp has lanes, and than a thread block has threads
+    for (int64_t width : {33, 130})  // more columns than lanes of a warp, and than threads of a thread block
       check_pieces({3, 1, 1}, Visibility::causal(), 5, device, Place::thirds, width);
     for (int64_t window : {0, 4}) check_pieces({7, 1, 1, 4, 1}, Visibility::causal(window), 14, device, Place::thirds, kWidth, 1);
     check_pieces({3, 1, 2}, Visibility::causal(3), 4, device, Place::keys_are_values, kWidth, 1);
@@ -109,7 +109,7 @@ TEST_CASE("cached decoding of every dtype") {
       const auto [q, k, v] = thirds(to(convert(positions(qkv, t, 1), dtype), device));
       const Tensor y = attention_cached(q, k, v, caches.k, caches.v, t, Visibility::causal(), kOptions);
       CHECK(y.dtype() == dtype);
-      // The output is rounded once; products of 5, an exponential and sums of 12 cost some roundings of the sums' type.
+      // The output is rounded once; products of 5, an exponential and sums of 12 add some roundings of the sums' type.
       CHECK(error_of(y, values_of(positions(expected, t, 1))) <= unit(dtype) + 20 * sum_unit(dtype));
     }
   });

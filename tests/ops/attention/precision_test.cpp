@@ -1,5 +1,5 @@
-// Attention in f32 and bf16 is compared with the definition carried out in the same precision: both with the exact values. The kernels of
-// bf16 on GPUs have a test of their own.
+// The errors of attention in f32 and bf16 against those of the definition in the same precision. bf16_test.cpp tests the kernels of bf16 on
+// GPUs.
 #include <vector>
 
 #include "tests/ops/attention/cases.h"

@@ -1,4 +1,4 @@
-// The rule of visibility.h against the words of the models: windows of tokens, and of cells by their first and last token.
+// The rule of visibility.h against the models' definitions: windows of tokens, and of cells by their first and last token.
 #include <vector>
 
 #include "tests/ops/attention/cases.h"
@@ -13,7 +13,7 @@ struct Window {
   int64_t scale, lo, hi;
   CellRule rule;
   bool sees(int64_t t, int64_t j) const {
-    const int64_t near = t - ((j + 1) * scale - 1), far = t - j * scale;  // how far back its last and its first token are
+    const int64_t near = t - ((j + 1) * scale - 1), far = t - j * scale;  // the distances of its last and first token
     return near >= lo && (rule == CellRule::inside ? far < hi : near < hi);
   }
   Visibility visibility() const { return Visibility::cells(scale, lo, hi, rule); }
@@ -30,7 +30,7 @@ std::vector<Window> windows() {
 
 bool sees_tokens(bool causal, int64_t window, int64_t t, int64_t j) { return (!causal || t - j >= 0) && (window == 0 || t - j < window); }
 
-// The intervals of a visibility hold just what it says is visible.
+// The intervals of a visibility contain exactly its visible keys.
 bool intervals_agree(const Visibility& sees, int64_t queries, int64_t keys) {
   for (int64_t t = 0; t < queries; ++t)
     for (int64_t j = 0; j < keys; ++j) {
@@ -41,7 +41,7 @@ bool intervals_agree(const Visibility& sees, int64_t queries, int64_t keys) {
   return true;
 }
 
-// In every implementation just the weights of the visible keys are not zero.
+// In every implementation exactly the weights of the visible keys are not zero.
 template <class Sees>
 void check_weights(
     int64_t queries, int64_t keys, int64_t width, const Visibility& visibility, Dtype dtype, Device device, const Sees& sees) {
@@ -97,7 +97,7 @@ TEST_CASE("which keys a query sees, of every implementation: f64, f32, and bf16 
             [&](int64_t t, int64_t j) { return sees_tokens(causal, window, t, j); });
     int turn = 0;
     for (const Window& of : windows()) {
-      if (++turn % 3 != 0 && device == Device::cuda_emulated && !test::everything()) continue;  // of eight windows two or three
+      if (++turn % 3 != 0 && device == Device::cuda_emulated && !test::everything()) continue;  // two or three of eight windows
       const auto sees = [&](int64_t t, int64_t j) { return of.sees(t, j); };
       const bool is_bf16 = of.scale == 2 || of.scale == 4 || of.scale == 64;
       const int64_t queries = is_bf16 ? 270 : 150, keys = std::min<int64_t>(queries / of.scale, is_bf16 ? 128 : 70);
@@ -131,7 +131,7 @@ TEST_CASE("a window of the largest numbers is one without an end") {
   CHECK(same_bits(gradient(Visibility::not_causal(INT64_MAX)), gradient(Visibility::not_causal())));
   for (CellRule rule : {CellRule::inside, CellRule::end}) {
     CHECK(same_bits(gradient(Visibility::cells(4, 0, INT64_MAX, rule)), gradient(Visibility::cells(4))));
-    const Tensor nothing = gradient(Visibility::cells(4, INT64_MAX - 1, INT64_MAX, rule));  // from so far back no token sees a cell
+    const Tensor nothing = gradient(Visibility::cells(4, INT64_MAX - 1, INT64_MAX, rule));  // no token sees a cell from this distance
     CHECK(same_bits(nothing, zeros_like(x_bcd)));
   }
 }

@@ -31,8 +31,8 @@ double below(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 double tanh_argument(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-// The slopes of the first three are at most 1.13, and rounded as they are kept and again as they are multiplied. Inside them are a few
-// roundings; the roundings of s count 2 x du/dx times, which is 61 at most if s is not 1 to all digits of a double.
+// The slopes of the first three are at most 1.13, and rounded when they are kept and when they are multiplied. They contain a few
+// roundings; those of s enter 2 x du/dx times, at most 61 if s is not 1 to all digits of a double.
 const Form kForms[] = {
     {"gelu", gelu, [](double x) { return x * below(x); },
         [](double x) { return below(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }, magnitude, one, 1, 16, 2.3, 183},
@@ -71,7 +71,7 @@ void check(const Form& form, const Shape& shape, double width, Dtype dtype, Devi
 // The spacing of bf16 numbers of the size of x.
 double bf16_spacing(double x) { return std::ldexp(1, std::max(std::ilogb(x), -126) - 7); }
 
-// y, dx and how large the numbers are whose roundings count, for rows of 2 f columns.
+// y, dx and the sizes of the numbers that are rounded, for rows of 2 f columns.
 struct Gated {
   Values y, y_size, dx, dx_size;
 
@@ -124,7 +124,7 @@ TEST_CASE("activations: the same value with and without a tape; 0, NaN and infin
 }
 
 TEST_CASE("gelu_tanh in bf16: every number's value and slope are the formula's, rounded once") {
-  constexpr double kHalf = 0.51;  // of the spacing: one rounding, and what is wrong in the last bits of f32 before it
+  constexpr double kHalf = 0.51;  // of the spacing: one rounding, and the error of f32 before it
   const Form& form = kForms[1];
   Values given;
   for (uint32_t bits = 0; bits < 0x8000; ++bits)
@@ -140,7 +140,7 @@ TEST_CASE("gelu_tanh in bf16: every number's value and slope are the formula's, 
     for (size_t i = 0; i < given.size(); ++i) {
       const double x_i = given[i], u = tanh_argument(x_i), below = 1 / (1 + std::exp(-2 * u)), above = 1 / (1 + std::exp(2 * u));
       const double du = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x_i * x_i), rest = 2 * x_i * below * above * du;
-      // Below 2^-100 a GPU may take 0; the two terms of the slope cancel where it changes its sign.
+      // Below 2^-100 a GPU may compute 0; the two terms of the slope cancel at its change of sign.
       raise_to(worst, (std::abs(y[i] - x_i * below) - 0x1p-100) / bf16_spacing(x_i * below));
       const double lost = 0x1p-18 * (below + std::abs(rest)) + 0x1p-100;
       raise_to(worst_slope, (std::abs(slope[i] - (below + rest)) - lost) / bf16_spacing(below + rest));

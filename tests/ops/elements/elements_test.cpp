@@ -27,7 +27,7 @@ const Case cases[] = {
         [](double a, double b) { return -a / (b * b); }},
 };
 
-// The place in a tensor of shape `x` that element i of `shape` reads.
+// The index in a tensor of shape `x` for element i of `shape`.
 size_t source(const Shape& x, const Shape& shape, int64_t i) {
   int64_t at = 0, step = 1;
   for (int d = shape.rank() - 1, k = x.rank() - 1; k >= 0; --d, --k) {
@@ -84,7 +84,7 @@ TEST_CASE("values and gradients with every kind of broadcasting") {
         CHECK(error_of(got, y) <= 2 * unit(dtype));
         const auto grads = gradients_of([&](const std::vector<Tensor>& in) { return c.op(in[0], in[1]); }, {a, b}, dy);
         const double terms = static_cast<double>(shape.size());
-        const double bound = 5 * unit(dtype) + terms * sum_unit(dtype);  // every term is rounded a few times
+        const double bound = 5 * unit(dtype) + terms * sum_unit(dtype);  // a few roundings per term
         CHECK(grads[0].shape() == a_shape);
         CHECK(grads[1].shape() == b_shape);
         CHECK(error_of(grads[0], da, size_a) <= bound);

@@ -16,7 +16,7 @@ struct Case {
 const std::vector<Case> kCases = {{1, 1, 1, 1, Triangle::upper}, {2, 5, 2, 3, Triangle::upper}, {1, 19, 3, 5, Triangle::upper},
     {2, 17, 1, 33, Triangle::upper}, {1, 1, 2, 1, Triangle::lower}, {2, 5, 2, 4, Triangle::lower}, {1, 18, 2, 9, Triangle::lower}};
 
-// The whole matrices, spelled out.
+// The full matrices, spelled out.
 Values whole(const Case& of, const Values& packed) {
   const auto k = static_cast<size_t>(of.width), heads = static_cast<size_t>(of.heads);
   const bool upper = of.triangle == Triangle::upper;

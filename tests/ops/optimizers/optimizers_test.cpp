@@ -1,4 +1,4 @@
-// AdamW and SGD against their papers, the checks that hold for the update of every optimizer, and the norm that gradients are clipped to.
+// AdamW and SGD against their papers, checks for every optimizer's update, and the norm for gradient clipping.
 #include <functional>
 
 #include "cuda/verbs/arithmetic.h"
@@ -53,7 +53,7 @@ void paper(Scalar& s, double gradient, const SgdStep& o, double weight_decay) {
   s.x += o.nesterov ? o.momentum * velocity - o.learning_rate * g : velocity;
 }
 
-// A drawn value of n elements with the state that the optimizer needs, without a gradient.
+// A random value of n elements with the state that the optimizer needs, without a gradient.
 OptimizerTensor plain(int64_t n, Dtype dtype, Device device, uint64_t stream, double weight_decay) {
   return {.value = drawn({n}, dtype, device, stream), .weight_decay = weight_decay};
 }

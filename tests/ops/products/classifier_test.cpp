@@ -1,5 +1,4 @@
-// The classifier with its cross-entropy against the formula in f64, and its chunks of rows, whose sums are not to be rounded
-// before the end.
+// The classifier with its cross-entropy against the formula in f64, and its chunks of rows: their sums are rounded only at the end.
 #include "core/dims.h"
 #include "ops/products/products.h"
 #include "tests/ops/values.h"
@@ -65,8 +64,8 @@ void check(const std::vector<int64_t>& targets, int64_t v, int64_t d, bool with_
     for (double& g : *gradient) g *= dloss;
   for (Values* size : {&naive.dx_size, &naive.dw_size, &naive.dbias_size})
     for (double& s : *size) s *= std::abs(dloss);
-  // A logit is wrong by unit of its size, which is how much its exponential is wrong relative to itself; dl, the gradients
-  // and their product with dloss are rounded once more each.
+  // The error of a logit is `unit` of its size, and that is the relative error of its exponential. dl, the gradients and their product with
+  // dloss are rounded once more each.
   const double logits = naive.largest * unit(dtype) + static_cast<double>(d + 2) * sum_unit(dtype) * naive.largest;
   const double bound = 2 * logits + 3.1 * unit(dtype) + static_cast<double>(v + rows + 30) * sum_unit(dtype);
   const Outcome got = run(x, w, bias, targets, dloss);
@@ -78,7 +77,7 @@ void check(const std::vector<int64_t>& targets, int64_t v, int64_t d, bool with_
   CHECK(item(classifier_loss(x, w, bias, targets_r)) == got.loss);  // without a tape
 }
 
-// Columns so many that a chunk of logits is one row.
+// Enough columns for chunks of one row of logits.
 constexpr int64_t kWide = (1 << 24) + 1;
 
 Tensor column(float value, float last, Dtype dtype) {
@@ -97,7 +96,7 @@ TEST_CASE("classifier: loss and gradients are the formula's; rows without a targ
         check({3, -1, 0, 10, 3, -1, 7}, 11, 5, bias, dloss, device, dtype);
         check({300, 0}, 301, 4, bias, dloss, device, dtype);
         check({0}, 1, 3, bias, dloss, device, dtype);
-        check({5, -1, 7}, 8, 5, bias, dloss, device, dtype);  // rows of whole pieces of 16 bytes, and below: with a rest
+        check({5, -1, 7}, 8, 5, bias, dloss, device, dtype);  // rows of full packs of 16 bytes, and below with a rest
         if (dloss == 1) check({4098, 2049}, 4099, 5, bias, dloss, device, dtype);
       }
   });
@@ -116,8 +115,8 @@ TEST_CASE("classifier: no row with a target, no rows") {
   });
 }
 
-// All logits but the last column's are 0, so that every p is 2^-24 and every dl and every product an exact number: 259 of
-// them add up to what bf16 rounds to 260, once. Sums that were rounded to bf16 from chunk to chunk would stay at 256.
+// All logits but the last column's are 0, so every p is 2^-24 and every dl and product is exact: 259 of them add up to 260 after one
+// rounding to bf16. Sums that were rounded to bf16 after each chunk would stay at 256.
 TEST_CASE("classifier: a chunk for each of four rows: gradients in bf16 are summed in f32, and dx has the row of its chunk") {
   const Tensor x = tensor_of({256, 1, 1, 1}, {4, 1}, Dtype::bf16, Device::cpu), w = column(0, 0x1p-8f, Dtype::bf16);
   const Outcome got = run(x, w, column(0, -8192, Dtype::bf16).reshaped({kWide}), {5, kWide - 1, 5, 5}, 1);

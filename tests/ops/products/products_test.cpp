@@ -69,7 +69,7 @@ void check(const Formula& f, Device device, Dtype dtype) {
   const Tensor a = drawn(shape_of(f.a, f.extent), dtype, device, 1), b = drawn(shape_of(f.b, f.extent), dtype, device, 2);
   const Tensor dy = drawn(shape_of(f.y, f.extent), dtype, device, 3);
   const Expected expected = f.naive(values_of(a), values_of(b), values_of(dy));
-  // Summing the indices of one factor alone, the product and the gradient that is handed back round once each.
+  // The sum over indices of only one factor, the product and the returned gradient are rounded once each.
   const double bound = 3 * unit(dtype) + (f.terms() + 2) * sum_unit(dtype);
   const Tensor y = contract(text, a, b);
   CHECK(y.shape() == shape_of(f.y, f.extent));

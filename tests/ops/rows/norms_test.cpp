@@ -47,7 +47,7 @@ struct Naive {
   }
 };
 
-// Values around 3, so that a mean that is forgotten, or subtracted, shows.
+// Values around 3: a mean that is wrongly left out or subtracted shows.
 Tensor shifted(const Shape& shape, Dtype dtype, Device device, uint64_t stream) {
   Values values = values_of(drawn(shape, dtype, Device::cpu, stream));
   for (double& v : values) v += 3;
@@ -67,7 +67,7 @@ void check(Kind kind, int64_t rows, int64_t width, double eps, Device device, Dt
   const std::vector<Tensor> inputs = is_layer ? std::vector{x, gain, bias} : std::vector{x, gain};
   const auto grads = gradients_of([&](const std::vector<Tensor>& in) { return norm(kind, in, eps); }, inputs, dy);
   const double columns = bound + (static_cast<double>(rows) + 60) * sum_unit(dtype);
-  if (!is_layer || width > 2) CHECK(error_of(grads[0], naive.dx) <= bound);  // else dx is what rounding leaves of 0
+  if (!is_layer || width > 2) CHECK(error_of(grads[0], naive.dx) <= bound);  // else dx is 0 but for rounding
   CHECK(error_of(grads[1], naive.dgain, naive.gain_size) <= columns);
   if (is_layer) CHECK(error_of(grads[2], naive.dbias, naive.bias_size) <= columns);
 
@@ -76,11 +76,11 @@ void check(Kind kind, int64_t rows, int64_t width, double eps, Device device, Dt
   const Values branched = values_of(branch);
   for (size_t i = 0; i < added.size(); ++i) added[i] += branched[i];
   CHECK(error_of(sum, added) <= unit(dtype));
-  CHECK(same_bits(y, norm(kind, {sum, gain, bias}, eps)));  // it normalises the sum as it is stored
+  CHECK(same_bits(y, norm(kind, {sum, gain, bias}, eps)));  // it normalises the stored sum
 }
 
-// y of a layer norm, with a residual also the sum in front of it, then the gradients of all inputs. Values of `dtype` are drawn, and
-// computed with in `precision`.
+// y of a layer norm, with a residual also the sum before it, then the gradients of all inputs, for random values of `dtype`, computed in
+// `precision`.
 std::vector<Tensor> results(const Shape& shape, bool residual, bool biased, Dtype dtype, Dtype precision, Device device) {
   const Shape vector{shape[-1]};
   Tape tape;
@@ -110,7 +110,7 @@ TEST_CASE("norms: values and gradients are the formula's, with little and with m
     for (Kind kind : {Kind::layer, Kind::rms})
       for (const auto& [rows, width] :
           {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {15, 7}, {3, 64}, {2, 301}, {70, 5}, {2, 1032}, {0, 3}}) {
-        if (kind == Kind::rms && width == 1) continue;  // dx is what rounding leaves of 0
+        if (kind == Kind::rms && width == 1) continue;  // dx is 0 but for rounding
         for (double eps : {1e-5, 0.5}) check(kind, rows, width, eps, device, dtype);
       }
   });
@@ -139,7 +139,7 @@ TEST_CASE("residual norms: gradients of both outputs add up, and are those of bo
   });
 }
 
-// Rows of bf16 that can be read 16 bytes at a time have kernels for 1, 2, 3, 4, 6 and 8 times 256 elements; a block sums 32 rows or more.
+// Rows of bf16 in packs of 16 bytes have kernels for 1, 2, 3, 4, 6 and 8 times 256 elements; a block sums 32 rows or more.
 TEST_CASE("layer norm: on a GPU as exact as on the CPU, rows of any width, with and without bias and residual") {
   int turn = 0;
   for (const Shape& shape : {Shape{5, 7}, Shape{9, 8}, Shape{11, 264}, Shape{3, 3, 768}, Shape{8, 1032}, Shape{3, 2048}, Shape{2, 2056},
@@ -183,7 +183,7 @@ TEST_CASE("norms: the same bits for any number of threads; a row of zeros, what 
 // The factor of the row would be 0, and the row its bias.
 TEST_CASE("norms: NaN if the mean square of a row overflows, forward and backward") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
-    for (int64_t width : {4, 8}) {  // bf16 rows of 8 have a kernel of their own on a GPU
+    for (int64_t width : {4, 8}) {  // bf16 rows of 8 have a separate kernel on a GPU
       Values values(static_cast<size_t>(2 * width), 1);
       values[2] = dtype == Dtype::f64 ? 1e200 : 1e30;
       values.back() = 3;

@@ -34,7 +34,7 @@ Values naive_gradient(const Values& dp, const Values& p, size_t n) {
 
 struct Naive {
   Values sum, size;               // sums of the terms and of their absolute values
-  std::vector<size_t> summed_in;  // which sum each element is part of
+  std::vector<size_t> summed_in;  // the sum of each element
 };
 
 Naive naive_sum(const Values& x, const Shape& shape, int index) {
@@ -61,7 +61,7 @@ TEST_CASE("softmax: odd sizes, one element, wider than a block") {
       const auto n = static_cast<size_t>(shape[-1]);
       const Values expected = naive_softmax(values_of(x), n);
       const Tensor p = softmax(x);
-      // Each exponential is off by a few units, their sum by one per term.
+      // The error of each exponential is a few units, that of their sum one per term.
       CHECK(error_of(p, expected) <= 2 * unit(dtype) + (8 + static_cast<double>(n)) * sum_unit(dtype));
       const Tensor dx = gradients_of([](const std::vector<Tensor>& in) { return softmax(in[0]); }, {x}, dp)[0];
       const Values from_p = naive_gradient(values_of(dp), values_of(p), n);

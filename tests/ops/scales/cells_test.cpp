@@ -127,7 +127,7 @@ TEST_CASE("cells: gradients have the bits of the CPU, 16 bytes at a time or not,
           return gradients_of(op, in, drawn(op(in).shape(), dtype, on, 4));
         };
         const auto got = gradients(device), expected = gradients(Device::cpu);
-        for (size_t i = 0; i < 2 && i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));  // a sum for the bias has other bits
+        for (size_t i = 0; i < 2 && i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));  // the sum for the bias has other bits
       };
       const Shape x{2, 2 * size + 1, d};
       check([&](const auto& in) { return cell_max(in[0], size); }, {x});

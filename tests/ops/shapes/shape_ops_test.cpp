@@ -8,7 +8,7 @@ using namespace ricci;
 
 namespace {
 
-// 0, 1, 2, ... as every dtype that can hold them.
+// 0, 1, 2, ... in every dtype.
 Tensor counted(const Shape& shape, Dtype dtype, Device device) {
   if (dtype == Dtype::i64) {
     std::vector<int64_t> ids(static_cast<size_t>(shape.size()));

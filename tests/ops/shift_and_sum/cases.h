@@ -16,7 +16,7 @@ struct ShiftCase {
   int64_t d() const { return heads * width; }
   ShiftAndSumOptions options() const { return {heads, dropout, drops_level_0}; }
   Tensor v(Dtype dtype, Device device) const { return drawn({b, c, d()}, dtype, device, 1); }
-  // Between -1/2 and 1/2 mostly, so that sums of many levels do not grow.
+  // Mostly between -1/2 and 1/2: sums of many levels do not grow.
   Tensor coef(Dtype dtype, Device device) const {
     const Tensor t = drawn({b, c, heads * levels}, Dtype::f64, Device::cpu, 2);
     multiply_by(t, 0.3);

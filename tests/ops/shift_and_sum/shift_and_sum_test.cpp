@@ -12,8 +12,8 @@ const std::vector<ShiftCase> kCases = {{1, 1, 1, 1, 1}, {1, 2, 1, 1, 1}, {2, 3, 
     {1, 8, 2, 8, 3}, {1, 13, 2, 5, 4}, {2, 16, 1, 17, 4}, {1, 17, 1, 33, 5}, {1, 19, 4, 7, 5}, {1, 33, 2, 16, 6}, {1, 7, 1, 4, 2},
     {1, 5, 2, 3, 6}, {1, 129, 1, 36, 8}, {1, 70, 3, 12, 7}, {1, 64, 1, 33, 6}, {2, 90, 1, 34, 7}, {1, 263, 1, 36, 9}, {1, 512, 1, 5, 9}};
 
-// V^R[i] = sum over j of V^0[j] times one coefficient for every binary digit of i - j, from the highest to the lowest. It is
-// read at the position that the walk from i back to j has reached so far.
+// V^R[i] = sum over j of V^0[j] times one coefficient for every binary digit of i - j, from the highest to the lowest, at the current
+// position of the walk from i back to j.
 double weight(const Values& coef, const ShiftCase& of, int64_t b, int64_t head, int64_t i, int64_t j) {
   double product = 1;
   int64_t at = i;
@@ -60,7 +60,7 @@ struct Divided {
   size_t parts;  // of the backward
 };
 
-// Room for that many rows of the backward, with so many levels, of f64.
+// The bytes of this number of rows and levels of the backward, in f64.
 int64_t bytes_of(int64_t rows, int levels) { return rows * 8 * numbers_of_row(levels, true); }
 
 }  // namespace
@@ -156,7 +156,7 @@ TEST_CASE("shift_and_sum_cached: positions read in any portions give the same as
         {ShiftCase{2, 13, 2, 5, 4}, ShiftCase{1, 20, 1, 3, 2}, ShiftCase{1, 9, 1, 130, 5}, ShiftCase{1, 4, 1, 3, 6}}) {
       const Tensor v = of.v(dtype, device), coef = of.coef(dtype, device), full = shift_and_sum(v, coef, of.options());
       for (int64_t portion : {1, 3, 7, 100}) {
-        const int levels = of.c == 4 ? 2 : static_cast<int>(of.levels);  // no position of 4 reaches a later level: rings without them do
+        const int levels = of.c == 4 ? 2 : static_cast<int>(of.levels);  // no position of 4 reaches a later level, so shorter rings suffice
         Tensor rings = zeros({of.b, (int64_t{1} << levels) - 1, of.d()}, dtype, device);
         for (int64_t past = 0; past < of.c; past += portion) {
           const int64_t count = std::min(portion, of.c - past);
