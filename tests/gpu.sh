@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Verifies ricci on a machine with an NVIDIA GPU and writes one table of the results. One word each:
-#   tests/gpu.sh first      all there is to check and to time, from simple to hard, in at most 560 s
-#   tests/gpu.sh repairs    after it, in at most 195 s: failed tests under memcheck, the largest kernels under ncu, what did not end
+# Verifies ricci on a machine with an NVIDIA GPU and writes one table of the results. Commands:
+#   tests/gpu.sh first      all checks and times, from simple to hard, in at most 560 s
+#   tests/gpu.sh repairs    after it, in at most 195 s: failed tests under memcheck, the largest kernels under ncu, unfinished steps
 #   tests/gpu.sh papers     rows of the Dispatcher paper's table 1 and its figure 2, in at most 560 s
 #   tests/gpu.sh pack       on a machine without a GPU: puts the programs, their libraries and, from RICCI_DATA, the texts of the papers into
 #                           build-gpu/programs.tar.gz
-#   tests/gpu.sh rehearse   after it: uses that package where only the libraries of C and C++ are
-# A GPU is rented by the minute, so nothing is built there: the programs come from the package or, without it, from the build that RICCI_BUILD
-# names (tests/run.sh makes build-test). If they were made from other sources they are used too, and their rows say so. PyTorch, ctest,
-# compute-sanitizer and ncu are used if they are installed.
-# A part that fails, hangs or is killed ends at its limit, and the next one begins, because the other results are worth no less.
-# RICCI_TOTAL_SECONDS changes the time of a word, and RICCI_CLOCK=0.05 makes every second shorter: the limits scale with both.
-# $OUT (build-gpu/results) gets table.txt, failures.txt, results.tar with rows and logs, and inductor.tar.gz, the kernels that PyTorch
-# compiled. On a fresh machine the next word reads the last two back from build-gpu. Exit code 1: something failed or was not measured.
+#   tests/gpu.sh rehearse   after it: uses that package in a root folder with only the libraries of C and C++
+# A GPU is rented by the minute, so nothing is built there: the programs come from the package or, without it, from the build RICCI_BUILD
+# (tests/run.sh makes build-test). Programs of other sources are also used, and their rows are marked. PyTorch, ctest, compute-sanitizer and
+# ncu are used if they are installed.
+# A part that fails, hangs or is killed ends at its limit, and the next one begins.
+# RICCI_TOTAL_SECONDS changes the time of a command, and RICCI_CLOCK=0.05 makes every second shorter: the limits scale with both.
+# $OUT (build-gpu/results) receives table.txt, failures.txt, results.tar with rows and logs, and inductor.tar.gz, the kernels compiled by
+# PyTorch. On a new machine the next command reads the last two from build-gpu. Exit code 1: something failed or was not measured.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
-export LC_ALL=C  # numbers have a point, and names sort alike, on every machine
+export LC_ALL=C  # the same decimal point and order of names on every machine
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 root=$PWD build=$(realpath -m "${RICCI_BUILD:-build-gpu}") python=${RICCI_PYTHON:-python3}
 state=$build/state logs=$build/logs
@@ -26,13 +26,13 @@ export TORCHINDUCTOR_CACHE_DIR=$build/inductor RICCI_TESTS_FOLDER=$root/tests
 # shellcheck disable=SC2034  # for build.sh
 architecture=${RICCI_GPU_ARCHITECTURE:-90a}
 
-# The parts of a word, with their seconds.
+# The parts of a command, with their seconds.
 first=(hello:15 smoke:40 test:75 again:30 attention:50 gpt2:110 mixers:50 products:30 trace:25 graph:35 train:35 sanitize:45 memory:15)
 declare -A parts_of=([first]="${first[*]}" [repairs]="memcheck:55 kernels:50" [papers]=papers:560)
 declare -A seconds_of=([first]=560 [repairs]=195 [papers]=560)
 
 # ---- The table: rows of part, check, value, estimate, bar, verdict (pass, FAIL, unfinished, or - for a figure without a bar). The file only
-# grows, so that a kill cannot damage it: the last line of a row counts.
+# grows, so a kill cannot damage it: the last line of a row is valid.
 row() {  # check value verdict [estimate] [bar]: changes the row of the running part, or adds it
   local value=${2//"$root/"/}
   value=${value//[$'\t\n']/ }
@@ -73,7 +73,7 @@ table() {  # [part]: its rows, or all
 }
 
 # step CHECK ESTIMATE BAR COMMAND...: one measurement. The command gives the row its result, and can add others. `repairs` runs it again
-# only if it did not end. A part consists of steps and plans, because it is also called once to list its rows.
+# only if it did not end. A part consists of steps and plans: it is also called once to list its rows.
 step() {
   local code outcome none='began and did not end'
   check=$1 log=
@@ -97,25 +97,25 @@ step() {
 was_stopped() { [[ $1 = 124 || $1 = 137 ]]; }  # exit code
 last_line() { grep -as . "$log" | tail -n 1 | cut -c1-150; }  # of the last log
 
-# ---- Running things. Times are in milliseconds; `second` is how many a second of the lists here has.
+# ---- Running programs. Times are in milliseconds; `second` is a second of the lists here.
 now() { echo $((${EPOCHREALTIME/./} / 1000)); }
 seconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }  # milliseconds
 finish=$(($(now) + 100000000)) second=1000
 
-limited() {  # seconds command...: at most so long, and not past the end of the part; 124 or 137: it was stopped
+limited() {  # seconds command...: at most that long, and not past the end of the part; 124 or 137: it was stopped
   local most=$(($1 * second)) left=$((finish - 5 * second / 2 - $(now)))  # time to write its row is left
   [ "$most" -lt "$left" ] || most=$left
   [ "$most" -gt 0 ] || return 124
   timeout --foreground --kill-after="$(seconds "$second")" "$(seconds "$most")" "${@:2}"
 }
 
-ours() {  # seconds log program option...: one of our programs, which finds cuBLASLt. The output goes into the log.
+ours() {  # seconds log program option...: one of our programs, with cuBLASLt. The output goes into the log.
   log=$logs/$2.txt
   LD_LIBRARY_PATH=$libraries limited "$1" "${wrapper[@]}" "$bin/ricci-$3" "${@:4}" > "$log" 2>&1
 }
-wrapper=()  # a program to run ours under
+wrapper=()  # a program that runs ours
 
-torch() {  # seconds log script option...: a script of tests/bench/torch. 3: PyTorch is not here, or sees no GPU
+torch() {  # seconds log script option...: a script of tests/bench/torch. 3: PyTorch or a GPU is missing
   log=$logs/$2.txt
   : > "$log"
   has_torch || return
@@ -140,7 +140,7 @@ sources() {  # a checksum of everything that is compiled
 }
 toolkit_major() { nvcc --version 2> /dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p' | grep .; }
 
-find_programs() {  # sets bin, heading, libraries and, if the programs are of other sources, mark
+find_programs() {  # sets bin, heading, libraries and, for programs of other sources, mark
   local packed=$build/programs.tar.gz here theirs commit major
   bin=$build mark=
   if [ -e "$packed" ]; then
@@ -160,11 +160,11 @@ for file in tests/gpu/{build,checks,speed,papers}.sh; do [ ! -e "$file" ] || . "
 
 # ---- Parts
 running=() # process groups
-stop() {  # process group: all of it
+stop() {  # process group
   kill -TERM -- "-$1" 2> /dev/null && sleep 0.2
   kill -KILL -- "-$1" 2> /dev/null
 }
-background() { set -m; "$@" < /dev/null & pid=$!; running+=("$pid"); set +m; }  # command...: a process group of its own, whose id is pid
+background() { set -m; "$@" < /dev/null & pid=$!; running+=("$pid"); set +m; }  # command...: in a new process group, with id pid
 trap 'for pid in "${running[@]}"; do stop "$pid"; done' EXIT
 trap 'keep_results; exit 143' TERM INT
 
@@ -181,7 +181,7 @@ run_part() {  # part end, in milliseconds
   echo "-- $part, $(((finish - $(now)) / 1000)) s"
   background "part_$part" >> "$logs/$part.log" 2>&1
   wait_until "$finish" "$pid" || echo "-- $part was stopped"
-  stop "$pid"  # and whatever it left running
+  stop "$pid"  # and what it left running
   wait "$pid" 2> /dev/null
   table "$part"
   keep_results
@@ -212,7 +212,7 @@ forget() { sed -i -E "/^($(tr ' ' '|' <<< "$*"))\t/d" "$state/rows"; }  # part..
 
 unfinished() { rows "$1" | grep -E $'\tunfinished$|\tnot measured\t' > /dev/null; }  # part
 
-# A part of a list begins at once when the one before it has ended, and ends when the list plans it: so it has all the time that others left.
+# A part begins when the one before it has ended, and ends as planned: it can use all the time that others left.
 run_word() {  # word
   local each end warm='' last
   for each in ${parts_of[$1]}; do
@@ -256,7 +256,7 @@ find_programs
 card=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -n 1)
 heading="$word on ${card:-no GPU}, $heading"
 echo "$heading"
-if [ "$heading" != "$(cat "$state/heading.$word" 2> /dev/null)" ]; then  # other programs or another machine: anew
+if [ "$heading" != "$(cat "$state/heading.$word" 2> /dev/null)" ]; then  # other programs or a different machine: start again
   echo "$heading" > "$state/heading.$word"
   planning='not measured'
   [ -n "$card" ] || planning='no GPU'

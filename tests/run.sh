@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # Builds the tests and runs them. The last line is "N passed, N failed, N skipped".
 #   tests/run.sh          once
-#   tests/run.sh --all    and with every shape, kill and fault that is too slow for each day; under AddressSanitizer and
-#                         UndefinedBehaviorSanitizer; those of rooms that use threads under ThreadSanitizer; built by clang; a search of ten
-#                         seconds by each fuzz target; and with each mistake that tests/mutants plants, which the tests must notice
-# What Debian has is installed. Each skipped test is named before the last line, with the thing it needs: tests on real corpora need a
-# folder with them (RICCI_DATA); reading TensorBoard files needs the tensorboard package of Python, which Debian does not have
-# (RICCI_PYTHON, or python3 with "pip install tensorboard"); others need a GPU, AVX-512, the programs that read machine code
-# (tests/bench/machine_code/sass.py), or the right to mount a disk, to make a PID namespace or to change the root folder.
+#   tests/run.sh --all    also with every shape, kill and fault that is too slow for daily use; under AddressSanitizer and
+#                         UndefinedBehaviorSanitizer; folders that use threads under ThreadSanitizer; built by clang; a search of ten
+#                         seconds by each fuzz target; and with each mistake of tests/mutants: the tests must notice it
+# It installs packages of Debian. Each skipped test is listed before the last line, with its requirement: tests on real corpora need a
+# folder with them (RICCI_DATA); reading TensorBoard files needs the Python package tensorboard, not in Debian (RICCI_PYTHON, or python3
+# with "pip install tensorboard"); others need a GPU, AVX-512, programs that read machine code (tests/bench/machine_code/sass.py), or the
+# right to mount a disk, to make a PID namespace or to change the root folder.
 set -uo pipefail
 all=
 case ${1:-} in
   '') ;;
   --all) all=1 ;;
   -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
-  --quick) echo 'tests/run.sh: --quick is gone: call it without an option, which is quick' >&2; exit 2 ;;
-  --clang) echo 'tests/run.sh: --clang is gone: --all tests the build by clang, too' >&2; exit 2 ;;
+  --quick) echo 'tests/run.sh: --quick is gone: run it without an option' >&2; exit 2 ;;
+  --clang) echo 'tests/run.sh: --clang is gone: --all includes the build by clang' >&2; exit 2 ;;
   *) echo "tests/run.sh: expected --all or nothing, got '$1'" >&2; exit 2 ;;
 esac
 cd "$(dirname "$0")/.."
@@ -31,7 +31,7 @@ TIMEFORMAT='== %0R s, with %0U + %0S s of processor time'
 passed=0 failed=0 skipped=0
 reports=()
 
-# count REPORT CODE: adds the counts of a junit report to the totals. CODE is that of ctest, which is not 0 if a test could not be started.
+# count REPORT CODE: adds the counts of a junit report to the totals. CODE is ctest's exit code, not 0 if a test could not start.
 count() {
   local attributes total fail skip
   attributes=$(grep -oE '(tests|failures|disabled|skipped)="[0-9]+"' "$1" | head -4)
@@ -46,7 +46,7 @@ for preset in "${presets[@]}"; do
   echo "== $preset: build"
   cmake --preset "$preset" -G Ninja >"/tmp/ricci-$$-configure" 2>&1 || { cat "/tmp/ricci-$$-configure"; failed=$((failed + 1)); continue; }
   rm -f "/tmp/ricci-$$-configure"
-  # Slow tests run in the first build only, because what they find depends neither on the compiler nor on a sanitizer.
+  # Slow tests run only in the first build: their results depend neither on the compiler nor on a sanitizer.
   targets=(all) left_out=(-LE '^all$')
   unset RICCI_TEST_ALL
   if [ -n "$all" ] && [ "$preset" = test ]; then

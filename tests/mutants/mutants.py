@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Do the tests notice mistakes? Each line of a LIST.txt is one mistake, a mutant: kind | file | text, which the file has once | mistake.
+"""Do the tests notice mistakes? Each line of a LIST.txt is one mistake, a mutant: kind | file | text that is once in the file | mistake.
 A text that ends with ";" is a statement, and an empty mistake leaves it out; any other text is an expression. A comment after a statement
-may be part of its text. CMakeLists.txt compiles all mutants of a list at once into one program of tests, because a program for each would
-take hours; the variable RICCI_MUTANT chooses one. The tests run with each of them and must fail.
+can be part of its text. CMakeLists.txt compiles all mutants of a list into one test program (a program for each would take hours), and
+the variable RICCI_MUTANT chooses one. The tests run with each of them and must fail.
 
     mutants.py LIST PROGRAM [--only NUMBER ...] [--jobs N]
-    mutants.py --check                does each file have its texts once? Nothing is compiled
+    mutants.py --check                is each text once in its file? Nothing is compiled
     mutants.py --files LIST           names the files, for CMake
     mutants.py --plant LIST FOLDER    writes copies of the files with all mutants, and the variable that chooses one
 
@@ -25,9 +25,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LISTS = ["attention", "gradients", "toolkit", "training"]
 Mutant = collections.namedtuple("Mutant", "number place kind file text mistake")
-SLOWER, LEAST = 20, 60  # tests that take so many times as long as without a mutant, and so many seconds, are ended: they hang
+SLOWER, LEAST = 20, 60  # tests end after this multiple of their time without a mutant, and at least these seconds: they hang
 PASSED = (0, 77)  # 77: all skipped
-SWITCH = """// The number of the mutant that runs; 0: none.
+SWITCH = """// The number of the running mutant (0: none).
 #include <cstdlib>
 extern "C" int ricci_mutant;
 int ricci_mutant = std::getenv("RICCI_MUTANT") ? std::atoi(std::getenv("RICCI_MUTANT")) : 0;
@@ -53,7 +53,7 @@ def read_list(name):
 
 
 def guarded(text, mistakes):
-    """The text and its mistakes, by number, in one piece of code."""
+    """The text and its mistakes, by number, in one expression or statement."""
     statement = re.sub(r"\s*//.*", "", text)
     if statement.endswith(";"):
         return "".join(f"if (::ricci_mutant == {number}) {{ {mistake} }} else " for number, mistake in mistakes) + f"{{ {statement} }}"
@@ -94,7 +94,7 @@ def run(program, number, options, seconds=None):
 
 
 def seconds_without_mutant(program):
-    """Of each file of tests, the fastest first: most mutants need no other."""
+    """By test file, the fastest first: most mutants need only that."""
     cases = run(program, 0, ["--list-test-cases", "--reporters=xml"]).stdout
     seconds = {}
     for file in sorted(set(re.findall(r'filename="([^"]+)"', cases))):
@@ -102,12 +102,12 @@ def seconds_without_mutant(program):
         done = run(program, 0, [f"--source-file=*{file}"])
         seconds[file] = time.monotonic() - start
         if done.returncode not in PASSED:
-            fail(f"without a mutant the tests of {file} fail:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+            fail(f"the tests of {file} fail without a mutant:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     return dict(sorted(seconds.items(), key=lambda item: item[1])) or fail(f"{program} has no tests")
 
 
 def outcome(program, number, seconds):
-    """With the mutant: "passed", "did not end", or "failed: " and the test case that fails first."""
+    """With the mutant: "passed", "did not end", or "failed: " and the first test case that fails."""
     result = "passed"
     for file, usual in seconds.items():
         try:
@@ -122,7 +122,7 @@ def outcome(program, number, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="plants mistakes, each of which the tests must notice")
+    parser = argparse.ArgumentParser(description="plants mistakes; the tests must notice each")
     parser.add_argument("list", nargs="?")
     parser.add_argument("program", type=pathlib.Path, nargs="?", help="with all mutants of the list; with --plant a folder")
     parser.add_argument("--check", action="store_true")
