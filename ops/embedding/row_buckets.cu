@@ -29,7 +29,7 @@ struct MakeWords {
 
 // Counts the digits of a tile: of_warp[w][digit] becomes the number of words of warp w with that digit.
 struct Digit {
-  unsigned value, before;  // of this thread's word, and the number of lanes before it with the same digit
+  unsigned value, before;  // this thread's digit; the number of lanes before it with the same one
 };
 __device__ inline Digit count_in_warp(const Word* words, int64_t i, int64_t n, int shift, unsigned (&of_warp)[kWarps][kDigits]) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

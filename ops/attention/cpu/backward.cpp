@@ -36,7 +36,7 @@ template <class A> struct BackwardSoftmax {
 
 // The division of one head's blocks into tasks, and their gradients.
 struct Share {
-  int64_t queries, keys;  // of a task: multiples of 64; one of them covers all
+  int64_t queries, keys;  // a task's: multiples of 64; one of them covers all
   bool want_q, want_kv;
   // The query heads of a task: all that share its keys, if it sums the gradients of keys.
   int64_t heads(const Problem& problem) const { return want_kv ? problem.group : 1; }

@@ -96,7 +96,7 @@ __device__ inline void scores(
 // The output columns of a kernel: kWidth of them. A thread has kWidth / 16, in runs of adjacent columns.
 template <int kWidth> struct OutputColumns {
   static constexpr int kOfThread = kWidth / 16, kRun = kOfThread < 4 ? kOfThread : 4;
-  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // of a staged part
+  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // a staged part's
   __device__ static int column(int c) { return c / kRun * 16 * kRun + static_cast<int>(threadIdx.x) % 16 * kRun + c % kRun; }
 };
 

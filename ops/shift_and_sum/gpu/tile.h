@@ -57,7 +57,7 @@ template <class T> struct Copy {
     const T* tensor;
     A* shared;
   };
-  int first_row, column, rows_at_once, width;  // of the thread; width: the number of its columns that exist
+  int first_row, column, rows_at_once, width;  // the thread's; width: the number of its columns that exist
   int64_t offset, row;                         // offset of the first row held, at the thread's columns; step to the next row
 
   __device__ Copy(const Problem& problem, const Part& part, const Place& place)
